@@ -1,0 +1,63 @@
+add_library(tilewright_warnings INTERFACE)
+target_compile_options(tilewright_warnings INTERFACE
+                       -Wall -Wextra $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>)
+
+function(tilewright_version_header)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/version.h.in"
+                 "${PROJECT_BINARY_DIR}/include/tilewright/version.h" @ONLY)
+endfunction()
+
+# Public headers for everyone; what `include/` needs nothing else.
+function(tilewright_public_includes target scope)
+  target_include_directories(
+    ${target} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} ${scope} cxx_std_20)
+endfunction()
+
+# The include table, read by tests/structure: `folder` sees include/, itself and the layers named.
+function(tilewright_may_include folder)
+  string(JOIN " " rule "${folder}" ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY TILEWRIGHT_INCLUDE_RULES "${rule}")
+endfunction()
+
+# One folder of src/ is one static library. MAY_INCLUDE names the folders it may include, which is
+# also all it links. MAY_NOT_INCLUDE names parts of header paths that are refused in other folders
+# although the folder is allowed.
+function(tilewright_layer name)
+  cmake_parse_arguments(arg "" "" "MAY_INCLUDE;MAY_NOT_INCLUDE;LINKS;EXCEPT" ${ARGN})
+  list(TRANSFORM arg_MAY_NOT_INCLUDE PREPEND "!" OUTPUT_VARIABLE refused)
+  tilewright_may_include(src/${name} ${arg_MAY_INCLUDE} ${refused})
+
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
+  foreach(path IN LISTS arg_EXCEPT)
+    list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${path}")
+  endforeach()
+  if(NOT sources)
+    return()
+  endif()
+
+  set(target tilewright_${name})
+  add_library(${target} STATIC ${sources})
+  tilewright_public_includes(${target} PUBLIC)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  foreach(folder IN LISTS arg_MAY_INCLUDE)
+    if(TARGET tilewright_${folder})
+      target_link_libraries(${target} PUBLIC tilewright_${folder})
+    endif()
+  endforeach()
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tilewright_warnings> ${arg_LINKS})
+  set_property(GLOBAL APPEND PROPERTY TILEWRIGHT_LIBRARIES ${target})
+endfunction()
+
+# Links those of the named layers that have sources.
+function(tilewright_link_layers target)
+  foreach(layer IN LISTS ARGN)
+    if(TARGET tilewright_${layer})
+      target_link_libraries(${target} PRIVATE tilewright_${layer})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/dtype.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// From a kernel to something that runs.
+namespace tilewright {
+
+// A tensor in memory: the host's for the interpreter, the GPU's for cuda.
+struct TensorRef {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // in elements; empty for row-major
+};
+TensorRef ref(HostTensor& tensor);
+
+struct CompileOptions {
+  int device = 0;  // the GPU's number, for cuda
+  // Spilled registers and local arrays cost most of a kernel's speed: they are an error otherwise.
+  bool allow_stack_frame = false;
+};
+
+// A compiled kernel. It may be run from several threads at once.
+class Executable {
+ public:
+  ~Executable();
+  Executable(Executable&&) noexcept;
+  Executable& operator=(Executable&&) noexcept;
+
+  const std::string& target() const;
+  // `tensors` and `scalars` in the order of the kernel's parameters. On cuda the work is queued on
+  // `stream`, a CUstream (null: the default stream); on the interpreter it is done at return.
+  void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
+           void* stream = nullptr) const;
+
+ private:
+  friend Executable compile(const Kernel&, std::string_view, const CompileOptions&);
+  struct State;
+  explicit Executable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// `target`: "interpreter", "cuda" (the GPU that is here), or an architecture such as "sm_90a", whose
+// kernels are built and checked and cannot be run. Raises Error(unavailable) when the target is not
+// here.
+Executable compile(const Kernel& kernel, std::string_view target,
+                   const CompileOptions& options = {});
+
+}  // namespace tilewright

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace tilewright {
+
+// A line of the user's source. `file` outlives the process: a literal, or an interned string.
+struct SourceLocation {
+  const char* file = nullptr;
+  int line = 0;
+};
+
+// The value is the exit status of the `tilewright` command.
+enum class ErrorKind {
+  result = 1,       // a result falls short: a mismatch, a fault found by the simulator
+  usage = 2,        // the user's program, options or input are wrong
+  unavailable = 3,  // a device, driver or tool is not here
+  internal = 4,     // a bug of Tilewright
+};
+
+// what() is the whole text for a person: place, message, the source line with a caret, notes, fix.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, SourceLocation location, std::string message, const std::string& rendered)
+      : std::runtime_error(rendered),
+        kind_(kind),
+        location_(location),
+        message_(std::move(message)) {}
+
+  ErrorKind kind() const noexcept { return kind_; }
+  SourceLocation location() const noexcept { return location_; }
+  const std::string& message() const noexcept { return message_; }
+
+ private:
+  ErrorKind kind_;
+  SourceLocation location_;
+  std::string message_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tilewright/kernel.h"
+
+// The explicit level for sm_90a: shared memory, rings, roles, TMA, wgmma and barriers. What is
+// written here is what the compiler itself lowers to.
+namespace tilewright {
+
+struct Stages {
+  int count;
+};
+inline Stages stages(int count) { return {count}; }
+
+struct WarpCount {
+  int count;
+};
+inline WarpCount warps(int count) { return {count}; }
+inline WarpCount warpgroups(int count) { return {4 * count}; }
+
+struct RegisterBudget {
+  int count;
+};
+// Registers a thread of the role's warpgroup (setmaxnreg): 24..256, a multiple of 8.
+inline RegisterBudget registers(int count) { return {count}; }
+
+// Warps that run `body` beside those of the other roles. Roles of less than a warpgroup share one
+// when they follow each other with the same budget. The body may take the index of its warpgroup
+// in the role.
+class RoleSpec {
+ public:
+  RoleSpec(std::string name, WarpCount warps, RegisterBudget registers,
+           std::function<void(Index)> body)
+      : name(std::move(name)), warps(warps.count), registers(registers.count), body(std::move(body)) {}
+  std::string name;
+  int warps;
+  int registers;
+  std::function<void(Index)> body;
+};
+template <typename Body>
+RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body body) {
+  if constexpr (std::is_invocable_v<Body, Index>) {
+    return RoleSpec(std::move(name), warps, budget, std::move(body));
+  } else {
+    return RoleSpec(std::move(name), warps, budget,
+                    [body = std::move(body)](Index) mutable { body(); });
+  }
+}
+
+// A tile in shared memory, or a run of its rows; 128-byte swizzled where its rows allow.
+class SharedView {
+ public:
+  SharedView() = default;
+  // `count` rows from `start`, a multiple of 8.
+  SharedView rows(const IndexOperand& start, int count) const;
+  // `count` columns from `start`.
+  SharedView columns(int start, int count) const;
+  // For products: the two axes swapped.
+  SharedView T() const;
+  int row_count() const { return row_count_; }
+  int column_count() const { return column_count_; }
+
+ private:
+  friend class ExplicitTracing;
+  Handle shared_;
+  Handle stage_;
+  Handle row_;
+  int row_count_ = 0;
+  int column_ = 0;
+  int column_count_ = 0;
+  bool transposed_ = false;
+};
+
+class SharedTile : public SharedView {
+ public:
+  SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
+             SourceLocation where = here());
+};
+
+struct TileShape {
+  DType dtype;
+  int rows;
+  int columns;
+};
+
+// One stage of a ring: one view for each tile of the ring.
+class Slot {
+ public:
+  const SharedView& operator[](int part) const { return parts_[part]; }
+  operator const SharedView&() const { return parts_[0]; }
+  SharedView T() const { return parts_[0].T(); }
+  const Index& stage() const { return stage_; }
+
+ private:
+  friend class Ring;
+  Slot(Index stage, std::vector<SharedView> parts) : stage_(stage), parts_(std::move(parts)) {}
+  Index stage_;
+  std::vector<SharedView> parts_;
+};
+
+// Stages of shared memory with full and empty barriers between one producing role and the consuming
+// ones. Positions run on across tiles of a persistent loop. The producer starts at parity 1 on
+// fresh barriers; nothing arrives to prime them.
+class Ring {
+ public:
+  Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
+       SourceLocation where = here());
+  // Some of its loads are multicast: its stages are released in every CTA of the cluster.
+  Ring& multicast();
+  ~Ring();
+  // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full barrier.
+  void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  // Waits until the next stage is full.
+  Slot consume(SourceLocation where = here());
+  // Every warp of the consuming role has finished reading the stage.
+  void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
+  void release(const Index& stage, SourceLocation where = here());
+
+ private:
+  Slot enter(bool producing, const char* what, SourceLocation where);
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+enum class Cache { normal, evict_first, evict_last };
+
+struct TmaOptions {
+  Cache cache = Cache::normal;
+  bool multicast = false;  // to the same place in every CTA of the cluster
+};
+// Only inside Ring::produce: global to shared. Elements outside the tensor arrive as zero.
+void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
+              SourceLocation where = here());
+// Shared to global, by one lane; elements outside the tensor are not written.
+void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
+void bulk_commit(SourceLocation where = here());
+// Until at most `groups` of this thread's are under way: their sources may be written again (read),
+// or their results are in memory.
+void bulk_wait_read(int groups, SourceLocation where = here());
+void bulk_wait(int groups, SourceLocation where = here());
+
+// a {64, k} (shared, or registers) times b {k, n} (shared) for this warpgroup: one commit group.
+Pending wgmma(const SharedView& a, const SharedView& b, SourceLocation where = here());
+Pending wgmma(const TileOperand& a, const SharedView& b, SourceLocation where = here());
+Pending wgmma(const SharedView& a, const SharedView& b, const Tile& accumulator,
+              SourceLocation where = here());
+Pending wgmma(const TileOperand& a, const SharedView& b, const Tile& accumulator,
+              SourceLocation where = here());
+Pending wgmma(const SharedView& a, const SharedView& b, const Pending& accumulator,
+              SourceLocation where = here());
+Tile wait(const Pending& product, SourceLocation where = here());
+// Waits for the product without reading it: its operands may be overwritten.
+void retire(const Pending& product, SourceLocation where = here());
+Pending as_pending(const TileOperand& tile, SourceLocation where = here());
+
+// Between this warpgroup's registers and shared memory.
+void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
+Tile load(const SharedView& from, SourceLocation where = here());
+
+// `count` hardware barriers over `threads` threads each.
+class NamedBarrier {
+ public:
+  NamedBarrier(Kernel& kernel, int threads, int count = 1, SourceLocation where = here());
+  void sync(const IndexOperand& index = 0);
+  void arrive(const IndexOperand& index = 0);
+
+ private:
+  int first_, threads_, count_;
+};
+
+void elect(const std::function<void()>& body, SourceLocation where = here());
+// Orders what the lanes of a warp have done in memory before what one of them does next.
+void warp_sync(SourceLocation where = here());
+void fence_proxy_async(SourceLocation where = here());
+Index cta_index(SourceLocation where = here());
+Index cta_count(SourceLocation where = here());
+Index cluster_rank(SourceLocation where = here());
+Index warp_index(SourceLocation where = here());  // in its warpgroup
+void cluster_sync(SourceLocation where = here());
+
+// i32 values in shared memory: written by one lane of a warp, read by all.
+class SharedIntegers {
+ public:
+  SharedIntegers(Kernel& kernel, std::string name, int count, SourceLocation where = here());
+  Index load(const IndexOperand& element, SourceLocation where = here()) const;
+  void store(const IndexOperand& element, const IndexOperand& value, SourceLocation where = here());
+
+ private:
+  Handle shared_;
+  int count_;
+};
+
+// The number of multiprocessors of the device that runs the kernel.
+Dim multiprocessors();
+
+}  // namespace tilewright

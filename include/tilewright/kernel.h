@@ -1,0 +1,199 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/tile.h"
+
+// Kernels: parameters, a grid, and the traced control flow.
+namespace tilewright {
+
+namespace ir {
+struct Kernel;
+}
+
+struct All {};
+inline constexpr All all{};  // the whole of an axis whose size is a number
+
+// What one axis of a tensor is addressed by.
+struct Selector {
+  Selector(All) : whole(true) {}
+  Selector(const Block& block);
+  Selector(const Index& index);
+  Selector(const Cell<Index>& index);
+  Selector(int index, SourceLocation where = here());
+  bool whole = false;
+  int size = 0;  // 0: the axis is indexed away
+  Handle start, limit;
+};
+
+// A part of a tensor: Q(b, rows, h, all).
+class TensorView {
+ public:
+  TensorView(Handle tensor, std::vector<Selector> selectors, SourceLocation where)
+      : tensor_(tensor), selectors_(std::move(selectors)), where_(where) {}
+  const Handle& tensor() const { return tensor_; }
+  const std::vector<Selector>& selectors() const { return selectors_; }
+  SourceLocation where() const { return where_; }
+
+ private:
+  Handle tensor_;
+  std::vector<Selector> selectors_;
+  SourceLocation where_;
+};
+
+class Tensor {
+ public:
+  explicit Tensor(Handle handle) : handle_(handle) {}
+  // One selector an axis. The line noted is that of the operation the view is given to.
+  template <typename... S>
+  TensorView operator()(const S&... selectors) const {
+    return TensorView(handle_, {Selector(selectors)...}, {});
+  }
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+// Elements that do not exist are read as zero and take no part in reductions and products.
+Tile load(const TensorView& view, SourceLocation where = here());
+// Only elements that exist are written.
+void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
+// Adds to an i32 element in global memory; its former value.
+Index atomic_add(const TensorView& element, const IndexOperand& value, SourceLocation where = here());
+
+namespace detail {
+// Drives C++'s range-for over a traced loop: the body runs once, while it is recorded. Leaving it by
+// `break` or `return` would lose part of the kernel and is an error.
+class LoopDriver {
+ public:
+  LoopDriver(const Index& low, const Index& high, const Index& step, SourceLocation where);
+  LoopDriver(const LoopDriver&) = delete;
+  ~LoopDriver() noexcept(false);
+  Index open();
+  void close();
+  bool closed() const { return state_ == State::closed; }
+
+ private:
+  enum class State { fresh, open, closed } state_ = State::fresh;
+  Tracer* tracer_;
+  Handle low_, high_, step_;
+  SourceLocation where_;
+  int exceptions_;
+};
+
+template <typename Element>
+class TracedRange {
+ public:
+  TracedRange(const Index& low, const Index& high, const Index& step,
+              std::function<Element(const Index&)> element, SourceLocation where)
+      : driver_(low, high, step, where), element_(std::move(element)) {}
+
+  struct Iterator {
+    TracedRange* range;
+    Element operator*() const { return range->element_(range->driver_.open()); }
+    void operator++() { range->driver_.close(); }
+    bool operator!=(const Iterator&) const { return !range->driver_.closed(); }
+  };
+  Iterator begin() { return {this}; }
+  Iterator end() { return {this}; }
+
+ private:
+  LoopDriver driver_;
+  std::function<Element(const Index&)> element_;
+};
+}  // namespace detail
+
+using IndexRange = detail::TracedRange<Index>;
+using BlockRange = detail::TracedRange<Block>;
+
+// for (Index i : range(n)): a loop of the kernel.
+IndexRange range(const IndexOperand& high);
+IndexRange range(const IndexOperand& low, const IndexOperand& high);
+IndexRange range(const IndexOperand& low, const IndexOperand& high, const IndexOperand& step);
+// for (Block cols : blocks(keys, 128)): the dimension in runs of `size`; or runs low..high-1 of it.
+BlockRange blocks(const Dim& dim, int size, SourceLocation where = here());
+BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const IndexOperand& high,
+                  SourceLocation where = here());
+
+// A condition of the kernel. Cells that a branch assigns take its value.
+void when(const Condition& condition, const std::function<void()>& then,
+          const std::function<void()>& otherwise = {}, SourceLocation where = here());
+// Repeats `body` while the cell holds true; the body assigns it.
+void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
+                  SourceLocation where = here());
+
+class RoleSpec;
+
+class Kernel {
+ public:
+  explicit Kernel(std::string name, SourceLocation where = here());
+  ~Kernel();
+  Kernel(Kernel&&) noexcept;
+  Kernel& operator=(Kernel&&) noexcept;
+
+  Dim dim(std::string name, DimFacts facts = {}, SourceLocation where = here());
+  Tensor in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+  Tensor out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+  Tensor inout(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+
+  // The grid's extents; the indices of one block, x first.
+  template <typename... Extents>
+  std::array<Index, sizeof...(Extents)> grid(const Extents&... extents) {
+    return grid_indices({Dim(extents)...}, std::make_index_sequence<sizeof...(Extents)>());
+  }
+
+  // Explicit level (hopper.h): the CTAs of a one-dimensional grid, and the roles of their warps.
+  void ctas(const Dim& count, int cluster = 1, SourceLocation where = here());
+  void roles(std::initializer_list<RoleSpec> roles, SourceLocation where = here());
+
+  const std::string& name() const;
+  // Ends the tracing; checks that everything is closed. The kernel can be traced no further.
+  const ir::Kernel& finish() const;
+
+ private:
+  template <std::size_t... I>
+  std::array<Index, sizeof...(I)> grid_indices(std::vector<Dim> extents, std::index_sequence<I...>) {
+    const std::vector<Handle> handles = open_grid(std::move(extents));
+    return {Index(handles[I])...};
+  }
+  std::vector<Handle> open_grid(std::vector<Dim> extents);
+  Tensor parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
+                   SourceLocation where);
+
+  std::unique_ptr<Tracer> tracer_;
+};
+
+// Which elements of a score matrix (rows of queries, columns of keys) are visible.
+class Mask {
+ public:
+  // The blocks of keys with something visible to `rows`, in ascending order.
+  BlockRange blocks(const Block& rows, const Dim& keys, int size, SourceLocation where = here()) const;
+  // The number of the first block with something visible, and one past the last's.
+  std::pair<Index, Index> visible(const Block& rows, const Dim& keys, int size,
+                                  SourceLocation where = here()) const;
+  // The blocks [first, last) all of whose elements exist and are visible to every one of `rows`.
+  std::pair<Index, Index> full(const Block& rows, const Dim& keys, int size,
+                               SourceLocation where = here()) const;
+  // `scores` with -inf where an element is not visible or does not exist.
+  Tile apply(const Tile& scores, const Block& rows, const Block& cols,
+             SourceLocation where = here()) const;
+
+ private:
+  friend Mask everything();
+  friend Mask causal(const Dim& queries, const Dim& keys, int window);
+  bool causal_ = false;
+  int window_ = 0;
+  Dim queries_, keys_;
+};
+Mask everything();
+// Query i sees key j while j <= i + keys - queries (the last query sees the last key); with a window
+// > 0, only the last `window` of those.
+Mask causal(const Dim& queries, const Dim& keys, int window = 0);
+
+}  // namespace tilewright

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tilewright/dtype.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// The kernels that come with Tilewright, each one entry: its options, schedules, tensors, builders
+// and float64 reference.
+namespace tilewright {
+
+struct KernelOption {
+  enum class Kind : std::uint8_t { integer, boolean, dtype, choice };
+  std::string name;
+  std::string description;
+  Kind kind = Kind::integer;
+  std::string standard;  // the value when it is not set; or the name of the option it then equals
+  std::int64_t minimum = 0;  // of an integer
+  std::int64_t maximum = INT32_MAX;
+  std::vector<std::string> choices;  // of a dtype or a choice
+};
+
+// The values of all options of a kernel.
+class OptionValues {
+ public:
+  std::int64_t integer(const std::string& name) const;
+  bool boolean(const std::string& name) const;
+  DType dtype(const std::string& name) const;
+  const std::string& text(const std::string& name) const;
+  const std::map<std::string, std::string>& all() const { return values_; }
+  void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+struct LibraryTensor {
+  std::string name;
+  std::vector<std::string> shape;  // the integer options that its axes are as long as
+  bool is_output = false;
+  std::optional<DType> dtype;  // nothing: the option dtype
+};
+
+// An explicit version of a kernel for one target; the tile-level definition is its meaning.
+struct LibrarySchedule {
+  std::string name;
+  std::string target;  // "sm_90a"
+  std::string description;
+  std::function<Kernel(const OptionValues&)> build;
+};
+
+struct LibraryKernel {
+  std::string name;
+  std::string description;
+  std::vector<KernelOption> options;
+  std::vector<LibraryTensor> tensors;      // in the order of the kernel's parameters
+  std::vector<LibrarySchedule> schedules;  // of one target, the best first
+  std::function<Kernel(const OptionValues&)> build;
+  // What the options' own ranges do not say: raises a usage error.
+  std::function<void(const OptionValues&)> check;
+  // The outputs, row-major, in float64 throughout.
+  std::function<std::vector<std::vector<double>>(const OptionValues&,
+                                                 const std::vector<HostTensor>& inputs)>
+      reference;
+  // Largest difference from the reference that rounding explains, relative to the magnitude of the
+  // output.
+  std::function<double(const OptionValues&)> tolerance;
+  std::function<double(const OptionValues&)> floating_operations;
+};
+
+const std::vector<LibraryKernel>& kernel_library();
+// An unknown name is a usage error that lists the known ones.
+const LibraryKernel& find_kernel(std::string_view name);
+
+// Checks each setting "name=value" against the kernel's options and fills in what is not set: from
+// `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is
+// known to every kernel: "tile", or the name of one of its schedules.
+OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
+                             const std::map<std::string, std::int64_t>& sizes = {});
+
+DType dtype_of(const LibraryTensor& tensor, const OptionValues& options);
+std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options);
+
+// The schedule that was set; else the first for the target; null for the tile-level definition.
+const LibrarySchedule* select_schedule(const LibraryKernel& kernel, const OptionValues& options,
+                                       std::string_view target);
+
+}  // namespace tilewright

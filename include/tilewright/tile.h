@@ -1,0 +1,249 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "tilewright/dim.h"
+#include "tilewright/dtype.h"
+#include "tilewright/error.h"
+
+// Values of a kernel: what the language's operators record. A `Tile` is an immutable value, a
+// `Cell` (`Var` of tiles) a variable that a traced loop or condition may assign.
+namespace tilewright {
+
+// The caller's place: the default of every recording function.
+constexpr SourceLocation here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {file, line};
+}
+
+class Tracer;
+
+// A value of the kernel that is being traced.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Tracer* tracer, std::uint32_t id, std::uint64_t serial)
+      : tracer_(tracer), id_(id), serial_(serial) {}
+  Tracer* tracer() const { return tracer_; }
+  std::uint32_t id() const { return id_; }
+  std::uint64_t serial() const { return serial_; }
+
+ private:
+  Tracer* tracer_ = nullptr;
+  std::uint32_t id_ = 0;
+  std::uint64_t serial_ = 0;  // of the tracer: a handle does not outlive its kernel's tracing
+};
+
+template <typename T>
+class Cell;
+class Tile;
+
+// Converts to an operand and notes the line on which it does.
+struct IndexOperand;
+struct TileOperand;
+
+// A traced boolean: usable in `when`, not in C++'s own `if`.
+class Condition {
+ public:
+  Condition(bool constant, SourceLocation where = here());
+  explicit Condition(Handle handle) : handle_(handle) {}
+  explicit operator bool() const = delete;
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+// A traced 32-bit integer.
+class Index {
+ public:
+  Index(int constant, SourceLocation where = here());
+  Index(std::int64_t constant, SourceLocation where = here());
+  Index(const Dim& dim, SourceLocation where = here());
+  explicit Index(Handle handle) : handle_(handle) {}
+  explicit operator bool() const = delete;
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+struct IndexOperand {
+  IndexOperand(const Index& index, SourceLocation where = here()) : index(index), where(where) {}
+  IndexOperand(const Dim& dim, SourceLocation where = here()) : index(dim, where), where(where) {}
+  IndexOperand(int value, SourceLocation where = here()) : index(value, where), where(where) {}
+  IndexOperand(std::int64_t value, SourceLocation where = here())
+      : index(value, where), where(where) {}
+  IndexOperand(const Cell<Index>& cell, SourceLocation where = here());
+  Index index;
+  SourceLocation where;
+};
+
+// `/` rounds toward minus infinity and `%` has the sign of the divisor.
+Index operator+(const IndexOperand& a, const IndexOperand& b);
+Index operator-(const IndexOperand& a, const IndexOperand& b);
+Index operator*(const IndexOperand& a, const IndexOperand& b);
+Index operator/(const IndexOperand& a, const IndexOperand& b);
+Index operator%(const IndexOperand& a, const IndexOperand& b);
+Index ceil_div(const IndexOperand& a, const IndexOperand& b);
+Index min(const IndexOperand& a, const IndexOperand& b);
+Index max(const IndexOperand& a, const IndexOperand& b);
+Index select(const Condition& condition, const IndexOperand& a, const IndexOperand& b);
+Condition operator<(const IndexOperand& a, const IndexOperand& b);
+Condition operator<=(const IndexOperand& a, const IndexOperand& b);
+Condition operator>(const IndexOperand& a, const IndexOperand& b);
+Condition operator>=(const IndexOperand& a, const IndexOperand& b);
+Condition operator==(const IndexOperand& a, const IndexOperand& b);
+Condition operator!=(const IndexOperand& a, const IndexOperand& b);
+Condition operator&&(const Condition& a, const Condition& b);
+Condition operator||(const Condition& a, const Condition& b);
+Condition operator!(const Condition& a);
+
+// `size` elements of an axis from `start`; those at or above `limit` do not exist.
+class Block {
+ public:
+  Block(Index start, int size, Index limit) : start_(start), size_(size), limit_(limit) {}
+  const Index& start() const { return start_; }
+  int size() const { return size_; }
+  const Index& limit() const { return limit_; }
+  // The `index`-th run of `size` of its elements.
+  Block part(const IndexOperand& index, int size) const;
+  // Coordinates of its elements on the axis, as a column {size, 1} or a row {1, size} of i32.
+  Tile as_column(SourceLocation where = here()) const;
+  Tile as_row(SourceLocation where = here()) const;
+
+ private:
+  Index start_;
+  int size_;
+  Index limit_;
+};
+
+// An extent of a tile's shape: a number, or as large as a block.
+struct Extent {
+  Extent(int size) : size(size) {}
+  Extent(std::int64_t size) : size(size) {}
+  Extent(const Block& block) : size(block.size()) {}
+  std::int64_t size;
+};
+
+// A tile of elements; an immutable value.
+class Tile {
+ public:
+  explicit Tile(Handle handle) : handle_(handle) {}
+  // Every element is the scalar.
+  Tile(std::initializer_list<Extent> shape, const IndexOperand& value, SourceLocation where = here());
+
+  DType dtype() const;
+  const std::vector<std::int64_t>& shape() const;
+  Tile T(SourceLocation where = here()) const;
+  Tile cast(DType dtype, SourceLocation where = here()) const;
+  // The same elements in row-major order.
+  Tile reshape(std::vector<std::int64_t> shape, SourceLocation where = here()) const;
+  // sizes[i] elements of axis i from offsets[i].
+  Tile slice(std::vector<std::int64_t> offsets, std::vector<std::int64_t> sizes,
+             SourceLocation where = here()) const;
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+// A product in flight (hopper.h): unreadable until waited for.
+class Pending {
+ public:
+  explicit Pending(Handle handle) : handle_(handle) {}
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+// A variable: loops and conditions may assign it. It is neither copied nor deduced by `auto`.
+template <typename T>
+class Cell {
+ public:
+  explicit Cell(const T& initial, SourceLocation where = here());
+  Cell(const Cell&) = delete;
+  Cell(Cell&&) = delete;
+  ~Cell();
+  // Both are spelled out: the implicit copy assignment would win and record nothing.
+  Cell& operator=(const T& value);
+  Cell& operator=(const Cell& other);
+  operator T() const;
+  int slot() const { return slot_; }  // its number in the tracer
+
+ private:
+  int slot_;
+  Tracer* tracer_;
+};
+extern template class Cell<Tile>;
+extern template class Cell<Index>;
+extern template class Cell<Condition>;
+extern template class Cell<Pending>;
+using Var = Cell<Tile>;
+
+struct TileOperand {
+  TileOperand(const Tile& tile, SourceLocation where = here()) : handle(tile.handle()), where(where) {}
+  TileOperand(const Var& var, SourceLocation where = here());
+  // A number takes the dtype of the other operand.
+  TileOperand(double value, SourceLocation where = here()) : number(value), where(where) {}
+  TileOperand(int value, SourceLocation where = here()) : number(value), where(where) {}
+  Handle handle;
+  double number = 0;
+  SourceLocation where;
+  bool is_number() const { return handle.tracer() == nullptr; }
+};
+
+// Elementwise; an axis of size 1 stretches to the other operand's. Integers divide toward minus
+// infinity.
+Tile operator+(const TileOperand& a, const TileOperand& b);
+Tile operator-(const TileOperand& a, const TileOperand& b);
+Tile operator*(const TileOperand& a, const TileOperand& b);
+Tile operator/(const TileOperand& a, const TileOperand& b);
+Tile operator%(const TileOperand& a, const TileOperand& b);
+Tile operator-(const TileOperand& a);
+Tile operator<(const TileOperand& a, const TileOperand& b);
+Tile operator<=(const TileOperand& a, const TileOperand& b);
+Tile operator>(const TileOperand& a, const TileOperand& b);
+Tile operator>=(const TileOperand& a, const TileOperand& b);
+Tile operator==(const TileOperand& a, const TileOperand& b);
+Tile operator!=(const TileOperand& a, const TileOperand& b);
+Tile operator&&(const TileOperand& a, const TileOperand& b);
+Tile operator||(const TileOperand& a, const TileOperand& b);
+Tile operator!(const TileOperand& a);
+Tile min(const TileOperand& a, const TileOperand& b);
+Tile max(const TileOperand& a, const TileOperand& b);
+Tile fma(const TileOperand& a, const TileOperand& b, const TileOperand& c);
+Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand& b);
+Tile abs(const TileOperand& a);
+Tile exp(const TileOperand& a);
+Tile exp2(const TileOperand& a);
+Tile log(const TileOperand& a);
+Tile log2(const TileOperand& a);
+Tile sqrt(const TileOperand& a);
+Tile rsqrt(const TileOperand& a);
+Tile rcp(const TileOperand& a);
+Tile tanh(const TileOperand& a);
+
+// Along `axis`, which keeps size 1. Elements that do not exist are left out; of none the sum is 0,
+// the maximum -inf.
+Tile reduce_sum(const TileOperand& a, int axis);
+Tile reduce_max(const TileOperand& a, int axis);
+Tile reduce_min(const TileOperand& a, int axis);
+
+Tile full(std::initializer_list<Extent> shape, double value, DType dtype = f32,
+          SourceLocation where = here());
+inline Tile zeros(std::initializer_list<Extent> shape, DType dtype = f32,
+                  SourceLocation where = here()) {
+  return full(shape, 0, dtype, where);
+}
+// The coordinate along `axis`, i32.
+Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where = here());
+
+// a {m, k} times b {k, n}, summed in f32; the second form adds to `accumulator`.
+Tile dot(const TileOperand& a, const TileOperand& b);
+Tile dot(const TileOperand& a, const TileOperand& b, const TileOperand& accumulator);
+
+}  // namespace tilewright

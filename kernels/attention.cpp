@@ -1,0 +1,30 @@
+#include "kernels/attention.h"
+
+#include "kernels/attention_parameters.h"
+#include "kernels/softmax.h"
+
+namespace tilewright::kernels {
+
+Kernel attention_forward(const Attention& a) {
+  Kernel kernel("attention_forward");
+  const AttentionParameters p(kernel, a);
+  const auto [x, h, b] = kernel.grid(ceil_div(p.queries, a.block_q), a.heads, p.batch);
+  const Block rows = p.queries.block(x, a.block_q);
+  const Index kv_head = h / p.group;
+
+  const Tile q = load(p.Q(b, rows, h, all));
+  OnlineSoftmax softmax(rows, p.scale);
+  Var acc{zeros({rows, a.dim_v})};
+  for (Block cols : p.mask.blocks(rows, p.keys, a.block_k)) {
+    const Tile k = load(p.K(b, cols, kv_head, all));
+    const Tile s = p.mask.apply(dot(q, k.T()), rows, cols);
+    const auto [weights, rescale] = softmax.step(s);
+    const Tile v = load(p.V(b, cols, kv_head, all));
+    acc = acc * rescale + dot(weights.cast(a.dtype), v);
+  }
+  store(p.O(b, rows, h, all), acc * softmax.normaliser());
+  store(p.LSE(b, h, rows), softmax.log_sum_exp().reshape({rows.size()}));
+  return kernel;
+}
+
+}  // namespace tilewright::kernels

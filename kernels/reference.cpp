@@ -1,0 +1,104 @@
+#include "kernels/reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <thread>
+
+namespace tilewright::kernels {
+namespace {
+
+std::vector<double> numbers_of(const HostTensor& tensor) {
+  std::vector<double> numbers(static_cast<std::size_t>(tensor.elements()));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = tensor.flat(static_cast<std::int64_t>(i));
+  }
+  return numbers;
+}
+
+// Calls `body` with every number below `count`, from all processors.
+void for_all(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+  std::atomic<std::int64_t> next = 0;
+  const auto work = [&] {
+    for (std::int64_t i = next++; i < count; i = next++) body(i);
+  };
+  const std::int64_t threads =
+      std::min<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()), count);
+  std::vector<std::thread> others;
+  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+}
+
+// Independent sums, so that a term need not wait for the one before it.
+double dot(const double* a, const double* b, std::int64_t count) {
+  constexpr std::int64_t kSums = 8;
+  double sums[kSums] = {};
+  std::int64_t i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (std::int64_t j = 0; j < kSums; ++j) sums[j] += a[i + j] * b[i + j];
+  }
+  for (; i < count; ++i) sums[0] += a[i] * b[i];
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
+                                                     const std::vector<HostTensor>& inputs) {
+  const std::vector<double> q = numbers_of(inputs[0]);
+  const std::vector<double> k = numbers_of(inputs[1]);
+  const std::vector<double> v = numbers_of(inputs[2]);
+  std::vector<double> output(static_cast<std::size_t>(s.batch * s.queries * s.heads * s.dim_v));
+  std::vector<double> sums(static_cast<std::size_t>(s.batch * s.heads * s.queries));
+  const std::int64_t group = s.heads / s.kv_heads;
+
+  for_all(s.batch * s.heads * s.queries, [&](std::int64_t row) {
+    const std::int64_t i = row % s.queries;
+    const std::int64_t h = row / s.queries % s.heads;
+    const std::int64_t b = row / s.queries / s.heads;
+    const std::int64_t last = s.causal ? std::min(i + s.keys - s.queries, s.keys - 1) : s.keys - 1;
+    const std::int64_t first =
+        s.window > 0 ? std::max<std::int64_t>(i + s.keys - s.queries - s.window + 1, 0) : 0;
+    const auto key_row = [&](std::int64_t j) { return (b * s.keys + j) * s.kv_heads + h / group; };
+    const double* query = q.data() + ((b * s.queries + i) * s.heads + h) * s.dim;
+
+    std::vector<double> weights;
+    double maximum = -std::numeric_limits<double>::infinity();
+    for (std::int64_t j = first; j <= last; ++j) {
+      weights.push_back(s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim));
+      maximum = std::max(maximum, weights.back());
+    }
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - maximum);
+
+    double* out = output.data() + ((b * s.queries + i) * s.heads + h) * s.dim_v;
+    for (std::int64_t j = first; j <= last; ++j) {
+      const double weight = weights[static_cast<std::size_t>(j - first)] / sum;
+      const double* value = v.data() + key_row(j) * s.dim_v;
+      for (std::int64_t d = 0; d < s.dim_v; ++d) out[d] += weight * value[d];
+    }
+    sums[static_cast<std::size_t>(row)] = maximum + std::log(sum);
+  });
+  return {std::move(output), std::move(sums)};
+}
+
+std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs) {
+  const std::int64_t m = inputs[0].shape()[0], k = inputs[0].shape()[1];
+  const std::int64_t n = inputs[1].shape()[0];
+  const std::vector<double> a = numbers_of(inputs[0]);
+  const std::vector<double> b = numbers_of(inputs[1]);
+  std::vector<double> c(static_cast<std::size_t>(m * n));
+  for_all(m, [&](std::int64_t i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      c[static_cast<std::size_t>(i * n + j)] = dot(a.data() + i * k, b.data() + j * k, k);
+    }
+  });
+  return {std::move(c)};
+}
+
+}  // namespace tilewright::kernels

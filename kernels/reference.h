@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tilewright/host_tensor.h"
+
+// The kernels' meaning in float64, written without the language.
+namespace tilewright::kernels {
+
+struct AttentionSizes {
+  std::int64_t batch, queries, keys, heads, kv_heads, dim, dim_v;
+  bool causal;
+  std::int64_t window;
+  double scale;
+};
+// Q {batch, queries, heads, dim}, K {batch, keys, kv_heads, dim}, V {batch, keys, kv_heads, dim_v}:
+// the output {batch, queries, heads, dim_v} and the natural logarithm of the sums {batch, heads,
+// queries}. A row that sees nothing is 0, with -inf.
+std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes,
+                                                     const std::vector<HostTensor>& inputs);
+
+// A {m, k} times the transpose of B {n, k}.
+std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs);
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,199 @@
+#include <cmath>
+#include <string>
+
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+#include "kernels/reference.h"
+#include "tilewright/library.h"
+
+namespace tilewright::kernels {
+namespace {
+
+using Kind = KernelOption::Kind;
+
+constexpr int kMaximumSize = INT32_MAX;
+constexpr int kMaximumDim = 4096;
+
+KernelOption size_option(std::string name, std::string description, std::string standard) {
+  return {std::move(name),
+          std::move(description),
+          Kind::integer,
+          std::move(standard),
+          0,
+          kMaximumSize,
+          {}};
+}
+
+KernelOption count_option(std::string name, std::string description, std::string standard,
+                          int maximum) {
+  return {
+      std::move(name), std::move(description), Kind::integer, std::move(standard), 1, maximum, {}};
+}
+
+KernelOption flag_option(std::string name, std::string description) {
+  return {std::move(name), std::move(description), Kind::boolean, "false", 0, 0, {}};
+}
+
+KernelOption dtype_option() {
+  return {"dtype", "element type of the tensors", Kind::dtype, "bf16", 0,
+          0,       {"bf16", "f16", "f32"}};
+}
+
+[[noreturn]] void fail(const std::string& message, const std::string& fix) {
+  throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
+}
+
+// Roundings of the result itself and of what is rounded on the way (the weights of a softmax).
+double rounding_tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return 2e-2;
+    case DType::f16:
+      return 2.5e-3;
+    default:
+      return 2e-5;
+  }
+}
+
+Attention attention_of(const OptionValues& options) {
+  Attention a;
+  a.heads = static_cast<int>(options.integer("heads"));
+  a.kv_heads = static_cast<int>(options.integer("kv_heads"));
+  a.dim = static_cast<int>(options.integer("dim"));
+  a.dim_v = static_cast<int>(options.integer("dim_v"));
+  a.causal = options.boolean("causal");
+  a.window = static_cast<int>(options.integer("window"));
+  a.dtype = options.dtype("dtype");
+  return a;
+}
+
+AttentionSizes attention_sizes_of(const OptionValues& o) {
+  return {o.integer("batch"),    o.integer("queries"),
+          o.integer("keys"),     o.integer("heads"),
+          o.integer("kv_heads"), o.integer("dim"),
+          o.integer("dim_v"),    o.boolean("causal"),
+          o.integer("window"),   1 / std::sqrt(static_cast<double>(o.integer("dim")))};
+}
+
+void check_attention(const OptionValues& options) {
+  const std::int64_t heads = options.integer("heads"), kv_heads = options.integer("kv_heads");
+  if (heads % kv_heads != 0) {
+    fail("attention_forward: heads = " + std::to_string(heads) +
+             " is not a multiple of kv_heads = " + std::to_string(kv_heads),
+         "set kv_heads to a divisor of heads: each K and V head serves heads / kv_heads query "
+         "heads");
+  }
+  if (options.integer("window") > 0 && !options.boolean("causal")) {
+    fail("attention_forward: window = " + options.text("window") +
+             " is set, and causal = false: the window is a part of the causal mask",
+         "set causal=true, or leave window out");
+  }
+}
+
+// Two products over the visible part of the score matrix; a causal mask counts as half of it.
+double attention_operations(const OptionValues& options) {
+  const AttentionSizes s = attention_sizes_of(options);
+  const double scores = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.queries) *
+                        static_cast<double>(s.keys);
+  return 2 * scores * static_cast<double>(s.dim + s.dim_v) * (s.causal ? 0.5 : 1);
+}
+
+Gemm gemm_of(const OptionValues& options) {
+  Gemm g;
+  g.dtype = options.dtype("dtype");
+  return g;
+}
+
+LibraryKernel attention_forward_entry() {
+  LibraryKernel kernel;
+  kernel.name = "attention_forward";
+  kernel.description = "O = softmax(Q K^T / sqrt(dim)) V, and the log-sum-exp of each row";
+  kernel.options = {
+      size_option("batch", "sequences", "1"),
+      count_option("heads", "query heads", "8", 65535),
+      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535),
+      size_option("queries", "query rows of a sequence", "1024"),
+      size_option("keys", "key rows of a sequence", "queries"),
+      count_option("dim", "elements of a query and key row", "64", kMaximumDim),
+      count_option("dim_v", "elements of a value row", "dim", kMaximumDim),
+      flag_option("causal", "query i sees keys up to i + keys - queries"),
+      size_option("window", "causal only: the last so many of those keys; 0 for all", "0"),
+      dtype_option(),
+  };
+  kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
+                    {"K", {"batch", "keys", "kv_heads", "dim"}, false, {}},
+                    {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
+                    {"O", {"batch", "queries", "heads", "dim_v"}, true, {}},
+                    {"LSE", {"batch", "heads", "queries"}, true, f32}};
+  kernel.schedules = {
+      {"sm90", "sm_90a",
+       "a producer warp and two warpgroups that overlap products with the softmax",
+       [](const OptionValues& options) { return attention_forward_sm90(attention_of(options)); }}};
+  kernel.build = [](const OptionValues& options) {
+    return attention_forward(attention_of(options));
+  };
+  kernel.check = check_attention;
+  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    return attention_reference(attention_sizes_of(options), inputs);
+  };
+  kernel.tolerance = [](const OptionValues& options) {
+    return rounding_tolerance(options.dtype("dtype"));
+  };
+  kernel.floating_operations = attention_operations;
+  return kernel;
+}
+
+LibraryKernel gemm_entry() {
+  LibraryKernel kernel;
+  kernel.name = "gemm";
+  kernel.description = "C = A B^T, with A {m, k}, B {n, k} and sums in f32";
+  kernel.options = {
+      size_option("m", "rows of A and C", "512"),
+      size_option("n", "rows of B, columns of C", "512"),
+      size_option("k", "columns of A and B", "512"),
+      dtype_option(),
+      {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}},
+  };
+  kernel.tensors = {
+      {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
+  kernel.schedules = {{"sm90", "sm_90a",
+                       "persistent; clusters of two CTAs share B's tiles by multicast",
+                       [](const OptionValues& options) { return gemm_sm90(gemm_of(options)); }}};
+  kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options)); };
+  kernel.check = [](const OptionValues&) {};
+  kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
+    return gemm_reference(inputs);
+  };
+  kernel.tolerance = [](const OptionValues& options) {
+    return rounding_tolerance(options.dtype("dtype"));
+  };
+  kernel.floating_operations = [](const OptionValues& options) {
+    return 2.0 * static_cast<double>(options.integer("m")) *
+           static_cast<double>(options.integer("n")) * static_cast<double>(options.integer("k"));
+  };
+  return kernel;
+}
+
+}  // namespace
+}  // namespace tilewright::kernels
+
+namespace tilewright {
+
+const std::vector<LibraryKernel>& kernel_library() {
+  static const std::vector<LibraryKernel> library = {kernels::attention_forward_entry(),
+                                                     kernels::gemm_entry()};
+  return library;
+}
+
+const LibraryKernel& find_kernel(std::string_view name) {
+  std::string known;
+  for (const LibraryKernel& kernel : kernel_library()) {
+    if (kernel.name == name) return kernel;
+    known += (known.empty() ? "" : ", ") + kernel.name;
+  }
+  const std::string message = "there is no kernel '" + std::string(name) + "'";
+  throw Error(ErrorKind::usage, {}, message,
+              "error: " + message + "\n  fix: name one of: " + known);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <limits>
+
+#include "tilewright/kernel.h"
+
+namespace tilewright::kernels {
+
+// The running softmax of rows that arrive block by block (Milakov and Gimelshein, 2018). The
+// maximum is taken of unscaled scores and the scale folded into the exponent, which needs a
+// positive scale. A row with nothing visible has weight 0 and log-sum-exp -inf.
+class OnlineSoftmax {
+ public:
+  OnlineSoftmax(const Extent& rows, double scale)
+      : scale_log2_(scale * kLog2e), maximum_(full({rows, 1}, kNone)), sum_(zeros({rows, 1})) {}
+
+  struct Step {
+    Tile weights;  // exp(scale * (scores - maximum))
+    Tile rescale;  // what sums of earlier weights are multiplied by
+  };
+  Step step(const Tile& scores) {
+    const Tile before = maximum_;
+    maximum_ = max(maximum_, reduce_max(scores, 1));
+    // -inf - -inf is no number: a row that has seen nothing yet is shifted by 0.
+    const Tile shift = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
+    const Tile weights = exp2(scores * scale_log2_ - shift);
+    const Tile rescale = exp2(before * scale_log2_ - shift);
+    sum_ = sum_ * rescale + reduce_sum(weights, 1);
+    return {weights, rescale};
+  }
+  // 1 / sum of the weights; 0 for a row with nothing visible.
+  Tile normaliser() const { return where(sum_ == 0, 0, 1 / sum_); }
+  // Natural logarithm of the sum of exp(scale * score).
+  Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
+
+ private:
+  static constexpr double kLog2e = 1.4426950408889634;
+  static constexpr double kLn2 = 0.6931471805599453;
+  static constexpr double kNone = -std::numeric_limits<double>::infinity();
+  double scale_log2_;
+  Var maximum_, sum_;
+};
+
+}  // namespace tilewright::kernels

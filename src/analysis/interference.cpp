@@ -1,0 +1,163 @@
+#include "analysis/interference.h"
+
+namespace tilewright::analysis {
+
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+namespace {
+
+// Whether the result may lie where an operand of the same type lay: each register is read before it
+// is written.
+bool in_place(const Operation& o) {
+  return ir::info(o.op).elementwise() || o.op == Op::wgmma || o.op == Op::wait ||
+         o.op == Op::as_pending || o.op == Op::complete;
+}
+
+struct Carried {
+  std::size_t leading, extra, first;
+};
+Carried carried(const Operation& o) {
+  return {o.op == Op::for_loop ? std::size_t{3} : std::size_t{1},
+          o.op == Op::while_loop ? std::size_t{1} : std::size_t{0},
+          o.blocks[0].arguments.size() - o.results.size()};
+}
+
+}  // namespace
+
+Interference::Interference(const ir::Kernel& kernel, const ir::Block& block) : kernel_(kernel) {
+  operands_of_.resize(kernel.types.size());
+  // Twice, so that what crosses a back edge is seen.
+  collect_products(block);
+  collect_products(block);
+  Live live;
+  walk(block, live);
+}
+
+bool Interference::tracked(ValueId value) const {
+  return kernel_.type(value).is_tile() || kernel_.type(value).is(ir::Type::Kind::pending);
+}
+
+void Interference::add(ValueId a, ValueId b) {
+  if (a != b) graph_.insert({a < b ? a : b, a < b ? b : a});
+}
+
+void Interference::define(ValueId value, const Live& live) {
+  if (!tracked(value)) return;
+  for (const ValueId other : live) add(value, other);
+}
+
+void Interference::collect_products(const ir::Block& block) {
+  for (const Operation& o : block.body) {
+    for (const ir::Block& inner : o.blocks) collect_products(inner);
+    const auto flow = [this](ValueId from, ValueId to) {
+      operands_of_[to].insert(operands_of_[from].begin(), operands_of_[from].end());
+    };
+    if (o.op == Op::wgmma) {
+      if (kernel_.type(o.operands[0]).is_tile()) operands_of_[o.results[0]].insert(o.operands[0]);
+    } else if (o.op == Op::for_loop || o.op == Op::while_loop) {
+      const Carried c = carried(o);
+      for (std::size_t i = 0; i < o.results.size(); ++i) {
+        const ValueId argument = o.blocks[0].arguments[c.first + i];
+        flow(o.operands[c.leading + i], argument);
+        flow(o.blocks[0].body.back().operands[c.extra + i], argument);
+        flow(argument, o.results[i]);
+      }
+    } else if (o.op == Op::if_then) {
+      for (std::size_t i = 0; i < o.results.size(); ++i) {
+        for (const ir::Block& branch : o.blocks) flow(branch.body.back().operands[i], o.results[i]);
+      }
+    }
+  }
+}
+
+void Interference::loop(const Operation& o, Live& live) {
+  const Carried c = carried(o);
+  const ir::Block& body = o.blocks[0];
+  for (const ValueId result : o.results) live.erase(result);
+  for (const ValueId result : o.results) define(result, live);
+  // What the body needs at its end includes what its next round needs at its start.
+  Live end = live;
+  const auto yields = [&](Live& set) {
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      const ValueId yielded = body.body.back().operands[c.extra + i];
+      if (tracked(yielded)) set.insert(yielded);
+    }
+  };
+  yields(end);
+  Live start;
+  for (int round = 0; round < 2; ++round) {
+    start = end;
+    walk(body, start);
+    for (const ValueId argument : body.arguments) start.erase(argument);
+    end.insert(start.begin(), start.end());
+  }
+  for (const ValueId argument : body.arguments) {
+    define(argument, start);
+    for (const ValueId other : body.arguments) {
+      if (tracked(argument) && tracked(other)) add(argument, other);
+    }
+  }
+  // Around the loop, also where it does not run, results take the initial values.
+  live = start;
+  for (std::size_t i = 0; i < o.results.size(); ++i) {
+    const ValueId initial = o.operands[c.leading + i];
+    if (tracked(initial)) live.insert(initial);
+  }
+}
+
+void Interference::walk(const ir::Block& block, Live& live) {
+  for (auto at = block.body.rbegin(); at != block.body.rend(); ++at) {
+    const Operation& o = *at;
+    if (o.op == Op::yield) continue;  // the enclosing operation counts these uses
+    if (o.op == Op::for_loop || o.op == Op::while_loop) {
+      loop(o, live);
+      continue;
+    }
+    if (o.op == Op::if_then) {
+      for (const ValueId result : o.results) live.erase(result);
+      for (const ValueId result : o.results) define(result, live);
+      for (const ValueId a : o.results) {
+        for (const ValueId b : o.results) {
+          if (tracked(a) && tracked(b)) add(a, b);
+        }
+      }
+      Live all;
+      for (const ir::Block& branch : o.blocks) {
+        Live own = live;
+        for (const ValueId yielded : branch.body.back().operands) {
+          if (tracked(yielded)) own.insert(yielded);
+        }
+        walk(branch, own);
+        all.insert(own.begin(), own.end());
+      }
+      live = std::move(all);
+      continue;
+    }
+    for (const ir::Block& inner : o.blocks) walk(inner, live);
+    for (const ValueId result : o.results) live.erase(result);
+    for (const ValueId result : o.results) {
+      define(result, live);
+      if (!tracked(result)) continue;
+      for (const ValueId operand : o.operands) {
+        if (!tracked(operand)) continue;
+        const bool same = kernel_.type(operand).shape == kernel_.type(result).shape &&
+                          kernel_.type(operand).dtype == kernel_.type(result).dtype;
+        // A product reads its register operand while it runs.
+        const bool a = o.op == Op::wgmma && operand == o.operands[0];
+        if (!in_place(o) || !same || a) add(result, operand);
+      }
+    }
+    // Retiring only waits: the product's registers may by then hold a later product.
+    if (o.op == Op::wait || o.op == Op::retire) {
+      for (const ValueId operand : operands_of_[o.operands[0]]) live.insert(operand);
+    }
+    if (o.op == Op::retire) continue;
+    for (const ValueId operand : o.operands) {
+      if (tracked(operand)) live.insert(operand);
+    }
+  }
+}
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/cuda/expressions.h"
+#include "codegen/cuda/operations.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+std::string declare(const Emitter& emitter, ValueId value, std::string_view initial) {
+  return fmt::format("{} {}{}{};", scalar_type(emitter.type(value).dtype), emitter.name(value),
+                     initial.empty() ? "" : " = ", initial);
+}
+
+// Results are variables; inside the body the arguments are the same variables.
+void declare_carried(Emitter& emitter, const Operation& operation, std::size_t first_operand,
+                     std::size_t first_argument) {
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    emitter.line(declare(emitter, operation.results[i],
+                         emitter.name(operation.operands[first_operand + i])));
+    emitter.set_name(operation.blocks[0].arguments[first_argument + i],
+                     emitter.name(operation.results[i]));
+  }
+}
+
+std::vector<std::string> result_names(const Emitter& emitter, const Operation& operation) {
+  std::vector<std::string> names;
+  for (const ValueId result : operation.results) names.push_back(emitter.name(result));
+  return names;
+}
+
+void print_inner(Emitter& emitter, const ir::Block& block, std::vector<std::string> yield_to) {
+  emitter.yield_to.swap(yield_to);
+  emitter.print_block(block);
+  emitter.yield_to.swap(yield_to);
+}
+
+bool any_of(const ir::Block& block, bool (*holds)(const Operation&)) {
+  bool found = false;
+  ir::for_each(block, [&](const Operation& operation) { found = found || holds(operation); });
+  return found;
+}
+
+// An iteration comes after the accesses of the one before.
+void enter_loop(Emitter& emitter, const Operation& operation) {
+  const ir::Block& block = operation.blocks[0];
+  emitter.unordered.warp = emitter.unordered.warp || any_of(block, accesses_memory);
+  emitter.unordered.lane = emitter.unordered.lane || any_of(block, waits_or_writes_alone);
+}
+
+}  // namespace
+
+void print_for_loop(Emitter& emitter, const Operation& operation) {
+  declare_carried(emitter, operation, 3, 1);
+  enter_loop(emitter, operation);
+  const ir::Block& block = operation.blocks[0];
+  const std::string& index = emitter.name(block.arguments[0]);
+  emitter.line("#pragma unroll 1");
+  emitter.open(fmt::format("for ({} {} = {}; {} < {}; {} += {})",
+                           scalar_type(emitter.type(block.arguments[0]).dtype), index,
+                           emitter.name(operation.operands[0]), index,
+                           emitter.name(operation.operands[1]), index,
+                           emitter.name(operation.operands[2])));
+  print_inner(emitter, block, result_names(emitter, operation));
+  emitter.close();
+}
+
+void print_while_loop(Emitter& emitter, const Operation& operation) {
+  declare_carried(emitter, operation, 1, 0);
+  enter_loop(emitter, operation);
+  const std::string condition =
+      fmt::format("again_{}", operation.blocks[0].body.back().operands[0]);
+  emitter.line(fmt::format("bool {} = {};", condition, emitter.name(operation.operands[0])));
+  emitter.line("#pragma unroll 1");
+  emitter.open(fmt::format("while ({})", condition));
+  std::vector<std::string> to = result_names(emitter, operation);
+  to.insert(to.begin(), condition);
+  print_inner(emitter, operation.blocks[0], std::move(to));
+  emitter.close();
+}
+
+void print_if_then(Emitter& emitter, const Operation& operation) {
+  for (const ValueId result : operation.results) emitter.line(declare(emitter, result, ""));
+  emitter.open(fmt::format("if ({})", emitter.name(operation.operands[0])));
+  const Emitter::Unordered before = emitter.unordered;
+  print_inner(emitter, operation.blocks[0], result_names(emitter, operation));
+  const Emitter::Unordered first = emitter.unordered;
+  emitter.unordered = before;
+  if (operation.blocks.size() > 1 &&
+      (operation.blocks[1].body.size() > 1 || !operation.results.empty())) {
+    emitter.close();
+    emitter.open("else");
+    print_inner(emitter, operation.blocks[1], result_names(emitter, operation));
+  }
+  emitter.close();
+  emitter.unordered.warp = emitter.unordered.warp || first.warp;
+  emitter.unordered.lane = emitter.unordered.lane || first.lane;
+}
+
+void print_yield(Emitter& emitter, const Operation& operation) {
+  struct Move {
+    ValueId value;
+    std::string to;
+    std::string from;
+  };
+  std::vector<Move> moves;
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    const std::string& from = emitter.name(operation.operands[i]);
+    if (from != emitter.yield_to[i]) moves.push_back({operation.operands[i], emitter.yield_to[i], from});
+  }
+  // A variable that is written before it is read goes through a copy.
+  for (std::size_t i = 1; i < moves.size(); ++i) {
+    const auto written = [&](const Move& earlier) { return earlier.to == moves[i].from; };
+    if (std::none_of(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(i), written)) continue;
+    const std::string copy = "next_" + moves[i].to;
+    emitter.line(fmt::format("const {} {} = {};", scalar_type(emitter.type(moves[i].value).dtype),
+                             copy, moves[i].from));
+    moves[i].from = copy;
+  }
+  for (const Move& move : moves) emitter.line(fmt::format("{} = {};", move.to, move.from));
+}
+
+void print_role(Emitter& emitter, const Operation& operation) {
+  const std::int64_t first = operation.attributes.integer(ir::Key::first_warp);
+  const std::int64_t warps = operation.attributes.integer(ir::Key::warps);
+  const bool last = first + warps == emitter.kernel().threads / 32;
+  std::string condition;
+  if (warps == 1) {
+    condition = fmt::format("warp == {}", first);
+  } else if (first == 0 || last) {
+    condition = first == 0 ? fmt::format("warp < {}", warps) : fmt::format("warp >= {}", first);
+  } else {
+    condition = fmt::format("warp >= {} && warp < {}", first, first + warps);
+  }
+  emitter.open(fmt::format("{}if ({})", emitter.after_role ? "else " : "", condition));
+  emitter.line(fmt::format("// {}", operation.attributes.text(ir::Key::name)));
+  emitter.agent = Emitter::Agent::warp;
+  emitter.first_warp = first;
+  emitter.role_warps = warps;
+  const ir::Block& block = operation.blocks[0];
+  if (!block.arguments.empty()) {
+    const ValueId group = block.arguments[0];
+    if (warps <= 4) {
+      emitter.set_name(group, "0");
+    } else {
+      emitter.line(fmt::format("const int {} = {} / 4;", emitter.name(group),
+                               first == 0 ? "warp" : fmt::format("(warp - {})", first)));
+    }
+  }
+  emitter.print_block(block);
+  emitter.agent = Emitter::Agent::cta;
+  emitter.first_warp = 0;
+  emitter.role_warps = 0;
+  emitter.close();
+}
+
+void print_elect(Emitter& emitter, const Operation& operation) {
+  if (emitter.unordered.warp) emitter.sync_lanes();
+  const Emitter::Agent outer = emitter.agent;
+  emitter.open(outer == Emitter::Agent::cta ? "if (threadIdx.x == 0)" : "if (lane == 0)");
+  emitter.agent = Emitter::Agent::lane;
+  emitter.print_block(operation.blocks[0]);
+  emitter.agent = outer;
+  emitter.close();
+  const auto waits = [](const Operation& inner) { return inner.op == Op::mbarrier_wait; };
+  emitter.unordered.lane = emitter.unordered.lane || any_of(operation.blocks[0], waits);
+}
+
+}  // namespace tilewright::codegen

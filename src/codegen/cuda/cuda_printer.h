@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+// The machine form as CUDA C++.
+namespace tilewright::codegen {
+
+// One parameter of the printed kernel's signature: what a launch has to pass.
+struct LaunchParameter {
+  enum class Kind : std::uint8_t {
+    tensor_map,  // index: the n-th tensor_map operation of the body; 128 bytes by value
+    pointer,     // index: the tensor's in Kernel::parameters
+    stride,      // index as pointer, axis; i64, in elements
+    dim,         // i32
+    scalar,      // index: in Kernel::parameters; dtype
+  };
+  Kind kind = Kind::dim;
+  int index = 0;
+  int axis = 0;
+  Dim dim;
+  DType dtype = DType::i32;
+};
+
+struct CudaSource {
+  std::string entry;
+  std::string text;
+  std::vector<LaunchParameter> parameters;  // in the order of the signature
+};
+
+// One self-contained translation unit: it includes nothing and asks for no library. One operation
+// becomes one group of statements; everything that could be decided is in the machine form.
+// Compile with fmad off: the IR contracts where it wants to.
+CudaSource print_cuda(const ir::Kernel& machine);
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,224 @@
+#include "codegen/cuda/emitter.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "codegen/cuda/expressions.h"
+#include "codegen/cuda/nonnegative.h"
+#include "codegen/cuda/operations.h"
+#include "codegen/cuda/prelude.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::codegen {
+
+using ir::Key;
+using ir::Operation;
+using ir::ValueId;
+
+std::string identifier(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0) {
+    result.insert(0, "_");
+  }
+  return result;
+}
+
+void cannot_print(const Operation& operation, std::string_view why) {
+  Diagnostic(operation.where, fmt::format("{}: {}", ir::info(operation.op).name, why),
+             ErrorKind::internal)
+      .raise();
+}
+
+bool accesses_memory(const Operation& operation) {
+  const ir::OpInfo& record = ir::info(operation.op);
+  return record.has("by:warp") && (record.has("r:shared@generic") || record.has("w:shared@generic") ||
+                                   record.has("w:global@generic"));
+}
+
+bool waits_or_writes_alone(const Operation& operation) {
+  return operation.op == ir::Op::bulk_wait || operation.op == ir::Op::shared_store;
+}
+
+Emitter::Emitter(const ir::Kernel& kernel)
+    : kernel_(kernel),
+      names_(kernel.types.size()),
+      definitions_(kernel.types.size()),
+      nonnegative_(nonnegative_values(kernel)) {
+  for (ValueId i = 0; i < names_.size(); ++i) names_[i] = fmt::format("v{}", i);
+  ir::for_each(kernel.body, [this](const Operation& operation) {
+    for (const ValueId result : operation.results) definitions_[result] = &operation;
+  });
+  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const ir::Parameter& parameter = kernel.parameters[i];
+    if (parameter.is_tensor()) continue;
+    LaunchParameter launch;
+    launch.kind = LaunchParameter::Kind::scalar;
+    launch.index = static_cast<int>(i);
+    launch.dtype = parameter.dtype;
+    const std::string name = fmt::format("{}_{}", identifier(parameter.name), parameter.value);
+    scalars_.push_back({launch, fmt::format("{} {}", scalar_type(parameter.dtype), name)});
+    names_[parameter.value] = name;
+  }
+}
+
+std::string Emitter::named(const Operation& operation) const {
+  const ir::Attribute* name = operation.attributes.find(Key::name);
+  return fmt::format("{}_{}", name ? identifier(std::get<std::string>(*name)) : "v",
+                     operation.results.at(0));
+}
+
+std::optional<std::int64_t> Emitter::constant(ValueId value) const {
+  const Operation* operation = definitions_[value];
+  if (!operation) return std::nullopt;
+  if (operation->op == ir::Op::dim && operation->attributes.dim().is_constant()) {
+    return operation->attributes.dim().constant();
+  }
+  if (operation->op != ir::Op::constant) return std::nullopt;
+  const auto* integer = std::get_if<std::int64_t>(operation->attributes.find(Key::value));
+  return integer ? std::optional(*integer) : std::nullopt;
+}
+
+void Emitter::line(std::string_view text) {
+  if (where_.file != printed_where_.file || where_.line != printed_where_.line) {
+    printed_where_ = where_;
+    const std::string_view path(where_.file);
+    append(fmt::format("// {}:{}", path.substr(path.find_last_of('/') + 1), where_.line));
+  }
+  append(text);
+}
+
+void Emitter::append(std::string_view text) {
+  body_.append(2 * indent_, ' ');
+  body_ += text;
+  body_ += '\n';
+}
+
+void Emitter::open(std::string_view head) {
+  line(head.empty() ? "{" : fmt::format("{} {{", head));
+  ++indent_;
+}
+
+void Emitter::close() {
+  --indent_;
+  append("}");
+}
+
+void Emitter::lane_line(std::string_view text) {
+  if (unordered.warp && agent != Agent::lane) sync_lanes();
+  switch (agent) {
+    case Agent::cta: return line(fmt::format("if (threadIdx.x == 0) {}", text));
+    case Agent::warp: return line(fmt::format("if (lane == 0) {}", text));
+    case Agent::lane: return line(text);
+  }
+}
+
+void Emitter::sync_lanes() {
+  line("__syncwarp();");
+  unordered = {};
+}
+
+void Emitter::print_block(const ir::Block& block) {
+  bool role_before = false;
+  for (const Operation& operation : block.body) {
+    const OperationPrinter print = printer_of(operation.op);
+    if (!print) cannot_print(operation, "not an operation of the machine form");
+    if (operation.where.file) where_ = operation.where;
+    after_role = role_before;
+    const bool accesses = accesses_memory(operation);
+    if (accesses && unordered.lane && agent != Agent::lane) sync_lanes();
+    print(*this, operation);
+    role_before = operation.op == ir::Op::role;
+    unordered.warp = unordered.warp || accesses;
+    unordered.lane = unordered.lane || waits_or_writes_alone(operation);
+  }
+}
+
+std::string Emitter::add_parameter(LaunchParameter launch, std::string type, std::string name) {
+  const std::string what =
+      fmt::format("{} {} {} {}", static_cast<int>(launch.kind), launch.index, launch.axis,
+                  launch.kind == LaunchParameter::Kind::dim ? launch.dim.to_string() : "");
+  const auto [entry, fresh] = parameter_names_.emplace(what, name);
+  if (fresh) {
+    std::vector<Parameter>& list = launch.kind == LaunchParameter::Kind::dim ? dims_ : tensors_;
+    list.push_back({std::move(launch), fmt::format("{} {}", type, name)});
+  }
+  return entry->second;
+}
+
+std::string Emitter::pointer(ValueId tensor) {
+  const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
+  LaunchParameter launch;
+  launch.kind = LaunchParameter::Kind::pointer;
+  launch.index = static_cast<int>(&parameter - kernel_.parameters.data());
+  return add_parameter(launch, fmt::format("{}*", memory_type(parameter.dtype)),
+                       fmt::format("{}_{}", identifier(parameter.name), tensor));
+}
+
+std::string Emitter::stride(ValueId tensor, int axis) {
+  const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
+  LaunchParameter launch;
+  launch.kind = LaunchParameter::Kind::stride;
+  launch.index = static_cast<int>(&parameter - kernel_.parameters.data());
+  launch.axis = axis;
+  return add_parameter(launch, "i64",
+                       fmt::format("{}_{}_stride{}", identifier(parameter.name), tensor, axis));
+}
+
+std::string Emitter::dim(const Dim& dim) {
+  if (dim.is_constant()) return std::to_string(dim.constant());
+  LaunchParameter launch;
+  launch.dim = dim;
+  const std::string name = dim.kind() == Dim::Kind::symbol
+                               ? fmt::format("dim_{}", identifier(dim.name()))
+                               : fmt::format("dim{}", dims_.size());
+  return add_parameter(launch, "int", name);
+}
+
+void Emitter::add_tensor_map(const Operation& operation) {
+  LaunchParameter launch;
+  launch.kind = LaunchParameter::Kind::tensor_map;
+  launch.index = static_cast<int>(tensor_maps_.size());
+  set_name(operation.results[0], named(operation));
+  tensor_maps_.push_back(
+      {launch, "const __grid_constant__ TensorMap " + name(operation.results[0])});
+}
+
+CudaSource Emitter::finish() {
+  CudaSource source;
+  source.entry = identifier(kernel_.name);
+  std::string signature;
+  for (const auto* list : {&tensor_maps_, &tensors_, &dims_, &scalars_}) {
+    for (const Parameter& parameter : *list) {
+      signature += (signature.empty() ? "" : ", ") + parameter.declaration;
+      source.parameters.push_back(parameter.launch);
+    }
+  }
+  std::string functions;
+  for (const auto& [name, text] : wrappers_) functions += text;
+  std::string kernel = "extern \"C\" __global__ void ";
+  if (kernel_.cluster > 1) kernel += fmt::format("__cluster_dims__({}, 1, 1) ", kernel_.cluster);
+  kernel += fmt::format("__launch_bounds__({}, 1)\n{}({}) {{\n", kernel_.threads, source.entry,
+                        signature);
+  if (kernel_.shared_bytes > 0) {
+    kernel +=
+        "  extern __shared__ __align__(1024) u8 dynamic_shared[];\n"
+        "  const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);\n";
+  }
+  // Through a shuffle the compiler knows that the index is the same in all lanes.
+  kernel +=
+      "  const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);\n"
+      "  const int lane = (int)threadIdx.x % 32;\n";
+  kernel += body_ + "}\n";
+  source.text = fmt::format("// {}: {} threads, {} bytes of shared memory.\n", kernel_.name,
+                            kernel_.threads, kernel_.shared_bytes) +
+                // A scalar that nothing uses is no mistake.
+                "#pragma nv_diag_suppress 177\n" +
+                prelude_for(functions + kernel) + functions + kernel;
+  return source;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/cuda/cuda_printer.h"
+
+namespace tilewright::codegen {
+
+// The text of the body while it grows, and the names of its values.
+class Emitter {
+ public:
+  explicit Emitter(const ir::Kernel& kernel);
+
+  const ir::Kernel& kernel() const { return kernel_; }
+  const ir::Type& type(ir::ValueId value) const { return kernel_.type(value); }
+  // What the value is called in the text: a local, a parameter or a literal.
+  const std::string& name(ir::ValueId value) const { return names_[value]; }
+  void set_name(ir::ValueId value, std::string name) { names_[value] = std::move(name); }
+  // "label_12" for the result of an operation that has a name.
+  std::string named(const ir::Operation& operation) const;
+  // The value of an integer or boolean constant.
+  std::optional<std::int64_t> constant(ir::ValueId value) const;
+  const ir::Operation* definition(ir::ValueId value) const { return definitions_[value]; }
+  bool nonnegative(ir::ValueId value) const { return nonnegative_[value]; }
+
+  void line(std::string_view text);
+  void open(std::string_view head);  // "head {", and indents
+  void close();
+  // For one lane of the warp; outside every role for one thread of the CTA.
+  void lane_line(std::string_view text);
+  void print_block(const ir::Block& block);
+
+  // One lane's work and the other lanes' are ordered by __syncwarp, printed where memory needs it:
+  // before one lane's turn when all have accessed memory, and before all do what one lane waited
+  // for or wrote.
+  struct Unordered {
+    bool warp = false;  // accesses of all lanes since the last synchronisation
+    bool lane = false;  // waits and writes of one
+  };
+  Unordered unordered;
+  void sync_lanes();
+
+  // Parameters of the signature, made when first asked for.
+  std::string pointer(ir::ValueId tensor);
+  std::string stride(ir::ValueId tensor, int axis);
+  std::string dim(const Dim& dim);
+  void add_tensor_map(const ir::Operation& operation);
+  // A function made for this kernel's instructions: called `name`, printed once.
+  void add_wrapper(const std::string& name, std::string text) { wrappers_.emplace(name, std::move(text)); }
+
+  CudaSource finish();
+
+  // Where the operation being printed stands.
+  enum class Agent : std::uint8_t { cta, warp, lane };
+  Agent agent = Agent::cta;
+  std::int64_t first_warp = 0;    // of the role
+  std::int64_t role_warps = 0;
+  // Whether the operation printed before this one, in the same block, was a role.
+  bool after_role = false;
+  // Where yield puts its operands.
+  std::vector<std::string> yield_to;
+
+ private:
+  struct Parameter {
+    LaunchParameter launch;
+    std::string declaration;
+  };
+  void append(std::string_view text);
+  std::string add_parameter(LaunchParameter launch, std::string type, std::string name);
+
+  const ir::Kernel& kernel_;
+  std::string body_;
+  int indent_ = 1;
+  SourceLocation where_;          // of the operation being printed
+  SourceLocation printed_where_;  // the last that became a comment
+  std::vector<std::string> names_;
+  std::vector<const ir::Operation*> definitions_;
+  std::vector<bool> nonnegative_;
+  std::map<std::string, std::string> wrappers_;
+  std::map<std::string, std::string> parameter_names_;  // by what they hold
+  std::vector<Parameter> tensor_maps_, tensors_, dims_, scalars_;
+};
+
+// An identifier of C++ out of any text.
+std::string identifier(std::string_view text);
+
+// All lanes access memory, as far as another lane can tell.
+bool accesses_memory(const ir::Operation& operation);
+// One lane writes memory, or waits for what others then rely on.
+bool waits_or_writes_alone(const ir::Operation& operation);
+
+// What cannot be printed is a bug of the passes before.
+[[noreturn]] void cannot_print(const ir::Operation& operation, std::string_view why);
+
+}  // namespace tilewright::codegen

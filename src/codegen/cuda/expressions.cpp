@@ -1,0 +1,223 @@
+#include "codegen/cuda/expressions.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "support/diagnostic.h"
+#include "support/number_formats.h"
+
+namespace tilewright::codegen {
+
+using ir::Op;
+
+std::string_view scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "float";
+    case DType::i32: return "int";
+    case DType::i64: return "i64";
+    case DType::boolean: return "bool";
+    default: return "u32";
+  }
+}
+
+std::string_view memory_type(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+    case DType::bf16: return "u16";
+    case DType::f8e4m3:
+    case DType::boolean: return "u8";
+    default: return scalar_type(dtype);
+  }
+}
+
+namespace {
+
+double number(const ir::Attribute& value) {
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  return integer ? static_cast<double>(*integer) : std::get<double>(value);
+}
+
+std::string float_literal(float value) {
+  if (!std::isfinite(value)) {
+    return fmt::format("__int_as_float({:#x})", std::bit_cast<std::uint32_t>(value));
+  }
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + "f";
+}
+
+// Above and below the halves' conversions in the prelude.
+std::string_view suffix(DType dtype) {
+  return dtype == DType::bf16 ? "bf16" : dtype == DType::f16 ? "f16" : "e4m3";
+}
+
+std::string integer_division(Op function, const std::string& a, const std::string& b,
+                             bool nonnegative) {
+  if (function == Op::ceildiv) {
+    return nonnegative ? fmt::format("unsigned_div({} + {} - 1, {})", a, b, b)
+                       : fmt::format("ceil_div({}, {})", a, b);
+  }
+  return fmt::format("{}_{}({}, {})", nonnegative ? "unsigned" : "floor",
+                     function == Op::div ? "div" : "mod", a, b);
+}
+
+std::string cast_text(DType from, DType to, const std::string& a) {
+  if (is_float(to)) return is_float(from) ? a : fmt::format("(float){}", a);
+  if (is_float(from)) {
+    return fmt::format("{}({})", to == DType::i64 ? "__float2ll_rn" : "__float2int_rn", a);
+  }
+  return fmt::format("({}){}", scalar_type(to), a);
+}
+
+}  // namespace
+
+std::string literal(DType dtype, const ir::Attribute& value) {
+  switch (dtype) {
+    case DType::f32: return float_literal(static_cast<float>(number(value)));
+    case DType::bf16: return fmt::format("{:#x}u", float_to_bf16(static_cast<float>(number(value))));
+    case DType::f16: return fmt::format("{:#x}u", float_to_f16(static_cast<float>(number(value))));
+    case DType::f8e4m3: return fmt::format("{:#x}u", float_to_f8e4m3(static_cast<float>(number(value))));
+    case DType::boolean: return number(value) != 0 ? "true" : "false";
+    default: break;
+  }
+  const std::int64_t integer = std::get<std::int64_t>(value);
+  // The most negative numbers have no literal of their own.
+  if (dtype == DType::i64) {
+    return integer == INT64_MIN ? "(-9223372036854775807ll - 1)" : fmt::format("{}ll", integer);
+  }
+  if (integer == INT32_MIN) return "(-2147483647 - 1)";
+  return integer < 0 ? fmt::format("({})", integer) : std::to_string(integer);
+}
+
+int packing(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+    case DType::bf16: return 2;
+    case DType::f8e4m3: return 4;
+    default: return 1;
+  }
+}
+
+std::int64_t register_count(const ir::Type& registers) {
+  const int per_register = packing(registers.dtype);
+  return (registers.elements() + per_register - 1) / per_register;
+}
+
+std::string_view register_type(DType dtype) { return scalar_type(dtype); }
+
+std::string element(const Emitter& emitter, ir::ValueId registers, const std::string& index) {
+  const DType dtype = emitter.type(registers).dtype;
+  if (packing(dtype) == 1) return fmt::format("{}[{}]", emitter.name(registers), index);
+  return fmt::format("{}_at({}, {})", suffix(dtype), emitter.name(registers), index);
+}
+
+std::string operand(const Emitter& emitter, ir::ValueId scalar) {
+  const DType dtype = emitter.type(scalar).dtype;
+  if (packing(dtype) == 1) return emitter.name(scalar);
+  return fmt::format("from_{}({})", suffix(dtype), emitter.name(scalar));
+}
+
+std::string packed(DType dtype, const std::vector<std::string>& values) {
+  if (packing(dtype) == 1) return values[0];
+  return fmt::format("pack_{}({})", suffix(dtype), fmt::join(values, ", "));
+}
+
+std::string function_text(Op function, DType from, DType to, const std::vector<std::string>& o,
+                          bool nonnegative) {
+  const bool floating = is_float(from);
+  switch (function) {
+    case Op::add: return fmt::format("{} + {}", o[0], o[1]);
+    case Op::sub: return fmt::format("{} - {}", o[0], o[1]);
+    case Op::mul: return fmt::format("{} * {}", o[0], o[1]);
+    case Op::div:
+      if (floating) return fmt::format("div_full({}, {})", o[0], o[1]);
+      [[fallthrough]];
+    case Op::mod:
+    case Op::ceildiv: return integer_division(function, o[0], o[1], nonnegative);
+    case Op::min: return fmt::format("{}({}, {})", floating ? "fminf" : "minimum", o[0], o[1]);
+    case Op::max: return fmt::format("{}({}, {})", floating ? "fmaxf" : "maximum", o[0], o[1]);
+    case Op::fma:
+      return floating ? fmt::format("__fmaf_rn({}, {}, {})", o[0], o[1], o[2])
+                      : fmt::format("{} * {} + {}", o[0], o[1], o[2]);
+    case Op::neg: return fmt::format("-{}", o[0]);
+    case Op::abs:
+      return floating ? fmt::format("fabsf({})", o[0]) : fmt::format("maximum({}, -{})", o[0], o[0]);
+    case Op::exp: return fmt::format("exp2_approx({} * 1.44269504f)", o[0]);
+    case Op::exp2: return fmt::format("exp2_approx({})", o[0]);
+    case Op::log: return fmt::format("log2_approx({}) * 0.693147181f", o[0]);
+    case Op::log2: return fmt::format("log2_approx({})", o[0]);
+    case Op::sqrt: return fmt::format("sqrt_approx({})", o[0]);
+    case Op::rsqrt: return fmt::format("rsqrt_approx({})", o[0]);
+    case Op::rcp: return fmt::format("rcp_approx({})", o[0]);
+    case Op::tanh: return fmt::format("tanh_approx({})", o[0]);
+    case Op::lt: return fmt::format("{} < {}", o[0], o[1]);
+    case Op::le: return fmt::format("{} <= {}", o[0], o[1]);
+    case Op::eq: return fmt::format("{} == {}", o[0], o[1]);
+    case Op::ne: return fmt::format("{} != {}", o[0], o[1]);
+    // Without short circuits: no branches in unrolled code.
+    case Op::logical_and: return fmt::format("{} & {}", o[0], o[1]);
+    case Op::logical_or: return fmt::format("{} | {}", o[0], o[1]);
+    case Op::logical_not: return fmt::format("!{}", o[0]);
+    case Op::select: return fmt::format("{} ? {} : {}", o[0], o[1], o[2]);
+    case Op::cast: return cast_text(from, to, o[0]);
+    default:
+      Diagnostic({}, fmt::format("{} is not a function of elements", ir::info(function).name),
+                 ErrorKind::internal)
+          .raise();
+  }
+}
+
+std::string sum_text(const std::vector<std::string>& terms) {
+  std::string text;
+  for (const std::string& term : terms) {
+    if (term != "0") text += (text.empty() ? "" : " + ") + term;
+  }
+  return text.empty() ? "0" : text;
+}
+
+std::string index_text(const std::vector<ir::IndexTerm>& terms, const std::string& i,
+                       std::int64_t count) {
+  std::vector<std::string> parts;
+  const bool number = i.find_first_not_of("0123456789") == std::string::npos;
+  if (number) return std::to_string(ir::evaluate(terms, std::stoll(i)));
+  const bool compound = i.find(' ') != std::string::npos;
+  for (const ir::IndexTerm& term : terms) {
+    if (term.modulus == 1 || term.stride == 0 || term.divisor >= count) continue;
+    const bool wraps = (count - 1) / term.divisor >= term.modulus;
+    const bool bare = term.divisor == 1 && !wraps && term.stride == 1;
+    std::string text = compound && !bare ? "(" + i + ")" : i;
+    if (term.divisor != 1) text += fmt::format(" / {}", term.divisor);
+    if (wraps) text += fmt::format(" % {}", term.modulus);
+    if (term.stride != 1) text += fmt::format(" * {}", term.stride);
+    parts.push_back(std::move(text));
+  }
+  return sum_text(parts);
+}
+
+std::vector<ir::IndexTerm> coordinate_terms(const std::vector<ir::Mode>& modes, int axis) {
+  std::vector<ir::IndexTerm> terms;
+  std::int64_t divisor = 1;
+  for (const ir::Mode& mode : modes) {
+    if (mode.kind == ir::ModeKind::distribute && mode.axis == axis) {
+      terms.push_back({divisor, mode.size, mode.stride});
+    }
+    divisor *= mode.size;
+  }
+  return terms;
+}
+
+std::string thread_coordinate(const Emitter& emitter, const ir::RegisterLayout& layout, int axis) {
+  const std::int64_t warps = layout.warp_count();
+  std::string warp = emitter.first_warp == 0 ? "warp" : fmt::format("warp - {}", emitter.first_warp);
+  if (warps == 4 && emitter.first_warp % 4 == 0) warp = "warp";
+  const std::int64_t others = emitter.role_warps > 0 ? emitter.role_warps : emitter.kernel().threads / 32;
+  // A bound of the index: its remainder is left out where it cannot exceed the layout's warps.
+  const std::int64_t bound = warp == "warp" ? emitter.kernel().threads / 32 : others;
+  std::vector<ir::IndexTerm> by_warp = coordinate_terms(layout.warps, axis);
+  return sum_text({index_text(coordinate_terms(layout.lanes, axis), "lane", 32),
+                   index_text(by_warp, warp, std::max(bound, warps))});
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include "codegen/cuda/expressions.h"
+#include "codegen/cuda/operations.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+std::string offset_text(const Emitter& emitter, ValueId offset) {
+  return emitter.constant(offset) ? std::to_string(*emitter.constant(offset)) : emitter.name(offset);
+}
+
+// An element of 32 bits of a shared allocation.
+std::string shared_element(const Emitter& emitter, const Operation& operation) {
+  return fmt::format("{} + {} * {}", emitter.name(operation.operands[0]),
+                     size_of(emitter.type(operation.operands[0]).dtype),
+                     emitter.name(operation.operands[1]));
+}
+
+}  // namespace
+
+void print_shared(Emitter& emitter, const Operation& operation) {
+  const std::string name = emitter.named(operation);
+  emitter.set_name(operation.results[0], name);
+  emitter.line(fmt::format("const u32 {} = shared + {};", name,
+                           operation.attributes.integer(Key::offset)));
+}
+
+void print_shared_load(Emitter& emitter, const Operation& operation) {
+  const std::string_view type = scalar_type(emitter.type(operation.results[0]).dtype);
+  emitter.line(fmt::format("const {} {} = load_shared<{}>({});", type,
+                           emitter.name(operation.results[0]), type,
+                           shared_element(emitter, operation)));
+}
+
+void print_shared_store(Emitter& emitter, const Operation& operation) {
+  const DType dtype = emitter.type(operation.operands[0]).dtype;
+  emitter.lane_line(fmt::format("store_shared({}, ({}){});", shared_element(emitter, operation),
+                                memory_type(dtype), emitter.name(operation.operands[2])));
+}
+
+void print_atomic_add(Emitter& emitter, const Operation& operation) {
+  const ValueId result = operation.results[0];
+  const std::string_view type = scalar_type(emitter.type(result).dtype);
+  const std::string call = fmt::format("atomic_add({} + {}, {})", emitter.pointer(operation.operands[0]),
+                                       emitter.name(operation.operands[1]),
+                                       emitter.name(operation.operands[2]));
+  const std::string& name = emitter.name(result);
+  if (emitter.agent == Emitter::Agent::lane) {
+    return emitter.line(fmt::format("const {} {} = {};", type, name, call));
+  }
+  if (emitter.agent == Emitter::Agent::cta) {
+    cannot_print(operation, "outside every role its result would have to reach other warps");
+  }
+  emitter.line(fmt::format("{} {} = 0;", type, name));
+  emitter.lane_line(fmt::format("{} = {};", name, call));
+  emitter.line(fmt::format("{} = __shfl_sync(0xffffffffu, {}, 0);", name, name));
+}
+
+void print_store_matrix(Emitter& emitter, const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const std::int64_t divisor = attributes.integer(Key::swizzle_divisor);
+  const std::int64_t mask = attributes.integer(Key::swizzle_mask);
+  const std::int64_t chunk = attributes.integer(Key::column_bytes) / 16;
+  emitter.open("");
+  emitter.line(fmt::format("const int row = {};",
+                           sum_text({offset_text(emitter, operation.operands[3]), "lane % 16"})));
+  const std::string column = sum_text({std::to_string(chunk), "lane / 16"});
+  const std::string swizzled =
+      mask == 0 ? fmt::format("({})", column)
+                : fmt::format("(({}) ^ ({} & {}))", column,
+                              divisor == 1 ? "row" : fmt::format("row / {}", divisor), mask);
+  const std::string address = sum_text(
+      {emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
+       std::to_string(attributes.integer_or(Key::step, 0)),
+       fmt::format("row * {}", attributes.integer(Key::row_bytes)), fmt::format("{} * 16", swizzled)});
+  emitter.line(fmt::format("stmatrix_x4({}, {} + {});", address, emitter.name(operation.operands[0]),
+                           attributes.integer(Key::register_)));
+  emitter.close();
+}
+
+void print_shared_elements(Emitter& emitter, const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const ir::RegisterLayout& layout = attributes.register_layout();
+  const ValueId array = operation.operands[0];
+  const DType dtype = emitter.type(array).dtype;
+  const std::int64_t count = emitter.type(array).elements();
+  const std::int64_t row_bytes = attributes.integer(Key::row_bytes);
+  const std::int64_t mask = attributes.integer(Key::swizzle_mask);
+  const std::int64_t divisor = attributes.integer_or(Key::swizzle_divisor, 1);
+  const std::int64_t panel_columns = attributes.integer(Key::panel_columns);
+  const int bytes = size_of(dtype);
+  const int rank = static_cast<int>(layout.shape.size());
+  const auto coordinate = [&](int axis) {
+    return axis < 0 ? "0"
+                    : sum_text({index_text(coordinate_terms(layout.registers, axis), "i", count),
+                                thread_coordinate(emitter, layout, axis)});
+  };
+  emitter.line("#pragma unroll");
+  emitter.open(fmt::format("for (int i = 0; i < {}; ++i)", count));
+  emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
+  emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
+  std::vector<std::string> terms{emitter.name(operation.operands[1]),
+                                 offset_text(emitter, operation.operands[2]),
+                                 fmt::format("row * {}", row_bytes)};
+  std::string inner = "column";
+  if (panel_columns > 0) {
+    terms.push_back(fmt::format("column / {} * {}", panel_columns, attributes.integer(Key::panel_bytes)));
+    inner = fmt::format("column % {}", panel_columns);
+  }
+  inner += fmt::format(" * {}", bytes);
+  // The swizzle moves chunks of 16 bytes; it leaves the place inside a chunk alone.
+  terms.push_back(mask == 0 ? inner
+                            : fmt::format("(({}) ^ (({} & {}) * 16))", inner,
+                                          divisor == 1 ? "row" : fmt::format("row / {}", divisor), mask));
+  emitter.line(fmt::format("const u32 address = {};", sum_text(terms)));
+  const std::string_view type = memory_type(dtype);
+  const int per_register = packing(dtype);
+  if (operation.op == Op::store_elements) {
+    const std::string value =
+        per_register == 1
+            ? fmt::format("{}[i]", emitter.name(array))
+            : fmt::format("({})({}[i / {}] >> i % {} * {})", type, emitter.name(array), per_register,
+                          per_register, 8 * bytes);
+    emitter.line(fmt::format("store_shared(address, {});", value));
+  } else if (per_register == 1) {
+    emitter.line(fmt::format("{}[i] = load_shared<{}>(address);", emitter.name(array), type));
+  } else {
+    const std::string target = fmt::format("{}[i / {}]", emitter.name(array), per_register);
+    emitter.line(fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32)load_shared<{}>(address) << i % {} * {};",
+                             target, per_register, target, type, per_register, 8 * bytes));
+  }
+  emitter.close();
+}
+
+}  // namespace tilewright::codegen

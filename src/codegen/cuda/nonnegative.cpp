@@ -1,0 +1,108 @@
+#include "codegen/cuda/nonnegative.h"
+
+#include <algorithm>
+
+namespace tilewright::codegen {
+namespace {
+
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+// Starts by believing every integer and takes back what does not follow, until nothing changes:
+// what remains holds also for values that go around loops.
+class Search {
+ public:
+  explicit Search(const ir::Kernel& kernel) : kernel_(kernel), known_(kernel.types.size()) {
+    for (ValueId i = 0; i < known_.size(); ++i) {
+      known_[i] = kernel.type(i).is_scalar() && is_integer(kernel.type(i).dtype);
+    }
+    for (const ir::Parameter& parameter : kernel.parameters) known_[parameter.value] = false;
+  }
+
+  std::vector<bool> run() {
+    do {
+      changed_ = false;
+      ir::for_each(kernel_.body, [this](const Operation& operation) { visit(operation); });
+    } while (changed_);
+    return std::move(known_);
+  }
+
+ private:
+  void require(ValueId value, bool holds) {
+    if (!known_[value] || holds) return;
+    known_[value] = false;
+    changed_ = true;
+  }
+
+  bool all(const std::vector<ValueId>& values) const {
+    return std::all_of(values.begin(), values.end(), [this](ValueId v) { return known_[v]; });
+  }
+
+  // Carried values: what enters a loop and what its yield passes on reach argument and result.
+  void carried(const Operation& operation, std::size_t first_operand, std::size_t first_argument,
+               std::size_t first_yielded) {
+    const ir::Block& block = operation.blocks[0];
+    const std::vector<ValueId>& yielded = block.body.back().operands;
+    for (std::size_t i = 0; i < operation.results.size(); ++i) {
+      const bool holds = known_[operation.operands[first_operand + i]] &&
+                         known_[yielded[first_yielded + i]];
+      require(block.arguments[first_argument + i], holds);
+      require(operation.results[i], holds);
+    }
+  }
+
+  bool result_holds(const Operation& operation) const {
+    const std::vector<ValueId>& operands = operation.operands;
+    switch (operation.op) {
+      case Op::constant: {
+        const auto* value = std::get_if<std::int64_t>(operation.attributes.find(ir::Key::value));
+        return value && *value >= 0;
+      }
+      case Op::dim: return operation.attributes.dim().range().minimum >= 0;
+      case Op::cta_index:
+      case Op::cta_count:
+      case Op::cluster_rank:
+      case Op::warp_index: return true;
+      case Op::add:
+      case Op::mul:
+      case Op::div:
+      case Op::ceildiv:
+      case Op::min:
+      case Op::fma: return all(operands);
+      case Op::max: return known_[operands[0]] || known_[operands[1]];
+      case Op::mod: return known_[operands[1]];
+      case Op::select: return known_[operands[1]] && known_[operands[2]];
+      case Op::cast: return known_[operands[0]];
+      default: return false;
+    }
+  }
+
+  void visit(const Operation& operation) {
+    switch (operation.op) {
+      case Op::for_loop:
+        require(operation.blocks[0].arguments[0], known_[operation.operands[0]]);
+        return carried(operation, 3, 1, 0);
+      case Op::while_loop: return carried(operation, 1, 0, 1);
+      case Op::if_then:
+        for (std::size_t i = 0; i < operation.results.size(); ++i) {
+          for (const ir::Block& block : operation.blocks) {
+            require(operation.results[i], known_[block.body.back().operands[i]]);
+          }
+        }
+        return;
+      default:
+        if (!operation.results.empty()) require(operation.results[0], result_holds(operation));
+    }
+  }
+
+  const ir::Kernel& kernel_;
+  std::vector<bool> known_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+std::vector<bool> nonnegative_values(const ir::Kernel& kernel) { return Search(kernel).run(); }
+
+}  // namespace tilewright::codegen

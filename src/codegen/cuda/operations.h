@@ -1,0 +1,69 @@
+#pragma once
+
+#include "codegen/cuda/emitter.h"
+
+// One function for each operation, or for each group that prints alike.
+namespace tilewright::codegen {
+
+using OperationPrinter = void (*)(Emitter&, const ir::Operation&);
+// Of every operation of the machine form; null for the others.
+OperationPrinter printer_of(ir::Op op);
+
+// The shared address of barrier `index` of the array.
+std::string barrier_address(const Emitter& emitter, ir::ValueId array, ir::ValueId index);
+
+#define TW_PRINTER(name) void print_##name(Emitter& emitter, const ir::Operation& operation)
+// scalars.cpp
+TW_PRINTER(constant);
+TW_PRINTER(dim);
+TW_PRINTER(elementwise);
+TW_PRINTER(position);
+// control.cpp
+TW_PRINTER(for_loop);
+TW_PRINTER(while_loop);
+TW_PRINTER(if_then);
+TW_PRINTER(yield);
+TW_PRINTER(role);
+TW_PRINTER(elect);
+// synchronisation.cpp
+TW_PRINTER(mbarriers);
+TW_PRINTER(mbarrier_init);
+TW_PRINTER(fence_barrier_init);
+TW_PRINTER(mbarrier_expect_tx);
+TW_PRINTER(mbarrier_arrive);
+TW_PRINTER(mbarrier_wait);
+TW_PRINTER(named_barrier);
+TW_PRINTER(fence_proxy_async);
+TW_PRINTER(bulk_commit);
+TW_PRINTER(bulk_wait);
+TW_PRINTER(warp_sync);
+TW_PRINTER(cta_sync);
+TW_PRINTER(cluster_sync);
+TW_PRINTER(set_max_registers);
+// registers.cpp
+TW_PRINTER(registers);
+TW_PRINTER(fill);
+TW_PRINTER(copy);
+TW_PRINTER(compute);
+TW_PRINTER(coordinate);
+TW_PRINTER(reduce_registers);
+TW_PRINTER(reduce_lanes);
+// memory.cpp
+TW_PRINTER(shared);
+TW_PRINTER(shared_load);
+TW_PRINTER(shared_store);
+TW_PRINTER(atomic_add);
+TW_PRINTER(store_matrix);
+TW_PRINTER(shared_elements);
+// global_store.cpp
+TW_PRINTER(store_registers);
+// products.cpp
+TW_PRINTER(tensor_map);
+TW_PRINTER(tma);
+TW_PRINTER(wgmma);
+TW_PRINTER(wgmma_fence);
+TW_PRINTER(wgmma_commit);
+TW_PRINTER(wgmma_wait);
+#undef TW_PRINTER
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include "codegen/cuda/expressions.h"
+#include "codegen/cuda/operations.h"
+
+namespace tilewright::codegen {
+
+using ir::Op;
+using ir::Operation;
+
+// Constants and dimensions have no statement: they appear where they are used.
+void print_constant(Emitter& emitter, const Operation& operation) {
+  emitter.set_name(operation.results[0], literal(emitter.type(operation.results[0]).dtype,
+                                                 *operation.attributes.find(ir::Key::value)));
+}
+
+void print_dim(Emitter& emitter, const Operation& operation) {
+  emitter.set_name(operation.results[0], emitter.dim(operation.attributes.dim()));
+}
+
+void print_elementwise(Emitter& emitter, const Operation& operation) {
+  const ir::ValueId result = operation.results[0];
+  const DType to = emitter.type(result).dtype;
+  const DType from = emitter.type(operation.operands.back()).dtype;
+  std::vector<std::string> operands;
+  bool nonnegative = true;
+  for (const ir::ValueId value : operation.operands) {
+    operands.push_back(operand(emitter, value));
+    nonnegative = nonnegative && emitter.nonnegative(value);
+  }
+  std::vector<std::string> values{function_text(operation.op, from, to, operands, nonnegative)};
+  values.resize(packing(to), "0.0f");
+  emitter.line(fmt::format("const {} {} = {};", scalar_type(to), emitter.name(result),
+                           packed(to, values)));
+}
+
+void print_position(Emitter& emitter, const Operation& operation) {
+  const std::string& name = emitter.name(operation.results[0]);
+  switch (operation.op) {
+    case Op::cta_index: return emitter.line(fmt::format("const int {} = (int)blockIdx.x;", name));
+    case Op::cta_count: return emitter.line(fmt::format("const int {} = (int)gridDim.x;", name));
+    case Op::cluster_rank: return emitter.line(fmt::format("const int {} = cluster_rank();", name));
+    default: return emitter.line(fmt::format("const int {} = warp % 4;", name));
+  }
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,104 @@
+#include "driver/build.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "passes/pipeline.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr std::int64_t kSharedBytes = 232448;  // of one CTA of sm_90a
+constexpr std::int64_t kBarrierBytes = 8;
+
+class Stopwatch {
+ public:
+  double milliseconds() const {
+    const auto elapsed = std::chrono::steady_clock::now() - start_;
+    return std::chrono::duration<double, std::milli>(elapsed).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void check_form(const ir::Kernel& kernel, const std::string& arch) {
+  if (kernel.form != ir::Form::tile) return;
+  Diagnostic(kernel.where, fmt::format("kernel {} is written at the tile level, and this version "
+                                       "compiles kernels of the explicit level for {}",
+                                       kernel.name, arch))
+      .token(kernel.name)
+      .fix(fmt::format("use one of its schedules for {}, or the target interpreter", arch))
+      .raise();
+}
+
+void check_shared_memory(const ir::Kernel& kernel, const std::string& arch) {
+  const std::vector<SharedUse> uses = shared_use(kernel);
+  std::int64_t total = 0;
+  for (const SharedUse& use : uses) total += use.bytes;
+  if (total <= kSharedBytes) return;
+  Diagnostic error(kernel.where,
+                   fmt::format("kernel {} needs {} bytes of shared memory, and {} has {} for a CTA",
+                               kernel.name, total, arch, kSharedBytes));
+  for (const SharedUse& use : uses) {
+    error.note(use.where, fmt::format("{} takes {} bytes", use.name, use.bytes));
+  }
+  error.fix("use smaller tiles or fewer stages").raise();
+}
+
+}  // namespace
+
+std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
+  std::vector<SharedUse> uses;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    if (operation.op == ir::Op::shared) {
+      const ir::SharedLayout& layout = operation.attributes.shared_layout();
+      const std::int64_t unit = layout.alignment();
+      const std::int64_t stage = (layout.size_bytes() + unit - 1) / unit * unit;
+      uses.push_back({operation.attributes.text(ir::Key::name),
+                      stage * operation.attributes.integer(ir::Key::stages), operation.where});
+    } else if (operation.op == ir::Op::mbarriers) {
+      uses.push_back({operation.attributes.text(ir::Key::name),
+                      kBarrierBytes * kernel.type(operation.results[0]).elements(),
+                      operation.where});
+    }
+  });
+  return uses;
+}
+
+ir::Kernel lower(const ir::Kernel& kernel, const std::string& arch, const StageObserver& observer) {
+  check_form(kernel, arch);
+  check_shared_memory(kernel, arch);
+  ir::Kernel machine = kernel;
+  passes::lower_to_machine(machine, [&](std::string_view name, const ir::Kernel& after,
+                                        double milliseconds, bool changed) {
+    if (observer) observer({std::string(name), milliseconds, changed}, after);
+  });
+  return machine;
+}
+
+GpuProgram translate(const ir::Kernel& kernel, const std::string& arch,
+                     const StageObserver& observer) {
+  GpuProgram program;
+  program.machine = lower(kernel, arch, observer);
+  const Stopwatch stopwatch;
+  program.source = codegen::print_cuda(program.machine);
+  if (observer) observer({"print_cuda", stopwatch.milliseconds(), true}, program.machine);
+  return program;
+}
+
+runtime::Build assemble(const GpuProgram& program, const std::string& arch,
+                        const runtime::ResourcePolicy& policy) {
+  runtime::CompileRequest request;
+  request.name = program.source.entry;
+  request.source = program.source.text;
+  request.arch = arch;
+  // The machine form says itself where a product and a sum round once.
+  request.options = {"--std=c++17", "--fmad=false"};
+  request.where = program.machine.where;
+  return runtime::build_cubin(request, policy);
+}
+
+}  // namespace tilewright::driver

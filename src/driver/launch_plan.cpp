@@ -1,0 +1,297 @@
+#include "driver/launch_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ir/binding.h"
+#include "support/diagnostic.h"
+#include "support/number_formats.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr std::uintptr_t kMapAlignment = 16;
+
+bool is_empty(const TensorArgument& tensor) {
+  return std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0;
+}
+
+runtime::TensorMapType map_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return runtime::TensorMapType::f32;
+    case DType::f16:
+      return runtime::TensorMapType::f16;
+    case DType::bf16:
+      return runtime::TensorMapType::bf16;
+    case DType::i32:
+      return runtime::TensorMapType::i32;
+    case DType::i64:
+      return runtime::TensorMapType::i64;
+    case DType::f8e4m3:
+    case DType::boolean:
+      break;
+  }
+  return runtime::TensorMapType::u8;
+}
+
+runtime::TensorMapSwizzle map_swizzle(std::int64_t bytes) {
+  switch (bytes) {
+    case 32:
+      return runtime::TensorMapSwizzle::bytes32;
+    case 64:
+      return runtime::TensorMapSwizzle::bytes64;
+    case 128:
+      return runtime::TensorMapSwizzle::bytes128;
+    default:
+      return runtime::TensorMapSwizzle::none;
+  }
+}
+
+class Planner {
+ public:
+  Planner(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors)
+      : kernel_(kernel), arguments_(arguments) {
+    check_counts();
+    std::vector<ir::TensorShape> shapes;
+    for (const TensorArgument& tensor : arguments.tensors) {
+      shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+    }
+    binding_ = ir::bind(kernel, shapes, multiprocessors);
+  }
+
+  LaunchPlan run(const std::vector<codegen::LaunchParameter>& parameters) {
+    if (outputs_are_empty() || !set_grid()) {
+      plan_.empty = true;
+      return std::move(plan_);
+    }
+    for (const codegen::LaunchParameter& parameter : parameters) add(parameter);
+    return std::move(plan_);
+  }
+
+ private:
+  using Kind = codegen::LaunchParameter::Kind;
+
+  // Arguments of tensors and of scalars are counted apart.
+  void check_counts() {
+    std::size_t tensors = 0, scalars = 0;
+    for (const ir::Parameter& parameter : kernel_.parameters) {
+      number_.push_back(parameter.is_tensor() ? tensors++ : scalars++);
+    }
+    check_count("tensors", tensors, arguments_.tensors.size());
+    check_count("scalars", scalars, arguments_.scalars.size());
+  }
+
+  void check_count(const char* what, std::size_t wanted, std::size_t given) const {
+    if (wanted == given) return;
+    Diagnostic(kernel_.where, fmt::format("kernel {} takes {} {}, and the launch gives {}",
+                                          kernel_.name, wanted, what, given))
+        .fix("pass one for each parameter, in the order of their declaration")
+        .raise();
+  }
+
+  const TensorArgument& tensor(std::size_t parameter) const {
+    return arguments_.tensors[number_[parameter]];
+  }
+
+  bool outputs_are_empty() const {
+    bool any = false;
+    for (std::size_t i = 0; i < kernel_.parameters.size(); ++i) {
+      const ir::Parameter& parameter = kernel_.parameters[i];
+      if (!parameter.is_tensor() || parameter.kind == ir::Parameter::Kind::in) continue;
+      any = true;
+      if (!is_empty(tensor(i))) return false;
+    }
+    return any;
+  }
+
+  // False when there is no CTA to launch.
+  bool set_grid() {
+    const std::int64_t ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
+    if (ctas <= 0) return false;
+    if (ctas > INT32_MAX) {
+      Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, and a grid takes {}",
+                                            kernel_.name, ctas, INT32_MAX))
+          .fix("use larger tiles, or a persistent loop")
+          .raise();
+    }
+    if (ctas % kernel_.cluster != 0) {
+      Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, no multiple of its cluster of {}",
+                                            kernel_.name, ctas, kernel_.cluster))
+          .fix(fmt::format("round the number of CTAs up to a multiple of {}", kernel_.cluster))
+          .raise();
+    }
+    plan_.shape.grid.x = static_cast<unsigned>(ctas);
+    plan_.shape.block.x = static_cast<unsigned>(kernel_.threads);
+    plan_.shape.cluster.x = static_cast<unsigned>(kernel_.cluster);
+    plan_.shape.shared_bytes = static_cast<unsigned>(kernel_.shared_bytes);
+    return true;
+  }
+
+  void add(const codegen::LaunchParameter& parameter) {
+    const auto index = static_cast<std::size_t>(parameter.index);
+    switch (parameter.kind) {
+      case Kind::tensor_map: {
+        const std::size_t offset = plan_.parameters.add(runtime::TensorMap{});
+        plan_.maps.push_back({offset, map_spec(parameter.index)});
+        return;
+      }
+      case Kind::pointer:
+        check_pointer(index);
+        plan_.parameters.add(tensor(index).data);
+        return;
+      case Kind::stride:
+        plan_.parameters.add(tensor(index).strides[static_cast<std::size_t>(parameter.axis)]);
+        return;
+      case Kind::dim:
+        plan_.parameters.add(checked_dim(parameter.dim));
+        return;
+      case Kind::scalar:
+        add_scalar(parameter.dtype, arguments_.scalars[number_[index]]);
+        return;
+    }
+  }
+
+  std::int32_t checked_dim(const Dim& dim) const {
+    const std::int64_t value = binding_.evaluate(dim);
+    if (value < INT32_MIN || value > INT32_MAX) {
+      Diagnostic(kernel_.where, fmt::format("{} is {} in this launch of {}, and a kernel computes in "
+                                            "32 bits",
+                                            dim.to_string(), value, kernel_.name))
+          .fix("split the problem into smaller launches")
+          .raise();
+    }
+    return static_cast<std::int32_t>(value);
+  }
+
+  void add_scalar(DType dtype, double value) {
+    switch (dtype) {
+      case DType::f32:
+        plan_.parameters.add(static_cast<float>(value));
+        return;
+      case DType::i64:
+        plan_.parameters.add(static_cast<std::int64_t>(value));
+        return;
+      case DType::i32:
+        plan_.parameters.add(static_cast<std::int32_t>(value));
+        return;
+      case DType::f16:
+        plan_.parameters.add(float_to_f16(static_cast<float>(value)));
+        return;
+      case DType::bf16:
+        plan_.parameters.add(float_to_bf16(static_cast<float>(value)));
+        return;
+      case DType::f8e4m3:
+        plan_.parameters.add(float_to_f8e4m3(static_cast<float>(value)));
+        return;
+      case DType::boolean:
+        plan_.parameters.add(value != 0);
+        return;
+    }
+  }
+
+  void check_pointer(std::size_t index) const {
+    const TensorArgument& argument = tensor(index);
+    if (is_empty(argument)) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(argument.data);
+    const auto unit = static_cast<std::uintptr_t>(size_of(argument.dtype));
+    const ir::Parameter& parameter = kernel_.parameters[index];
+    if (address == 0) {
+      Diagnostic(parameter.where, fmt::format("tensor {} has no data: its address is null",
+                                              parameter.name))
+          .token(parameter.name)
+          .fix("allocate the tensor before the launch")
+          .raise();
+    }
+    if (address % unit != 0) {
+      Diagnostic(parameter.where,
+                 fmt::format("tensor {} of {} starts at 0x{:x}, no multiple of {} bytes",
+                             parameter.name, name_of(argument.dtype), address, unit))
+          .token(parameter.name)
+          .fix("start the tensor at a whole element")
+          .raise();
+    }
+  }
+
+  const ir::Operation& map_operation(int number) {
+    if (map_operations_.empty()) {
+      ir::for_each(kernel_.body, [this](const ir::Operation& operation) {
+        if (operation.op == ir::Op::tensor_map) map_operations_.push_back(&operation);
+      });
+    }
+    return *map_operations_[static_cast<std::size_t>(number)];
+  }
+
+  runtime::TensorMapSpec map_spec(int number) {
+    const ir::Operation& operation = map_operation(number);
+    const ir::Parameter* parameter = kernel_.parameter_of(operation.operands[0]);
+    const TensorArgument& argument =
+        tensor(static_cast<std::size_t>(parameter - kernel_.parameters.data()));
+    const std::vector<std::int64_t>& box = operation.attributes.integers(ir::Key::box);
+    const int rank = static_cast<int>(argument.shape.size());
+    const std::int64_t element = size_of(argument.dtype);
+
+    runtime::TensorMapSpec spec;
+    spec.name = parameter->name;
+    spec.where = parameter->where;
+    spec.type = map_type(argument.dtype);
+    spec.swizzle = map_swizzle(operation.attributes.integer(ir::Key::swizzle));
+    spec.rank = rank;
+    spec.base = is_empty(argument) ? address_of_another() : argument.data;
+    std::int64_t dense = element;
+    for (int i = 0; i < rank && i < 5; ++i) {  // innermost first
+      const auto axis = static_cast<std::size_t>(rank - 1 - i);
+      // From an axis without elements nothing is loaded; TMA has no such axis.
+      spec.sizes[i] = static_cast<std::uint64_t>(std::max<std::int64_t>(argument.shape[axis], 1));
+      spec.box[i] = static_cast<std::uint32_t>(box[axis]);
+      // Along an axis of one element nothing steps: its stride, which may be anything, is the one
+      // that a dense tensor would have.
+      std::int64_t stride = argument.strides[axis] * element;
+      if (argument.shape[axis] <= 1) stride = (dense + 15) / 16 * 16;
+      if (i > 0) spec.strides[i - 1] = checked_stride(*parameter, axis, stride);
+      dense = stride * static_cast<std::int64_t>(spec.sizes[i]);
+    }
+    runtime::check(spec);
+    return spec;
+  }
+
+  std::uint64_t checked_stride(const ir::Parameter& parameter, std::size_t axis,
+                               std::int64_t bytes) const {
+    if (bytes >= 0) return static_cast<std::uint64_t>(bytes);
+    Diagnostic(parameter.where, fmt::format("tensor {}: the stride of axis {} is {} bytes, negative",
+                                            parameter.name, axis, bytes))
+        .token(parameter.name)
+        .fix("pass a contiguous copy")
+        .raise();
+  }
+
+  // Never read from; the driver wants a valid one.
+  void* address_of_another() const {
+    for (const TensorArgument& argument : arguments_.tensors) {
+      const auto address = reinterpret_cast<std::uintptr_t>(argument.data);
+      if (!is_empty(argument) && address != 0) {
+        return reinterpret_cast<void*>(address / kMapAlignment * kMapAlignment);
+      }
+    }
+    return nullptr;
+  }
+
+  const ir::Kernel& kernel_;
+  const Arguments& arguments_;
+  std::vector<std::size_t> number_;  // of each parameter, among the tensors or the scalars
+  std::vector<const ir::Operation*> map_operations_;
+  ir::Binding binding_;
+  LaunchPlan plan_;
+};
+
+}  // namespace
+
+LaunchPlan plan_launch(const ir::Kernel& machine,
+                       const std::vector<codegen::LaunchParameter>& parameters,
+                       const Arguments& arguments, std::int64_t multiprocessors) {
+  return Planner(machine, arguments, multiprocessors).run(parameters);
+}
+
+}  // namespace tilewright::driver

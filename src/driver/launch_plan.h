@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "codegen/cuda/cuda_printer.h"
+#include "ir/ir.h"
+#include "runtime/module.h"
+#include "runtime/tensor_map.h"
+#include "support/arguments.h"
+
+namespace tilewright::driver {
+
+// One launch with everything known but the bits of its tensor maps.
+struct LaunchPlan {
+  struct Map {
+    std::size_t offset = 0;  // in the parameters
+    runtime::TensorMapSpec spec;
+  };
+  bool empty = false;  // every output is, or no CTA has anything to do: nothing is launched
+  runtime::LaunchShape shape;
+  runtime::ParameterBuffer parameters;
+  std::vector<Map> maps;
+};
+
+// Checks the arguments against the kernel, binds its dimensions and evaluates what the launch
+// passes. Needs neither driver nor GPU.
+LaunchPlan plan_launch(const ir::Kernel& machine,
+                       const std::vector<codegen::LaunchParameter>& parameters,
+                       const Arguments& arguments, std::int64_t multiprocessors);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "support/diagnostic.h"
+#include "tilewright/library.h"
+
+namespace tilewright {
+namespace {
+
+using Kind = KernelOption::Kind;
+
+constexpr const char* kSchedule = "schedule";
+constexpr const char* kTile = "tile";
+
+[[noreturn]] void fail(const std::string& message, const std::string& fix) {
+  Diagnostic({}, message).fix(fix).raise();
+}
+
+template <typename List>
+std::vector<std::string> names_of(const List& list) {
+  std::vector<std::string> names;
+  for (const auto& entry : list) names.push_back(entry.name);
+  return names;
+}
+
+std::string list_text(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The value as the program compares it; raises when the option does not take it.
+std::string checked_value(const LibraryKernel& kernel, const KernelOption& option,
+                          const std::string& value) {
+  const std::string subject = fmt::format("{}: {} = '{}'", kernel.name, option.name, value);
+  switch (option.kind) {
+    case Kind::integer: {
+      std::int64_t number = 0;
+      const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+      const bool parsed = end == value.data() + value.size() && !value.empty();
+      if (!parsed || code == std::errc::invalid_argument) {
+        fail(subject + " is no integer",
+             fmt::format("--set {}={}", option.name, std::max<std::int64_t>(option.minimum, 1)));
+      }
+      if (code != std::errc() || number < option.minimum || number > option.maximum) {
+        fail(fmt::format("{} is outside {} to {}", subject, option.minimum, option.maximum),
+             fmt::format("set {} ({}) to a number in that range", option.name,
+                         option.description));
+      }
+      return std::to_string(number);
+    }
+    case Kind::boolean:
+      if (value == "true" || value == "1") return "true";
+      if (value == "false" || value == "0") return "false";
+      fail(subject + " is neither true nor false",
+           fmt::format("--set {}=true, or {}=false", option.name, option.name));
+    case Kind::dtype:
+    case Kind::choice:
+      if (std::count(option.choices.begin(), option.choices.end(), value) == 0) {
+        fail(subject + " is not known",
+             fmt::format("set {} to one of: {}", option.name, list_text(option.choices)));
+      }
+      return value;
+  }
+  return value;
+}
+
+std::string checked_schedule(const LibraryKernel& kernel, const std::string& value) {
+  std::vector<std::string> known = names_of(kernel.schedules);
+  known.insert(known.begin(), kTile);
+  if (std::count(known.begin(), known.end(), value) == 0) {
+    fail(fmt::format("{}: there is no schedule '{}'", kernel.name, value),
+         fmt::format("set schedule to one of: {}", list_text(known)));
+  }
+  return value;
+}
+
+const KernelOption& find_option(const LibraryKernel& kernel, const std::string& name) {
+  for (const KernelOption& option : kernel.options) {
+    if (option.name == name) return option;
+  }
+  std::vector<std::string> known = names_of(kernel.options);
+  known.push_back(kSchedule);
+  fail(fmt::format("{} has no option '{}'", kernel.name, name),
+       fmt::format("set one of: {}", list_text(known)));
+}
+
+}  // namespace
+
+const std::string& OptionValues::text(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    Diagnostic({}, fmt::format("the kernel's entry declares no option '{}'", name),
+               ErrorKind::internal)
+        .raise();
+  }
+  return found->second;
+}
+
+std::int64_t OptionValues::integer(const std::string& name) const { return std::stoll(text(name)); }
+bool OptionValues::boolean(const std::string& name) const { return text(name) == "true"; }
+DType OptionValues::dtype(const std::string& name) const { return parse_dtype(text(name)); }
+
+OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
+                             const std::map<std::string, std::int64_t>& sizes) {
+  OptionValues options;
+  std::set<std::string> seen;
+  for (const std::string& setting : settings) {
+    const std::size_t at = setting.find('=');
+    if (at == std::string::npos || at == 0) {
+      fail(fmt::format("'{}' is no setting", setting), "write name=value, such as dim=128");
+    }
+    const std::string name = setting.substr(0, at), value = setting.substr(at + 1);
+    if (!seen.insert(name).second) {
+      fail(fmt::format("{} is set twice, the second time to '{}'", name, value), "set it once");
+    }
+    options.set(name, name == kSchedule
+                          ? checked_schedule(kernel, value)
+                          : checked_value(kernel, find_option(kernel, name), value));
+  }
+  for (const KernelOption& option : kernel.options) {
+    if (seen.count(option.name) != 0) continue;
+    const auto given = sizes.find(option.name);
+    if (given != sizes.end()) {
+      options.set(option.name, checked_value(kernel, option, std::to_string(given->second)));
+      continue;
+    }
+    // The options that others follow stand before them.
+    const auto followed = options.all().find(option.standard);
+    options.set(option.name, followed != options.all().end() ? followed->second : option.standard);
+  }
+  kernel.check(options);
+  return options;
+}
+
+DType dtype_of(const LibraryTensor& tensor, const OptionValues& options) {
+  return tensor.dtype ? *tensor.dtype : options.dtype("dtype");
+}
+
+std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options) {
+  std::vector<std::int64_t> shape;
+  for (const std::string& axis : tensor.shape) shape.push_back(options.integer(axis));
+  return shape;
+}
+
+const LibrarySchedule* select_schedule(const LibraryKernel& kernel, const OptionValues& options,
+                                       std::string_view target) {
+  const auto set = options.all().find(kSchedule);
+  const std::string wanted = set == options.all().end() ? "" : set->second;
+  if (wanted == kTile) return nullptr;
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    if (wanted.empty() ? schedule.target == target : schedule.name == wanted) return &schedule;
+  }
+  return nullptr;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tilewright::driver {
+
+struct Target {
+  enum class Kind { interpreter, cuda, architecture };
+  Kind kind = Kind::interpreter;
+  std::string name;  // as it was asked for
+  std::string arch;  // of an architecture, and of the GPU that is here: "sm_90a"
+};
+
+// An unknown name is a usage error that lists the known ones; one that this version cannot compile
+// for, and cuda without a GPU, are Error(unavailable).
+Target parse_target(std::string_view name, int device = 0);
+
+}  // namespace tilewright::driver

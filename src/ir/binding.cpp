@@ -1,0 +1,227 @@
+#include "ir/binding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::ir {
+namespace {
+
+constexpr std::int64_t kMaximumSize = INT32_MAX;
+
+class Solver {
+ public:
+  Solver(const Kernel& kernel, const std::vector<TensorShape>& shapes)
+      : kernel_(kernel), shapes_(shapes) {}
+
+  Binding solve(std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given) {
+    if (multiprocessors < 1) {
+      fail(kernel_.where, fmt::format("{} multiprocessors, expected at least 1", multiprocessors));
+    }
+    set(kMultiprocessors, multiprocessors, "the device");
+    for (const auto& [name, value] : given) bind_given(name, value);
+    match_tensors();
+    for (const Dim& dim : kernel_.dims) {
+      if (bound_.count(dim.name()) != 0) continue;
+      Diagnostic(kernel_.where, prefix() + fmt::format("the dim {} has no value: no axis of a "
+                                                       "tensor is {} alone",
+                                                       dim.name(), dim.name()))
+          .fix(fmt::format("give {} a value at the launch", dim.name()))
+          .raise();
+    }
+    for (const Dim& dim : kernel_.dims) check_facts(dim);
+    Binding binding(std::move(values_));
+    for (const auto& [parameter, shape] : tensors_) check_sizes(binding, *parameter, *shape);
+    return binding;
+  }
+
+ private:
+  std::string prefix() const { return fmt::format("{}: ", kernel_.name); }
+
+  [[noreturn]] void fail(SourceLocation where, const std::string& message) const {
+    Diagnostic(where, prefix() + message).raise();
+  }
+
+  static std::string axis_of(const TensorShape& shape, std::size_t axis) {
+    return fmt::format("axis {} of {}", axis, shape.name);
+  }
+
+  void set(const std::string& name, std::int64_t value, std::string from) {
+    values_[name] = value;
+    bound_[name] = std::move(from);
+  }
+
+  void bind_given(const std::string& name, std::int64_t value) {
+    const auto same = [&name](const Dim& dim) { return dim.name() == name; };
+    if (std::none_of(kernel_.dims.begin(), kernel_.dims.end(), same)) {
+      std::string known;
+      for (const Dim& dim : kernel_.dims) known += (known.empty() ? "" : ", ") + dim.name();
+      Diagnostic(kernel_.where, prefix() + fmt::format("there is no dim {}", name))
+          .fix(known.empty() ? "leave it out: the kernel has no dims" : "use one of " + known)
+          .raise();
+    }
+    check_range(name, value, "the value given");
+    set(name, value, "the value given");
+  }
+
+  void check_range(const std::string& name, std::int64_t value, const std::string& from) const {
+    if (value >= 0 && value <= kMaximumSize) return;
+    fail(kernel_.where,
+         fmt::format("the dim {} is {} by {}, expected 0 to 2^31 - 1", name, value, from));
+  }
+
+  void match_tensors() {
+    for (const Parameter& parameter : kernel_.parameters) {
+      if (!parameter.is_tensor()) continue;
+      if (tensors_.size() < shapes_.size()) {
+        tensors_.emplace_back(&parameter, &shapes_[tensors_.size()]);
+      } else {
+        fail(kernel_.where, fmt::format("{} tensors are given, but there is also {}",
+                                        shapes_.size(), parameter.name));
+      }
+    }
+    if (tensors_.size() != shapes_.size()) {
+      fail(kernel_.where, fmt::format("{} tensors are given, but there are only {}",
+                                      shapes_.size(), tensors_.size()));
+    }
+    for (const auto& [parameter, shape] : tensors_) {
+      check_tensor(*parameter, *shape);
+      for (std::size_t axis = 0; axis < parameter->shape.size(); ++axis) {
+        bind_axis(*parameter, *shape, axis);
+      }
+    }
+  }
+
+  void check_tensor(const Parameter& parameter, const TensorShape& shape) const {
+    if (shape.dtype != parameter.dtype) {
+      fail(parameter.where, fmt::format("{} is {}, but {} is {}", shape.name,
+                                        name_of(shape.dtype), parameter.name,
+                                        name_of(parameter.dtype)));
+    }
+    if (shape.sizes.size() != parameter.shape.size()) {
+      fail(parameter.where, fmt::format("{} has rank {}, but {} has rank {}", shape.name,
+                                        shape.sizes.size(), parameter.name,
+                                        parameter.shape.size()));
+    }
+    if (!shape.strides.empty() && shape.strides.size() != shape.sizes.size()) {
+      fail(parameter.where, fmt::format("{} has {} strides for {} axes", shape.name,
+                                        shape.strides.size(), shape.sizes.size()));
+    }
+    for (std::size_t axis = 0; axis < shape.sizes.size(); ++axis) {
+      const std::int64_t size = shape.sizes[axis];
+      if (size >= 0 && size <= kMaximumSize) continue;
+      fail(parameter.where,
+           fmt::format("{} has size {}, expected 0 to 2^31 - 1", axis_of(shape, axis), size));
+    }
+    check_strides(parameter, shape);
+    check_extent(parameter, shape);
+  }
+
+  // An axis of at most one element is never stepped along, so its stride says nothing.
+  void check_strides(const Parameter& parameter, const TensorShape& shape) const {
+    if (std::count(shape.sizes.begin(), shape.sizes.end(), 0) != 0) return;
+    for (std::size_t axis = 0; axis < shape.strides.size(); ++axis) {
+      if (shape.sizes[axis] <= 1) continue;
+      const bool innermost = axis + 1 == shape.strides.size();
+      const std::int64_t stride = shape.strides[axis];
+      if (innermost ? stride == 1 : stride >= 1) continue;
+      Diagnostic(parameter.where,
+                 prefix() + fmt::format("{} has stride {}, expected {}", axis_of(shape, axis),
+                                        stride, innermost ? "1 on the innermost axis"
+                                                          : "a positive one"))
+          .fix(fmt::format("copy {} to a contiguous tensor", shape.name))
+          .raise();
+    }
+  }
+
+  void check_extent(const Parameter& parameter, const TensorShape& shape) const {
+    std::int64_t elements = size_of(shape.dtype), extent = elements, step = 0;
+    bool overflow = false;
+    for (std::size_t axis = 0; axis < shape.sizes.size(); ++axis) {
+      const std::int64_t size = shape.sizes[axis];
+      if (size == 0) return;
+      overflow |= __builtin_mul_overflow(elements, size, &elements);
+      if (shape.strides.empty() || size == 1) continue;
+      overflow |= __builtin_mul_overflow(shape.strides[axis], size - 1, &step) ||
+                  __builtin_mul_overflow(step, size_of(shape.dtype), &step) ||
+                  __builtin_add_overflow(extent, step, &extent);
+    }
+    if (overflow) {
+      fail(parameter.where, fmt::format("{} with sizes {{{}}} spans more than 2^63 bytes",
+                                        shape.name, fmt::join(shape.sizes, ", ")));
+    }
+  }
+
+  void bind_axis(const Parameter& parameter, const TensorShape& shape, std::size_t axis) {
+    const Dim& dim = parameter.shape[axis];
+    if (dim.kind() != Dim::Kind::symbol) return;
+    const std::int64_t size = shape.sizes[axis];
+    const auto known = bound_.find(dim.name());
+    if (known == bound_.end()) {
+      set(dim.name(), size, axis_of(shape, axis));
+    } else if (values_.at(dim.name()) != size) {
+      fail(parameter.where,
+           fmt::format("the dim {} is {} by {}, but {} by {}", dim.name(),
+                       values_.at(dim.name()), known->second, size, axis_of(shape, axis)));
+    }
+  }
+
+  void check_facts(const Dim& dim) const {
+    const DimFacts& facts = dim.facts();
+    const std::int64_t value = values_.at(dim.name());
+    std::string fact;
+    if (facts.multiple > 1 && value % facts.multiple != 0) {
+      fact = fmt::format("a multiple of {}", facts.multiple);
+    } else if (value < facts.minimum) {
+      fact = fmt::format("at least {}", facts.minimum);
+    } else if (value > facts.maximum) {
+      fact = fmt::format("at most {}", facts.maximum);
+    } else {
+      return;
+    }
+    fail(kernel_.where, fmt::format("the dim {} is {} by {}, but the kernel declares it {}",
+                                    dim.name(), value, bound_.at(dim.name()), fact));
+  }
+
+  void check_sizes(const Binding& binding, const Parameter& parameter,
+                   const TensorShape& shape) const {
+    for (std::size_t axis = 0; axis < parameter.shape.size(); ++axis) {
+      const Dim& dim = parameter.shape[axis];
+      const std::int64_t want = binding.evaluate(dim), have = shape.sizes[axis];
+      if (have == want) continue;
+      fail(parameter.where,
+           dim.is_constant()
+               ? fmt::format("{} has size {}, but {} has {} there", axis_of(shape, axis), have,
+                             parameter.name, want)
+               : fmt::format("{} has size {}, but {} has {} = {} there", axis_of(shape, axis),
+                             have, parameter.name, dim.to_string(), want));
+    }
+  }
+
+  const Kernel& kernel_;
+  const std::vector<TensorShape>& shapes_;
+  std::vector<std::pair<const Parameter*, const TensorShape*>> tensors_;
+  std::map<std::string, std::int64_t> values_;
+  std::map<std::string, std::string> bound_;  // what gave each its value
+};
+
+}  // namespace
+
+std::int64_t Binding::value(const std::string& symbol) const {
+  const auto found = values_.find(symbol);
+  if (found != values_.end()) return found->second;
+  Diagnostic({}, fmt::format("the dim {} has no value at this launch", symbol)).raise();
+}
+
+std::int64_t Binding::evaluate(const Dim& dim) const {
+  return dim.evaluate([this](const std::string& symbol) { return value(symbol); });
+}
+
+Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
+             std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given) {
+  return Solver(kernel, shapes).solve(multiprocessors, given);
+}
+
+}  // namespace tilewright::ir

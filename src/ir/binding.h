@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tilewright::ir {
+
+// A tensor that a launch passes for a parameter. Strides count elements; none means row-major.
+struct TensorShape {
+  std::string name;  // for messages
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+};
+
+// The values of a kernel's dimension symbols at one launch.
+class Binding {
+ public:
+  Binding() = default;
+  explicit Binding(std::map<std::string, std::int64_t> values) : values_(std::move(values)) {}
+
+  // Raise a usage error when a symbol has no value.
+  std::int64_t value(const std::string& symbol) const;
+  std::int64_t evaluate(const Dim& dim) const;
+  const std::map<std::string, std::int64_t>& values() const { return values_; }
+
+ private:
+  std::map<std::string, std::int64_t> values_;
+};
+
+// Solves the symbols from the tensors, one for each tensor parameter in order: an axis that is a
+// symbol binds it, an axis that is an expression is checked. `given` holds the symbols that no axis
+// names alone, and may repeat the others. Raises a usage error for whatever disagrees: ranks, sizes,
+// dtypes, facts, strides.
+Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
+             std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given = {});
+
+}  // namespace tilewright::ir

@@ -1,0 +1,337 @@
+#include "tilewright/dim.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <numeric>
+
+#include "support/diagnostic.h"
+
+namespace tilewright {
+
+struct Dim::Node {
+  Kind kind = Kind::constant;
+  std::int64_t value = 0;
+  std::string name;
+  DimFacts facts;
+  std::shared_ptr<const Node> lhs, rhs;
+};
+
+namespace {
+
+[[noreturn]] void overflow(std::int64_t a, std::int64_t b) {
+  Diagnostic({}, "a dimension overflows 64 bits: operands " + std::to_string(a) + " and " +
+                     std::to_string(b))
+      .raise();
+}
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  if (a == INT64_MIN && b == -1) overflow(a, b);
+  const std::int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+std::int64_t ceiling_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t q = floor_div(a, b);
+  return a % b == 0 ? q : q + 1;
+}
+
+std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  bool overflows = false;
+  switch (kind) {
+    case Dim::Kind::add: overflows = __builtin_add_overflow(a, b, &result); break;
+    case Dim::Kind::sub: overflows = __builtin_sub_overflow(a, b, &result); break;
+    case Dim::Kind::mul: overflows = __builtin_mul_overflow(a, b, &result); break;
+    case Dim::Kind::min: return std::min(a, b);
+    case Dim::Kind::max: return std::max(a, b);
+    default:
+      if (b == 0) Diagnostic({}, "a dimension is divided by zero").raise();
+      if (kind == Dim::Kind::floordiv) return floor_div(a, b);
+      if (kind == Dim::Kind::ceildiv) return ceiling_div(a, b);
+      if (b == -1) return 0;
+      return a - floor_div(a, b) * b;
+  }
+  if (overflows) overflow(a, b);
+  return result;
+}
+
+std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+  return r;
+}
+
+std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) return a < 0 ? INT64_MIN : INT64_MAX;
+  return r;
+}
+
+std::int64_t saturating_negative(std::int64_t a) { return a == INT64_MIN ? INT64_MAX : -a; }
+
+// Infix operators; the other kinds print as functions.
+const char* infix(Dim::Kind kind) {
+  switch (kind) {
+    case Dim::Kind::add: return " + ";
+    case Dim::Kind::sub: return " - ";
+    case Dim::Kind::mul: return " * ";
+    case Dim::Kind::floordiv: return " // ";
+    case Dim::Kind::mod: return " % ";
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Dim::Dim(std::int64_t constant) {
+  auto node = std::make_shared<Node>();
+  node->value = constant;
+  node_ = std::move(node);
+}
+
+Dim Dim::symbol(std::string name, DimFacts facts) {
+  auto node = std::make_shared<Node>();
+  node->kind = Kind::symbol;
+  node->name = std::move(name);
+  node->facts = facts;
+  return Dim(std::move(node));
+}
+
+Dim::Kind Dim::kind() const { return node_->kind; }
+std::int64_t Dim::constant() const { return node_->value; }
+const std::string& Dim::name() const { return node_->name; }
+const DimFacts& Dim::facts() const { return node_->facts; }
+Dim Dim::lhs() const { return Dim(node_->lhs); }
+Dim Dim::rhs() const { return Dim(node_->rhs); }
+
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.node_ == b.node_) return true;
+  if (a.kind() != b.kind()) return false;
+  if (a.kind() == Dim::Kind::constant) return a.constant() == b.constant();
+  if (a.kind() == Dim::Kind::symbol) return a.name() == b.name();
+  return a.lhs() == b.lhs() && a.rhs() == b.rhs();
+}
+
+Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
+  const bool right = b.is_constant();
+  if (a.is_constant() && right) return apply(kind, a.constant(), b.constant());
+  switch (kind) {
+    case Kind::add:
+      if (right && b.constant() == 0) return a;
+      if (a.is_constant()) return binary(kind, b, a);
+      break;
+    case Kind::sub:
+      if (right && b.constant() == 0) return a;
+      if (a == b) return 0;
+      break;
+    case Kind::mul:
+      if (a.is_constant()) return binary(kind, b, a);
+      if (right && b.constant() == 1) return a;
+      if (right && b.constant() == 0) return 0;
+      break;
+    case Kind::floordiv:
+    case Kind::ceildiv:
+      if (right && b.constant() == 1) return a;
+      if (right && b.constant() == 0) apply(kind, 0, 0);
+      if (kind == Kind::ceildiv && right && a.range().multiple % b.constant() == 0) {
+        return binary(Kind::floordiv, a, b);
+      }
+      if (right && a.kind() == Kind::mul && a.rhs().is_constant() && b.constant() > 0 &&
+          a.rhs().constant() % b.constant() == 0) {
+        return binary(Kind::mul, a.lhs(), a.rhs().constant() / b.constant());
+      }
+      break;
+    case Kind::mod:
+      if (right && b.constant() == 0) apply(kind, 0, 0);
+      if (right && a.range().multiple % b.constant() == 0) return 0;
+      break;
+    case Kind::min:
+      if (a == b || a.range().maximum <= b.range().minimum) return a;
+      if (b.range().maximum <= a.range().minimum) return b;
+      break;
+    case Kind::max:
+      if (a == b || a.range().minimum >= b.range().maximum) return a;
+      if (b.range().minimum >= a.range().maximum) return b;
+      break;
+    default: break;
+  }
+  auto node = std::make_shared<Node>();
+  node->kind = kind;
+  node->lhs = a.node_;
+  node->rhs = b.node_;
+  return Dim(std::move(node));
+}
+
+DimFacts Dim::range() const {
+  if (kind() == Kind::constant) {
+    const std::int64_t v = constant();
+    return {v == 0 ? INT32_MAX : v == INT64_MIN ? 1 : std::abs(v), v, v};
+  }
+  if (kind() == Kind::symbol) return facts();
+  const DimFacts a = lhs().range(), b = rhs().range();
+  const std::int64_t common = std::gcd(a.multiple, b.multiple);
+  switch (kind()) {
+    case Kind::add:
+      return {common, saturating_add(a.minimum, b.minimum), saturating_add(a.maximum, b.maximum)};
+    case Kind::sub:
+      return {common, saturating_add(a.minimum, saturating_negative(b.maximum)),
+              saturating_add(a.maximum, saturating_negative(b.minimum))};
+    case Kind::mul: {
+      const std::int64_t corners[] = {
+          saturating_mul(a.minimum, b.minimum), saturating_mul(a.minimum, b.maximum),
+          saturating_mul(a.maximum, b.minimum), saturating_mul(a.maximum, b.maximum)};
+      std::int64_t multiple = 0;
+      if (__builtin_mul_overflow(a.multiple, b.multiple, &multiple)) multiple = a.multiple;
+      return {multiple,
+              *std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+    }
+    case Kind::min:
+      return {common, std::min(a.minimum, b.minimum), std::min(a.maximum, b.maximum)};
+    case Kind::max:
+      return {common, std::max(a.minimum, b.minimum), std::max(a.maximum, b.maximum)};
+    default: break;
+  }
+  // Division and remainder: bounds only for a known positive divisor.
+  if (b.minimum <= 0) return {1, INT64_MIN, INT64_MAX};
+  if (kind() == Kind::mod) return {1, 0, b.maximum - 1};
+  const bool up = kind() == Kind::ceildiv;
+  const auto divide = [up](std::int64_t x, std::int64_t y) {
+    return up ? ceiling_div(x, y) : floor_div(x, y);
+  };
+  const std::int64_t low = divide(a.minimum, a.minimum < 0 ? b.minimum : b.maximum);
+  const std::int64_t high = divide(a.maximum, a.maximum < 0 ? b.maximum : b.minimum);
+  const bool exact = rhs().is_constant() && a.multiple % rhs().constant() == 0;
+  return {exact ? std::max<std::int64_t>(1, a.multiple / rhs().constant()) : 1, low, high};
+}
+
+std::int64_t Dim::evaluate(const std::function<std::int64_t(const std::string&)>& lookup) const {
+  if (kind() == Kind::constant) return constant();
+  if (kind() == Kind::symbol) return lookup(name());
+  return apply(kind(), lhs().evaluate(lookup), rhs().evaluate(lookup));
+}
+
+std::string Dim::to_string() const {
+  if (kind() == Kind::constant) return std::to_string(constant());
+  if (kind() == Kind::symbol) return name();
+  if (const char* op = infix(kind())) {
+    return "(" + lhs().to_string() + op + rhs().to_string() + ")";
+  }
+  const char* function = kind() == Kind::ceildiv ? "ceil_div" : kind() == Kind::min ? "min" : "max";
+  return std::string(function) + "(" + lhs().to_string() + ", " + rhs().to_string() + ")";
+}
+
+namespace {
+
+// Far more than a kernel writes, few enough that hostile text cannot exhaust the stack.
+constexpr int kMaximumNesting = 500;
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// Reads the form that Dim::to_string writes.
+class DimParser {
+ public:
+  DimParser(std::string_view text, const std::vector<Dim>& known) : text_(text), known_(known) {}
+
+  Dim parse_all() {
+    const Dim result = expression();
+    skip();
+    if (at_ != text_.size()) fail("unexpected text");
+    return result;
+  }
+
+ private:
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool accept(std::string_view word) {
+    skip();
+    if (text_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    Diagnostic({}, "dimension \"" + std::string(text_) + "\": " + what + " at column " +
+                       std::to_string(at_ + 1))
+        .raise();
+  }
+  void expect(std::string_view word) {
+    if (!accept(word)) fail("expected \"" + std::string(word) + "\"");
+  }
+
+  std::int64_t number() {
+    std::int64_t value = 0;
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error == std::errc::result_out_of_range) fail("an integer of more than 64 bits");
+    if (error != std::errc{}) fail("expected a number");
+    at_ = end - text_.data();
+    return value;
+  }
+
+  Dim expression() {
+    if (++depth_ > kMaximumNesting) fail("too deep an expression");
+    const Dim result = nested_expression();
+    --depth_;
+    return result;
+  }
+
+  Dim nested_expression() {
+    skip();
+    if (accept("(")) {
+      const Dim a = expression();
+      const Dim::Kind kind = accept("+")    ? Dim::Kind::add
+                             : accept("-")  ? Dim::Kind::sub
+                             : accept("*")  ? Dim::Kind::mul
+                             : accept("//") ? Dim::Kind::floordiv
+                             : accept("%")  ? Dim::Kind::mod
+                                            : (fail("expected an operator"), Dim::Kind::add);
+      const Dim b = expression();
+      expect(")");
+      return Dim::binary(kind, a, b);
+    }
+    const std::size_t begin = at_;
+    if (at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '-')) return number();
+    while (at_ < text_.size() && (is_alphanumeric(text_[at_]) || text_[at_] == '_')) ++at_;
+    const std::string_view word = text_.substr(begin, at_ - begin);
+    if (word.empty()) fail("expected a dimension");
+    if (accept("(")) {
+      const Dim a = expression();
+      expect(",");
+      const Dim b = expression();
+      expect(")");
+      if (word == "ceil_div") return Dim::binary(Dim::Kind::ceildiv, a, b);
+      if (word == "min") return Dim::binary(Dim::Kind::min, a, b);
+      if (word == "max") return Dim::binary(Dim::Kind::max, a, b);
+      fail("unknown function \"" + std::string(word) + "\"");
+    }
+    for (const Dim& dim : known_) {
+      if (dim.name() == word) return dim;
+    }
+    fail("unknown dimension \"" + std::string(word) + "\"");
+  }
+
+  std::string_view text_;
+  const std::vector<Dim>& known_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Dim Dim::parse(std::string_view text, const std::vector<Dim>& known) {
+  return DimParser(text, known).parse_all();
+}
+
+Dim operator+(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::add, a, b); }
+Dim operator-(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::sub, a, b); }
+Dim operator*(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::mul, a, b); }
+Dim operator/(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::floordiv, a, b); }
+Dim operator%(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::mod, a, b); }
+Dim ceil_div(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::ceildiv, a, b); }
+Dim min(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::min, a, b); }
+Dim max(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::max, a, b); }
+
+}  // namespace tilewright

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "ir/layout.h"
+#include "ir/modes.h"
+#include "support/diagnostic.h"
+
+// The register layouts that instructions impose.
+namespace tilewright::ir {
+
+RegisterLayout wgmma_accumulator(std::int64_t m, std::int64_t n, SourceLocation where) {
+  require_multiple("wgmma accumulator", "m", m, 64, where);
+  require_multiple("wgmma accumulator", "n", n, 8, where);
+  return RegisterLayout{{m, n},
+                        {distribute(2, 1, 1), distribute(2, 0, 8), distribute(n / 8, 1, 8),
+                         distribute(m / 64, 0, 64)},
+                        {distribute(4, 1, 2), distribute(8, 0, 1)},
+                        {distribute(4, 0, 16)}}
+      .canonical();
+}
+
+RegisterLayout wgmma_a_fragment(std::int64_t m, std::int64_t k, int element_bytes,
+                                SourceLocation where) {
+  if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) {
+    Diagnostic(where,
+               fmt::format("wgmma A fragment: elements of {} bytes, not 1, 2 or 4", element_bytes))
+        .raise();
+  }
+  require_multiple("wgmma A fragment", "m", m, 64, where);
+  require_multiple("wgmma A fragment", "k", k, 32 / element_bytes, where);
+  const std::int64_t packed = 4 / element_bytes;  // elements of one 32-bit register
+  return RegisterLayout{{m, k},
+                        {distribute(packed, 1, 1), distribute(2, 0, 8),
+                         distribute(k / (4 * packed), 1, 4 * packed), distribute(m / 64, 0, 64)},
+                        {distribute(4, 1, packed), distribute(8, 0, 1)},
+                        {distribute(4, 0, 16)}}
+      .canonical();
+}
+
+RegisterLayout matrix_x4_fragment(bool transposed) {
+  const RegisterLayout layout{{16, 16},
+                              {distribute(2, 1, 1), distribute(2, 0, 8), distribute(2, 1, 8)},
+                              {distribute(4, 1, 2), distribute(8, 0, 1)},
+                              {}};
+  return transposed ? layout.transposed() : layout;
+}
+
+RegisterLayout matrix_x4_rows(bool transposed) {
+  if (transposed) {
+    return {{16, 16},
+            {distribute(8, 1, 1)},
+            {distribute(8, 0, 1), distribute(2, 1, 8), distribute(2, 0, 8)},
+            {}};
+  }
+  return {{16, 16}, {distribute(8, 1, 1)}, {distribute(16, 0, 1), distribute(2, 1, 8)}, {}};
+}
+
+RegisterLayout blocked(const std::vector<std::int64_t>& shape, int threads, int vector,
+                       SourceLocation where) {
+  require_multiple("blocked layout", "the number of threads", threads, kLanes, where);
+  require_multiple("blocked layout", "the vector width", vector, 1, where);
+  if (threads > kLanes * kMaximumWarps) {
+    Diagnostic(where, fmt::format("blocked layout: {} threads, more than 1024", threads)).raise();
+  }
+  for (const std::int64_t extent : shape) {
+    require_multiple("blocked layout", "a size of the shape", extent, 1, where);
+  }
+  RegisterLayout layout;
+  layout.shape = shape;
+  std::vector<std::int64_t> taken(shape.size(), 1);
+  const auto take = [&](std::vector<Mode>& modes, std::size_t axis, std::int64_t limit) {
+    const std::int64_t size = std::gcd(limit, shape[axis] / taken[axis]);
+    modes.push_back(distribute(size, static_cast<int>(axis), taken[axis]));
+    taken[axis] *= size;
+    return size;
+  };
+  if (!shape.empty()) take(layout.registers, shape.size() - 1, vector);
+  const auto spread = [&](std::vector<Mode>& modes, std::int64_t count) {
+    for (std::size_t axis = shape.size(); axis-- > 0;) count /= take(modes, axis, count);
+    modes.push_back(replicate(count));
+  };
+  spread(layout.lanes, kLanes);
+  spread(layout.warps, threads / kLanes);
+  for (std::size_t axis = shape.size(); axis-- > 0;) take(layout.registers, axis, shape[axis]);
+  return layout.canonical();
+}
+
+RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where) {
+  require_multiple("tcgen05 32x32b", "n", n, 1, where);
+  return RegisterLayout{
+      {128, n}, {distribute(n, 1, 1)}, {distribute(32, 0, 1)}, {distribute(4, 0, 32)}}
+      .canonical();
+}
+
+}  // namespace tilewright::ir

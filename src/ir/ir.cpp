@@ -1,0 +1,214 @@
+#include "ir/ir.h"
+
+#include <algorithm>
+#include <array>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::ir {
+namespace {
+
+constexpr std::array kOperations = {
+#define TW_ELEMENTWISE(name, arity) OpInfo{#name, "TSM", {}, ".", {}, arity},
+#define TW_OPERATION(name, forms, operands, results, effects) \
+  OpInfo{#name, forms, operands, results, effects, 0},
+#include "ir/operations.def"
+};
+
+constexpr std::array<std::string_view, 64> kKeys = {
+#define TW_ATTRIBUTE(name) #name,
+#include "ir/attributes.def"
+};
+
+[[noreturn]] void missing(Key key, const char* type) {
+  Diagnostic({}, "an operation lacks the attribute \"" + std::string(name_of(key)) + "\" (" + type +
+                     ")", ErrorKind::internal)
+      .raise();
+}
+
+template <typename T>
+const T& get(const Attributes& attributes, Key key, const char* type) {
+  const Attribute* attribute = attributes.find(key);
+  const T* value = attribute ? std::get_if<T>(attribute) : nullptr;
+  if (!value) missing(key, type);
+  return *value;
+}
+
+}  // namespace
+
+bool OpInfo::in(Form form) const {
+  return forms.find("TSM"[static_cast<int>(form)]) != std::string_view::npos;
+}
+
+bool OpInfo::has(std::string_view effect) const {
+  for (std::size_t at = effects.find(effect); at != std::string_view::npos;
+       at = effects.find(effect, at + 1)) {
+    const std::size_t end = at + effect.size();
+    if ((at == 0 || effects[at - 1] == ' ') && (end == effects.size() || effects[end] == ' ')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const OpInfo& info(Op op) { return kOperations[static_cast<std::size_t>(op)]; }
+
+std::optional<Op> find_op(std::string_view name) {
+  for (std::size_t i = 0; i < kOperations.size(); ++i) {
+    if (kOperations[i].name == name) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Key key) {
+  const std::string_view name = kKeys[static_cast<std::size_t>(key)];
+  return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
+}
+
+std::optional<Key> find_key(std::string_view name) {
+  for (std::size_t i = 0; i < kKeys.size() && !kKeys[i].empty(); ++i) {
+    if (name_of(static_cast<Key>(i)) == name) return static_cast<Key>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Form form) {
+  constexpr std::string_view names[] = {"tile", "scheduled", "machine"};
+  return names[static_cast<int>(form)];
+}
+
+std::int64_t Type::elements() const {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : shape) n *= extent;
+  return n;
+}
+
+std::string Type::to_string() const {
+  constexpr std::string_view names[] = {"none",   "scalar", "tile",      "pending",   "tensor",
+                                        "shared", "view",   "mbarriers", "registers", "tensor_map"};
+  if (kind == Kind::scalar) return std::string(tilewright::name_of(dtype));
+  std::string text(names[static_cast<int>(kind)]);
+  if (kind == Kind::none || kind == Kind::tensor_map) return text;
+  text += "<";
+  if (kind != Kind::mbarriers) text += std::string(tilewright::name_of(dtype)) + ", ";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i ? "x" : "") + std::to_string(shape[i]);
+  }
+  if (!layout.shape.empty()) text += ", " + layout.to_string();
+  return text + ">";
+}
+
+bool operator==(const Type& a, const Type& b) {
+  if (a.kind != b.kind || a.dtype != b.dtype || a.shape != b.shape) return false;
+  if (a.layout.shape.empty() || b.layout.shape.empty()) {
+    return a.layout.shape.empty() == b.layout.shape.empty();
+  }
+  return a.layout == b.layout;
+}
+
+Attributes::Attributes(std::initializer_list<std::pair<Key, Attribute>> list) {
+  for (const auto& [key, value] : list) set(key, value);
+}
+
+const Attribute* Attributes::find(Key key) const {
+  for (const auto& entry : entries_) {
+    if (entry.first == key) return &entry.second;
+  }
+  return nullptr;
+}
+
+void Attributes::set(Key key, Attribute value) {
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                   [](const auto& entry, Key k) { return entry.first < k; });
+  if (at != entries_.end() && at->first == key) {
+    at->second = std::move(value);
+  } else {
+    entries_.insert(at, {key, std::move(value)});
+  }
+}
+
+void Attributes::erase(Key key) {
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
+                                [key](const auto& entry) { return entry.first == key; }),
+                 entries_.end());
+}
+
+std::int64_t Attributes::integer(Key key) const {
+  return get<std::int64_t>(*this, key, "integer");
+}
+std::int64_t Attributes::integer_or(Key key, std::int64_t otherwise) const {
+  return has(key) ? integer(key) : otherwise;
+}
+const std::string& Attributes::text(Key key) const { return get<std::string>(*this, key, "text"); }
+const std::vector<std::int64_t>& Attributes::integers(Key key) const {
+  return get<std::vector<std::int64_t>>(*this, key, "integers");
+}
+Op Attributes::function(Key key) const { return get<Op>(*this, key, "function"); }
+const Dim& Attributes::dim() const { return get<Dim>(*this, Key::dim, "dimension"); }
+const RegisterLayout& Attributes::register_layout() const {
+  return get<RegisterLayout>(*this, Key::layout, "register layout");
+}
+const SharedLayout& Attributes::shared_layout() const {
+  return get<SharedLayout>(*this, Key::layout, "shared layout");
+}
+const std::vector<IndexMap>& Attributes::maps() const {
+  return get<std::vector<IndexMap>>(*this, Key::maps, "register maps");
+}
+
+bool operator==(const Attributes& a, const Attributes& b) { return a.entries_ == b.entries_; }
+
+ValueId Kernel::add_value(Type type) {
+  types.push_back(std::move(type));
+  return static_cast<ValueId>(types.size() - 1);
+}
+
+const Parameter* Kernel::parameter_of(ValueId tensor) const {
+  for (const Parameter& parameter : parameters) {
+    if (parameter.value == tensor) return &parameter;
+  }
+  return nullptr;
+}
+
+namespace {
+
+class Renumbering {
+ public:
+  explicit Renumbering(const Kernel& kernel) : old_(kernel.types) {
+    to_.assign(old_.size(), kNoValue);
+  }
+
+  void define(ValueId& value) {
+    if (to_[value] == kNoValue) {
+      to_[value] = static_cast<ValueId>(types_.size());
+      types_.push_back(old_[value]);
+    }
+    value = to_[value];
+  }
+  void visit(Block& block) {
+    for (ValueId& argument : block.arguments) define(argument);
+    for (Operation& operation : block.body) {
+      for (ValueId& operand : operation.operands) define(operand);
+      // Results first, so that a loop's result is numbered before what its body computes, as in
+      // the text, where it is written first.
+      for (ValueId& result : operation.results) define(result);
+      for (Block& inner : operation.blocks) visit(inner);
+    }
+  }
+  std::vector<Type> take() { return std::move(types_); }
+
+ private:
+  const std::vector<Type>& old_;
+  std::vector<ValueId> to_;
+  std::vector<Type> types_;
+};
+
+}  // namespace
+
+void canonicalise(Kernel& kernel) {
+  Renumbering renumbering(kernel);
+  for (Parameter& parameter : kernel.parameters) renumbering.define(parameter.value);
+  renumbering.visit(kernel.body);
+  kernel.types = renumbering.take();
+}
+
+}  // namespace tilewright::ir

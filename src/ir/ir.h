@@ -1,0 +1,186 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/layout.h"
+#include "tilewright/dim.h"
+#include "tilewright/dtype.h"
+#include "tilewright/error.h"
+
+// The intermediate representation: one node table (operations.def) in three forms.
+//   tile       SSA tiles, no target
+//   scheduled  SSA tiles with layout and role, asynchronous tokens
+//   machine    destination-passing on register arrays and shared memory; SSA only for scalars
+namespace tilewright::ir {
+
+enum class Op : std::uint8_t {
+#define TW_OPERATION(name, ...) name,
+#include "ir/operations.def"
+};
+
+enum class Key : std::uint8_t {
+#define TW_ATTRIBUTE(name) name,
+#include "ir/attributes.def"
+};
+
+enum class Form : std::uint8_t { tile, scheduled, machine };
+
+// The record of an operation, as operations.def states it.
+struct OpInfo {
+  std::string_view name;
+  std::string_view forms;
+  std::string_view operands;  // of an elementwise function: empty, see arity
+  std::string_view results;
+  std::string_view effects;
+  int arity = 0;              // of an elementwise function, else 0
+  bool elementwise() const { return arity > 0; }
+  bool in(Form form) const;
+  bool pure() const { return effects.empty(); }
+  // Whether `effects` has the word, such as "w:shared@async" or "control".
+  bool has(std::string_view effect) const;
+};
+const OpInfo& info(Op op);
+std::optional<Op> find_op(std::string_view name);
+std::string_view name_of(Key key);
+std::optional<Key> find_key(std::string_view name);
+std::string_view name_of(Form form);
+
+struct Type {
+  enum class Kind : std::uint8_t {
+    none, scalar, tile, pending, tensor, shared, view, mbarriers, registers, tensor_map
+  };
+  Kind kind = Kind::none;
+  DType dtype = DType::i32;
+  // tile, pending, view: extent of each axis. shared: {stages, rows, columns}. mbarriers: {count}.
+  // registers: {elements of one thread}. tensor: {rank}. view: as it lies in memory, before any
+  // transposition.
+  std::vector<std::int64_t> shape;
+  RegisterLayout layout;  // tile and pending in the scheduled form, once assigned; else empty
+
+  static Type scalar(DType dtype) { return {Kind::scalar, dtype, {}, {}}; }
+  static Type tile(DType dtype, std::vector<std::int64_t> shape) {
+    return {Kind::tile, dtype, std::move(shape), {}};
+  }
+  static Type of(Kind kind, DType dtype = DType::i32, std::vector<std::int64_t> shape = {}) {
+    return {kind, dtype, std::move(shape), {}};
+  }
+  bool is(Kind k) const { return kind == k; }
+  bool is_tile() const { return kind == Kind::tile; }
+  bool is_scalar() const { return kind == Kind::scalar; }
+  std::int64_t elements() const;
+  std::string to_string() const;
+  friend bool operator==(const Type& a, const Type& b);
+  friend bool operator!=(const Type& a, const Type& b) { return !(a == b); }
+};
+
+// A value is a number in its kernel's table.
+using ValueId = std::uint32_t;
+inline constexpr ValueId kNoValue = UINT32_MAX;
+
+// From a destination's register index to a source's: evaluate(map, i). Empty for a scalar operand.
+using IndexMap = std::vector<IndexTerm>;
+
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, Op, Dim,
+                               RegisterLayout, SharedLayout, std::vector<IndexMap>>;
+
+// A few named attributes, sorted by key.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<Key, Attribute>> list);
+  bool has(Key key) const { return find(key) != nullptr; }
+  const Attribute* find(Key key) const;
+  void set(Key key, Attribute value);
+  void erase(Key key);
+  // Each raises an internal error when the attribute is missing or of another type.
+  std::int64_t integer(Key key) const;
+  std::int64_t integer_or(Key key, std::int64_t otherwise) const;
+  const std::string& text(Key key) const;
+  const std::vector<std::int64_t>& integers(Key key) const;
+  Op function(Key key = Key::function) const;
+  const Dim& dim() const;
+  const RegisterLayout& register_layout() const;
+  const SharedLayout& shared_layout() const;
+  const std::vector<IndexMap>& maps() const;
+  const std::vector<std::pair<Key, Attribute>>& entries() const { return entries_; }
+  friend bool operator==(const Attributes& a, const Attributes& b);
+
+ private:
+  std::vector<std::pair<Key, Attribute>> entries_;
+};
+
+struct Operation;
+
+struct Block {
+  std::vector<ValueId> arguments;
+  std::vector<Operation> body;
+};
+
+struct Operation {
+  Op op = Op::constant;
+  std::vector<ValueId> operands;
+  std::vector<ValueId> results;
+  Attributes attributes;
+  std::vector<Block> blocks;
+  SourceLocation where;
+};
+
+struct Parameter {
+  enum class Kind : std::uint8_t { in, out, inout, scalar };
+  Kind kind = Kind::in;
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Dim> shape;  // of a tensor; row-major unless a launch gives strides; innermost stride 1
+  ValueId value = kNoValue;
+  SourceLocation where;
+  bool is_tensor() const { return kind != Kind::scalar; }
+};
+
+struct Kernel {
+  std::string name;
+  Form form = Form::tile;
+  std::vector<Dim> dims;              // the symbols, in order of declaration
+  std::vector<Parameter> parameters;
+  std::vector<Dim> grid;              // tile form: one index each, x first. Else CTAs of one axis.
+  std::int64_t cluster = 1;           // CTAs of a cluster along x
+  std::int64_t threads = 0;           // scheduled, machine: of a CTA
+  std::int64_t shared_bytes = 0;      // machine, once allocated: dynamic shared memory
+  Block body;                         // tile form: its arguments are the grid's indices
+  std::vector<Type> types;            // of every value
+  SourceLocation where;
+
+  ValueId add_value(Type type);
+  const Type& type(ValueId value) const { return types[value]; }
+  const Parameter* parameter_of(ValueId tensor) const;
+};
+
+// The symbol that a launch binds to the number of multiprocessors of its device.
+inline constexpr const char* kMultiprocessors = "multiprocessors";
+
+// Renumbers values in order of definition and forgets unused ones, so that equal kernels print and
+// hash the same whatever built them.
+void canonicalise(Kernel& kernel);
+
+// Calls `visit(operation)` for every operation below, parents first.
+template <typename Visit>
+void for_each(const Block& block, Visit&& visit) {
+  for (const Operation& operation : block.body) {
+    visit(operation);
+    for (const Block& inner : operation.blocks) for_each(inner, visit);
+  }
+}
+template <typename Visit>
+void for_each(Block& block, Visit&& visit) {
+  for (Operation& operation : block.body) {
+    visit(operation);
+    for (Block& inner : operation.blocks) for_each(inner, visit);
+  }
+}
+
+}  // namespace tilewright::ir

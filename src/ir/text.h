@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/ir.h"
+
+// The IR as text, one syntax for every operation:
+//
+//   kernel "copy" tile @"copy.cpp":3
+//   dim rows multiple_of(8) at_most(4096)
+//   in X: bf16[rows, 128] = %0
+//   out Y: bf16[rows, 128] = %1
+//   grid (ceil_div(rows, 64))
+//   body (%2: i32) {
+//     %3: i32 = constant {value = 64} @"copy.cpp":8
+//     ...
+//     %9: tile<bf16, 64x128> = load %0, %4, %5, %6, %7 {sizes = [64, 128]} @"copy.cpp":9
+//     %10: i32 = for_loop %5, %3, %4, %5 (%11: i32, %12: i32) {
+//       yield %12
+//     }
+//   }
+//
+// After the parameters come cluster, threads and shared_bytes where they are not the default.
+// Attributes are integers (4), numbers (4.0, inf, nan), texts ("k"), lists ([1, 2]), functions (add),
+// dim(rows + 1), register_layout[...], shared_layout[...] and maps[[1:64:1], []], whose terms are
+// divisor:modulus:stride.
+namespace tilewright::ir {
+
+struct TextOptions {
+  bool locations = true;
+};
+
+std::string to_text(const Kernel& kernel, const TextOptions& options = {});
+
+// The form that to_text writes. It checks syntax and names only: verify() does the rest. An
+// operation without a location gets its line of the text.
+Kernel parse_text(std::string_view text, std::string_view file_name);
+
+// Same kernel, apart from source locations and the numbering of values.
+bool equal(const Kernel& a, const Kernel& b);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,572 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <unordered_map>
+
+#include "ir/text.h"
+#include "support/diagnostic.h"
+#include "support/intern.h"
+
+namespace tilewright::ir {
+namespace {
+
+// Deeper than any kernel, shallow enough that hostile text cannot exhaust the stack.
+constexpr int kMaximumNesting = 100;
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// Characters, words and numbers, with the position that errors point at.
+class Scanner {
+ public:
+  Scanner(std::string_view text, std::string_view file)
+      : text_(text), file_(file.empty() ? nullptr : intern(file)) {}
+
+  [[noreturn]] void fail(std::size_t position, std::string message) const {
+    const std::size_t newline = position == 0 ? text_.npos : text_.rfind('\n', position - 1);
+    std::size_t begin = newline == text_.npos ? 0 : newline + 1;
+    const std::size_t end = std::min(text_.find('\n', position), text_.size());
+    while (begin < position && (text_[begin] == ' ' || text_[begin] == '\t')) ++begin;
+    Diagnostic(location(position), std::move(message))
+        .line(std::string(text_.substr(begin, end - begin)), position - begin)
+        .raise();
+  }
+
+  [[noreturn]] void expected(std::string_view what) {
+    skip();
+    fail(at_, fmt::format("expected {}, found {}", what, found()));
+  }
+
+  // Runs `parse` on text that begins at `begin`; its errors get the position.
+  template <typename Parse>
+  auto within(std::size_t begin, Parse parse) const {
+    try {
+      return parse();
+    } catch (const Error& error) {
+      fail(begin, error.message());
+    }
+  }
+
+  SourceLocation location(std::size_t position) const {
+    const auto lines = std::count(text_.begin(), text_.begin() + position, '\n');
+    return {file_, static_cast<int>(lines) + 1};
+  }
+
+  // The location of the next token; called with growing positions, counts each line once.
+  SourceLocation next_location() {
+    skip();
+    lines_ += static_cast<int>(
+        std::count(text_.begin() + counted_, text_.begin() + at_, '\n'));
+    counted_ = at_;
+    return {file_, lines_ + 1};
+  }
+
+  std::size_t position() {
+    skip();
+    return at_;
+  }
+  bool at_end() {
+    skip();
+    return at_ == text_.size();
+  }
+  bool next_is(char c) {
+    skip();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  // As next_is, but without leaving the line.
+  bool line_continues_with(char c) {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  bool accept(char c) {
+    if (!next_is(c)) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) expected(fmt::format("'{}'", c));
+  }
+
+  std::string_view peek_word() {
+    skip();
+    std::size_t end = at_;
+    while (end < text_.size() && is_word(text_[end])) ++end;
+    return text_.substr(at_, end - at_);
+  }
+  bool accept_word(std::string_view word) {
+    if (peek_word() != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  std::string_view word(std::string_view what) {
+    const std::string_view result = peek_word();
+    if (result.empty() || is_digit(result[0])) expected(what);
+    at_ += result.size();
+    return result;
+  }
+
+  template <typename Integer = std::int64_t>
+  Integer integer(std::string_view what = "an integer", int base = 10) {
+    skip();
+    Integer value = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value, base);
+    if (error == std::errc::result_out_of_range) fail(at_, "the integer is out of range");
+    if (error != std::errc{}) expected(what);
+    at_ += end - begin;
+    return value;
+  }
+
+  std::string quoted(std::string_view what) {
+    if (!next_is('"')) expected(what);
+    const std::size_t begin = at_++;
+    std::string result;
+    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n') {
+      if (text_[at_] != '\\') {
+        result += text_[at_++];
+        continue;
+      }
+      const char escape = at_ + 1 < text_.size() ? text_[at_ + 1] : '\n';
+      at_ += 2;
+      if (escape == 'n') {
+        result += '\n';
+      } else if (escape == '"' || escape == '\\') {
+        result += escape;
+      } else if (escape == 'x') {
+        result += static_cast<char>(hexadecimal_byte());
+      } else {
+        fail(at_ - 2, "unknown escape: expected \\n, \\\", \\\\ or \\x and two digits");
+      }
+    }
+    if (at_ >= text_.size() || text_[at_] == '\n') fail(begin, "the text has no closing '\"'");
+    ++at_;
+    return result;
+  }
+
+  // Up to the first of `ends` outside parentheses.
+  std::string_view until(std::string_view ends) {
+    skip();
+    const std::size_t begin = at_;
+    int depth = 0;
+    for (; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+      if (depth == 0 && ends.find(text_[at_]) != ends.npos) break;
+      if (text_[at_] == '(') ++depth;
+      if (text_[at_] == ')') --depth;
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  // A number with a point or an exponent, as opposed to an integer.
+  bool next_is_number() {
+    skip();
+    std::size_t end = at_;
+    if (end < text_.size() && text_[end] == '-') ++end;
+    if (text_.substr(end, 3) == "inf") return true;
+    if (end >= text_.size() || !is_digit(text_[end])) return false;
+    while (end < text_.size() && is_digit(text_[end])) ++end;
+    return end < text_.size() && (text_[end] == '.' || text_[end] == 'e');
+  }
+  double number() {
+    double value = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error == std::errc::result_out_of_range) fail(at_, "the number is out of range");
+    if (error != std::errc{}) expected("a number");
+    at_ += end - begin;
+    return value;
+  }
+
+ private:
+  void skip() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+
+  std::string found() {
+    if (at_ >= text_.size()) return "the end of the text";
+    const std::string_view next = peek_word();
+    if (!next.empty()) return fmt::format("\"{}\"", next.substr(0, 40));
+    return std::isprint(static_cast<unsigned char>(text_[at_])) != 0
+               ? fmt::format("'{}'", text_[at_])
+               : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(text_[at_]));
+  }
+
+  int hexadecimal_byte() {
+    int value = 0;
+    const std::string_view digits = text_.substr(std::min(at_, text_.size()), 2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (error != std::errc{} || end != digits.data() + 2) {
+      fail(std::min(at_, text_.size()), "expected two hexadecimal digits");
+    }
+    at_ += 2;
+    return value;
+  }
+
+  std::string_view text_;
+  const char* file_;
+  std::size_t at_ = 0;
+  std::size_t counted_ = 0;
+  int lines_ = 0;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view file) : in_(text, file) {}
+
+  Kernel parse() {
+    header();
+    const Dim multiprocessors = Dim::symbol(kMultiprocessors, at_least(1));
+    bool has_grid = false;
+    while (!in_.accept_word("body")) has_grid |= clause(multiprocessors);
+    if (!has_grid) in_.expected("a \"grid\" line before the body");
+    kernel_.body = block();
+    if (!in_.at_end()) in_.expected("the end of the text");
+    for (std::size_t id = 0; id < defined_.size(); ++id) {
+      if (defined_[id]) continue;
+      in_.fail(first_use_[id], fmt::format("%{} is used but never defined", text_id_[id]));
+    }
+    return std::move(kernel_);
+  }
+
+ private:
+  void header() {
+    const SourceLocation here = in_.next_location();
+    if (!in_.accept_word("kernel")) in_.expected("\"kernel\"");
+    kernel_.name = in_.quoted("the kernel's name in quotes");
+    const std::size_t begin = in_.position();
+    const std::string_view form = in_.peek_word();
+    for (const Form each : {Form::tile, Form::scheduled, Form::machine}) {
+      if (name_of(each) != form) continue;
+      kernel_.form = each;
+      in_.accept_word(form);
+      kernel_.where = location_or(here);
+      return;
+    }
+    in_.fail(begin, "expected the kernel's form: tile, scheduled or machine");
+  }
+
+  // One line before the body; whether it was the grid's.
+  bool clause(const Dim& multiprocessors) {
+    const std::size_t begin = in_.position();
+    const SourceLocation here = in_.next_location();
+    const std::string_view word = in_.peek_word();
+    constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar"};
+    if (in_.accept_word("dim")) {
+      dim_clause();
+    } else if (const auto* kind = std::find(std::begin(kinds), std::end(kinds), word);
+               kind != std::end(kinds)) {
+      in_.accept_word(word);
+      parameter(static_cast<Parameter::Kind>(kind - kinds), here);
+    } else if (in_.accept_word("grid")) {
+      if (std::none_of(known_.begin(), known_.end(),
+                       [](const Dim& dim) { return dim.name() == kMultiprocessors; })) {
+        known_.push_back(multiprocessors);
+      }
+      in_.expect('(');
+      kernel_.grid = dims(')');
+      return true;
+    } else if (in_.accept_word("cluster")) {
+      kernel_.cluster = in_.integer();
+    } else if (in_.accept_word("threads")) {
+      kernel_.threads = in_.integer();
+    } else if (in_.accept_word("shared_bytes")) {
+      kernel_.shared_bytes = in_.integer();
+    } else {
+      in_.fail(begin,
+               "expected dim, in, out, inout, scalar, grid, cluster, threads, shared_bytes or body");
+    }
+    return false;
+  }
+
+  void dim_clause() {
+    const std::size_t begin = in_.position();
+    const std::string name(in_.word("a dimension's name"));
+    for (const Dim& dim : kernel_.dims) {
+      if (dim.name() == name) in_.fail(begin, fmt::format("dim {} is declared twice", name));
+    }
+    DimFacts facts;
+    while (true) {
+      std::int64_t* fact = in_.accept_word("multiple_of") ? &facts.multiple
+                           : in_.accept_word("at_least")  ? &facts.minimum
+                           : in_.accept_word("at_most")   ? &facts.maximum
+                                                          : nullptr;
+      if (fact == nullptr) break;
+      in_.expect('(');
+      const std::size_t at = in_.position();
+      *fact = in_.integer();
+      if (facts.multiple < 1) in_.fail(at, "expected a positive multiple");
+      in_.expect(')');
+    }
+    kernel_.dims.push_back(Dim::symbol(name, facts));
+    known_.push_back(kernel_.dims.back());
+  }
+
+  void parameter(Parameter::Kind kind, SourceLocation here) {
+    Parameter parameter;
+    parameter.kind = kind;
+    parameter.name = in_.word("a parameter's name");
+    in_.expect(':');
+    parameter.dtype = dtype();
+    Type type = Type::scalar(parameter.dtype);
+    if (parameter.is_tensor()) {
+      in_.expect('[');
+      parameter.shape = dims(']');
+      type = Type::of(Type::Kind::tensor, parameter.dtype,
+                      {static_cast<std::int64_t>(parameter.shape.size())});
+    }
+    in_.expect('=');
+    const std::size_t begin = in_.position();
+    parameter.value = define(begin, value_number(), std::move(type));
+    parameter.where = location_or(here);
+    kernel_.parameters.push_back(std::move(parameter));
+  }
+
+  Dim dim(std::string_view ends) {
+    const std::size_t begin = in_.position();
+    const std::string_view text = in_.until(ends);
+    return in_.within(begin, [&] { return Dim::parse(text, known_); });
+  }
+
+  std::vector<Dim> dims(char end) {
+    std::vector<Dim> result;
+    if (in_.accept(end)) return result;
+    const char ends[] = {',', end, '\0'};
+    do result.push_back(dim(ends));
+    while (in_.accept(','));
+    in_.expect(end);
+    return result;
+  }
+
+  DType dtype() {
+    const std::size_t begin = in_.position();
+    const std::string_view name = in_.word("a dtype");
+    return in_.within(begin, [&] { return parse_dtype(name); });
+  }
+
+  // The bracketed token that begins here.
+  template <typename Layout>
+  Layout layout() {
+    const std::size_t begin = in_.position();
+    if (!in_.next_is('[')) in_.expected("a layout in brackets");
+    std::string token(in_.until("]"));
+    in_.expect(']');
+    token += ']';
+    return in_.within(begin, [&] { return Layout::parse(token); });
+  }
+
+  Type type() {
+    constexpr std::string_view names[] = {"none",   "scalar", "tile",      "pending",   "tensor",
+                                          "shared", "view",   "mbarriers", "registers", "tensor_map"};
+    const std::string_view name = in_.peek_word();
+    const auto* found = std::find(std::begin(names), std::end(names), name);
+    if (found == std::end(names) || name == "scalar") return Type::scalar(dtype());
+    in_.accept_word(name);
+    Type type = Type::of(static_cast<Type::Kind>(found - names));
+    if (type.is(Type::Kind::none) || type.is(Type::Kind::tensor_map)) return type;
+    in_.expect('<');
+    if (!type.is(Type::Kind::mbarriers)) {
+      type.dtype = dtype();
+      in_.expect(',');
+    }
+    if (!in_.next_is('>') && !in_.next_is(',')) {
+      do type.shape.push_back(in_.integer("a size"));
+      while (in_.accept('x'));
+    }
+    if (in_.accept(',')) type.layout = layout<RegisterLayout>();
+    in_.expect('>');
+    return type;
+  }
+
+  std::uint64_t value_number() {
+    in_.expect('%');
+    return in_.integer<std::uint64_t>("a value's number");
+  }
+
+  // Numbers of the text in order of appearance.
+  ValueId id_of(std::size_t position, std::uint64_t number) {
+    const auto [entry, fresh] = ids_.emplace(number, static_cast<ValueId>(kernel_.types.size()));
+    if (fresh) {
+      kernel_.add_value({});
+      defined_.push_back(false);
+      first_use_.push_back(position);
+      text_id_.push_back(number);
+    }
+    return entry->second;
+  }
+
+  ValueId define(std::size_t position, std::uint64_t number, Type type) {
+    const ValueId id = id_of(position, number);
+    if (defined_[id]) in_.fail(position, fmt::format("%{} is defined twice", number));
+    defined_[id] = true;
+    kernel_.types[id] = std::move(type);
+    return id;
+  }
+
+  ValueId definition() {
+    const std::size_t begin = in_.position();
+    const std::uint64_t number = value_number();
+    in_.expect(':');
+    return define(begin, number, type());
+  }
+
+  SourceLocation location_or(SourceLocation otherwise) {
+    if (!in_.line_continues_with('@')) return otherwise;
+    in_.expect('@');
+    const char* file = intern(in_.quoted("a file's name in quotes"));
+    in_.expect(':');
+    return {file, in_.integer<int>("a line number")};
+  }
+
+  Block block() {
+    Block block;
+    in_.expect('(');
+    if (!in_.accept(')')) {
+      do block.arguments.push_back(definition());
+      while (in_.accept(','));
+      in_.expect(')');
+    }
+    const std::size_t begin = in_.position();
+    in_.expect('{');
+    if (++nesting_ > kMaximumNesting) {
+      in_.fail(begin, fmt::format("blocks are nested more than {} deep", kMaximumNesting));
+    }
+    while (!in_.accept('}')) block.body.push_back(operation());
+    --nesting_;
+    return block;
+  }
+
+  Operation operation() {
+    Operation operation;
+    const SourceLocation here = in_.next_location();
+    if (in_.next_is('%')) {
+      do operation.results.push_back(definition());
+      while (in_.accept(','));
+      in_.expect('=');
+    }
+    operation.op = op("an operation or '}'");
+    // Operands stay on the line: the next line may begin with a result.
+    if (in_.line_continues_with('%')) {
+      do {
+        const std::size_t begin = in_.position();
+        operation.operands.push_back(id_of(begin, value_number()));
+      } while (in_.accept(','));
+    }
+    if (in_.line_continues_with('{')) attributes(operation.attributes);
+    operation.where = location_or(here);
+    while (in_.next_is('(')) operation.blocks.push_back(block());
+    return operation;
+  }
+
+  Op op(std::string_view what) {
+    const std::size_t begin = in_.position();
+    const std::string_view name = in_.word(what);
+    const auto result = find_op(name);
+    if (!result) in_.fail(begin, fmt::format("unknown operation \"{}\"", name));
+    return *result;
+  }
+
+  void attributes(Attributes& attributes) {
+    in_.expect('{');
+    do {
+      const std::size_t begin = in_.position();
+      const std::string_view name = in_.word("an attribute's name");
+      const auto key = find_key(name);
+      if (!key) in_.fail(begin, fmt::format("unknown attribute \"{}\"", name));
+      if (attributes.has(*key)) in_.fail(begin, fmt::format("{} is given twice", name));
+      in_.expect('=');
+      attributes.set(*key, attribute());
+    } while (in_.accept(','));
+    in_.expect('}');
+  }
+
+  Attribute attribute() {
+    if (in_.next_is_number()) return in_.number();
+    if (in_.next_is('"')) return in_.quoted("a text");
+    if (in_.next_is('[')) return integers();
+    const std::string_view word = in_.peek_word();
+    if (word.empty() || is_digit(word[0])) {
+      return in_.integer("an integer, a number, a text, a list, a function, dim(...), "
+                         "register_layout[...], shared_layout[...] or maps[...]");
+    }
+    if (in_.accept_word("nan")) return not_a_number();
+    if (in_.accept_word("register_layout")) return layout<RegisterLayout>();
+    if (in_.accept_word("shared_layout")) return layout<SharedLayout>();
+    if (in_.accept_word("maps")) return maps();
+    const Op function = op("a function");
+    if (function != Op::dim || !in_.accept('(')) return function;
+    const Dim result = dim(")");
+    in_.expect(')');
+    return result;
+  }
+
+  // Behind the word nan: nothing, or the bits in parentheses, as in nan(0x7ff8000000000001).
+  double not_a_number() {
+    if (!in_.accept('(')) return std::numeric_limits<double>::quiet_NaN();
+    const std::size_t begin = in_.position();
+    const std::string_view text = in_.until(")");
+    std::uint64_t bits = 0;
+    if (text.substr(0, 2) == "0x") std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
+    const double value = std::bit_cast<double>(bits);
+    if (value == value) in_.fail(begin, "expected 0x and the bits of a NaN");
+    in_.expect(')');
+    return value;
+  }
+
+  std::vector<std::int64_t> integers() {
+    in_.expect('[');
+    std::vector<std::int64_t> list;
+    if (in_.accept(']')) return list;
+    do list.push_back(in_.integer());
+    while (in_.accept(','));
+    in_.expect(']');
+    return list;
+  }
+
+  std::vector<IndexMap> maps() {
+    in_.expect('[');
+    std::vector<IndexMap> list;
+    if (in_.accept(']')) return list;
+    do list.push_back(map());
+    while (in_.accept(','));
+    in_.expect(']');
+    return list;
+  }
+
+  IndexMap map() {
+    in_.expect('[');
+    IndexMap terms;
+    if (in_.accept(']')) return terms;
+    do {
+      IndexTerm term;
+      term.divisor = in_.integer();
+      in_.expect(':');
+      term.modulus = in_.integer();
+      in_.expect(':');
+      term.stride = in_.integer();
+      terms.push_back(term);
+    } while (in_.accept(','));
+    in_.expect(']');
+    return terms;
+  }
+
+  Scanner in_;
+  Kernel kernel_;
+  std::vector<Dim> known_;
+  std::unordered_map<std::uint64_t, ValueId> ids_;
+  // Of every value: whether it is defined, where it appeared first, its number in the text.
+  std::vector<bool> defined_;
+  std::vector<std::size_t> first_use_;
+  std::vector<std::uint64_t> text_id_;
+  int nesting_ = 0;
+};
+
+}  // namespace
+
+Kernel parse_text(std::string_view text, std::string_view file_name) {
+  return Parser(text, file_name).parse();
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <iterator>
+
+#include "ir/text.h"
+
+namespace tilewright::ir {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n') {
+      result += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+// The shortest decimal that reads back as the same value, never mistaken for an integer.
+std::string number_text(double value) {
+  if (std::isnan(value)) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    return bits == 0x7ff8000000000000 ? "nan" : fmt::format("nan(0x{:x})", bits);
+  }
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string map_text(const IndexMap& map) {
+  std::string text = "[";
+  for (const IndexTerm& term : map) {
+    if (text.size() > 1) text += ", ";
+    text += fmt::format("{}:{}:{}", term.divisor, term.modulus, term.stride);
+  }
+  return text + "]";
+}
+
+struct AttributeText {
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return number_text(value); }
+  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const std::vector<std::int64_t>& value) const {
+    return fmt::format("[{}]", fmt::join(value, ", "));
+  }
+  std::string operator()(Op value) const { return std::string(info(value).name); }
+  std::string operator()(const Dim& value) const { return "dim(" + value.to_string() + ")"; }
+  std::string operator()(const RegisterLayout& value) const {
+    return "register_layout" + value.to_string();
+  }
+  std::string operator()(const SharedLayout& value) const {
+    return "shared_layout" + value.to_string();
+  }
+  std::string operator()(const std::vector<IndexMap>& value) const {
+    std::string text = "maps[";
+    for (std::size_t i = 0; i < value.size(); ++i) text += (i ? ", " : "") + map_text(value[i]);
+    return text + "]";
+  }
+};
+
+std::string dims_text(const std::vector<Dim>& dims) {
+  std::string text;
+  for (std::size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + dims[i].to_string();
+  return text;
+}
+
+class Printer {
+ public:
+  Printer(const Kernel& kernel, const TextOptions& options) : kernel_(kernel), options_(options) {}
+
+  std::string print() {
+    line(0, fmt::format("kernel {} {}", quoted(kernel_.name), name_of(kernel_.form)),
+         kernel_.where);
+    for (const Dim& dim : kernel_.dims) line(0, dim_text(dim));
+    for (const Parameter& parameter : kernel_.parameters) {
+      constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar"};
+      std::string text = fmt::format("{} {}: {}", kinds[static_cast<int>(parameter.kind)],
+                                     parameter.name, tilewright::name_of(parameter.dtype));
+      if (parameter.is_tensor()) text += "[" + dims_text(parameter.shape) + "]";
+      line(0, text + " = " + value(parameter.value), parameter.where);
+    }
+    line(0, "grid (" + dims_text(kernel_.grid) + ")");
+    if (kernel_.cluster != 1) line(0, fmt::format("cluster {}", kernel_.cluster));
+    if (kernel_.threads != 0) line(0, fmt::format("threads {}", kernel_.threads));
+    if (kernel_.shared_bytes != 0) line(0, fmt::format("shared_bytes {}", kernel_.shared_bytes));
+    text_ += "body ";
+    block(kernel_.body, 0);
+    text_ += '\n';
+    return std::move(text_);
+  }
+
+ private:
+  static std::string dim_text(const Dim& dim) {
+    const DimFacts none, facts = dim.facts();
+    std::string text = "dim " + dim.name();
+    if (facts.multiple != none.multiple) text += fmt::format(" multiple_of({})", facts.multiple);
+    if (facts.minimum != none.minimum) text += fmt::format(" at_least({})", facts.minimum);
+    if (facts.maximum != none.maximum) text += fmt::format(" at_most({})", facts.maximum);
+    return text;
+  }
+
+  static std::string value(ValueId id) { return "%" + std::to_string(id); }
+
+  std::string typed(ValueId id) const {
+    return value(id) + ": " +
+           (id < kernel_.types.size() ? kernel_.types[id].to_string() : std::string("none"));
+  }
+
+  std::string location(SourceLocation where) const {
+    if (!options_.locations || where.file == nullptr) return {};
+    return fmt::format(" @{}:{}", quoted(where.file), where.line);
+  }
+
+  void line(int indent, std::string_view content, SourceLocation where = {}) {
+    text_.append(2 * indent, ' ');
+    text_ += content;
+    text_ += location(where) + '\n';
+  }
+
+  void block(const Block& block, int indent) {
+    text_ += '(';
+    for (std::size_t i = 0; i < block.arguments.size(); ++i) {
+      text_ += (i ? ", " : "") + typed(block.arguments[i]);
+    }
+    text_ += ") {\n";
+    for (const Operation& operation : block.body) print_operation(operation, indent + 1);
+    text_.append(2 * indent, ' ');
+    text_ += '}';
+  }
+
+  void print_operation(const Operation& operation, int indent) {
+    text_.append(2 * indent, ' ');
+    for (std::size_t i = 0; i < operation.results.size(); ++i) {
+      text_ += (i ? ", " : "") + typed(operation.results[i]);
+    }
+    if (!operation.results.empty()) text_ += " = ";
+    text_ += info(operation.op).name;
+    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+      text_ += (i ? ", " : " ") + value(operation.operands[i]);
+    }
+    const auto& attributes = operation.attributes.entries();
+    for (std::size_t i = 0; i < attributes.size(); ++i) {
+      text_ += fmt::format("{}{} = {}", i ? ", " : " {", name_of(attributes[i].first),
+                           std::visit(AttributeText{}, attributes[i].second));
+    }
+    if (!attributes.empty()) text_ += '}';
+    text_ += location(operation.where);
+    for (const Block& inner : operation.blocks) {
+      text_ += ' ';
+      block(inner, indent);
+    }
+    text_ += '\n';
+  }
+
+  const Kernel& kernel_;
+  const TextOptions& options_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_text(const Kernel& kernel, const TextOptions& options) {
+  return Printer(kernel, options).print();
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,115 @@
+#include "ir/type_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tilewright::ir {
+namespace {
+
+bool is_number(DType type) { return type != DType::boolean; }
+bool is_boolean(DType type) { return type == DType::boolean; }
+bool is_anything(DType) { return true; }
+
+struct Domain {
+  bool (*accepts)(DType);
+  std::string_view name;
+};
+
+Domain domain(Op op) {
+  switch (op) {
+    case Op::mod:
+    case Op::ceildiv: return {is_integer, "an integer"};
+    case Op::fma:
+    case Op::exp:
+    case Op::exp2:
+    case Op::log:
+    case Op::log2:
+    case Op::sqrt:
+    case Op::rsqrt:
+    case Op::rcp:
+    case Op::tanh: return {is_float, "a floating-point number"};
+    case Op::logical_and:
+    case Op::logical_or:
+    case Op::logical_not: return {is_boolean, "a boolean"};
+    case Op::eq:
+    case Op::ne:
+    case Op::select:
+    case Op::cast: return {is_anything, "anything"};
+    default: return {is_number, "a number"};
+  }
+}
+
+bool is_comparison(Op op) {
+  return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne;
+}
+
+}  // namespace
+
+DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DType to) {
+  const std::size_t arity = info(op).arity;
+  if (operands.size() != arity) {
+    return {to, fmt::format("{} operands, expected {}", operands.size(), arity)};
+  }
+  std::size_t first = 0;
+  if (op == Op::select) {
+    if (!is_boolean(operands[0])) {
+      return {to, fmt::format("the condition is {}, expected bool", name_of(operands[0]))};
+    }
+    first = 1;
+  }
+  const Domain allowed = domain(op);
+  for (std::size_t i = first; i < arity; ++i) {
+    if (!allowed.accepts(operands[i])) {
+      return {to, fmt::format("operand {} is {}, expected {}", i, name_of(operands[i]),
+                              allowed.name)};
+    }
+    if (operands[i] != operands[first]) {
+      return {to, fmt::format("operand {} is {} but operand {} is {}", first,
+                              name_of(operands[first]), i, name_of(operands[i]))};
+    }
+  }
+  if (op == Op::cast) {
+    return {to, is_boolean(to) ? "cast to bool; compare with zero instead" : ""};
+  }
+  return {is_comparison(op) ? DType::boolean : operands[first], {}};
+}
+
+TypeOrProblem elementwise_type(Op op, const std::vector<Type>& operands, DType to) {
+  std::vector<DType> dtypes;
+  const Type* shaped = nullptr;
+  std::vector<std::int64_t> shape;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Type& type = operands[i];
+    dtypes.push_back(type.dtype);
+    if (type.is_scalar()) continue;
+    if (!type.is_tile()) {
+      return {{}, fmt::format("operand {} is {}, expected a scalar or a tile", i, type.to_string())};
+    }
+    if (shaped && type.shape.size() != shape.size()) {
+      return {{}, fmt::format("operands of ranks {} and {}: {} and {}", shape.size(),
+                              type.shape.size(), shape_text(shape), shape_text(type.shape))};
+    }
+    if (!shaped) shape = type.shape;
+    shaped = &type;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] != type.shape[axis] && shape[axis] != 1 && type.shape[axis] != 1) {
+        return {{}, fmt::format("axis {} has sizes {} and {}, which do not broadcast: {} and {}",
+                                axis, shape[axis], type.shape[axis], shape_text(shape),
+                                shape_text(type.shape))};
+      }
+      shape[axis] = shape[axis] == 1 ? type.shape[axis] : shape[axis];
+    }
+  }
+  DTypeOrProblem dtype = elementwise_dtype(op, dtypes, to);
+  if (!dtype.problem.empty()) return {{}, std::move(dtype.problem)};
+  return {shaped ? Type::tile(dtype.dtype, std::move(shape)) : Type::scalar(dtype.dtype), {}};
+}
+
+DType accumulator_dtype(DType element) { return is_float(element) ? DType::f32 : DType::i32; }
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("{{{}}}", fmt::join(shape, ", "));
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,264 @@
+#include <algorithm>
+
+#include "ir/type_rules.h"
+#include "ir/verifier_context.h"
+
+// Places, views of shared memory, TMA on tiles, wgmma on tiles, barriers.
+namespace tilewright::ir {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+void verify_shared(const VerifierContext& context) {
+  const SharedLayout& layout = context.attributes().shared_layout();
+  const std::string& name = context.attributes().text(Key::name);
+  const Type& type = context.result();
+  if (const auto problem = layout.problem()) context.fail("{}: {}", name, *problem);
+  const std::int64_t stages = context.integer(Key::stages);
+  context.require(stages >= 1, "{} has {} stages, expected at least 1", name, stages);
+  Shape shape = layout.shape;
+  shape.insert(shape.begin(), stages);
+  if (type.shape != shape) {
+    context.fail("{} is {}, but its stages and layout say {}", name, type.to_string(),
+                 shape_text(shape));
+  }
+  context.require(layout.element_bytes == size_of(type.dtype),
+                  "{} is of {}, {} bytes, but its layout has elements of {}", name,
+                  name_of(type.dtype), size_of(type.dtype), layout.element_bytes);
+  if (!context.attributes().has(Key::offset)) return;
+  const std::int64_t offset = context.integer(Key::offset);
+  const std::int64_t alignment = std::max<std::int64_t>(16, layout.alignment());
+  context.require(offset >= 0 && offset % alignment == 0,
+                  "{} lies at offset {}, expected a multiple of {}", name, offset, alignment);
+}
+
+void verify_mbarriers(const VerifierContext& context) {
+  const std::string& name = context.attributes().text(Key::name);
+  const std::int64_t arrivals = context.integer(Key::arrivals);
+  context.require(arrivals >= 1 && arrivals < (1 << 20),
+                  "{} expects {} arrivals a phase, expected 1 to 2^20 - 1", name, arrivals);
+  const std::int64_t offset = context.integer(Key::offset);
+  context.require(offset >= 0 && offset % 8 == 0,
+                  "{} lies at offset {}, expected a multiple of 8", name, offset);
+}
+
+void verify_tensor_map(const VerifierContext& context) {
+  const std::string& name = context.attributes().text(Key::name);
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  const Shape& box = context.attributes().integers(Key::box);
+  context.require(!box.empty() && box.size() <= 5, "{}: a box of rank {}, expected 1 to 5", name,
+                  box.size());
+  context.require(box.size() == tensor.shape.size(), "{}: a box of rank {}, but {} has rank {}",
+                  name, box.size(), tensor.name, tensor.shape.size());
+  for (const std::int64_t extent : box) {
+    if (extent < 1 || extent > 256) {
+      context.fail("{}: box {} has an extent of {}, expected 1 to 256", name, shape_text(box),
+                   extent);
+    }
+  }
+  const std::int64_t swizzle = context.integer(Key::swizzle);
+  context.require(swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128,
+                  "{}: a swizzle of {} bytes, expected 0, 32, 64 or 128", name, swizzle);
+  const std::int64_t inner = box.back() * size_of(tensor.dtype);
+  context.require(inner % 16 == 0, "{}: rows of {} bytes, expected a multiple of 16", name, inner);
+  context.require(swizzle == 0 || inner <= swizzle,
+                  "{}: rows of {} bytes, more than the swizzle's span of {}", name, inner, swizzle);
+}
+
+void verify_view(const VerifierContext& context) {
+  const Type &shared = context.operand(0), &view = context.result();
+  const std::string name = context.operand_text(0);
+  context.require(shared.shape.size() == 3 && view.shape.size() == 2,
+                  "a view of rank {} of {}, whose rank is {}, expected 2 of 3", view.shape.size(),
+                  name, shared.shape.size());
+  context.require(view.dtype == shared.dtype, "a view of {} of {}, which is {}",
+                  name_of(view.dtype), name, name_of(shared.dtype));
+  const std::int64_t column = context.integer(Key::column);
+  context.require(column >= 0 && column <= shared.shape[2] - view.shape[1],
+                  "{} columns from {} of the {} of {}", view.shape[1], column, shared.shape[2],
+                  name);
+  const auto stage = context.constant_operand(1);
+  context.require(!stage || (*stage >= 0 && *stage < shared.shape[0]),
+                  "stage {} of the {} of {}", stage.value_or(0), shared.shape[0], name);
+  const std::int64_t row = context.constant_operand(2).value_or(0);
+  context.require(row >= 0 && row % 8 == 0 && row <= shared.shape[1] - view.shape[0],
+                  "{} rows from {} of the {} of {}, expected a multiple of 8 inside",
+                  view.shape[0], row, shared.shape[1], name);
+}
+
+// The shape of a tile or view as a product sees it.
+Shape product_shape(const VerifierContext& context, std::size_t i) {
+  Shape shape = context.operand(i).shape;
+  const Operation* view = context.defined_by(context.operation().operands[i]);
+  if (view && view->op == Op::view && view->attributes.integer_or(Key::transposed, 0) != 0) {
+    std::reverse(shape.begin(), shape.end());
+  }
+  return shape;
+}
+
+void verify_wgmma_tile(const VerifierContext& context) {
+  const Type &a = context.operand(0), &b = context.operand(1);
+  if (!a.is_tile() && !a.is(Type::Kind::view)) {
+    context.fail("a is {}, expected a tile or a view", a.to_string());
+  }
+  const Shape m_k = product_shape(context, 0), k_n = product_shape(context, 1);
+  if (m_k.size() != 2 || k_n.size() != 2 || m_k[1] != k_n[0]) {
+    context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
+                 shape_text(m_k), context.operand_text(1), shape_text(k_n));
+  }
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean, "a is {} and b is {}",
+                  name_of(a.dtype), name_of(b.dtype));
+  const std::int64_t k_step = 32 / size_of(a.dtype);
+  context.require(m_k[0] % 64 == 0, "m is {}, expected a multiple of 64", m_k[0]);
+  context.require(k_n[1] % 8 == 0 && k_n[1] <= 256, "n is {}, expected a multiple of 8 up to 256",
+                  k_n[1]);
+  context.require(m_k[1] % k_step == 0, "k is {}, expected a multiple of {} for {}", m_k[1],
+                  k_step, name_of(a.dtype));
+  const Type& result = context.result();
+  const Type expected =
+      Type::of(Type::Kind::pending, accumulator_dtype(a.dtype), {m_k[0], k_n[1]});
+  if (result.dtype != expected.dtype || result.shape != expected.shape) {
+    context.fail("gives {}, expected {}", result.to_string(), expected.to_string());
+  }
+  if (context.operand_count() < 3) return;
+  const Type& c = context.operand(2);
+  if (c.dtype != expected.dtype || c.shape != expected.shape) {
+    context.fail("the accumulator is {}, expected {}", c.to_string(), expected.to_string());
+  }
+}
+
+void require_same_tile(const VerifierContext& context, const Type& a, const Shape& a_shape,
+                       const Type& b, const Shape& b_shape) {
+  if (a.dtype == b.dtype && a_shape == b_shape) return;
+  context.fail("{} of {} and {} of {} differ", a.to_string(), shape_text(a_shape), b.to_string(),
+               shape_text(b_shape));
+}
+
+// Tensor map operand 0, coordinates from operand `first`.
+void verify_coordinates(const VerifierContext& context, std::size_t first) {
+  const Operation* map = context.defined_by(context.operation().operands[0]);
+  const Parameter& tensor = context.tensor_of(map->operands[0]);
+  context.require(context.operand_count() - first == tensor.shape.size(),
+                  "{} coordinates, but {} has rank {}", context.operand_count() - first,
+                  tensor.name, tensor.shape.size());
+}
+
+void verify_destination(const VerifierContext& context) {
+  const Parameter& tensor =
+      context.tensor_of(context.defined_by(context.operation().operands[0])->operands[0]);
+  context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
+}
+
+// A tile that moves between the tensor of map 0 and view 1: whole boxes of equal dtype.
+void verify_tma_tile(const VerifierContext& context, std::size_t first) {
+  verify_coordinates(context, first);
+  const Operation* map = context.defined_by(context.operation().operands[0]);
+  const Parameter& tensor = context.tensor_of(map->operands[0]);
+  const Type& view = context.operand(1);
+  context.require(view.dtype == tensor.dtype, "{} is {}, but {} is {}", context.operand_text(1),
+                  name_of(view.dtype), tensor.name, name_of(tensor.dtype));
+  std::int64_t box = 1;
+  for (const std::int64_t extent : map->attributes.integers(Key::box)) box *= extent;
+  context.require(view.elements() % box == 0,
+                  "{} has {} elements, which are no whole boxes of {} elements",
+                  context.operand_text(1), view.elements(), box);
+}
+
+void verify_barrier_index(const VerifierContext& context, std::size_t barriers) {
+  const auto index = context.constant_operand(barriers + 1);
+  const std::int64_t count = context.operand(barriers).shape[0];
+  if (index && (*index < 0 || *index >= count)) {
+    context.fail("index {} of the {} barriers of {}", *index, count,
+                 context.operand_text(barriers));
+  }
+}
+
+void verify_named_barrier(const VerifierContext& context) {
+  const std::int64_t first = context.integer(Key::first), threads = context.integer(Key::threads);
+  const std::int64_t count = context.attributes().integer_or(Key::count, 1);
+  context.require(first >= 1 && count >= 1 && first + count - 1 <= 15,
+                  "barriers {} to {}, expected 1 to 15 (0 is cta_sync's)", first,
+                  first + count - 1);
+  const std::int64_t index = context.constant_operand(0).value_or(0);
+  context.require(index >= 0 && first + index <= 15, "barrier {} + {}, expected 1 to 15", first,
+                  index);
+  context.require(threads >= 32 && threads % 32 == 0 && threads <= context.kernel().threads,
+                  "{} threads, expected a multiple of 32 up to the CTA's {}", threads,
+                  context.kernel().threads);
+}
+
+}  // namespace
+
+void verify_place_types(const VerifierContext& context) {
+  switch (context.operation().op) {
+    case Op::shared: return verify_shared(context);
+    case Op::mbarriers: return verify_mbarriers(context);
+    case Op::tensor_map: return verify_tensor_map(context);
+    default: return;
+  }
+}
+
+void verify_asynchronous_types(const VerifierContext& context) {
+  switch (context.operation().op) {
+    case Op::view: return verify_view(context);
+    case Op::wgmma: return verify_wgmma_tile(context);
+    case Op::wait:
+    case Op::as_pending:
+      return require_same_tile(context, context.operand(0), context.operand(0).shape,
+                               context.result(), context.result().shape);
+    case Op::store_tile:
+      return require_same_tile(context, context.operand(0), context.operand(0).shape,
+                               context.operand(1), product_shape(context, 1));
+    case Op::load_tile:
+      return require_same_tile(context, context.operand(0), product_shape(context, 0),
+                               context.result(), context.result().shape);
+    case Op::tma_load_tile:
+      verify_tma_tile(context, 4);
+      return verify_barrier_index(context, 2);
+    case Op::tma_store_tile:
+      verify_destination(context);
+      return verify_tma_tile(context, 2);
+    case Op::tma_load:
+      verify_coordinates(context, 5);
+      return verify_barrier_index(context, 3);
+    case Op::tma_store:
+      verify_destination(context);
+      return verify_coordinates(context, 3);
+    case Op::mbarrier_expect_tx: {
+      const std::int64_t bytes = context.integer(Key::bytes);
+      context.require(bytes >= 0 && bytes < (1 << 20), "{} bytes, expected 0 to 2^20 - 1", bytes);
+      return verify_barrier_index(context, 0);
+    }
+    case Op::mbarrier_arrive:
+    case Op::mbarrier_wait: return verify_barrier_index(context, 0);
+    case Op::named_sync:
+    case Op::named_arrive: return verify_named_barrier(context);
+    case Op::bulk_wait: {
+      const std::int64_t count = context.integer(Key::count);
+      context.require(count >= 0, "a count of {}, expected at least 0", count);
+      return;
+    }
+    case Op::atomic_add: {
+      const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+      context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input",
+                      tensor.name);
+      context.require(context.operand(2).dtype == tensor.dtype &&
+                          context.result().dtype == tensor.dtype,
+                      "adds {} and gives {}, but {} is {}", name_of(context.operand(2).dtype),
+                      name_of(context.result().dtype), tensor.name, name_of(tensor.dtype));
+      return;
+    }
+    case Op::shared_load:
+    case Op::shared_store: {
+      const Type& value =
+          context.operation().op == Op::shared_load ? context.result() : context.operand(2);
+      context.require(context.operand(0).dtype == DType::i32 && value.dtype == DType::i32,
+                      "moves {} of shared memory of {}, expected i32", name_of(value.dtype),
+                      name_of(context.operand(0).dtype));
+      return;
+    }
+    default: return;
+  }
+}
+
+}  // namespace tilewright::ir

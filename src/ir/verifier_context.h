@@ -1,0 +1,74 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/ir.h"
+
+// What the parts of the verifier share: the operation under scrutiny and who defined each value.
+namespace tilewright::ir {
+
+class VerifierContext {
+ public:
+  explicit VerifierContext(const Kernel& kernel);
+
+  const Kernel& kernel() const { return kernel_; }
+  void enter(const Operation& operation) { current_ = &operation; }
+  void leave() { current_ = nullptr; }
+  const Operation& operation() const { return *current_; }
+
+  [[noreturn]] void fail_with(const std::string& message) const;
+  template <typename... Arguments>
+  [[noreturn]] void fail(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+    fail_with(fmt::format(text, std::forward<Arguments>(arguments)...));
+  }
+  // For arguments that cost nothing; where they are texts to be built, ask first and then fail.
+  template <typename... Arguments>
+  void require(bool good, fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+    if (!good) fail(text, std::forward<Arguments>(arguments)...);
+  }
+
+  // Of the current operation.
+  const Type& operand(std::size_t i) const { return kernel_.types[current_->operands[i]]; }
+  const Type& result(std::size_t i = 0) const { return kernel_.types[current_->results[i]]; }
+  std::size_t operand_count() const { return current_->operands.size(); }
+  std::string operand_text(std::size_t i) const { return describe(current_->operands[i]); }
+  std::int64_t integer(Key key, std::int64_t otherwise = 0) const {
+    return current_->attributes.integer_or(key, otherwise);
+  }
+  const Attributes& attributes() const { return current_->attributes; }
+
+  // "%7 (shared k_ring)": a value as messages name it.
+  std::string describe(ValueId value) const;
+  void define(ValueId value, const Operation& by) { defined_by_[value] = &by; }
+  // Null for parameters and arguments of blocks.
+  const Operation* defined_by(ValueId value) const { return defined_by_[value]; }
+  std::optional<std::int64_t> constant(ValueId value) const;
+  std::optional<std::int64_t> constant_operand(std::size_t i) const {
+    return constant(current_->operands[i]);
+  }
+  const Parameter& tensor_of(ValueId tensor) const;
+
+ private:
+  const Kernel& kernel_;
+  const Operation* current_ = nullptr;
+  std::vector<const Operation*> defined_by_;
+};
+
+// Operands, results and attributes against the tables.
+void verify_signature(const VerifierContext& context);
+// What the operation says of its types; each knows the operations of its part.
+void verify_tile_types(const VerifierContext& context);
+void verify_asynchronous_types(const VerifierContext& context);
+void verify_machine_types(const VerifierContext& context);
+void verify_place_types(const VerifierContext& context);
+// Of the whole kernel: roles, capacity of shared memory.
+void verify_resources(VerifierContext& context);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,181 @@
+#include <algorithm>
+
+#include "ir/type_rules.h"
+#include "ir/verifier_context.h"
+
+// The types of operations on tiles and scalars.
+namespace tilewright::ir {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+void require_type(const VerifierContext& context, const Type& have, const Type& want) {
+  if (have.kind == want.kind && have.dtype == want.dtype && have.shape == want.shape) return;
+  context.fail("gives {}, expected {}", have.to_string(), want.to_string());
+}
+
+void verify_elementwise(const VerifierContext& context) {
+  std::vector<Type> operands;
+  for (std::size_t i = 0; i < context.operand_count(); ++i) {
+    operands.push_back(context.operand(i));
+    context.require(context.kernel().form != Form::machine || operands.back().is_scalar(),
+                    "operand {} is no scalar; in the machine form register arrays use compute", i);
+  }
+  const TypeOrProblem expected =
+      elementwise_type(context.operation().op, operands, context.result().dtype);
+  if (!expected.ok()) context.fail("{}", expected.problem);
+  require_type(context, context.result(), expected.type);
+}
+
+void verify_constant(const VerifierContext& context) {
+  const bool number = std::holds_alternative<double>(*context.attributes().find(Key::value));
+  const DType dtype = context.result().dtype;
+  context.require(number == is_float(dtype), "the value is {}, but the result is {}",
+                  number ? "a number" : "an integer", name_of(dtype));
+  if (dtype != DType::boolean) return;
+  const std::int64_t value = context.integer(Key::value);
+  context.require(value == 0 || value == 1, "the value is {}, expected 0 or 1 for bool", value);
+}
+
+// Tensor operand 0, starts and limits from operand `first`; the tile has the sizes that are not 0.
+void verify_access(const VerifierContext& context, std::size_t first, const Type& tile) {
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  const std::size_t rank = tensor.shape.size();
+  const Shape& sizes = context.attributes().integers(Key::sizes);
+  context.require(context.operand_count() - first == 2 * rank,
+                  "{} starts and limits, expected {}: {} has rank {}",
+                  context.operand_count() - first, 2 * rank, tensor.name, rank);
+  context.require(sizes.size() == rank, "{} sizes, but {} has rank {}", sizes.size(), tensor.name,
+                  rank);
+  Shape shape;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(shape),
+               [](std::int64_t size) { return size != 0; });
+  if (shape != tile.shape) {
+    context.fail("the tile has shape {}, but the sizes on {} are {}", shape_text(tile.shape),
+                 tensor.name, shape_text(sizes));
+  }
+  context.require(tile.dtype == tensor.dtype, "the tile is {}, but {} is {}", name_of(tile.dtype),
+                  tensor.name, name_of(tensor.dtype));
+}
+
+void verify_store(const VerifierContext& context) {
+  verify_access(context, 2, context.operand(1));
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
+}
+
+void verify_dot(const VerifierContext& context) {
+  const Type &a = context.operand(0), &b = context.operand(1);
+  if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[1] != b.shape[0]) {
+    context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
+                 shape_text(a.shape), context.operand_text(1), shape_text(b.shape));
+  }
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean, "a is {} and b is {}",
+                  name_of(a.dtype), name_of(b.dtype));
+  const Type expected = Type::tile(accumulator_dtype(a.dtype), {a.shape[0], b.shape[1]});
+  if (context.operand_count() == 3) {
+    const Type& c = context.operand(2);
+    if (c.dtype != expected.dtype || c.shape != expected.shape) {
+      context.fail("the accumulator is {}, expected {}", c.to_string(), expected.to_string());
+    }
+  }
+  require_type(context, context.result(), expected);
+}
+
+std::size_t verified_axis(const VerifierContext& context, const Shape& shape) {
+  const std::int64_t axis = context.integer(Key::axis);
+  context.require(axis >= 0 && axis < static_cast<std::int64_t>(shape.size()),
+                  "axis {} of a tile of rank {}", axis, shape.size());
+  return static_cast<std::size_t>(axis);
+}
+
+void verify_reduction_function(const VerifierContext& context, DType dtype) {
+  const Op function = context.attributes().function();
+  context.require(function == Op::add || function == Op::min || function == Op::max,
+                  "the function is {}, expected add, min or max", info(function).name);
+  context.require(dtype != DType::boolean, "reduces booleans, expected numbers");
+}
+
+void verify_reduce(const VerifierContext& context) {
+  Type expected = context.operand(0);
+  verify_reduction_function(context, expected.dtype);
+  expected.shape[verified_axis(context, expected.shape)] = 1;
+  require_type(context, context.result(), expected);
+}
+
+void verify_transpose(const VerifierContext& context) {
+  const Type& from = context.operand(0);
+  const Shape& permutation = context.attributes().integers(Key::permutation);
+  Shape sorted = permutation, shape;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<std::int64_t>(i) || sorted.size() != from.shape.size()) {
+      context.fail("{} is no permutation of {} axes", shape_text(permutation), from.shape.size());
+    }
+    shape.push_back(from.shape[permutation[i]]);
+  }
+  context.require(sorted.size() == from.shape.size(), "a permutation of {} axes on rank {}",
+                  sorted.size(), from.shape.size());
+  require_type(context, context.result(), Type::tile(from.dtype, shape));
+}
+
+void verify_reshape(const VerifierContext& context) {
+  const Type &from = context.operand(0), &to = context.result();
+  context.require(from.dtype == to.dtype, "from {} to {}", name_of(from.dtype), name_of(to.dtype));
+  if (from.elements() != to.elements()) {
+    context.fail("{} has {} elements, {} has {}", shape_text(from.shape), from.elements(),
+                 shape_text(to.shape), to.elements());
+  }
+  const auto wide = [](Shape shape) {
+    std::erase(shape, 1);
+    return shape;
+  };
+  if (context.kernel().form == Form::scheduled && wide(from.shape) != wide(to.shape)) {
+    context.fail("from {} to {}: in the scheduled form only axes of size 1 come and go",
+                 shape_text(from.shape), shape_text(to.shape));
+  }
+}
+
+void verify_slice(const VerifierContext& context) {
+  const Type &from = context.operand(0), &to = context.result();
+  const Shape& offsets = context.attributes().integers(Key::offsets);
+  context.require(from.dtype == to.dtype, "from {} to {}", name_of(from.dtype), name_of(to.dtype));
+  context.require(offsets.size() == from.shape.size() && to.shape.size() == from.shape.size(),
+                  "{} offsets and a result of rank {}, of a tile of rank {}", offsets.size(),
+                  to.shape.size(), from.shape.size());
+  for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
+    context.require(offsets[axis] >= 0 && offsets[axis] <= from.shape[axis] - to.shape[axis],
+                    "axis {}: {} elements from {} of {}", axis, to.shape[axis], offsets[axis],
+                    from.shape[axis]);
+  }
+}
+
+}  // namespace
+
+void verify_tile_types(const VerifierContext& context) {
+  const Op op = context.operation().op;
+  if (info(op).elementwise()) return verify_elementwise(context);
+  switch (op) {
+    case Op::constant: return verify_constant(context);
+    case Op::load: return verify_access(context, 1, context.result());
+    case Op::store: return verify_store(context);
+    case Op::dot: return verify_dot(context);
+    case Op::splat:
+      return require_type(context, context.result(),
+                          Type::tile(context.operand(0).dtype, context.result().shape));
+    case Op::iota:
+      verified_axis(context, context.result().shape);
+      return require_type(context, context.result(),
+                          Type::tile(DType::i32, context.result().shape));
+    case Op::reduce: return verify_reduce(context);
+    case Op::complete:
+      verify_reduction_function(context, context.operand(0).dtype);
+      return require_type(context, context.result(), context.operand(0));
+    case Op::transpose: return verify_transpose(context);
+    case Op::reshape: return verify_reshape(context);
+    case Op::slice: return verify_slice(context);
+    default: return;
+  }
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,302 @@
+#include "tilewright/kernel.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "language/tracer.h"
+#include "language/view.h"
+
+namespace tilewright {
+
+using ir::Op;
+using ir::Type;
+
+Selector::Selector(const Block& block)
+    : size(block.size()), start(block.start().handle()), limit(block.limit().handle()) {}
+Selector::Selector(const Index& index) : start(index.handle()) {}
+Selector::Selector(const Cell<Index>& index) : start(static_cast<Index>(index).handle()) {}
+Selector::Selector(int index, SourceLocation where) : start(Index(index, where).handle()) {}
+
+ResolvedView resolve(Tracer& tracer, const TensorView& view, const char* what,
+                     SourceLocation where) {
+  ResolvedView resolved;
+  resolved.tensor = tracer.use(view.tensor(), what, where);
+  resolved.parameter = tracer.kernel().parameter_of(resolved.tensor);
+  const ir::Parameter& parameter = *resolved.parameter;
+  if (view.selectors().size() != parameter.shape.size()) {
+    Diagnostic(where, std::string(what) + ": " + parameter.name + " has " +
+                          std::to_string(parameter.shape.size()) + " axes, but " +
+                          std::to_string(view.selectors().size()) + " selectors are given")
+        .token(parameter.name)
+        .note(parameter.where, parameter.name + " is declared")
+        .fix("give one index, block or `all` an axis")
+        .raise();
+  }
+  for (std::size_t axis = 0; axis < parameter.shape.size(); ++axis) {
+    const Selector& selector = view.selectors()[axis];
+    const Dim& extent = parameter.shape[axis];
+    if (selector.whole) {
+      if (!extent.is_constant()) {
+        Diagnostic(where, std::string(what) + ": `all` on axis " + std::to_string(axis) + " of " +
+                              parameter.name + ", whose size " + extent.to_string() +
+                              " is symbolic")
+            .token("all")
+            .note(parameter.where, parameter.name + " is declared")
+            .fix("take a block of it: " + extent.to_string() + ".block(i, size)")
+            .raise();
+      }
+      resolved.starts.push_back(tracer.integer(0, where));
+      resolved.limits.push_back(tracer.integer(extent.constant(), where));
+      resolved.sizes.push_back(extent.constant());
+      resolved.shape.push_back(extent.constant());
+      continue;
+    }
+    resolved.starts.push_back(tracer.use(selector.start, what, where));
+    resolved.sizes.push_back(selector.size);
+    if (selector.size > 0) {
+      resolved.limits.push_back(tracer.use(selector.limit, what, where));
+      resolved.shape.push_back(selector.size);
+    } else {
+      resolved.limits.push_back(tracer.dim(extent, where));
+    }
+  }
+  return resolved;
+}
+
+namespace {
+
+std::vector<ir::ValueId> operands_of(const ResolvedView& view, std::vector<ir::ValueId> leading) {
+  leading.insert(leading.end(), view.starts.begin(), view.starts.end());
+  leading.insert(leading.end(), view.limits.begin(), view.limits.end());
+  return leading;
+}
+
+}  // namespace
+
+Tile load(const TensorView& view, SourceLocation where) {
+  Tracer& tracer = Tracer::get("load", where);
+  const ResolvedView from = resolve(tracer, view, "load", where);
+  if (from.parameter->kind == ir::Parameter::Kind::out) {
+    Diagnostic(where, "load: " + from.parameter->name + " is an output")
+        .token(from.parameter->name)
+        .note(from.parameter->where, "it is declared")
+        .fix("declare it with Kernel::inout")
+        .raise();
+  }
+  return Tile(tracer.handle(tracer.emit(Op::load, operands_of(from, {from.tensor}),
+                                        Type::tile(from.parameter->dtype, from.shape),
+                                        {{ir::Key::sizes, from.sizes}}, where)));
+}
+
+void store(const TensorView& view, const TileOperand& tile, SourceLocation where) {
+  Tracer& tracer = Tracer::get("store", where);
+  const ResolvedView to = resolve(tracer, view, "store", where);
+  if (to.parameter->kind == ir::Parameter::Kind::in) {
+    Diagnostic(where, "store: " + to.parameter->name + " is an input")
+        .token(to.parameter->name)
+        .note(to.parameter->where, "it is declared")
+        .fix("declare it with Kernel::out or Kernel::inout")
+        .raise();
+  }
+  ir::ValueId source =
+      tile.is_number()
+          ? tracer.emit(Op::splat, {tracer.number(tile.number, to.parameter->dtype, where)},
+                        Type::tile(to.parameter->dtype, to.shape), {}, where)
+          : tracer.use(tile.handle, "store", where);
+  Type type = tracer.type(source);
+  if (type.shape != to.shape) {
+    const Type expected = Type::tile(to.parameter->dtype, to.shape);
+    Diagnostic(where, "store: the tile is " + type.to_string() + ", the place in " +
+                          to.parameter->name + " is " + expected.to_string())
+        .token("store")
+        .note(tracer.location(source), "the tile is computed")
+        .fix("store a tile of the view's shape")
+        .raise();
+  }
+  if (type.dtype != to.parameter->dtype) {
+    if (!is_float(type.dtype) || !is_float(to.parameter->dtype)) {
+      Diagnostic(where, "store: the tile is " + std::string(name_of(type.dtype)) + ", " +
+                            to.parameter->name + " is " +
+                            std::string(name_of(to.parameter->dtype)))
+          .token("store")
+          .fix("convert it with .cast(" + std::string(name_of(to.parameter->dtype)) + ")")
+          .raise();
+    }
+    type.dtype = to.parameter->dtype;  // floats round to the tensor's dtype
+    source = tracer.emit(Op::cast, {source}, type, {}, where);
+  }
+  tracer.append(Op::store, operands_of(to, {to.tensor, source}), {}, {{ir::Key::sizes, to.sizes}},
+                where);
+}
+
+Index atomic_add(const TensorView& element, const IndexOperand& value, SourceLocation where) {
+  Tracer& tracer = Tracer::get("atomic_add", where);
+  const ResolvedView to = resolve(tracer, element, "atomic_add", where);
+  if (to.parameter->dtype != i32 || to.starts.size() != 1 || !to.shape.empty()) {
+    Diagnostic(where, "atomic_add: " + to.parameter->name + " is not one element of an i32 vector")
+        .token("atomic_add")
+        .fix("declare it as inout(name, i32, {n}) and index it: counters(i)")
+        .raise();
+  }
+  tracer.make_scheduled(where);
+  return Index(tracer.handle(
+      tracer.emit(Op::atomic_add,
+                  {to.tensor, to.starts[0], tracer.use(value.index.handle(), "atomic_add", where)},
+                  Type::scalar(i32), {}, where)));
+}
+
+namespace detail {
+
+LoopDriver::LoopDriver(const Index& low, const Index& high, const Index& step, SourceLocation where)
+    : tracer_(&Tracer::get("range", where)),
+      low_(low.handle()),
+      high_(high.handle()),
+      step_(step.handle()),
+      where_(where),
+      exceptions_(std::uncaught_exceptions()) {}
+
+Index LoopDriver::open() {
+  const auto use = [this](const Handle& handle) { return tracer_->use(handle, "range", where_); };
+  state_ = State::open;
+  return Index(tracer_->handle(tracer_->open_loop(use(low_), use(high_), use(step_), where_)));
+}
+
+void LoopDriver::close() {
+  tracer_->close_loop();
+  state_ = State::closed;
+}
+
+LoopDriver::~LoopDriver() noexcept(false) {
+  if (state_ == State::closed || std::uncaught_exceptions() > exceptions_) return;
+  Diagnostic(where_, state_ == State::open ? "range: the body of a traced loop was left early"
+                                           : "range: a traced range is not looped over")
+      .token(state_ == State::open ? "for" : "range")
+      .fix("no break, return or goto out of a traced loop: its body is recorded once and runs many "
+           "times; use when(condition, ...) inside it")
+      .raise();
+}
+
+}  // namespace detail
+
+namespace {
+
+IndexRange index_range(const IndexOperand& low, const IndexOperand& high, const IndexOperand& step,
+                       SourceLocation where) {
+  return IndexRange(low.index, high.index, step.index, [](const Index& i) { return i; }, where);
+}
+
+}  // namespace
+
+IndexRange range(const IndexOperand& high) {
+  return index_range(IndexOperand(0, high.where), high, IndexOperand(1, high.where), high.where);
+}
+IndexRange range(const IndexOperand& low, const IndexOperand& high) {
+  return index_range(low, high, IndexOperand(1, high.where), high.where);
+}
+IndexRange range(const IndexOperand& low, const IndexOperand& high, const IndexOperand& step) {
+  return index_range(low, high, step, high.where);
+}
+
+BlockRange blocks(const Dim& dim, int size, SourceLocation where) {
+  return blocks(dim, size, IndexOperand(0, where), IndexOperand(ceil_div(dim, size), where), where);
+}
+
+BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const IndexOperand& high,
+                  SourceLocation where) {
+  if (size <= 0) {
+    Diagnostic(where, "blocks: the size " + std::to_string(size) + " is not positive")
+        .token("blocks").raise();
+  }
+  return BlockRange(low.index, high.index, Index(1, where),
+                    [dim, size, where](const Index& i) {
+                      return Block(i * IndexOperand(size, where), size, Index(dim, where));
+                    },
+                    where);
+}
+
+void when(const Condition& condition, const std::function<void()>& then,
+          const std::function<void()>& otherwise, SourceLocation where) {
+  Tracer& tracer = Tracer::get("when", where);
+  tracer.trace_if(tracer.use(condition.handle(), "when", where), then, otherwise, where);
+}
+
+void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
+                  SourceLocation where) {
+  Tracer::get("repeat_while", where).trace_while(condition.slot(), body, where);
+}
+
+Kernel::Kernel(std::string name, SourceLocation where)
+    : tracer_(std::make_unique<Tracer>(std::move(name), where)) {}
+Kernel::~Kernel() = default;
+Kernel::Kernel(Kernel&&) noexcept = default;
+Kernel& Kernel::operator=(Kernel&&) noexcept = default;
+
+const std::string& Kernel::name() const { return tracer_->kernel().name; }
+const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
+
+Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
+  for (const Dim& known : tracer_->kernel().dims) {
+    if (known.name() == name) {
+      Diagnostic(where, "dim: \"" + name + "\" is declared twice").token("dim").raise();
+    }
+  }
+  if (facts.multiple <= 0 || facts.minimum < 0 || facts.maximum < facts.minimum) {
+    Diagnostic(where, "dim: impossible facts of \"" + name + "\": multiple of " +
+                          std::to_string(facts.multiple) + ", from " +
+                          std::to_string(facts.minimum) + " to " + std::to_string(facts.maximum))
+        .token("dim").raise();
+  }
+  tracer_->kernel().dims.push_back(Dim::symbol(std::move(name), facts));
+  return tracer_->kernel().dims.back();
+}
+
+Tensor Kernel::parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
+                         SourceLocation where) {
+  ir::Kernel& kernel = tracer_->kernel();
+  const auto fail = [&](const std::string& problem) {
+    Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).raise();
+  };
+  for (const ir::Parameter& other : kernel.parameters) {
+    if (other.name == name) fail("the name is declared twice");
+  }
+  if (dtype == DType::boolean) fail("bool has no place in memory");
+  if (shape.empty() || shape.size() > 5) {
+    fail("a tensor has 1 to 5 axes, not " + std::to_string(shape.size()));
+  }
+  for (const Dim& extent : shape) {
+    if (extent.is_constant() && extent.constant() < 0) {
+      fail("the size " + extent.to_string() + " is negative");
+    }
+  }
+  ir::Parameter parameter;
+  parameter.kind = static_cast<ir::Parameter::Kind>(kind);
+  parameter.name = std::move(name);
+  parameter.dtype = dtype;
+  parameter.where = where;
+  parameter.value = kernel.add_value(
+      Type::of(Type::Kind::tensor, dtype, {static_cast<std::int64_t>(shape.size())}));
+  parameter.shape = std::move(shape);
+  kernel.parameters.push_back(std::move(parameter));
+  return Tensor(tracer_->declare(kernel.parameters.back().value, where));
+}
+
+Tensor Kernel::in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
+  return parameter(static_cast<int>(ir::Parameter::Kind::in), std::move(name), dtype,
+                   std::move(shape), where);
+}
+Tensor Kernel::out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
+  return parameter(static_cast<int>(ir::Parameter::Kind::out), std::move(name), dtype,
+                   std::move(shape), where);
+}
+Tensor Kernel::inout(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
+  return parameter(static_cast<int>(ir::Parameter::Kind::inout), std::move(name), dtype,
+                   std::move(shape), where);
+}
+
+std::vector<Handle> Kernel::open_grid(std::vector<Dim> extents) {
+  std::vector<Handle> indices;
+  tracer_->open_grid(std::move(extents), indices);
+  return indices;
+}
+
+}  // namespace tilewright

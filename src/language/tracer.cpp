@@ -1,0 +1,422 @@
+#include "language/tracer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+
+namespace tilewright {
+namespace {
+
+thread_local Tracer* current_tracer = nullptr;
+std::atomic<std::uint64_t> next_serial{1};
+
+// Rewrites operands below `block`.
+void replace_uses(ir::Block& block, const std::map<ir::ValueId, ir::ValueId>& to) {
+  ir::for_each(block, [&](ir::Operation& operation) {
+    for (ir::ValueId& operand : operation.operands) {
+      const auto it = to.find(operand);
+      if (it != to.end()) operand = it->second;
+    }
+  });
+}
+
+}  // namespace
+
+Tracer::Tracer(std::string name, SourceLocation where) : serial_(next_serial++) {
+  if (current_tracer && current_tracer->nested()) {
+    Diagnostic(where, "Kernel: \"" + name + "\" begins inside a loop, condition or role of \"" +
+                          current_tracer->kernel_.name + "\"")
+        .token("Kernel")
+        .note(current_tracer->frames_.back().where, "which is opened")
+        .fix("trace one kernel at a time")
+        .raise();
+  }
+  kernel_.name = std::move(name);
+  kernel_.where = where;
+  push(ir::Op::role, {}, where);
+  current_tracer = this;
+}
+
+Tracer::~Tracer() {
+  if (current_tracer == this) current_tracer = nullptr;
+}
+
+Tracer* Tracer::current() { return current_tracer; }
+
+Tracer& Tracer::get(const char* what, SourceLocation where) {
+  if (!current_tracer || current_tracer->finished_) {
+    Diagnostic(where, std::string(what) + ": no kernel is being traced")
+        .token(what)
+        .fix("make a Kernel first, and use its values before it is compiled or run")
+        .raise();
+  }
+  return *current_tracer;
+}
+
+const ir::Kernel& Tracer::finish() {
+  if (finished_) return kernel_;
+  if (nested()) {
+    Diagnostic(frames_.back().where,
+               "a traced loop, condition or role of \"" + kernel_.name + "\" was left open")
+        .fix("let the body of a traced loop run to its end: no break, return or exception")
+        .raise();
+  }
+  std::vector<ir::Operation>& body = frames_.front().block.body;
+  std::move(body.begin(), body.end(), std::back_inserter(places_));
+  kernel_.body.body = std::move(places_);
+  finished_ = true;
+  ir::canonicalise(kernel_);
+  return kernel_;
+}
+
+void Tracer::note(ir::ValueId id, SourceLocation where) {
+  locations_.resize(kernel_.types.size());
+  scope_of_.resize(kernel_.types.size(), 0);
+  locations_[id] = where;
+  scope_of_[id] = frames_.back().scope;
+}
+
+ir::ValueId Tracer::use(const Handle& handle, const char* what, SourceLocation where) {
+  if (!handle.tracer()) {
+    Diagnostic(where, std::string(what) + ": an operand holds no value").token(what).raise();
+  }
+  if (current_tracer != this || handle.tracer() != this || handle.serial() != serial_) {
+    Diagnostic(where, std::string(what) + ": an operand belongs to another kernel than \"" +
+                          kernel_.name + "\"")
+        .token(what)
+        .fix("make every value inside the kernel that uses it")
+        .raise();
+  }
+  if (finished_) {
+    Diagnostic(where, std::string(what) + ": \"" + kernel_.name + "\" is already finished")
+        .token(what)
+        .raise();
+  }
+  if (!scope_open_[scope_of_[handle.id()]]) {
+    Diagnostic(where, std::string(what) +
+                          ": an operand was computed inside a loop, condition or role that has ended")
+        .token(what)
+        .note(locations_[handle.id()], "it is computed")
+        .fix("keep it in a Var (Cell) made before the loop and assigned inside")
+        .raise();
+  }
+  return handle.id();
+}
+
+ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
+                              std::vector<ir::Type> results, ir::Attributes attributes,
+                              SourceLocation where) {
+  ir::Operation operation;
+  operation.op = op;
+  operation.operands = std::move(operands);
+  operation.attributes = std::move(attributes);
+  operation.where = where;
+  for (ir::Type& type : results) {
+    operation.results.push_back(kernel_.add_value(std::move(type)));
+    note(operation.results.back(), where);
+  }
+  body().push_back(std::move(operation));
+  return body().back();
+}
+
+ir::ValueId Tracer::integer(std::int64_t value, SourceLocation where) {
+  if (value > INT32_MAX || value < INT32_MIN) {
+    Diagnostic(where, "the integer " + std::to_string(value) + " does not fit 32 bits").raise();
+  }
+  return emit(ir::Op::constant, {}, ir::Type::scalar(i32), {{ir::Key::value, value}}, where);
+}
+
+ir::ValueId Tracer::number(double value, DType dtype, SourceLocation where) {
+  if (!is_float(dtype)) {
+    if (value != static_cast<double>(static_cast<std::int64_t>(value))) {
+      Diagnostic(where, "the number " + std::to_string(value) + " is not an integer, but the other "
+                        "operand is " + std::string(name_of(dtype)))
+          .raise();
+    }
+    return emit(ir::Op::constant, {}, ir::Type::scalar(dtype),
+                {{ir::Key::value, static_cast<std::int64_t>(value)}}, where);
+  }
+  return emit(ir::Op::constant, {}, ir::Type::scalar(dtype), {{ir::Key::value, value}}, where);
+}
+
+ir::ValueId Tracer::boolean(bool value, SourceLocation where) {
+  return emit(ir::Op::constant, {}, ir::Type::scalar(DType::boolean),
+              {{ir::Key::value, static_cast<std::int64_t>(value)}}, where);
+}
+
+ir::ValueId Tracer::dim(const Dim& dim, SourceLocation where) {
+  if (dim.is_constant()) return integer(dim.constant(), where);
+  return emit(ir::Op::dim, {}, ir::Type::scalar(i32), {{ir::Key::dim, dim}}, where);
+}
+
+ir::ValueId Tracer::arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLocation where) {
+  return emit(op, {a, b}, ir::Type::scalar(i32), {}, where);
+}
+
+ir::ValueId Tracer::place(ir::Op op, std::vector<ir::ValueId> operands, ir::Type result,
+                          ir::Attributes attributes, SourceLocation where) {
+  ir::Operation operation;
+  operation.op = op;
+  operation.operands = std::move(operands);
+  operation.attributes = std::move(attributes);
+  operation.where = where;
+  const ir::ValueId id = kernel_.add_value(std::move(result));
+  operation.results = {id};
+  note(id, where);
+  scope_of_[id] = 0;
+  places_.push_back(std::move(operation));
+  return id;
+}
+
+ir::ValueId Tracer::tensor_map(ir::ValueId tensor, ir::Attributes attributes,
+                               SourceLocation where) {
+  for (const ir::Operation& place : places_) {
+    if (place.op == ir::Op::tensor_map && place.operands[0] == tensor &&
+        place.attributes == attributes) {
+      return place.results[0];
+    }
+  }
+  return this->place(ir::Op::tensor_map, {tensor}, ir::Type::of(ir::Type::Kind::tensor_map),
+                     std::move(attributes), where);
+}
+
+ir::Operation& Tracer::place_operation(ir::ValueId place) {
+  return *std::find_if(places_.begin(), places_.end(), [place](const ir::Operation& operation) {
+    return operation.results[0] == place;
+  });
+}
+
+int Tracer::open_cell(ir::ValueId initial, SourceLocation where) {
+  cells_.push_back({initial, true, depth(), where});
+  return static_cast<int>(cells_.size()) - 1;
+}
+
+void Tracer::close_cell(int slot) { cells_[slot].open = false; }
+
+void Tracer::assign(int slot, ir::ValueId value, SourceLocation where) {
+  CellState& cell = cells_[slot];
+  const ir::Type &was = type(cell.value), &now = type(value);
+  if (was != now) {
+    Diagnostic(where, "assignment: the variable holds " + was.to_string() + ", the value is " +
+                          now.to_string())
+        .token("=")
+        .note(cell.where, "the variable is made")
+        .fix("give both the same shape and dtype; .cast(dtype) converts")
+        .raise();
+  }
+  cell.value = value;
+}
+
+ir::ValueId Tracer::read(int slot, SourceLocation) { return cells_[slot].value; }
+
+void Tracer::push(ir::Op op, std::vector<ir::ValueId> operands, SourceLocation where) {
+  Frame frame;
+  frame.op = op;
+  frame.operands = std::move(operands);
+  frame.where = where;
+  frame.scope = static_cast<int>(scope_open_.size());
+  scope_open_.push_back(true);
+  frames_.push_back(std::move(frame));
+}
+
+Tracer::Frame Tracer::pop() {
+  Frame frame = std::move(frames_.back());
+  frames_.pop_back();
+  scope_open_[frame.scope] = false;
+  return frame;
+}
+
+// Every open cell becomes an argument; those that the body leaves alone are dropped when it ends.
+void Tracer::carry_cells(Frame& frame) {
+  for (std::size_t slot = 0; slot < cells_.size(); ++slot) {
+    CellState& cell = cells_[slot];
+    if (!cell.open || cell.value == ir::kNoValue) continue;
+    frame.carried.push_back({static_cast<int>(slot), cell.value});
+    const ir::ValueId argument = kernel_.add_value(type(cell.value));
+    note(argument, frame.where);
+    frame.block.arguments.push_back(argument);
+    cell.value = argument;
+  }
+}
+
+void Tracer::finish_loop(Frame frame, std::vector<ir::ValueId> leading,
+                         std::vector<ir::ValueId> yielded) {
+  ir::Operation operation;
+  operation.op = frame.op;
+  operation.where = frame.where;
+  operation.operands = std::move(leading);
+  const std::size_t first = frame.block.arguments.size() - frame.carried.size();
+  std::vector<ir::ValueId> arguments(frame.block.arguments.begin(),
+                                     frame.block.arguments.begin() + first);
+  std::map<ir::ValueId, ir::ValueId> unchanged;
+  for (std::size_t i = 0; i < frame.carried.size(); ++i) {
+    const auto [slot, initial] = frame.carried[i];
+    const ir::ValueId argument = frame.block.arguments[first + i];
+    CellState& cell = cells_[slot];
+    if (cell.value == argument) {
+      unchanged[argument] = initial;
+      cell.value = initial;
+      continue;
+    }
+    arguments.push_back(argument);
+    operation.operands.push_back(initial);
+    yielded.push_back(cell.value);
+    const ir::ValueId result = kernel_.add_value(type(argument));
+    note(result, frame.where);
+    operation.results.push_back(result);
+    cell.value = result;
+  }
+  ir::Operation yield;
+  yield.op = ir::Op::yield;
+  yield.operands = std::move(yielded);
+  yield.where = frame.where;
+  frame.block.body.push_back(std::move(yield));
+  replace_uses(frame.block, unchanged);
+  frame.block.arguments = std::move(arguments);
+  operation.blocks.push_back(std::move(frame.block));
+  body().push_back(std::move(operation));
+}
+
+ir::ValueId Tracer::open_loop(ir::ValueId low, ir::ValueId high, ir::ValueId step,
+                              SourceLocation where) {
+  push(ir::Op::for_loop, {low, high, step}, where);
+  const ir::ValueId index = kernel_.add_value(ir::Type::scalar(i32));
+  note(index, where);
+  frames_.back().block.arguments.push_back(index);
+  carry_cells(frames_.back());
+  return index;
+}
+
+void Tracer::close_loop() {
+  Frame frame = pop();
+  std::vector<ir::ValueId> leading = frame.operands;
+  finish_loop(std::move(frame), std::move(leading), {});
+}
+
+void Tracer::trace_while(int condition_slot, const std::function<void()>& body,
+                         SourceLocation where) {
+  const ir::ValueId initial = cells_[condition_slot].value;
+  cells_[condition_slot].open = false;  // not carried: inside the loop it holds true
+  push(ir::Op::while_loop, {}, where);
+  carry_cells(frames_.back());
+  cells_[condition_slot].value = boolean(true, where);
+  body();
+  const ir::ValueId again = cells_[condition_slot].value;
+  finish_loop(pop(), {initial}, {again});
+  cells_[condition_slot].open = true;
+  cells_[condition_slot].value = boolean(false, where);
+}
+
+void Tracer::trace_if(ir::ValueId condition, const std::function<void()>& then,
+                      const std::function<void()>& otherwise, SourceLocation where) {
+  std::vector<ir::ValueId> before;
+  const auto values = [this] {
+    std::vector<ir::ValueId> all;
+    for (const CellState& cell : cells_) all.push_back(cell.open ? cell.value : ir::kNoValue);
+    return all;
+  };
+  const auto branch = [&](const std::function<void()>& body) {
+    push(ir::Op::if_then, {}, where);
+    if (body) body();
+    std::vector<ir::ValueId> after = values();
+    after.resize(before.size());
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i] != ir::kNoValue) cells_[i].value = before[i];
+    }
+    return std::pair(pop(), after);
+  };
+  before = values();
+  auto [first, then_values] = branch(then);
+  auto [second, else_values] = branch(otherwise);
+  ir::Operation operation;
+  operation.op = ir::Op::if_then;
+  operation.operands = {condition};
+  operation.where = where;
+  ir::Operation then_yield, else_yield;
+  then_yield.op = else_yield.op = ir::Op::yield;
+  then_yield.where = else_yield.where = where;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] == ir::kNoValue) continue;
+    if (then_values[i] == before[i] && else_values[i] == before[i]) continue;
+    then_yield.operands.push_back(then_values[i]);
+    else_yield.operands.push_back(else_values[i]);
+    const ir::ValueId result = kernel_.add_value(type(before[i]));
+    note(result, where);
+    operation.results.push_back(result);
+    cells_[i].value = result;
+  }
+  first.block.body.push_back(std::move(then_yield));
+  second.block.body.push_back(std::move(else_yield));
+  operation.blocks.push_back(std::move(first.block));
+  operation.blocks.push_back(std::move(second.block));
+  body().push_back(std::move(operation));
+}
+
+void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::function<void()>& body,
+                         SourceLocation where) {
+  std::vector<ir::ValueId> before;
+  for (const CellState& cell : cells_) before.push_back(cell.value);
+  push(op, {}, where);
+  body();
+  Frame frame = pop();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (cells_[i].open && cells_[i].value != before[i]) {
+      Diagnostic(where, std::string(ir::info(op).name) + ": a variable made outside is assigned inside")
+          .note(cells_[i].where, "the variable is made")
+          .raise();
+    }
+  }
+  ir::Operation operation;
+  operation.op = op;
+  operation.attributes = std::move(attributes);
+  operation.where = where;
+  ir::Operation yield;
+  yield.op = ir::Op::yield;
+  yield.where = where;
+  frame.block.body.push_back(std::move(yield));
+  operation.blocks.push_back(std::move(frame.block));
+  this->body().push_back(std::move(operation));
+}
+
+void Tracer::trace_role(const ir::Attributes& attributes, const std::function<void(Index)>& body,
+                        SourceLocation where) {
+  in_role_ = true;
+  role_ = {attributes.text(ir::Key::name), static_cast<int>(attributes.integer(ir::Key::first_warp)),
+           static_cast<int>(attributes.integer(ir::Key::warps)), ++role_serial_};
+  ir::ValueId group = ir::kNoValue;
+  trace_block(
+      ir::Op::role, attributes,
+      [&] {
+        group = kernel_.add_value(ir::Type::scalar(i32));
+        note(group, where);
+        frames_.back().block.arguments.push_back(group);
+        for (const auto& position : on_role) position(true);
+        body(Index(handle(group)));
+        for (const auto& position : on_role) position(false);
+      },
+      where);
+  in_role_ = false;
+}
+
+void Tracer::open_grid(std::vector<Dim> extents, std::vector<Handle>& indices) {
+  kernel_.grid = std::move(extents);
+  for (std::size_t i = 0; i < kernel_.grid.size(); ++i) {
+    const ir::ValueId index = kernel_.add_value(ir::Type::scalar(i32));
+    note(index, kernel_.where);
+    kernel_.body.arguments.push_back(index);
+    indices.push_back(handle(index));
+  }
+}
+
+void Tracer::make_scheduled(SourceLocation where) {
+  if (kernel_.form == ir::Form::scheduled) return;
+  if (!kernel_.grid.empty()) {
+    Diagnostic(where, "\"" + kernel_.name + "\" has a tile-level grid and explicit operations")
+        .fix("use Kernel::ctas and roles at the explicit level")
+        .raise();
+  }
+  kernel_.form = ir::Form::scheduled;
+}
+
+}  // namespace tilewright

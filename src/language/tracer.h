@@ -1,0 +1,140 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+#include "support/diagnostic.h"
+#include "tilewright/kernel.h"
+
+namespace tilewright {
+
+// Records the operations of one kernel. At most one is current on a thread: the last one made.
+class Tracer {
+ public:
+  Tracer(std::string name, SourceLocation where);
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+
+  static Tracer* current();
+  // Raises when no kernel is being traced.
+  static Tracer& get(const char* what, SourceLocation where);
+
+  ir::Kernel& kernel() { return kernel_; }
+  const ir::Kernel& finish();
+  bool finished() const { return finished_; }
+
+  // The id behind a handle; raises when it is of another kernel or no longer in scope.
+  ir::ValueId use(const Handle& handle, const char* what, SourceLocation where);
+  Handle handle(ir::ValueId id) { return Handle(this, id, serial_); }
+  // Enters a value that no operation makes: a parameter.
+  Handle declare(ir::ValueId id, SourceLocation where) {
+    note(id, where);
+    return handle(id);
+  }
+  const ir::Type& type(ir::ValueId id) const { return kernel_.types[id]; }
+  // Where the value was made.
+  SourceLocation location(ir::ValueId id) const { return locations_[id]; }
+
+  ir::Operation& append(ir::Op op, std::vector<ir::ValueId> operands, std::vector<ir::Type> results,
+                        ir::Attributes attributes, SourceLocation where);
+  ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Type result,
+                   ir::Attributes attributes, SourceLocation where) {
+    return append(op, std::move(operands), {std::move(result)}, std::move(attributes), where)
+        .results[0];
+  }
+  ir::ValueId integer(std::int64_t value, SourceLocation where);
+  ir::ValueId number(double value, DType dtype, SourceLocation where);
+  ir::ValueId boolean(bool value, SourceLocation where);
+  ir::ValueId dim(const Dim& dim, SourceLocation where);
+  // Integer arithmetic with constants folded.
+  ir::ValueId arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLocation where);
+  // A place (shared memory, barriers, tensor maps): recorded before everything else.
+  ir::ValueId place(ir::Op op, std::vector<ir::ValueId> operands, ir::Type result,
+                    ir::Attributes attributes, SourceLocation where);
+
+  // Cells. Inside a loop or a branch a cell stands for a block argument or the branch's own value.
+  int open_cell(ir::ValueId initial, SourceLocation where);
+  void close_cell(int slot);
+  void assign(int slot, ir::ValueId value, SourceLocation where);
+  ir::ValueId read(int slot, SourceLocation where);
+
+  // Structured control flow.
+  ir::ValueId open_loop(ir::ValueId low, ir::ValueId high, ir::ValueId step, SourceLocation where);
+  void close_loop();
+  void trace_if(ir::ValueId condition, const std::function<void()>& then,
+                const std::function<void()>& otherwise, SourceLocation where);
+  void trace_while(int condition_slot, const std::function<void()>& body, SourceLocation where);
+  // A block without carried values: elect.
+  void trace_block(ir::Op op, ir::Attributes attributes, const std::function<void()>& body,
+                   SourceLocation where);
+  void trace_role(const ir::Attributes& attributes, const std::function<void(Index)>& body,
+                  SourceLocation where);
+  void open_grid(std::vector<Dim> extents, std::vector<Handle>& indices);
+  bool nested() const { return frames_.size() > 1; }
+
+  // Explicit level.
+  void make_scheduled(SourceLocation where);
+  struct Role {
+    std::string name;
+    int first_warp, warps;
+    int serial;
+  };
+  const Role* role() const { return in_role_ ? &role_ : nullptr; }
+  ir::Operation& place_operation(ir::ValueId place);
+  std::vector<ir::Operation>& body() { return frames_.back().block.body; }
+  // How deep in loops and branches the recording is; a cell may only be made where it is outermost.
+  int depth() const { return static_cast<int>(frames_.size()); }
+  int next_named_barrier = 1;
+  std::vector<std::function<void(bool begin)>> on_role;  // rings keep a position for each role
+  // The stage of a ring that is being filled: tma_load adds its bytes.
+  struct Filling {
+    ir::ValueId barriers, stage;
+    std::int64_t bytes;
+    int depth;
+    bool multicast;
+  };
+  std::optional<Filling> filling;
+  // One for each tensor and set of attributes.
+  ir::ValueId tensor_map(ir::ValueId tensor, ir::Attributes attributes, SourceLocation where);
+
+ private:
+  struct Frame {
+    ir::Block block;
+    // Of a loop: the value each cell had before, in order of the block's arguments.
+    std::vector<std::pair<int, ir::ValueId>> carried;
+    ir::Op op = ir::Op::role;
+    std::vector<ir::ValueId> operands;
+    SourceLocation where;
+    int scope = 0;
+  };
+  struct CellState {
+    ir::ValueId value = ir::kNoValue;
+    bool open = false;
+    int depth = 0;
+    SourceLocation where;
+  };
+
+  void push(ir::Op op, std::vector<ir::ValueId> operands, SourceLocation where);
+  Frame pop();
+  void carry_cells(Frame& frame);
+  void finish_loop(Frame frame, std::vector<ir::ValueId> leading, std::vector<ir::ValueId> yielded);
+  void note(ir::ValueId id, SourceLocation where);
+
+  ir::Kernel kernel_;
+  std::uint64_t serial_;
+  std::vector<Frame> frames_;
+  std::vector<ir::Operation> places_;
+  std::vector<CellState> cells_;
+  std::vector<SourceLocation> locations_;
+  std::vector<int> scope_of_;     // of every value
+  std::vector<bool> scope_open_;  // of every scope ever opened
+  bool finished_ = false;
+  bool in_role_ = false;
+  Role role_{};
+  int role_serial_ = 0;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,65 @@
+#include "passes/allocate_shared.h"
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+
+constexpr std::int64_t kLimit = 232448;  // bytes a CTA may have on sm_90 and sm_100
+
+struct Place {
+  Operation* operation;
+  std::int64_t bytes, alignment;
+};
+
+Place measure(const ir::Kernel& kernel, Operation& o) {
+  if (o.op == Op::mbarriers) return {&o, 8 * kernel.type(o.results[0]).shape[0], 8};
+  const ir::SharedLayout& layout = o.attributes.shared_layout();
+  // TMA and swizzled tiles repeat every 1024 bytes; 128 serve the rest.
+  return {&o, layout.size_bytes() * o.attributes.integer(Key::stages),
+          std::max<std::int64_t>(layout.alignment(), 128)};
+}
+
+}  // namespace
+
+void allocate_shared(ir::Kernel& kernel) {
+  std::vector<Place> places;
+  for (Operation& o : kernel.body.body) {
+    if (o.op == Op::shared || o.op == Op::mbarriers) places.push_back(measure(kernel, o));
+  }
+  // The most aligned first, so that nothing is lost between them.
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& a, const Place& b) { return a.alignment > b.alignment; });
+  std::int64_t end = 0;
+  for (const Place& place : places) {
+    end = (end + place.alignment - 1) / place.alignment * place.alignment;
+    place.operation->attributes.set(Key::offset, end);
+    end += place.bytes;
+  }
+  if (end > kLimit) {
+    std::sort(places.begin(), places.end(),
+              [](const Place& a, const Place& b) { return a.bytes > b.bytes; });
+    Diagnostic error(kernel.where, "\"" + kernel.name + "\" needs " + std::to_string(end) +
+                                       " bytes of shared memory; a CTA has " +
+                                       std::to_string(kLimit));
+    for (const Place& place : places) {
+      const ir::Attributes& attributes = place.operation->attributes;
+      const std::string stages = attributes.has(Key::stages)
+                                     ? " (" + std::to_string(attributes.integer(Key::stages)) +
+                                           " stages)"
+                                     : "";
+      error.note(place.operation->where, std::to_string(place.bytes) + " bytes: " +
+                                             attributes.text(Key::name) + stages);
+    }
+    error.fix("use smaller tiles or fewer stages").raise();
+  }
+  kernel.shared_bytes = end;
+}
+
+}  // namespace tilewright::passes

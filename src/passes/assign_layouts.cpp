@@ -1,0 +1,241 @@
+#include "passes/assign_layouts.h"
+
+#include <map>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::RegisterLayout;
+using ir::Type;
+using ir::ValueId;
+
+class LayoutAssignment {
+ public:
+  explicit LayoutAssignment(ir::Kernel& kernel) : kernel_(kernel) {}
+
+  void run() {
+    seed();
+    // Each round either fixes at least one more layout or ends.
+    do {
+      changed_ = false;
+      propagate(kernel_.body);
+    } while (changed_);
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      for (const ValueId result : o.results) {
+        if (in_registers(result) && !known(result)) {
+          Diagnostic(o.where, std::string(ir::info(o.op).name) +
+                                  ": nothing determines how this tile lies in registers")
+              .fix("use it together with a product's result, or remove it")
+              .raise();
+        }
+      }
+    });
+  }
+
+ private:
+  bool in_registers(ValueId id) const {
+    const Type::Kind kind = kernel_.type(id).kind;
+    return kind == Type::Kind::tile || kind == Type::Kind::pending;
+  }
+  const RegisterLayout& layout(ValueId id) const { return kernel_.types[id].layout; }
+  bool known(ValueId id) const { return !layout(id).shape.empty(); }
+
+  void set(ValueId id, const RegisterLayout& layout, const Operation& o) {
+    if (!in_registers(id)) return;
+    if (!known(id)) {
+      kernel_.types[id].layout = layout;
+      changed_ = true;
+    } else if (!(this->layout(id) == layout)) {
+      Diagnostic(o.where, std::string(ir::info(o.op).name) +
+                              ": a tile is wanted in two register layouts: " +
+                              this->layout(id).to_string() + " and " + layout.to_string())
+          .fix("pass it through shared memory: store(view, tile), then load(view)")
+          .raise();
+    }
+  }
+  void unify(ValueId a, ValueId b, const Operation& o) {
+    if (known(a)) set(b, layout(a), o);
+    if (known(b)) set(a, layout(b), o);
+  }
+
+  void seed() {
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (o.op != Op::wgmma) return;
+      const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
+      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
+      const Type& a = kernel_.type(o.operands[0]);
+      if (a.is_tile()) {
+        set(o.operands[0],
+            ir::wgmma_a_fragment(a.shape[0], a.shape[1], size_of(a.dtype), o.where), o);
+      }
+      if (o.operands.size() > 2) unify(o.results[0], o.operands[2], o);
+    });
+  }
+
+  void propagate(const ir::Block& block) {
+    for (const Operation& o : block.body) {
+      for (const ir::Block& inner : o.blocks) propagate(inner);
+      visit(o);
+    }
+  }
+
+  void visit(const Operation& o) {
+    if (ir::info(o.op).elementwise()) return elementwise(o);
+    switch (o.op) {
+      case Op::wait:
+      case Op::as_pending: return unify(o.operands[0], o.results[0], o);
+      case Op::wgmma:
+        if (o.operands.size() > 2) unify(o.operands[2], o.results[0], o);
+        return;
+      case Op::complete:
+        if (known(o.operands[0])) {
+          RegisterLayout whole = layout(o.operands[0]);
+          for (std::vector<ir::Mode>* modes : {&whole.lanes, &whole.warps}) {
+            for (ir::Mode& mode : *modes) {
+              if (mode.kind == ir::ModeKind::partial) mode = {mode.size, 0, 0, ir::ModeKind::replicate};
+            }
+          }
+          set(o.results[0], whole, o);
+        }
+        return;
+      case Op::reduce: {
+        if (!known(o.operands[0])) return;
+        const int axis = static_cast<int>(o.attributes.integer(Key::axis));
+        if (layout(o.operands[0]).crosses_warps(axis)) {
+          Diagnostic(o.where, "reduce: axis " + std::to_string(axis) +
+                                  " is spread over the warps of a warpgroup")
+              .fix("reduce along the other axis, or through shared memory")
+              .raise();
+        }
+        const bool partial = o.attributes.integer_or(Key::partial, 0) != 0;
+        set(o.results[0],
+            layout(o.operands[0])
+                .reduce(axis, partial ? ir::Reduction::partial : ir::Reduction::complete),
+            o);
+        return;
+      }
+      case Op::reshape: return reshape(o);
+      case Op::slice: return slice(o);
+      case Op::for_loop:
+      case Op::while_loop: {
+        const std::size_t extra = o.op == Op::while_loop ? 1 : 0;
+        const std::size_t leading = o.op == Op::for_loop ? 3 : 1;
+        const ir::Block& body = o.blocks[0];
+        const std::size_t first = body.arguments.size() - o.results.size();
+        for (std::size_t i = 0; i < o.results.size(); ++i) {
+          if (!in_registers(o.results[i])) continue;
+          unify(body.arguments[first + i], o.results[i], o);
+          unify(body.body.back().operands[extra + i], body.arguments[first + i], o);
+          unify(o.operands[leading + i], body.arguments[first + i], o);
+        }
+        return;
+      }
+      case Op::if_then:
+        for (std::size_t i = 0; i < o.results.size(); ++i) {
+          if (!in_registers(o.results[i])) continue;
+          for (const ir::Block& branch : o.blocks) {
+            unify(branch.body.back().operands[i], o.results[i], o);
+          }
+        }
+        return;
+      default: return;
+    }
+  }
+
+  void elementwise(const Operation& o) {
+    const ValueId result = o.results[0];
+    if (!in_registers(result)) return;
+    const Type& type = kernel_.type(result);
+    for (const ValueId operand : o.operands) {
+      if (!in_registers(operand)) continue;
+      const Type& other = kernel_.type(operand);
+      if (other.shape == type.shape) {
+        // A scaled partial sum is partial, its factor is not.
+        if (partial_product(o, operand)) continue;
+        unify(operand, result, o);
+      } else if (known(result) && !known(operand)) {
+        RegisterLayout stretched = layout(result);
+        for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+          if (other.shape[axis] == 1 && type.shape[axis] != 1) {
+            stretched = stretched.reduce(static_cast<int>(axis), ir::Reduction::complete);
+          }
+        }
+        set(operand, stretched, o);
+      }
+    }
+  }
+
+  // Whether the operand is a whole factor of a partial product.
+  bool partial_product(const Operation& o, ValueId operand) {
+    if (o.op != Op::mul && o.op != Op::fma) return false;
+    if (o.op == Op::fma && operand == o.operands[2]) return false;
+    const ValueId factor = o.operands[o.operands[0] == operand ? 1 : 0];
+    const auto partial = [&](ValueId id) { return in_registers(id) && known(id) && layout(id).is_partial(); };
+    return partial(o.results[0]) && (known(operand) ? !layout(operand).is_partial() : partial(factor));
+  }
+
+  // Axes of size 1 come or go; the others keep their order.
+  void reshape(const Operation& o) {
+    if (!known(o.operands[0])) return;
+    const RegisterLayout& from = layout(o.operands[0]);
+    const std::vector<std::int64_t>& to = kernel_.type(o.results[0]).shape;
+    std::map<int, int> axis_of;
+    std::size_t next = 0;
+    for (std::size_t axis = 0; axis < from.shape.size(); ++axis) {
+      if (from.shape[axis] == 1) continue;
+      while (next < to.size() && to[next] == 1) ++next;
+      if (next == to.size() || to[next] != from.shape[axis]) {
+        Diagnostic(o.where, "reshape: a tile in registers only gains or loses axes of size 1")
+            .token("reshape").raise();
+      }
+      axis_of[static_cast<int>(axis)] = static_cast<int>(next++);
+    }
+    RegisterLayout moved = from.canonical();
+    moved.shape = to;
+    for (std::vector<ir::Mode>* modes : {&moved.registers, &moved.lanes, &moved.warps}) {
+      for (ir::Mode& mode : *modes) {
+        const auto at = axis_of.find(mode.axis);
+        mode.axis = at == axis_of.end() ? 0 : at->second;
+      }
+    }
+    set(o.results[0], moved, o);
+  }
+
+  // Whole registers are cut out: the slice must begin and end where the fastest digits repeat.
+  void slice(const Operation& o) {
+    if (!known(o.operands[0])) return;
+    RegisterLayout cut = layout(o.operands[0]).canonical();
+    const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
+    const std::vector<std::int64_t>& sizes = kernel_.type(o.results[0]).shape;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] == cut.shape[axis]) continue;
+      // Only the slowest register digit may shorten.
+      ir::Mode* last = cut.registers.empty() ? nullptr : &cut.registers.back();
+      if (!last || last->axis != static_cast<int>(axis) || sizes[axis] % last->stride != 0 ||
+          offsets[axis] % last->stride != 0) {
+        Diagnostic(o.where, "slice: axis " + std::to_string(axis) + " from " +
+                                std::to_string(offsets[axis]) + ", " + std::to_string(sizes[axis]) +
+                                " of " + std::to_string(cut.shape[axis]) +
+                                " elements do not fall on whole registers")
+            .token("slice").fix("slice the accumulator's columns by multiples of 8").raise();
+      }
+      last->size = sizes[axis] / last->stride;
+      cut.shape[axis] = sizes[axis];
+    }
+    set(o.results[0], cut, o);
+  }
+
+  ir::Kernel& kernel_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void assign_layouts(ir::Kernel& kernel) { LayoutAssignment(kernel).run(); }
+
+}  // namespace tilewright::passes

@@ -1,0 +1,135 @@
+#include "passes/count_waits.h"
+
+#include <map>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+// Groups committed after a pending product's own; complete ones agree with every count.
+constexpr int kComplete = -1;
+using Ages = std::map<ValueId, int>;
+
+class WaitCounts {
+ public:
+  explicit WaitCounts(ir::Kernel& kernel) : kernel_(kernel) {}
+
+  void visit(ir::Block& block, Ages& ages) {
+    for (Operation& o : block.body) {
+      switch (o.op) {
+        case Op::role: {
+          Ages own;
+          visit(o.blocks[0], own);
+          break;
+        }
+        case Op::wgmma:
+          for (auto& [value, age] : ages) {
+            if (age != kComplete) ++age;
+          }
+          ages[o.results[0]] = 0;
+          break;
+        case Op::as_pending: ages[o.results[0]] = kComplete; break;
+        case Op::wait:
+        case Op::retire: {
+          const int age = ages.at(o.operands[0]);
+          const std::int64_t count = age == kComplete ? kMost : age;
+          if (recording_) o.attributes.set(Key::count, count);
+          for (auto& [value, other] : ages) {
+            if (other >= count) other = kComplete;
+          }
+          break;
+        }
+        case Op::for_loop: loop(o, 3, 0, ages); break;
+        case Op::while_loop: loop(o, 1, 1, ages); break;
+        case Op::if_then: {
+          Ages then = ages, otherwise = ages;
+          visit(o.blocks[0], then);
+          visit(o.blocks[1], otherwise);
+          for (std::size_t i = 0; i < o.results.size(); ++i) {
+            if (!pending(o.results[i])) continue;
+            then[o.results[i]] = then.at(o.blocks[0].body.back().operands[i]);
+            otherwise[o.results[i]] = otherwise.at(o.blocks[1].body.back().operands[i]);
+          }
+          ages = merge(then, otherwise, o);
+          break;
+        }
+        default:
+          for (ir::Block& inner : o.blocks) visit(inner, ages);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kMost = 7;  // wgmma.wait_group takes small literals
+
+  bool pending(ValueId id) const { return kernel_.type(id).is(ir::Type::Kind::pending); }
+
+  int join(int a, int b, const Operation& o) {
+    if (a == kComplete) return b;
+    if (b == kComplete || a == b) return a;
+    Diagnostic(o.where, "a product in flight is followed by " + std::to_string(a) +
+                            " others on one path and by " + std::to_string(b) +
+                            " on another, so that no static wait fits")
+        .fix("issue the same products on both paths, or wait for it before they part")
+        .raise();
+  }
+
+  Ages merge(const Ages& a, const Ages& b, const Operation& o) {
+    Ages both;
+    for (const auto& [value, age] : a) {
+      const auto at = b.find(value);
+      if (at != b.end()) both[value] = join(age, at->second, o);
+    }
+    return both;
+  }
+
+  void loop(Operation& o, std::size_t leading, std::size_t extra, Ages& ages) {
+    ir::Block& body = o.blocks[0];
+    const std::size_t first = body.arguments.size() - o.results.size();
+    Ages entry = ages;
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      if (pending(o.results[i])) entry[body.arguments[first + i]] = ages.at(o.operands[leading + i]);
+    }
+    const bool outer = recording_;
+    Ages after;
+    for (;;) {
+      recording_ = false;
+      after = entry;
+      visit(body, after);
+      Ages next = after;
+      for (std::size_t i = 0; i < o.results.size(); ++i) {
+        if (pending(o.results[i])) {
+          next[body.arguments[first + i]] = after.at(body.body.back().operands[extra + i]);
+        }
+      }
+      Ages merged = merge(entry, next, o);
+      if (merged == entry) break;
+      entry = std::move(merged);
+    }
+    recording_ = outer;
+    after = entry;
+    visit(body, after);
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      if (pending(o.results[i])) entry[o.results[i]] = entry[body.arguments[first + i]];
+    }
+    ages = std::move(entry);
+  }
+
+  ir::Kernel& kernel_;
+  bool recording_ = true;
+};
+
+}  // namespace
+
+void count_waits(ir::Kernel& kernel) {
+  Ages ages;
+  WaitCounts(kernel).visit(kernel.body, ages);
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,77 @@
+#include "passes/pipeline.h"
+
+#include <chrono>
+
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes/allocate_shared.h"
+#include "passes/assign_layouts.h"
+#include "passes/bufferise.h"
+#include "passes/contract_fma.h"
+#include "passes/count_waits.h"
+#include "passes/eliminate_common.h"
+#include "passes/eliminate_dead.h"
+#include "passes/hoist.h"
+#include "passes/simplify.h"
+#include "passes/sink_partial_sums.h"
+
+namespace tilewright::passes {
+namespace {
+
+struct Pass {
+  const char* name;
+  void (*run)(ir::Kernel&);
+};
+
+// What both forms of SSA tiles take.
+constexpr Pass kSimplify[] = {
+    {"simplify", simplify},
+    {"eliminate_common", eliminate_common},
+    {"hoist", hoist},
+    {"eliminate_common_hoisted", eliminate_common},
+    {"eliminate_dead", eliminate_dead},
+};
+
+constexpr Pass kLower[] = {
+    {"contract_fma", contract_fma},
+    {"eliminate_products", eliminate_dead},
+    {"sink_partial_sums", sink_partial_sums},
+    {"eliminate_common_sums", eliminate_common},
+    {"assign_layouts", assign_layouts},
+    {"count_waits", count_waits},
+    {"bufferise", bufferise},
+    {"allocate_shared", allocate_shared},
+    // Addresses are scalars now.
+    {"simplify_addresses", simplify},
+    {"eliminate_common_addresses", eliminate_common},
+    {"hoist_addresses", hoist},
+    {"eliminate_common_hoisted_addresses", eliminate_common},
+    {"eliminate_dead_addresses", eliminate_dead},
+};
+
+template <std::size_t N>
+void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observer) {
+  for (const Pass& pass : passes) {
+    const ir::Kernel before = observer ? kernel : ir::Kernel();
+    const auto start = std::chrono::steady_clock::now();
+    pass.run(kernel);
+    ir::canonicalise(kernel);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    ir::verify(kernel);
+    if (observer) observer(pass.name, kernel, time.count(), !ir::equal(before, kernel));
+  }
+}
+
+}  // namespace
+
+void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer) {
+  ir::verify(kernel);
+  run(kSimplify, kernel, observer);
+}
+
+void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer) {
+  simplify_kernel(kernel, observer);
+  run(kLower, kernel, observer);
+}
+
+}  // namespace tilewright::passes

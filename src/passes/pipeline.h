@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "ir/ir.h"
+
+namespace tilewright::passes {
+
+// Called after each pass: its name, what it left, how long it took, whether it changed anything.
+using PassObserver =
+    std::function<void(std::string_view name, const ir::Kernel& kernel, double milliseconds,
+                       bool changed)>;
+
+// Both verify the kernel before the first pass and after each.
+// Simplifies a kernel of the tile or scheduled form.
+void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer = {});
+// Takes a kernel of the scheduled form to the machine form.
+void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer = {});
+
+}  // namespace tilewright::passes

@@ -1,0 +1,145 @@
+#include "passes/simplify.h"
+
+#include <optional>
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+std::optional<Dim::Kind> dim_kind(Op op) {
+  switch (op) {
+    case Op::add: return Dim::Kind::add;
+    case Op::sub: return Dim::Kind::sub;
+    case Op::mul: return Dim::Kind::mul;
+    case Op::div: return Dim::Kind::floordiv;
+    case Op::ceildiv: return Dim::Kind::ceildiv;
+    case Op::mod: return Dim::Kind::mod;
+    case Op::min: return Dim::Kind::min;
+    case Op::max: return Dim::Kind::max;
+    default: return std::nullopt;
+  }
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(ir::Kernel& kernel) : kernel_(kernel), known_(kernel.types.size()) {
+    replaced_.resize(kernel.types.size(), ir::kNoValue);
+  }
+
+  void visit(ir::Block& block) {
+    std::vector<Operation> kept;
+    kept.reserve(block.body.size());
+    for (Operation& operation : block.body) {
+      for (ValueId& operand : operation.operands) {
+        if (replaced_[operand] != ir::kNoValue) operand = replaced_[operand];
+      }
+      for (ir::Block& inner : operation.blocks) visit(inner);
+      if (const auto same = fold(operation)) {
+        replaced_[operation.results[0]] = *same;
+        continue;
+      }
+      remember(operation);
+      kept.push_back(std::move(operation));
+    }
+    block.body = std::move(kept);
+  }
+
+ private:
+  // The value that the operation's result equals, or nothing; may rewrite the operation in place.
+  std::optional<ValueId> fold(Operation& operation) {
+    if (operation.results.size() != 1 || !ir::info(operation.op).elementwise()) return {};
+    const ir::Type& type = kernel_.type(operation.results[0]);
+    if (!type.is_scalar()) return {};
+    const std::vector<ValueId>& in = operation.operands;
+    const auto constant = [&](std::size_t i) { return known_[in[i]] && known_[in[i]]->is_constant(); };
+    const auto is = [&](std::size_t i, std::int64_t value) {
+      return constant(i) && known_[in[i]]->constant() == value;
+    };
+    switch (operation.op) {
+      case Op::select:
+        if (in[1] == in[2]) return in[1];
+        if (constant(0)) return in[known_[in[0]]->constant() ? 1 : 2];
+        return {};
+      case Op::logical_and:
+        if (is(0, 1) || in[0] == in[1]) return in[1];
+        if (is(1, 1)) return in[0];
+        if (is(0, 0)) return in[0];
+        if (is(1, 0)) return in[1];
+        return {};
+      case Op::logical_or:
+        if (is(0, 0) || in[0] == in[1]) return in[1];
+        if (is(1, 0)) return in[0];
+        if (is(0, 1)) return in[0];
+        if (is(1, 1)) return in[1];
+        return {};
+      case Op::logical_not:
+        if (constant(0)) become(operation, Dim(1 - known_[in[0]]->constant()));
+        return {};
+      case Op::lt: return compare(operation, [](auto a, auto b) { return a < b; });
+      case Op::le: return compare(operation, [](auto a, auto b) { return a <= b; });
+      case Op::eq: return compare(operation, [](auto a, auto b) { return a == b; });
+      case Op::ne: return compare(operation, [](auto a, auto b) { return a != b; });
+      default: break;
+    }
+    if (type.dtype != i32) return {};
+    const auto kind = dim_kind(operation.op);
+    if (!kind) return {};
+    if ((operation.op == Op::min || operation.op == Op::max) && in[0] == in[1]) return in[0];
+    if (operation.op == Op::add && is(0, 0)) return in[1];
+    if ((operation.op == Op::add || operation.op == Op::sub) && is(1, 0)) return in[0];
+    if (operation.op == Op::mul && is(0, 1)) return in[1];
+    const bool divides = operation.op == Op::div || operation.op == Op::ceildiv;
+    if ((operation.op == Op::mul || divides) && is(1, 1)) return in[0];
+    if (operation.op == Op::mul && (is(0, 0) || is(1, 0))) return in[is(0, 0) ? 0 : 1];
+    if (operation.op == Op::mod && is(1, 1)) {
+      become(operation, 0);
+      return {};
+    }
+    if (!known_[in[0]] || !known_[in[1]]) return {};
+    // A division by zero stays where it is, for its error to name the line.
+    if ((divides || operation.op == Op::mod) && known_[in[1]]->range().minimum <= 0) return {};
+    const Dim result = Dim::binary(*kind, *known_[in[0]], *known_[in[1]]);
+    const DimFacts range = result.range();
+    if (result.is_constant() && (range.minimum < INT32_MIN || range.maximum > INT32_MAX)) return {};
+    become(operation, result);
+    return {};
+  }
+
+  template <typename Compare>
+  std::optional<ValueId> compare(Operation& operation, Compare&& test) {
+    const auto &a = known_[operation.operands[0]], &b = known_[operation.operands[1]];
+    if (a && b && a->is_constant() && b->is_constant()) {
+      become(operation, Dim(test(a->constant(), b->constant())));
+    }
+    return {};
+  }
+
+  void become(Operation& operation, const Dim& value) {
+    operation.operands.clear();
+    operation.op = value.is_constant() ? Op::constant : Op::dim;
+    operation.attributes = value.is_constant()
+                               ? ir::Attributes{{Key::value, value.constant()}}
+                               : ir::Attributes{{Key::dim, value}};
+  }
+
+  void remember(const Operation& operation) {
+    if (operation.op == Op::dim) known_[operation.results[0]] = operation.attributes.dim();
+    if (operation.op != Op::constant) return;
+    const auto* value = std::get_if<std::int64_t>(operation.attributes.find(Key::value));
+    if (value) known_[operation.results[0]] = Dim(*value);
+  }
+
+  ir::Kernel& kernel_;
+  std::vector<std::optional<Dim>> known_;  // integer constants and dimensions
+  std::vector<ValueId> replaced_;
+};
+
+}  // namespace
+
+void simplify(ir::Kernel& kernel) { Simplifier(kernel).visit(kernel.body); }
+
+}  // namespace tilewright::passes

@@ -1,0 +1,174 @@
+#include "passes/sink_partial_sums.h"
+
+#include <map>
+#include <set>
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+// The values that may hold partial sums: the greatest set in which every member is a sum, a sum of
+// members, a member scaled by others, or carried by a loop or condition from members; and in which
+// no member is read otherwise deeper in loops than it is made.
+class PartialSums {
+ public:
+  explicit PartialSums(ir::Kernel& kernel) : kernel_(kernel), depth_(kernel.types.size(), 0) {
+    for (ValueId id = 0; id < kernel.types.size(); ++id) {
+      const ir::Type& type = kernel.types[id];
+      if (type.is_tile() && type.dtype == f32) partial_.insert(id);
+    }
+    zero_.resize(kernel.types.size(), false);
+    measure(kernel.body, 0);
+    std::size_t before;
+    do {
+      before = partial_.size();
+      check(kernel.body, 0);
+    } while (partial_.size() != before);
+    // Zeros count as sums only beside one that a reduction makes.
+    bool any = false;
+    ir::for_each(kernel.body, [&](const Operation& o) { any |= is_sum(o) && holds(o.results[0]); });
+    if (!any) partial_.clear();
+  }
+
+  void apply() {
+    if (partial_.empty()) return;
+    rewrite(kernel_.body);
+  }
+
+ private:
+  static bool is_sum(const Operation& o) {
+    return o.op == Op::reduce && o.attributes.function() == Op::add;
+  }
+  bool holds(ValueId id) const { return partial_.count(id) != 0; }
+  void drop(ValueId id) { partial_.erase(id); }
+
+  void measure(const ir::Block& block, int depth) {
+    for (const ValueId argument : block.arguments) depth_[argument] = depth;
+    for (const Operation& o : block.body) {
+      for (const ValueId result : o.results) depth_[result] = depth;
+      if (o.op == Op::constant && kernel_.type(o.results[0]).dtype == f32) {
+        const auto* value = std::get_if<double>(o.attributes.find(Key::value));
+        zero_[o.results[0]] = value && *value == 0;
+      }
+      const bool loop = o.op == Op::for_loop || o.op == Op::while_loop;
+      for (const ir::Block& inner : o.blocks) measure(inner, depth + loop);
+    }
+  }
+
+  // All of them or none.
+  void tie(std::initializer_list<ValueId> values) {
+    bool all = true;
+    for (const ValueId value : values) all &= holds(value);
+    if (!all) {
+      for (const ValueId value : values) drop(value);
+    }
+  }
+
+  // A use that needs the whole sum: fine where the sum is made, too dear deeper in.
+  void read(ValueId operand, int depth) {
+    if (depth > depth_[operand]) drop(operand);
+  }
+
+  void check(const ir::Block& block, int depth) {
+    for (const Operation& o : block.body) {
+      const bool tile_result = o.results.size() == 1 && kernel_.type(o.results[0]).is_tile();
+      if (o.op == Op::for_loop || o.op == Op::while_loop || o.op == Op::if_then) {
+        const bool is_if = o.op == Op::if_then;
+        const std::size_t extra = o.op == Op::while_loop ? 1 : 0;
+        const std::size_t leading = o.op == Op::for_loop ? 3 : 1;
+        for (std::size_t i = 0; i < o.results.size(); ++i) {
+          if (is_if) {
+            tie({o.results[i], o.blocks[0].body.back().operands[i],
+                 o.blocks[1].body.back().operands[i]});
+          } else {
+            const ir::Block& body = o.blocks[0];
+            const std::size_t first = body.arguments.size() - o.results.size();
+            tie({o.results[i], body.arguments[first + i], o.operands[leading + i],
+                 body.body.back().operands[extra + i]});
+          }
+        }
+        for (const ir::Block& inner : o.blocks) check(inner, depth + !is_if);
+        continue;
+      }
+      if (o.op == Op::yield) continue;
+      if (is_sum(o)) {
+        if (holds(o.operands[0])) read(o.operands[0], depth);
+        continue;
+      }
+      if (o.op == Op::splat) {
+        if (!zero_[o.operands[0]]) drop(o.results[0]);
+        continue;
+      }
+      if (tile_result && linear(o)) continue;
+      for (const ValueId operand : o.operands) {
+        if (holds(operand)) read(operand, depth);
+      }
+      for (const ValueId result : o.results) drop(result);
+    }
+  }
+
+  // Keeps the result's membership when the operation is linear in its members.
+  bool linear(const Operation& o) {
+    const ValueId result = o.results[0];
+    if (!holds(result)) return false;
+    if (o.op == Op::add && holds(o.operands[0]) && holds(o.operands[1])) return true;
+    if (o.op == Op::mul && holds(o.operands[0]) != holds(o.operands[1])) return true;
+    if (o.op == Op::fma && holds(o.operands[2]) && holds(o.operands[0]) != holds(o.operands[1])) {
+      return true;
+    }
+    return false;
+  }
+
+  void rewrite(ir::Block& block) {
+    std::vector<Operation> body;
+    body.reserve(block.body.size());
+    for (Operation& o : block.body) {
+      for (ir::Block& inner : o.blocks) rewrite(inner);
+      const bool carries = o.op == Op::for_loop || o.op == Op::while_loop || o.op == Op::if_then ||
+                           o.op == Op::yield;
+      const bool keeps = !o.results.empty() && holds(o.results[0]) && !is_sum(o);
+      if (!carries && !keeps) {
+        for (ValueId& operand : o.operands) {
+          if (!holds(operand) || is_zero_splat(operand)) continue;
+          Operation complete;
+          complete.op = Op::complete;
+          complete.operands = {operand};
+          const ir::Type type = kernel_.type(operand);
+          complete.results = {kernel_.add_value(type)};
+          complete.attributes = {{Key::function, Op::add}};
+          complete.where = o.where;
+          operand = complete.results[0];
+          body.push_back(std::move(complete));
+        }
+      }
+      if (is_sum(o) && holds(o.results[0])) o.attributes.set(Key::partial, std::int64_t{1});
+      body.push_back(std::move(o));
+    }
+    block.body = std::move(body);
+  }
+
+  bool is_zero_splat(ValueId id) {
+    if (splats_.empty()) {
+      ir::for_each(kernel_.body, [this](const Operation& o) {
+        if (o.op == Op::splat) splats_.insert(o.results[0]);
+      });
+      splats_.insert(ir::kNoValue);
+    }
+    return splats_.count(id) != 0;
+  }
+
+  ir::Kernel& kernel_;
+  std::set<ValueId> partial_, splats_;
+  std::vector<int> depth_;
+  std::vector<bool> zero_;
+};
+
+}  // namespace
+
+void sink_partial_sums(ir::Kernel& kernel) { PartialSums(kernel).apply(); }
+
+}  // namespace tilewright::passes

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "runtime/nvrtc.h"
+
+namespace tilewright::runtime {
+
+class BuildCache;
+
+struct Build {
+  CompiledKernel kernel;
+  bool from_cache = false;
+};
+
+// The cubin of the request, from the cache when the same source, options, architecture and compiler
+// version were built before. The report is checked against the policy in both cases, so that a
+// cached build fails as the first one did; the policy is no part of the key.
+Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
+                  const Nvrtc& compiler, const BuildCache& cache);
+
+// With the process's compiler and the default cache.
+Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy = {});
+
+}  // namespace tilewright::runtime

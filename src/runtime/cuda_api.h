@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/dynamic_library.h"
+
+// The driver's own opaque types, so that handles of other libraries (PyTorch's streams) fit as they
+// are.
+struct CUctx_st;
+struct CUevent_st;
+struct CUfunc_st;
+struct CUmod_st;
+struct CUstream_st;
+
+namespace tilewright::runtime {
+
+// The part of the driver's binary interface that Tilewright calls. Values and layouts are those of
+// CUDA 12.0 and later; tests/runtime/cuda_abi_test.cpp compares them with cuda.h where it is
+// installed.
+namespace cuda {
+
+using Result = int;
+using Device = int;
+using DevicePointer = uint64_t;
+using Context = CUctx_st*;
+using Event = CUevent_st*;
+using Function = CUfunc_st*;
+using Module = CUmod_st*;
+using Stream = CUstream_st*;
+
+constexpr Result kSuccess = 0;
+constexpr Result kErrorOutOfMemory = 2;
+constexpr Result kErrorNotInitialized = 3;
+constexpr Result kErrorNoDevice = 100;
+constexpr Result kErrorNotFound = 500;
+
+enum DeviceAttribute : int {
+  kClockRate = 13,
+  kMultiprocessorCount = 16,
+  kL2CacheSize = 38,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+  kMaxSharedMemoryPerBlockOptin = 97,
+};
+
+enum FunctionAttribute : int {
+  kMaxThreadsPerBlock = 0,
+  kSharedSizeBytes = 1,
+  kLocalSizeBytes = 3,
+  kNumRegs = 4,
+  kMaxDynamicSharedSizeBytes = 8,
+  kNonPortableClusterSizeAllowed = 14,
+};
+
+enum LaunchAttributeId : int {
+  kCooperative = 2,
+  kClusterDimension = 4,
+  kProgrammaticStreamSerialization = 6,
+};
+
+union LaunchAttributeValue {
+  char pad[64];
+  int cooperative;
+  struct {
+    unsigned x, y, z;
+  } cluster;
+  int programmatic_stream_serialization;
+};
+
+struct LaunchAttribute {
+  LaunchAttributeId id;
+  char pad[4];
+  LaunchAttributeValue value;
+};
+
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z;
+  unsigned block_x, block_y, block_z;
+  unsigned shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
+// The keys of cuLaunchKernelEx's `extra` list.
+inline void* const kLaunchParamEnd = nullptr;
+inline void* const kLaunchParamBufferPointer = reinterpret_cast<void*>(1);
+inline void* const kLaunchParamBufferSize = reinterpret_cast<void*>(2);
+
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDisableTiming = 2;
+constexpr unsigned kHostAllocPortable = 1;
+
+}  // namespace cuda
+
+// member, exported symbol, parameters
+// clang-format off
+#define TILEWRIGHT_CUDA_DRIVER_FUNCTIONS(X) \
+  X(cuInit, "cuInit", (unsigned flags)) \
+  X(cuDriverGetVersion, "cuDriverGetVersion", (int* version)) \
+  X(cuGetErrorName, "cuGetErrorName", (cuda::Result code, const char** text)) \
+  X(cuGetErrorString, "cuGetErrorString", (cuda::Result code, const char** text)) \
+  X(cuDeviceGetCount, "cuDeviceGetCount", (int* count)) \
+  X(cuDeviceGet, "cuDeviceGet", (cuda::Device* device, int ordinal)) \
+  X(cuDeviceGetName, "cuDeviceGetName", (char* name, int size, cuda::Device device)) \
+  X(cuDeviceGetAttribute, "cuDeviceGetAttribute", (int* value, cuda::DeviceAttribute attribute, cuda::Device device)) \
+  X(cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t* bytes, cuda::Device device)) \
+  X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (cuda::Context* context, cuda::Device device)) \
+  X(cuCtxSetCurrent, "cuCtxSetCurrent", (cuda::Context context)) \
+  X(cuModuleLoadData, "cuModuleLoadData", (cuda::Module* module, const void* image)) \
+  X(cuModuleUnload, "cuModuleUnload", (cuda::Module module)) \
+  X(cuModuleGetFunction, "cuModuleGetFunction", (cuda::Function* function, cuda::Module module, const char* name)) \
+  X(cuFuncSetAttribute, "cuFuncSetAttribute", (cuda::Function function, cuda::FunctionAttribute attribute, int value)) \
+  X(cuFuncGetAttribute, "cuFuncGetAttribute", (int* value, cuda::FunctionAttribute attribute, cuda::Function function)) \
+  X(cuLaunchKernelEx, "cuLaunchKernelEx", (const cuda::LaunchConfig* config, cuda::Function function, void** parameters, void** extra)) \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int* blocks, cuda::Function function, int threads, size_t shared_bytes)) \
+  X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", (int* clusters, cuda::Function function, const cuda::LaunchConfig* config)) \
+  X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t* free, size_t* total)) \
+  X(cuMemAlloc, "cuMemAlloc_v2", (cuda::DevicePointer* pointer, size_t bytes)) \
+  X(cuMemFree, "cuMemFree_v2", (cuda::DevicePointer pointer)) \
+  X(cuMemHostAlloc, "cuMemHostAlloc", (void** pointer, size_t bytes, unsigned flags)) \
+  X(cuMemFreeHost, "cuMemFreeHost", (void* pointer)) \
+  X(cuMemcpyAsync, "cuMemcpyAsync", (cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream)) \
+  X(cuMemsetD8Async, "cuMemsetD8Async", (cuda::DevicePointer to, unsigned char value, size_t bytes, cuda::Stream stream)) \
+  X(cuStreamCreate, "cuStreamCreate", (cuda::Stream* stream, unsigned flags)) \
+  X(cuStreamDestroy, "cuStreamDestroy_v2", (cuda::Stream stream)) \
+  X(cuStreamSynchronize, "cuStreamSynchronize", (cuda::Stream stream)) \
+  X(cuStreamWaitEvent, "cuStreamWaitEvent", (cuda::Stream stream, cuda::Event event, unsigned flags)) \
+  X(cuEventCreate, "cuEventCreate", (cuda::Event* event, unsigned flags)) \
+  X(cuEventDestroy, "cuEventDestroy_v2", (cuda::Event event)) \
+  X(cuEventRecord, "cuEventRecord", (cuda::Event event, cuda::Stream stream)) \
+  X(cuEventSynchronize, "cuEventSynchronize", (cuda::Event event)) \
+  X(cuEventElapsedTime, "cuEventElapsedTime", (float* milliseconds, cuda::Event start, cuda::Event end)) \
+  X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", (void* map, int element_type, uint32_t rank, void* base, const uint64_t* sizes, const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill)) \
+  X(cuTensorMapReplaceAddress, "cuTensorMapReplaceAddress", (void* map, void* base))
+// clang-format on
+
+struct CudaDriver {
+  // Throws Error(unavailable) when the library or one of its functions is missing, or when it
+  // refuses to start for another reason than that there is no GPU.
+  explicit CudaDriver(const LibraryRequest& request);
+
+  DynamicLibrary library;
+  int version = 0;  // of CUDA, as the driver counts: 12040 is 12.4
+
+#define TILEWRIGHT_DECLARE(member, symbol, parameters) cuda::Result(*member) parameters = nullptr;
+  TILEWRIGHT_CUDA_DRIVER_FUNCTIONS(TILEWRIGHT_DECLARE)
+#undef TILEWRIGHT_DECLARE
+};
+
+// Where the driver is looked for. $TILEWRIGHT_CUDA_DRIVER, when set, is the only place.
+LibraryRequest cuda_driver_request();
+
+// Loaded at the first call, kept until the process ends. A failure is tried again by the next call.
+const CudaDriver& cuda_driver();
+
+// "12.4" of 12040.
+std::string cuda_version_text(int version);
+
+// Throws with the call's name, the code's name and meaning, `about` (which object), and what to do.
+[[noreturn]] void raise_cuda_error(const CudaDriver& driver, cuda::Result code, const char* call,
+                                   std::string_view about);
+
+inline void check_cuda(const CudaDriver& driver, cuda::Result code, const char* call,
+                       std::string_view about = {}) {
+  if (code != cuda::kSuccess) raise_cuda_error(driver, code, call, about);
+}
+
+}  // namespace tilewright::runtime

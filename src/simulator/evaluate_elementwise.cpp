@@ -1,0 +1,297 @@
+#include "simulator/evaluate_elementwise.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "support/diagnostic.h"
+#include "support/number_formats.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using ir::Op;
+
+[[noreturn]] void unsupported(const Elementwise& function, const char* operands) {
+  Diagnostic(function.where,
+             std::string(ir::info(function.op).name) + " of " + operands + " is not defined")
+      .raise();
+}
+
+[[noreturn]] void division_by_zero(const Elementwise& function, std::int64_t dividend) {
+  Diagnostic(function.where, std::string(ir::info(function.op).name) + ": " +
+                                 std::to_string(dividend) + " is divided by zero")
+      .fix("guard the divisor with max(divisor, 1), or with when(divisor > 0)")
+      .raise();
+}
+
+std::int64_t lowest(DType dtype) { return dtype == DType::i32 ? INT32_MIN : INT64_MIN; }
+std::int64_t highest(DType dtype) { return dtype == DType::i32 ? INT32_MAX : INT64_MAX; }
+
+[[noreturn]] void overflow(const Elementwise& function, const std::string& operands) {
+  Diagnostic(function.where, std::string(ir::info(function.op).name) + " of " + operands +
+                                 " overflows " + std::string(name_of(function.dtype)))
+      .fix(function.dtype == DType::i32 ? "compute it in i64" : "use smaller values")
+      .raise();
+}
+
+template <typename T, typename F>
+void map(std::size_t count, const T* const* x, T* result, F f) {
+  for (std::size_t i = 0; i < count; ++i) result[i] = f(x[0][i]);
+}
+template <typename T, typename F>
+void map2(std::size_t count, const T* const* x, T* result, F f) {
+  for (std::size_t i = 0; i < count; ++i) result[i] = f(x[0][i], x[1][i]);
+}
+template <typename T, typename F>
+void map3(std::size_t count, const T* const* x, T* result, F f) {
+  for (std::size_t i = 0; i < count; ++i) result[i] = f(x[0][i], x[1][i], x[2][i]);
+}
+
+template <typename T>
+void evaluate_real(const Elementwise& function, std::size_t n, const T* const* x, T* y) {
+  switch (function.op) {
+    case Op::add:
+      return map2(n, x, y, [](T a, T b) { return a + b; });
+    case Op::sub:
+      return map2(n, x, y, [](T a, T b) { return a - b; });
+    case Op::mul:
+      return map2(n, x, y, [](T a, T b) { return a * b; });
+    case Op::div:
+      return map2(n, x, y, [](T a, T b) { return a / b; });
+    case Op::min:
+      return map2(n, x, y, [](T a, T b) { return a < b || b != b ? a : b; });
+    case Op::max:
+      return map2(n, x, y, [](T a, T b) { return a > b || b != b ? a : b; });
+    case Op::fma:
+      return map3(n, x, y, [](T a, T b, T c) { return std::fma(a, b, c); });
+    case Op::neg:
+      return map(n, x, y, [](T a) { return -a; });
+    case Op::abs:
+      return map(n, x, y, [](T a) { return std::abs(a); });
+    case Op::exp:
+      return map(n, x, y, [](T a) { return std::exp(a); });
+    case Op::exp2:
+      return map(n, x, y, [](T a) { return std::exp2(a); });
+    case Op::log:
+      return map(n, x, y, [](T a) { return std::log(a); });
+    case Op::log2:
+      return map(n, x, y, [](T a) { return std::log2(a); });
+    case Op::sqrt:
+      return map(n, x, y, [](T a) { return std::sqrt(a); });
+    case Op::rsqrt:
+      return map(n, x, y, [](T a) { return static_cast<T>(1 / std::sqrt(double{a})); });
+    case Op::rcp:
+      return map(n, x, y, [](T a) { return 1 / a; });
+    case Op::tanh:
+      return map(n, x, y, [](T a) { return std::tanh(a); });
+    default:
+      unsupported(function, "floats");
+  }
+}
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+  const std::int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+// `f(a, b, &result)` tells whether 64 bits overflow.
+template <typename F>
+void map_checked(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+                 std::int64_t* y, F f) {
+  const std::int64_t low = lowest(function.dtype), high = highest(function.dtype);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t a = x[0][i], b = x[1][i];
+    std::int64_t result = 0;
+    if (f(a, b, &result) || result < low || result > high) {
+      overflow(function, std::to_string(a) + " and " + std::to_string(b));
+    }
+    y[i] = result;
+  }
+}
+
+// `f(a, b)` of a divisor that is neither 0 nor, for the lowest dividend, -1.
+template <typename F>
+void map_divide(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+                std::int64_t* y, F f) {
+  map_checked(function, n, x, y, [&](std::int64_t a, std::int64_t b, std::int64_t* result) {
+    if (b == 0) division_by_zero(function, a);
+    if (a == INT64_MIN && b == -1) return function.op != Op::mod;
+    *result = f(a, b);
+    return false;
+  });
+}
+
+}  // namespace
+
+void evaluate(const Elementwise& function, std::size_t count, const float* const* operands,
+              float* result) {
+  evaluate_real(function, count, operands, result);
+  if (function.dtype != DType::f32) round_to(function.dtype, result, count);
+}
+
+void evaluate(const Elementwise& function, std::size_t count, const double* const* operands,
+              double* result) {
+  evaluate_real(function, count, operands, result);
+}
+
+void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+              std::int64_t* y) {
+  using Int = std::int64_t;
+  const auto negate = [&function](Int a) {
+    if (a == lowest(function.dtype)) overflow(function, std::to_string(a));
+    return -a;
+  };
+  switch (function.op) {
+    case Op::add:
+      return map_checked(function, n, x, y,
+                         [](Int a, Int b, Int* r) { return __builtin_add_overflow(a, b, r); });
+    case Op::sub:
+      return map_checked(function, n, x, y,
+                         [](Int a, Int b, Int* r) { return __builtin_sub_overflow(a, b, r); });
+    case Op::mul:
+      return map_checked(function, n, x, y,
+                         [](Int a, Int b, Int* r) { return __builtin_mul_overflow(a, b, r); });
+    case Op::div:
+      return map_divide(function, n, x, y, floor_divide);
+    case Op::mod:
+      return map_divide(function, n, x, y, [](Int a, Int b) { return a - floor_divide(a, b) * b; });
+    case Op::ceildiv:
+      return map_divide(function, n, x, y, [](Int a, Int b) {
+        return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0);
+      });
+    case Op::min:
+      return map2(n, x, y, [](Int a, Int b) { return a < b ? a : b; });
+    case Op::max:
+      return map2(n, x, y, [](Int a, Int b) { return a > b ? a : b; });
+    case Op::neg:
+      return map(n, x, y, negate);
+    case Op::abs:
+      return map(n, x, y, [&negate](Int a) { return a < 0 ? negate(a) : a; });
+    case Op::fma:
+      for (std::size_t i = 0; i < n; ++i) {
+        Int r = 0;
+        if (__builtin_mul_overflow(x[0][i], x[1][i], &r) ||
+            __builtin_add_overflow(r, x[2][i], &r) || r < lowest(function.dtype) ||
+            r > highest(function.dtype)) {
+          overflow(function, std::to_string(x[0][i]) + ", " + std::to_string(x[1][i]) + " and " +
+                                 std::to_string(x[2][i]));
+        }
+        y[i] = r;
+      }
+      return;
+    default:
+      unsupported(function, "integers");
+  }
+}
+
+void evaluate(const Elementwise& function, std::size_t n, const std::uint8_t* const* x,
+              std::uint8_t* y) {
+  using Bool = std::uint8_t;
+  switch (function.op) {
+    case Op::logical_and:
+    case Op::min:
+      return map2(n, x, y, [](Bool a, Bool b) { return static_cast<Bool>(a & b); });
+    case Op::logical_or:
+    case Op::max:
+      return map2(n, x, y, [](Bool a, Bool b) { return static_cast<Bool>(a | b); });
+    case Op::logical_not:
+      return map(n, x, y, [](Bool a) { return static_cast<Bool>(a ^ 1); });
+    default:
+      unsupported(function, "booleans");
+  }
+}
+
+bool is_comparison(Op op) { return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne; }
+
+template <typename T>
+void compare(const Elementwise& function, std::size_t n, const T* a, const T* b, std::uint8_t* y) {
+  switch (function.op) {
+    case Op::lt:
+      for (std::size_t i = 0; i < n; ++i) y[i] = a[i] < b[i];
+      return;
+    case Op::le:
+      for (std::size_t i = 0; i < n; ++i) y[i] = a[i] <= b[i];
+      return;
+    case Op::eq:
+      for (std::size_t i = 0; i < n; ++i) y[i] = a[i] == b[i];
+      return;
+    case Op::ne:
+      for (std::size_t i = 0; i < n; ++i) y[i] = a[i] != b[i];
+      return;
+    default:
+      unsupported(function, "two operands of one dtype");
+  }
+}
+
+template void compare(const Elementwise&, std::size_t, const float*, const float*, std::uint8_t*);
+template void compare(const Elementwise&, std::size_t, const double*, const double*, std::uint8_t*);
+template void compare(const Elementwise&, std::size_t, const std::int64_t*, const std::int64_t*,
+                      std::uint8_t*);
+template void compare(const Elementwise&, std::size_t, const std::uint8_t*, const std::uint8_t*,
+                      std::uint8_t*);
+
+template <typename From, typename To>
+void convert(const Elementwise& function, std::size_t count, const From* source, To* result) {
+  constexpr bool to_integer = std::is_same_v<To, std::int64_t>;
+  if constexpr (std::is_same_v<To, std::uint8_t>) {
+    for (std::size_t i = 0; i < count; ++i) result[i] = source[i] != 0;
+  } else if constexpr (to_integer && std::is_floating_point_v<From>) {
+    const std::int64_t low = lowest(function.dtype), high = highest(function.dtype);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double nearest = std::nearbyint(static_cast<double>(source[i]));
+      result[i] = nearest != nearest                     ? 0
+                  : nearest <= static_cast<double>(low)  ? low
+                  : nearest >= static_cast<double>(high) ? high
+                                                         : static_cast<std::int64_t>(nearest);
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      if constexpr (to_integer) check_fits(function.dtype, source[i], function.op, function.where);
+      result[i] = static_cast<To>(source[i]);
+    }
+    if constexpr (std::is_same_v<To, float>) {
+      if (function.dtype != DType::f32) round_to(function.dtype, result, count);
+    }
+  }
+}
+
+#define TW_CONVERT(From, To) \
+  template void convert(const Elementwise&, std::size_t, const From*, To*);
+#define TW_CONVERT_FROM(From)    \
+  TW_CONVERT(From, float)        \
+  TW_CONVERT(From, double)       \
+  TW_CONVERT(From, std::int64_t) \
+  TW_CONVERT(From, std::uint8_t)
+TW_CONVERT_FROM(float)
+TW_CONVERT_FROM(double)
+TW_CONVERT_FROM(std::int64_t)
+TW_CONVERT_FROM(std::uint8_t)
+#undef TW_CONVERT_FROM
+#undef TW_CONVERT
+
+template <typename T>
+T reduce_identity(Op function, DType dtype) {
+  if (function == Op::add) return 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    const T infinity = std::numeric_limits<T>::infinity();
+    return function == Op::max ? -infinity : infinity;
+  } else if constexpr (std::is_same_v<T, std::uint8_t>) {
+    return function == Op::min;
+  } else {
+    return function == Op::max ? lowest(dtype) : highest(dtype);
+  }
+}
+template float reduce_identity(Op, DType);
+template double reduce_identity(Op, DType);
+template std::int64_t reduce_identity(Op, DType);
+template std::uint8_t reduce_identity(Op, DType);
+
+void check_fits(DType dtype, std::int64_t value, Op op, SourceLocation where) {
+  if (value < lowest(dtype) || value > highest(dtype)) {
+    overflow({op, dtype, where}, std::to_string(value));
+  }
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ir/ir.h"
+
+// The meaning of the elementwise functions and of cast, on contiguous arrays of `count` elements.
+// How an element is held: floating dtypes as float (or double, where nothing is rounded), integer
+// dtypes as std::int64_t, booleans as std::uint8_t 0 or 1.
+//
+// Floats: each function rounds once to float, then to the result's dtype where that is narrower.
+// Integers: a result that does not fit the dtype and a division by zero are usage errors at
+// `where`.
+namespace tilewright::simulator {
+
+struct Elementwise {
+  ir::Op op = ir::Op::add;
+  DType dtype = DType::f32;  // of the result
+  SourceLocation where;
+};
+
+// Functions whose result is held as their operands are.
+void evaluate(const Elementwise& function, std::size_t count, const float* const* operands,
+              float* result);
+void evaluate(const Elementwise& function, std::size_t count, const double* const* operands,
+              double* result);
+void evaluate(const Elementwise& function, std::size_t count, const std::int64_t* const* operands,
+              std::int64_t* result);
+void evaluate(const Elementwise& function, std::size_t count, const std::uint8_t* const* operands,
+              std::uint8_t* result);
+
+bool is_comparison(ir::Op op);
+
+template <typename T>
+void compare(const Elementwise& function, std::size_t count, const T* a, const T* b,
+             std::uint8_t* result);
+
+template <typename T>
+void select(std::size_t count, const std::uint8_t* condition, const T* a, const T* b, T* result) {
+  for (std::size_t i = 0; i < count; ++i) result[i] = condition[i] ? a[i] : b[i];
+}
+
+// cast: to the nearest, ties to even. A float beyond an integer dtype becomes its nearest bound and
+// NaN becomes 0; an integer that does not fit a narrower one is an error.
+template <typename From, typename To>
+void convert(const Elementwise& function, std::size_t count, const From* source, To* result);
+
+// What `function` (add, min or max) gives for no elements at all.
+template <typename T>
+T reduce_identity(ir::Op function, DType dtype);
+
+// Raises unless the value fits the integer dtype.
+void check_fits(DType dtype, std::int64_t value, ir::Op op, SourceLocation where);
+
+}  // namespace tilewright::simulator

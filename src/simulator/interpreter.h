@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ir/ir.h"
+#include "support/arguments.h"
+
+namespace tilewright::simulator {
+
+struct InterpreterOptions {
+  // The oracle: every floating value is a double, also where the kernel casts to a narrower dtype;
+  // numbers are rounded only when a store writes them. Otherwise floating tiles and scalars are
+  // computed in float, each operation's result is rounded to its dtype, and dot and reduce add
+  // their terms in ascending order in float.
+  bool float64 = false;
+  int threads = 1;  // over the grid's blocks; 0: as many as the machine has
+  // Values of the dimensions that no axis of a tensor is alone.
+  std::map<std::string, std::int64_t> dims;
+  // A while_loop that runs longer is an error rather than a hang.
+  std::int64_t while_limit = 100'000'000;
+};
+
+// Runs a kernel in the tile form on the host, block by block: its plain meaning, which every other
+// execution is held against. Float to integer casts round to the nearest, ties to even.
+// A negative start of a load or store, a division by zero, an integer that leaves its dtype, a
+// reshape of a tile that does not wholly exist and arguments that do not fit are usage errors.
+void interpret(const ir::Kernel& kernel, const Arguments& arguments,
+               const InterpreterOptions& options = {});
+
+}  // namespace tilewright::simulator

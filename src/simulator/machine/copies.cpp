@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/machine/gpu.h"
+
+namespace tilewright::simulator {
+namespace {
+
+// The XOR that TMA applies to absolute shared addresses: 16-byte chunks of rows of `swizzle`
+// bytes are permuted by the address bits from 128 bytes up.
+std::int64_t swizzled(std::int64_t address, int swizzle) {
+  if (swizzle == 0) return address;
+  return address ^ ((address >> 7 & (swizzle / 16 - 1)) << 4);
+}
+
+// Calls `visit(shared address, global pointer, bytes)` for the 16-byte chunks of a box, in order
+// of the shared addresses before the swizzle. `bytes` are those inside the tensor, from the
+// chunk's start on unless `skip` bytes before them lie outside.
+template <typename Visit>
+void for_chunks(const TensorMap& map, std::int64_t address,
+                const std::array<std::int64_t, 5>& start, Visit visit) {
+  const std::int64_t per_chunk = 16 / map.element_bytes;
+  const std::int64_t rows = map.box_bytes() / map.row_bytes();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::int64_t rest = row, offset = 0;
+    bool exists = true;
+    for (int axis = 1; axis < map.rank; ++axis) {
+      const std::int64_t at = start[axis] + rest % map.box[axis];
+      rest /= map.box[axis];
+      exists = exists && at >= 0 && at < map.extents[axis];
+      offset += at * map.strides[axis];
+    }
+    for (std::int64_t column = 0; column < map.box[0]; column += per_chunk) {
+      const std::int64_t first = start[0] + column;
+      const std::int64_t low = std::clamp<std::int64_t>(-first, 0, per_chunk);
+      const std::int64_t high =
+          exists ? std::clamp<std::int64_t>(map.extents[0] - first, low, per_chunk) : low;
+      const std::int64_t linear = address + row * map.row_bytes() + column * map.element_bytes;
+      std::byte* global = high > low ? map.data + offset + (first + low) * map.element_bytes
+                                     : nullptr;
+      visit(swizzled(linear, map.swizzle), global, low * map.element_bytes,
+            (high - low) * map.element_bytes);
+    }
+  }
+}
+
+// Whether hardware takes the map and the address; else a fault.
+bool valid(Gpu& gpu, const Warp& warp, const Instruction& instruction, const TensorMap& map,
+           std::int64_t address) {
+  const auto refuse = [&](const std::string& what) {
+    gpu.log.add({"tensor_map", instruction.where(), map.where,
+                 fmt::format("tensor map of {}: {}\n{}", map.name, what,
+                             gpu.access("copy", instruction, warp)),
+                 {}});
+    return false;
+  };
+  if (map.row_bytes() % 16 != 0) {
+    return refuse(fmt::format("rows of {} bytes, not a multiple of 16", map.row_bytes()));
+  }
+  if (map.swizzle != 0 && map.row_bytes() != map.swizzle) {
+    return refuse(fmt::format("rows of {} bytes with a swizzle of {}", map.row_bytes(),
+                              map.swizzle));
+  }
+  for (int axis = 0; axis < map.rank; ++axis) {
+    if (map.box[axis] < 1 || map.box[axis] > 256) {
+      return refuse(fmt::format("a box of {} elements on axis {}, not 1 to 256", map.box[axis],
+                                map.rank - 1 - axis));
+    }
+    if (axis > 0 && map.strides[axis] % 16 != 0) {
+      return refuse(fmt::format("a stride of {} bytes, not a multiple of 16", map.strides[axis]));
+    }
+  }
+  const std::int64_t alignment = map.swizzle == 0 ? 128 : map.swizzle * 8;
+  if (address % alignment != 0) {
+    return refuse(fmt::format("shared address {:#x} is not a multiple of {}", address, alignment));
+  }
+  return true;
+}
+
+std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transfer) {
+  std::array<std::int64_t, 5> at{};
+  for (std::size_t i = 0; i < transfer.coordinates.size(); ++i) {
+    at[i] = warp.integer(transfer.coordinates[i]);
+  }
+  return at;
+}
+
+}  // namespace
+
+void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const Transfer& transfer = gpu.program.transfers[instruction.detail];
+  const TensorMap& map = gpu.program.maps[transfer.map];
+  const std::int64_t address = gpu.program.allocations[instruction.object].offset +
+                               warp.integer(transfer.offset) + transfer.step;
+  if (!gpu.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
+      !valid(gpu, warp, instruction, map, address)) {
+    return;
+  }
+  const BarrierArray& barriers = gpu.program.barrier_arrays[transfer.barriers];
+  const std::int64_t index = warp.integer(transfer.barrier_index);
+  if (index < 0 || index >= barriers.count) {
+    gpu.log.add({"out_of_bounds", instruction.where(), barriers.where,
+                 fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
+                             barriers.count, gpu.access("use", instruction, warp)),
+                 {}});
+    return;
+  }
+  const int barrier = barriers.first + static_cast<int>(index);
+  const auto& ctas = warp.cta->cluster->ctas;
+  for (std::size_t rank = 0; rank < ctas.size(); ++rank) {
+    Cta& cta = *ctas[rank];
+    if (transfer.multicast ? !(transfer.multicast >> rank & 1) : &cta != warp.cta) continue;
+    if (cta.live == 0) {
+      gpu.log.add({"exit", instruction.where(), {},
+                   fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta.index,
+                               gpu.access("write", instruction, warp)),
+                   "cluster_sync before the kernel ends"});
+      continue;
+    }
+    if (!cta.barriers[barrier].initialised) {
+      gpu.log.add({"mbarrier", instruction.where(), barriers.where,
+                   fmt::format("mbarrier: {} is not initialised in CTA {}\n{}",
+                               gpu.barrier_name(barrier), cta.index,
+                               gpu.access("copy", instruction, warp)),
+                   "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it"});
+      continue;
+    }
+    gpu.check_write(warp, instruction, cta, instruction.object, address, map.box_bytes());
+    cta.shared.poison(address, map.box_bytes());
+    Event event;
+    event.kind = Event::Kind::load;
+    event.issuer = &warp;
+    event.instruction = &instruction;
+    event.destination = &cta;
+    event.address = address;
+    event.coordinates = coordinates(warp, transfer);
+    event.barrier = barrier;
+    event.phase = cta.barriers[barrier].phase;
+    gpu.events.push_back(std::move(event));
+  }
+}
+
+void finish_load(Gpu& gpu, const Event& event) {
+  const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
+  SharedMemory& shared = event.destination->shared;
+  for_chunks(map, event.address, event.coordinates,
+             [&](std::int64_t address, const std::byte* global, std::int64_t skip,
+                 std::int64_t bytes) {
+               std::byte chunk[16] = {};
+               if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
+               shared.write(address, chunk, 16);
+             });
+  complete_tx(gpu, event, map.box_bytes());
+}
+
+void issue_store(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const Transfer& transfer = gpu.program.transfers[instruction.detail];
+  const TensorMap& map = gpu.program.maps[transfer.map];
+  const std::int64_t address = gpu.program.allocations[instruction.object].offset +
+                               warp.integer(transfer.offset) + transfer.step;
+  if (!gpu.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
+      !valid(gpu, warp, instruction, map, address)) {
+    return;
+  }
+  auto store = std::make_shared<Store>();
+  store->instruction = &instruction;
+  store->address = address;
+  store->coordinates = coordinates(warp, transfer);
+  warp.stores.push_back(store);
+  Event event;
+  event.kind = Event::Kind::store;
+  event.issuer = &warp;
+  event.store = std::move(store);
+  gpu.events.push_back(std::move(event));
+}
+
+void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
+  const Instruction& instruction = *store.instruction;
+  const TensorMap& map = gpu.program.maps[gpu.program.transfers[instruction.detail].map];
+  if (store.stage == Store::Stage::issued) {
+    const Cta& cta = *warp.cta;
+    gpu.check_read(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
+    const std::byte* from = cta.shared.at(store.address);
+    store.data.assign(from, from + map.box_bytes());
+    store.stage = Store::Stage::read;
+  }
+  if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
+    for_chunks(map, store.address, store.coordinates,
+               [&](std::int64_t address, std::byte* global, std::int64_t skip,
+                   std::int64_t bytes) {
+                 const std::byte* chunk = store.data.data() + (address - store.address);
+                 if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
+               });
+    store.stage = Store::Stage::written;
+  }
+}
+
+void bulk_commit(Warp& warp) {
+  for (const auto& store : warp.stores) {
+    if (store->group < 0) store->group = warp.store_groups;
+  }
+  ++warp.store_groups;
+}
+
+void bulk_wait(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const Store::Stage stage = instruction.detail ? Store::Stage::read : Store::Stage::written;
+  const auto awaited = [&](const std::shared_ptr<Store>& store) {
+    return store->group >= 0 && store->group < warp.store_groups - instruction.value;
+  };
+  for (const auto& store : warp.stores) {
+    if (!awaited(store)) continue;
+    advance_store(gpu, warp, *store, stage);
+    store->freed = true;
+  }
+  const auto over = [](const std::shared_ptr<Store>& store) {
+    return store->freed && store->stage == Store::Stage::written;
+  };
+  warp.stores.erase(std::remove_if(warp.stores.begin(), warp.stores.end(), over),
+                    warp.stores.end());
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "simulator/machine/gpu.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using Clusters = std::vector<std::unique_ptr<Cluster>>;
+
+std::vector<const Warp*> blocked_warps(const Clusters& clusters) {
+  std::vector<const Warp*> warps;
+  for (const auto& cluster : clusters) {
+    for (const auto& cta : cluster->ctas) {
+      for (const Warp& warp : cta->warps) {
+        if (warp.state != Warp::State::ended) warps.push_back(&warp);
+      }
+    }
+  }
+  return warps;
+}
+
+// What a warp waits for, without the warp.
+std::string wait_text(const Gpu& gpu, const Warp& warp) {
+  switch (warp.state) {
+    case Warp::State::mbarrier: {
+      const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
+      return fmt::format("{} parity {}: phase {} is not complete, {} of {} arrivals and {} bytes "
+                         "pending",
+                         gpu.barrier_name(warp.barrier), warp.parity, barrier.phase,
+                         barrier.pending, barrier.expected, barrier.tx);
+    }
+    case Warp::State::named: {
+      const NamedBarrier& barrier = warp.cta->named[warp.barrier];
+      return fmt::format("named barrier {}: {} of {} threads have arrived", warp.barrier,
+                         barrier.arrived, barrier.threads);
+    }
+    case Warp::State::cluster:
+      return fmt::format("the cluster barrier: {} of {} warps have arrived",
+                         warp.cta->cluster->waiting.size(),
+                         warp.cta->cluster->ctas.size() * gpu.program.warps);
+    default:
+      return fmt::format("{} registers a thread: {} has {}, {} are free for a warp",
+                         warp.waits_at->value, gpu.describe(warp), warp.registers,
+                         warp.cta->register_pool / kLanes);
+  }
+}
+
+// Whether `other` could end the wait, as far as the program's text tells.
+bool could_signal(const Gpu& gpu, const Warp& other, const Warp& warp) {
+  if (other.cta->cluster != warp.cta->cluster) return false;
+  const bool same_place = other.state == warp.state && other.barrier == warp.barrier;
+  switch (warp.state) {
+    case Warp::State::mbarrier: {
+      const std::vector<int>& roles = gpu.barrier_array(warp.barrier).signallers;
+      return std::any_of(roles.begin(), roles.end(), [&](int role) {
+        return gpu.program.roles[role].has(other.index);
+      });
+    }
+    case Warp::State::named: return other.cta == warp.cta && !same_place;
+    case Warp::State::cluster: return other.state != Warp::State::cluster;
+    default: return other.cta == warp.cta && &other != &warp;
+  }
+}
+
+// Warps each of which waits for the next and the last for the first; empty when there are none.
+class CycleSearch {
+ public:
+  CycleSearch(const Gpu& gpu, const std::vector<const Warp*>& warps) : gpu_(gpu), warps_(warps) {
+    state_.assign(warps.size(), State::fresh);
+  }
+  std::vector<const Warp*> find() {
+    for (std::size_t i = 0; i < warps_.size(); ++i) {
+      if (state_[i] == State::fresh && visit(i)) return cycle_;
+    }
+    return {};
+  }
+
+ private:
+  enum class State : std::uint8_t { fresh, on_path, left };
+
+  bool visit(std::size_t at) {
+    state_[at] = State::on_path;
+    path_.push_back(at);
+    for (std::size_t next = 0; next < warps_.size(); ++next) {
+      if (state_[next] == State::left || !could_signal(gpu_, *warps_[next], *warps_[at])) continue;
+      if (state_[next] == State::on_path) {
+        auto start = std::find(path_.begin(), path_.end(), next);
+        for (; start != path_.end(); ++start) cycle_.push_back(warps_[*start]);
+        return true;
+      }
+      if (visit(next)) return true;
+    }
+    path_.pop_back();
+    state_[at] = State::left;
+    return false;
+  }
+
+  const Gpu& gpu_;
+  const std::vector<const Warp*>& warps_;
+  std::vector<State> state_;
+  std::vector<std::size_t> path_;
+  std::vector<const Warp*> cycle_;
+};
+
+// One line for the warps of a role that wait at the same place for the same thing.
+std::string lines(const Gpu& gpu, const std::vector<const Warp*>& warps) {
+  std::string text;
+  std::vector<bool> told(warps.size(), false);
+  for (std::size_t i = 0; i < warps.size(); ++i) {
+    if (told[i]) continue;
+    const Warp& warp = *warps[i];
+    const std::string what = wait_text(gpu, warp);
+    std::size_t alike = 0;
+    for (std::size_t j = i; j < warps.size(); ++j) {
+      const Warp& other = *warps[j];
+      if (other.cta != warp.cta || other.role != warp.role || other.waits_at != warp.waits_at ||
+          wait_text(gpu, other) != what) {
+        continue;
+      }
+      told[j] = true;
+      ++alike;
+    }
+    text += fmt::format("\n  {}{}  {}  waits for {}", gpu.describe(warp),
+                        alike > 1 ? fmt::format(" and {} more", alike - 1) : "",
+                        format_location(warp.waits_at->where()), what);
+  }
+  return text;
+}
+
+std::string cycle_text(const Gpu& gpu, const std::vector<const Warp*>& cycle) {
+  if (cycle.empty()) return {};
+  std::vector<std::string> names;
+  for (const Warp* warp : cycle) names.push_back(gpu.describe(*warp));
+  names.push_back(names.front());
+  return fmt::format("\n  cycle: {}", fmt::join(names, " waits for "));
+}
+
+// What is wrong with the wait of one warp, if that shows.
+std::string missing_for(const Gpu& gpu, const Warp& warp) {
+  if (warp.state != Warp::State::mbarrier) return {};
+  const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
+  const std::string name = gpu.barrier_name(warp.barrier);
+  const BarrierArray& array = gpu.barrier_array(warp.barrier);
+  if (barrier.pending == 0) {
+    return fmt::format("copies of {} bytes onto {}: its expect_tx announces more than is copied",
+                       barrier.tx, name);
+  }
+  if (barrier.phase == 0 && barrier.pending == barrier.expected && !array.transactions) {
+    return fmt::format("a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "
+                       "and parity 0 only after a phase",
+                       name);
+  }
+  if (barrier.pending < barrier.expected) {
+    return fmt::format("{} of the {} arrivals of {} phase {}", barrier.pending, barrier.expected,
+                       name, barrier.phase);
+  }
+  return {};
+}
+
+}  // namespace
+
+Fault deadlock(const Gpu& gpu, const Clusters& clusters) {
+  const std::vector<const Warp*> warps = blocked_warps(clusters);
+  const std::vector<const Warp*> cycle = CycleSearch(gpu, warps).find();
+  Fault fault;
+  fault.kind = "deadlock";
+  const std::vector<const Warp*>& named = cycle.empty() ? warps : cycle;
+  fault.first = named.front()->waits_at->where();
+  if (named.size() > 1) fault.second = named[1]->waits_at->where();
+  fault.message = fmt::format("deadlock: {} warps wait and nothing is pending{}{}", warps.size(),
+                              lines(gpu, warps), cycle_text(gpu, cycle));
+  for (const auto* list : {&cycle, &warps}) {
+    for (const Warp* warp : *list) {
+      if (fault.missing.empty()) fault.missing = missing_for(gpu, *warp);
+    }
+  }
+  return fault;
+}
+
+}  // namespace tilewright::simulator

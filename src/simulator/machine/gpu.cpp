@@ -1,0 +1,388 @@
+#include "simulator/machine/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::simulator {
+namespace {
+
+// Turns of 16 that asynchronous work gets: late, even and eager completion each hide other bugs.
+constexpr std::uint64_t kShares[] = {1, 8, 15};
+constexpr std::uint64_t kLongestTurn = 32;
+
+bool overlap(std::int64_t a, std::int64_t a_bytes, std::int64_t b, std::int64_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+}  // namespace
+
+void FaultLog::add(Fault fault) {
+  const auto same_place = [](SourceLocation a, SourceLocation b) {
+    return a.file == b.file && a.line == b.line;
+  };
+  const bool known = std::any_of(
+      report_.faults.begin(), report_.faults.end(), [&](const Fault& other) {
+        return other.kind == fault.kind && same_place(other.first, fault.first) &&
+               same_place(other.second, fault.second);
+      });
+  if (!known) report_.faults.push_back(std::move(fault));
+  if (stop_at_first_) throw Stopped{};
+}
+
+// splitmix64.
+std::uint64_t Random::next() {
+  state_ += 0x9e3779b97f4a7c15u;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+Cta::Cta(const Program& program, std::int64_t index, Cluster* cluster)
+    : index(index),
+      cluster(cluster),
+      shared(program.shared_bytes),
+      barriers(program.barriers),
+      live(program.warps),
+      warps(program.warps) {
+  for (int w = 0; w < program.warps; ++w) {
+    Warp& warp = warps[w];
+    warp.cta = this;
+    warp.index = w;
+    warp.registers = program.launch_registers;
+    warp.scalars = program.scalars;
+    warp.arrays.resize(program.registers.size());
+    for (const auto& [slot, op] : program.positions) {
+      const std::int64_t value = op == ir::Op::cta_index      ? index
+                                 : op == ir::Op::cta_count    ? program.ctas
+                                 : op == ir::Op::cluster_rank ? index % program.cluster
+                                                              : w % 4;
+      warp.scalars[slot] = {value, static_cast<double>(value)};
+    }
+  }
+}
+
+Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOptions& options,
+         MachineReport& report)
+    : program(program),
+      arguments(arguments),
+      report(report),
+      log(report, options.stop_at_first),
+      random(options.seed),
+      resident_clusters_(std::max<std::int64_t>(
+          (options.resident + program.cluster - 1) / program.cluster, 1)),
+      asynchronous_share_(kShares[random.below(3)]),
+      order_(program.ctas / program.cluster) {
+  std::iota(order_.begin(), order_.end(), 0);
+  for (std::size_t i = order_.size(); i > 1; --i) {
+    std::swap(order_[i - 1], order_[random.below(i)]);
+  }
+}
+
+void Gpu::count_instructions() const {
+  for (std::size_t op = 0; op < executed_.size(); ++op) {
+    if (executed_[op] == 0) continue;
+    report.instructions[std::string(ir::info(static_cast<ir::Op>(op)).name)] = executed_[op];
+  }
+}
+
+void Gpu::launch_next() {
+  const std::int64_t index = order_.back();
+  order_.pop_back();
+  auto cluster = std::make_unique<Cluster>();
+  for (std::int64_t rank = 0; rank < program.cluster; ++rank) {
+    cluster->ctas.push_back(
+        std::make_unique<Cta>(program, index * program.cluster + rank, cluster.get()));
+    for (Warp& warp : cluster->ctas.back()->warps) runnable_.push_back(&warp);
+    cluster->live += program.warps;
+  }
+  clusters_.push_back(std::move(cluster));
+}
+
+void Gpu::run() {
+  while (true) {
+    clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
+                                   [](const auto& cluster) { return cluster->live == 0; }),
+                    clusters_.end());
+    while (!order_.empty() && static_cast<std::int64_t>(clusters_.size()) < resident_clusters_) {
+      launch_next();
+    }
+    if (clusters_.empty()) return;
+    // Until a cluster ends, when the next one may start.
+    const auto ended = [&] {
+      return std::any_of(clusters_.begin(), clusters_.end(),
+                         [](const auto& cluster) { return cluster->live == 0; });
+    };
+    while (!ended() || !events.empty()) {
+      if (runnable_.empty() && events.empty()) {
+        log.add(deadlock(*this, clusters_));
+        return;
+      }
+      const bool asynchronous =
+          !events.empty() && (runnable_.empty() || random.below(16) < asynchronous_share_);
+      if (asynchronous) {
+        happen(random.below(events.size()));
+      } else {
+        run_warp(*runnable_[random.below(runnable_.size())]);
+      }
+    }
+  }
+}
+
+void Gpu::happen(std::size_t index) {
+  Event event = std::move(events[index]);
+  if (event.kind == Event::Kind::store && event.store->stage == Store::Stage::issued) {
+    // Reading the source and writing the tensor are two instants.
+    events[index] = event;
+    return advance_store(*this, *event.issuer, *event.store, Store::Stage::read);
+  }
+  events[index] = std::move(events.back());
+  events.pop_back();
+  switch (event.kind) {
+    case Event::Kind::load: return finish_load(*this, event);
+    case Event::Kind::store:
+      return advance_store(*this, *event.issuer, *event.store, Store::Stage::written);
+    case Event::Kind::products: return run_products(*this, *event.issuer, event.sequence);
+  }
+}
+
+void Gpu::block(Warp& warp, Warp::State state, const Instruction& instruction) {
+  warp.state = state;
+  warp.waits_at = &instruction;
+  runnable_.erase(std::find(runnable_.begin(), runnable_.end(), &warp));
+}
+
+void Gpu::wake(Warp& warp) {
+  warp.state = Warp::State::runnable;
+  runnable_.push_back(&warp);
+}
+
+void Gpu::run_warp(Warp& warp) {
+  const std::uint64_t turn = 1 + random.below(kLongestTurn);
+  for (std::uint64_t i = 0; i < turn && warp.state == Warp::State::runnable; ++i) {
+    const Instruction& instruction = program.code[warp.pc];
+    if (instruction.once && warp.index != 0) {
+      ++warp.pc;
+      continue;
+    }
+    execute(warp, instruction);
+  }
+}
+
+void Gpu::finish(Warp& warp) {
+  for (const auto& store : warp.stores) {
+    if (store->freed) continue;
+    log.add({"bulk", store->instruction->where(), {},
+             fmt::format("bulk: a store still reads shared memory when its warp ends\n{}",
+                         access("read", *store->instruction, warp)),
+             store->group < 0 ? "bulk_commit and bulk_wait {count = 0, read = 1} after it"
+                              : "bulk_wait {count = 0, read = 1} before the kernel ends"});
+  }
+  if (!warp.products.empty()) {
+    const Instruction& product = *warp.products.front().instruction;
+    log.add({"wgmma", product.where(), {},
+             fmt::format("wgmma: a product is in flight when its warp ends\n{}",
+                         access("issue", product, warp)),
+             "wgmma_wait before the kernel ends"});
+  }
+  warp.state = Warp::State::ended;
+  runnable_.erase(std::find(runnable_.begin(), runnable_.end(), &warp));
+  --warp.cta->cluster->live;
+  if (--warp.cta->live > 0) return;
+  for (const Event& event : events) {
+    if (event.kind != Event::Kind::load || event.destination != warp.cta) continue;
+    log.add({"exit", event.instruction->where(), {},
+             fmt::format("exit: CTA {} ends while a copy writes its shared memory\n{}",
+                         warp.cta->index, access("write", *event.instruction, *event.issuer)),
+             fmt::format("a wait for {}", barrier_name(event.barrier))});
+  }
+}
+
+void Gpu::execute(Warp& warp, const Instruction& instruction) {
+  const auto next = [&](auto&& effect) {
+    effect(*this, warp, instruction);
+    ++warp.pc;
+  };
+  std::vector<Scalar>& scalars = warp.scalars;
+  ++report.operations;
+  switch (instruction.code) {
+    case Code::end: return finish(warp);
+    case Code::move: {
+      const auto& moves = program.moves[instruction.detail];
+      if (moves.size() == 1) {
+        scalars[moves[0].first] = scalars[moves[0].second];
+      } else {
+        std::vector<Scalar> values(moves.size());
+        for (std::size_t i = 0; i < moves.size(); ++i) values[i] = scalars[moves[i].second];
+        for (std::size_t i = 0; i < moves.size(); ++i) scalars[moves[i].first] = values[i];
+      }
+      ++warp.pc;
+      return;
+    }
+    case Code::jump: warp.pc = instruction.target; return;
+    case Code::loop_test:
+      warp.pc = scalars[instruction.a].i < scalars[instruction.b].i ? warp.pc + 1
+                                                                    : instruction.target;
+      return;
+    case Code::loop_next:
+      scalars[instruction.a].i += scalars[instruction.b].i;
+      warp.pc = instruction.target;
+      return;
+    case Code::branch_unless:
+      warp.pc = scalars[instruction.a].i ? warp.pc + 1 : instruction.target;
+      return;
+    case Code::enter_role: {
+      const Role& role = program.roles[instruction.object];
+      if (!role.has(warp.index)) {
+        warp.pc = instruction.target;
+        return;
+      }
+      warp.role = instruction.object;
+      if (instruction.a != ir::kNoValue) {
+        scalars[instruction.a].i = (warp.index - role.first_warp) / 4;
+      }
+      ++warp.pc;
+      return;
+    }
+    case Code::leave_role:
+      warp.role = instruction.object;
+      ++warp.pc;
+      return;
+    default: break;
+  }
+  ++executed_[static_cast<std::size_t>(instruction.operation->op)];
+  switch (instruction.code) {
+    case Code::scalar: return next(execute_scalar);
+    case Code::registers: return next(declare_registers);
+    case Code::fill:
+    case Code::copy:
+    case Code::compute:
+    case Code::coordinate:
+    case Code::reduce_registers:
+    case Code::reduce_lanes: return next(execute_registers);
+    case Code::store_registers: return next(store_registers);
+    case Code::store_matrix: return next(store_matrix);
+    case Code::store_elements:
+    case Code::load_elements: return next(access_elements);
+    case Code::shared_load:
+    case Code::shared_store: return next(shared_scalar);
+    case Code::atomic_add: return next(atomic_add);
+    case Code::mbarrier_init: return next(init_mbarriers);
+    case Code::mbarrier_expect_tx: return next(expect_tx);
+    case Code::mbarrier_arrive: return next(arrive);
+    // These step on by themselves, since the warp may block.
+    case Code::mbarrier_wait: return wait_mbarrier(*this, warp, instruction);
+    case Code::named_sync: return named_barrier(*this, warp, instruction, true);
+    case Code::named_arrive: return named_barrier(*this, warp, instruction, false);
+    case Code::cluster_sync: return cluster_sync(*this, warp, instruction);
+    case Code::set_max_registers: return set_max_registers(*this, warp, instruction);
+    case Code::tma_load: return next(issue_load);
+    case Code::tma_store: return next(issue_store);
+    case Code::bulk_commit: bulk_commit(warp); break;
+    case Code::bulk_wait: return next(bulk_wait);
+    case Code::wgmma: return next(issue_product);
+    case Code::wgmma_fence:
+      for (RegisterArray& array : warp.arrays) array.touched = false;
+      break;
+    case Code::wgmma_commit: commit_products(*this, warp); break;
+    case Code::wgmma_wait: return next(wait_products);
+    default: break;
+  }
+  ++warp.pc;
+}
+
+std::string Gpu::describe(const Warp& warp) const {
+  const Role& role = program.roles[warp.role];
+  std::string text = fmt::format("{} warp {}", role.name, warp.index - role.first_warp);
+  if (program.ctas > 1) text += fmt::format(" of CTA {}", warp.cta->index);
+  return text;
+}
+
+const BarrierArray& Gpu::barrier_array(int barrier) const {
+  return *std::find_if(program.barrier_arrays.begin(), program.barrier_arrays.end(),
+                       [&](const BarrierArray& array) {
+                         return barrier < array.first + array.count;
+                       });
+}
+
+std::string Gpu::barrier_name(int barrier) const {
+  const BarrierArray& array = barrier_array(barrier);
+  return fmt::format("{}[{}]", array.name, barrier - array.first);
+}
+
+std::string Gpu::access(const char* verb, const Instruction& instruction, const Warp& warp) const {
+  return fmt::format("  {:<6} {:<16} {}  {}", verb, ir::info(instruction.operation->op).name,
+                     format_location(instruction.where()), describe(warp));
+}
+
+bool Gpu::inside(const Warp& warp, const Instruction& instruction, int allocation,
+                 std::int64_t address, std::int64_t bytes) {
+  const Allocation& place = program.allocations[allocation];
+  if (address >= place.offset && address + bytes <= place.offset + place.bytes()) return true;
+  log.add({"out_of_bounds", instruction.where(), place.where,
+           fmt::format("out of bounds: shared {}, which has {} stages of {:#x} bytes\n{}",
+                       place.describe(address, bytes), place.stages, place.stage_bytes,
+                       access("use", instruction, warp)),
+           {}});
+  return false;
+}
+
+void Gpu::check_read(const Warp& warp, const Instruction& instruction, const Cta& cta,
+                     int allocation, std::int64_t address, std::int64_t bytes) {
+  if (cta.shared.initialised(address, bytes)) return;
+  const Allocation& place = program.allocations[allocation];
+  const std::string what = place.describe(address, bytes);
+  for (const Event& event : events) {
+    if (event.kind != Event::Kind::load || event.destination != &cta) continue;
+    const Transfer& transfer = program.transfers[event.instruction->detail];
+    if (!overlap(address, bytes, event.address, program.maps[transfer.map].box_bytes())) continue;
+    log.add({"race", event.instruction->where(), instruction.where(),
+             fmt::format("race: shared {}\n{}\n{}", what,
+                         access("write", *event.instruction, *event.issuer),
+                         access("read", instruction, warp)),
+             fmt::format("wait for {} phase {}", barrier_name(event.barrier), event.phase)});
+    return;
+  }
+  log.add({"uninitialised", instruction.where(), place.where,
+           fmt::format("uninitialised: shared {} has not been written\n{}", what,
+                       access("read", instruction, warp)),
+           {}});
+}
+
+void Gpu::check_write(const Warp& warp, const Instruction& instruction, const Cta& cta,
+                      int allocation, std::int64_t address, std::int64_t bytes) {
+  const auto report_race = [&](const char* verb, const Instruction& other, const Warp& issuer,
+                               std::string missing) {
+    log.add({"race", other.where(), instruction.where(),
+             fmt::format("race: shared {}\n{}\n{}",
+                         program.allocations[allocation].describe(address, bytes),
+                         access(verb, other, issuer), access("write", instruction, warp)),
+             std::move(missing)});
+  };
+  for (const Event& event : events) {
+    if (event.kind != Event::Kind::load || event.destination != &cta) continue;
+    const Transfer& transfer = program.transfers[event.instruction->detail];
+    if (overlap(address, bytes, event.address, program.maps[transfer.map].box_bytes())) {
+      return report_race(
+          "write", *event.instruction, *event.issuer,
+          fmt::format("wait for {} phase {}", barrier_name(event.barrier), event.phase));
+    }
+  }
+  for (const Warp& issuer : cta.warps) {
+    for (const auto& store : issuer.stores) {
+      const Transfer& transfer = program.transfers[store->instruction->detail];
+      if (!store->freed && overlap(address, bytes, store->address,
+                                   program.maps[transfer.map].box_bytes())) {
+        return report_race("read", *store->instruction, issuer,
+                           "bulk_commit and bulk_wait {count, read = 1} between them");
+      }
+    }
+  }
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+#include "support/arguments.h"
+
+// The virtual GPU: executes the machine form of a kernel with concurrent warps and asynchronous
+// copies and products, whose order and instants a seed draws.
+namespace tilewright::simulator {
+
+struct Fault {
+  // deadlock, uninitialised, race, out_of_bounds, mbarrier, named_barrier, wgmma, bulk, capacity,
+  // registers, tensor_map, exit
+  std::string kind;
+  SourceLocation first, second;
+  std::string message;  // what is wrong with which object, then one line for each access
+  std::string missing;  // what the kernel lacks; empty when that is not known
+};
+
+struct MachineOptions {
+  std::uint64_t seed = 0;
+  std::int64_t multiprocessors = 132;
+  std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
+  bool stop_at_first = true;
+};
+
+struct MachineReport {
+  std::vector<Fault> faults;
+  std::int64_t operations = 0;                       // executed by warps
+  std::map<std::string, std::int64_t> instructions;  // of these, by the IR's name
+  bool ok() const { return faults.empty(); }
+};
+
+MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
+                          const MachineOptions& options = {});
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,224 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/ir.h"
+#include "support/arguments.h"
+
+// A machine-form kernel prepared for execution: one flat list of instructions with jumps, whose
+// operands are numbers of scalar slots, register arrays, allocations and barriers.
+namespace tilewright::simulator {
+
+// A scalar slot is the ValueId of the kernel.
+using Slot = ir::ValueId;
+
+// One scalar, uniform over a warp: floats in `f`, integers and booleans in `i`.
+struct Scalar {
+  std::int64_t i = 0;
+  double f = 0;
+};
+
+struct Allocation {
+  std::string name;
+  DType dtype = DType::i32;
+  std::int64_t offset = 0;
+  std::int64_t stages = 1;
+  std::int64_t stage_bytes = 0;
+  SourceLocation where;
+  std::int64_t bytes() const { return stages * stage_bytes; }
+  // "K[stage 1] +0x400..0x7ff", of absolute shared addresses.
+  std::string describe(std::int64_t address, std::int64_t bytes) const;
+};
+
+struct BarrierArray {
+  std::string name;
+  std::int64_t offset = 0;
+  int first = 0;  // in the CTA's list of barriers
+  int count = 0;
+  int arrivals = 0;
+  SourceLocation where;
+  std::vector<int> signallers;  // roles that arrive or copy onto it
+  bool transactions = false;    // copies complete on it
+};
+
+// Dimensions are innermost first.
+struct TensorMap {
+  std::string name;
+  std::byte* data = nullptr;
+  int rank = 0;
+  std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
+  int element_bytes = 0;
+  int swizzle = 0;
+  SourceLocation where;
+  std::int64_t row_bytes() const { return box[0] * element_bytes; }
+  std::int64_t box_bytes() const;
+};
+
+struct Role {
+  std::string name;
+  int first_warp = 0;
+  int warps = 0;
+  int registers = 0;  // asked for by set_max_registers; 0 when it is not called
+  bool has(int warp) const { return warp >= first_warp && warp < first_warp + warps; }
+};
+
+struct RegisterInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  int elements = 0;
+  SourceLocation where;
+};
+
+enum class Code : std::uint8_t {
+  end, move, jump, loop_test, loop_next, branch_unless, enter_role, leave_role, scalar,
+  registers, fill, copy, compute, coordinate, reduce_registers, reduce_lanes,
+  store_registers, store_matrix, store_elements, load_elements,
+  shared_load, shared_store, atomic_add,
+  mbarrier_init, mbarrier_expect_tx, mbarrier_arrive, mbarrier_wait,
+  named_sync, named_arrive, cluster_sync, set_max_registers,
+  tma_load, tma_store, bulk_commit, bulk_wait,
+  wgmma, wgmma_fence, wgmma_commit, wgmma_wait,
+};
+
+// What the fields hold is said where program.cpp fills them.
+struct Instruction {
+  Code code = Code::end;
+  bool once = false;     // by one lane, outside every role: warp 0 alone executes it
+  int object = 0;        // register array, allocation, barrier array or role
+  int detail = 0;        // in the list of its code
+  int target = 0;        // of a jump
+  Slot a = 0, b = 0, c = 0;
+  std::int64_t value = 0;
+  const ir::Operation* operation = nullptr;
+  SourceLocation where() const { return operation ? operation->where : SourceLocation{}; }
+};
+
+struct ScalarOperation {
+  ir::Op function = ir::Op::add;
+  DType operand_type = DType::i32;  // of the last operand
+  DType type = DType::i32;
+  std::vector<Slot> operands;
+  Slot result = 0;
+};
+
+// A source of compute: a register array seen through `index`, or a scalar.
+struct RegisterSource {
+  int array = -1;
+  Slot scalar = 0;
+  std::vector<int> index;
+};
+
+struct Compute {
+  ir::Op function = ir::Op::add;
+  DType operand_type = DType::f32;  // of the last operand
+  int destination = 0;
+  std::vector<RegisterSource> sources;
+};
+
+struct RegisterReduction {
+  ir::Op function = ir::Op::add;
+  int destination = 0, source = 0;
+  std::vector<int> index;  // the destination's element, for each of the source's
+};
+
+struct LaneReduction {
+  ir::Op function = ir::Op::add;
+  int array = 0;
+  std::vector<int> masks;
+};
+
+// A register layout as sums: the coordinate on an axis is reg + lane + warp.
+struct Spread {
+  int rank = 0;
+  int warps = 1;
+  std::vector<std::int64_t> reg, lane, warp;  // [index * rank + axis]
+  std::int64_t at(int axis, int r, int l, int w) const {
+    return reg[r * rank + axis] + lane[l * rank + axis] + warp[w % warps * rank + axis];
+  }
+};
+
+struct GlobalStore {
+  const TensorArgument* tensor = nullptr;
+  int source = 0;
+  std::vector<Slot> starts, limits;
+  std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
+  Spread spread;
+};
+
+struct MatrixStore {
+  int first_element = 0;
+  std::int64_t step = 0, row_bytes = 0, chunk = 0, divisor = 1, mask = 0;
+};
+
+struct ElementAccess {
+  Spread spread;
+  std::int64_t row_bytes = 0, mask = 0, panel_columns = 0, panel_bytes = 0;
+};
+
+struct Transfer {
+  int map = 0;
+  Slot offset = 0;
+  std::int64_t step = 0;
+  int barriers = -1;
+  Slot barrier_index = 0;
+  std::uint64_t multicast = 0;
+  std::vector<Slot> coordinates;
+};
+
+// A matrix in shared memory as wgmma is told of it.
+struct MatrixOperand {
+  int allocation = 0;
+  Slot offset = 0;
+  std::int64_t step = 0;
+  std::uint64_t descriptor = 0;  // without its start address
+  bool transposed = false;
+};
+
+struct Product {
+  int n = 0, k = 0;
+  DType dtype = DType::bf16;
+  int accumulator = 0;
+  int a_array = -1;  // else `a` in shared memory
+  int a_element = 0;
+  MatrixOperand a, b;
+  Slot accumulate = 0;
+};
+
+struct Program {
+  std::string kernel;
+  int warps = 0;
+  std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
+  int launch_registers = 0;  // of a thread
+  std::vector<Allocation> allocations;
+  std::vector<BarrierArray> barrier_arrays;
+  int barriers = 0;
+  std::vector<TensorMap> maps;
+  std::vector<Role> roles;  // role 0 is the kernel's own body
+  std::vector<RegisterInfo> registers;
+  std::vector<Scalar> scalars;  // constants and dims in place
+  std::vector<std::pair<Slot, ir::Op>> positions;  // slots of cta_index, warp_index, ...
+
+  std::vector<Instruction> code;
+  std::vector<std::vector<std::pair<Slot, Slot>>> moves;  // {to, from}, at once
+  std::vector<ScalarOperation> scalar_operations;
+  std::vector<Compute> computes;
+  std::vector<RegisterReduction> reductions;
+  std::vector<LaneReduction> lane_reductions;
+  std::vector<Spread> spreads;
+  std::vector<GlobalStore> global_stores;
+  std::vector<MatrixStore> matrix_stores;
+  std::vector<ElementAccess> element_accesses;
+  std::vector<Transfer> transfers;
+  std::vector<Product> products;
+};
+
+// Raises a usage error for what the machine cannot execute. `arguments` must outlive the program.
+Program prepare(const ir::Kernel& kernel, const Arguments& arguments,
+                std::int64_t multiprocessors);
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,359 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/evaluate_elementwise.h"
+#include "simulator/machine/gpu.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using ir::Op;
+
+constexpr std::size_t kWidth = kLanes;
+
+// Calls `visit(T{})` with the type that holds elements of the dtype.
+template <typename Visit>
+void with_held_type(DType dtype, Visit visit) {
+  if (is_float(dtype)) return visit(float{});
+  if (is_integer(dtype)) return visit(std::int64_t{});
+  visit(std::uint8_t{});
+}
+
+// The product in flight that uses one of the elements, if any.
+const PendingProduct* conflict(const Program& program, const Warp& warp, int array,
+                               const int* elements, std::size_t count) {
+  for (const PendingProduct& pending : warp.products) {
+    const Product& product = program.products[pending.instruction->detail];
+    if (product.accumulator == array) return &pending;
+    if (product.a_array != array) continue;
+    const int end = product.a_element + 16 / size_of(product.dtype);
+    const bool overlaps = std::any_of(elements, elements + count, [&](int element) {
+      return element >= product.a_element && element < end;
+    });
+    if (overlaps) return &pending;
+  }
+  return nullptr;
+}
+
+void check_flight(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
+                  const int* elements, std::size_t count, const char* verb) {
+  const PendingProduct* pending = conflict(gpu.program, warp, array, elements, count);
+  if (!pending) return;
+  const bool accumulator =
+      gpu.program.products[pending->instruction->detail].accumulator == array;
+  Fault fault{"wgmma", instruction.where(), pending->instruction->where(), {}, {}};
+  fault.message = fmt::format(
+      "wgmma: {} is in flight as {}\n{}\n{}", gpu.program.registers[array].name,
+      accumulator ? "an accumulator" : "a product's A operand",
+      gpu.access("issue", *pending->instruction, warp), gpu.access(verb, instruction, warp));
+  fault.missing = pending->group < 0 ? "wgmma_commit and wgmma_wait between them"
+                                     : "wgmma_wait between them";
+  gpu.log.add(std::move(fault));
+}
+
+// 0, 1, 2, ...: the elements of a whole array.
+const int* all_elements(std::size_t count) {
+  static thread_local std::vector<int> numbers;
+  while (numbers.size() < count) numbers.push_back(static_cast<int>(numbers.size()));
+  return numbers.data();
+}
+
+void allocate(RegisterArray& array, const RegisterInfo& info) {
+  const std::size_t size = static_cast<std::size_t>(info.elements) * kWidth;
+  with_held_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, float>) array.f.assign(size, 0);
+    if constexpr (std::is_same_v<T, std::int64_t>) array.i.assign(size, 0);
+    if constexpr (std::is_same_v<T, std::uint8_t>) array.b.assign(size, 0);
+  });
+  array.written.assign(info.elements, 0);
+  array.unwritten = info.elements;
+}
+
+template <typename T>
+T held(const Scalar& scalar) {
+  if constexpr (std::is_same_v<T, float>) return static_cast<float>(scalar.f);
+  return static_cast<T>(scalar.i);
+}
+
+// The lanes of a source of compute for one destination element after the other.
+template <typename T>
+class Source {
+ public:
+  Source(Warp& warp, const RegisterSource& source) : source_(source) {
+    if (source.array < 0) {
+      std::fill(broadcast_, broadcast_ + kWidth, held<T>(warp.scalars[source.scalar]));
+    } else {
+      array_ = &warp.arrays[source.array];
+    }
+  }
+  const T* row(int element) {
+    return array_ ? array_->row<T>(source_.index[element]) : broadcast_;
+  }
+
+ private:
+  const RegisterSource& source_;
+  RegisterArray* array_ = nullptr;
+  T broadcast_[kWidth];
+};
+
+// A function whose operands and result are held as T.
+template <typename T>
+void map_rows(Warp& warp, const Compute& compute, const Elementwise& function, int elements) {
+  RegisterArray& to = warp.arrays[compute.destination];
+  Source<T> a(warp, compute.sources[0]);
+  Source<T> b(warp, compute.sources[compute.sources.size() > 1 ? 1 : 0]);
+  Source<T> c(warp, compute.sources[compute.sources.size() > 2 ? 2 : 0]);
+  for (int i = 0; i < elements; ++i) {
+    const T* const rows[] = {a.row(i), b.row(i), c.row(i)};
+    evaluate(function, kWidth, rows, to.row<T>(i));
+  }
+}
+
+void compute_rows(Warp& warp, const Compute& compute, DType type, int elements,
+                  SourceLocation where) {
+  RegisterArray& to = warp.arrays[compute.destination];
+  if (compute.function == Op::cast) {
+    with_held_type(compute.operand_type, [&](auto from_zero) {
+      using From = decltype(from_zero);
+      Source<From> source(warp, compute.sources[0]);
+      with_held_type(type, [&](auto to_zero) {
+        for (int i = 0; i < elements; ++i) {
+          convert<From, decltype(to_zero)>({Op::cast, type, where}, kWidth, source.row(i),
+                                           to.row<decltype(to_zero)>(i));
+        }
+      });
+    });
+  } else if (is_comparison(compute.function)) {
+    with_held_type(compute.operand_type, [&](auto zero) {
+      using T = decltype(zero);
+      Source<T> a(warp, compute.sources[0]), b(warp, compute.sources[1]);
+      for (int i = 0; i < elements; ++i) {
+        compare<T>({compute.function, compute.operand_type, where}, kWidth, a.row(i), b.row(i),
+                   to.row<std::uint8_t>(i));
+      }
+    });
+  } else if (compute.function == Op::select) {
+    with_held_type(type, [&](auto zero) {
+      using T = decltype(zero);
+      Source<std::uint8_t> condition(warp, compute.sources[0]);
+      Source<T> a(warp, compute.sources[1]), b(warp, compute.sources[2]);
+      for (int i = 0; i < elements; ++i) {
+        select<T>(kWidth, condition.row(i), a.row(i), b.row(i), to.row<T>(i));
+      }
+    });
+  } else {
+    with_held_type(type, [&](auto zero) {
+      map_rows<decltype(zero)>(warp, compute, {compute.function, type, where}, elements);
+    });
+  }
+}
+
+void execute_compute(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const Compute& compute = gpu.program.computes[instruction.detail];
+  const RegisterInfo& info = gpu.program.registers[compute.destination];
+  for (const RegisterSource& source : compute.sources) {
+    if (source.array < 0) continue;
+    read_registers(gpu, warp, instruction, source.array, source.index.data(),
+                   source.index.size());
+  }
+  write_all(gpu, warp, instruction, compute.destination);
+  compute_rows(warp, compute, info.dtype, info.elements, instruction.where());
+}
+
+void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  write_all(gpu, warp, instruction, instruction.object);
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  with_held_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* to = warp.arrays[instruction.object].row<T>(0);
+    std::fill(to, to + info.elements * kWidth, held<T>(warp.scalars[instruction.a]));
+  });
+}
+
+void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  read_all(gpu, warp, instruction, instruction.detail);
+  write_all(gpu, warp, instruction, instruction.object);
+  RegisterArray& to = warp.arrays[instruction.object];
+  const RegisterArray& from = warp.arrays[instruction.detail];
+  to.f = from.f;
+  to.i = from.i;
+  to.b = from.b;
+}
+
+void coordinate(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  write_all(gpu, warp, instruction, instruction.object);
+  const Spread& spread = gpu.program.spreads[instruction.detail];
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const int position = warp.index - gpu.program.roles[warp.role].first_warp;
+  const int axis = static_cast<int>(instruction.value);
+  with_held_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int i = 0; i < info.elements; ++i) {
+      T* to = warp.arrays[instruction.object].row<T>(i);
+      for (int l = 0; l < kLanes; ++l) to[l] = static_cast<T>(spread.at(axis, i, l, position));
+    }
+  });
+}
+
+void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const RegisterReduction& reduction = gpu.program.reductions[instruction.detail];
+  const RegisterInfo& info = gpu.program.registers[reduction.destination];
+  read_all(gpu, warp, instruction, reduction.source);
+  write_all(gpu, warp, instruction, reduction.destination);
+  const Elementwise function{reduction.function, info.dtype, instruction.where()};
+  with_held_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    RegisterArray& to = warp.arrays[reduction.destination];
+    RegisterArray& from = warp.arrays[reduction.source];
+    std::vector<char> begun(info.elements, 0);
+    for (std::size_t i = 0; i < reduction.index.size(); ++i) {
+      const int element = reduction.index[i];
+      const T* source = from.row<T>(static_cast<int>(i));
+      T* target = to.row<T>(element);
+      if (begun[element]) {
+        const T* const rows[] = {target, source};
+        evaluate(function, kWidth, rows, target);
+      } else {
+        std::copy(source, source + kWidth, target);
+        begun[element] = 1;
+      }
+    }
+  });
+}
+
+void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const LaneReduction& reduction = gpu.program.lane_reductions[instruction.detail];
+  const RegisterInfo& info = gpu.program.registers[reduction.array];
+  read_all(gpu, warp, instruction, reduction.array);
+  write_all(gpu, warp, instruction, reduction.array);
+  const Elementwise function{reduction.function, info.dtype, instruction.where()};
+  with_held_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T shuffled[kWidth];
+    for (int i = 0; i < info.elements; ++i) {
+      T* row = warp.arrays[reduction.array].row<T>(i);
+      for (const int mask : reduction.masks) {
+        for (int l = 0; l < kLanes; ++l) shuffled[l] = row[(l ^ mask) % kLanes];
+        const T* const rows[] = {row, shuffled};
+        evaluate(function, kWidth, rows, row);
+      }
+    }
+  });
+}
+
+template <typename T>
+void set_scalar(Scalar& to, T value) {
+  to.f = static_cast<double>(value);
+  if constexpr (!std::is_same_v<T, float>) to.i = static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+void read_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
+                    const int* elements, std::size_t count) {
+  RegisterArray& state = warp.arrays[array];
+  state.touched = true;
+  if (state.in_flight > 0) {
+    check_flight(gpu, warp, instruction, array, elements, count, "read");
+  }
+  if (state.unwritten == 0) return;
+  for (std::size_t i = 0; i < count; ++i) check_written(gpu, warp, instruction, array, elements[i], 1);
+}
+
+void check_written(Gpu& gpu, Warp& warp, const Instruction& instruction, int array, int first,
+                   int count) {
+  const std::vector<std::uint8_t>& written = warp.arrays[array].written;
+  const auto at = std::find(written.begin() + first, written.begin() + first + count, 0);
+  if (at == written.begin() + first + count) return;
+  const RegisterInfo& info = gpu.program.registers[array];
+  gpu.log.add({"uninitialised", instruction.where(), info.where,
+               fmt::format("uninitialised: element {} of register array {} has not been written\n{}",
+                           at - written.begin(), info.name,
+                           gpu.access("read", instruction, warp)),
+               fmt::format("a write of {} before it", info.name)});
+}
+
+void write_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
+                     const int* elements, std::size_t count) {
+  RegisterArray& state = warp.arrays[array];
+  state.touched = true;
+  if (state.in_flight > 0) {
+    check_flight(gpu, warp, instruction, array, elements, count, "write");
+  }
+  if (state.unwritten == 0) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint8_t& written = state.written[elements[i]];
+    state.unwritten -= !written;
+    written = 1;
+  }
+}
+
+void read_all(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
+  const std::size_t count = gpu.program.registers[array].elements;
+  read_registers(gpu, warp, instruction, array, all_elements(count), count);
+}
+
+void write_all(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
+  const std::size_t count = gpu.program.registers[array].elements;
+  write_registers(gpu, warp, instruction, array, all_elements(count), count);
+}
+
+void declare_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  RegisterArray& array = warp.arrays[instruction.object];
+  allocate(array, gpu.program.registers[instruction.object]);
+}
+
+void execute_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  switch (instruction.code) {
+    case Code::fill: return fill(gpu, warp, instruction);
+    case Code::copy: return copy(gpu, warp, instruction);
+    case Code::compute: return execute_compute(gpu, warp, instruction);
+    case Code::coordinate: return coordinate(gpu, warp, instruction);
+    case Code::reduce_registers: return reduce_registers(gpu, warp, instruction);
+    default: return reduce_lanes(gpu, warp, instruction);
+  }
+}
+
+void execute_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const ScalarOperation& operation = gpu.program.scalar_operations[instruction.detail];
+  const Elementwise function{operation.function, operation.type, instruction.where()};
+  const auto operand = [&](std::size_t i) -> const Scalar& {
+    return warp.scalars[operation.operands[i]];
+  };
+  Scalar& result = warp.scalars[operation.result];
+  if (operation.function == Op::select) {
+    result = operand(0).i ? operand(1) : operand(2);
+  } else if (operation.function == Op::cast) {
+    with_held_type(operation.operand_type, [&](auto from_zero) {
+      const auto value = held<decltype(from_zero)>(operand(0));
+      with_held_type(operation.type, [&](auto to_zero) {
+        decltype(to_zero) converted{};
+        convert(function, 1, &value, &converted);
+        set_scalar(result, converted);
+      });
+    });
+  } else if (is_comparison(operation.function)) {
+    with_held_type(operation.operand_type, [&](auto zero) {
+      using T = decltype(zero);
+      const T a = held<T>(operand(0)), b = held<T>(operand(1));
+      std::uint8_t truth = 0;
+      compare<T>({operation.function, operation.operand_type, instruction.where()}, 1, &a, &b,
+                 &truth);
+      set_scalar(result, truth);
+    });
+  } else {
+    with_held_type(operation.type, [&](auto zero) {
+      using T = decltype(zero);
+      T values[3] = {}, value{};
+      for (std::size_t i = 0; i < operation.operands.size(); ++i) values[i] = held<T>(operand(i));
+      const T* const rows[] = {values, values + 1, values + 2};
+      evaluate(function, 1, rows, &value);
+      set_scalar(result, value);
+    });
+  }
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tilewright::simulator {
+
+// The shared memory of one CTA: bytes and which of them hold something. Address 0 is the start of
+// the dynamic shared memory, which is aligned to 1024 bytes.
+class SharedMemory {
+ public:
+  explicit SharedMemory(std::int64_t bytes);
+
+  std::int64_t size() const { return size_; }
+  const std::byte* at(std::int64_t address) const { return bytes_.data() + address; }
+  bool initialised(std::int64_t address, std::int64_t bytes) const;
+  // As `initialised`, of the 16 bytes at an address that is a multiple of 16.
+  bool chunk_initialised(std::int64_t address) const { return held_[address / 16] == 0xffff; }
+  void write(std::int64_t address, const std::byte* data, std::int64_t bytes);
+  // What is there is no longer to be read.
+  void poison(std::int64_t address, std::int64_t bytes);
+
+  // Grows with each change, so that what was decoded from a range may be used again while
+  // last_change(range) is not past the time of decoding.
+  std::uint64_t time() const { return time_; }
+  std::uint64_t last_change(std::int64_t first, std::int64_t last) const;
+
+ private:
+  void changed(std::int64_t address, std::int64_t bytes);
+
+  std::int64_t size_ = 0;
+  std::vector<std::byte> bytes_;
+  std::vector<std::uint16_t> held_;  // a bit for each byte of 16
+  std::vector<std::uint64_t> page_time_;
+  std::uint64_t time_ = 0;
+};
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "simulator/machine/gpu.h"
+#include "support/number_formats.h"
+
+namespace tilewright::simulator {
+namespace {
+
+// One element of a register array as it lies in memory.
+void to_bytes(RegisterArray& array, DType dtype, int element, int lane, std::byte* to) {
+  const std::size_t size = size_of(dtype);
+  if (is_float(dtype)) return from_float(dtype, array.row<float>(element) + lane, to, 1);
+  const std::int64_t value = is_integer(dtype) ? array.row<std::int64_t>(element)[lane]
+                                               : array.row<std::uint8_t>(element)[lane];
+  std::memcpy(to, &value, size);  // little endian
+}
+
+void from_bytes(RegisterArray& array, DType dtype, int element, int lane, const std::byte* from) {
+  if (is_float(dtype)) {
+    to_float(dtype, from, array.row<float>(element) + lane, 1);
+  } else if (dtype == DType::i32) {
+    std::int32_t value = 0;
+    std::memcpy(&value, from, sizeof(value));
+    array.row<std::int64_t>(element)[lane] = value;
+  } else {
+    std::memcpy(array.row<std::int64_t>(element) + lane, from, sizeof(std::int64_t));
+  }
+}
+
+int position_in_role(const Gpu& gpu, const Warp& warp) {
+  return warp.index - gpu.program.roles[warp.role].first_warp;
+}
+
+// The allocation's place of a scalar, or -1 after a fault.
+std::int64_t scalar_address(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
+  const Allocation& allocation = gpu.program.allocations[instruction.object];
+  const std::int64_t address = allocation.offset + warp.integer(instruction.a) * 4;
+  return gpu.inside(warp, instruction, instruction.object, address, 4) ? address : -1;
+}
+
+}  // namespace
+
+void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const GlobalStore& store = gpu.program.global_stores[instruction.detail];
+  const RegisterInfo& info = gpu.program.registers[store.source];
+  const TensorArgument& tensor = *store.tensor;
+  read_all(gpu, warp, instruction, store.source);
+  RegisterArray& array = warp.arrays[store.source];
+  const int position = position_in_role(gpu, warp);
+  const std::size_t rank = tensor.shape.size();
+  const int size = size_of(tensor.dtype);
+  for (int i = 0; i < info.elements; ++i) {
+    for (int l = 0; l < kLanes; ++l) {
+      std::int64_t offset = 0;
+      bool exists = true;
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        const int tile_axis = store.tile_axis[axis];
+        const std::int64_t at =
+            warp.integer(store.starts[axis]) +
+            (tile_axis < 0 ? 0 : store.spread.at(tile_axis, i, l, position));
+        exists = exists && at >= 0 && at < tensor.shape[axis] &&
+                 at < warp.integer(store.limits[axis]);
+        offset += at * tensor.strides[axis];
+      }
+      if (exists) to_bytes(array, tensor.dtype, i, l, tensor.data + offset * size);
+    }
+  }
+}
+
+void store_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const MatrixStore& store = gpu.program.matrix_stores[instruction.detail];
+  const int allocation = static_cast<int>(instruction.value);
+  const DType dtype = gpu.program.registers[instruction.object].dtype;
+  int elements[8];
+  std::iota(elements, elements + 8, store.first_element);
+  read_registers(gpu, warp, instruction, instruction.object, elements, 8);
+  RegisterArray& array = warp.arrays[instruction.object];
+  const std::int64_t base = gpu.program.allocations[allocation].offset +
+                            warp.integer(instruction.a) + store.step;
+  SharedMemory& shared = warp.cta->shared;
+  for (int giver = 0; giver < kLanes; ++giver) {
+    const std::int64_t row = warp.integer(instruction.b) + giver % 16;
+    const std::int64_t chunk =
+        (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
+    const std::int64_t address = base + row * store.row_bytes + chunk * 16;
+    if (!gpu.inside(warp, instruction, allocation, address, 16)) return;
+    gpu.check_write(warp, instruction, *warp.cta, allocation, address, 16);
+    // Row giver % 8 of matrix giver / 8: lane 4 (giver % 8) + c holds its columns 2c and 2c + 1.
+    std::byte bytes[16];
+    for (int column = 0; column < 8; ++column) {
+      to_bytes(array, dtype, elements[giver / 8 * 2 + column % 2],
+               giver % 8 * 4 + column / 2, bytes + column * 2);
+    }
+    shared.write(address, bytes, 16);
+  }
+}
+
+void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const ElementAccess& access = gpu.program.element_accesses[instruction.detail];
+  const int allocation = static_cast<int>(instruction.value);
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const bool load = instruction.code == Code::load_elements;
+  if (load) {
+    write_all(gpu, warp, instruction, instruction.object);
+  } else {
+    read_all(gpu, warp, instruction, instruction.object);
+  }
+  RegisterArray& array = warp.arrays[instruction.object];
+  SharedMemory& shared = warp.cta->shared;
+  const std::int64_t base =
+      gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
+  const int position = position_in_role(gpu, warp);
+  const int size = size_of(info.dtype);
+  const int column_axis = access.spread.rank - 1;
+  for (int i = 0; i < info.elements; ++i) {
+    for (int l = 0; l < kLanes; ++l) {
+      const std::int64_t row = column_axis > 0 ? access.spread.at(0, i, l, position) : 0;
+      std::int64_t column = access.spread.at(column_axis, i, l, position);
+      std::int64_t address = base + row * access.row_bytes;
+      if (access.panel_columns > 0) {
+        address += column / access.panel_columns * access.panel_bytes;
+        column %= access.panel_columns;
+      }
+      const std::int64_t byte = column * size;
+      // As TMA swizzles, by the address bits from 128 bytes up, of an aligned panel.
+      const std::int64_t flipped = row * access.row_bytes / 128 & access.mask;
+      address += ((byte / 16) ^ flipped) * 16 + byte % 16;
+      if (!gpu.inside(warp, instruction, allocation, address, size)) return;
+      if (load) {
+        gpu.check_read(warp, instruction, *warp.cta, allocation, address, size);
+        from_bytes(array, info.dtype, i, l, shared.at(address));
+      } else {
+        gpu.check_write(warp, instruction, *warp.cta, allocation, address, size);
+        std::byte bytes[8];
+        to_bytes(array, info.dtype, i, l, bytes);
+        shared.write(address, bytes, size);
+      }
+    }
+  }
+}
+
+void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const std::int64_t address = scalar_address(gpu, warp, instruction);
+  if (address < 0) return;
+  Cta& cta = *warp.cta;
+  std::int32_t value = 0;
+  if (instruction.code == Code::shared_store) {
+    gpu.check_write(warp, instruction, cta, instruction.object, address, 4);
+    value = static_cast<std::int32_t>(warp.integer(instruction.b));
+    cta.shared.write(address, reinterpret_cast<const std::byte*>(&value), 4);
+  } else {
+    gpu.check_read(warp, instruction, cta, instruction.object, address, 4);
+    std::memcpy(&value, cta.shared.at(address), 4);
+    warp.scalars[instruction.b] = {value, static_cast<double>(value)};
+  }
+}
+
+void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const TensorArgument& tensor = gpu.arguments.tensors[instruction.object];
+  const std::int64_t element = warp.integer(instruction.a);
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : tensor.shape) elements *= extent;
+  if (element < 0 || element >= elements) {
+    gpu.log.add({"out_of_bounds", instruction.where(), {},
+                 fmt::format("out of bounds: element {} of tensor {}, which has {}\n{}", element,
+                             tensor.name, elements, gpu.access("add", instruction, warp)),
+                 {}});
+    return;
+  }
+  std::int32_t old = 0;
+  std::byte* at = tensor.data + element * 4;
+  std::memcpy(&old, at, 4);
+  const std::int32_t sum = old + static_cast<std::int32_t>(warp.integer(instruction.b));
+  std::memcpy(at, &sum, 4);
+  warp.scalars[instruction.c] = {old, static_cast<double>(old)};
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,254 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "simulator/machine/gpu.h"
+
+namespace tilewright::simulator {
+namespace {
+
+constexpr std::int64_t kTxLimit = (std::int64_t{1} << 20) - 1;
+
+void wake_waiting(Gpu& gpu, Cta& cta, Warp::State state, int barrier) {
+  for (Warp& warp : cta.warps) {
+    if (warp.state == state && warp.barrier == barrier) gpu.wake(warp);
+  }
+}
+
+void fault(Gpu& gpu, const Warp& warp, const Instruction& instruction, int barrier,
+           const std::string& what, std::string missing) {
+  gpu.log.add({"mbarrier", instruction.where(), gpu.barrier_array(barrier).where,
+               fmt::format("mbarrier: {} {}\n{}", gpu.barrier_name(barrier), what,
+                           gpu.access(ir::info(instruction.operation->op).name.data(), instruction,
+                                      warp)),
+               std::move(missing)});
+}
+
+// The barrier's number in the CTA, or -1 after a fault.
+int resolve(Gpu& gpu, const Warp& warp, const Instruction& instruction, int array,
+            std::int64_t index) {
+  const BarrierArray& barriers = gpu.program.barrier_arrays[array];
+  if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
+  gpu.log.add({"out_of_bounds", instruction.where(), barriers.where,
+               fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
+                           barriers.count, gpu.access("use", instruction, warp)),
+               {}});
+  return -1;
+}
+
+bool usable(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Cta& cta,
+            int barrier) {
+  if (cta.barriers[barrier].initialised) return true;
+  fault(gpu, warp, instruction, barrier, "is not initialised",
+        "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it");
+  return false;
+}
+
+void complete_if_due(Gpu& gpu, Cta& cta, int barrier) {
+  Mbarrier& state = cta.barriers[barrier];
+  if (state.pending != 0 || state.tx != 0) return;
+  ++state.phase;
+  state.pending = state.expected;
+  wake_waiting(gpu, cta, Warp::State::mbarrier, barrier);
+}
+
+void arrive_on(Gpu& gpu, const Warp& warp, const Instruction& instruction, Cta& cta, int barrier) {
+  if (!usable(gpu, warp, instruction, cta, barrier)) return;
+  Mbarrier& state = cta.barriers[barrier];
+  if (state.pending == 0) {
+    return fault(gpu, warp, instruction, barrier,
+                 fmt::format("has got all {} arrivals of phase {}, which waits for {} bytes; one "
+                             "more arrives",
+                             state.expected, state.phase, state.tx),
+                 fmt::format("an arrival count above {}, or one arrival less", state.expected));
+  }
+  --state.pending;
+  complete_if_due(gpu, cta, barrier);
+}
+
+bool add_tx(Mbarrier& state, std::int64_t bytes) {
+  state.tx += bytes;
+  return std::abs(state.tx) <= kTxLimit;
+}
+
+}  // namespace
+
+void init_mbarriers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const BarrierArray& array = gpu.program.barrier_arrays[instruction.object];
+  for (int i = array.first; i < array.first + array.count; ++i) {
+    Mbarrier& state = warp.cta->barriers[i];
+    if (state.initialised) {
+      fault(gpu, warp, instruction, i, "is initialised a second time", "one mbarrier_init");
+    }
+    if (instruction.value < 1 || instruction.value > kTxLimit) {
+      fault(gpu, warp, instruction, i,
+            fmt::format("expects {} arrivals, not 1 to {}", instruction.value, kTxLimit), {});
+    }
+    const int arrivals = static_cast<int>(instruction.value);
+    state = {true, 0, arrivals, arrivals, 0};
+  }
+}
+
+void expect_tx(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const int barrier =
+      resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
+  if (barrier < 0 || !usable(gpu, warp, instruction, *warp.cta, barrier)) return;
+  if (!add_tx(warp.cta->barriers[barrier], instruction.value)) {
+    fault(gpu, warp, instruction, barrier,
+          fmt::format("expects more than {} bytes in one phase", kTxLimit), {});
+  }
+  arrive_on(gpu, warp, instruction, *warp.cta, barrier);
+}
+
+void arrive(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const int barrier =
+      resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
+  if (barrier < 0) return;
+  if (!instruction.value) return arrive_on(gpu, warp, instruction, *warp.cta, barrier);
+  const std::int64_t rank = warp.integer(instruction.b);
+  const auto& ctas = warp.cta->cluster->ctas;
+  if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
+    return fault(gpu, warp, instruction, barrier,
+                 fmt::format("of CTA {} of a cluster of {}", rank, ctas.size()), {});
+  }
+  Cta& cta = *ctas[rank];
+  if (cta.live == 0) {
+    gpu.log.add({"exit", instruction.where(), gpu.barrier_array(barrier).where,
+                 fmt::format("exit: {} of CTA {}, which has ended\n{}", gpu.barrier_name(barrier),
+                             cta.index, gpu.access("arrive", instruction, warp)),
+                 "cluster_sync before the kernel ends"});
+    return;
+  }
+  arrive_on(gpu, warp, instruction, cta, barrier);
+}
+
+void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const int barrier =
+      resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
+  if (barrier < 0 || !usable(gpu, warp, instruction, *warp.cta, barrier)) return;
+  const Mbarrier& state = warp.cta->barriers[barrier];
+  const std::int64_t parity = warp.integer(instruction.b);
+  const bool resumed = warp.waits_at == &instruction;
+  if (resumed && state.phase > warp.awaited_phase + 1) {
+    fault(gpu, warp, instruction, barrier,
+          fmt::format("completed phases {} to {} while a warp waits for phase {}",
+                      warp.awaited_phase, state.phase - 1, warp.awaited_phase),
+          "an arrival of the waiting warp between these phases");
+  }
+  const std::uint64_t current = state.phase & 1;
+  if (current != static_cast<std::uint64_t>(parity & 1)) {
+    warp.waits_at = nullptr;
+    ++warp.pc;
+    return;
+  }
+  warp.barrier = barrier;
+  warp.parity = parity & 1;
+  warp.awaited_phase = state.phase;
+  gpu.block(warp, Warp::State::mbarrier, instruction);
+}
+
+void complete_tx(Gpu& gpu, const Event& event, std::int64_t bytes) {
+  Cta& cta = *event.destination;
+  Mbarrier& state = cta.barriers[event.barrier];
+  const bool multicast =
+      gpu.program.transfers[event.instruction->detail].multicast != 0;
+  if (state.phase != event.phase) {
+    return fault(gpu, *event.issuer, *event.instruction, event.barrier,
+                 fmt::format("was in phase {} when a copy of {} bytes began and is in phase {} "
+                             "when it ends",
+                             event.phase, bytes, state.phase),
+                 "an expect_tx of all bytes that the copies of the phase write");
+  }
+  // Another CTA's copy may arrive before this one's expect_tx; its own must not.
+  if (!multicast && state.tx < bytes) {
+    return fault(gpu, *event.issuer, *event.instruction, event.barrier,
+                 fmt::format("expects {} bytes more in phase {}, a copy brings {}", state.tx,
+                             state.phase, bytes),
+                 "an expect_tx, before the copies, of all bytes that they write");
+  }
+  add_tx(state, -bytes);
+  complete_if_due(gpu, cta, event.barrier);
+}
+
+void named_barrier(Gpu& gpu, Warp& warp, const Instruction& instruction, bool sync) {
+  const std::int64_t number = instruction.detail + warp.integer(instruction.a);
+  const auto report = [&](const std::string& what, SourceLocation second, std::string missing) {
+    gpu.log.add({"named_barrier", instruction.where(), second,
+                 fmt::format("named barrier {}: {}\n{}", number, what,
+                             gpu.access(sync ? "sync" : "arrive", instruction, warp)),
+                 std::move(missing)});
+  };
+  ++warp.pc;
+  if (number < 0 || number > 15) return report("not one of 0 to 15", {}, {});
+  if (instruction.value < 32 || instruction.value % 32 != 0) {
+    return report(fmt::format("{} threads, not a multiple of 32", instruction.value), {}, {});
+  }
+  NamedBarrier& barrier = warp.cta->named[number];
+  if (barrier.threads == 0) {
+    barrier.threads = instruction.value;
+    barrier.first = instruction.where();
+  } else if (barrier.threads != instruction.value) {
+    return report(fmt::format("{} threads here, {} in the arrival that it would join",
+                              instruction.value, barrier.threads),
+                  barrier.first, "the same thread count wherever the barrier is used");
+  }
+  barrier.arrived += 32;
+  if (barrier.arrived == barrier.threads) {
+    const std::vector<Warp*> waiting = std::move(barrier.waiting);
+    barrier = {};
+    for (Warp* other : waiting) gpu.wake(*other);
+  } else if (sync) {
+    barrier.waiting.push_back(&warp);
+    warp.barrier = static_cast<int>(number);
+    gpu.block(warp, Warp::State::named, instruction);
+  }
+}
+
+void cluster_sync(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  Cluster& cluster = *warp.cta->cluster;
+  ++warp.pc;
+  const std::size_t warps = cluster.ctas.size() * gpu.program.warps;
+  if (cluster.waiting.size() + 1 == warps) {
+    const std::vector<Warp*> waiting = std::move(cluster.waiting);
+    cluster.waiting.clear();
+    for (Warp* other : waiting) gpu.wake(*other);
+    return;
+  }
+  cluster.waiting.push_back(&warp);
+  gpu.block(warp, Warp::State::cluster, instruction);
+}
+
+void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const int count = static_cast<int>(instruction.value);
+  const bool increase = instruction.detail != 0;
+  const auto report = [&](const std::string& what) {
+    gpu.log.add({"registers", instruction.where(), {},
+                 fmt::format("set_max_registers: {}\n{}", what,
+                             gpu.access("set", instruction, warp)),
+                 {}});
+    ++warp.pc;
+  };
+  if (count < 24 || count > 256 || count % 8 != 0) {
+    return report(fmt::format("{}, not a multiple of 8 from 24 to 256", count));
+  }
+  if (increase ? count < warp.registers : count > warp.registers) {
+    return report(fmt::format("{} is no {} from {}", count, increase ? "increase" : "decrease",
+                              warp.registers));
+  }
+  const int wanted = (count - warp.registers) * kLanes;
+  if (wanted > warp.cta->register_pool) {
+    return gpu.block(warp, Warp::State::pool, instruction);
+  }
+  warp.cta->register_pool -= wanted;
+  warp.registers = count;
+  warp.waits_at = nullptr;
+  ++warp.pc;
+  if (wanted < 0) {
+    for (Warp& other : warp.cta->warps) {
+      if (other.state == Warp::State::pool) gpu.wake(other);
+    }
+  }
+}
+
+}  // namespace tilewright::simulator

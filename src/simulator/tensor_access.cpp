@@ -1,0 +1,151 @@
+#include "simulator/tensor_access.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/number_formats.h"
+
+namespace tilewright::simulator {
+namespace {
+
+std::int64_t existing(const Box& box, std::size_t axis) {
+  return std::min(box.limits[axis], box.tensor->shape[axis]) - box.starts[axis];
+}
+
+// Reads `count` elements, `step` bytes apart.
+template <typename Real>
+void read_row(DType dtype, const std::byte* memory, std::int64_t step, std::int64_t count,
+              std::byte* target) {
+  const auto size = static_cast<std::size_t>(count);
+  if (!is_float(dtype)) {
+    auto* integers = reinterpret_cast<std::int64_t*>(target);
+    for (std::int64_t i = 0; i < count; ++i, memory += step) {
+      std::int32_t narrow = 0;
+      if (dtype == DType::i64) {
+        std::memcpy(&integers[i], memory, sizeof(std::int64_t));
+      } else {
+        std::memcpy(&narrow, memory, sizeof(narrow));
+        integers[i] = narrow;
+      }
+    }
+    return;
+  }
+  auto* reals = reinterpret_cast<Real*>(target);
+  if (step != size_of(dtype)) {
+    for (std::int64_t i = 0; i < count; ++i, memory += step) {
+      float element = 0;
+      to_float(dtype, memory, &element, 1);
+      reals[i] = element;
+    }
+  } else if constexpr (sizeof(Real) == sizeof(float)) {
+    to_float(dtype, memory, reals, size);
+  } else {
+    std::vector<float> narrow(size);
+    to_float(dtype, memory, narrow.data(), size);
+    std::copy(narrow.begin(), narrow.end(), reals);
+  }
+}
+
+template <typename Real>
+void write_row(DType dtype, const std::byte* source, std::int64_t count, std::byte* memory,
+               std::int64_t step) {
+  const auto size = static_cast<std::size_t>(count);
+  if (!is_float(dtype)) {
+    const auto* integers = reinterpret_cast<const std::int64_t*>(source);
+    for (std::int64_t i = 0; i < count; ++i, memory += step) {
+      const auto narrow = static_cast<std::int32_t>(integers[i]);
+      if (dtype == DType::i64) {
+        std::memcpy(memory, &integers[i], sizeof(std::int64_t));
+      } else {
+        std::memcpy(memory, &narrow, sizeof(narrow));
+      }
+    }
+    return;
+  }
+  const auto* reals = reinterpret_cast<const Real*>(source);
+  std::vector<float> narrow(reals, reals + size);
+  if (step == size_of(dtype)) {
+    from_float(dtype, narrow.data(), memory, size);
+    return;
+  }
+  for (std::size_t i = 0; i < size; ++i, memory += step) from_float(dtype, &narrow[i], memory, 1);
+}
+
+// Calls `visit(memory, step, element of the tile, count)` for each row of `extents`.
+template <typename Visit>
+void for_rows(const Box& box, const std::vector<std::int64_t>& shape,
+              const std::vector<std::int64_t>& extents, Visit visit) {
+  if (any_empty(extents)) return;
+  const TensorArgument& tensor = *box.tensor;
+  const std::int64_t bytes = size_of(tensor.dtype);
+  std::int64_t origin = 0;
+  std::vector<std::int64_t> steps;  // of the tile's axes, in the tensor
+  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
+    origin += box.starts[i] * tensor.strides[i];
+    if (box.sizes[i] != 0) steps.push_back(tensor.strides[i]);
+  }
+  const std::vector<std::int64_t> strides = row_major_strides(shape);
+  std::vector<std::int64_t> outer = extents;
+  std::int64_t row = 1, step = 1;
+  if (!outer.empty()) {
+    row = extents.back();
+    step = steps.back();
+    outer.pop_back();
+  }
+  std::vector<std::int64_t> index(outer.size());
+  do {
+    std::int64_t place = origin, element = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      place += index[i] * steps[i];
+      element += index[i] * strides[i];
+    }
+    visit(tensor.data + place * bytes, step * bytes, element, row);
+  } while (advance(index, outer));
+}
+
+}  // namespace
+
+bool index_exists(const Box& box) {
+  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
+    if (box.sizes[i] == 0 && existing(box, i) <= 0) return false;
+  }
+  return true;
+}
+
+std::vector<std::int64_t> existing_extents(const Box& box) {
+  const bool exists = index_exists(box);
+  std::vector<std::int64_t> extents;
+  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
+    if (box.sizes[i] == 0) continue;
+    const std::int64_t extent = std::clamp<std::int64_t>(existing(box, i), 0, box.sizes[i]);
+    extents.push_back(exists ? extent : 0);
+  }
+  return extents;
+}
+
+template <typename Real>
+void read_box(const Box& box, Value& tile) {
+  const auto bytes = static_cast<std::int64_t>(tile.element_bytes());
+  for_rows(
+      box, tile.type().shape, tile.extents(),
+      [&](const std::byte* memory, std::int64_t step, std::int64_t element, std::int64_t count) {
+        read_row<Real>(box.tensor->dtype, memory, step, count, tile.bytes() + element * bytes);
+      });
+}
+
+template <typename Real>
+void write_box(const Box& box, const Value& tile, const std::vector<std::int64_t>& extents) {
+  const auto bytes = static_cast<std::int64_t>(tile.element_bytes());
+  for_rows(box, tile.type().shape, extents,
+           [&](std::byte* memory, std::int64_t step, std::int64_t element, std::int64_t count) {
+             write_row<Real>(box.tensor->dtype, tile.bytes() + element * bytes, count, memory,
+                             step);
+           });
+}
+
+template void read_box<float>(const Box&, Value&);
+template void read_box<double>(const Box&, Value&);
+template void write_box<float>(const Box&, const Value&, const std::vector<std::int64_t>&);
+template void write_box<double>(const Box&, const Value&, const std::vector<std::int64_t>&);
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/tile_value.h"
+#include "support/arguments.h"
+
+namespace tilewright::simulator {
+
+// A box of a tensor, as load and store name it: `sizes` has 0 for an axis that is indexed away.
+struct Box {
+  const TensorArgument* tensor;
+  std::vector<std::int64_t> starts, limits, sizes;
+};
+
+// Whether the axes that are indexed away are indexed within bounds.
+bool index_exists(const Box& box);
+// Of the tile's axes: how much of the box exists. All zero unless index_exists(box).
+std::vector<std::int64_t> existing_extents(const Box& box);
+
+// The elements within the tile's extents, which lie inside existing_extents(box).
+template <typename Real>
+void read_box(const Box& box, Value& tile);
+template <typename Real>
+void write_box(const Box& box, const Value& tile, const std::vector<std::int64_t>& extents);
+
+}  // namespace tilewright::simulator

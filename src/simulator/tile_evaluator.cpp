@@ -1,0 +1,522 @@
+#include "simulator/tile_evaluator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "simulator/evaluate_elementwise.h"
+#include "simulator/matrix_product.h"
+#include "simulator/tensor_access.h"
+#include "support/diagnostic.h"
+#include "support/number_formats.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+
+template <typename Real, typename Visit>
+void with_element(Held kind, Visit&& visit) {
+  switch (kind) {
+    case Held::real:
+      return visit(Real{});
+    case Held::integer:
+      return visit(std::int64_t{});
+    case Held::boolean:
+      return visit(std::uint8_t{});
+  }
+}
+
+// A function of rows whose operands and result are arrays of `From` and `To`.
+template <typename F>
+class Row final : public RowFunction {
+ public:
+  explicit Row(F f) : f_(std::move(f)) {}
+  void run(std::size_t count, const std::byte* const* operands, std::byte* result) override {
+    f_(count, operands, result);
+  }
+
+ private:
+  F f_;
+};
+
+template <typename T>
+const T* as(const std::byte* bytes) {
+  return reinterpret_cast<const T*>(bytes);
+}
+
+std::string text(const std::vector<std::int64_t>& extents) {
+  std::string result = "{";
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    result += (i ? ", " : "") + std::to_string(extents[i]);
+  }
+  return result + "}";
+}
+
+template <typename T>
+T combine(Op function, T a, T b) {
+  if (function == Op::min) return a < b || b != b ? a : b;
+  return a > b || b != b ? a : b;
+}
+
+// `count` elements, `stride` apart, in ascending order.
+template <typename T>
+T reduce_elements(const Elementwise& function, std::int64_t count, const T* x,
+                  std::int64_t stride) {
+  if (count <= 0) return reduce_identity<T>(function.op, function.dtype);
+  T result = x[0];
+  if (function.op != Op::add) {
+    for (std::int64_t i = 1; i < count; ++i) result = combine(function.op, result, x[i * stride]);
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    for (std::int64_t i = 1; i < count; ++i) {
+      const T pair[] = {result, x[i * stride]};
+      const T* const operands[] = {&pair[0], &pair[1]};
+      evaluate(function, 1, operands, &result);
+    }
+  } else {
+    for (std::int64_t i = 1; i < count; ++i) result = static_cast<T>(result + x[i * stride]);
+  }
+  return result;
+}
+
+void multiply_add_integers(const Operation& operation, const Value& a, const Value& b, Value& c,
+                           std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::int64_t width = c.type().shape[1];
+  for (std::int64_t i = 0; i < m; ++i) {
+    std::int64_t* row = c.data<std::int64_t>() + i * width;
+    for (std::int64_t x = 0; x < k; ++x) {
+      const std::int64_t left = a.data<std::int64_t>()[i * a.type().shape[1] + x];
+      const std::int64_t* right = b.data<std::int64_t>() + x * width;
+      for (std::int64_t j = 0; j < n; ++j) {
+        const std::int64_t* const operands[] = {&left, right + j, row + j};
+        evaluate({Op::fma, c.type().dtype, operation.where}, 1, operands, row + j);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <typename Real>
+TileEvaluator<Real>::TileEvaluator(const TileLaunch& launch)
+    : launch_(launch),
+      kernel_(*launch.kernel),
+      values_(kernel_.types.size()),
+      tensors_(kernel_.types.size()) {
+  std::size_t tensor = 0, scalar = 0;
+  for (const ir::Parameter& parameter : kernel_.parameters) {
+    if (parameter.is_tensor()) {
+      tensors_[parameter.value] = &launch.arguments->tensors[tensor++];
+    } else {
+      set(parameter.value, number_value(parameter.value, launch.arguments->scalars[scalar++]));
+    }
+  }
+}
+
+template <typename Real>
+void TileEvaluator<Real>::run_block(const std::vector<std::int64_t>& grid_index) {
+  for (std::size_t i = 0; i < grid_index.size(); ++i) {
+    const ir::ValueId id = kernel_.body.arguments[i];
+    Value value = make(id);
+    *value.template data<std::int64_t>() = grid_index[i];
+    set(id, std::move(value));
+  }
+  run(kernel_.body);
+}
+
+template <typename Real>
+std::vector<Value> TileEvaluator<Real>::run(const ir::Block& block) {
+  for (const Operation& operation : block.body) {
+    if (operation.op == Op::yield) {
+      std::vector<Value> yielded;
+      for (const ir::ValueId id : operation.operands) yielded.push_back(values_[id]);
+      return yielded;
+    }
+    run(operation);
+  }
+  return {};
+}
+
+template <typename Real>
+void TileEvaluator<Real>::run(const Operation& operation) {
+  if (ir::info(operation.op).elementwise()) return elementwise(operation);
+  const ir::ValueId result = operation.results.empty() ? ir::kNoValue : operation.results[0];
+  switch (operation.op) {
+    case Op::constant:
+      return constant(operation);
+    case Op::dim:
+      return set(result,
+                 integer_value(result, launch_.evaluate(operation.attributes.dim()), operation));
+    case Op::for_loop:
+      return for_loop(operation);
+    case Op::while_loop:
+      return while_loop(operation);
+    case Op::if_then:
+      return if_then(operation);
+    case Op::load:
+      return load(operation);
+    case Op::store:
+      return store(operation);
+    case Op::dot:
+      return dot(operation);
+    case Op::splat: {
+      Operation same = {Op::cast, operation.operands, operation.results, {}, {}, operation.where};
+      return elementwise(same);
+    }
+    case Op::iota:
+      return iota(operation);
+    case Op::reduce:
+      return reduce(operation);
+    case Op::transpose: {
+      const auto& permutation = operation.attributes.integers(Key::permutation);
+      return rearrange(operation, permutation, std::vector<std::int64_t>(permutation.size()));
+    }
+    case Op::slice: {
+      std::vector<std::int64_t> axes(operand(operation, 0).rank());
+      std::iota(axes.begin(), axes.end(), 0);
+      return rearrange(operation, axes, operation.attributes.integers(Key::offsets));
+    }
+    case Op::reshape:
+      return reshape(operation);
+    default:
+      Diagnostic(operation.where,
+                 "the interpreter of the tile form does not know " +
+                     std::string(ir::info(operation.op).name),
+                 ErrorKind::internal)
+          .raise();
+  }
+}
+
+template <typename Real>
+Value TileEvaluator<Real>::make(ir::ValueId id) const {
+  return Value(kernel_.types[id], sizeof(Real));
+}
+
+template <typename Real>
+std::int64_t TileEvaluator<Real>::integer(const Operation& operation, std::size_t i) const {
+  return *operand(operation, i).template data<std::int64_t>();
+}
+
+template <typename Real>
+Value TileEvaluator<Real>::integer_value(ir::ValueId id, std::int64_t number,
+                                         const Operation& operation) const {
+  check_fits(kernel_.types[id].dtype, number, operation.op, operation.where);
+  Value value = make(id);
+  *value.template data<std::int64_t>() = number;
+  return value;
+}
+
+template <typename Real>
+Value TileEvaluator<Real>::number_value(ir::ValueId id, double number) const {
+  Value value = make(id);
+  with_element<Real>(value.kind(), [&](auto zero) {
+    using To = decltype(zero);
+    convert<double, To>({Op::cast, value.type().dtype, {}}, 1, &number, value.data<To>());
+  });
+  return value;
+}
+
+template <typename Real>
+void TileEvaluator<Real>::constant(const Operation& operation) {
+  const ir::ValueId id = operation.results[0];
+  const ir::Attribute* attribute = operation.attributes.find(Key::value);
+  const auto* whole = attribute ? std::get_if<std::int64_t>(attribute) : nullptr;
+  if (whole && is_integer(kernel_.types[id].dtype)) {
+    return set(id, integer_value(id, *whole, operation));
+  }
+  const auto* number = attribute ? std::get_if<double>(attribute) : nullptr;
+  set(id, number_value(id, whole ? static_cast<double>(*whole) : number ? *number : 0));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::elementwise(const Operation& operation) {
+  Value result = make(operation.results[0]);
+  std::vector<const Value*> operands;
+  for (const ir::ValueId id : operation.operands) operands.push_back(&values_[id]);
+  const Value& last = *operands.back();
+  Elementwise function{operation.op, result.type().dtype, operation.where};
+  const auto apply = [&](auto f) {
+    Row row(f);
+    apply_elementwise(operands, result, row);
+  };
+  with_element<Real>(last.kind(), [&](auto zero) {
+    using T = decltype(zero);
+    if (operation.op == Op::cast) {
+      with_element<Real>(result.kind(), [&](auto target) {
+        using To = decltype(target);
+        apply([&](std::size_t count, const std::byte* const* x, std::byte* y) {
+          convert(function, count, as<T>(x[0]), reinterpret_cast<To*>(y));
+        });
+      });
+    } else if (operation.op == Op::select) {
+      apply([](std::size_t count, const std::byte* const* x, std::byte* y) {
+        select(count, as<std::uint8_t>(x[0]), as<T>(x[1]), as<T>(x[2]), reinterpret_cast<T*>(y));
+      });
+    } else if (is_comparison(operation.op)) {
+      apply([&](std::size_t count, const std::byte* const* x, std::byte* y) {
+        compare(function, count, as<T>(x[0]), as<T>(x[1]), reinterpret_cast<std::uint8_t*>(y));
+      });
+    } else {
+      apply([&](std::size_t count, const std::byte* const* x, std::byte* y) {
+        const T* const rows[] = {as<T>(x[0]), as<T>(x[1]), as<T>(x[2])};
+        evaluate(function, count, rows, reinterpret_cast<T*>(y));
+      });
+    }
+  });
+  set(operation.results[0], std::move(result));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::for_loop(const Operation& operation) {
+  const std::int64_t low = integer(operation, 0), high = integer(operation, 1),
+                     step = integer(operation, 2);
+  if (step <= 0) {
+    Diagnostic(operation.where, "a loop's step is " + std::to_string(step))
+        .fix("use a step of at least 1")
+        .raise();
+  }
+  std::vector<Value> carried;
+  for (std::size_t i = 3; i < operation.operands.size(); ++i) {
+    carried.push_back(operand(operation, i));
+  }
+  const ir::Block& body = operation.blocks[0];
+  for (std::int64_t i = low; i < high; i += step) {
+    set(body.arguments[0], integer_value(body.arguments[0], i, operation));
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      set(body.arguments[k + 1], std::move(carried[k]));
+    }
+    carried = run(body);
+  }
+  for (std::size_t k = 0; k < carried.size(); ++k) {
+    set(operation.results[k], std::move(carried[k]));
+  }
+}
+
+template <typename Real>
+void TileEvaluator<Real>::while_loop(const Operation& operation) {
+  std::vector<Value> state;  // the condition, then what is carried
+  for (const ir::ValueId id : operation.operands) state.push_back(values_[id]);
+  const ir::Block& body = operation.blocks[0];
+  for (std::int64_t rounds = 0; boolean(state[0]); ++rounds) {
+    if (rounds == launch_.while_limit) {
+      Diagnostic(operation.where, "the loop has not ended after " + std::to_string(rounds) +
+                                      " rounds, the interpreter's limit")
+          .fix("let its condition become false, or raise the limit")
+          .raise();
+    }
+    for (std::size_t k = 1; k < state.size(); ++k) {
+      set(body.arguments[k - 1], std::move(state[k]));
+    }
+    state = run(body);
+  }
+  for (std::size_t k = 1; k < state.size(); ++k) {
+    set(operation.results[k - 1], std::move(state[k]));
+  }
+}
+
+template <typename Real>
+void TileEvaluator<Real>::if_then(const Operation& operation) {
+  const std::size_t branch = boolean(operand(operation, 0)) ? 0 : 1;
+  std::vector<Value> yielded = run(operation.blocks[branch]);
+  for (std::size_t i = 0; i < yielded.size(); ++i) {
+    set(operation.results[i], std::move(yielded[i]));
+  }
+}
+
+namespace {
+
+Box box_of(const Operation& operation, const TensorArgument* tensor,
+           const std::vector<std::int64_t>& bounds) {
+  const std::size_t rank = tensor->shape.size();
+  Box box{tensor, {}, {}, operation.attributes.integers(Key::sizes)};
+  box.starts.assign(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(rank));
+  box.limits.assign(bounds.begin() + static_cast<std::ptrdiff_t>(rank), bounds.end());
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (box.starts[i] >= 0) continue;
+    Diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": the start " +
+                                    std::to_string(box.starts[i]) + " on axis " +
+                                    std::to_string(i) + " of " + tensor->name + " is negative")
+        .token(tensor->name)
+        .fix("start at max(start, 0)")
+        .raise();
+  }
+  return box;
+}
+
+}  // namespace
+
+template <typename Real>
+void TileEvaluator<Real>::load(const Operation& operation) {
+  std::vector<std::int64_t> bounds;
+  for (std::size_t i = 1; i < operation.operands.size(); ++i) {
+    bounds.push_back(integer(operation, i));
+  }
+  const Box box = box_of(operation, tensors_[operation.operands[0]], bounds);
+  Value tile = make(operation.results[0]);
+  if (tile.rank() == 0 && !index_exists(box)) {
+    Diagnostic(operation.where, "load: element " + text(box.starts) + " is outside " +
+                                    box.tensor->name + ", whose shape is " +
+                                    text(box.tensor->shape))
+        .token(box.tensor->name)
+        .raise();
+  }
+  tile.extents() = existing_extents(box);
+  read_box<Real>(box, tile);
+  set(operation.results[0], std::move(tile));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::store(const Operation& operation) {
+  std::vector<std::int64_t> bounds;
+  for (std::size_t i = 2; i < operation.operands.size(); ++i) {
+    bounds.push_back(integer(operation, i));
+  }
+  const Box box = box_of(operation, tensors_[operation.operands[0]], bounds);
+  const Value& tile = operand(operation, 1);
+  if (!index_exists(box)) return;
+  std::vector<std::int64_t> extents = existing_extents(box);
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    extents[i] = std::min(extents[i], tile.extents()[i]);
+  }
+  write_box<Real>(box, tile, extents);
+}
+
+template <typename Real>
+void TileEvaluator<Real>::dot(const Operation& operation) {
+  const Value& a = operand(operation, 0);
+  const Value& b = operand(operation, 1);
+  const bool accumulates = operation.operands.size() > 2;
+  Value c = make(operation.results[0]);
+  std::int64_t m = a.extents()[0], n = b.extents()[1];
+  const std::int64_t k = std::min(a.extents()[1], b.extents()[0]);
+  if (accumulates) {
+    const Value& accumulator = operand(operation, 2);
+    m = std::min(m, accumulator.extents()[0]);
+    n = std::min(n, accumulator.extents()[1]);
+  }
+  c.extents() = {m, n};
+  const std::int64_t width = c.type().shape[1];
+  const std::size_t row = static_cast<std::size_t>(n) * c.element_bytes();
+  for (std::int64_t i = 0; i < m; ++i) {
+    const std::size_t offset = static_cast<std::size_t>(i * width) * c.element_bytes();
+    if (accumulates) {
+      std::memcpy(c.bytes() + offset, operand(operation, 2).bytes() + offset, row);
+    } else {
+      std::memset(c.bytes() + offset, 0, row);
+    }
+  }
+  if (c.kind() == Held::integer) {
+    multiply_add_integers(operation, a, b, c, m, n, k);
+  } else {
+    Real* const sums = c.data<Real>();
+    multiply_add<Real>(m, n, k, {a.data<Real>(), a.type().shape[1]},
+                       {b.data<Real>(), b.type().shape[1]}, {sums, width});
+    if constexpr (std::is_same_v<Real, float>) {
+      for (std::int64_t i = 0; i < m && c.type().dtype != DType::f32; ++i) {
+        round_to(c.type().dtype, sums + i * width, static_cast<std::size_t>(n));
+      }
+    }
+  }
+  set(operation.results[0], std::move(c));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::iota(const Operation& operation) {
+  Value tile = make(operation.results[0]);
+  const std::vector<std::int64_t>& shape = tile.type().shape;
+  const auto axis = static_cast<std::size_t>(operation.attributes.integer(Key::axis));
+  const std::int64_t stride = row_major_strides(shape)[axis];
+  for (std::int64_t i = 0; i < tile.type().elements(); ++i) {
+    tile.data<std::int64_t>()[i] = i / stride % shape[axis];
+  }
+  set(operation.results[0], std::move(tile));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::reduce(const Operation& operation) {
+  const Value& source = operand(operation, 0);
+  Value result = make(operation.results[0]);
+  const auto axis = static_cast<std::size_t>(operation.attributes.integer(Key::axis));
+  const Elementwise function{operation.attributes.function(), source.type().dtype, operation.where};
+  const std::int64_t count = source.extents()[axis];
+  result.extents() = source.extents();
+  result.extents()[axis] = 1;
+  if (!any_empty(result.extents())) {
+    const std::vector<std::int64_t> from = row_major_strides(source.type().shape);
+    const std::vector<std::int64_t> to = row_major_strides(result.type().shape);
+    with_element<Real>(source.kind(), [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<std::int64_t> index(from.size());
+      do {
+        const auto offset = [&index](const std::vector<std::int64_t>& strides) {
+          return std::inner_product(index.begin(), index.end(), strides.begin(), std::int64_t{0});
+        };
+        T& target = result.data<T>()[offset(to)];
+        target = reduce_elements(function, count, source.data<T>() + offset(from), from[axis]);
+        if constexpr (std::is_same_v<T, float>) target = round_to(result.type().dtype, target);
+      } while (advance(index, result.extents()));
+    });
+  }
+  set(operation.results[0], std::move(result));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::rearrange(const Operation& operation,
+                                    const std::vector<std::int64_t>& axes,
+                                    const std::vector<std::int64_t>& offsets) {
+  const Value& source = operand(operation, 0);
+  Value result = make(operation.results[0]);
+  const std::vector<std::int64_t> from = row_major_strides(source.type().shape);
+  const std::vector<std::int64_t> to = row_major_strides(result.type().shape);
+  std::vector<std::int64_t> strides;  // of the source, by the result's axes
+  std::int64_t origin = 0;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(axes[i]);
+    strides.push_back(from[axis]);
+    origin += offsets[i] * from[axis];
+    result.extents()[i] =
+        std::clamp<std::int64_t>(source.extents()[axis] - offsets[i], 0, result.extents()[i]);
+  }
+  if (!any_empty(result.extents())) {
+    with_element<Real>(source.kind(), [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<std::int64_t> outer = result.extents();
+      const std::int64_t row = outer.empty() ? 1 : outer.back();
+      const std::int64_t step = strides.empty() ? 1 : strides.back();
+      if (!outer.empty()) outer.pop_back();
+      std::vector<std::int64_t> index(outer.size());
+      do {
+        const T* x = source.data<T>() + origin;
+        T* y = result.data<T>();
+        for (std::size_t i = 0; i < index.size(); ++i) {
+          x += index[i] * strides[i];
+          y += index[i] * to[i];
+        }
+        for (std::int64_t i = 0; i < row; ++i) y[i] = x[i * step];
+      } while (advance(index, outer));
+    });
+  }
+  set(operation.results[0], std::move(result));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::reshape(const Operation& operation) {
+  const Value& source = operand(operation, 0);
+  if (!source.is_whole()) {
+    Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
+                                    " only " + text(source.extents()) + " exists")
+        .fix("reshape only tiles that are whole, or address the tensor by its axes")
+        .raise();
+  }
+  set(operation.results[0], source.with_type(kernel_.types[operation.results[0]]));
+}
+
+template class TileEvaluator<float>;
+template class TileEvaluator<double>;
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ir/ir.h"
+#include "simulator/tile_value.h"
+#include "support/arguments.h"
+
+namespace tilewright::simulator {
+
+// What all blocks of a launch share.
+struct TileLaunch {
+  const ir::Kernel* kernel;
+  const Arguments* arguments;
+  std::function<std::int64_t(const Dim&)> evaluate;  // of the dimensions that the launch binds
+  std::int64_t while_limit;
+};
+
+// Runs blocks of a kernel in the tile form, one after the other. Real is float, or double for the
+// oracle, which does not round.
+template <typename Real>
+class TileEvaluator {
+ public:
+  explicit TileEvaluator(const TileLaunch& launch);
+  void run_block(const std::vector<std::int64_t>& grid_index);
+
+ private:
+  // The values that the block's yield names.
+  std::vector<Value> run(const ir::Block& block);
+  void run(const ir::Operation& operation);
+  void set(ir::ValueId id, Value value) { values_[id] = std::move(value); }
+  Value make(ir::ValueId id) const;
+  const Value& operand(const ir::Operation& operation, std::size_t i) const {
+    return values_[operation.operands[i]];
+  }
+  std::int64_t integer(const ir::Operation& operation, std::size_t i) const;
+  bool boolean(const Value& value) const { return *value.data<std::uint8_t>() != 0; }
+  Value integer_value(ir::ValueId id, std::int64_t number, const ir::Operation& operation) const;
+  Value number_value(ir::ValueId id, double number) const;
+
+  void elementwise(const ir::Operation& operation);
+  void for_loop(const ir::Operation& operation);
+  void while_loop(const ir::Operation& operation);
+  void if_then(const ir::Operation& operation);
+  void constant(const ir::Operation& operation);
+  void load(const ir::Operation& operation);
+  void store(const ir::Operation& operation);
+  void dot(const ir::Operation& operation);
+  void iota(const ir::Operation& operation);
+  void reduce(const ir::Operation& operation);
+  // transpose and slice: result axis i runs along the operand's axes[i] from offsets[i].
+  void rearrange(const ir::Operation& operation, const std::vector<std::int64_t>& axes,
+                 const std::vector<std::int64_t>& offsets);
+  void reshape(const ir::Operation& operation);
+
+  const TileLaunch& launch_;
+  const ir::Kernel& kernel_;
+  std::vector<Value> values_;                   // by ValueId
+  std::vector<const TensorArgument*> tensors_;  // by ValueId
+};
+
+extern template class TileEvaluator<float>;
+extern template class TileEvaluator<double>;
+
+}  // namespace tilewright::simulator

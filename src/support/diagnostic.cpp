@@ -1,0 +1,122 @@
+#include "support/diagnostic.h"
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+namespace tilewright {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string shortened_path(std::string_view file) {
+  const fs::path path(file);
+  if (!path.is_absolute()) return std::string(file);
+  std::error_code failed;
+  const fs::path here = fs::current_path(failed);
+  if (failed) return std::string(file);
+  const fs::path relative = path.lexically_relative(here);
+  if (relative.empty() || *relative.begin() == ".." || relative == ".") return std::string(file);
+  return relative.string();
+}
+
+std::optional<std::string> source_line(SourceLocation where) {
+  if (where.file == nullptr || where.line <= 0) return std::nullopt;
+  // Opening a pipe or a device would block, so only a regular file is read.
+  std::error_code failed;
+  if (!fs::is_regular_file(where.file, failed)) return std::nullopt;
+  std::ifstream file(where.file);
+  std::string line;
+  for (int number = 0; number < where.line; ++number) {
+    if (!std::getline(file, line)) return std::nullopt;
+  }
+  const auto first = line.find_first_not_of(" \t\r\f\v");
+  if (first == std::string::npos) return std::nullopt;
+  const auto last = line.find_last_not_of(" \t\r\f\v");
+  return line.substr(first, last - first + 1);
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// A token that is a word is looked for as a word first, so that "dot" is not found in "dotted".
+size_t token_offset(std::string_view line, std::string_view token) {
+  if (token.empty()) return 0;
+  for (auto at = line.find(token); at != std::string_view::npos; at = line.find(token, at + 1)) {
+    const auto end = at + token.size();
+    const bool joined_before = at > 0 && is_word(line[at - 1]) && is_word(token.front());
+    const bool joined_after = end < line.size() && is_word(line[end]) && is_word(token.back());
+    if (!joined_before && !joined_after) return at;
+  }
+  const auto anywhere = line.find(token);
+  return anywhere == std::string_view::npos ? 0 : anywhere;
+}
+
+// Tabs are kept, and a character of several UTF-8 bytes counts once, so that the caret lines up.
+std::string padding_under(std::string_view text) {
+  std::string padding;
+  for (const char c : text) {
+    const bool continuation = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    if (!continuation) padding += c == '\t' ? '\t' : ' ';
+  }
+  return padding;
+}
+
+}  // namespace
+
+std::string format_location(SourceLocation where) {
+  if (where.file == nullptr) return {};
+  std::string text = shortened_path(where.file);
+  if (where.line > 0) text += ':' + std::to_string(where.line);
+  return text;
+}
+
+Diagnostic::Diagnostic(SourceLocation where, std::string message, ErrorKind kind)
+    : where_(where), message_(std::move(message)), kind_(kind) {}
+
+Diagnostic& Diagnostic::token(std::string_view token) {
+  token_ = token;
+  return *this;
+}
+
+Diagnostic& Diagnostic::line(std::string text, std::size_t column) {
+  line_ = std::move(text);
+  column_ = column;
+  return *this;
+}
+
+Diagnostic& Diagnostic::note(SourceLocation where, std::string text) {
+  notes_.push_back({where, std::move(text)});
+  return *this;
+}
+
+Diagnostic& Diagnostic::fix(std::string text) {
+  fixes_.push_back(std::move(text));
+  return *this;
+}
+
+std::string Diagnostic::render() const {
+  std::string text = format_location(where_);
+  if (!text.empty()) text += ": ";
+  text += "error: " + message_;
+  const auto show = [&text](const std::string& line, std::size_t column) {
+    const std::string_view before = std::string_view(line).substr(0, column);
+    text += "\n    " + line + "\n    " + padding_under(before) + '^';
+  };
+  if (!line_.empty()) {
+    show(line_, column_);
+  } else if (const auto line = source_line(where_)) {
+    show(*line, token_offset(*line, token_));
+  }
+  for (const Note& note : notes_) {
+    text += "\n  " + note.text;
+    if (note.where.file != nullptr) text += " at " + format_location(note.where);
+  }
+  for (const std::string& fix : fixes_) text += "\n  fix: " + fix;
+  return text;
+}
+
+void Diagnostic::raise() const { throw Error(kind_, where_, message_, render()); }
+
+}  // namespace tilewright

@@ -1,0 +1,43 @@
+#include "tilewright/dtype.h"
+
+#include <array>
+#include <string>
+
+#include "support/diagnostic.h"
+
+namespace tilewright {
+namespace {
+
+struct Record {
+  std::string_view name;
+  int bytes;
+  bool floating;
+};
+
+constexpr std::array<Record, 7> kTypes = {{{"f32", 4, true},
+                                           {"f16", 2, true},
+                                           {"bf16", 2, true},
+                                           {"f8e4m3", 1, true},
+                                           {"i32", 4, false},
+                                           {"i64", 8, false},
+                                           {"bool", 1, false}}};
+
+const Record& record(DType type) { return kTypes[static_cast<std::size_t>(type)]; }
+
+}  // namespace
+
+int size_of(DType type) { return record(type).bytes; }
+bool is_float(DType type) { return record(type).floating; }
+bool is_integer(DType type) { return type == DType::i32 || type == DType::i64; }
+std::string_view name_of(DType type) { return record(type).name; }
+
+DType parse_dtype(std::string_view name) {
+  std::string known;
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (kTypes[i].name == name) return static_cast<DType>(i);
+    known += (i ? ", " : "") + std::string(kTypes[i].name);
+  }
+  Diagnostic({}, "unknown dtype \"" + std::string(name) + "\"").fix("use one of " + known).raise();
+}
+
+}  // namespace tilewright

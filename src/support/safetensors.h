@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "support/npy.h"
+
+namespace tilewright {
+
+// Whether the text has the form "file.safetensors:key", or names such a file without a key.
+bool is_safetensors(std::string_view text);
+
+// Reads one tensor, "file.safetensors:key", without reading the others. BF16, F16, F32, F64,
+// F8_E4M3, I32, I64, U16 and BOOL. An unknown key is a usage error that lists the keys.
+NpyArray read_safetensors(const std::string& text);
+
+}  // namespace tilewright

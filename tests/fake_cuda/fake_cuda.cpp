@@ -1,0 +1,219 @@
+// A driver without a GPU, for the tests of the runtime's own behaviour: host memory stands for the
+// device's, nothing is executed, and what was asked for is recorded. Also an NVRTC that only tells
+// its version.
+
+#include "fake_cuda/fake_cuda.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/cuda_api.h"
+
+namespace cuda = tilewright::runtime::cuda;
+
+extern "C" {
+FakeCudaState fake_cuda_state = {};
+}
+
+namespace {
+
+int take_result() {
+  const int result = fake_cuda_state.next_result;
+  fake_cuda_state.next_result = 0;
+  return result;
+}
+
+template <typename Handle>
+int new_handle(Handle** handle) {
+  if (const int failed = take_result()) return failed;
+  *handle = static_cast<Handle*>(std::malloc(1));
+  ++fake_cuda_state.live_handles;
+  return 0;
+}
+
+int free_handle(void* handle) {
+  std::free(handle);
+  --fake_cuda_state.live_handles;
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return fake_cuda_state.init_result; }
+int cuDriverGetVersion(int* version) {
+  *version = 12040;
+  return 0;
+}
+int cuGetErrorName(int code, const char** text) {
+  *text = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_FAKE";
+  return 0;
+}
+int cuGetErrorString(int, const char** text) {
+  *text = "a fake failure";
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  *count = fake_cuda_state.device_count;
+  return *count == 0 ? cuda::kErrorNoDevice : 0;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+int cuDeviceGetName(char* name, int size, int) {
+  std::strncpy(name, "Fake H100", static_cast<size_t>(size));
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int) {
+  switch (attribute) {
+    case cuda::kComputeCapabilityMajor:
+      *value = 9;
+      break;
+    case cuda::kComputeCapabilityMinor:
+      *value = 0;
+      break;
+    case cuda::kMultiprocessorCount:
+      *value = 132;
+      break;
+    case cuda::kMaxSharedMemoryPerBlockOptin:
+      *value = 232448;
+      break;
+    default:
+      *value = 1;
+  }
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = size_t{80} << 30;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(CUctx_st** context, int) {
+  *context = nullptr;
+  return 0;
+}
+int cuCtxSetCurrent(CUctx_st*) { return 0; }
+int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
+int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
+int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
+  if (std::strcmp(name, "scale") != 0) return cuda::kErrorNotFound;
+  *function = reinterpret_cast<CUfunc_st*>(&fake_cuda_state);
+  return 0;
+}
+int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value) {
+  if (const int failed = take_result()) return failed;
+  if (attribute == cuda::kMaxDynamicSharedSizeBytes) fake_cuda_state.dynamic_shared_limit = value;
+  return 0;
+}
+int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*) {
+  *value = attribute == cuda::kMaxThreadsPerBlock ? 128 : 0;
+  return 0;
+}
+int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void** extra) {
+  if (const int failed = take_result()) return failed;
+  FakeCudaState& state = fake_cuda_state;
+  ++state.launches;
+  const unsigned grid[] = {config->grid_x, config->grid_y, config->grid_z};
+  const unsigned block[] = {config->block_x, config->block_y, config->block_z};
+  std::memcpy(state.grid, grid, sizeof grid);
+  std::memcpy(state.block, block, sizeof block);
+  state.cluster[0] = state.cluster[1] = state.cluster[2] = 1;
+  state.shared_bytes = config->shared_bytes;
+  state.attribute_count = config->attribute_count;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const cuda::LaunchAttribute& attribute = config->attributes[i];
+    if (attribute.id == cuda::kClusterDimension) {
+      std::memcpy(state.cluster, &attribute.value.cluster, sizeof state.cluster);
+    }
+  }
+  state.parameter_bytes = 0;
+  if (arguments == nullptr && extra != nullptr) {
+    for (void** item = extra; *item != cuda::kLaunchParamEnd; item += 2) {
+      if (item[0] == cuda::kLaunchParamBufferSize) {
+        state.parameter_bytes = *static_cast<size_t*>(item[1]);
+      }
+    }
+    std::memcpy(state.parameters, extra[1], state.parameter_bytes);
+  }
+  return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunc_st*, int, size_t) {
+  *blocks = 2;
+  return 0;
+}
+int cuOccupancyMaxActiveClusters(int* clusters, CUfunc_st*, const cuda::LaunchConfig* config) {
+  *clusters = 264 / static_cast<int>(config->attributes[0].value.cluster.x);
+  return 0;
+}
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = size_t{1} << 30;
+  *total = size_t{80} << 30;
+  return 0;
+}
+int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
+  if (const int failed = take_result()) return failed;
+  *pointer = reinterpret_cast<uint64_t>(std::malloc(bytes));
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemFree_v2(uint64_t pointer) {
+  std::free(reinterpret_cast<void*>(pointer));
+  --fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
+  *pointer = std::malloc(bytes);
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemFreeHost(void* pointer) { return cuMemFree_v2(reinterpret_cast<uint64_t>(pointer)); }
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st*) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return 0;
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st*) {
+  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  return 0;
+}
+int cuStreamCreate(CUstream_st** stream, unsigned) { return new_handle(stream); }
+int cuStreamDestroy_v2(CUstream_st* stream) { return free_handle(stream); }
+int cuStreamSynchronize(CUstream_st*) { return take_result(); }
+int cuStreamWaitEvent(CUstream_st*, CUevent_st*, unsigned) { return 0; }
+int cuEventCreate(CUevent_st** event, unsigned) { return new_handle(event); }
+int cuEventDestroy_v2(CUevent_st* event) { return free_handle(event); }
+int cuEventRecord(CUevent_st*, CUstream_st*) { return 0; }
+int cuEventSynchronize(CUevent_st*) { return 0; }
+int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
+  *milliseconds = 1.5F;
+  return 0;
+}
+int cuTensorMapEncodeTiled(void*, int, uint32_t, void* base, const uint64_t*, const uint64_t*,
+                           const uint32_t*, const uint32_t*, int, int, int, int) {
+  if (const int failed = take_result()) return failed;
+  fake_cuda_state.map_base = base;
+  return 0;
+}
+int cuTensorMapReplaceAddress(void*, void* base) {
+  fake_cuda_state.map_base = base;
+  return 0;
+}
+
+int nvrtcVersion(int* major, int* minor) {
+  *major = 12;
+  *minor = 1;
+  return 0;
+}
+void nvrtcGetErrorString() {}
+void nvrtcCreateProgram() {}
+void nvrtcDestroyProgram() {}
+void nvrtcCompileProgram() {}
+void nvrtcGetProgramLogSize() {}
+void nvrtcGetProgramLog() {}
+void nvrtcGetCUBINSize() {}
+void nvrtcGetCUBIN() {}
+void nvrtcGetPTXSize() {}
+void nvrtcGetPTX() {}
+
+}  // extern "C"

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What tests read and set of the fake driver, through the symbol `fake_cuda_state` of its library.
+struct FakeCudaState {
+  // Set by tests.
+  int init_result;
+  int device_count;
+  int next_result;  // returned once, by the next call of those that can fail
+  // Counted or recorded by the driver.
+  int live_allocations;
+  int live_handles;  // streams, events and modules
+  int launches;
+  unsigned grid[3], block[3], cluster[3];
+  unsigned shared_bytes;
+  unsigned attribute_count;
+  int dynamic_shared_limit;
+  size_t parameter_bytes;
+  unsigned char parameters[4096];
+  void* map_base;
+};

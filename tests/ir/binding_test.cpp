@@ -1,0 +1,143 @@
+#include "ir/binding.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/text.h"
+
+namespace tilewright::ir {
+namespace {
+
+const char* const kHeader = R"(kernel "gemm" tile @"gemm.cpp":7
+dim m multiple_of(8) at_least(0) at_most(1024)
+dim n at_least(16)
+dim blocks
+in A: bf16[m, (n * 2)] = %0 @"gemm.cpp":8
+in B: bf16[n, 64] = %1 @"gemm.cpp":9
+out C: f32[m, 64] = %2 @"gemm.cpp":10
+scalar alpha: f32 = %3
+grid (min(ceil_div(m, 128), multiprocessors))
+body (%4: i32) {
+}
+)";
+
+std::vector<TensorShape> good() {
+  return {{"a", DType::bf16, {256, 64}, {}},
+          {"b", DType::bf16, {32, 64}, {64, 1}},
+          {"c", DType::f32, {256, 64}, {128, 1}}};
+}
+
+const std::map<std::string, std::int64_t> kBlocks = {{"blocks", 3}};
+
+TEST(Binding, SolvesSymbols) {
+  const Kernel kernel = parse_text(kHeader, "");
+  const Binding binding = ir::bind(kernel, good(), 132, kBlocks);
+  EXPECT_EQ(binding.value("m"), 256);
+  EXPECT_EQ(binding.value("n"), 32);
+  EXPECT_EQ(binding.value("blocks"), 3);
+  EXPECT_EQ(binding.value(kMultiprocessors), 132);
+  EXPECT_EQ(binding.evaluate(kernel.grid[0]), 2);
+  EXPECT_EQ(ir::bind(kernel, good(), 1, kBlocks).evaluate(kernel.grid[0]), 1);
+  EXPECT_THROW((void)binding.value("k"), Error);
+}
+
+TEST(Binding, AcceptsEmptyAndDegenerateTensors) {
+  const Kernel kernel = parse_text(kHeader, "");
+  auto shapes = good();
+  shapes[0] = {"a", DType::bf16, {0, 64}, {0, 0}};
+  shapes[2] = {"c", DType::f32, {0, 64}, {0, 1}};
+  EXPECT_EQ(ir::bind(kernel, shapes, 1, kBlocks).evaluate(kernel.grid[0]), 0);
+  const Kernel one = parse_text("kernel \"one\" tile\nin X: f32[1, 8, 1] = %0\ngrid (1)\n"
+                                "body (%1: i32) {\n}\n", "");
+  EXPECT_NO_THROW(ir::bind(one, {{"x", DType::f32, {1, 8, 1}, {0, 1, 7}}}, 1));
+}
+
+TEST(Binding, GivenValuesMustAgree) {
+  const Kernel kernel = parse_text(kHeader, "");
+  EXPECT_EQ(ir::bind(kernel, good(), 1, {{"blocks", 1}, {"m", 256}}).value("m"), 256);
+  try {
+    (void)ir::bind(kernel, good(), 1, {{"blocks", 1}, {"m", 8}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "gemm: the dim m is 8 by the value given, but 256 by axis 0 of a");
+  }
+}
+
+TEST(Binding, ErrorsNameTensorAxisAndValues) {
+  using Shapes = std::vector<TensorShape>;
+  struct Case {
+    void (*spoil)(Shapes&);
+    const char* message;
+  };
+  const Case cases[] = {
+      {[](Shapes& s) { s[2].sizes[0] = 128; },
+       "gemm: the dim m is 256 by axis 0 of a, but 128 by axis 0 of c"},
+      {[](Shapes& s) { s[0].sizes[1] = 62; },
+       "gemm: axis 1 of a has size 62, but A has (n * 2) = 64 there"},
+      {[](Shapes& s) { s[1].sizes[1] = 63; }, "gemm: axis 1 of b has size 63, but B has 64 there"},
+      {[](Shapes& s) { s[1].sizes = {32}; s[1].strides = {}; }, "gemm: b has rank 1, but B has rank 2"},
+      {[](Shapes& s) { s[1].dtype = DType::f16; }, "gemm: b is f16, but B is bf16"},
+      {[](Shapes& s) { s[0].sizes[0] = s[2].sizes[0] = 260; },
+       "gemm: the dim m is 260 by axis 0 of a, but the kernel declares it a multiple of 8"},
+      {[](Shapes& s) { s[0].sizes[0] = s[2].sizes[0] = 2048; },
+       "gemm: the dim m is 2048 by axis 0 of a, but the kernel declares it at most 1024"},
+      {[](Shapes& s) { s[1].sizes[0] = 8; s[0].sizes[1] = 16; },
+       "gemm: the dim n is 8 by axis 0 of b, but the kernel declares it at least 16"},
+      {[](Shapes& s) { s[0].sizes[0] = -8; }, "gemm: axis 0 of a has size -8, expected 0 to 2^31 - 1"},
+      {[](Shapes& s) { s[0].sizes[0] = std::int64_t{1} << 31; },
+       "gemm: axis 0 of a has size 2147483648, expected 0 to 2^31 - 1"},
+      {[](Shapes& s) { s[1].strides = {64, 2}; },
+       "gemm: axis 1 of b has stride 2, expected 1 on the innermost axis"},
+      {[](Shapes& s) { s[1].strides = {0, 1}; },
+       "gemm: axis 0 of b has stride 0, expected a positive one"},
+      {[](Shapes& s) { s[1].strides = {-64, 1}; },
+       "gemm: axis 0 of b has stride -64, expected a positive one"},
+      {[](Shapes& s) { s[1].strides = {1}; }, "gemm: b has 1 strides for 2 axes"},
+      {[](Shapes& s) { s[1].strides = {INT64_MAX / 4, 1}; },
+       "gemm: b with sizes {32, 64} spans more than 2^63 bytes"},
+      {[](Shapes& s) { s.pop_back(); }, "gemm: 2 tensors are given, but there is also C"},
+      {[](Shapes& s) { s.push_back(s[0]); }, "gemm: 4 tensors are given, but there are only 3"},
+  };
+  const Kernel kernel = parse_text(kHeader, "");
+  for (const Case& each : cases) {
+    auto shapes = good();
+    each.spoil(shapes);
+    try {
+      (void)ir::bind(kernel, shapes, 132, kBlocks);
+      ADD_FAILURE() << "accepted: " << each.message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_STREQ(error.location().file, "gemm.cpp");
+      EXPECT_EQ(error.message(), each.message);
+    }
+  }
+}
+
+TEST(Binding, CountsElementsOfHugeTensors) {
+  const Kernel kernel = parse_text("kernel \"huge\" tile\ndim a\nin X: f32[a, a, a] = %0\ngrid (1)\n"
+                                   "body (%1: i32) {\n}\n", "");
+  EXPECT_THROW((void)ir::bind(kernel, {{"x", DType::f32, {2000000000, 2000000000, 2000000000}, {}}}, 1),
+               Error);
+}
+
+TEST(Binding, UnboundAndUnknownDimsAreErrors) {
+  const Kernel kernel = parse_text(kHeader, "");
+  const std::pair<std::map<std::string, std::int64_t>, const char*> cases[] = {
+      {{}, "gemm: the dim blocks has no value: no axis of a tensor is blocks alone"},
+      {{{"blocks", -1}}, "gemm: the dim blocks is -1 by the value given, expected 0 to 2^31 - 1"},
+      {{{"blocks", 1}, {"heads", 2}}, "gemm: there is no dim heads"},
+  };
+  for (const auto& [given, message] : cases) {
+    try {
+      (void)ir::bind(kernel, good(), 1, given);
+      ADD_FAILURE() << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), message);
+    }
+  }
+  EXPECT_THROW((void)ir::bind(kernel, good(), 0, kBlocks), Error);
+}
+
+}  // namespace
+}  // namespace tilewright::ir

@@ -1,0 +1,181 @@
+#include "tilewright/dim.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tilewright/error.h"
+
+namespace tilewright {
+namespace {
+
+const Dim n = Dim::symbol("n");
+const Dim k = Dim::symbol("k", {8, 16, 4096});
+const Dim any = Dim::symbol("any", {1, -100, 100});
+
+std::int64_t evaluate(const Dim& dim, const std::map<std::string, std::int64_t>& values) {
+  return dim.evaluate([&values](const std::string& name) { return values.at(name); });
+}
+
+TEST(Dim, Simplifies) {
+  const std::pair<Dim, const char*> cases[] = {
+      {Dim(3) + 4, "7"},
+      {n + 0, "n"},
+      {0 + n, "n"},
+      {4 + n, "(n + 4)"},
+      {n - 0, "n"},
+      {n - n, "0"},
+      {n * 1, "n"},
+      {1 * n, "n"},
+      {n * 0, "0"},
+      {3 * n, "(n * 3)"},
+      {n / 1, "n"},
+      {(n * 12) / 4, "(n * 3)"},
+      {(n * 12) / 5, "((n * 12) // 5)"},
+      {ceil_div(n * 12, 4), "(n * 3)"},
+      {ceil_div(n, 8), "ceil_div(n, 8)"},
+      {ceil_div(k, 8), "(k // 8)"},
+      {k % 8, "0"},
+      {k % 4, "0"},
+      {k % 16, "(k % 16)"},
+      {(k * n) % 8, "0"},
+      {(k + 16) % 8, "0"},
+      {(k + 3) % 8, "((k + 3) % 8)"},
+      {min(n, n), "n"},
+      {min(k, 16), "16"},
+      {min(k, 4096), "k"},
+      {min(k, 100), "min(k, 100)"},
+      {max(n, 0), "n"},
+      {max(k, 16), "k"},
+      {max(k, 5000), "5000"},
+      {max(n, k), "max(n, k)"},
+      {Dim(-7) / 2, "-4"},
+      {Dim(-7) % 2, "1"},
+      {ceil_div(Dim(-7), 2), "-3"},
+  };
+  for (const auto& [dim, expected] : cases) EXPECT_EQ(dim.to_string(), expected);
+}
+
+// Every expression of two operands, against plain arithmetic, its own range and its own text.
+TEST(Dim, EvaluatesInsideItsRange) {
+  const auto floor_of = [](double x) { return static_cast<std::int64_t>(std::floor(x)); };
+  const std::vector<Dim> known = {n, k, any};
+  for (const Dim::Kind kind :
+       {Dim::Kind::add, Dim::Kind::sub, Dim::Kind::mul, Dim::Kind::floordiv, Dim::Kind::ceildiv,
+        Dim::Kind::mod, Dim::Kind::min, Dim::Kind::max}) {
+    for (const Dim& a : {n, k, any, any * 6 - k, Dim(24), Dim(-7)}) {
+      for (const Dim& b : {n + 1, k, any, Dim(8), Dim(-3), k / 8}) {
+        const Dim dim = Dim::binary(kind, a, b);
+        EXPECT_EQ(Dim::parse(dim.to_string(), known), dim) << dim.to_string();
+        for (const std::int64_t i : {0, 1, 7, 64, 1000}) {
+          for (const std::int64_t j : {-100, -3, 5, 100}) {
+            const std::map<std::string, std::int64_t> values = {
+                {"n", i}, {"k", 16 + 8 * (i / 2)}, {"any", j}};
+            const std::int64_t x = evaluate(a, values), y = evaluate(b, values);
+            std::int64_t expected = 0;
+            switch (kind) {
+              case Dim::Kind::add: expected = x + y; break;
+              case Dim::Kind::sub: expected = x - y; break;
+              case Dim::Kind::mul: expected = x * y; break;
+              case Dim::Kind::min: expected = x < y ? x : y; break;
+              case Dim::Kind::max: expected = x < y ? y : x; break;
+              case Dim::Kind::floordiv: expected = floor_of(double(x) / double(y)); break;
+              case Dim::Kind::ceildiv: expected = -floor_of(-double(x) / double(y)); break;
+              default: expected = x - floor_of(double(x) / double(y)) * y;
+            }
+            const std::int64_t got = evaluate(dim, values);
+            EXPECT_EQ(got, expected) << dim.to_string() << " of " << x << " and " << y;
+            const DimFacts facts = dim.range();
+            EXPECT_LE(facts.minimum, got) << dim.to_string();
+            EXPECT_GE(facts.maximum, got) << dim.to_string();
+            EXPECT_EQ(got % facts.multiple, 0) << dim.to_string() << " = " << got;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Dim, Ranges) {
+  struct Case {
+    Dim dim;
+    DimFacts facts;
+  };
+  const Case cases[] = {
+      {k, {8, 16, 4096}},
+      {k + 4, {4, 20, 4100}},
+      {k * 3, {24, 48, 12288}},
+      {k / 8, {1, 2, 512}},
+      {ceil_div(k, 100), {1, 1, 41}},
+      {n % 5, {1, 0, 4}},
+      {any * -2, {2, -200, 200}},
+      {k - 8, {8, 8, 4088}},
+      {min(k, n), {1, 0, 4096}},
+      {max(k, n), {1, 16, INT32_MAX}},
+  };
+  for (const Case& each : cases) {
+    const DimFacts facts = each.dim.range();
+    EXPECT_EQ(facts.multiple, each.facts.multiple) << each.dim.to_string();
+    EXPECT_EQ(facts.minimum, each.facts.minimum) << each.dim.to_string();
+    EXPECT_EQ(facts.maximum, each.facts.maximum) << each.dim.to_string();
+  }
+}
+
+TEST(Dim, OverflowAndDivisionByZeroAreErrors) {
+  const Dim largest(INT64_MAX), smallest(INT64_MIN);
+  EXPECT_THROW((void)(largest + 1), Error);
+  EXPECT_THROW((void)(smallest - 1), Error);
+  EXPECT_THROW((void)(largest * 2), Error);
+  EXPECT_THROW((void)(smallest / -1), Error);
+  EXPECT_THROW((void)ceil_div(smallest, -1), Error);
+  EXPECT_EQ((smallest % -1).constant(), 0);
+  EXPECT_THROW((void)(n / 0), Error);
+  EXPECT_THROW((void)(n % 0), Error);
+  EXPECT_THROW((void)ceil_div(n, 0), Error);
+  EXPECT_THROW((void)evaluate(n / k, {{"n", 1}, {"k", 0}}), Error);
+  EXPECT_THROW((void)evaluate(n * n, {{"n", INT64_MAX}}), Error);
+}
+
+TEST(Dim, FactsSurviveOverflow) {
+  const Dim wide = Dim::symbol("wide", {std::int64_t{1} << 40, 0, INT64_MAX});
+  const DimFacts facts = (wide * wide).range();
+  EXPECT_EQ((std::int64_t{1} << 40) % facts.multiple, 0);
+  EXPECT_EQ(facts.maximum, INT64_MAX);
+  EXPECT_EQ((Dim(0) - Dim::symbol("low", {1, INT64_MIN, 0})).range().maximum, INT64_MAX);
+}
+
+TEST(Dim, EqualityIsStructural) {
+  EXPECT_TRUE(n + 1 == n + 1);
+  EXPECT_FALSE(n + 1 == n + 2);
+  EXPECT_FALSE(n + k == k + n);
+  EXPECT_TRUE(Dim::symbol("n") == n);
+}
+
+TEST(Dim, ParseErrorsNameTheColumn) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "expected a dimension at column 1"},
+      {"(n + )", "expected a dimension at column 6"},
+      {"(n ? 2)", "expected an operator at column 4"},
+      {"(n + 2", "expected \")\" at column 7"},
+      {"n n", "unexpected text at column 3"},
+      {"m", "unknown dimension \"m\""},
+      {"sin(n, 2)", "unknown function \"sin\""},
+      {"-", "expected a number at column 1"},
+      {"99999999999999999999", "an integer of more than 64 bits"},
+  };
+  for (const auto& [text, message] : cases) {
+    try {
+      (void)Dim::parse(text, {n});
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_NE(error.message().find(message), std::string::npos) << error.message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

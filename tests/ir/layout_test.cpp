@@ -1,0 +1,531 @@
+#include "ir/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+namespace tilewright::ir {
+namespace {
+
+using Coordinates = std::vector<std::int64_t>;
+
+// Counts how often registers, lanes and warps reach each element.
+std::map<Coordinates, std::int64_t> coverage(const RegisterLayout& layout) {
+  std::map<Coordinates, std::int64_t> count;
+  for (std::int64_t warp = 0; warp < layout.warp_count(); ++warp) {
+    for (std::int64_t lane = 0; lane < 32; ++lane) {
+      for (std::int64_t reg = 0; reg < layout.register_count(); ++reg) {
+        ++count[layout.coordinates(reg, lane, warp)];
+      }
+    }
+  }
+  return count;
+}
+
+std::int64_t replicas(const RegisterLayout& layout) {
+  std::int64_t product = 1;
+  for (const auto* modes : {&layout.registers, &layout.lanes, &layout.warps}) {
+    for (const Mode& mode : *modes) {
+      if (mode.kind != ModeKind::distribute) product *= mode.size;
+    }
+  }
+  return product;
+}
+
+bool covers_shape(const RegisterLayout& layout) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : layout.shape) elements *= extent;
+  const auto count = coverage(layout);
+  if (static_cast<std::int64_t>(count.size()) != elements) return false;
+  for (const auto& [coordinates, times] : count) {
+    for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
+      if (coordinates[axis] >= layout.shape[axis]) return false;
+    }
+    if (times != replicas(layout)) return false;
+  }
+  return true;
+}
+
+std::string message_of(std::string_view text, bool shared) {
+  try {
+    if (shared) {
+      SharedLayout::parse(text);
+    } else {
+      RegisterLayout::parse(text);
+    }
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.message();
+  }
+  return {};
+}
+
+std::vector<RegisterLayout> sample_layouts() {
+  const RegisterLayout accumulator = wgmma_accumulator(64, 128);
+  return {accumulator,
+          wgmma_accumulator(128, 24),
+          wgmma_a_fragment(64, 64, 1),
+          wgmma_a_fragment(64, 32, 4),
+          matrix_x4_fragment(),
+          matrix_x4_fragment(true),
+          matrix_x4_rows(true),
+          tcgen05_32x32b(64),
+          blocked({64, 128}, 128, 8),
+          blocked({3}, 64, 4),
+          blocked({}, 32, 1),
+          accumulator.reduce(1, Reduction::partial),
+          accumulator.reduce(1, Reduction::complete),
+          accumulator.reduce(0, Reduction::partial),
+          accumulator.reduce(0, Reduction::complete).reduce(1, Reduction::partial)};
+}
+
+// The D fragment of wgmma.mma_async.m64nNk16 as PTX describes it.
+TEST(RegisterLayout, WgmmaAccumulatorIsTheFragmentOfPtx) {
+  for (std::int64_t n = 8; n <= 256; n += 8) {
+    const RegisterLayout layout = wgmma_accumulator(64, n);
+    ASSERT_EQ(layout.register_count(), n / 2);
+    ASSERT_EQ(layout.problem(), std::nullopt);
+    for (int thread = 0; thread < 128; ++thread) {
+      const int warp = thread / 32;
+      const int group = thread % 32 / 4;
+      const int in_group = thread % 4;
+      for (std::int64_t i = 0; i < n / 2; ++i) {
+        const std::int64_t row = 16 * warp + group + (i % 4 >= 2 ? 8 : 0);
+        const std::int64_t column = 8 * (i / 4) + 2 * in_group + i % 2;
+        ASSERT_EQ(layout.coordinates(i, thread % 32, warp), (Coordinates{row, column}))
+            << "n " << n << " thread " << thread << " register " << i;
+      }
+    }
+  }
+}
+
+TEST(RegisterLayout, WgmmaAccumulatorOfTwoProductsListsTheirRegistersInOrder) {
+  const RegisterLayout one = wgmma_accumulator(64, 96);
+  const RegisterLayout two = wgmma_accumulator(128, 96);
+  for (std::int64_t i = 0; i < two.register_count(); ++i) {
+    Coordinates expected = one.coordinates(i % 48, 13, 2);
+    expected[0] += i / 48 * 64;
+    EXPECT_EQ(two.coordinates(i, 13, 2), expected);
+  }
+}
+
+// The A fragments of m64nNk16 (16 bits), m64nNk32 (8 bits) and m64nNk8 (tf32): rows and columns of
+// the elements a0, a1, ... of the thread with group and thread-in-group numbers g and t.
+TEST(RegisterLayout, WgmmaAFragmentIsTheFragmentOfPtx) {
+  for (const int bytes : {1, 2, 4}) {
+    const int k_step = 32 / bytes;
+    const RegisterLayout layout = wgmma_a_fragment(64, 3 * k_step, bytes);
+    const int elements = 16 / bytes;
+    ASSERT_EQ(layout.register_count(), 3 * elements);
+    for (int thread = 0; thread < 128; ++thread) {
+      const int g = thread % 32 / 4;
+      const int t = thread % 4;
+      for (int i = 0; i < 3 * elements; ++i) {
+        const int a = i % elements;
+        int row = 0;
+        int column = 0;
+        if (bytes == 2) {
+          row = (a == 2 || a == 3 || a == 6 || a == 7) ? g + 8 : g;
+          column = t * 2 + (a & 1) + (a >= 4 ? 8 : 0);
+        } else if (bytes == 1) {
+          row = ((a >= 4 && a < 8) || a >= 12) ? g + 8 : g;
+          column = t * 4 + (a & 3) + (a >= 8 ? 16 : 0);
+        } else {
+          row = (a == 1 || a == 3) ? g + 8 : g;
+          column = t + (a >= 2 ? 4 : 0);
+        }
+        ASSERT_EQ(layout.coordinates(i, thread % 32, thread / 32),
+                  (Coordinates{row + thread / 32 * 16, column + i / elements * k_step}))
+            << bytes << " bytes, thread " << thread << ", element " << i;
+      }
+    }
+  }
+}
+
+TEST(RegisterLayout, AccumulatorIsReadAsTheNextProductsA) {
+  EXPECT_EQ(wgmma_accumulator(64, 176), wgmma_a_fragment(64, 176, 2));
+  EXPECT_FALSE(wgmma_accumulator(64, 128) == wgmma_a_fragment(64, 128, 1));
+}
+
+// ldmatrix.x4: lane 8 j + r gives the address of row r of matrix j; of matrix j lane l receives
+// elements 2 (l % 4) and + 1 of row l / 4, or of column l / 4 with .trans.
+TEST(RegisterLayout, MatrixFragmentsAreWhatLdmatrixLoads) {
+  for (const bool transposed : {false, true}) {
+    const RegisterLayout fragment = matrix_x4_fragment(transposed);
+    const RegisterLayout rows = matrix_x4_rows(transposed);
+    ASSERT_EQ(rows.problem(), std::nullopt);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int matrix = 0; matrix < 4; ++matrix) {
+        for (int half = 0; half < 2; ++half) {
+          const int along = 2 * (lane % 4) + half;
+          const int row = transposed ? along : lane / 4;
+          const int column = transposed ? lane / 4 : along;
+          Coordinates expected = rows.coordinates(0, 8 * matrix + row, 0);
+          expected[1] += column;
+          ASSERT_EQ(fragment.coordinates(2 * matrix + half, lane, 0), expected);
+        }
+      }
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+      const Coordinates first = rows.coordinates(0, lane, 0);
+      EXPECT_EQ(first[1] % 8, 0);
+      for (int i = 0; i < 8; ++i) {
+        EXPECT_EQ(rows.coordinates(i, lane, 0), (Coordinates{first[0], first[1] + i}));
+      }
+    }
+  }
+}
+
+TEST(RegisterLayout, AccumulatorRepeatsTheStmatrixFragment) {
+  const RegisterLayout atom = matrix_x4_fragment();
+  const RegisterLayout accumulator = wgmma_accumulator(64, 80);
+  EXPECT_TRUE(repeats(accumulator, atom));
+  EXPECT_TRUE(repeats(accumulator.transposed(), matrix_x4_fragment(true)));
+  EXPECT_TRUE(repeats(wgmma_accumulator(128, 32), atom));
+  EXPECT_FALSE(repeats(accumulator, matrix_x4_fragment(true)));
+  EXPECT_FALSE(repeats(wgmma_accumulator(64, 24), atom)) << "24 columns are 1.5 fragments";
+  EXPECT_FALSE(repeats(wgmma_a_fragment(64, 64, 1), atom));
+  EXPECT_FALSE(repeats(blocked({64, 128}, 128, 8), atom));
+  EXPECT_FALSE(repeats(accumulator.reduce(1, Reduction::partial), atom));
+}
+
+TEST(RegisterLayout, TensorMemoryLoadHoldsARowALane) {
+  const RegisterLayout layout = tcgen05_32x32b(64);
+  for (int thread = 0; thread < 128; ++thread) {
+    for (int i = 0; i < 64; ++i) {
+      ASSERT_EQ(layout.coordinates(i, thread % 32, thread / 32), (Coordinates{thread, i}));
+    }
+  }
+}
+
+TEST(RegisterLayout, BlockedCoversEveryShapeAndCoalesces) {
+  const std::vector<Coordinates> shapes = {{64, 128}, {128, 96}, {1, 80},   {5, 7},  {256},
+                                           {3},       {},        {8, 4, 6}, {64, 1}, {16, 512}};
+  for (const Coordinates& shape : shapes) {
+    for (const int threads : {32, 64, 128, 256, 384}) {
+      for (const int vector : {1, 4, 8}) {
+        const RegisterLayout layout = blocked(shape, threads, vector);
+        EXPECT_EQ(layout.problem(), std::nullopt) << layout.to_string();
+        EXPECT_EQ(layout.warp_count() * 32, threads);
+        EXPECT_TRUE(covers_shape(layout)) << layout.to_string();
+      }
+    }
+  }
+  const RegisterLayout layout = blocked({64, 128}, 128, 8);
+  EXPECT_EQ(layout.register_count(), 64);
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(layout.coordinates(i, lane, 0), (Coordinates{lane / 16, lane % 16 * 8 + i}));
+    }
+  }
+}
+
+// Sums in every lane, then by the butterfly shuffles that the layout names; all lanes must end
+// with the sums of the whole rows (or columns).
+TEST(RegisterLayout, ReduceAndShufflesSumEveryRow) {
+  for (const RegisterLayout& layout : {wgmma_accumulator(64, 40), blocked({64, 96}, 128, 4),
+                                       matrix_x4_fragment(true), tcgen05_32x32b(16)}) {
+    for (const int axis : {0, 1}) {
+      if (layout.crosses_warps(axis)) continue;
+      const RegisterLayout partial = layout.reduce(axis, Reduction::partial);
+      const RegisterLayout complete = layout.reduce(axis, Reduction::complete);
+      ASSERT_EQ(partial.problem(), std::nullopt);
+      ASSERT_EQ(complete.problem(), std::nullopt);
+      EXPECT_TRUE(covers_shape(complete));
+      EXPECT_FALSE(complete.is_partial());
+      EXPECT_EQ(partial.is_partial(axis), !layout.shuffle_distances(axis).empty());
+      EXPECT_FALSE(partial.is_partial(1 - axis));
+      EXPECT_EQ(partial.shuffle_distances(axis), layout.shuffle_distances(axis));
+      EXPECT_EQ(partial.reduce(axis, Reduction::complete), complete);
+      EXPECT_EQ(partial.register_count(), complete.register_count());
+
+      const auto value = [](const Coordinates& c) { return c[0] * 1000 + c[1] * c[1]; };
+      std::map<std::int64_t, std::int64_t> expected;
+      for (std::int64_t row = 0; row < layout.shape[0]; ++row) {
+        for (std::int64_t column = 0; column < layout.shape[1]; ++column) {
+          expected[axis == 0 ? column : row] += value({row, column});
+        }
+      }
+      for (std::int64_t warp = 0; warp < layout.warp_count(); ++warp) {
+        std::vector<std::map<std::int64_t, std::int64_t>> sums(32);
+        for (std::int64_t lane = 0; lane < 32; ++lane) {
+          for (std::int64_t reg = 0; reg < layout.register_count(); ++reg) {
+            const Coordinates at = layout.coordinates(reg, lane, warp);
+            sums[lane][at[1 - axis]] += value(at);
+          }
+        }
+        for (const int distance : partial.shuffle_distances(axis)) {
+          const auto before = sums;
+          for (int lane = 0; lane < 32; ++lane) {
+            for (auto& [at, sum] : sums[lane]) sum += before[lane ^ distance].at(at);
+          }
+        }
+        for (std::int64_t lane = 0; lane < 32; ++lane) {
+          EXPECT_EQ(static_cast<std::int64_t>(sums[lane].size()), complete.register_count());
+          for (std::int64_t reg = 0; reg < complete.register_count(); ++reg) {
+            const std::int64_t at = complete.coordinates(reg, lane, warp)[1 - axis];
+            EXPECT_EQ(sums[lane].at(at), expected.at(at));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RegisterLayout, ReduceOfTheAccumulatorIsAQuad) {
+  const RegisterLayout layout = wgmma_accumulator(64, 128);
+  EXPECT_EQ(layout.shuffle_distances(1), (std::vector<int>{1, 2}));
+  EXPECT_EQ(layout.shuffle_distances(0), (std::vector<int>{4, 8, 16}));
+  EXPECT_FALSE(layout.crosses_warps(1));
+  EXPECT_TRUE(layout.crosses_warps(0));
+  EXPECT_TRUE(layout.reduce(0, Reduction::partial).crosses_warps(0));
+  EXPECT_FALSE(layout.reduce(0, Reduction::complete).crosses_warps(0));
+  EXPECT_EQ(layout.reduce(1, Reduction::partial).to_string(),
+            "[64x1|r:2@0:8|l:4+1,8@0:1|w:4@0:16]");
+  EXPECT_EQ(layout.reduce(1, Reduction::complete).to_string(),
+            "[64x1|r:2@0:8|l:4*,8@0:1|w:4@0:16]");
+}
+
+// Every register of the result must find its element in the register that the map names.
+void expect_correct(const RegisterMap& map, const RegisterLayout& result,
+                    const RegisterLayout& operand) {
+  ASSERT_TRUE(map.ok()) << map.mismatch;
+  for (std::int64_t warp = 0; warp < result.warp_count(); ++warp) {
+    for (std::int64_t lane = 0; lane < 32; ++lane) {
+      for (std::int64_t reg = 0; reg < result.register_count(); ++reg) {
+        Coordinates wanted = result.coordinates(reg, lane, warp);
+        for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+          if (operand.shape[axis] == 1) wanted[axis] = 0;
+        }
+        const std::int64_t source = evaluate(map.terms, reg);
+        ASSERT_LT(source, operand.register_count());
+        ASSERT_EQ(operand.coordinates(source, lane, warp), wanted)
+            << result.to_string() << " from " << operand.to_string();
+      }
+    }
+  }
+}
+
+TEST(RegisterMap, FindsBroadcastOperands) {
+  const RegisterLayout result = wgmma_accumulator(64, 128);
+  const RegisterLayout reordered =
+      RegisterLayout::parse("[64x128|r:4@1:32,2@1:1,4@1:8,2@0:8|l:4@1:2,8@0:1|w:4@0:16]");
+  for (const RegisterLayout& operand :
+       {result, result.reduce(1, Reduction::complete), result.reduce(0, Reduction::complete),
+        result.reduce(0, Reduction::complete).reduce(1, Reduction::complete),
+        RegisterLayout::parse("[64x128|r:16@1:8,2@0:8,2@1:1|l:4@1:2,8@0:1|w:4@0:16]"), reordered}) {
+    expect_correct(register_map(result, operand), result, operand);
+    EXPECT_TRUE(compatible(result, operand));
+  }
+  expect_correct(register_map(reordered, result), reordered, result);
+  EXPECT_EQ(register_map(result, result).terms, (std::vector<IndexTerm>{{1, 64, 1}}));
+  EXPECT_EQ(register_map(result, result.reduce(1, Reduction::complete)).terms,
+            (std::vector<IndexTerm>{{2, 2, 1}}));
+  EXPECT_EQ(register_map(result, result.reduce(0, Reduction::complete)).terms,
+            (std::vector<IndexTerm>{{1, 2, 1}, {4, 16, 2}}));
+  const RegisterLayout rows = blocked({64, 96}, 128, 4);
+  expect_correct(register_map(rows, rows.reduce(0, Reduction::complete)), rows,
+                 rows.reduce(0, Reduction::complete));
+}
+
+TEST(RegisterMap, SaysWhereLayoutsDisagree) {
+  const RegisterLayout result = wgmma_accumulator(64, 128);
+  const auto mismatch = [&](const RegisterLayout& operand) {
+    EXPECT_FALSE(compatible(result, operand));
+    return register_map(result, operand).mismatch;
+  };
+  EXPECT_NE(mismatch(blocked({64, 128}, 128, 8)).find("lane 1 starts at 2 on axis 1"),
+            std::string::npos);
+  EXPECT_NE(mismatch(blocked({64, 128}, 256, 8)).find("in 8 warps, the result in 4"),
+            std::string::npos);
+  EXPECT_NE(mismatch(wgmma_accumulator(64, 64)).find("axis 1 has size 64 in the operand but 128"),
+            std::string::npos);
+  EXPECT_NE(mismatch(blocked({64}, 128, 1)).find("rank 1 for a result of rank 2"),
+            std::string::npos);
+  EXPECT_NE(mismatch(RegisterLayout::parse("[64x128|r:2@1:1,2@0:8,16@1:8|l:4@1:2,8@0:1|"
+                                           "w:2@0:32,2@0:16]"))
+                .find("warp 1 starts at 16 on axis 0"),
+            std::string::npos);
+  EXPECT_NE(mismatch(result.reduce(1, Reduction::partial)).find("partial sum over axis 1"),
+            std::string::npos);
+  const RegisterLayout by_six = RegisterLayout::parse("[6x32|r:2@0:1,3@0:2|l:32@1:1]");
+  const RegisterLayout by_three = RegisterLayout::parse("[6x32|r:3@0:1,2@0:3|l:32@1:1]");
+  EXPECT_TRUE(compatible(by_six, by_three)) << "both merge to 6 rows in order";
+  const RegisterLayout interleaved = RegisterLayout::parse("[6x32|r:2@0:3,3@0:1|l:32@1:1]");
+  const RegisterLayout pairs = RegisterLayout::parse("[6x32|r:3@0:2,2@0:1|l:32@1:1]");
+  EXPECT_NE(register_map(pairs, interleaved).mismatch.find("orders differently"),
+            std::string::npos);
+}
+
+// A running sum that is partial may be scaled and added to by values of its own layout.
+TEST(RegisterMap, AllowsPartialSumsOnlyInThemselves) {
+  const RegisterLayout tile = wgmma_accumulator(64, 128);
+  const RegisterLayout partial = tile.reduce(1, Reduction::partial);
+  const RegisterLayout complete = tile.reduce(1, Reduction::complete);
+  EXPECT_TRUE(compatible(partial, partial));
+  EXPECT_TRUE(compatible(partial, complete));
+  EXPECT_FALSE(compatible(complete, partial));
+  EXPECT_FALSE(compatible(tile, partial));
+}
+
+TEST(RegisterLayout, ProblemAgreesWithCountingElements) {
+  std::mt19937 random(20261121);
+  const auto below = [&](int n) { return static_cast<int>(random() % n); };
+  int valid = 0;
+  for (int round = 0; round < 20000; ++round) {
+    // Starts from a valid split of the shape in a random order, then often breaks one number.
+    RegisterLayout layout;
+    layout.shape = {1, 1};
+    int lanes = 32;
+    for (int digit = 0; digit < 8; ++digit) {
+      const int axis = below(2);
+      auto& modes = digit < 5 ? layout.lanes : digit < 7 ? layout.registers : layout.warps;
+      const int size = digit < 5 ? 2 : 1 + below(3);
+      if (digit < 5) lanes /= 2;
+      const Mode mode{size, axis, layout.shape[axis], ModeKind::distribute};
+      if (below(6) == 0) {
+        modes.push_back({size, 0, 0, ModeKind::replicate});
+      } else {
+        modes.push_back(mode);
+        layout.shape[axis] *= size;
+      }
+    }
+    std::shuffle(layout.lanes.begin(), layout.lanes.end(), random);
+    std::shuffle(layout.registers.begin(), layout.registers.end(), random);
+    ASSERT_EQ(lanes, 1);
+    if (below(2) == 0) {
+      auto& modes = below(2) == 0 ? layout.lanes : layout.registers;
+      if (!modes.empty()) modes[below(static_cast<int>(modes.size()))].stride += 1 + below(2);
+    } else if (below(3) == 0) {
+      layout.shape[below(2)] += 1;
+    }
+    ASSERT_EQ(layout.problem() == std::nullopt, covers_shape(layout))
+        << layout.to_string() << ": " << layout.problem().value_or("no problem");
+    valid += layout.problem() == std::nullopt;
+  }
+  EXPECT_GT(valid, 2000);
+  EXPECT_LT(valid, 18000);
+}
+
+TEST(RegisterLayout, ProblemNamesWhatDisagrees) {
+  EXPECT_NE(message_of("[64x128|r:64@1:1|l:32@0:1]", false)
+                .find("axis 0 has size 64 but its modes "
+                      "cover 32"),
+            std::string::npos);
+  EXPECT_NE(message_of("[32x8|r:2@1:1,4@1:1|l:32@0:1]", false).find("axis 1: the"),
+            std::string::npos);
+  EXPECT_NE(message_of("[64x1|l:16@0:1]", false).find("do not make 32"), std::string::npos);
+  EXPECT_NE(message_of("[32x8|r:8@1:1|l:4+1,8@0:1|w:4@0:8]", false).find("which has size 8, not 1"),
+            std::string::npos);
+  EXPECT_NE(message_of("[32x1|r:2+1|l:32@0:1]", false).find("registers hold partial sums"),
+            std::string::npos);
+  EXPECT_NE(message_of("[32|l:32@1:1]", false).find("axis 1 of a shape of rank 1"),
+            std::string::npos);
+  EXPECT_NE(message_of("[32|l:32@0:1|w:64*]", false).find("more than 32 warps"), std::string::npos);
+  EXPECT_NE(message_of("[32|r:2147483647*,2147483647*,2147483647*|l:32@0:1]", false)
+                .find("registers of a lane"),
+            std::string::npos);
+}
+
+TEST(RegisterLayout, TextRoundTrips) {
+  std::set<std::string> texts;
+  for (const RegisterLayout& layout : sample_layouts()) {
+    EXPECT_EQ(layout.problem(), std::nullopt) << layout.to_string();
+    const RegisterLayout again = RegisterLayout::parse(layout.to_string());
+    EXPECT_EQ(again, layout);
+    EXPECT_EQ(again.to_string(), layout.to_string());
+    EXPECT_EQ(again.hash(), layout.hash());
+    EXPECT_EQ(layout.to_string().find_first_of(" \t\n"), std::string::npos);
+    texts.insert(layout.to_string());
+  }
+  EXPECT_EQ(texts.size(), sample_layouts().size()) << "two layouts share a text";
+  EXPECT_EQ(wgmma_accumulator(64, 128).to_string(),
+            "[64x128|r:2@1:1,2@0:8,16@1:8|l:4@1:2,8@0:1|w:4@0:16]");
+}
+
+TEST(RegisterLayout, EqualityIgnoresHowDigitsAreSplit) {
+  const RegisterLayout merged = RegisterLayout::parse("[32x12|r:12@1:1|l:32@0:1]");
+  const RegisterLayout split = RegisterLayout::parse("[32x12|r:2@1:1,6@1:2,1@0:7|l:8@0:1,4@0:8]");
+  const RegisterLayout other = RegisterLayout::parse("[32x12|r:6@1:2,2@1:1|l:32@0:1]");
+  EXPECT_EQ(merged, split);
+  EXPECT_EQ(merged.hash(), split.hash());
+  EXPECT_FALSE(merged == other);
+  EXPECT_FALSE(merged == RegisterLayout::parse("[32x12|r:12@1:1|l:32@0:1|w:4*]"));
+}
+
+TEST(Layouts, BadTextIsAnErrorThatNamesThePlace) {
+  EXPECT_NE(message_of("[64x|l:32@0:1]", false).find("number below 2^31 at character 5"),
+            std::string::npos);
+  EXPECT_NE(message_of("[64|r:2#1]", false).find("expected '@', '+' or '*' at character 8"),
+            std::string::npos);
+  EXPECT_NE(message_of("[32|l:32@0:1] ", false).find("more text after the layout"),
+            std::string::npos);
+  EXPECT_NE(message_of("[64x64|64@0:64,64@1:1]", true).find("expected '*' at character 7"),
+            std::string::npos);
+  EXPECT_NE(message_of("[8x8*2|8@0:8,8@1:2]", true).find("a stride of 8 bytes overlaps the 16"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of("[8x8*2|8@0:16,4@1:2]", true).find("axis 1 has size 8 but its modes cover 4"),
+      std::string::npos);
+  EXPECT_NE(message_of("[4x64*2|4@0:128,64@1:2|x3.4.3]", true)
+                .find("512 bytes, not a multiple of the swizzle's pattern of 1024"),
+            std::string::npos);
+  EXPECT_NE(message_of("[8*2|8@0:2|x4.4.3]", true).find("a swizzle of 4 bits"), std::string::npos);
+}
+
+TEST(Layouts, DamagedTextNeverPassesUnchecked) {
+  std::vector<std::pair<std::string, bool>> texts;
+  for (const RegisterLayout& layout : sample_layouts())
+    texts.emplace_back(layout.to_string(), false);
+  for (const int swizzle : {0, 32, 64, 128}) {
+    texts.emplace_back(SharedLayout::panels(64, 128, 2, swizzle).to_string(), true);
+  }
+  std::mt19937 random(7);
+  const std::string alphabet = "0123456789x@:,|*+.[]rlw9";
+  for (int round = 0; round < 40000; ++round) {
+    auto [text, shared] = texts[random() % texts.size()];
+    for (int change = 0; change < 1 + static_cast<int>(random() % 3); ++change) {
+      const std::size_t at = random() % text.size();
+      const char c = alphabet[random() % alphabet.size()];
+      switch (random() % 3) {
+        case 0:
+          text[at] = c;
+          break;
+        case 1:
+          text.insert(at, 1, c);
+          break;
+        default:
+          text.erase(at, text.size() > 1 ? 1 : 0);
+      }
+    }
+    try {
+      if (shared) {
+        const SharedLayout layout = SharedLayout::parse(text);
+        EXPECT_EQ(SharedLayout::parse(layout.to_string()), layout) << text;
+      } else {
+        const RegisterLayout layout = RegisterLayout::parse(text);
+        EXPECT_EQ(RegisterLayout::parse(layout.to_string()), layout) << text;
+      }
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.message().empty());
+    }
+  }
+}
+
+TEST(RegisterLayout, ImpossibleFragmentsAreErrors) {
+  EXPECT_THROW(wgmma_accumulator(32, 128), Error);
+  EXPECT_THROW(wgmma_accumulator(64, 12), Error);
+  EXPECT_THROW(wgmma_accumulator(64, 0), Error);
+  EXPECT_THROW(wgmma_a_fragment(64, 24, 2), Error);
+  EXPECT_THROW(wgmma_a_fragment(64, 48, 3), Error);
+  EXPECT_THROW(blocked({64, 64}, 48, 1), Error);
+  EXPECT_THROW(blocked({64, 0}, 32, 1), Error);
+  EXPECT_THROW(blocked({64, 64}, 2048, 1), Error);
+  EXPECT_THROW(tcgen05_32x32b(0), Error);
+}
+
+}  // namespace
+}  // namespace tilewright::ir

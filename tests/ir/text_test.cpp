@@ -1,0 +1,232 @@
+#include "ir/text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "ir/samples.h"
+#include "ir/verifier.h"
+
+namespace tilewright::ir {
+namespace {
+
+class Samples : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Forms, Samples,
+                         testing::Values(kTileSample, kScheduledSample, kMachineSample));
+
+TEST_P(Samples, AreWellFormed) { EXPECT_NO_THROW(verify(parse_text(GetParam(), "sample.tw"))); }
+
+TEST_P(Samples, RoundTrip) {
+  const Kernel kernel = parse_text(GetParam(), "");
+  const std::string text = to_text(kernel);
+  const Kernel again = parse_text(text, "");
+  EXPECT_TRUE(equal(kernel, again)) << text;
+  EXPECT_EQ(to_text(again), text);
+}
+
+TEST_P(Samples, KeepTheirMeaningWhenRenumbered) {
+  const Kernel kernel = parse_text(GetParam(), "");
+  Kernel shifted = kernel;
+  canonicalise(shifted);
+  EXPECT_TRUE(equal(kernel, shifted));
+  EXPECT_EQ(to_text(kernel), to_text(shifted)) << "the samples are numbered canonically";
+}
+
+TEST_P(Samples, AreReadFromTheirOwnPrint) {
+  const Kernel kernel = parse_text(GetParam(), "");
+  EXPECT_TRUE(equal(kernel, parse_text(to_text(kernel, {.locations = false}), "")));
+}
+
+// Whatever is cut off or overwritten: an error with a place, or a kernel, never a crash. The
+// verifier gets what parses, since passes hand it broken kernels too.
+void survives(const std::string& text) {
+  try {
+    const Kernel kernel = parse_text(text, "broken.tw");
+    (void)to_text(kernel);
+    verify(kernel);
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.message().empty());
+  }
+}
+
+TEST_P(Samples, SurviveTruncation) {
+  const std::string text = GetParam();
+  for (std::size_t length = 0; length < text.size(); ++length) survives(text.substr(0, length));
+}
+
+TEST_P(Samples, SurviveMutation) {
+  const std::string text = GetParam();
+  std::mt19937 random(20261121);
+  const std::string alphabet = "%{}()[]<>=:,\"@.-*/|x0123456789 \n\\eabcdfinot_\xff";
+  const auto pick = [&random](std::size_t count) {
+    return static_cast<std::size_t>(random() % count);
+  };
+  for (int round = 0; round < 4000; ++round) {
+    std::string broken = text;
+    for (int change = 0; change < 1 + round % 3; ++change) {
+      const std::size_t at = pick(broken.size());
+      switch (pick(4)) {
+        case 0: broken[at] = alphabet[pick(alphabet.size())]; break;
+        case 1: broken.erase(at, 1 + pick(8)); break;
+        case 2: broken.insert(at, 1, alphabet[pick(alphabet.size())]); break;
+        default: broken.insert(at, broken.substr(pick(broken.size()), 1 + pick(20)));
+      }
+    }
+    survives(broken);
+  }
+}
+
+// A kernel with one operation that has the attribute.
+Kernel with_attribute(Attribute attribute) {
+  Kernel kernel;
+  kernel.name = "attributes";
+  kernel.dims = {Dim::symbol("n", multiple_of(4))};
+  kernel.grid = {Dim(1)};
+  Operation operation;
+  operation.op = Op::fence_proxy_async;
+  operation.attributes.set(Key::value, std::move(attribute));
+  kernel.body.body.push_back(std::move(operation));
+  return kernel;
+}
+
+TEST(AttributeText, EveryTypeRoundTrips) {
+  const Dim n = Dim::symbol("n", multiple_of(4));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Attribute attributes[] = {
+      std::int64_t{0},
+      std::int64_t{-1},
+      std::numeric_limits<std::int64_t>::max(),
+      std::numeric_limits<std::int64_t>::min(),
+      0.0,
+      -0.0,
+      4.0,
+      0.1,
+      -1e300,
+      5e-324,
+      1.4426950408889634,
+      infinity,
+      -infinity,
+      std::nan(""),
+      std::nan("5"),
+      std::copysign(std::nan(""), -1.0),
+      std::string(),
+      std::string("a \"quoted\"\n\ttext \\ with \x01 and \xc3\xa9 and } , ) ]"),
+      std::vector<std::int64_t>{},
+      std::vector<std::int64_t>{1, -2, 3},
+      Op::exp2,
+      Op::exp,
+      Op::dim,
+      Op::shared,
+      n,
+      Dim(7),
+      ceil_div(n + 3, 5) * max(n % 3, 1) - min(n, 9) / 2,
+      wgmma_accumulator(64, 32),
+      SharedLayout::panels(64, 128, 2, 128),
+      std::vector<IndexMap>{},
+      std::vector<IndexMap>{{}, {{1, 64, 1}}, {{2, 4, 8}, {16, 2, 1}}},
+  };
+  for (const Attribute& attribute : attributes) {
+    const Kernel kernel = with_attribute(attribute);
+    const std::string text = to_text(kernel);
+    const Kernel again = parse_text(text, "");
+    EXPECT_TRUE(equal(kernel, again)) << text;
+    EXPECT_EQ(to_text(again), text);
+  }
+}
+
+TEST(AttributeText, IntegersAndNumbersDiffer) {
+  EXPECT_FALSE(equal(with_attribute(std::int64_t{4}), with_attribute(4.0)));
+  EXPECT_NE(to_text(with_attribute(std::int64_t{4})), to_text(with_attribute(4.0)));
+  EXPECT_FALSE(equal(with_attribute(0.0), with_attribute(-0.0)));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Equality, SeesEveryDifference) {
+  const Kernel kernel = parse_text(kTileSample, "");
+  const std::pair<const char*, const char*> changes[] = {
+      {"\"row_sums\"", "\"other\""},
+      {"multiple_of(8)", "multiple_of(16)"},
+      {"at_most(4096)", "at_most(4097)"},
+      {"in X", "inout X"},
+      {"scale: f32", "other: f32"},
+      {"min(columns, 4)", "min(columns, 5)"},
+      {"axis = 1", "axis = 0"},
+      {"value = 64", "value = 65"},
+      {"lt %3, %4", "lt %4, %3"},
+      {"function = add", "function = max"},
+      {"yield %20", "yield %14"},
+      {"exp2", "exp"},
+  };
+  for (const auto& [from, to] : changes) {
+    EXPECT_FALSE(equal(kernel, parse_text(replaced(kTileSample, from, to), ""))) << to;
+  }
+  EXPECT_TRUE(equal(kernel, parse_text(replaced(kTileSample, "\"sums.cpp\":8", "\"x.cpp\":9"), "")));
+}
+
+TEST(ParseError, NamesPlaceAndExpectation) {
+  struct Case {
+    const char* from;
+    const char* to;
+    const char* message;
+    const char* caret;  // the line and the caret under it
+  };
+  const Case cases[] = {
+      {"= neg %12", "= negate %12", "unknown operation \"negate\"",
+       "%23: tile<f32, 64x1> = negate %12\n                           ^"},
+      {"yield %20", "yield %99", "%99 is used but never defined",
+       "yield %99\n          ^"},
+      {"%7: i32 = dim", "%6: i32 = dim", "%6 is defined twice", "^"},
+      {"tile<bf16, 64x64>", "tile<bf17, 64x64>", "unknown dtype \"bf17\"", "^"},
+      {"{value = 64}", "{value = }", "expected an integer, a number, a text", "^"},
+      {"{value = 64}", "{worth = 64}", "unknown attribute \"worth\"", "^"},
+      {"{value = 64}", "{value = 64", "expected '}', found '@'", "^"},
+      {"{value = 64}", "{value = 99999999999999999999}", "out of range", "^"},
+      {"dim(rows)", "dim(row)", "unknown dimension \"row\"", "^"},
+      {"(columns * 2)", "(columns 2)", "expected an operator", "^"},
+      {"dim columns", "dim rows", "dim rows is declared twice", "^"},
+      {"\" tile @", "\" flat @", "expected the kernel's form", "^"},
+      {"\"sums.cpp\":13", "\"sums.cpp:13", "no closing '\"'", "^"},
+  };
+  const std::string sample = kTileSample;
+  for (const Case& each : cases) {
+    const auto before = sample.begin() + static_cast<std::ptrdiff_t>(sample.find(each.from));
+    const int line = 1 + static_cast<int>(std::count(sample.begin(), before, '\n'));
+    try {
+      (void)parse_text(replaced(sample, each.from, each.to), "broken.tw");
+      ADD_FAILURE() << "accepted: " << each.to;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_STREQ(error.location().file, "broken.tw");
+      EXPECT_EQ(error.location().line, line) << error.what();
+      EXPECT_NE(error.message().find(each.message), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(each.caret), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(ParseError, DeepNestingIsRefused) {
+  const std::string header = "kernel \"deep\" tile\ngrid (1)\nbody (%0: i32) {\n";
+  std::string blocks = header;
+  for (int i = 0; i < 100000; ++i) blocks += "elect () {\n";
+  EXPECT_THROW((void)parse_text(blocks, ""), Error);
+  const std::string dims = "kernel \"deep\" tile\ngrid (" + std::string(100000, '(') + "1)\n";
+  EXPECT_THROW((void)parse_text(dims, ""), Error);
+}
+
+TEST(ParseError, OperationsWithoutLocationGetTheirLineOfTheText) {
+  const Kernel kernel = parse_text(kScheduledSample, "product.tw");
+  EXPECT_STREQ(kernel.body.body[0].where.file, "product.tw");
+  EXPECT_EQ(kernel.body.body[0].where.line, 8);
+}
+
+}  // namespace
+}  // namespace tilewright::ir

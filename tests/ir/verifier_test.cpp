@@ -1,0 +1,249 @@
+#include "ir/verifier.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/samples.h"
+#include "ir/text.h"
+
+namespace tilewright::ir {
+namespace {
+
+struct Case {
+  const char* from;  // replaced in the sample, once
+  const char* to;
+  const char* message;
+};
+
+void expect_rejected(const char* sample, const Case& each) {
+  std::string text = sample;
+  const std::size_t at = text.find(each.from);
+  ASSERT_NE(at, std::string::npos) << each.from;
+  text.replace(at, std::string(each.from).size(), each.to);
+  try {
+    verify(parse_text(text, "broken.tw"));
+    ADD_FAILURE() << "accepted: " << each.to;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::internal) << error.what();
+    EXPECT_NE(error.location().file, nullptr) << error.what();
+    EXPECT_NE(error.message().find(each.message), std::string::npos)
+        << "expected: " << each.message << "\ngot: " << error.message();
+  }
+}
+
+TEST(Verifier, RejectsBrokenTileForm) {
+  const Case cases[] = {
+      // Signatures.
+      {"neg %12", "neg %12, %12", "neg: has 2 operands, expected 1"},
+      {"load %0, %6", "load %6, %6", "operand 0 is %6 (mul), which is i32, expected a tensor"},
+      {"{function = add, axis = 1}", "{axis = 1}", "reduce: lacks the attribute \"function\""},
+      {"axis = 1", "axis = 1.0", "the attribute \"axis\" is of type number, expected integer"},
+      {"axis = 1", "axis = 1, stages = 2", "reduce: has no attribute \"stages\""},
+      {"store %1, %22", "cta_sync\n  store %1, %22", "cta_sync: does not exist in the tile form"},
+      {"%23: tile<f32, 64x1> = neg %12", "%23: tile<f32, 64x1>, %30: i32 = neg %12",
+       "neg: has 2 results, expected 1"},
+      // Values and blocks.
+      {"store %1, %22", "store %1, %20", "uses %20 (add) outside the block that defines it"},
+      {"mul %3, %5", "mul %3, %7", "mul: uses %7 before its definition"},
+      {"yield %20", "yield %10", "number 0 is f32, but of results of the for_loop it is tile"},
+      {"yield %20", "yield", "yielded values: 0, but results of the for_loop: 1"},
+      {"    yield %20\n", "", "for_loop: its block does not end in a yield"},
+      {"store %1, %22", "yield\n  store %1, %22", "only the last operation of a nested block"},
+      {"%14: tile<f32, 64x1>)", "%14: tile<f32, 64x2>)", "arguments of the block: number 1 is"},
+      {" () {\n    yield %12\n  }", "", "if_then: has 1 blocks, expected 2"},
+      {"for_loop %9, %8, %5", "for_loop %9, %8, %9", "the step is 0, expected a positive one"},
+      {"body (%3: i32, %4: i32)", "body (%3: i32, %4: i64)", "grid index %4 is i64, expected i32"},
+      // The header.
+      {"min(columns, 4))", "min(columns, 4), 5)", "the body has 2 arguments, expected 3"},
+      {"out Y", "out X", "two parameters are named X"},
+      // Types.
+      {"%21: bool = lt %3, %4", "%21: i32 = lt %3, %4", "lt: gives i32, expected bool"},
+      {"lt %3, %4", "lt %3, %10", "operand 0 is i32 but operand 1 is f32"},
+      {"exp2 %17", "logical_not %17", "operand 0 is f32, expected a boolean"},
+      {"add %14, %19", "add %14, %15", "operand 0 is f32 but operand 1 is bf16"},
+      {"%17: tile<f32, 64x64> = mul", "%17: tile<f32, 64x32> = mul",
+       "gives tile<f32, 64x32>, expected tile<f32, 64x64>"},
+      {"splat %10", "splat %9", "gives tile<f32, 64x1>, expected tile<i32, 64x1>"},
+      {"function = add", "function = mul", "the function is mul, expected add, min or max"},
+      {"axis = 1", "axis = 2", "axis 2 of a tile of rank 2"},
+      {"axis = 1", "axis = 0", "gives tile<f32, 64x1>, expected tile<f32, 1x64>"},
+      {"{sizes = [64, 64]}", "{sizes = [64, 32]}",
+       "the tile has shape {64, 64}, but the sizes on X are {64, 32}"},
+      {"{sizes = [64, 64]}", "{sizes = [64, 64, 0]}", "3 sizes, but X has rank 2"},
+      {"load %0, %6, %13, %7, %8", "load %0, %6, %13, %7", "3 starts and limits, expected 4"},
+      {"store %1", "store %0", "the tile is f32, but X is bf16"},
+      {"out Y: f32", "in Y: f32", "store: writes Y, which is an input"},
+      {"{value = 0.0}", "{value = 0}", "the value is an integer, but the result is f32"},
+  };
+  for (const Case& each : cases) expect_rejected(kTileSample, each);
+}
+
+TEST(Verifier, RejectsBrokenShapeOperations) {
+  const char* sample = R"(kernel "shapes" tile
+in A: bf16[64, 32] = %0
+grid (1)
+body (%1: i32) {
+  %2: i32 = constant {value = 64}
+  %3: tile<bf16, 64x32> = load %0, %1, %1, %2, %2 {sizes = [64, 32]}
+  %4: tile<bf16, 32x64> = transpose %3 {permutation = [1, 0]}
+  %5: tile<f32, 64x64> = dot %3, %4
+  %6: tile<f32, 64x64> = dot %3, %4, %5
+  %7: tile<f32, 32x128> = reshape %6
+  %8: tile<f32, 8x16> = slice %7 {offsets = [24, 112]}
+  %9: tile<i32, 4x4> = iota {axis = 1}
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"dot %3, %4\n", "dot %3, %3\n",
+       "inner dimensions differ: %3 (load) {64, 32} x %3 (load) {64, 32}"},
+      {"%5: tile<f32, 64x64>", "%5: tile<bf16, 64x64>", "expected tile<f32, 64x64>"},
+      {"dot %3, %4, %5", "dot %3, %4, %3", "the accumulator is tile<bf16, 64x32>, expected"},
+      {"permutation = [1, 0]", "permutation = [1, 1]", "{1, 1} is no permutation of 2 axes"},
+      {"permutation = [1, 0]", "permutation = [0, 1]", "expected tile<bf16, 64x32>"},
+      {"permutation = [1, 0]", "permutation = []", "a permutation of 0 axes on rank 2"},
+      {"f32, 32x128", "f32, 32x127", "{64, 64} has 4096 elements, {32, 127} has 4064"},
+      {"[24, 112]", "[24, 113]", "axis 1: 16 elements from 113 of 128"},
+      {"[24, 112]", "[24]", "1 offsets and a result of rank 2, of a tile of rank 2"},
+      {"axis = 1", "axis = -1", "axis -1 of a tile of rank 2"},
+      {"tile<i32, 4x4>", "tile<i32, 0x4>", "sizes are at least 1"},
+      {"tile<i32, 4x4>", "tile<i32, 999999x999999>", "more than 2^31 elements"},
+      {"tile<i32, 4x4>", "tile<i32, 4x4, [4x4|r:4@1:1,4@0:1|l:32*]>", "only tiles of the scheduled"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+}
+
+TEST(Verifier, RejectsBrokenScheduledForm) {
+  const Case cases[] = {
+      {"threads 256", "threads 250", "250 threads, expected a multiple of 32"},
+      {"threads 256", "threads 160", "load has warps 4 to 7, but the CTA has 5"},
+      {"grid (multiprocessors)", "grid (1, 2)", "the grid has 2 axes, expected 1"},
+      {"first_warp = 0", "first_warp = 2", "math works by warpgroups but has 4 warps from warp 2"},
+      {"first_warp = 0", "first_warp = 4", "math and load share warps: 4 to 7 and 4 to 7"},
+      {"registers = 240", "registers = 241", "math has 241 registers a thread"},
+      {"stages = 2", "stages = 3", "tiles is shared<bf16, 2x64x64>, but its stages and layout say"},
+      {"2x64x64> = shared", "2x64x32> = shared", "its stages and layout say {2, 64, 64}"},
+      {"arrivals = 1}", "arrivals = 0}", "full expects 0 arrivals a phase"},
+      {"box = [64, 64]", "box = [64]", "a box of rank 1, but A has rank 2"},
+      {"box = [64, 64]", "box = [257, 64]", "box {257, 64} has an extent of 257"},
+      {"box = [64, 64]", "box = [64, 128]", "rows of 256 bytes, more than the swizzle's span of 128"},
+      {"box = [64, 64]", "box = [64, 4]", "rows of 8 bytes, expected a multiple of 16"},
+      {"swizzle = 128", "swizzle = 16", "a swizzle of 16 bytes, expected 0, 32, 64 or 128"},
+      {"view %3, %8, %7\n", "view %3, %9, %7\n", "stage 64 of the 2 of %3 (shared tiles)"},
+      {"view %3, %7, %7\n", "view %3, %7, %8\n", "64 rows from 1 of the 64 of %3 (shared tiles)"},
+      {"{transposed = 1}", "{column = 8}", "64 columns from 8 of the 64 of %3 (shared tiles)"},
+      {"tma_load_tile %5, %11, %4, %7, %7, %7", "tma_load_tile %5, %11, %4, %7, %7",
+       "1 coordinates, but A has rank 2"},
+      {"tma_load_tile %5, %11, %4, %7", "tma_load_tile %5, %11, %4, %9",
+       "index 64 of the 2 barriers of %4 (mbarriers full)"},
+      {"%16: pending<f32, 64x64>", "%16: pending<f32, 64x32>",
+       "gives pending<f32, 64x32>, expected pending<f32, 64x64>"},
+      {"wait %16", "wait %14", "operand 0 is %14 (view), which is view<bf16, 64x64>"},
+      {"first = 1, threads = 128", "first = 16, threads = 128", "barriers 16 to 16, expected 1 to 15"},
+      {"named_sync %7 {first = 1", "named_sync %8 {first = 15", "barrier 15 + 1, expected 1 to 15"},
+      {"first = 1, threads = 128", "first = 1, threads = 384",
+       "384 threads, expected a multiple of 32 up to the CTA's 256"},
+      {"    elect () {", "    %40: mbarriers<1> = mbarriers {name = \"late\", arrivals = 1}\n    elect () {",
+       "mbarriers: is inside a block; places are made at the kernel's top"},
+      {"(%13: i32) {", "() {", "role: arguments of the block: 0, but what it is given: 1"},
+  };
+  for (const Case& each : cases) {
+    expect_rejected(kScheduledSample, each);
+  }
+}
+
+TEST(Verifier, RejectsWgmmaOutsideItsShapes) {
+  const char* sample = R"(kernel "products" scheduled
+grid (1)
+threads 128
+body () {
+  %0: shared<bf16, 1x64x64> = shared {name = "a", layout = shared_layout[64x64*2|64@0:128,64@1:2], stages = 1}
+  %1: shared<bf16, 1x320x64> = shared {name = "b", layout = shared_layout[320x64*2|320@0:128,64@1:2], stages = 1}
+  %2: i32 = constant {value = 0}
+  %3: view<bf16, 64x64> = view %0, %2, %2
+  %4: view<bf16, 256x64> = view %1, %2, %2 {transposed = 1}
+  %5: pending<f32, 64x256> = wgmma %3, %4
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"%3: view<bf16, 64x64>", "%3: view<bf16, 32x64>", "m is 32, expected a multiple of 64"},
+      {"%4: view<bf16, 256x64>", "%4: view<bf16, 264x64>",
+       "n is 264, expected a multiple of 8 up to 256"},
+      {"%4: view<bf16, 256x64>", "%4: view<bf16, 252x64>", "n is 252, expected a multiple of 8"},
+      {"{transposed = 1}", "",
+       "inner dimensions differ: %3 (view) {64, 64} x %4 (view) {256, 64}"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+}
+
+TEST(Verifier, RejectsBrokenMachineForm) {
+  const Case cases[] = {
+      {"threads 256", "threads 288", "a CTA of 288 threads, expected a multiple of 128"},
+      {"shared_bytes 16400", "shared_bytes 16399",
+       "full ends at byte 16400 of shared memory, which has 16399"},
+      {"shared_bytes 16400", "shared_bytes 232449", "232449 bytes of shared memory, expected at most"},
+      {"offset = 0}", "offset = 512}", "tiles lies at offset 512, expected a multiple of 1024"},
+      {"offset = 16384}", "offset = 16380}", "full lies at offset 16380, expected a multiple of 8"},
+      {"offset = 16384}", "offset = 16376}", "full and tiles overlap: bytes 16376 to 16391"},
+      {"mbarrier_init %4 {arrivals = 1}", "mbarrier_init %4 {arrivals = 2}",
+       "2 arrivals, but %4 (mbarriers full) expects 1"},
+      {"count = 24", "count = 25", "25 registers, expected a multiple of 8 from 24 to 256"},
+      {"registers<f32, 32> = ", "registers<f32, 33> = ",
+       "the accumulator %13 (registers sums) has 33 elements, expected n / 2 = 32"},
+      {"registers<f32, 32> = ", "registers<bf16, 32> = ", "the accumulator is bf16, expected f32"},
+      {"{n = 64", "{n = 60", "n is 60, expected a multiple of 8 from 8 to 256"},
+      {"k = 16", "k = 32", "k is 32, expected 16 elements of bf16"},
+      {"step_a = 32", "step_a = 16384", "of %3 (shared tiles), which has 16384"},
+      {"descriptor_a = 7", "descriptor_a = -7", "expected the 50 bits above the address"},
+      {"register = 12", "register = 13", "registers 13 to 16 of %14 (registers packed), which has 16"},
+      {"maps = maps[[1:32:1], [2:2:1]]", "maps = maps[[1:32:1], [2:4:1]]",
+       "takes element 4 to register 2 of %15 (registers row), which has 2"},
+      {"maps = maps[[1:32:1], [2:2:1]]", "maps = maps[[1:32:1]]", "1 maps, expected 2"},
+      {"maps = maps[[2:2:1]]", "maps = maps[[2:0:1]]", "expected positive divisor and modulus"},
+      {"maps = maps[[2:2:1]]", "maps = maps[[1:32:1]]",
+       "takes element 2 to register 2 of %15 (registers row), which has 2"},
+      {"masks = [1, 2]", "masks = [1, 32]", "the mask 32, expected 1 to 31"},
+      {"function = cast", "function = neg", "neg gives f32, but the destination is bf16"},
+      {"bytes = 8192, step = 0", "bytes = 4096", "bytes says 4096, but the box of its map has 8192"},
+      {"bytes = 8192, step = 0", "bytes = 8192, step = 64", "a step of 64 bytes, expected a multiple"},
+      {"tma_load %5, %3, %7, %4, %7, %7, %7", "tma_load %5, %3, %7, %4, %7, %7",
+       "1 coordinates, but A has rank 2"},
+      {"{sizes = [64, 64], layout", "{sizes = [64, 32], layout",
+       "the sizes on C are {64, 32}, but the layout has shape {64, 64}"},
+      {"wgmma_wait %13 {count = 0}", "wgmma_wait %13 {count = 8}", "a count of 8, expected 0 to 7"},
+  };
+  for (const Case& each : cases) {
+    expect_rejected(kMachineSample, each);
+  }
+}
+
+TEST(Verifier, RejectsValuesOutsideTheTable) {
+  Kernel kernel = parse_text(kTileSample, "");
+  kernel.body.body.back().operands[1] = 1000;
+  EXPECT_THROW(verify(kernel), Error);
+  kernel = parse_text(kTileSample, "");
+  kernel.body.body.front().results[0] = kNoValue;
+  EXPECT_THROW(verify(kernel), Error);
+  kernel = parse_text(kTileSample, "");
+  kernel.body.body[1].results = kernel.body.body[0].results;
+  EXPECT_THROW(verify(kernel), Error);
+}
+
+TEST(Verifier, PointsAtTheUsersLine) {
+  Kernel kernel = parse_text(kTileSample, "");
+  for_each(kernel.body, [](Operation& operation) {
+    if (operation.op == Op::reduce) operation.attributes.set(Key::axis, std::int64_t{5});
+  });
+  try {
+    verify(kernel);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.location().file, "sums.cpp");
+    EXPECT_EQ(error.location().line, 11);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::ir

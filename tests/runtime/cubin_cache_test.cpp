@@ -1,0 +1,97 @@
+#include "runtime/cubin_cache.h"
+
+#include <fstream>
+
+#include "common/temporary_folder.h"
+#include "runtime/build_cache.h"
+#include "runtime/kernels.h"
+#include "runtime/runtime_test.h"
+
+namespace tilewright::runtime {
+namespace {
+
+class CubinCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      compiler_ = &Nvrtc::get();
+      compiler_->require_arch("sm_90a");
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  Build build(const CompileRequest& request, const ResourcePolicy& policy = {}) const {
+    return build_cubin(request, policy, *compiler_, cache_);
+  }
+
+  test::TemporaryFolder scratch_;
+  BuildCache cache_{scratch_.path()};
+  const Nvrtc* compiler_ = nullptr;
+  CompileRequest request_ = {"scale", kScaleSource, "sm_90a", {}};
+};
+
+TEST_F(CubinCacheTest, TheSecondBuildIsTheFirst) {
+  const Build first = build(request_);
+  const Build second = build(request_);
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(second.kernel.cubin, first.kernel.cubin);
+  EXPECT_EQ(second.kernel.ptx, first.kernel.ptx);
+  EXPECT_EQ(second.kernel.log, first.kernel.log);
+  ASSERT_NE(second.kernel.report.find("scale"), nullptr);
+  EXPECT_EQ(second.kernel.report.find("scale")->registers,
+            first.kernel.report.find("scale")->registers);
+}
+
+TEST_F(CubinCacheTest, EveryInputIsPartOfTheKey) {
+  build(request_);
+  CompileRequest other = request_;
+  other.options = {"--use_fast_math"};
+  EXPECT_FALSE(build(other).from_cache);
+  other = request_;
+  other.arch = "sm_80";
+  EXPECT_FALSE(build(other).from_cache);
+  other = request_;
+  other.source += " ";
+  EXPECT_FALSE(build(other).from_cache);
+  EXPECT_TRUE(build(request_).from_cache);
+}
+
+TEST_F(CubinCacheTest, ADamagedEntryIsBuiltAgain) {
+  const std::string cubin = build(request_).kernel.cubin;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(500);
+    file << "damage";
+  }
+  const Build again = build(request_);
+  EXPECT_FALSE(again.from_cache);
+  EXPECT_EQ(again.kernel.cubin, cubin);
+  EXPECT_TRUE(build(request_).from_cache);
+}
+
+TEST_F(CubinCacheTest, ACachedBuildFailsAsTheFirstDid) {
+  const CompileRequest indexed = {
+      "indexed", kIndexedRegistersSource, "sm_90a", {}, {"no_such_kernel.cpp", 12}};
+  for (int i = 0; i < 2; ++i) {
+    expect_error(ErrorKind::usage,
+                 {"no_such_kernel.cpp:12: error: indexed for sm_90a", "stack frame"},
+                 [&] { build(indexed); });
+  }
+  ResourcePolicy policy;
+  policy.allow_stack_frame = true;
+  const Build allowed = build(indexed, policy);
+  EXPECT_TRUE(allowed.from_cache);
+  EXPECT_EQ(allowed.kernel.report.find("indexed")->stack_bytes, 128);
+}
+
+TEST_F(CubinCacheTest, TheDefaultsUseTheEnvironmentsFolder) {
+  const ScopedVariable folder("TILEWRIGHT_CACHE", scratch_.path().string());
+  EXPECT_FALSE(build_cubin(request_).from_cache);
+  EXPECT_TRUE(build_cubin(request_).from_cache);
+  EXPECT_TRUE(build(request_).from_cache);
+}
+
+}  // namespace
+}  // namespace tilewright::runtime

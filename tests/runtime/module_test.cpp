@@ -1,0 +1,185 @@
+#include "runtime/module.h"
+
+#include "runtime/device.h"
+#include "runtime/fake_driver.h"
+#include "runtime/kernels.h"
+#include "runtime/nvrtc.h"
+#include "runtime/tensor_map.h"
+
+namespace tilewright::runtime {
+namespace {
+
+TEST(ParameterBuffer, LaysParametersOutAsTheKernelReadsThem) {
+  ParameterBuffer buffer;
+  EXPECT_EQ(buffer.add(int32_t{7}), 0U);
+  EXPECT_EQ(buffer.add(int64_t{9}), 8U);
+  EXPECT_EQ(buffer.add(char{'c'}), 16U);
+  const size_t map = buffer.add(TensorMap{{1, 2, 3}});
+  EXPECT_EQ(map, 64U);
+  EXPECT_EQ(buffer.add(1.5F), 192U);
+  EXPECT_EQ(buffer.size(), 196U);
+  buffer.set(8, int64_t{11});
+  int64_t value = 0;
+  std::memcpy(&value, buffer.data() + 8, sizeof value);
+  EXPECT_EQ(value, 11);
+  EXPECT_EQ(buffer.data()[17], std::byte{0}) << "padding is defined";
+}
+
+class ModuleTest : public FakeDriverTest {
+ protected:
+  void SetUp() override {
+    try {
+      cubin_ = Nvrtc::get().compile({"scale", kScaleSource, "sm_90a", {}}).cubin;
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    device_ = &Device::get();
+    shape_.grid = {6, 2, 1};
+    shape_.block = {128, 1, 1};
+    parameters_.add(static_cast<float*>(nullptr));
+    parameters_.add(2.0F);
+    parameters_.add(int{96});
+  }
+
+  void expect_refused(const LoadedKernel& kernel, const std::vector<std::string>& parts) {
+    const Stream stream(*device_);
+    expect_error(ErrorKind::usage, parts, [&] { kernel.launch(shape_, stream, parameters_); });
+    EXPECT_EQ(state_->launches, 0);
+  }
+
+  std::string cubin_;
+  const Device* device_ = nullptr;
+  LaunchShape shape_;
+  ParameterBuffer parameters_;
+};
+
+TEST_F(ModuleTest, LaunchesWithWhatWasAskedFor) {
+  LoadedKernel kernel(*device_, cubin_, "scale");
+  EXPECT_EQ(kernel.attributes().parameter_bytes, 16);
+  EXPECT_EQ(kernel.attributes().max_threads, 128);
+  shape_.cluster = {2, 1, 1};
+  shape_.shared_bytes = 100000;
+  shape_.overlaps_previous = true;
+  kernel.reserve_shared(100000);
+  const Stream stream(*device_);
+  kernel.launch(shape_, stream, parameters_);
+  EXPECT_EQ(state_->launches, 1);
+  EXPECT_THAT(state_->grid, testing::ElementsAre(6, 2, 1));
+  EXPECT_THAT(state_->block, testing::ElementsAre(128, 1, 1));
+  EXPECT_THAT(state_->cluster, testing::ElementsAre(2, 1, 1));
+  EXPECT_EQ(state_->shared_bytes, 100000U);
+  EXPECT_EQ(state_->dynamic_shared_limit, 100000);
+  EXPECT_EQ(state_->attribute_count, 2U);
+  ASSERT_EQ(state_->parameter_bytes, 16U);
+  EXPECT_EQ(std::memcmp(state_->parameters, parameters_.data(), 16), 0);
+  EXPECT_EQ(kernel.blocks_per_multiprocessor(128, 0), 2);
+  EXPECT_EQ(kernel.active_clusters(shape_), 132);
+}
+
+TEST_F(ModuleTest, APlainLaunchHasNoAttributes) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  void* pointer = nullptr;
+  float factor = 2;
+  int count = 3;
+  void* const arguments[] = {&pointer, &factor, &count};
+  kernel.launch(shape_, Stream(*device_), arguments);
+  EXPECT_EQ(state_->launches, 1);
+  EXPECT_EQ(state_->attribute_count, 0U);
+}
+
+TEST_F(ModuleTest, RefusesLaunchesThatCannotWork) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  const LaunchShape good = shape_;
+  shape_.grid.y = 0;
+  expect_refused(kernel, {"kernel scale", "the grid has no block", "6x0x1"});
+  shape_ = good;
+  shape_.block.x = 256;
+  expect_refused(kernel, {"256 threads", "at most 128"});
+  shape_ = good;
+  shape_.block.x = 0;
+  expect_refused(kernel, {"no thread"});
+  shape_ = good;
+  shape_.cluster.x = 4;
+  expect_refused(kernel, {"cluster does not divide the grid", "cluster 4x1x1"});
+  shape_ = good;
+  shape_.shared_bytes = 49153;
+  expect_refused(kernel, {"49153 bytes", "49152 are reserved"});
+  shape_ = good;
+  shape_.grid.z = 65536;
+  expect_refused(kernel, {"65535"});
+}
+
+TEST_F(ModuleTest, RefusesParametersOfAnotherSize) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  parameters_.add(int{1});
+  const Stream stream(*device_);
+  expect_error(ErrorKind::internal, {"takes 16 bytes", "the launch has 20"},
+               [&] { kernel.launch(shape_, stream, parameters_); });
+}
+
+TEST_F(ModuleTest, RefusesAStreamOfAnotherDevice) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  const Stream stream(Device::get(1));
+  expect_error(ErrorKind::usage, {"belongs to GPU 1", "loaded on GPU 0"},
+               [&] { kernel.launch(shape_, stream, parameters_); });
+}
+
+TEST_F(ModuleTest, NamesTheKernelsThatThereAre) {
+  expect_error(ErrorKind::internal, {"no kernel skale", "it has scale"},
+               [&] { LoadedKernel(*device_, cubin_, "skale"); });
+  EXPECT_EQ(state_->live_handles, 0) << "the module was unloaded";
+}
+
+TEST_F(ModuleTest, MoreSharedMemoryThanABlockMayHaveIsRefused) {
+  LoadedKernel kernel(*device_, cubin_, "scale");
+  kernel.reserve_shared(232448);
+  expect_error(ErrorKind::usage, {"458752 bytes", "232448", "stages"},
+               [&] { kernel.reserve_shared(458752); });
+}
+
+TEST_F(ModuleTest, AFailedLaunchNamesKernelAndShape) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  const Stream stream(*device_);
+  state_->next_result = 701;
+  expect_error(ErrorKind::usage, {"cuLaunchKernelEx", "(701)", "kernel scale", "grid 6x2x1"},
+               [&] { kernel.launch(shape_, stream, parameters_); });
+}
+
+TEST_F(ModuleTest, ABinaryThatTheDriverCannotReadNamesBothSides) {
+  state_->next_result = 209;
+  expect_error(ErrorKind::usage, {"cuModuleLoadData", "scale", "sm_90a", "CUDA 12.4"},
+               [&] { LoadedModule(*device_, cubin_, "scale"); });
+}
+
+class TensorMapTest : public FakeDriverTest {
+ protected:
+  TensorMapTest() {
+    spec_.name = "K";
+    spec_.base = buffer_;
+    spec_.rank = 1;
+    spec_.sizes[0] = spec_.box[0] = 64;
+  }
+  alignas(16) char buffer_[256];
+  TensorMapSpec spec_;
+};
+
+TEST_F(TensorMapTest, EncodesAndMovesToAnotherAddress) {
+  TensorMap map = encode(spec_);
+  EXPECT_EQ(state_->map_base, buffer_);
+  replace_base(map, spec_, buffer_ + 32);
+  EXPECT_EQ(state_->map_base, buffer_ + 32);
+  expect_error(ErrorKind::usage, {"tensor map of K", "8 past one"},
+               [&] { replace_base(map, spec_, buffer_ + 8); });
+}
+
+TEST_F(TensorMapTest, ChecksBeforeItEncodes) {
+  spec_.box[0] = 300;
+  expect_error(ErrorKind::usage, {"300 elements"}, [&] { encode(spec_); });
+  EXPECT_EQ(state_->map_base, nullptr);
+  spec_.box[0] = 64;
+  state_->next_result = 1;
+  expect_error(ErrorKind::internal, {"cuTensorMapEncodeTiled", "tensor K"}, [&] { encode(spec_); });
+}
+
+}  // namespace
+}  // namespace tilewright::runtime

@@ -1,0 +1,152 @@
+#include "support/file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "common/error_text.h"
+#include "common/temporary_folder.h"
+
+namespace tilewright {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryFolder;
+using test::usage_error_of;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+size_t count_files(const fs::path& folder) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(folder), {}));
+}
+
+TEST(InputFileTest, ReadsAnyRange) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a") << "0123456789";
+  const InputFile file(folder / "a");
+  EXPECT_EQ(file.size(), 10);
+  std::string text(4, '\0');
+  file.read(3, std::as_writable_bytes(std::span(text)));
+  EXPECT_EQ(text, "3456");
+}
+
+TEST(InputFileTest, NamesTheFileThatCannotBeRead) {
+  const TemporaryFolder folder;
+  const std::string gone = folder / "gone";
+  EXPECT_EQ(usage_error_of([&] { InputFile file(gone); }),
+            "error: " + gone + ": cannot read: No such file or directory");
+  EXPECT_EQ(usage_error_of([&] { InputFile file(folder.path().string()); }),
+            "error: " + folder.path().string() + ": cannot read: not a regular file");
+}
+
+TEST(InputFileTest, APipeIsRefusedRatherThanWaitedFor) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(usage_error_of([&] { InputFile file(pipe); }),
+            "error: " + pipe + ": cannot read: not a regular file");
+}
+
+TEST(InputFileTest, AFileThatShrinksWhileItIsRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a";
+  std::ofstream(path) << "0123456789";
+  const InputFile file(path);
+  fs::resize_file(path, 5);
+  std::string text(10, '\0');
+  EXPECT_EQ(usage_error_of([&] { file.read(0, std::as_writable_bytes(std::span(text))); }),
+            "error: " + path + ": ends at byte 5 while it is read: another program is writing it");
+}
+
+TEST(WriteFileTest, WritesThePartsInOrderAndReplaces) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", {bytes_of("one "), bytes_of("two")});
+  EXPECT_EQ(content(folder / "a"), "one two");
+  write_file(folder / "a", {bytes_of("3")});
+  EXPECT_EQ(content(folder / "a"), "3");
+  EXPECT_EQ(count_files(folder.path()), 1u);
+}
+
+TEST(WriteFileTest, KeepsTheModeOfAnOldFileAndGivesANewOneTheUsual) {
+  const TemporaryFolder folder;
+  const mode_t mask = umask(022);
+  write_file(folder / "a", {bytes_of("1")});
+  umask(mask);
+  struct stat status {};
+  ASSERT_EQ(stat((folder / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0644u);
+  ASSERT_EQ(chmod((folder / "a").c_str(), 0640), 0);
+  write_file(folder / "a", {bytes_of("2")});
+  ASSERT_EQ(stat((folder / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(WriteFileTest, WritesThroughALink) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a") << "old";
+  fs::create_symlink("a", folder / "link");
+  write_file(folder / "link", {bytes_of("new")});
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(content(folder / "a"), "new");
+}
+
+TEST(WriteFileTest, AFailureLeavesTheOldFileAndNothingElse) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a";
+  std::ofstream(path) << "old";
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{100, before.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string text =
+      usage_error_of([&] { write_file(path, {bytes_of(std::string(4096, 'x'))}); });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(text, "error: " + path + ": cannot write: File too large");
+  EXPECT_EQ(content(path), "old");
+  EXPECT_EQ(count_files(folder.path()), 1u);
+}
+
+TEST(WriteFileTest, AReadOnlyFileIsNotReplaced) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write any file";
+  const TemporaryFolder folder;
+  const std::string path = folder / "a";
+  std::ofstream(path) << "old";
+  ASSERT_EQ(chmod(path.c_str(), 0444), 0);
+  EXPECT_EQ(usage_error_of([&] { write_file(path, {bytes_of("new")}); }),
+            "error: " + path + ": cannot write: Permission denied");
+  EXPECT_EQ(content(path), "old");
+}
+
+TEST(WriteFileTest, NamesTheFileThatCannotBeWritten) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "gone/a";
+  EXPECT_EQ(usage_error_of([&] { write_file(path, {}); }),
+            "error: " + path + ": cannot write into its folder: No such file or directory");
+  EXPECT_EQ(usage_error_of([&] { write_file(folder.path().string(), {}); }),
+            "error: " + folder.path().string() + ": cannot write: Is a directory");
+}
+
+TEST(WriteFileTest, ADeviceIsWrittenToAndNotReplaced) {
+  write_file("/dev/null", {bytes_of("x")});
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(usage_error_of([&] { write_file("/dev/full", {bytes_of("x")}); }),
+            "error: /dev/full: cannot write: No space left on device");
+}
+
+}  // namespace
+}  // namespace tilewright

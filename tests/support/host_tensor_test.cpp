@@ -1,0 +1,67 @@
+#include "tilewright/host_tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tilewright/error.h"
+
+namespace tilewright {
+namespace {
+
+TEST(HostTensorTest, ElementsAreRowMajorAndRoundedToTheDtype) {
+  HostTensor tensor = HostTensor::zeros(bf16, {2, 3});
+  EXPECT_EQ(tensor.size_bytes(), 12u);
+  EXPECT_EQ(tensor.strides(), (std::vector<std::int64_t>{3, 1}));
+  tensor.set({1, 2}, 1.001);
+  EXPECT_EQ(tensor.at({1, 2}), 1.0);
+  EXPECT_EQ(tensor.flat(5), 1.0);
+  EXPECT_EQ(tensor.at({0, 2}), 0.0);
+}
+
+TEST(HostTensorTest, IntegersSaturate) {
+  HostTensor tensor = HostTensor::from_values(i32, {4}, {-7, 1e12, -1e12, NAN});
+  EXPECT_EQ(tensor.flat(0), -7);
+  EXPECT_EQ(tensor.flat(1), INT32_MAX);
+  EXPECT_EQ(tensor.flat(2), INT32_MIN);
+  EXPECT_EQ(tensor.flat(3), 0);
+}
+
+TEST(HostTensorTest, PoisonIsNanInEveryFloatingDtype) {
+  for (const DType dtype : {f32, f16, bf16, f8e4m3}) {
+    EXPECT_TRUE(std::isnan(HostTensor::poisoned(dtype, {3}).flat(2))) << name_of(dtype);
+  }
+  EXPECT_EQ(HostTensor::poisoned(i32, {3}).flat(2), -1);
+}
+
+TEST(HostTensorTest, RandomNormalDependsOnTheSeedAloneAndHasUnitVariance) {
+  const HostTensor a = HostTensor::random_normal(f32, {101, 99}, 7);
+  EXPECT_EQ(a, HostTensor::random_normal(f32, {101, 99}, 7));
+  EXPECT_NE(a, HostTensor::random_normal(f32, {101, 99}, 8));
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    sum += a.flat(i);
+    squares += a.flat(i) * a.flat(i);
+  }
+  EXPECT_NEAR(sum / 9999, 0, 0.05);
+  EXPECT_NEAR(squares / 9999, 1, 0.05);
+}
+
+TEST(HostTensorTest, EqualityNeedsDtypeShapeAndBytes) {
+  EXPECT_NE(HostTensor::zeros(f16, {4}), HostTensor::zeros(bf16, {4}));
+  EXPECT_NE(HostTensor::zeros(f16, {4}), HostTensor::zeros(f16, {2, 2}));
+  EXPECT_NE(HostTensor::zeros(f16, {4}), HostTensor::poisoned(f16, {4}));
+}
+
+TEST(HostTensorTest, WrongSizesAndIndicesAreUsageErrors) {
+  EXPECT_THROW(HostTensor::from_bytes(f32, {2}, std::vector<std::byte>(7)), Error);
+  EXPECT_THROW(HostTensor::from_values(f32, {2}, {1}), Error);
+  EXPECT_THROW(HostTensor::zeros(f32, {2, -1}), Error);
+  EXPECT_THROW(HostTensor::zeros(f32, {INT64_MAX, 4}), Error);
+  EXPECT_THROW(HostTensor::zeros(f32, {2, 2}).at({1}), Error);
+  EXPECT_THROW(HostTensor::zeros(f32, {2, 2}).at({1, 2}), Error);
+  EXPECT_THROW(HostTensor::zeros(f32, {2}).flat(-1), Error);
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tilewright::tools {
+
+// What the command line asks for.
+struct Request {
+  std::string kernel;
+  std::string target;
+  std::vector<std::string> settings;  // name=value
+  std::vector<std::string> inputs;    // NAME=file
+  std::vector<std::string> outputs;   // NAME=file
+  std::string dump;
+  std::uint64_t seed = 0;
+  std::int64_t schedules = 1;
+  std::int64_t launches = 1;
+  bool check = false;
+  bool json = false;
+};
+
+// Each prints its answer on standard output and returns the exit status; errors are thrown.
+int list(const Request& request);
+int run(const Request& request);
+int explain(const Request& request);
+int simulate(const Request& request);
+int bench(const Request& request);
+int doctor(const Request& request);
+
+}  // namespace tilewright::tools

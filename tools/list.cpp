@@ -1,0 +1,89 @@
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "tilewright/library.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* kind_name(const KernelOption& option) {
+  switch (option.kind) {
+    case KernelOption::Kind::integer:
+      return "integer";
+    case KernelOption::Kind::boolean:
+      return "boolean";
+    case KernelOption::Kind::dtype:
+      return "dtype";
+    case KernelOption::Kind::choice:
+      break;
+  }
+  return "choice";
+}
+
+Json json_of(const LibraryKernel& kernel) {
+  Json options = Json::array();
+  for (const KernelOption& option : kernel.options) {
+    Json entry = {{"name", option.name},
+                  {"description", option.description},
+                  {"kind", kind_name(option)},
+                  {"default", option.standard}};
+    if (option.kind == KernelOption::Kind::integer) {
+      entry["minimum"] = option.minimum;
+      entry["maximum"] = option.maximum;
+    }
+    if (!option.choices.empty()) entry["choices"] = option.choices;
+    options.push_back(std::move(entry));
+  }
+  Json tensors = Json::array();
+  for (const LibraryTensor& tensor : kernel.tensors) {
+    tensors.push_back({{"name", tensor.name},
+                       {"shape", tensor.shape},
+                       {"dtype", tensor.dtype ? name_of(*tensor.dtype) : "dtype"},
+                       {"output", tensor.is_output}});
+  }
+  Json schedules = Json::array();
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    schedules.push_back({{"name", schedule.name},
+                         {"target", schedule.target},
+                         {"description", schedule.description}});
+  }
+  return {{"name", kernel.name},   {"description", kernel.description}, {"options", options},
+          {"tensors", tensors}, {"schedules", schedules}};
+}
+
+void print(const LibraryKernel& kernel) {
+  fmt::print("{}: {}\n", kernel.name, kernel.description);
+  for (const LibraryTensor& tensor : kernel.tensors) {
+    fmt::print("  {:<4}{:<10} {} {{{}}}\n", tensor.is_output ? "out" : "in", tensor.name,
+               tensor.dtype ? name_of(*tensor.dtype) : "dtype", fmt::join(tensor.shape, ", "));
+  }
+  for (const KernelOption& option : kernel.options) {
+    const std::string choices =
+        option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", "));
+    fmt::print("  {:<14} {}{}\n", fmt::format("{}={}", option.name, option.standard),
+               option.description, choices);
+  }
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    fmt::print("  schedule={:<5} {}: {}\n", schedule.name, schedule.target, schedule.description);
+  }
+}
+
+}  // namespace
+
+int list(const Request& request) {
+  if (request.json) {
+    Json kernels = Json::array();
+    for (const LibraryKernel& kernel : kernel_library()) kernels.push_back(json_of(kernel));
+    fmt::print("{}\n", Json{{"kernels", kernels}}.dump(2));
+    return 0;
+  }
+  for (const LibraryKernel& kernel : kernel_library()) print(kernel);
+  return 0;
+}
+
+}  // namespace tilewright::tools

@@ -1,0 +1,117 @@
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <new>
+
+#include "command.h"
+#include "tilewright/error.h"
+#include "tilewright/version.h"
+
+namespace {
+
+using tilewright::tools::Request;
+
+constexpr int kUsage = static_cast<int>(tilewright::ErrorKind::usage);
+constexpr int kInternal = static_cast<int>(tilewright::ErrorKind::internal);
+
+class CommandLine {
+ public:
+  CommandLine() : app_("GPU kernels as operations on tiles", "tilewright") {
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", TILEWRIGHT_VERSION);
+    app_.footer(
+        "Exit status: 0 as asked; 1 a result falls short; 2 bad usage or input; 3 the target is not\n"
+        "available here (tilewright doctor says what is missing); 4 a bug of Tilewright.");
+
+    CLI::App* list = add("list", "The kernels that come with Tilewright", tilewright::tools::list);
+    json(list);
+
+    CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
+    kernel(run, "interpreter, or cuda (the GPU that is here)");
+    run->add_option("--in", request_.inputs,
+                    "NAME=x.npy or NAME=x.safetensors:key; inputs without a file are random");
+    run->add_option("--out", request_.outputs, "NAME=y.npy; bf16 is written as f32");
+    run->add_flag("--check", request_.check, "Compare with a float64 reference");
+    seed(run, "Of the random inputs");
+    json(run);
+
+    CLI::App* explain = add("explain", "What a kernel is compiled to", tilewright::tools::explain);
+    kernel(explain, "interpreter, cuda or sm_90a");
+    explain->add_option("--dump", request_.dump, "Write every stage, the source and PTX to DIR")
+        ->type_name("DIR");
+    json(explain);
+
+    CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
+                             tilewright::tools::simulate);
+    kernel(simulate, "sm_90a");
+    simulate
+        ->add_option("--schedules", request_.schedules, "Orders of the concurrent work to execute")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    simulate
+        ->add_option("--launches", request_.launches, "Launches, one after the other, in each")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    seed(simulate, "Of the random inputs and of the first schedule");
+    json(simulate);
+
+    CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
+    kernel(bench, "interpreter, or cuda (the GPU that is here)");
+    seed(bench, "Of the random inputs");
+    json(bench);
+
+    CLI::App* doctor = add("doctor", "What this machine has, and what is missing",
+                           tilewright::tools::doctor);
+    json(doctor);
+  }
+
+  int execute(int count, char** words) {
+    try {
+      app_.parse(count, words);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? 0 : kUsage;
+    }
+    return command_(request_);
+  }
+
+ private:
+  CLI::App* add(const char* name, const char* description, int (*command)(const Request&)) {
+    CLI::App* app = app_.add_subcommand(name, description);
+    app->callback([this, command] { command_ = command; });
+    return app;
+  }
+  void kernel(CLI::App* app, const char* targets) {
+    app->add_option("kernel", request_.kernel, "The kernel's name")->required();
+    app->add_option("--target", request_.target, targets)->required();
+    app->add_option("--set", request_.settings, "name=value: an option of the kernel, or schedule")
+        ->allow_extra_args(false);
+  }
+  void seed(CLI::App* app, const char* description) {
+    app->add_option("--seed", request_.seed, description)->capture_default_str();
+  }
+  void json(CLI::App* app) { app->add_flag("--json", request_.json, "Print JSON"); }
+
+  CLI::App app_;
+  Request request_;
+  int (*command_)(const Request&) = nullptr;
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    CommandLine line;
+    return line.execute(count, words);
+  } catch (const tilewright::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "error: the tensors do not fit into memory\n  fix: set smaller sizes\n");
+    return kUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "internal error: %s\n", error.what());
+    return kInternal;
+  }
+}
