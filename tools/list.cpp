@@ -52,8 +52,11 @@ Json json_of(const LibraryKernel& kernel) {
                          {"target", schedule.target},
                          {"description", schedule.description}});
   }
-  return {{"name", kernel.name},   {"description", kernel.description}, {"options", options},
-          {"tensors", tensors}, {"schedules", schedules}};
+  return {{"name", kernel.name},
+          {"description", kernel.description},
+          {"options", options},
+          {"tensors", tensors},
+          {"schedules", schedules}};
 }
 
 void print(const LibraryKernel& kernel) {

@@ -22,7 +22,8 @@ class CommandLine {
     app_.require_subcommand(1);
     app_.set_version_flag("--version", TILEWRIGHT_VERSION);
     app_.footer(
-        "Exit status: 0 as asked; 1 a result falls short; 2 bad usage or input; 3 the target is not\n"
+        "Exit status: 0 as asked; 1 a result falls short; 2 bad usage or input; 3 the target is "
+        "not\n"
         "available here (tilewright doctor says what is missing); 4 a bug of Tilewright.");
 
     CLI::App* list = add("list", "The kernels that come with Tilewright", tilewright::tools::list);
@@ -50,8 +51,7 @@ class CommandLine {
         ->add_option("--schedules", request_.schedules, "Orders of the concurrent work to execute")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
-    simulate
-        ->add_option("--launches", request_.launches, "Launches, one after the other, in each")
+    simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
     seed(simulate, "Of the random inputs and of the first schedule");
@@ -62,8 +62,8 @@ class CommandLine {
     seed(bench, "Of the random inputs");
     json(bench);
 
-    CLI::App* doctor = add("doctor", "What this machine has, and what is missing",
-                           tilewright::tools::doctor);
+    CLI::App* doctor =
+        add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
     json(doctor);
   }
 

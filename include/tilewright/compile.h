@@ -48,9 +48,9 @@ class Executable {
   std::unique_ptr<State> state_;
 };
 
-// `target`: "interpreter", "cuda" (the GPU that is here), or an architecture such as "sm_90a", whose
-// kernels are built and checked and cannot be run. Raises Error(unavailable) when the target is not
-// here.
+// `target`: "interpreter", "cuda" (the GPU that is here), or an architecture such as "sm_90a",
+// whose kernels are built and checked and cannot be run. Raises Error(unavailable) when the target
+// is not here.
 Executable compile(const Kernel& kernel, std::string_view target,
                    const CompileOptions& options = {});
 

@@ -10,7 +10,6 @@
 namespace tilewright::driver {
 namespace {
 
-constexpr std::int64_t kSharedBytes = 232448;  // of one CTA of sm_90a
 constexpr std::int64_t kBarrierBytes = 8;
 
 class Stopwatch {
@@ -32,20 +31,6 @@ void check_form(const ir::Kernel& kernel, const std::string& arch) {
       .token(kernel.name)
       .fix(fmt::format("use one of its schedules for {}, or the target interpreter", arch))
       .raise();
-}
-
-void check_shared_memory(const ir::Kernel& kernel, const std::string& arch) {
-  const std::vector<SharedUse> uses = shared_use(kernel);
-  std::int64_t total = 0;
-  for (const SharedUse& use : uses) total += use.bytes;
-  if (total <= kSharedBytes) return;
-  Diagnostic error(kernel.where,
-                   fmt::format("kernel {} needs {} bytes of shared memory, and {} has {} for a CTA",
-                               kernel.name, total, arch, kSharedBytes));
-  for (const SharedUse& use : uses) {
-    error.note(use.where, fmt::format("{} takes {} bytes", use.name, use.bytes));
-  }
-  error.fix("use smaller tiles or fewer stages").raise();
 }
 
 }  // namespace
@@ -70,7 +55,6 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
 
 ir::Kernel lower(const ir::Kernel& kernel, const std::string& arch, const StageObserver& observer) {
   check_form(kernel, arch);
-  check_shared_memory(kernel, arch);
   ir::Kernel machine = kernel;
   passes::lower_to_machine(machine, [&](std::string_view name, const ir::Kernel& after,
                                         double milliseconds, bool changed) {

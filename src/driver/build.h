@@ -27,7 +27,7 @@ struct GpuProgram {
 };
 
 // The kernel as the explicit level traced it, through the passes to CUDA C++. A kernel of the tile
-// form, and one that needs more shared memory than the architecture has, are usage errors.
+// form is a usage error.
 ir::Kernel lower(const ir::Kernel& kernel, const std::string& arch,
                  const StageObserver& observer = {});
 GpuProgram translate(const ir::Kernel& kernel, const std::string& arch,

@@ -12,7 +12,7 @@
 namespace tilewright::driver {
 namespace {
 
-constexpr std::uintptr_t kMapAlignment = 16;
+constexpr int kMapAlignment = 16;
 
 bool is_empty(const TensorArgument& tensor) {
   return std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0;
@@ -63,7 +63,7 @@ class Planner {
   }
 
   LaunchPlan run(const std::vector<codegen::LaunchParameter>& parameters) {
-    if (outputs_are_empty() || !set_grid()) {
+    if (outputs_are_empty(kernel_, arguments_) || !set_grid()) {
       plan_.empty = true;
       return std::move(plan_);
     }
@@ -96,17 +96,6 @@ class Planner {
     return arguments_.tensors[number_[parameter]];
   }
 
-  bool outputs_are_empty() const {
-    bool any = false;
-    for (std::size_t i = 0; i < kernel_.parameters.size(); ++i) {
-      const ir::Parameter& parameter = kernel_.parameters[i];
-      if (!parameter.is_tensor() || parameter.kind == ir::Parameter::Kind::in) continue;
-      any = true;
-      if (!is_empty(tensor(i))) return false;
-    }
-    return any;
-  }
-
   // False when there is no CTA to launch.
   bool set_grid() {
     const std::int64_t ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
@@ -118,8 +107,9 @@ class Planner {
           .raise();
     }
     if (ctas % kernel_.cluster != 0) {
-      Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, no multiple of its cluster of {}",
-                                            kernel_.name, ctas, kernel_.cluster))
+      Diagnostic(kernel_.where,
+                 fmt::format("kernel {} has {} CTAs, no multiple of its cluster of {}",
+                             kernel_.name, ctas, kernel_.cluster))
           .fix(fmt::format("round the number of CTAs up to a multiple of {}", kernel_.cluster))
           .raise();
     }
@@ -157,9 +147,10 @@ class Planner {
   std::int32_t checked_dim(const Dim& dim) const {
     const std::int64_t value = binding_.evaluate(dim);
     if (value < INT32_MIN || value > INT32_MAX) {
-      Diagnostic(kernel_.where, fmt::format("{} is {} in this launch of {}, and a kernel computes in "
-                                            "32 bits",
-                                            dim.to_string(), value, kernel_.name))
+      Diagnostic(kernel_.where,
+                 fmt::format("{} is {} in this launch of {}, and a kernel computes in "
+                             "32 bits",
+                             dim.to_string(), value, kernel_.name))
           .fix("split the problem into smaller launches")
           .raise();
     }
@@ -199,8 +190,8 @@ class Planner {
     const auto unit = static_cast<std::uintptr_t>(size_of(argument.dtype));
     const ir::Parameter& parameter = kernel_.parameters[index];
     if (address == 0) {
-      Diagnostic(parameter.where, fmt::format("tensor {} has no data: its address is null",
-                                              parameter.name))
+      Diagnostic(parameter.where,
+                 fmt::format("tensor {} has no data: its address is null", parameter.name))
           .token(parameter.name)
           .fix("allocate the tensor before the launch")
           .raise();
@@ -257,13 +248,25 @@ class Planner {
     return spec;
   }
 
+  // What the runtime would say of TMA's axes, said of the tensor's.
   std::uint64_t checked_stride(const ir::Parameter& parameter, std::size_t axis,
                                std::int64_t bytes) const {
-    if (bytes >= 0) return static_cast<std::uint64_t>(bytes);
-    Diagnostic(parameter.where, fmt::format("tensor {}: the stride of axis {} is {} bytes, negative",
-                                            parameter.name, axis, bytes))
+    const std::int64_t unit = kMapAlignment;
+    const std::int64_t element = size_of(parameter.dtype);
+    if (bytes >= 0 && bytes % unit == 0) return static_cast<std::uint64_t>(bytes);
+    const std::string subject = fmt::format("tensor {}: the stride of axis {} is {} elements",
+                                            parameter.name, axis, bytes / element);
+    if (bytes < 0) {
+      Diagnostic(parameter.where, subject + ", negative")
+          .token(parameter.name)
+          .fix("pass a contiguous copy")
+          .raise();
+    }
+    Diagnostic(parameter.where, fmt::format("{} ({} bytes), and TMA takes multiples of {} bytes",
+                                            subject, bytes, unit))
         .token(parameter.name)
-        .fix("pass a contiguous copy")
+        .fix(fmt::format("pad axis {} to {} elements", axis + 1,
+                         (bytes + unit - 1) / unit * unit / element))
         .raise();
   }
 
@@ -287,6 +290,19 @@ class Planner {
 };
 
 }  // namespace
+
+bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
+  bool any = false;
+  std::size_t tensor = 0;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor()) continue;
+    const TensorArgument& argument = arguments.tensors.at(tensor++);
+    if (parameter.kind == ir::Parameter::Kind::in) continue;
+    if (!is_empty(argument)) return false;
+    any = true;
+  }
+  return any;
+}
 
 LaunchPlan plan_launch(const ir::Kernel& machine,
                        const std::vector<codegen::LaunchParameter>& parameters,

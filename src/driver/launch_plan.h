@@ -23,6 +23,9 @@ struct LaunchPlan {
   std::vector<Map> maps;
 };
 
+// Whether the kernel writes tensors, and none of them has an element.
+bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments);
+
 // Checks the arguments against the kernel, binds its dimensions and evaluates what the launch
 // passes. Needs neither driver nor GPU.
 LaunchPlan plan_launch(const ir::Kernel& machine,

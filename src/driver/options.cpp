@@ -46,8 +46,7 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
       }
       if (code != std::errc() || number < option.minimum || number > option.maximum) {
         fail(fmt::format("{} is outside {} to {}", subject, option.minimum, option.maximum),
-             fmt::format("set {} ({}) to a number in that range", option.name,
-                         option.description));
+             fmt::format("set {} ({}) to a number in that range", option.name, option.description));
       }
       return std::to_string(number);
     }
@@ -116,9 +115,8 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
     if (!seen.insert(name).second) {
       fail(fmt::format("{} is set twice, the second time to '{}'", name, value), "set it once");
     }
-    options.set(name, name == kSchedule
-                          ? checked_schedule(kernel, value)
-                          : checked_value(kernel, find_option(kernel, name), value));
+    options.set(name, name == kSchedule ? checked_schedule(kernel, value)
+                                        : checked_value(kernel, find_option(kernel, name), value));
   }
   for (const KernelOption& option : kernel.options) {
     if (seen.count(option.name) != 0) continue;

@@ -94,7 +94,8 @@ void check_writable(const std::string& path, const std::string& name) {
 void write_tensor(const std::string& path, const HostTensor& tensor) {
   const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
   if (!numpy_lacks(tensor.dtype())) {
-    write_npy(path, {std::string(descr_of(tensor.dtype())), tensor.shape(),
+    write_npy(path, {std::string(descr_of(tensor.dtype())),
+                     tensor.shape(),
                      {tensor.data(), tensor.data() + bytes}});
     return;
   }

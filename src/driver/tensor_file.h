@@ -6,8 +6,9 @@
 
 namespace tilewright::driver {
 
-// Reads "x.npy" or "x.safetensors:key" as the tensor `name` of the dtype. A file of another dtype is
-// a usage error, except that bf16 and f8e4m3, which NumPy lacks, are also read from f32 and rounded.
+// Reads "x.npy" or "x.safetensors:key" as the tensor `name` of the dtype. A file of another dtype
+// is a usage error, except that bf16 and f8e4m3, which NumPy lacks, are also read from f32 and
+// rounded.
 HostTensor read_tensor(const std::string& file, const std::string& name, DType dtype);
 
 // Raises a usage error when write_tensor would fail: to be called before long work.

@@ -45,12 +45,12 @@ void note_sizes(const LibraryTensor& tensor, const HostTensor& read, const std::
                 std::map<std::string, FileSize>& sizes) {
   for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     const std::int64_t size = read.shape()[axis];
-    const auto [found, is_new] = sizes.try_emplace(tensor.shape[axis],
-                                                   FileSize{size, tensor.name, file});
+    const auto [found, is_new] =
+        sizes.try_emplace(tensor.shape[axis], FileSize{size, tensor.name, file});
     if (is_new || found->second.size == size) continue;
-    Diagnostic({}, fmt::format("{}: {} is {} in {} and {} in {} ({})", file, tensor.shape[axis],
-                               size, tensor.name, found->second.size, found->second.tensor,
-                               found->second.file))
+    Diagnostic(
+        {}, fmt::format("{}: {} is {} in {} and {} in {} ({})", file, tensor.shape[axis], size,
+                        tensor.name, found->second.size, found->second.tensor, found->second.file))
         .fix(fmt::format("give tensors that agree on {}", tensor.shape[axis]))
         .raise();
   }
@@ -58,8 +58,8 @@ void note_sizes(const LibraryTensor& tensor, const HostTensor& read, const std::
 
 // Bytes of all tensors; raises when they do not fit into the host's memory.
 void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
-  const double available = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                           static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  const double available =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   double total = 0;
   for (const LibraryTensor& tensor : kernel.tensors) {
     const std::vector<std::int64_t> shape = shape_of(tensor, options);
@@ -124,8 +124,8 @@ Arguments Workload::arguments() {
   Arguments arguments;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     HostTensor& tensor = tensors[i];
-    arguments.tensors.push_back({kernel->tensors[i].name, tensor.dtype(), tensor.shape(),
-                                 tensor.strides(), tensor.data()});
+    arguments.tensors.push_back(
+        {kernel->tensors[i].name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
   }
   return arguments;
 }
@@ -137,7 +137,8 @@ std::size_t find_tensor(const LibraryKernel& kernel, const std::string& name, bo
     if (kernel.tensors[i].name == name) return i;
     known.push_back(kernel.tensors[i].name);
   }
-  Diagnostic({}, fmt::format("{} has no {} '{}'", kernel.name, is_output ? "output" : "input", name))
+  Diagnostic({},
+             fmt::format("{} has no {} '{}'", kernel.name, is_output ? "output" : "input", name))
       .fix(fmt::format("name one of: {}", fmt::join(known, ", ")))
       .raise();
 }
@@ -166,9 +167,9 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
     const auto file = files.find(tensor.name);
     if (file != files.end()) {
       if (workload.tensors[i].shape() == shape) continue;
-      Diagnostic({}, fmt::format("{}: has shape {}, and the options make tensor {} {}",
-                                 file->second, shape_text(workload.tensors[i].shape()),
-                                 tensor.name, shape_text(shape)))
+      Diagnostic(
+          {}, fmt::format("{}: has shape {}, and the options make tensor {} {}", file->second,
+                          shape_text(workload.tensors[i].shape()), tensor.name, shape_text(shape)))
           .fix(fmt::format("leave {} out of --set: sizes are then those of the file",
                            fmt::join(tensor.shape, ", ")))
           .raise();
@@ -196,9 +197,9 @@ Comparison compare(const Workload& workload, const std::vector<std::vector<doubl
       const double error = error_of(got, wanted[j], scale);
       if (error <= result.max_relative_error) continue;
       result.max_relative_error = error;
-      result.worst = fmt::format("{}{} is {}, and {} in float64", workload.kernel->tensors[i].name,
-                                 index_text(tensor.shape(), static_cast<std::int64_t>(j)), got,
-                                 wanted[j]);
+      result.worst =
+          fmt::format("{}{} is {}, and {} in float64", workload.kernel->tensors[i].name,
+                      index_text(tensor.shape(), static_cast<std::int64_t>(j)), got, wanted[j]);
     }
   }
   return result;

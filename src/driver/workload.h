@@ -29,7 +29,6 @@ std::size_t find_tensor(const LibraryKernel& kernel, const std::string& name, bo
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                        const std::map<std::string, std::string>& files, std::uint64_t seed);
 
-
 struct Comparison {
   double max_relative_error = 0;  // infinite when something is not a number
   std::string worst;              // where, and both values

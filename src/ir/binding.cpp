@@ -83,8 +83,8 @@ class Solver {
       }
     }
     if (tensors_.size() != shapes_.size()) {
-      fail(kernel_.where, fmt::format("{} tensors are given, but there are only {}",
-                                      shapes_.size(), tensors_.size()));
+      fail(kernel_.where, fmt::format("{} tensors are given, but there are only {}", shapes_.size(),
+                                      tensors_.size()));
     }
     for (const auto& [parameter, shape] : tensors_) {
       check_tensor(*parameter, *shape);
@@ -96,14 +96,13 @@ class Solver {
 
   void check_tensor(const Parameter& parameter, const TensorShape& shape) const {
     if (shape.dtype != parameter.dtype) {
-      fail(parameter.where, fmt::format("{} is {}, but {} is {}", shape.name,
-                                        name_of(shape.dtype), parameter.name,
-                                        name_of(parameter.dtype)));
+      fail(parameter.where, fmt::format("{} is {}, but {} is {}", shape.name, name_of(shape.dtype),
+                                        parameter.name, name_of(parameter.dtype)));
     }
     if (shape.sizes.size() != parameter.shape.size()) {
-      fail(parameter.where, fmt::format("{} has rank {}, but {} has rank {}", shape.name,
-                                        shape.sizes.size(), parameter.name,
-                                        parameter.shape.size()));
+      fail(parameter.where,
+           fmt::format("{} has rank {}, but {} has rank {}", shape.name, shape.sizes.size(),
+                       parameter.name, parameter.shape.size()));
     }
     if (!shape.strides.empty() && shape.strides.size() != shape.sizes.size()) {
       fail(parameter.where, fmt::format("{} has {} strides for {} axes", shape.name,
@@ -127,10 +126,10 @@ class Solver {
       const bool innermost = axis + 1 == shape.strides.size();
       const std::int64_t stride = shape.strides[axis];
       if (innermost ? stride == 1 : stride >= 1) continue;
-      Diagnostic(parameter.where,
-                 prefix() + fmt::format("{} has stride {}, expected {}", axis_of(shape, axis),
-                                        stride, innermost ? "1 on the innermost axis"
-                                                          : "a positive one"))
+      Diagnostic(
+          parameter.where,
+          prefix() + fmt::format("{} has stride {}, expected {}", axis_of(shape, axis), stride,
+                                 innermost ? "1 on the innermost axis" : "a positive one"))
           .fix(fmt::format("copy {} to a contiguous tensor", shape.name))
           .raise();
     }
@@ -163,8 +162,8 @@ class Solver {
       set(dim.name(), size, axis_of(shape, axis));
     } else if (values_.at(dim.name()) != size) {
       fail(parameter.where,
-           fmt::format("the dim {} is {} by {}, but {} by {}", dim.name(),
-                       values_.at(dim.name()), known->second, size, axis_of(shape, axis)));
+           fmt::format("the dim {} is {} by {}, but {} by {}", dim.name(), values_.at(dim.name()),
+                       known->second, size, axis_of(shape, axis)));
     }
   }
 
@@ -195,8 +194,8 @@ class Solver {
            dim.is_constant()
                ? fmt::format("{} has size {}, but {} has {} there", axis_of(shape, axis), have,
                              parameter.name, want)
-               : fmt::format("{} has size {}, but {} has {} = {} there", axis_of(shape, axis),
-                             have, parameter.name, dim.to_string(), want));
+               : fmt::format("{} has size {}, but {} has {} = {} there", axis_of(shape, axis), have,
+                             parameter.name, dim.to_string(), want));
     }
   }
 

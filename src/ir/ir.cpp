@@ -99,7 +99,9 @@ std::string Type::to_string() const {
 }
 
 bool operator==(const Type& a, const Type& b) {
-  if (a.kind != b.kind || a.dtype != b.dtype || a.shape != b.shape) return false;
+  const bool has_elements = a.kind != Type::Kind::none && a.kind != Type::Kind::mbarriers &&
+                            a.kind != Type::Kind::tensor_map;
+  if (a.kind != b.kind || (has_elements && a.dtype != b.dtype) || a.shape != b.shape) return false;
   if (a.layout.shape.empty() || b.layout.shape.empty()) {
     return a.layout.shape.empty() == b.layout.shape.empty();
   }

@@ -59,8 +59,7 @@ class Scanner {
   // The location of the next token; called with growing positions, counts each line once.
   SourceLocation next_location() {
     skip();
-    lines_ += static_cast<int>(
-        std::count(text_.begin() + counted_, text_.begin() + at_, '\n'));
+    lines_ += static_cast<int>(std::count(text_.begin() + counted_, text_.begin() + at_, '\n'));
     counted_ = at_;
     return {file_, lines_ + 1};
   }
@@ -197,7 +196,8 @@ class Scanner {
   int hexadecimal_byte() {
     int value = 0;
     const std::string_view digits = text_.substr(std::min(at_, text_.size()), 2);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
     if (error != std::errc{} || end != digits.data() + 2) {
       fail(std::min(at_, text_.size()), "expected two hexadecimal digits");
     }
@@ -275,8 +275,9 @@ class Parser {
     } else if (in_.accept_word("shared_bytes")) {
       kernel_.shared_bytes = in_.integer();
     } else {
-      in_.fail(begin,
-               "expected dim, in, out, inout, scalar, grid, cluster, threads, shared_bytes or body");
+      in_.fail(
+          begin,
+          "expected dim, in, out, inout, scalar, grid, cluster, threads, shared_bytes or body");
     }
     return false;
   }
@@ -358,8 +359,9 @@ class Parser {
   }
 
   Type type() {
-    constexpr std::string_view names[] = {"none",   "scalar", "tile",      "pending",   "tensor",
-                                          "shared", "view",   "mbarriers", "registers", "tensor_map"};
+    constexpr std::string_view names[] = {"none",      "scalar",    "tile", "pending",
+                                          "tensor",    "shared",    "view", "mbarriers",
+                                          "registers", "tensor_map"};
     const std::string_view name = in_.peek_word();
     const auto* found = std::find(std::begin(names), std::end(names), name);
     if (found == std::end(names) || name == "scalar") return Type::scalar(dtype());
@@ -488,8 +490,9 @@ class Parser {
     if (in_.next_is('[')) return integers();
     const std::string_view word = in_.peek_word();
     if (word.empty() || is_digit(word[0])) {
-      return in_.integer("an integer, a number, a text, a list, a function, dim(...), "
-                         "register_layout[...], shared_layout[...] or maps[...]");
+      return in_.integer(
+          "an integer, a number, a text, a list, a function, dim(...), "
+          "register_layout[...], shared_layout[...] or maps[...]");
     }
     if (in_.accept_word("nan")) return not_a_number();
     if (in_.accept_word("register_layout")) return layout<RegisterLayout>();
@@ -508,7 +511,8 @@ class Parser {
     const std::size_t begin = in_.position();
     const std::string_view text = in_.until(")");
     std::uint64_t bits = 0;
-    if (text.substr(0, 2) == "0x") std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
+    if (text.substr(0, 2) == "0x")
+      std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
     const double value = std::bit_cast<double>(bits);
     if (value == value) in_.fail(begin, "expected 0x and the bits of a NaN");
     in_.expect(')');

@@ -19,7 +19,8 @@ struct Domain {
 Domain domain(Op op) {
   switch (op) {
     case Op::mod:
-    case Op::ceildiv: return {is_integer, "an integer"};
+    case Op::ceildiv:
+      return {is_integer, "an integer"};
     case Op::fma:
     case Op::exp:
     case Op::exp2:
@@ -28,21 +29,23 @@ Domain domain(Op op) {
     case Op::sqrt:
     case Op::rsqrt:
     case Op::rcp:
-    case Op::tanh: return {is_float, "a floating-point number"};
+    case Op::tanh:
+      return {is_float, "a floating-point number"};
     case Op::logical_and:
     case Op::logical_or:
-    case Op::logical_not: return {is_boolean, "a boolean"};
+    case Op::logical_not:
+      return {is_boolean, "a boolean"};
     case Op::eq:
     case Op::ne:
     case Op::select:
-    case Op::cast: return {is_anything, "anything"};
-    default: return {is_number, "a number"};
+    case Op::cast:
+      return {is_anything, "anything"};
+    default:
+      return {is_number, "a number"};
   }
 }
 
-bool is_comparison(Op op) {
-  return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne;
-}
+bool is_comparison(Op op) { return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne; }
 
 }  // namespace
 
@@ -61,8 +64,8 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
   const Domain allowed = domain(op);
   for (std::size_t i = first; i < arity; ++i) {
     if (!allowed.accepts(operands[i])) {
-      return {to, fmt::format("operand {} is {}, expected {}", i, name_of(operands[i]),
-                              allowed.name)};
+      return {to,
+              fmt::format("operand {} is {}, expected {}", i, name_of(operands[i]), allowed.name)};
     }
     if (operands[i] != operands[first]) {
       return {to, fmt::format("operand {} is {} but operand {} is {}", first,
@@ -84,19 +87,22 @@ TypeOrProblem elementwise_type(Op op, const std::vector<Type>& operands, DType t
     dtypes.push_back(type.dtype);
     if (type.is_scalar()) continue;
     if (!type.is_tile()) {
-      return {{}, fmt::format("operand {} is {}, expected a scalar or a tile", i, type.to_string())};
+      return {{},
+              fmt::format("operand {} is {}, expected a scalar or a tile", i, type.to_string())};
     }
     if (shaped && type.shape.size() != shape.size()) {
-      return {{}, fmt::format("operands of ranks {} and {}: {} and {}", shape.size(),
-                              type.shape.size(), shape_text(shape), shape_text(type.shape))};
+      return {{},
+              fmt::format("operands of ranks {} and {}: {} and {}", shape.size(), type.shape.size(),
+                          shape_text(shape), shape_text(type.shape))};
     }
     if (!shaped) shape = type.shape;
     shaped = &type;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       if (shape[axis] != type.shape[axis] && shape[axis] != 1 && type.shape[axis] != 1) {
-        return {{}, fmt::format("axis {} has sizes {} and {}, which do not broadcast: {} and {}",
-                                axis, shape[axis], type.shape[axis], shape_text(shape),
-                                shape_text(type.shape))};
+        return {
+            {},
+            fmt::format("axis {} has sizes {} and {}, which do not broadcast: {} and {}", axis,
+                        shape[axis], type.shape[axis], shape_text(shape), shape_text(type.shape))};
       }
       shape[axis] = shape[axis] == 1 ? type.shape[axis] : shape[axis];
     }

@@ -11,8 +11,8 @@ VerifierContext::VerifierContext(const Kernel& kernel)
     : kernel_(kernel), defined_by_(kernel.types.size(), nullptr) {}
 
 void VerifierContext::fail_with(const std::string& message) const {
-  std::string text = fmt::format("verifier: kernel \"{}\" ({} form): ", kernel_.name,
-                                 name_of(kernel_.form));
+  std::string text =
+      fmt::format("verifier: kernel \"{}\" ({} form): ", kernel_.name, name_of(kernel_.form));
   if (current_) text += std::string(info(current_->op).name) + ": ";
   Diagnostic(current_ && current_->where.file ? current_->where : kernel_.where, text + message,
              ErrorKind::internal)
@@ -93,9 +93,8 @@ class Verifier {
     if (kernel_.form == Form::tile) return;
     context_.require(kernel_.grid.size() == 1, "the grid has {} axes, expected 1 after tile form",
                      kernel_.grid.size());
-    context_.require(
-        kernel_.threads >= 32 && kernel_.threads <= 1024 && kernel_.threads % 32 == 0,
-        "{} threads, expected a multiple of 32 from 32 to 1024", kernel_.threads);
+    context_.require(kernel_.threads >= 32 && kernel_.threads <= 1024 && kernel_.threads % 32 == 0,
+                     "{} threads, expected a multiple of 32 from 32 to 1024", kernel_.threads);
     context_.require(kernel_.cluster >= 1 && kernel_.cluster <= 16,
                      "a cluster of {} CTAs, expected 1 to 16", kernel_.cluster);
   }
@@ -115,20 +114,18 @@ class Verifier {
   void verify_parameters() {
     for (const Parameter& parameter : kernel_.parameters) {
       const auto same_name = [&](const Parameter& other) { return other.name == parameter.name; };
-      context_.require(std::count_if(kernel_.parameters.begin(), kernel_.parameters.end(),
-                                     same_name) == 1,
-                       "two parameters are named {}", parameter.name);
+      context_.require(
+          std::count_if(kernel_.parameters.begin(), kernel_.parameters.end(), same_name) == 1,
+          "two parameters are named {}", parameter.name);
       for (const Dim& extent : parameter.shape) {
         verify_symbols(extent, false, "parameter " + parameter.name);
         context_.require(!extent.is_constant() || extent.constant() >= 0,
-                         "parameter {} has an axis of size {}", parameter.name,
-                         extent.to_string());
+                         "parameter {} has an axis of size {}", parameter.name, extent.to_string());
       }
-      const Type expected =
-          parameter.is_tensor()
-              ? Type::of(Type::Kind::tensor, parameter.dtype,
-                         {static_cast<std::int64_t>(parameter.shape.size())})
-              : Type::scalar(parameter.dtype);
+      const Type expected = parameter.is_tensor()
+                                ? Type::of(Type::Kind::tensor, parameter.dtype,
+                                           {static_cast<std::int64_t>(parameter.shape.size())})
+                                : Type::scalar(parameter.dtype);
       context_.require(kernel_.type(parameter.value) == expected,
                        "parameter {} has a value of type {}, expected {}", parameter.name,
                        kernel_.type(parameter.value).to_string(), expected.to_string());
@@ -195,9 +192,9 @@ class Verifier {
       context_.require(operand < defined_.size(), "uses the value %{}, but the kernel has only {}",
                        operand, defined_.size());
       if (visible_[operand]) continue;
-      context_.fail("uses {} {}", context_.describe(operand),
-                    defined_[operand] ? "outside the block that defines it"
-                                      : "before its definition");
+      context_.fail(
+          "uses {} {}", context_.describe(operand),
+          defined_[operand] ? "outside the block that defines it" : "before its definition");
     }
     for (const ValueId result : operation.results) verify_value(result);
     verify_signature(context_);
@@ -277,8 +274,11 @@ class Verifier {
         blocks = 1;
         arguments = {Type::scalar(DType::i32)};
         break;
-      case Op::elect: blocks = 1; break;
-      default: break;
+      case Op::elect:
+        blocks = 1;
+        break;
+      default:
+        break;
     }
     context_.require(operation.blocks.size() == blocks, "has {} blocks, expected {}",
                      operation.blocks.size(), blocks);
@@ -309,9 +309,9 @@ class Verifier {
       expected.insert(expected.begin(), Type::scalar(DType::boolean));
     }
     require_same(types(block.body.back().operands, 0), expected, "yielded values",
-                 parent.op == Op::while_loop ? "the condition and the carried values"
-                                             : "results of the " +
-                                                   std::string(info(parent.op).name));
+                 parent.op == Op::while_loop
+                     ? "the condition and the carried values"
+                     : "results of the " + std::string(info(parent.op).name));
   }
 
   const Kernel& kernel_;

@@ -38,8 +38,8 @@ void verify_mbarriers(const VerifierContext& context) {
   context.require(arrivals >= 1 && arrivals < (1 << 20),
                   "{} expects {} arrivals a phase, expected 1 to 2^20 - 1", name, arrivals);
   const std::int64_t offset = context.integer(Key::offset);
-  context.require(offset >= 0 && offset % 8 == 0,
-                  "{} lies at offset {}, expected a multiple of 8", name, offset);
+  context.require(offset >= 0 && offset % 8 == 0, "{} lies at offset {}, expected a multiple of 8",
+                  name, offset);
 }
 
 void verify_tensor_map(const VerifierContext& context) {
@@ -78,12 +78,12 @@ void verify_view(const VerifierContext& context) {
                   "{} columns from {} of the {} of {}", view.shape[1], column, shared.shape[2],
                   name);
   const auto stage = context.constant_operand(1);
-  context.require(!stage || (*stage >= 0 && *stage < shared.shape[0]),
-                  "stage {} of the {} of {}", stage.value_or(0), shared.shape[0], name);
+  context.require(!stage || (*stage >= 0 && *stage < shared.shape[0]), "stage {} of the {} of {}",
+                  stage.value_or(0), shared.shape[0], name);
   const std::int64_t row = context.constant_operand(2).value_or(0);
   context.require(row >= 0 && row % 8 == 0 && row <= shared.shape[1] - view.shape[0],
-                  "{} rows from {} of the {} of {}, expected a multiple of 8 inside",
-                  view.shape[0], row, shared.shape[1], name);
+                  "{} rows from {} of the {} of {}, expected a multiple of 8 inside", view.shape[0],
+                  row, shared.shape[1], name);
 }
 
 // The shape of a tile or view as a product sees it.
@@ -103,8 +103,8 @@ void verify_wgmma_tile(const VerifierContext& context) {
   }
   const Shape m_k = product_shape(context, 0), k_n = product_shape(context, 1);
   if (m_k.size() != 2 || k_n.size() != 2 || m_k[1] != k_n[0]) {
-    context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
-                 shape_text(m_k), context.operand_text(1), shape_text(k_n));
+    context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0), shape_text(m_k),
+                 context.operand_text(1), shape_text(k_n));
   }
   context.require(a.dtype == b.dtype && a.dtype != DType::boolean, "a is {} and b is {}",
                   name_of(a.dtype), name_of(b.dtype));
@@ -112,11 +112,10 @@ void verify_wgmma_tile(const VerifierContext& context) {
   context.require(m_k[0] % 64 == 0, "m is {}, expected a multiple of 64", m_k[0]);
   context.require(k_n[1] % 8 == 0 && k_n[1] <= 256, "n is {}, expected a multiple of 8 up to 256",
                   k_n[1]);
-  context.require(m_k[1] % k_step == 0, "k is {}, expected a multiple of {} for {}", m_k[1],
-                  k_step, name_of(a.dtype));
+  context.require(m_k[1] % k_step == 0, "k is {}, expected a multiple of {} for {}", m_k[1], k_step,
+                  name_of(a.dtype));
   const Type& result = context.result();
-  const Type expected =
-      Type::of(Type::Kind::pending, accumulator_dtype(a.dtype), {m_k[0], k_n[1]});
+  const Type expected = Type::of(Type::Kind::pending, accumulator_dtype(a.dtype), {m_k[0], k_n[1]});
   if (result.dtype != expected.dtype || result.shape != expected.shape) {
     context.fail("gives {}, expected {}", result.to_string(), expected.to_string());
   }
@@ -191,17 +190,23 @@ void verify_named_barrier(const VerifierContext& context) {
 
 void verify_place_types(const VerifierContext& context) {
   switch (context.operation().op) {
-    case Op::shared: return verify_shared(context);
-    case Op::mbarriers: return verify_mbarriers(context);
-    case Op::tensor_map: return verify_tensor_map(context);
-    default: return;
+    case Op::shared:
+      return verify_shared(context);
+    case Op::mbarriers:
+      return verify_mbarriers(context);
+    case Op::tensor_map:
+      return verify_tensor_map(context);
+    default:
+      return;
   }
 }
 
 void verify_asynchronous_types(const VerifierContext& context) {
   switch (context.operation().op) {
-    case Op::view: return verify_view(context);
-    case Op::wgmma: return verify_wgmma_tile(context);
+    case Op::view:
+      return verify_view(context);
+    case Op::wgmma:
+      return verify_wgmma_tile(context);
     case Op::wait:
     case Op::as_pending:
       return require_same_tile(context, context.operand(0), context.operand(0).shape,
@@ -230,9 +235,11 @@ void verify_asynchronous_types(const VerifierContext& context) {
       return verify_barrier_index(context, 0);
     }
     case Op::mbarrier_arrive:
-    case Op::mbarrier_wait: return verify_barrier_index(context, 0);
+    case Op::mbarrier_wait:
+      return verify_barrier_index(context, 0);
     case Op::named_sync:
-    case Op::named_arrive: return verify_named_barrier(context);
+    case Op::named_arrive:
+      return verify_named_barrier(context);
     case Op::bulk_wait: {
       const std::int64_t count = context.integer(Key::count);
       context.require(count >= 0, "a count of {}, expected at least 0", count);
@@ -242,10 +249,10 @@ void verify_asynchronous_types(const VerifierContext& context) {
       const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
       context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input",
                       tensor.name);
-      context.require(context.operand(2).dtype == tensor.dtype &&
-                          context.result().dtype == tensor.dtype,
-                      "adds {} and gives {}, but {} is {}", name_of(context.operand(2).dtype),
-                      name_of(context.result().dtype), tensor.name, name_of(tensor.dtype));
+      context.require(
+          context.operand(2).dtype == tensor.dtype && context.result().dtype == tensor.dtype,
+          "adds {} and gives {}, but {} is {}", name_of(context.operand(2).dtype),
+          name_of(context.result().dtype), tensor.name, name_of(tensor.dtype));
       return;
     }
     case Op::shared_load:
@@ -257,7 +264,8 @@ void verify_asynchronous_types(const VerifierContext& context) {
                       name_of(context.operand(0).dtype));
       return;
     }
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -127,8 +127,8 @@ void verify_store_registers(const VerifierContext& context) {
   context.require(context.operand(1).dtype == tensor.dtype, "stores {} to {}, which is {}",
                   name_of(context.operand(1).dtype), tensor.name, name_of(tensor.dtype));
   context.require(context.operand_count() == 2 + 2 * rank,
-                  "{} starts and limits, expected {}: {} has rank {}",
-                  context.operand_count() - 2, 2 * rank, tensor.name, rank);
+                  "{} starts and limits, expected {}: {} has rank {}", context.operand_count() - 2,
+                  2 * rank, tensor.name, rank);
   const auto& sizes = context.attributes().integers(Key::sizes);
   std::vector<std::int64_t> shape;
   std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(shape),
@@ -216,14 +216,13 @@ void verify_wgmma(const VerifierContext& context, std::size_t a, std::size_t b) 
                   "the accumulator is {}, expected {}", name_of(accumulator.dtype),
                   name_of(accumulator_dtype(element)));
   if (size_of_array(accumulator) != n / 2) {
-    context.fail("the accumulator {} has {} elements, expected n / 2 = {}",
-                 context.operand_text(0), size_of_array(accumulator), n / 2);
+    context.fail("the accumulator {} has {} elements, expected n / 2 = {}", context.operand_text(0),
+                 size_of_array(accumulator), n / 2);
   }
   for (const Key key : {Key::transpose_a, Key::transpose_b}) {
     const std::int64_t transpose = context.integer(key);
     context.require(transpose == 0 || (transpose == 1 && size_of(element) == 2),
-                    "{} is {}, expected 0, or 1 with elements of 2 bytes", name_of(key),
-                    transpose);
+                    "{} is {}, expected 0, or 1 with elements of 2 bytes", name_of(key), transpose);
   }
   for (const Key key : {Key::descriptor_a, Key::descriptor_b}) {
     const std::int64_t bits = context.integer(key);
@@ -238,8 +237,8 @@ void verify_wgmma_rs(const VerifierContext& context) {
   const std::int64_t first = context.integer(Key::register_);
   const std::int64_t available = words(context.operand(1));
   if (first >= 0 && first + 4 <= available) return;
-  context.fail("registers {} to {} of {}, which has {}", first, first + 3,
-               context.operand_text(1), available);
+  context.fail("registers {} to {} of {}, which has {}", first, first + 3, context.operand_text(1),
+               available);
 }
 
 void verify_maximum_registers(const VerifierContext& context) {
@@ -254,22 +253,33 @@ void verify_maximum_registers(const VerifierContext& context) {
 
 void verify_machine_types(const VerifierContext& context) {
   switch (context.operation().op) {
-    case Op::fill: return require_same_dtype(context, context.operand(0), context.operand(1));
-    case Op::copy: return verify_copy(context);
-    case Op::compute: return verify_compute(context);
-    case Op::coordinate: return verify_coordinate(context);
-    case Op::reduce_registers: return verify_reduce_registers(context);
-    case Op::reduce_lanes: return verify_masks(context);
-    case Op::store_registers: return verify_store_registers(context);
-    case Op::store_matrix: return verify_store_matrix(context);
+    case Op::fill:
+      return require_same_dtype(context, context.operand(0), context.operand(1));
+    case Op::copy:
+      return verify_copy(context);
+    case Op::compute:
+      return verify_compute(context);
+    case Op::coordinate:
+      return verify_coordinate(context);
+    case Op::reduce_registers:
+      return verify_reduce_registers(context);
+    case Op::reduce_lanes:
+      return verify_masks(context);
+    case Op::store_registers:
+      return verify_store_registers(context);
+    case Op::store_matrix:
+      return verify_store_matrix(context);
     case Op::store_elements:
-    case Op::load_elements: return verify_elements(context);
+    case Op::load_elements:
+      return verify_elements(context);
     case Op::tma_load:
-    case Op::tma_store: return verify_tma(context);
+    case Op::tma_store:
+      return verify_tma(context);
     case Op::wgmma_ss:
       verify_wgmma(context, 1, 3);
       return verify_step(context, 1, Key::step_a, 1);
-    case Op::wgmma_rs: return verify_wgmma_rs(context);
+    case Op::wgmma_rs:
+      return verify_wgmma_rs(context);
     case Op::wgmma_wait: {
       const std::int64_t count = context.integer(Key::count);
       return context.require(count >= 0 && count <= 7, "a count of {}, expected 0 to 7", count);
@@ -281,8 +291,10 @@ void verify_machine_types(const VerifierContext& context) {
       if (arrivals == expected) return;
       context.fail("{} arrivals, but {} expects {}", arrivals, context.operand_text(0), expected);
     }
-    case Op::set_max_registers: return verify_maximum_registers(context);
-    default: return;
+    case Op::set_max_registers:
+      return verify_maximum_registers(context);
+    default:
+      return;
   }
 }
 

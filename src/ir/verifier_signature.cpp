@@ -29,11 +29,13 @@ constexpr AttributeRow kAttributes[] = {
     {Op::view, "column:integer? transposed:integer?"},
     {Op::tma_load_tile, "cache:integer? multicast:integer?"},
     {Op::complete, "function:function"},
+    {Op::wait, "count:integer?"},
+    {Op::retire, "count:integer?"},
     {Op::mbarrier_expect_tx, "bytes:integer"},
     {Op::named_sync, "first:integer threads:integer count:integer?"},
     {Op::named_arrive, "first:integer threads:integer count:integer?"},
     {Op::bulk_wait, "count:integer read:integer?"},
-    {Op::registers, "name:text"},
+    {Op::registers, "name:text?"},
     {Op::copy, "offset:integer?"},
     {Op::compute, "function:function maps:maps"},
     {Op::coordinate, "axis:integer layout:register_layout"},
@@ -44,11 +46,11 @@ constexpr AttributeRow kAttributes[] = {
      "register:integer step:integer? row_bytes:integer column_bytes:integer "
      "swizzle_divisor:integer swizzle_mask:integer"},
     {Op::store_elements,
-     "layout:register_layout row_bytes:integer swizzle_mask:integer panel_columns:integer "
-     "panel_bytes:integer"},
+     "layout:register_layout step:integer? row_bytes:integer swizzle_divisor:integer "
+     "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
     {Op::load_elements,
-     "layout:register_layout row_bytes:integer swizzle_mask:integer panel_columns:integer "
-     "panel_bytes:integer"},
+     "layout:register_layout step:integer? row_bytes:integer swizzle_divisor:integer "
+     "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
     {Op::tma_load, "step:integer? bytes:integer cache:integer? multicast:integer?"},
     {Op::tma_store, "step:integer?"},
     {Op::wgmma_ss,
@@ -108,29 +110,49 @@ struct Letter {
   char letter;
   std::string_view name;
 };
-constexpr Letter kLetters[] = {
-    {'i', "an integer scalar"}, {'s', "a scalar"},           {'c', "a boolean scalar"},
-    {'t', "a tile"},            {'p', "a pending tile"},     {'a', "a tile or a pending one"},
-    {'T', "a tensor"},          {'H', "a shared allocation"}, {'V', "a view of shared memory"},
-    {'B', "mbarriers"},         {'R', "a register array"},   {'m', "a tensor map"},
-    {'.', "anything"}};
+constexpr Letter kLetters[] = {{'i', "an integer scalar"},
+                               {'s', "a scalar"},
+                               {'c', "a boolean scalar"},
+                               {'t', "a tile"},
+                               {'p', "a pending tile"},
+                               {'a', "a tile or a pending one"},
+                               {'T', "a tensor"},
+                               {'H', "a shared allocation"},
+                               {'V', "a view of shared memory"},
+                               {'B', "mbarriers"},
+                               {'R', "a register array"},
+                               {'m', "a tensor map"},
+                               {'.', "anything"}};
 
 bool accepts(char letter, const Type& type) {
   using Kind = Type::Kind;
   switch (letter) {
-    case 'i': return type.is_scalar() && is_integer(type.dtype);
-    case 's': return type.is_scalar();
-    case 'c': return type.is_scalar() && type.dtype == DType::boolean;
-    case 't': return type.is_tile();
-    case 'p': return type.is(Kind::pending);
-    case 'a': return type.is_tile() || type.is(Kind::pending);
-    case 'T': return type.is(Kind::tensor);
-    case 'H': return type.is(Kind::shared);
-    case 'V': return type.is(Kind::view);
-    case 'B': return type.is(Kind::mbarriers);
-    case 'R': return type.is(Kind::registers);
-    case 'm': return type.is(Kind::tensor_map);
-    default: return !type.is(Kind::none);
+    case 'i':
+      return type.is_scalar() && is_integer(type.dtype);
+    case 's':
+      return type.is_scalar();
+    case 'c':
+      return type.is_scalar() && type.dtype == DType::boolean;
+    case 't':
+      return type.is_tile();
+    case 'p':
+      return type.is(Kind::pending);
+    case 'a':
+      return type.is_tile() || type.is(Kind::pending);
+    case 'T':
+      return type.is(Kind::tensor);
+    case 'H':
+      return type.is(Kind::shared);
+    case 'V':
+      return type.is(Kind::view);
+    case 'B':
+      return type.is(Kind::mbarriers);
+    case 'R':
+      return type.is(Kind::registers);
+    case 'm':
+      return type.is(Kind::tensor_map);
+    default:
+      return !type.is(Kind::none);
   }
 }
 
@@ -171,10 +193,10 @@ void verify_signature(const VerifierContext& context) {
   const OpInfo& record = info(operation.op);
   const Form form = context.kernel().form;
   context.require(record.in(form), "does not exist in the {} form", name_of(form));
-  verify_values(context,
-                record.elementwise() ? std::string_view("...").substr(0, record.arity)
-                                     : record.operands,
-                operation.operands, "operand");
+  verify_values(
+      context,
+      record.elementwise() ? std::string_view("...").substr(0, record.arity) : record.operands,
+      operation.operands, "operand");
   verify_values(context, record.results, operation.results, "result");
   verify_attributes(context);
 }

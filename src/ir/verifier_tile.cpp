@@ -156,10 +156,14 @@ void verify_tile_types(const VerifierContext& context) {
   const Op op = context.operation().op;
   if (info(op).elementwise()) return verify_elementwise(context);
   switch (op) {
-    case Op::constant: return verify_constant(context);
-    case Op::load: return verify_access(context, 1, context.result());
-    case Op::store: return verify_store(context);
-    case Op::dot: return verify_dot(context);
+    case Op::constant:
+      return verify_constant(context);
+    case Op::load:
+      return verify_access(context, 1, context.result());
+    case Op::store:
+      return verify_store(context);
+    case Op::dot:
+      return verify_dot(context);
     case Op::splat:
       return require_type(context, context.result(),
                           Type::tile(context.operand(0).dtype, context.result().shape));
@@ -167,14 +171,19 @@ void verify_tile_types(const VerifierContext& context) {
       verified_axis(context, context.result().shape);
       return require_type(context, context.result(),
                           Type::tile(DType::i32, context.result().shape));
-    case Op::reduce: return verify_reduce(context);
+    case Op::reduce:
+      return verify_reduce(context);
     case Op::complete:
       verify_reduction_function(context, context.operand(0).dtype);
       return require_type(context, context.result(), context.operand(0));
-    case Op::transpose: return verify_transpose(context);
-    case Op::reshape: return verify_reshape(context);
-    case Op::slice: return verify_slice(context);
-    default: return;
+    case Op::transpose:
+      return verify_transpose(context);
+    case Op::reshape:
+      return verify_reshape(context);
+    case Op::slice:
+      return verify_slice(context);
+    default:
+      return;
   }
 }
 

@@ -20,11 +20,15 @@ class LayoutAssignment {
 
   void run() {
     seed();
-    // Each round either fixes at least one more layout or ends.
-    do {
-      changed_ = false;
-      propagate(kernel_.body);
-    } while (changed_);
+    // Each round either fixes at least one more layout or ends. Only when nothing else decides does
+    // a product take its layout from one factor: the other might hold partial sums.
+    for (bool progress = true; progress;) {
+      relaxed_ = false;
+      while (round()) {
+      }
+      relaxed_ = true;
+      progress = round();
+    }
     ir::for_each(kernel_.body, [this](const Operation& o) {
       for (const ValueId result : o.results) {
         if (in_registers(result) && !known(result)) {
@@ -38,6 +42,11 @@ class LayoutAssignment {
   }
 
  private:
+  bool round() {
+    changed_ = false;
+    propagate(kernel_.body);
+    return changed_;
+  }
   bool in_registers(ValueId id) const {
     const Type::Kind kind = kernel_.type(id).kind;
     return kind == Type::Kind::tile || kind == Type::Kind::pending;
@@ -151,12 +160,15 @@ class LayoutAssignment {
     const ValueId result = o.results[0];
     if (!in_registers(result)) return;
     const Type& type = kernel_.type(result);
-    for (const ValueId operand : o.operands) {
+    // The addend of an fma first: it says whether the sum is partial.
+    for (auto at = o.operands.rbegin(); at != o.operands.rend(); ++at) {
+      const ValueId operand = *at;
       if (!in_registers(operand)) continue;
       const Type& other = kernel_.type(operand);
       if (other.shape == type.shape) {
         // A scaled partial sum is partial, its factor is not.
         if (partial_product(o, operand)) continue;
+        if (!known(result) && !relaxed_ && undecided(o, operand)) continue;
         unify(operand, result, o);
       } else if (known(result) && !known(operand)) {
         RegisterLayout stretched = layout(result);
@@ -168,6 +180,19 @@ class LayoutAssignment {
         set(operand, stretched, o);
       }
     }
+  }
+
+  // Whether another factor that is not known yet could make the product partial.
+  bool undecided(const Operation& o, ValueId operand) const {
+    if (o.op != Op::mul && o.op != Op::fma) return false;
+    if (layout(operand).is_partial()) return false;
+    for (const ValueId other : o.operands) {
+      if (other != operand && in_registers(other) && !known(other) &&
+          kernel_.type(other).shape == kernel_.type(operand).shape) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // Whether the operand is a whole factor of a partial product.
@@ -232,6 +257,7 @@ class LayoutAssignment {
 
   ir::Kernel& kernel_;
   bool changed_ = false;
+  bool relaxed_ = false;
 };
 
 }  // namespace

@@ -296,7 +296,7 @@ class RoleLowering {
     ProductSide side;
     side.shared = view.shared;
     side.offset = offset(view, true, o.where);
-    side.descriptor = static_cast<std::int64_t>(operand.high_bits);
+    side.descriptor = static_cast<std::int64_t>(operand.high_bits >> 14);  // above the address
     side.transposed = operand.major == ir::Major::mn;
     side.steps = operand.k_steps;
     const std::int64_t step_k = 32 / size_of(kernel_.type(view.shared).dtype);

@@ -46,11 +46,12 @@ class Eliminator {
     Operation operation;
   };
 
-  // A splat in registers begins a variable of its own: sharing one would cost copies, not save any.
+  // In registers a splat begins a variable of its own, and coordinates are cheaper made than kept.
   bool candidate(const Operation& operation) const {
     return operation.results.size() == 1 && operation.blocks.empty() &&
            ir::info(operation.op).pure() &&
-           !(operation.op == Op::splat && kernel_.form != ir::Form::tile);
+           !(kernel_.form != ir::Form::tile &&
+             (operation.op == Op::splat || operation.op == Op::iota));
   }
 
   static std::uint64_t hash(const Operation& operation) {

@@ -50,6 +50,7 @@ class PartialSums {
     for (const ValueId argument : block.arguments) depth_[argument] = depth;
     for (const Operation& o : block.body) {
       for (const ValueId result : o.results) depth_[result] = depth;
+      if (o.op == Op::splat) splats_.insert(o.results[0]);
       if (o.op == Op::constant && kernel_.type(o.results[0]).dtype == f32) {
         const auto* value = std::get_if<double>(o.attributes.find(Key::value));
         zero_[o.results[0]] = value && *value == 0;
@@ -95,6 +96,7 @@ class PartialSums {
         continue;
       }
       if (o.op == Op::yield) continue;
+      for (const ir::Block& inner : o.blocks) check(inner, depth);
       if (is_sum(o)) {
         if (holds(o.operands[0])) read(o.operands[0], depth);
         continue;
@@ -151,15 +153,7 @@ class PartialSums {
     block.body = std::move(body);
   }
 
-  bool is_zero_splat(ValueId id) {
-    if (splats_.empty()) {
-      ir::for_each(kernel_.body, [this](const Operation& o) {
-        if (o.op == Op::splat) splats_.insert(o.results[0]);
-      });
-      splats_.insert(ir::kNoValue);
-    }
-    return splats_.count(id) != 0;
-  }
+  bool is_zero_splat(ValueId id) const { return splats_.count(id) != 0; }
 
   ir::Kernel& kernel_;
   std::set<ValueId> partial_, splats_;

@@ -48,8 +48,10 @@ TEST(Binding, AcceptsEmptyAndDegenerateTensors) {
   shapes[0] = {"a", DType::bf16, {0, 64}, {0, 0}};
   shapes[2] = {"c", DType::f32, {0, 64}, {0, 1}};
   EXPECT_EQ(ir::bind(kernel, shapes, 1, kBlocks).evaluate(kernel.grid[0]), 0);
-  const Kernel one = parse_text("kernel \"one\" tile\nin X: f32[1, 8, 1] = %0\ngrid (1)\n"
-                                "body (%1: i32) {\n}\n", "");
+  const Kernel one = parse_text(
+      "kernel \"one\" tile\nin X: f32[1, 8, 1] = %0\ngrid (1)\n"
+      "body (%1: i32) {\n}\n",
+      "");
   EXPECT_NO_THROW(ir::bind(one, {{"x", DType::f32, {1, 8, 1}, {0, 1, 7}}}, 1));
 }
 
@@ -76,25 +78,41 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
       {[](Shapes& s) { s[0].sizes[1] = 62; },
        "gemm: axis 1 of a has size 62, but A has (n * 2) = 64 there"},
       {[](Shapes& s) { s[1].sizes[1] = 63; }, "gemm: axis 1 of b has size 63, but B has 64 there"},
-      {[](Shapes& s) { s[1].sizes = {32}; s[1].strides = {}; }, "gemm: b has rank 1, but B has rank 2"},
+      {[](Shapes& s) {
+         s[1].sizes = {32};
+         s[1].strides = {};
+       },
+       "gemm: b has rank 1, but B has rank 2"},
       {[](Shapes& s) { s[1].dtype = DType::f16; }, "gemm: b is f16, but B is bf16"},
       {[](Shapes& s) { s[0].sizes[0] = s[2].sizes[0] = 260; },
        "gemm: the dim m is 260 by axis 0 of a, but the kernel declares it a multiple of 8"},
       {[](Shapes& s) { s[0].sizes[0] = s[2].sizes[0] = 2048; },
        "gemm: the dim m is 2048 by axis 0 of a, but the kernel declares it at most 1024"},
-      {[](Shapes& s) { s[1].sizes[0] = 8; s[0].sizes[1] = 16; },
+      {[](Shapes& s) {
+         s[1].sizes[0] = 8;
+         s[0].sizes[1] = 16;
+       },
        "gemm: the dim n is 8 by axis 0 of b, but the kernel declares it at least 16"},
-      {[](Shapes& s) { s[0].sizes[0] = -8; }, "gemm: axis 0 of a has size -8, expected 0 to 2^31 - 1"},
+      {[](Shapes& s) { s[0].sizes[0] = -8; },
+       "gemm: axis 0 of a has size -8, expected 0 to 2^31 - 1"},
       {[](Shapes& s) { s[0].sizes[0] = std::int64_t{1} << 31; },
        "gemm: axis 0 of a has size 2147483648, expected 0 to 2^31 - 1"},
-      {[](Shapes& s) { s[1].strides = {64, 2}; },
+      {[](Shapes& s) {
+         s[1].strides = {64, 2};
+       },
        "gemm: axis 1 of b has stride 2, expected 1 on the innermost axis"},
-      {[](Shapes& s) { s[1].strides = {0, 1}; },
+      {[](Shapes& s) {
+         s[1].strides = {0, 1};
+       },
        "gemm: axis 0 of b has stride 0, expected a positive one"},
-      {[](Shapes& s) { s[1].strides = {-64, 1}; },
+      {[](Shapes& s) {
+         s[1].strides = {-64, 1};
+       },
        "gemm: axis 0 of b has stride -64, expected a positive one"},
       {[](Shapes& s) { s[1].strides = {1}; }, "gemm: b has 1 strides for 2 axes"},
-      {[](Shapes& s) { s[1].strides = {INT64_MAX / 4, 1}; },
+      {[](Shapes& s) {
+         s[1].strides = {INT64_MAX / 4, 1};
+       },
        "gemm: b with sizes {32, 64} spans more than 2^63 bytes"},
       {[](Shapes& s) { s.pop_back(); }, "gemm: 2 tensors are given, but there is also C"},
       {[](Shapes& s) { s.push_back(s[0]); }, "gemm: 4 tensors are given, but there are only 3"},
@@ -115,10 +133,13 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
 }
 
 TEST(Binding, CountsElementsOfHugeTensors) {
-  const Kernel kernel = parse_text("kernel \"huge\" tile\ndim a\nin X: f32[a, a, a] = %0\ngrid (1)\n"
-                                   "body (%1: i32) {\n}\n", "");
-  EXPECT_THROW((void)ir::bind(kernel, {{"x", DType::f32, {2000000000, 2000000000, 2000000000}, {}}}, 1),
-               Error);
+  const Kernel kernel = parse_text(
+      "kernel \"huge\" tile\ndim a\nin X: f32[a, a, a] = %0\ngrid (1)\n"
+      "body (%1: i32) {\n}\n",
+      "");
+  EXPECT_THROW(
+      (void)ir::bind(kernel, {{"x", DType::f32, {2000000000, 2000000000, 2000000000}, {}}}, 1),
+      Error);
 }
 
 TEST(Binding, UnboundAndUnknownDimsAreErrors) {

@@ -77,14 +77,29 @@ TEST(Dim, EvaluatesInsideItsRange) {
             const std::int64_t x = evaluate(a, values), y = evaluate(b, values);
             std::int64_t expected = 0;
             switch (kind) {
-              case Dim::Kind::add: expected = x + y; break;
-              case Dim::Kind::sub: expected = x - y; break;
-              case Dim::Kind::mul: expected = x * y; break;
-              case Dim::Kind::min: expected = x < y ? x : y; break;
-              case Dim::Kind::max: expected = x < y ? y : x; break;
-              case Dim::Kind::floordiv: expected = floor_of(double(x) / double(y)); break;
-              case Dim::Kind::ceildiv: expected = -floor_of(-double(x) / double(y)); break;
-              default: expected = x - floor_of(double(x) / double(y)) * y;
+              case Dim::Kind::add:
+                expected = x + y;
+                break;
+              case Dim::Kind::sub:
+                expected = x - y;
+                break;
+              case Dim::Kind::mul:
+                expected = x * y;
+                break;
+              case Dim::Kind::min:
+                expected = x < y ? x : y;
+                break;
+              case Dim::Kind::max:
+                expected = x < y ? y : x;
+                break;
+              case Dim::Kind::floordiv:
+                expected = floor_of(double(x) / double(y));
+                break;
+              case Dim::Kind::ceildiv:
+                expected = -floor_of(-double(x) / double(y));
+                break;
+              default:
+                expected = x - floor_of(double(x) / double(y)) * y;
             }
             const std::int64_t got = evaluate(dim, values);
             EXPECT_EQ(got, expected) << dim.to_string() << " of " << x << " and " << y;

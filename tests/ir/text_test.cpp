@@ -70,10 +70,17 @@ TEST_P(Samples, SurviveMutation) {
     for (int change = 0; change < 1 + round % 3; ++change) {
       const std::size_t at = pick(broken.size());
       switch (pick(4)) {
-        case 0: broken[at] = alphabet[pick(alphabet.size())]; break;
-        case 1: broken.erase(at, 1 + pick(8)); break;
-        case 2: broken.insert(at, 1, alphabet[pick(alphabet.size())]); break;
-        default: broken.insert(at, broken.substr(pick(broken.size()), 1 + pick(20)));
+        case 0:
+          broken[at] = alphabet[pick(alphabet.size())];
+          break;
+        case 1:
+          broken.erase(at, 1 + pick(8));
+          break;
+        case 2:
+          broken.insert(at, 1, alphabet[pick(alphabet.size())]);
+          break;
+        default:
+          broken.insert(at, broken.substr(pick(broken.size()), 1 + pick(20)));
       }
     }
     survives(broken);
@@ -153,23 +160,27 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 TEST(Equality, SeesEveryDifference) {
   const Kernel kernel = parse_text(kTileSample, "");
   const std::pair<const char*, const char*> changes[] = {
-      {"\"row_sums\"", "\"other\""},
-      {"multiple_of(8)", "multiple_of(16)"},
-      {"at_most(4096)", "at_most(4097)"},
-      {"in X", "inout X"},
-      {"scale: f32", "other: f32"},
-      {"min(columns, 4)", "min(columns, 5)"},
-      {"axis = 1", "axis = 0"},
-      {"value = 64", "value = 65"},
-      {"lt %3, %4", "lt %4, %3"},
-      {"function = add", "function = max"},
-      {"yield %20", "yield %14"},
-      {"exp2", "exp"},
+      {"\"row_sums\"", "\"other\""},      {"multiple_of(8)", "multiple_of(16)"},
+      {"at_most(4096)", "at_most(4097)"}, {"in X", "inout X"},
+      {"scale: f32", "other: f32"},       {"min(columns, 4)", "min(columns, 5)"},
+      {"axis = 1", "axis = 0"},           {"value = 64", "value = 65"},
+      {"lt %3, %4", "lt %4, %3"},         {"function = add", "function = max"},
+      {"yield %20", "yield %14"},         {"exp2", "exp"},
   };
   for (const auto& [from, to] : changes) {
     EXPECT_FALSE(equal(kernel, parse_text(replaced(kTileSample, from, to), ""))) << to;
   }
-  EXPECT_TRUE(equal(kernel, parse_text(replaced(kTileSample, "\"sums.cpp\":8", "\"x.cpp\":9"), "")));
+  EXPECT_TRUE(
+      equal(kernel, parse_text(replaced(kTileSample, "\"sums.cpp\":8", "\"x.cpp\":9"), "")));
+}
+
+// Barriers and tensor maps have no elements, so the text names no dtype.
+TEST(Equality, IgnoresDTypesThatMeanNothing) {
+  using Kind = Type::Kind;
+  EXPECT_EQ(Type::of(Kind::mbarriers, DType::i64, {2}), Type::of(Kind::mbarriers, DType::i32, {2}));
+  EXPECT_NE(Type::of(Kind::mbarriers, DType::i64, {2}), Type::of(Kind::mbarriers, DType::i64, {3}));
+  EXPECT_NE(Type::of(Kind::shared, DType::f16, {1, 2}),
+            Type::of(Kind::shared, DType::bf16, {1, 2}));
 }
 
 TEST(ParseError, NamesPlaceAndExpectation) {
@@ -182,8 +193,7 @@ TEST(ParseError, NamesPlaceAndExpectation) {
   const Case cases[] = {
       {"= neg %12", "= negate %12", "unknown operation \"negate\"",
        "%23: tile<f32, 64x1> = negate %12\n                           ^"},
-      {"yield %20", "yield %99", "%99 is used but never defined",
-       "yield %99\n          ^"},
+      {"yield %20", "yield %99", "%99 is used but never defined", "yield %99\n          ^"},
       {"%7: i32 = dim", "%6: i32 = dim", "%6 is defined twice", "^"},
       {"tile<bf16, 64x64>", "tile<bf17, 64x64>", "unknown dtype \"bf17\"", "^"},
       {"{value = 64}", "{value = }", "expected an integer, a number, a text", "^"},

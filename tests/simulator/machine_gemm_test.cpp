@@ -125,7 +125,9 @@ TEST(MachineGemm, ProductBeforeTheFullWaitIsARace) {
   const std::string text = changed(gemm_text(), "      mbarrier_wait %14, %65, %66\n", "");
   EXPECT_EQ(find_fault(text, "uninitialised").first.line, line_of(text, "wgmma_ss"));
   const Fault fault = find_fault(text, "race");
-  EXPECT_THAT(fault.message, HasSubstr("[stage 0] +0x"));
+  EXPECT_THAT(fault.message, HasSubstr("race: shared "));
+  EXPECT_THAT(fault.message, HasSubstr("[stage "));
+  EXPECT_EQ(fault.second.line, line_of(text, "wgmma_ss"));
   EXPECT_THAT(fault.missing, HasSubstr("wait for full["));
 }
 
@@ -181,9 +183,11 @@ TEST(MachineGemm, BarriersThatAreNotPublishedAreFound) {
 }
 
 TEST(MachineGemm, RegistersBeyondTheBudgetAreFound) {
-  // 256 threads hold 255 registers each; 4 warps of 256 and 1 of 24 fit, two roles of 256 do not.
-  const MachineReport report = run_gemm(
-      changed(gemm_text(), "{count = 24, increase = 0}", "{count = 256, increase = 1}"), 0);
+  // 384 threads hold 168 registers each.
+  std::string text =
+      changed(gemm_text(), "{count = 24, increase = 0}", "{count = 256, increase = 1}");
+  text = changed(text, "threads 256", "threads 384");
+  const MachineReport report = run_gemm(text, 0);
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "capacity");
   EXPECT_THAT(report.faults[0].message, HasSubstr("math: 4 warps of 256 registers a thread"));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>

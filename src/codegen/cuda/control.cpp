@@ -8,6 +8,7 @@
 namespace tilewright::codegen {
 namespace {
 
+using ir::Key;
 using ir::Op;
 using ir::Operation;
 using ir::ValueId;
@@ -51,6 +52,19 @@ void enter_loop(Emitter& emitter, const Operation& operation) {
   const ir::Block& block = operation.blocks[0];
   emitter.unordered.warp = emitter.unordered.warp || any_of(block, accesses_memory);
   emitter.unordered.lane = emitter.unordered.lane || any_of(block, waits_or_writes_alone);
+}
+
+std::string warp_range(const Emitter& emitter, std::int64_t first, std::int64_t count) {
+  const bool last = first + count >= emitter.kernel().threads / 32;
+  if (count == 1) return fmt::format("warp == {}", first);
+  if (first == 0) return fmt::format("warp < {}", count);
+  if (last) return fmt::format("warp >= {}", first);
+  return fmt::format("warp >= {} && warp < {}", first, first + count);
+}
+
+bool same_warpgroup(const Operation& role, const Operation& other) {
+  return role.attributes.integer(Key::first_warp) / 4 ==
+         other.attributes.integer(Key::first_warp) / 4;
 }
 
 }  // namespace
@@ -126,23 +140,26 @@ void print_yield(Emitter& emitter, const Operation& operation) {
 }
 
 void print_role(Emitter& emitter, const Operation& operation) {
-  const std::int64_t first = operation.attributes.integer(ir::Key::first_warp);
-  const std::int64_t warps = operation.attributes.integer(ir::Key::warps);
-  const bool last = first + warps == emitter.kernel().threads / 32;
-  std::string condition;
-  if (warps == 1) {
-    condition = fmt::format("warp == {}", first);
-  } else if (first == 0 || last) {
-    condition = first == 0 ? fmt::format("warp < {}", warps) : fmt::format("warp >= {}", first);
-  } else {
-    condition = fmt::format("warp >= {} && warp < {}", first, first + warps);
+  const std::int64_t first = operation.attributes.integer(Key::first_warp);
+  const std::int64_t warps = operation.attributes.integer(Key::warps);
+  const Operation* const next = emitter.next;
+  const bool after_role = emitter.previous && emitter.previous->op == Op::role;
+  const ir::Block& block = operation.blocks[0];
+  // setmaxnreg is for whole warpgroups: those of less share one, with the warps of no role.
+  const bool shares = warps % 4 != 0 && block.body[0].op == Op::set_max_registers;
+  const bool opens = shares && !(after_role && same_warpgroup(*emitter.previous, operation));
+  if (opens) {
+    emitter.open(fmt::format("{}if ({})", after_role ? "else " : "",
+                             warp_range(emitter, first / 4 * 4, 4)));
+    print_set_max_registers(emitter, block.body[0]);
   }
-  emitter.open(fmt::format("{}if ({})", emitter.after_role ? "else " : "", condition));
-  emitter.line(fmt::format("// {}", operation.attributes.text(ir::Key::name)));
+  emitter.open(fmt::format("{}if ({})", after_role && !opens ? "else " : "",
+                           warp_range(emitter, first, warps)));
+  emitter.line(fmt::format("// {}", operation.attributes.text(Key::name)));
   emitter.agent = Emitter::Agent::warp;
   emitter.first_warp = first;
   emitter.role_warps = warps;
-  const ir::Block& block = operation.blocks[0];
+  emitter.registers_are_set = shares;
   if (!block.arguments.empty()) {
     const ValueId group = block.arguments[0];
     if (warps <= 4) {
@@ -156,7 +173,9 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.agent = Emitter::Agent::cta;
   emitter.first_warp = 0;
   emitter.role_warps = 0;
+  emitter.registers_are_set = false;
   emitter.close();
+  if (shares && !(next && next->op == Op::role && same_warpgroup(operation, *next))) emitter.close();
 }
 
 void print_elect(Emitter& emitter, const Operation& operation) {

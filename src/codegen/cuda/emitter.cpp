@@ -122,16 +122,16 @@ void Emitter::sync_lanes() {
 }
 
 void Emitter::print_block(const ir::Block& block) {
-  bool role_before = false;
-  for (const Operation& operation : block.body) {
+  for (std::size_t i = 0; i < block.body.size(); ++i) {
+    const Operation& operation = block.body[i];
     const OperationPrinter print = printer_of(operation.op);
     if (!print) cannot_print(operation, "not an operation of the machine form");
     if (operation.where.file) where_ = operation.where;
-    after_role = role_before;
+    previous = i > 0 ? &operation - 1 : nullptr;
+    next = i + 1 < block.body.size() ? &operation + 1 : nullptr;
     const bool accesses = accesses_memory(operation);
     if (accesses && unordered.lane && agent != Agent::lane) sync_lanes();
     print(*this, operation);
-    role_before = operation.op == ir::Op::role;
     unordered.warp = unordered.warp || accesses;
     unordered.lane = unordered.lane || waits_or_writes_alone(operation);
   }

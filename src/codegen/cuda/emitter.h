@@ -59,8 +59,10 @@ class Emitter {
   Agent agent = Agent::cta;
   std::int64_t first_warp = 0;    // of the role
   std::int64_t role_warps = 0;
-  // Whether the operation printed before this one, in the same block, was a role.
-  bool after_role = false;
+  bool registers_are_set = false;  // the role's warpgroup has executed its set_max_registers
+  // In the same block; null at its ends.
+  const ir::Operation* previous = nullptr;
+  const ir::Operation* next = nullptr;
   // Where yield puts its operands.
   std::vector<std::string> yield_to;
 

@@ -15,7 +15,7 @@ std::string offset_text(const Emitter& emitter, ValueId offset) {
   return emitter.constant(offset) ? std::to_string(*emitter.constant(offset)) : emitter.name(offset);
 }
 
-// An element of 32 bits of a shared allocation.
+// The address of an element of a shared allocation.
 std::string shared_element(const Emitter& emitter, const Operation& operation) {
   return fmt::format("{} + {} * {}", emitter.name(operation.operands[0]),
                      size_of(emitter.type(operation.operands[0]).dtype),
@@ -107,6 +107,7 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
   std::vector<std::string> terms{emitter.name(operation.operands[1]),
                                  offset_text(emitter, operation.operands[2]),
+                                 std::to_string(attributes.integer_or(Key::step, 0)),
                                  fmt::format("row * {}", row_bytes)};
   std::string inner = "column";
   if (panel_columns > 0) {

@@ -113,10 +113,11 @@ struct WgmmaShape {
   }
 };
 
+// `bits` are those above the address, which has 14.
 std::string descriptor(const Emitter& emitter, std::int64_t bits, ValueId shared, ValueId offset,
                        std::int64_t step) {
-  const auto high = static_cast<std::uint64_t>(bits) >> 32;
-  const auto low = static_cast<std::uint64_t>(bits) & 0xffffffff;
+  const std::uint64_t in_place = static_cast<std::uint64_t>(bits) << 14;
+  const std::uint64_t high = in_place >> 32, low = in_place & 0xffffffff;
   return fmt::format("descriptor({:#x}, {:#x}, {})", high, low, address(emitter, shared, offset, step));
 }
 

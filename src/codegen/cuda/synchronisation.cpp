@@ -121,6 +121,7 @@ void print_cluster_sync(Emitter& emitter, const Operation&) {
 }
 
 void print_set_max_registers(Emitter& emitter, const Operation& operation) {
+  if (emitter.registers_are_set) return;
   emitter.line(fmt::format("{}_registers<{}>();",
                            operation.attributes.integer(Key::increase) != 0 ? "increase" : "decrease",
                            operation.attributes.integer(Key::count)));

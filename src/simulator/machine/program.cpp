@@ -64,9 +64,9 @@ class Preparation {
     program_.cluster = kernel_.cluster;
     program_.shared_bytes = kernel_.shared_bytes;
     // As ptxas shares a multiprocessor's 64 K registers among the threads of one CTA.
+    const std::int64_t threads = std::max<std::int64_t>(kernel_.threads, 1);
     program_.launch_registers =
-        static_cast<int>(std::min<std::int64_t>(65536 / std::max<std::int64_t>(
-                                                            kernel_.threads, 1) / 8 * 8, 255));
+        static_cast<int>(std::min<std::int64_t>(65536 / threads / 8 * 8, 256));
     program_.scalars.resize(kernel_.types.size());
     object_.assign(kernel_.types.size(), -1);
     parameters();
@@ -390,6 +390,7 @@ class Preparation {
     made.spread = spread_of(attributes.register_layout());
     check_spread(operation, made.spread, array_info(operation.operands[0]));
     made.row_bytes = attributes.integer(Key::row_bytes);
+    made.divisor = std::max<std::int64_t>(attributes.integer_or(Key::swizzle_divisor, 1), 1);
     made.mask = attributes.integer_or(Key::swizzle_mask, 0);
     made.panel_columns = attributes.integer_or(Key::panel_columns, 0);
     made.panel_bytes = attributes.integer_or(Key::panel_bytes, 0);
@@ -497,8 +498,10 @@ class Preparation {
     const ir::Attributes& attributes = operation.attributes;
     switch (operation.op) {
       case Op::yield:
+      // The lanes of a warp run together, and an access is visible to all at once.
       case Op::fence_proxy_async:
-      case Op::fence_barrier_init: return;
+      case Op::fence_barrier_init:
+      case Op::warp_sync: return;
       case Op::constant: return constant(operation);
       case Op::dim: {
         const std::int64_t value = binding_.evaluate(attributes.dim());

@@ -157,7 +157,7 @@ struct MatrixStore {
 
 struct ElementAccess {
   Spread spread;
-  std::int64_t row_bytes = 0, mask = 0, panel_columns = 0, panel_bytes = 0;
+  std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
 };
 
 struct Transfer {

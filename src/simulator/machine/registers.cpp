@@ -5,6 +5,7 @@
 
 #include "simulator/evaluate_elementwise.h"
 #include "simulator/machine/gpu.h"
+#include "support/number_formats.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -203,7 +204,9 @@ void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = gpu.program.registers[reduction.destination];
   read_all(gpu, warp, instruction, reduction.source);
   write_all(gpu, warp, instruction, reduction.destination);
-  const Elementwise function{reduction.function, info.dtype, instruction.where()};
+  // Narrow sums are rounded once, when they are complete.
+  const DType type = is_float(info.dtype) ? DType::f32 : info.dtype;
+  const Elementwise function{reduction.function, type, instruction.where()};
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
     RegisterArray& to = warp.arrays[reduction.destination];
@@ -221,6 +224,7 @@ void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
         begun[element] = 1;
       }
     }
+    if constexpr (std::is_same_v<T, float>) round_to(info.dtype, to.f.data(), to.f.size());
   });
 }
 

@@ -125,8 +125,7 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
         column %= access.panel_columns;
       }
       const std::int64_t byte = column * size;
-      // As TMA swizzles, by the address bits from 128 bytes up, of an aligned panel.
-      const std::int64_t flipped = row * access.row_bytes / 128 & access.mask;
+      const std::int64_t flipped = row / access.divisor & access.mask;
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
       if (!gpu.inside(warp, instruction, allocation, address, size)) return;
       if (load) {

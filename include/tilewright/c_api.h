@@ -1,0 +1,84 @@
+#ifndef TILEWRIGHT_C_API_H
+#define TILEWRIGHT_C_API_H
+
+#include <stdint.h>
+
+/* The kernels of Tilewright's library for C and for languages that call C: libtilewright.so.
+ *
+ *   tilewright_kernel* kernel;
+ *   if (tilewright_kernel_create("gemm", "dtype=bf16", "cuda", 0, &kernel) != TILEWRIGHT_OK) {
+ *     fprintf(stderr, "%s\n", tilewright_last_error());
+ *   }
+ *   tilewright_tensor tensors[3] = {{a, "bf16", 2, a_shape, NULL}, ...};
+ *   tilewright_kernel_run(kernel, tensors, 3, stream);
+ *
+ * No function throws, exits or prints. All may be called from any thread; a kernel may be run by
+ * several threads at once, and must not be destroyed while it is. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TILEWRIGHT_API __attribute__((visibility("default")))
+#else
+#define TILEWRIGHT_API
+#endif
+
+typedef enum tilewright_status {
+  TILEWRIGHT_OK = 0,
+  TILEWRIGHT_ERROR_USAGE = 2,       /* an argument is wrong */
+  TILEWRIGHT_ERROR_UNAVAILABLE = 3, /* a GPU, the driver or NVRTC is missing */
+  TILEWRIGHT_ERROR_INTERNAL = 4     /* a bug of Tilewright */
+} tilewright_status;
+
+/* A kernel of the library, compiled for one target. */
+typedef struct tilewright_kernel tilewright_kernel;
+
+/* A tensor that a run reads or writes. */
+typedef struct tilewright_tensor {
+  void* data;             /* element 0: of the GPU for cuda, of the host for interpreter */
+  const char* dtype;      /* "bf16", "f16", "f32"; NULL: whatever the kernel declares */
+  int32_t rank;           /* number of axes */
+  const int64_t* shape;   /* elements of each axis */
+  const int64_t* strides; /* in elements; NULL for row-major */
+} tilewright_tensor;
+
+/* "0.1.0" */
+TILEWRIGHT_API const char* tilewright_version(void);
+
+/* What the last call of this thread that failed had to say; "" before one has. It is valid until
+ * the thread's next call. */
+TILEWRIGHT_API const char* tilewright_last_error(void);
+
+/* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
+ * tilewright list); NULL or "" for none. Sizes of tensors are not among them: a kernel takes all.
+ * `target` is "cuda" (the GPU number `device`) or "interpreter". `*kernel` is NULL on failure. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
+                                                          const char* target, int32_t device,
+                                                          tilewright_kernel** kernel);
+
+/* NULL is allowed. */
+TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
+
+/* Number of tensors that a run takes. */
+TILEWRIGHT_API int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel);
+/* The name of one of them, in the order in which a run takes them; NULL when there is none. */
+TILEWRIGHT_API const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel,
+                                                         int32_t index);
+/* 1 when the kernel writes it, else 0. */
+TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel,
+                                                          int32_t index);
+
+/* On cuda, queues one run on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and
+ * returns; the tensors must stay until the stream has passed it. On interpreter it is done at
+ * return. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
+                                                       const tilewright_tensor* tensors,
+                                                       int32_t count, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TILEWRIGHT_C_API_H */

@@ -1,0 +1,147 @@
+#include "tilewright/c_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "driver/library_build.h"
+#include "support/diagnostic.h"
+#include "tilewright/compile.h"
+#include "tilewright/library.h"
+#include "tilewright/version.h"
+
+struct tilewright_kernel {
+  const tilewright::LibraryKernel* entry;
+  std::vector<tilewright::DType> dtypes;  // of the tensors
+  tilewright::Executable executable;
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+template <typename Action>
+tilewright_status guarded(const Action& action) noexcept {
+  try {
+    action();
+    return TILEWRIGHT_OK;
+  } catch (const tilewright::Error& error) {
+    last_error = error.what();
+    if (error.kind() == tilewright::ErrorKind::unavailable) return TILEWRIGHT_ERROR_UNAVAILABLE;
+    if (error.kind() == tilewright::ErrorKind::internal) return TILEWRIGHT_ERROR_INTERNAL;
+    return TILEWRIGHT_ERROR_USAGE;
+  } catch (const std::bad_alloc&) {
+    // Short enough for the string's own storage: nothing is allocated.
+    last_error = "out of memory";
+    return TILEWRIGHT_ERROR_USAGE;
+  } catch (const std::exception& error) {
+    last_error = std::string("internal error: ") + error.what();
+    return TILEWRIGHT_ERROR_INTERNAL;
+  }
+}
+
+[[noreturn]] void fail(const std::string& message, const std::string& fix) {
+  tilewright::Diagnostic({}, message).fix(fix).raise();
+}
+
+std::vector<std::string> split(const char* list) {
+  std::vector<std::string> words;
+  if (list == nullptr) return words;
+  std::string rest = list;
+  while (!rest.empty()) {
+    const std::size_t at = rest.find(',');
+    words.push_back(rest.substr(0, at));
+    rest = at == std::string::npos ? "" : rest.substr(at + 1);
+  }
+  return words;
+}
+
+const char* required(const char* text, const char* what) {
+  if (text == nullptr) fail(fmt::format("{} is NULL", what), "pass its name");
+  return text;
+}
+
+tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t index,
+                                const tilewright_tensor& tensor) {
+  const std::string& name = kernel.entry->tensors[index].name;
+  const auto rank = static_cast<std::size_t>(std::max(tensor.rank, 0));
+  if (tensor.rank < 0 || (rank > 0 && tensor.shape == nullptr)) {
+    fail(fmt::format("tensor {} has rank {} and {} shape", name, tensor.rank,
+                     tensor.shape == nullptr ? "no" : "a"),
+         "pass one size for each axis");
+  }
+  tilewright::TensorRef result;
+  result.data = tensor.data;
+  result.dtype =
+      tensor.dtype == nullptr ? kernel.dtypes[index] : tilewright::parse_dtype(tensor.dtype);
+  result.shape.assign(tensor.shape, tensor.shape + rank);
+  if (tensor.strides != nullptr) result.strides.assign(tensor.strides, tensor.strides + rank);
+  return result;
+}
+
+bool has_tensor(const tilewright_kernel* kernel, int32_t index) {
+  return index >= 0 && index < tilewright_kernel_tensor_count(kernel);
+}
+
+}  // namespace
+
+const char* tilewright_version(void) { return TILEWRIGHT_VERSION; }
+
+const char* tilewright_last_error(void) { return last_error.c_str(); }
+
+tilewright_status tilewright_kernel_create(const char* name, const char* options,
+                                           const char* target, int32_t device,
+                                           tilewright_kernel** kernel) {
+  if (kernel != nullptr) *kernel = nullptr;
+  return guarded([&] {
+    if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
+    const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
+    const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
+    const char* wanted = required(target, "the target");
+    std::vector<tilewright::DType> dtypes;
+    for (const tilewright::LibraryTensor& tensor : entry.tensors) {
+      dtypes.push_back(tilewright::dtype_of(tensor, values));
+    }
+    *kernel =
+        new tilewright_kernel{&entry, std::move(dtypes),
+                              tilewright::driver::compile_entry(entry, values, wanted, device)};
+  });
+}
+
+void tilewright_kernel_destroy(tilewright_kernel* kernel) { delete kernel; }
+
+int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel) {
+  return kernel == nullptr ? 0 : static_cast<int32_t>(kernel->dtypes.size());
+}
+
+const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel, int32_t index) {
+  if (!has_tensor(kernel, index)) return nullptr;
+  return kernel->entry->tensors[static_cast<std::size_t>(index)].name.c_str();
+}
+
+int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel, int32_t index) {
+  if (!has_tensor(kernel, index)) return 0;
+  return kernel->entry->tensors[static_cast<std::size_t>(index)].is_output ? 1 : 0;
+}
+
+tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
+                                        const tilewright_tensor* tensors, int32_t count,
+                                        void* stream) {
+  return guarded([&] {
+    if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
+    if (count != tilewright_kernel_tensor_count(kernel) || tensors == nullptr) {
+      fail(fmt::format("{} takes {} tensors, and {} are given", kernel->entry->name,
+                       kernel->dtypes.size(), tensors == nullptr ? 0 : count),
+           "pass its inputs and outputs in the order of tilewright_kernel_tensor_name");
+    }
+    std::vector<tilewright::TensorRef> refs;
+    refs.reserve(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      refs.push_back(tensor_of(*kernel, i, tensors[i]));
+    }
+    kernel->executable.run(refs, {}, stream);
+  });
+}

@@ -1,0 +1,81 @@
+#include "tilewright/compile.h"
+
+#include "driver/build.h"
+#include "driver/compiled.h"
+#include "driver/target.h"
+#include "ir/ir.h"
+#include "runtime/device.h"
+#include "simulator/interpreter.h"
+#include "support/diagnostic.h"
+
+namespace tilewright {
+
+TensorRef ref(HostTensor& tensor) {
+  return {tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides()};
+}
+
+struct Executable::State {
+  driver::Target target;
+  ir::Kernel kernel;
+  std::unique_ptr<driver::CompiledKernel> compiled;  // cuda
+};
+
+Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Executable::~Executable() = default;
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+
+const std::string& Executable::target() const { return state_->target.name; }
+
+void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
+                     void* stream) const {
+  switch (state_->target.kind) {
+    case driver::Target::Kind::interpreter: {
+      simulator::InterpreterOptions options;
+      options.threads = 0;
+      simulator::interpret(state_->kernel, driver::make_arguments(state_->kernel, tensors, scalars),
+                           options);
+      return;
+    }
+    case driver::Target::Kind::cuda: {
+      const driver::CompiledKernel& compiled = *state_->compiled;
+      compiled.launch(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
+                      tensors, scalars);
+      return;
+    }
+    case driver::Target::Kind::architecture:
+      break;
+  }
+  Diagnostic(state_->kernel.where,
+             "kernel " + state_->kernel.name + " is built for " + target() +
+                 ", which is not tied to a GPU of this machine",
+             ErrorKind::unavailable)
+      .fix("compile for cuda, the GPU that is here")
+      .raise();
+}
+
+Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
+  auto state = std::make_unique<Executable::State>();
+  state->target = driver::parse_target(target, options.device);
+  state->kernel = kernel.finish();
+  if (state->target.kind == driver::Target::Kind::interpreter) {
+    if (state->kernel.form != ir::Form::tile) {
+      Diagnostic(state->kernel.where, "kernel " + state->kernel.name +
+                                          " is written at the explicit level, and the interpreter "
+                                          "runs the tile level")
+          .fix("interpret the tile-level kernel that it implements, or simulate this one")
+          .raise();
+    }
+    return Executable(std::move(state));
+  }
+  const std::string& arch = state->target.arch;
+  driver::GpuProgram program = driver::translate(state->kernel, arch);
+  runtime::Build build = driver::assemble(program, arch, {options.allow_stack_frame});
+  if (state->target.kind == driver::Target::Kind::cuda) {
+    state->compiled = std::make_unique<driver::CompiledKernel>(
+        std::move(program), std::move(build), runtime::Device::get(options.device));
+  }
+  return Executable(std::move(state));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/build.h"
+#include "runtime/module.h"
+#include "support/arguments.h"
+#include "tilewright/compile.h"
+
+namespace tilewright::runtime {
+class Device;
+class Stream;
+}  // namespace tilewright::runtime
+
+namespace tilewright::driver {
+
+// A kernel built and loaded on one device. It may be launched from several threads at once.
+class CompiledKernel {
+ public:
+  CompiledKernel(GpuProgram program, runtime::Build build, const runtime::Device& device);
+  ~CompiledKernel();
+  CompiledKernel(const CompiledKernel&) = delete;
+
+  const runtime::Device& device() const { return device_; }
+  const runtime::Build& build() const { return build_; }
+
+  // Queues one launch. A launch with the addresses, sizes and strides of an earlier one costs a
+  // lookup beside the driver's own launch.
+  void launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+              const std::vector<double>& scalars) const;
+
+ private:
+  struct Prepared;
+  std::shared_ptr<const Prepared> prepare(const std::vector<TensorRef>& tensors,
+                                          const std::vector<double>& scalars) const;
+
+  const GpuProgram program_;
+  const runtime::Build build_;
+  const runtime::Device& device_;
+  runtime::LoadedKernel kernel_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::uint64_t, std::shared_ptr<const Prepared>> prepared_;
+};
+
+// Names, default strides and checked ranks for what a launch was given.
+Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
+                         const std::vector<double>& scalars);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/device.h"
+#include "tilewright/compile.h"
+
+namespace tilewright::driver {
+
+// Copies of host tensors in a GPU's memory.
+class DeviceTensors {
+ public:
+  explicit DeviceTensors(const std::vector<HostTensor>& tensors, int device = 0);
+
+  const runtime::Stream& stream() const { return stream_; }
+  std::vector<TensorRef> refs() const;
+  void synchronize() const;
+  void download(std::vector<HostTensor>& tensors) const;
+
+ private:
+  runtime::Stream stream_;
+  std::vector<runtime::DeviceBuffer> buffers_;
+  std::vector<TensorRef> refs_;
+};
+
+}  // namespace tilewright::driver

@@ -1,0 +1,60 @@
+#include "driver/timing.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tilewright::driver {
+namespace {
+
+constexpr std::size_t kHostRuns = 3;
+constexpr double kHostSeconds = 1;
+constexpr int kWarmUps = 3;
+constexpr std::size_t kGpuRuns = 20;
+constexpr std::size_t kFlushFactor = 4;  // the buffer that evicts the cache, in sizes of it
+
+}  // namespace
+
+Timing time_on_host(const Executable& executable, std::vector<HostTensor>& tensors) {
+  std::vector<TensorRef> refs;
+  for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+  Timing timing;
+  double total = 0;
+  while (timing.seconds.size() < kHostRuns || total < kHostSeconds) {
+    const auto start = std::chrono::steady_clock::now();
+    executable.run(refs);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    timing.seconds.push_back(elapsed.count());
+    total += elapsed.count();
+  }
+  std::sort(timing.seconds.begin(), timing.seconds.end());
+  return timing;
+}
+
+Timing time_on_gpu(const Executable& executable, const DeviceTensors& tensors) {
+  const runtime::Device& device = tensors.stream().device();
+  const std::vector<TensorRef> refs = tensors.refs();
+  const runtime::DeviceBuffer flush(
+      device, kFlushFactor * std::max<std::size_t>(device.info().l2_bytes, 1 << 20), "cache flush");
+  for (int i = 0; i < kWarmUps; ++i) executable.run(refs);
+
+  // The flush keeps the GPU busy while the launch behind it is queued: the host's time is not in
+  // what the events measure.
+  std::vector<runtime::Event> starts, ends;
+  for (std::size_t i = 0; i < kGpuRuns; ++i) {
+    starts.emplace_back(device);
+    ends.emplace_back(device);
+    flush.fill(static_cast<unsigned char>(i), tensors.stream());
+    starts.back().record(tensors.stream());
+    executable.run(refs);
+    ends.back().record(tensors.stream());
+  }
+  tensors.synchronize();
+  Timing timing;
+  for (std::size_t i = 0; i < kGpuRuns; ++i) {
+    timing.seconds.push_back(runtime::Event::elapsed_seconds(starts[i], ends[i]));
+  }
+  std::sort(timing.seconds.begin(), timing.seconds.end());
+  return timing;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+
+#include "simulator/machine_kernels.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Litmus tests: `body` runs after the constants %0 to %9 (0 to 9) and the barriers %20 ("bar", two
+// of `arrivals`) and %21 ("other", one of one arrival) are there and initialised.
+std::string litmus(const std::string& body, int arrivals = 1, int threads = 128, int cluster = 1) {
+  std::string text = fmt::format("kernel \"litmus\" machine\ninout X: i32[64] = %90\ngrid ({})\n",
+                                 cluster);
+  if (cluster > 1) text += fmt::format("cluster {}\n", cluster);
+  text += fmt::format("threads {}\nshared_bytes 1048\nbody () {{\n", threads);
+  text += fmt::format(
+      "  %20: mbarriers<2> = mbarriers {{name = \"bar\", arrivals = {0}, offset = 0}}\n"
+      "  %21: mbarriers<1> = mbarriers {{name = \"other\", arrivals = 1, offset = 16}}\n"
+      "  %22: shared<i32, 1x1x16> = shared {{name = \"box\", layout = "
+      "shared_layout[1x16*4|16@1:4], stages = 1, offset = 128}}\n"
+      "  mbarrier_init %20 {{arrivals = {0}}}\n  mbarrier_init %21 {{arrivals = 1}}\n"
+      "  fence_barrier_init\n  cluster_sync\n",
+      arrivals);
+  for (int i = 0; i < 10; ++i) text += fmt::format("  %{0}: i32 = constant {{value = {0}}}\n", i);
+  return text + body + "}\n";
+}
+
+std::string role(const char* name, int first_warp, int warps, int argument,
+                 const std::string& body) {
+  return fmt::format("  role {{name = \"{}\", first_warp = {}, warps = {}}} (%{}: i32) {{\n{}    "
+                     "yield\n  }}\n",
+                     name, first_warp, warps, argument, body);
+}
+
+MachineReport run_litmus(const std::string& text, std::uint64_t seed = 0,
+                         HostTensor* given = nullptr) {
+  HostTensor x("X", DType::i32, {64});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  return run_seed(text, {given ? given : &x}, seed);
+}
+
+std::string kind_of(const MachineReport& report) {
+  return report.ok() ? "ok" : report.faults[0].kind;
+}
+
+TEST(MachineLitmus, FreshBarrierPassesParityOneOnly) {
+  EXPECT_EQ(kind_of(run_litmus(litmus("  mbarrier_wait %20, %0, %1\n"))), "ok");
+  const MachineReport report = run_litmus(litmus("  mbarrier_wait %20, %0, %0\n"));
+  EXPECT_EQ(kind_of(report), "deadlock");
+  EXPECT_THAT(report.faults[0].missing, HasSubstr("parity 1 on bar[0]"));
+}
+
+TEST(MachineLitmus, OneFlipPassesParityZeroOnly) {
+  const std::string arrive = "  mbarrier_arrive %20, %1\n";
+  EXPECT_EQ(kind_of(run_litmus(litmus(arrive + "  mbarrier_wait %20, %1, %0\n"))), "ok");
+  const std::string wait_one = "  cta_sync\n  mbarrier_wait %20, %1, %1\n";
+  EXPECT_EQ(kind_of(run_litmus(litmus(arrive + wait_one))), "deadlock");
+  // After two it looks fresh.
+  EXPECT_EQ(kind_of(run_litmus(litmus(arrive + arrive + wait_one))), "ok");
+}
+
+TEST(MachineLitmus, ExpectedBytesHoldThePhase) {
+  const MachineReport report = run_litmus(
+      litmus("  mbarrier_expect_tx %20, %0 {bytes = 16}\n  mbarrier_wait %20, %0, %0\n"));
+  EXPECT_EQ(kind_of(report), "deadlock");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("0 of 1 arrivals and 16 bytes pending"));
+}
+
+TEST(MachineLitmus, MoreArrivalsThanPendingAreFound) {
+  const std::string expect = "  mbarrier_expect_tx %20, %0 {bytes = 16}\n";
+  const MachineReport report = run_litmus(litmus(expect + "  mbarrier_arrive %20, %0\n"));
+  EXPECT_EQ(kind_of(report), "mbarrier");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("bar[0] has got all 1 arrivals of phase 0"));
+}
+
+TEST(MachineLitmus, TransactionCountBeyondItsRangeIsFound) {
+  const std::string expect = "  mbarrier_expect_tx %20, %0 {bytes = 600000}\n";
+  const MachineReport report = run_litmus(litmus(expect + expect, 3));
+  EXPECT_EQ(kind_of(report), "mbarrier");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("more than 1048575 bytes"));
+}
+
+TEST(MachineLitmus, SecondInitialisationIsFound) {
+  EXPECT_EQ(kind_of(run_litmus(litmus("  mbarrier_init %21 {arrivals = 1}\n"))), "mbarrier");
+}
+
+TEST(MachineLitmus, BarrierIndexOutOfBoundsIsFound) {
+  const MachineReport report =
+      run_litmus(litmus("  %40: i32 = add %1, %1\n  mbarrier_arrive %20, %40\n"));
+  EXPECT_EQ(kind_of(report), "out_of_bounds");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("bar[2] of 2 barriers"));
+}
+
+TEST(MachineLitmus, PhasesThatRunAheadOfAWaitingWarpAreFound) {
+  // Whoever waits for phase 0 may find two phases done.
+  const std::string text = litmus(role("fast", 0, 1, 50,
+                                       "    mbarrier_wait %21, %0, %0\n"
+                                       "    mbarrier_arrive %20, %0\n"
+                                       "    mbarrier_arrive %20, %0\n") +
+                                  role("slow", 1, 1, 51,
+                                       "    mbarrier_arrive %21, %0\n"
+                                       "    mbarrier_wait %20, %0, %0\n"));
+  std::set<std::string> kinds;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) kinds.insert(kind_of(run_litmus(text, seed)));
+  EXPECT_THAT(kinds, ::testing::Contains("mbarrier"));
+}
+
+TEST(MachineLitmus, NamedBarrierLetsArriversGoOn) {
+  const std::string text = litmus(
+      role("a", 0, 1, 50, "    named_arrive %0 {first = 1, threads = 64}\n"
+                          "    shared_store %22, %0, %7\n"
+                          "    named_arrive %0 {first = 2, threads = 64}\n") +
+      role("b", 1, 1, 51, "    named_sync %0 {first = 1, threads = 64}\n"
+                          "    named_sync %0 {first = 2, threads = 64}\n"
+                          "    %60: i32 = shared_load %22, %0\n"
+                          "    %61: i32 = atomic_add %90, %3, %60\n"));
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    HostTensor x("X", DType::i32, {64});
+    std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+    ASSERT_EQ(kind_of(run_litmus(text, seed, &x)), "ok");
+    EXPECT_EQ(x.integer(3), 7);
+  }
+}
+
+TEST(MachineLitmus, NamedBarrierCountsThatDisagreeAreFound) {
+  const std::string text =
+      litmus(role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
+             role("b", 1, 1, 51, "    named_sync %1 {first = 0, threads = 96}\n"));
+  const MachineReport report = run_litmus(text);
+  EXPECT_EQ(kind_of(report), "named_barrier");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("named barrier 1: "));
+  EXPECT_GT(report.faults[0].second.line, 0);
+}
+
+TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
+  const std::string text =
+      litmus(role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
+             role("b", 1, 1, 51, "    named_sync %0 {first = 2, threads = 64}\n"));
+  const MachineReport report = run_litmus(text);
+  ASSERT_EQ(kind_of(report), "deadlock");
+  EXPECT_THAT(report.faults[0].message,
+              HasSubstr("a warp 0  kernel.tw:25  waits for named barrier 1: 32 of 64 threads"));
+  EXPECT_THAT(report.faults[0].message, HasSubstr("cycle: a warp 0 waits for b warp 0"));
+}
+
+TEST(MachineLitmus, ReadOfUnwrittenSharedMemoryIsFound) {
+  const MachineReport report = run_litmus(litmus("  %60: i32 = shared_load %22, %5\n"));
+  EXPECT_EQ(kind_of(report), "uninitialised");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x14..0x17"));
+}
+
+TEST(MachineLitmus, SharedElementOutOfBoundsIsFound) {
+  const MachineReport report =
+      run_litmus(litmus("  %60: i32 = mul %8, %2\n  shared_store %22, %60, %1\n"));
+  EXPECT_EQ(kind_of(report), "out_of_bounds");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x40..0x43"));
+}
+
+TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
+  // CTA r arrives on the barrier of CTA 1 - r and waits for its own.
+  const std::string body =
+      "  %60: i32 = cluster_rank\n  %61: i32 = sub %1, %60\n"
+      "  mbarrier_arrive %21, %0, %61\n  mbarrier_wait %21, %0, %0\n";
+  const std::string text = litmus(body + "  cluster_sync\n", 1, 128, 2);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    EXPECT_EQ(kind_of(run_litmus(text, seed)), "ok");
+  }
+  // Without the last synchronisation a CTA may be gone when its peer arrives.
+  const std::string gone =
+      litmus("  %60: i32 = cluster_rank\n  %61: i32 = sub %1, %60\n"
+             "  mbarrier_arrive %21, %0, %61\n", 1, 128, 2);
+  std::set<std::string> kinds;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) kinds.insert(kind_of(run_litmus(gone, seed)));
+  EXPECT_THAT(kinds, ::testing::Contains("exit"));
+}
+
+TEST(MachineLitmus, OperationsOfALaneRunOnceOutsideRolesAndOncePerWarpInside) {
+  const std::string add = "  %60: i32 = atomic_add %90, %0, %1\n";
+  const std::string text = litmus(add + role("all", 0, 4, 50, "    %61: i32 = atomic_add %90, %1, %1\n"));
+  HostTensor x("X", DType::i32, {64});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
+  EXPECT_EQ(x.integer(0), 1);
+  EXPECT_EQ(x.integer(1), 4);
+}
+
+TEST(MachineLitmus, ElectedBlockOutsideRolesRunsInOneWarp) {
+  const std::string text = litmus(
+      "  elect () {\n    for_loop %0, %3, %1 (%60: i32) {\n      %61: i32 = atomic_add %90, %2, %1\n"
+      "      yield\n    }\n    yield\n  }\n");
+  HostTensor x("X", DType::i32, {64});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
+  EXPECT_EQ(x.integer(2), 3);
+}
+
+TEST(MachineLitmus, ControlFlowCarriesValues) {
+  // while (x < 9) x = x + 2 if x is even, else x + 1.
+  const std::string text = litmus(role("one", 0, 1, 50, R"(    %60: bool = lt %0, %9
+    %61: i32, %62: i32 = while_loop %60, %0, %1 (%63: i32, %64: i32) {
+      %65: i32 = mod %63, %2
+      %66: bool = eq %65, %0
+      %67: i32 = if_then %66 () {
+        %68: i32 = add %63, %2
+        yield %68
+      } () {
+        %69: i32 = add %63, %1
+        yield %69
+      }
+      %70: bool = lt %67, %9
+      yield %70, %67, %63
+    }
+    %71: i32 = atomic_add %90, %0, %61
+    %72: i32 = atomic_add %90, %1, %62
+)"));
+  HostTensor x("X", DType::i32, {64});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  const MachineReport report = run_litmus(text, 0, &x);
+  ASSERT_TRUE(report.ok()) << first_message(report);
+  EXPECT_EQ(x.integer(0), 10);
+  EXPECT_EQ(x.integer(1), 8);
+}
+
+TEST(MachineLitmus, RegisterPoolGrantsWhatOthersGaveUp) {
+  // 384 threads hold 168 registers each, so that an increase waits until a warp gives up its own.
+  const auto set = [](int count, int increase) {
+    return fmt::format("    set_max_registers {{count = {}, increase = {}}}\n", count, increase);
+  };
+  const auto run_roles = [](const std::string& roles, std::uint64_t seed) {
+    return kind_of(run_litmus(litmus(roles, 1, 384), seed));
+  };
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    EXPECT_EQ(run_roles(role("less", 0, 1, 50, set(160, 0)) + role("more", 1, 1, 51, set(176, 1)),
+                        seed),
+              "ok");
+  }
+  EXPECT_EQ(run_roles(role("more", 1, 1, 51, set(176, 1)), 0), "capacity");
+  EXPECT_EQ(run_roles(role("less", 1, 1, 51, set(30, 0)), 0), "registers");
+  EXPECT_EQ(run_roles(role("less", 1, 1, 51, set(160, 1)), 0), "registers");
+}
+
+}  // namespace
+}  // namespace tilewright::simulator

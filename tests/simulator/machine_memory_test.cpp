@@ -1,0 +1,304 @@
+#include <fmt/format.h>
+
+#include "simulator/machine_kernels.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSwizzles[] = {0, 32, 64, 128};
+
+// Y = X shifted by `row`, `column` elements: a box {16, swizzle bytes} is copied to shared memory
+// from there and back to the origin of Y. `after` follows the store.
+std::string copy_text(int swizzle, int row, int column, const std::string& after) {
+  const int columns = swizzle ? swizzle / 2 : 64;
+  return fmt::format(R"(kernel "copy" machine
+in X: bf16[40, 200] = %0
+out Y: bf16[16, {0}] = %1
+grid (1)
+threads 32
+shared_bytes 2056
+body () {{
+  %5: tensor_map = tensor_map %0 {{name = "X map", box = [16, {0}], swizzle = {1}}}
+  %6: tensor_map = tensor_map %1 {{name = "Y map", box = [16, {0}], swizzle = {1}}}
+  %7: shared<bf16, 1x16x{0}> = shared {{name = "box", layout = shared_layout[16x{0}*2|16@0:{2},{0}@1:2], stages = 1, offset = 0}}
+  %8: mbarriers<1> = mbarriers {{name = "full", arrivals = 1, offset = 2048}}
+  mbarrier_init %8 {{arrivals = 1}}
+  fence_barrier_init
+  cta_sync
+  %20: i32 = constant {{value = 0}}
+  %21: i32 = constant {{value = {3}}}
+  %22: i32 = constant {{value = {4}}}
+  mbarrier_expect_tx %8, %20 {{bytes = {5}}}
+  tma_load %5, %7, %20, %8, %20, %21, %22 {{bytes = {5}}}
+  mbarrier_wait %8, %20, %20
+  tma_store %6, %7, %20, %20, %20
+{6}}}
+)",
+                     columns, swizzle, columns * 2, column, row, 32 * columns, after);
+}
+
+const std::string kCommitAndWait = "  bulk_commit\n  bulk_wait {count = 0}\n";
+
+TEST(MachineCopies, BoxesAreClippedAndFilledWithZeros) {
+  for (const int swizzle : kSwizzles) {
+    const int columns = swizzle ? swizzle / 2 : 64;
+    for (const auto& [row, column] : {std::pair(0, 0), std::pair(5, 3), std::pair(30, 150),
+                                      std::pair(-3, -9), std::pair(60, 0)}) {
+      HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, columns});
+      x.randomise(9);
+      const MachineReport report =
+          run_seed(copy_text(swizzle, row, column, kCommitAndWait), {&x, &y}, 11);
+      ASSERT_TRUE(report.ok()) << first_message(report);
+      for (int i = 0; i < 16; ++i) {
+        for (int j = 0; j < columns; ++j) {
+          const int r = row + i, c = column + j;
+          const bool exists = r >= 0 && r < 40 && c >= 0 && c < 200;
+          ASSERT_EQ(y.at(i, j), exists ? x.at(r, c) : 0.0f) << swizzle << ": " << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+TEST(MachineCopies, StoreThatIsNotWaitedForIsFound) {
+  HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 64});
+  x.randomise(9);
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const MachineReport none = run_seed(copy_text(128, 0, 0, "  bulk_commit\n"), {&x, &y}, seed);
+    ASSERT_FALSE(none.ok());
+    EXPECT_EQ(none.faults[0].kind, "bulk");
+    EXPECT_EQ(none.faults[0].missing, "bulk_wait {count = 0, read = 1} before the kernel ends");
+    const MachineReport uncommitted =
+        run_seed(copy_text(128, 0, 0, "  bulk_wait {count = 0}\n"), {&x, &y}, seed);
+    ASSERT_FALSE(uncommitted.ok());
+    EXPECT_THAT(uncommitted.faults[0].missing, HasSubstr("bulk_commit"));
+    const MachineReport later = run_seed(
+        copy_text(128, 0, 0, "  bulk_commit\n  bulk_wait {count = 1}\n"), {&x, &y}, seed);
+    EXPECT_FALSE(later.ok());
+  }
+}
+
+TEST(MachineCopies, SourceOverwrittenBeforeTheBulkWaitIsARace) {
+  const std::string overwrite =
+      "  %30: registers<bf16, 8> = registers {name = \"values\"}\n"
+      "  %31: bf16 = constant {value = 1.0}\n  fill %30, %31\n"
+      "  store_matrix %30, %7, %20, %20 {register = 0, row_bytes = 128, column_bytes = 0, "
+      "swizzle_divisor = 1, swizzle_mask = 7}\n";
+  HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 64});
+  x.randomise(9);
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const MachineReport early =
+        run_seed(copy_text(128, 0, 0, "  bulk_commit\n" + overwrite + "  bulk_wait {count = 0}\n"),
+                 {&x, &y}, seed);
+    ASSERT_FALSE(early.ok());
+    EXPECT_EQ(early.faults[0].kind, "race");
+    EXPECT_THAT(early.faults[0].missing, HasSubstr("bulk_wait"));
+    const MachineReport late = run_seed(
+        copy_text(128, 0, 0, "  bulk_commit\n  bulk_wait {count = 0, read = 1}\n" + overwrite),
+        {&x, &y}, seed);
+    ASSERT_TRUE(late.ok()) << first_message(late);
+    EXPECT_EQ(y.at(3, 4), x.at(3, 4)) << "what was there when the wait ended";
+  }
+}
+
+TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
+  HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 32});
+  x.randomise(9);
+  std::string text = copy_text(64, 0, 0, kCommitAndWait);
+  text = changed(text, "stages = 1, offset = 0", "stages = 1, offset = 256");
+  const MachineReport report = run(text, {&x, &y});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults[0].kind, "tensor_map");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("shared address 0x100 is not a multiple of 512"));
+}
+
+// Each warp of a CTA writes its 16 x 32 part of {64, 32} coordinates (row * 32 + column, in f16)
+// to shared memory; TMA brings it to Y.
+std::string matrix_text(int swizzle) {
+  const std::string layout =
+      "register_layout[64x32|r:2@1:1,2@0:8,4@1:8|l:4@1:2,8@0:1|w:4@0:16]";
+  const int divisor = swizzle ? 128 / 64 : 1, mask = swizzle ? 3 : 0;
+  return fmt::format(R"(kernel "matrix" machine
+out Y: f16[64, 32] = %1
+grid (1)
+threads 128
+shared_bytes 4096
+body () {{
+  %6: tensor_map = tensor_map %1 {{name = "Y map", box = [64, 32], swizzle = {1}}}
+  %7: shared<f16, 1x64x32> = shared {{name = "tile", layout = shared_layout[64x32*2|64@0:64,32@1:2], stages = 1, offset = 0}}
+  %20: i32 = constant {{value = 0}}
+  %21: i32 = constant {{value = 32}}
+  %22: i32 = constant {{value = 16}}
+  %23: i32 = warp_index
+  %24: i32 = mul %23, %22
+  %30: registers<i32, 16> = registers {{name = "row"}}
+  %31: registers<i32, 16> = registers {{name = "column"}}
+  %32: registers<f16, 16> = registers {{name = "values"}}
+  coordinate %30 {{axis = 0, layout = {0}}}
+  coordinate %31 {{axis = 1, layout = {0}}}
+  compute %30, %30, %21 {{function = mul, maps = maps[[1:16:1], []]}}
+  compute %30, %30, %31 {{function = add, maps = maps[[1:16:1], [1:16:1]]}}
+  compute %32, %30 {{function = cast, maps = maps[[1:16:1]]}}
+  store_matrix %32, %7, %20, %24 {{register = 0, row_bytes = 64, column_bytes = 0, swizzle_divisor = {2}, swizzle_mask = {3}}}
+  store_matrix %32, %7, %20, %24 {{register = 4, row_bytes = 64, column_bytes = 32, swizzle_divisor = {2}, swizzle_mask = {3}}}
+  fence_proxy_async
+  cta_sync
+  elect () {{
+    tma_store %6, %7, %20, %20, %20
+    bulk_commit
+    bulk_wait {{count = 0}}
+    yield
+  }}
+}}
+)",
+                     layout, swizzle, divisor, mask);
+}
+
+TEST(MachineStores, MatricesReachGlobalMemory) {
+  for (const int swizzle : {0, 64}) {
+    HostTensor y("Y", DType::f16, {64, 32});
+    const std::string text = matrix_text(swizzle);
+    ir::verify(ir::parse_text(text, "kernel.tw"));
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      const MachineReport report = run_seed(text, {&y}, seed);
+      ASSERT_TRUE(report.ok()) << first_message(report);
+      for (int i = 0; i < 64; ++i) {
+        for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(i, j), static_cast<float>(i * 32 + j));
+      }
+    }
+  }
+}
+
+TEST(MachineStores, TileStoredBeforeAllWarpsWroteItIsUninitialised) {
+  HostTensor y("Y", DType::f16, {64, 32});
+  std::set<std::string> kinds;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const MachineReport report =
+        run_seed(changed(matrix_text(64), "  cta_sync\n", ""), {&y}, seed);
+    kinds.insert(report.ok() ? "ok" : report.faults[0].kind);
+  }
+  EXPECT_THAT(kinds, ::testing::Contains("uninitialised"));
+}
+
+// Elements through shared memory in panels of 16 columns, read back in another layout, and the row
+// sums by registers and lanes.
+std::string elements_text() {
+  const std::string rows = "register_layout[32x32|r:32@1:1|l:32@0:1]";
+  const std::string columns = "register_layout[32x32|r:32@0:1|l:32@1:1]";
+  return fmt::format(R"(kernel "elements" machine
+out Y: f32[20, 32] = %1
+out S: f32[32] = %2
+grid (1)
+threads 32
+shared_bytes 4096
+body () {{
+  %7: shared<f32, 1x32x32> = shared {{name = "tile", layout = shared_layout[32x32*4|32@0:64,16@1:4,2@1:2048], stages = 1, offset = 0}}
+  %20: i32 = constant {{value = 0}}
+  %21: i32 = constant {{value = 32}}
+  %22: i32 = constant {{value = 64}}
+  %23: f32 = constant {{value = 0.5}}
+  %30: registers<i32, 32> = registers {{name = "row"}}
+  %31: registers<i32, 32> = registers {{name = "column"}}
+  %32: registers<f32, 32> = registers {{name = "values"}}
+  %33: registers<f32, 32> = registers {{name = "again"}}
+  %34: registers<f32, 1> = registers {{name = "sum"}}
+  coordinate %30 {{axis = 0, layout = {0}}}
+  coordinate %31 {{axis = 1, layout = {0}}}
+  compute %30, %30, %22 {{function = mul, maps = maps[[1:32:1], []]}}
+  compute %30, %30, %31 {{function = add, maps = maps[[1:32:1], [1:32:1]]}}
+  compute %32, %30 {{function = cast, maps = maps[[1:32:1]]}}
+  store_elements %32, %7, %20 {{layout = {0}, row_bytes = 64, swizzle_divisor = 2, swizzle_mask = 3, panel_columns = 16, panel_bytes = 2048}}
+  load_elements %33, %7, %20 {{layout = {1}, row_bytes = 64, swizzle_divisor = 2, swizzle_mask = 3, panel_columns = 16, panel_bytes = 2048}}
+  store_registers %1, %33, %20, %20, %21, %21 {{sizes = [32, 32], layout = {1}}}
+  compute %33, %33, %23 {{function = mul, maps = maps[[1:32:1], []]}}
+  reduce_registers %34, %33 {{function = add, maps = maps[[]]}}
+  reduce_lanes %34 {{function = max, masks = [1, 2]}}
+  store_registers %2, %34, %20, %21 {{sizes = [32], layout = register_layout[32|l:32@0:1]}}
+}}
+)",
+                     rows, columns);
+}
+
+TEST(MachineStores, ElementsChangeTheirLayoutInSharedMemory) {
+  const std::string text = elements_text();
+  ir::verify(ir::parse_text(text, "kernel.tw"));
+  HostTensor y("Y", DType::f32, {20, 32}), s("S", DType::f32, {32});
+  const MachineReport report = run(text, {&y, &s});
+  ASSERT_TRUE(report.ok()) << first_message(report);
+  for (int i = 0; i < 20; ++i) {
+    for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(i, j), static_cast<float>(i * 64 + j));
+  }
+  for (int j = 0; j < 32; ++j) {
+    // Half the column's sum; the largest of four neighbours.
+    ASSERT_EQ(s.values[j], 0.5f * (64 * 496 + 32 * (j | 3)));
+  }
+}
+
+// Each CTA of a cluster of two loads half of X and multicasts it to both; each stores all of X.
+constexpr const char* kMulticast = R"(kernel "multicast" machine
+in X: bf16[32, 64] = %0
+out Y: bf16[64, 64] = %1
+grid (4)
+cluster 2
+threads 32
+shared_bytes 4104
+body () {
+  %5: tensor_map = tensor_map %0 {name = "X map", box = [16, 64], swizzle = 128}
+  %6: tensor_map = tensor_map %1 {name = "Y map", box = [32, 64], swizzle = 128}
+  %7: shared<bf16, 1x32x64> = shared {name = "tile", layout = shared_layout[32x64*2|32@0:128,64@1:2|x3.4.3], stages = 1, offset = 0}
+  %8: mbarriers<1> = mbarriers {name = "full", arrivals = 1, offset = 4096}
+  mbarrier_init %8 {arrivals = 1}
+  fence_barrier_init
+  cluster_sync
+  %20: i32 = constant {value = 0}
+  %21: i32 = constant {value = 16}
+  %22: i32 = constant {value = 2048}
+  %23: i32 = constant {value = 32}
+  %24: i32 = cluster_rank
+  %25: i32 = mul %24, %21
+  %26: i32 = mul %24, %22
+  mbarrier_expect_tx %8, %20 {bytes = 4096}
+  tma_load %5, %7, %26, %8, %20, %20, %25 {bytes = 2048, multicast = 3}
+  mbarrier_wait %8, %20, %20
+  %29: i32 = mul %24, %23
+  tma_store %6, %7, %20, %20, %29
+  bulk_commit
+  bulk_wait {count = 0}
+  cluster_sync
+}
+)";
+
+TEST(MachineCluster, MulticastReachesBothBarriers) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    HostTensor x("X", DType::bf16, {32, 64}), y("Y", DType::bf16, {64, 64});
+    x.randomise(5);
+    const MachineReport report = run_seed(kMulticast, {&x, &y}, seed);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    for (int i = 0; i < 64; ++i) {
+      for (int j = 0; j < 64; ++j) ASSERT_EQ(y.at(i, j), x.at(i % 32, j));
+    }
+  }
+}
+
+TEST(MachineCluster, CopyToAPeerThatHasEndedIsFound) {
+  // Nobody waits for the copies.
+  const std::string text = kMulticast;
+  const std::size_t wait = text.find("  mbarrier_wait");
+  std::set<std::string> kinds;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    HostTensor x("X", DType::bf16, {32, 64}), y("Y", DType::bf16, {64, 64});
+    x.randomise(5);
+    const MachineReport report = run_seed(text.substr(0, wait) + "}\n", {&x, &y}, seed);
+    kinds.insert(report.ok() ? "ok" : report.faults[0].kind);
+  }
+  EXPECT_THAT(kinds, ::testing::Contains("exit"));
+}
+
+TEST(MachineForm, OtherFormsAreRefused) {
+  EXPECT_THROW(run("kernel \"tile\" tile\ngrid (1)\nbody () {\n}\n", {}), Error);
+}
+
+}  // namespace
+}  // namespace tilewright::simulator

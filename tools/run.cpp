@@ -1,0 +1,90 @@
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "command.h"
+#include "driver/device_tensors.h"
+#include "driver/library_build.h"
+#include "driver/target.h"
+#include "driver/tensor_file.h"
+#include "support/diagnostic.h"
+#include "workload.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Seconds of one run, which leaves the outputs in the workload.
+double execute(const Executable& executable, const driver::Target& target,
+               driver::Workload& workload) {
+  std::optional<driver::DeviceTensors> on_device;
+  std::vector<TensorRef> tensors;
+  if (target.kind == driver::Target::Kind::cuda) {
+    on_device.emplace(workload.tensors);
+    tensors = on_device->refs();
+  } else {
+    for (HostTensor& tensor : workload.tensors) tensors.push_back(ref(tensor));
+  }
+  const auto start = Clock::now();
+  executable.run(tensors);
+  if (on_device) on_device->synchronize();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (on_device) on_device->download(workload.tensors);
+  return seconds;
+}
+
+}  // namespace
+
+int run(const Request& request) {
+  const LibraryKernel& entry = find_kernel(request.kernel);
+  const driver::Target target = driver::parse_target(request.target);
+  if (target.kind == driver::Target::Kind::architecture) {
+    Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
+               ErrorKind::unavailable)
+        .fix("use cuda (the GPU that is here) or interpreter; or tilewright simulate, or explain")
+        .raise();
+  }
+  const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
+  for (const auto& [name, path] : outputs) {
+    driver::find_tensor(entry, name, true);
+    driver::check_writable(path, name);
+  }
+  driver::Workload workload = workload_of(request, entry);
+  const Executable executable = driver::compile_entry(entry, workload.options, target.name);
+  const double seconds = execute(executable, target, workload);
+  for (const auto& [name, path] : outputs) {
+    driver::write_tensor(path, workload.tensors[driver::find_tensor(entry, name, true)]);
+  }
+
+  const double tolerance = entry.tolerance(workload.options);
+  driver::Comparison comparison;
+  if (request.check) comparison = driver::compare(workload, driver::reference_of(workload));
+  const bool ok = comparison.max_relative_error <= tolerance;
+
+  if (request.json) {
+    nlohmann::ordered_json json = {{"ok", ok},
+                                   {"kernel", entry.name},
+                                   {"target", target.name},
+                                   {"max_relative_error", nullptr},
+                                   {"tolerance", tolerance},
+                                   {"seconds", seconds}};
+    // JSON has no infinity: null is also what stands there when nothing was compared.
+    if (request.check) json["max_relative_error"] = comparison.max_relative_error;
+    if (!ok) json["worst"] = comparison.worst;
+    fmt::print("{}\n", json.dump(2));
+    return ok ? 0 : static_cast<int>(ErrorKind::result);
+  }
+  fmt::print("{} on {}: {:.3f} ms\n", entry.name, target.name, seconds * 1e3);
+  for (const auto& [name, path] : outputs) fmt::print("{} is in {}\n", name, path);
+  if (!request.check) return 0;
+  fmt::print("max relative error {:.3g}, tolerance {:.3g}: {}\n", comparison.max_relative_error,
+             tolerance, ok ? "ok" : "too large");
+  if (!ok) fmt::print("{}\n", comparison.worst);
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools

@@ -1,0 +1,133 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "command.h"
+#include "driver/library_build.h"
+#include "driver/simulation.h"
+#include "driver/target.h"
+#include "support/diagnostic.h"
+#include "support/progress.h"
+#include "workload.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Outcome {
+  std::vector<simulator::Fault> faults;  // each once, whatever the schedules that showed it
+  driver::Comparison comparison;
+  std::int64_t operations = 0;
+  bool ok(double tolerance) const {
+    return faults.empty() && comparison.max_relative_error <= tolerance;
+  }
+};
+
+class FaultList {
+ public:
+  explicit FaultList(std::vector<simulator::Fault>& faults) : faults_(faults) {}
+  void add(const std::vector<simulator::Fault>& found) {
+    for (const simulator::Fault& fault : found) {
+      const std::string key =
+          fault.kind + format_location(fault.first) + '|' + format_location(fault.second);
+      if (known_.insert(key).second) faults_.push_back(fault);
+    }
+  }
+
+ private:
+  std::vector<simulator::Fault>& faults_;
+  std::set<std::string> known_;
+};
+
+Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workload& workload) {
+  Outcome outcome;
+  FaultList faults(outcome.faults);
+  const std::vector<std::vector<double>> reference = driver::reference_of(workload);
+  ProgressBar progress("schedules", request.schedules);
+  for (std::int64_t schedule = 0; schedule < request.schedules; ++schedule) {
+    bool finished = true;
+    for (std::int64_t launch = 0; launch < request.launches && finished; ++launch) {
+      workload.poison_outputs();
+      const simulator::MachineReport report = driver::simulate(
+          machine, workload.arguments(), request.seed + static_cast<std::uint64_t>(schedule));
+      faults.add(report.faults);
+      outcome.operations += report.operations;
+      finished = report.ok();
+    }
+    // What a faulty execution leaves in the outputs means nothing.
+    if (finished) {
+      const driver::Comparison comparison = driver::compare(workload, reference);
+      if (comparison.max_relative_error > outcome.comparison.max_relative_error) {
+        outcome.comparison = comparison;
+      }
+    }
+    progress.advance();
+  }
+  return outcome;
+}
+
+Json json_of(const simulator::Fault& fault) {
+  return {{"kind", fault.kind},
+          {"first", format_location(fault.first)},
+          {"second", format_location(fault.second)},
+          {"missing", fault.missing},
+          {"message", fault.message}};
+}
+
+void print(const simulator::Fault& fault) {
+  Diagnostic text(fault.first, fault.kind + ": " + fault.message);
+  if (fault.second.file != nullptr) text.note(fault.second, "the other access is");
+  if (!fault.missing.empty()) text.fix(fault.missing);
+  fmt::print("{}\n", text.render());
+}
+
+}  // namespace
+
+int simulate(const Request& request) {
+  const LibraryKernel& entry = find_kernel(request.kernel);
+  // "sim:sm_90a" is the same as "sm_90a" here.
+  const std::string name =
+      request.target.rfind("sim:", 0) == 0 ? request.target.substr(4) : request.target;
+  const driver::Target target = driver::parse_target(name);
+  if (target.kind != driver::Target::Kind::architecture) {
+    Diagnostic({}, fmt::format("target {} is not simulated", request.target))
+        .fix("use --target sm_90a")
+        .raise();
+  }
+  driver::Workload workload = workload_of(request, entry);
+  const Kernel kernel = driver::trace_entry(entry, workload.options, target);
+  const ir::Kernel machine = driver::lower(kernel.finish(), target.arch);
+  const Outcome outcome = execute(request, machine, workload);
+
+  const double tolerance = entry.tolerance(workload.options);
+  const bool ok = outcome.ok(tolerance);
+  if (request.json) {
+    Json faults = Json::array();
+    for (const simulator::Fault& fault : outcome.faults) faults.push_back(json_of(fault));
+    Json json = {{"ok", ok},
+                 {"kernel", entry.name},
+                 {"target", target.name},
+                 {"schedules", request.schedules},
+                 {"launches", request.launches},
+                 {"max_relative_error", outcome.comparison.max_relative_error},
+                 {"tolerance", tolerance},
+                 {"operations", outcome.operations},
+                 {"faults", faults}};
+    fmt::print("{}\n", json.dump(2));
+    return ok ? 0 : static_cast<int>(ErrorKind::result);
+  }
+  for (const simulator::Fault& fault : outcome.faults) print(fault);
+  fmt::print("{} on simulated {}: {} schedules, {} operations, {} faults\n", entry.name,
+             target.name, request.schedules, outcome.operations, outcome.faults.size());
+  if (outcome.faults.empty()) {
+    fmt::print("max relative error {:.3g}, tolerance {:.3g}: {}\n",
+               outcome.comparison.max_relative_error, tolerance, ok ? "ok" : "too large");
+    if (!ok) fmt::print("{}\n", outcome.comparison.worst);
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools

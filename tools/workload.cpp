@@ -1,0 +1,33 @@
+#include "workload.h"
+
+#include <fmt/format.h>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::tools {
+
+std::map<std::string, std::string> parse_files(const std::vector<std::string>& words,
+                                               const char* option) {
+  std::map<std::string, std::string> files;
+  for (const std::string& word : words) {
+    const std::size_t at = word.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == word.size()) {
+      Diagnostic({}, fmt::format("{} {}: no tensor and file", option, word))
+          .fix(fmt::format("write {} NAME=file.npy", option))
+          .raise();
+    }
+    const std::string name = word.substr(0, at);
+    if (files.emplace(name, word.substr(at + 1)).second) continue;
+    Diagnostic({}, fmt::format("{} {}: tensor {} is already {}", option, word, name, files[name]))
+        .fix("name each tensor once")
+        .raise();
+  }
+  return files;
+}
+
+driver::Workload workload_of(const Request& request, const LibraryKernel& kernel) {
+  return driver::make_workload(kernel, request.settings, parse_files(request.inputs, "--in"),
+                               request.seed);
+}
+
+}  // namespace tilewright::tools

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "driver/workload.h"
+
+// What `run`, `simulate` and `bench` share.
+namespace tilewright::tools {
+
+// "NAME=file" of --in or --out; raises for one that is not, and for a name that comes twice.
+std::map<std::string, std::string> parse_files(const std::vector<std::string>& words,
+                                               const char* option);
+
+driver::Workload workload_of(const Request& request, const LibraryKernel& kernel);
+
+}  // namespace tilewright::tools
