@@ -40,12 +40,12 @@ Json json_of(const driver::Explanation& explanation) {
 
 void print(const driver::Explanation& explanation) {
   for (const driver::Stage& stage : explanation.stages) {
-    fmt::print("{:<28} {:8.3f} ms{}\n", stage.name, stage.milliseconds,
+    fmt::print("{:<36} {:8.3f} ms{}\n", stage.name, stage.milliseconds,
                stage.changed ? "" : "  (nothing changed)");
   }
-  fmt::print("{:<28} {:8.3f} ms\n", "trace to source", explanation.front_end_milliseconds);
+  fmt::print("{:<36} {:8.3f} ms\n", "trace to source", explanation.front_end_milliseconds);
   if (explanation.build_milliseconds > 0) {
-    fmt::print("{:<28} {:8.3f} ms{}\n", "assembler", explanation.build_milliseconds,
+    fmt::print("{:<36} {:8.3f} ms{}\n", "assembler", explanation.build_milliseconds,
                explanation.from_cache ? "  (from the cache)" : "");
   }
   const driver::Resources& resources = explanation.resources;
@@ -58,7 +58,7 @@ void print(const driver::Explanation& explanation) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
   for (const auto& [name, count] : explanation.instructions) {
-    fmt::print("{:<28} {:8}\n", name, count);
+    fmt::print("{:<36} {:8}\n", name, count);
   }
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
 }

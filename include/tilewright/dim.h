@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/error.h"
+
 namespace tilewright {
 
 class Block;
@@ -55,7 +57,8 @@ class Dim {
 
   // The rows [index * size, index * size + size) of this dimension, of which those below the
   // dimension exist.
-  Block block(const Index& index, int size) const;
+  Block block(const Index& index, int size,
+              SourceLocation where = {__builtin_FILE(), __builtin_LINE()}) const;
 
   friend bool operator==(const Dim& a, const Dim& b);
 

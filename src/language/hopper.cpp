@@ -254,6 +254,7 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
         .raise();
   }
   mine = tracer.role()->serial;
+  const Tracer::At at(tracer, where);
   const Index stage = *ring.stage, phase = *ring.phase;
   // Fresh barriers let a wait for parity 1 pass: the producer is one phase ahead.
   const Index parity = producing ? 1 - phase : phase;

@@ -97,6 +97,7 @@ Block Block::part(const IndexOperand& index, int size) const {
         .fix("use a divisor of the block's size")
         .raise();
   }
+  const Tracer::At at(Tracer::get("part", index.where), index.where);
   return Block(start_ + index * size, size, limit_);
 }
 
@@ -118,10 +119,14 @@ Tile coordinates(const Block& block, int axis, SourceLocation where) {
 Tile Block::as_column(SourceLocation where) const { return coordinates(*this, 0, where); }
 Tile Block::as_row(SourceLocation where) const { return coordinates(*this, 1, where); }
 
-Block Dim::block(const Index& index, int size) const {
+Block Dim::block(const Index& index, int size, SourceLocation where) const {
   if (size <= 0) {
-    Diagnostic({}, "block: the size " + std::to_string(size) + " is not positive").raise();
+    Diagnostic(where, "block: the size " + std::to_string(size) + " is not positive")
+        .token("block")
+        .raise();
   }
+  Tracer& tracer = Tracer::get("block", where);
+  const Tracer::At at(tracer, where);
   return Block(index * size, size, Index(*this));
 }
 

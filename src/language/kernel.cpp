@@ -209,7 +209,8 @@ BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const Index
   }
   return BlockRange(low.index, high.index, Index(1, where),
                     [dim, size, where](const Index& i) {
-                      return Block(i * IndexOperand(size, where), size, Index(dim, where));
+                      const Tracer::At at(Tracer::get("blocks", where), where);
+                      return Block(i * size, size, Index(dim));
                     },
                     where);
 }

@@ -18,6 +18,7 @@ Mask causal(const Dim& queries, const Dim& keys, int window) {
 // Row i sees columns from i + offset - window + 1 to i + offset, offset = keys - queries.
 std::pair<Index, Index> Mask::visible(const Block& rows, const Dim& keys, int size,
                                       SourceLocation where) const {
+  const Tracer::At at(Tracer::get("Mask", where), where);
   const Index count(ceil_div(keys, size), where);
   if (!causal_) return {Index(0, where), count};
   const Index offset(keys_ - queries_, where);
@@ -30,6 +31,7 @@ std::pair<Index, Index> Mask::visible(const Block& rows, const Dim& keys, int si
 
 std::pair<Index, Index> Mask::full(const Block& rows, const Dim& keys, int size,
                                    SourceLocation where) const {
+  const Tracer::At at(Tracer::get("Mask", where), where);
   const auto [first, last] = visible(rows, keys, size, where);
   const Index whole(keys / size, where);
   if (!causal_) return {first, whole};
@@ -48,6 +50,7 @@ BlockRange Mask::blocks(const Block& rows, const Dim& keys, int size, SourceLoca
 
 Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
                  SourceLocation where) const {
+  const Tracer::At at(Tracer::get("Mask", where), where);
   const Tile column = cols.as_row(where);
   const Tile limit({1, cols}, IndexOperand(cols.limit(), where), where);
   Tile seen = column < limit;

@@ -107,6 +107,7 @@ ir::ValueId Tracer::use(const Handle& handle, const char* what, SourceLocation w
 ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
                               std::vector<ir::Type> results, ir::Attributes attributes,
                               SourceLocation where) {
+  if (at_.file) where = at_;
   ir::Operation operation;
   operation.op = op;
   operation.operands = std::move(operands);

@@ -61,6 +61,20 @@ class Tracer {
   void assign(int slot, ir::ValueId value, SourceLocation where);
   ir::ValueId read(int slot, SourceLocation where);
 
+  // While it lives, everything recorded is at the user's line that called into the language.
+  class At {
+   public:
+    At(Tracer& tracer, SourceLocation where) : tracer_(tracer), outer_(tracer.at_) {
+      if (!outer_.file) tracer.at_ = where;
+    }
+    ~At() { tracer_.at_ = outer_; }
+    At(const At&) = delete;
+
+   private:
+    Tracer& tracer_;
+    SourceLocation outer_;
+  };
+
   // Structured control flow.
   ir::ValueId open_loop(ir::ValueId low, ir::ValueId high, ir::ValueId step, SourceLocation where);
   void close_loop();
@@ -124,6 +138,7 @@ class Tracer {
   void note(ir::ValueId id, SourceLocation where);
 
   ir::Kernel kernel_;
+  SourceLocation at_;
   std::uint64_t serial_;
   std::vector<Frame> frames_;
   std::vector<ir::Operation> places_;

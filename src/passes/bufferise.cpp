@@ -43,6 +43,7 @@ class RoleLowering {
       Operation o;
       o.op = Op::registers;
       o.results = {array};
+      o.attributes = {{Key::name, "r" + std::to_string(all.size())}};
       o.where = where;
       all.push_back(std::move(o));
     }

@@ -24,6 +24,11 @@ std::optional<Dim::Kind> dim_kind(Op op) {
   }
 }
 
+bool commutes(Op op) {
+  return op == Op::add || op == Op::mul || op == Op::min || op == Op::max || op == Op::eq ||
+         op == Op::ne || op == Op::logical_and || op == Op::logical_or;
+}
+
 class Simplifier {
  public:
   explicit Simplifier(ir::Kernel& kernel) : kernel_(kernel), known_(kernel.types.size()) {
@@ -54,6 +59,10 @@ class Simplifier {
     if (operation.results.size() != 1 || !ir::info(operation.op).elementwise()) return {};
     const ir::Type& type = kernel_.type(operation.results[0]);
     if (!type.is_scalar()) return {};
+    // One order for operands that commute, so that equal values are found equal.
+    if (commutes(operation.op) && operation.operands[0] > operation.operands[1]) {
+      std::swap(operation.operands[0], operation.operands[1]);
+    }
     const std::vector<ValueId>& in = operation.operands;
     const auto constant = [&](std::size_t i) { return known_[in[i]] && known_[in[i]]->is_constant(); };
     const auto is = [&](std::size_t i, std::int64_t value) {

@@ -504,16 +504,45 @@ void TileEvaluator<Real>::rearrange(const Operation& operation,
   set(operation.results[0], std::move(result));
 }
 
+namespace {
+
+// The axes that are not of size 1, in order; an empty axis of size 1 makes the tile empty.
+std::vector<std::size_t> long_axes(const std::vector<std::int64_t>& shape) {
+  std::vector<std::size_t> axes;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1) axes.push_back(i);
+  }
+  return axes;
+}
+
+}  // namespace
+
+// Extents survive where only axes of size 1 come or go; otherwise rows would no longer be rows.
 template <typename Real>
 void TileEvaluator<Real>::reshape(const Operation& operation) {
   const Value& source = operand(operation, 0);
-  if (!source.is_whole()) {
+  const ir::Type& type = kernel_.types[operation.results[0]];
+  Value result = source.with_type(type);
+  const std::vector<std::size_t> from = long_axes(source.type().shape), to = long_axes(type.shape);
+  bool same = from.size() == to.size();
+  for (std::size_t i = 0; same && i < from.size(); ++i) {
+    same = source.type().shape[from[i]] == type.shape[to[i]];
+  }
+  if (!same && !source.is_whole()) {
     Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
                                     " only " + text(source.extents()) + " exists")
         .fix("reshape only tiles that are whole, or address the tensor by its axes")
         .raise();
   }
-  set(operation.results[0], source.with_type(kernel_.types[operation.results[0]]));
+  if (same) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      result.extents()[to[i]] = source.extents()[from[i]];
+    }
+    if (any_empty(source.extents())) {
+      for (std::int64_t& extent : result.extents()) extent = 0;
+    }
+  }
+  set(operation.results[0], std::move(result));
 }
 
 template class TileEvaluator<float>;

@@ -164,8 +164,7 @@ body () {
     scalars[i] = source[i][0] ? source[i] : t.value(types[i], "cast %1");
     t.line(fmt::format("fill %{}, {}", 10 + i, scalars[i]));
   }
-  for (std::size_t op = 0; op < ir::info(Op::cast).name.size() + 400; ++op) {
-    if (op > static_cast<std::size_t>(Op::cast)) break;
+  for (int op = 0; op <= static_cast<int>(Op::cast); ++op) {
     const ir::OpInfo& info = ir::info(static_cast<Op>(op));
     const std::string name(info.name);
     const bool comparison = name == "lt" || name == "le" || name == "eq" || name == "ne";
@@ -186,7 +185,8 @@ body () {
       const std::string array = fmt::format("%{}", 10 + i);
       if (name == "cast") {
         for (int to = 0; to < 6; ++to) {
-          t.line(fmt::format("compute %{}, {} {{function = cast, maps = maps[{}]}}", 10 + to, array, same));
+          t.line(fmt::format("compute %{}, {} {{function = cast, maps = maps[{}]}}", 10 + to, array,
+                             same));
           t.value(types[to], fmt::format("cast {}", scalars[i]));
         }
         continue;
@@ -203,21 +203,24 @@ body () {
         maps += fmt::format("{}{}", k ? ", " : "", k == 1 ? "[]" : k == 2 ? pairs : same);
         repeated += fmt::format("{}{}", k ? ", " : "", scalars[i]);
       }
-      t.line(fmt::format("compute {}{} {{function = {}, maps = maps[{}]}}", comparison ? "%16" : array,
-                         operands, name, maps));
+      t.line(fmt::format("compute {}{} {{function = {}, maps = maps[{}]}}",
+                         comparison ? "%16" : array, operands, name, maps));
       t.value(comparison ? "bool" : types[i], fmt::format("{} {}", name, repeated));
     }
   }
   for (int i = 0; i < 6; ++i) {
-    const std::string part = t.value(fmt::format("registers<{}, 4>", types[i]), "registers {name = \"part\"}");
+    const std::string part =
+        t.value(fmt::format("registers<{}, 4>", types[i]), "registers {name = \"part\"}");
     t.line(fmt::format("copy {}, %{} {{offset = 4}}", part, 10 + i));
     t.line(fmt::format("copy {}, %{} {{offset = 1}}", part, 10 + i));
     for (const char* function : {"add", "min", "max"}) {
-      t.line(fmt::format("reduce_registers {}, %{} {{function = {}, maps = maps[[2:4:1]]}}", part, 10 + i, function));
+      t.line(fmt::format("reduce_registers {}, %{} {{function = {}, maps = maps[[2:4:1]]}}", part,
+                         10 + i, function));
       t.line(fmt::format("reduce_lanes {} {{function = {}, masks = [1, 16]}}", part, function));
     }
     // Reads what it has already written.
-    t.line(fmt::format("compute {0}, {0}, {0} {{function = add, maps = maps[[1:4:1], [2:2:1]]}}", part));
+    t.line(fmt::format("compute {0}, {0}, {0} {{function = add, maps = maps[[1:4:1], [2:2:1]]}}",
+                       part));
   }
   t.line("coordinate %14 {axis = 0, layout = register_layout[1024|r:8@0:1|l:32@0:8|w:4@0:256]}");
   t.line("reduce_registers %17, %10 {function = add, maps = maps[[8:1:1]]}");
@@ -256,10 +259,11 @@ body () {
   const int bytes[] = {4, 2, 2, 1, 4, 8};
   std::string shared[6];
   for (int i = 0; i < 6; ++i) {
-    shared[i] = t.value(fmt::format("shared<{}, 1x64x16>", types[i]),
-                        fmt::format("shared {{name = \"{0}\", layout = shared_layout[64x16*{1}|64@0:{2},16@1:{1}], "
-                                    "stages = 1, offset = {3}}}",
-                                    types[i], bytes[i], 16 * bytes[i], 8192 * i));
+    shared[i] = t.value(
+        fmt::format("shared<{}, 1x64x16>", types[i]),
+        fmt::format("shared {{name = \"{0}\", layout = shared_layout[64x16*{1}|64@0:{2},16@1:{1}], "
+                    "stages = 1, offset = {3}}}",
+                    types[i], bytes[i], 16 * bytes[i], 8192 * i));
   }
   t.line(R"(role {name = "idle", first_warp = 0, warps = 2} (%20: i32) {
   yield
@@ -272,24 +276,28 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
   for (int i = 0; i < 6; ++i) {
     for (int form = 0; form < 3; ++form) {
       const bool column = form == 2;
-      const std::string array =
-          t.value(fmt::format("registers<{}, {}>", types[i], column ? 2 : 8), "registers {name = \"held\"}");
+      const std::string array = t.value(fmt::format("registers<{}, {}>", types[i], column ? 2 : 8),
+                                        "registers {name = \"held\"}");
       const std::string zero = t.value(types[i], "cast %15");
       t.line(fmt::format("fill {}, {}", array, zero));
-      t.line(fmt::format("store_registers %{}, {}, %11, %14, %10, %13, %14, %12 {{sizes = [64, 0, {}], "
-                         "layout = register_layout{}}}",
-                         i, array, column ? 1 : 16, layouts[form]));
+      t.line(fmt::format(
+          "store_registers %{}, {}, %11, %14, %10, %13, %14, %12 {{sizes = [64, 0, {}], "
+          "layout = register_layout{}}}",
+          i, array, column ? 1 : 16, layouts[form]));
       if (column) continue;
       for (const char* op : {"store_elements", "load_elements"}) {
-        t.line(fmt::format("{} {}, {}, %10 {{layout = register_layout{}, step = 0, row_bytes = {}, "
-                           "swizzle_divisor = 4, swizzle_mask = {}, panel_columns = 16, "
-                           "panel_bytes = 1024}}",
-                           op, array, shared[i], layouts[form], 16 * bytes[i], form ? 0 : 1));
+        t.line(
+            fmt::format("{} {}, {}, %10 {{layout = register_layout{}, step = 0, row_bytes = {}, "
+                        "swizzle_divisor = 4, swizzle_mask = {}, panel_columns = 16, "
+                        "panel_bytes = 1024}}",
+                        op, array, shared[i], layouts[form], 16 * bytes[i], form ? 0 : 1));
       }
       if (bytes[i] != 2) continue;
-      t.line(fmt::format("store_matrix {}, {}, %10, %11 {{register = 0, step = 0, row_bytes = 32, column_bytes = 0, "
-                         "swizzle_divisor = 4, swizzle_mask = {}}}",
-                         array, shared[i], form));
+      t.line(
+          fmt::format("store_matrix {}, {}, %10, %11 {{register = 0, step = 0, row_bytes = 32, "
+                      "column_bytes = 0, "
+                      "swizzle_divisor = 4, swizzle_mask = {}}}",
+                      array, shared[i], form));
     }
   }
   t.line("yield\n}\n}");
@@ -311,30 +319,35 @@ body () {
   const char* const types[] = {"bf16", "f16", "f8e4m3"};
   for (int i = 0; i < 3; ++i) {
     const int k = i == 2 ? 32 : 16, element = 32 / k;
-    t.line(fmt::format("%{}: shared<{}, 1x64x{}> = shared {{name = \"tile\", layout = "
-                       "shared_layout[64x{}*{}|64@0:32,{}@1:{}|x1.4.3], stages = 1, offset = {}}}",
-                       20 + i, types[i], k, k, element, k, element, 8192 * i));
+    t.line(
+        fmt::format("%{}: shared<{}, 1x64x{}> = shared {{name = \"tile\", layout = "
+                    "shared_layout[64x{}*{}|64@0:32,{}@1:{}|x1.4.3], stages = 1, offset = {}}}",
+                    20 + i, types[i], k, k, element, k, element, 8192 * i));
   }
   t.line(R"(role {name = "math", first_warp = 0, warps = 4} (%19: i32) {
   %30: registers<f32, 12> = registers {name = "sums"}
   wgmma_fence %30)");
-  const std::int64_t descriptor = (std::int64_t{3} << 62 | std::int64_t{16} << 32) >> 14 & ((std::int64_t{1} << 50) - 1);
+  const std::int64_t descriptor =
+      (std::int64_t{3} << 62 | std::int64_t{16} << 32) >> 14 & ((std::int64_t{1} << 50) - 1);
   for (int i = 0; i < 3; ++i) {
     const int k = i == 2 ? 32 : 16;
     for (int transposed = 0; transposed < (i == 2 ? 1 : 2); ++transposed) {
-      t.line(fmt::format("wgmma_ss %30, %{0}, %10, %{0}, %10, {1} {{n = 24, k = {2}, descriptor_a = {3}, "
-                         "descriptor_b = {3}, transpose_a = {4}, transpose_b = {4}}}",
-                         20 + i, transposed ? "%11" : "%12", k, descriptor, transposed));
+      t.line(fmt::format(
+          "wgmma_ss %30, %{0}, %10, %{0}, %10, {1} {{n = 24, k = {2}, descriptor_a = {3}, "
+          "descriptor_b = {3}, transpose_a = {4}, transpose_b = {4}}}",
+          20 + i, transposed ? "%11" : "%12", k, descriptor, transposed));
     }
   }
   t.line("wgmma_commit\nwgmma_wait %30 {count = 0}");
   for (int i = 0; i < 3; ++i) {
-    const std::string a = t.value(fmt::format("registers<{}, {}>", types[i], i == 2 ? 16 : 8), "registers {name = \"a\"}");
+    const std::string a = t.value(fmt::format("registers<{}, {}>", types[i], i == 2 ? 16 : 8),
+                                  "registers {name = \"a\"}");
     const std::string zero = t.value(types[i], "constant {value = 1.5}");
     t.line(fmt::format("fill {}, {}", a, zero));
     t.line(fmt::format("wgmma_fence %30, {}", a));
-    t.line(fmt::format("wgmma_rs %30, {}, %{}, %10, %11 {{n = 24, k = {}, register = 0, descriptor_b = {}}}", a, 20 + i,
-                       i == 2 ? 32 : 16, descriptor));
+    t.line(fmt::format(
+        "wgmma_rs %30, {}, %{}, %10, %11 {{n = 24, k = {}, register = 0, descriptor_b = {}}}", a,
+        20 + i, i == 2 ? 32 : 16, descriptor));
     t.line(fmt::format("wgmma_commit\nwgmma_wait %30, {} {{count = 0}}", a));
   }
   t.line(R"(%90: i32 = constant {value = 64}
@@ -353,12 +366,9 @@ struct Sample {
 };
 
 std::vector<Sample> samples() {
-  return {{"scalars", kScalars, true},
-          {"synchronisation", kSynchronisation, true},
-          {"functions", functions_text(), true},
-          {"stores", stores_text(), true},
-          {"products", products_text(), true},
-          {"gemm", gemm_text(), true},
+  return {{"scalars", kScalars, true},           {"synchronisation", kSynchronisation, true},
+          {"functions", functions_text(), true}, {"stores", stores_text(), true},
+          {"products", products_text(), true},   {"gemm", gemm_text(), true},
           {"attention", attention_text(), true}};
 }
 

@@ -115,10 +115,10 @@ role {name = "load", first_warp = 0, warps = 4, registers = 40} (%30: i32) {
   const std::string b_offset = scaled(t, "%67", 32768);
   const std::string more = t.value("bool", "lt %11, %66");
   for (int step = 0; step < 4; ++step) {
-    t.line(fmt::format("wgmma_ss %51, %3, {}, %4, {}, {} {{n = 256, k = 16, descriptor_a = {}, "
-                       "descriptor_b = {}, step_a = {}, step_b = {}}}",
-                       a_offset, b_offset, step == 0 ? more : "%20", kKMajor, kKMajor, 32 * step,
-                       32 * step));
+    t.line(fmt::format(
+        "wgmma_ss %51, %3, {}, %4, {}, {} {{n = 256, k = 16, descriptor_a = {}, "
+        "descriptor_b = {}, step_a = {}, step_b = {}}}",
+        a_offset, b_offset, step == 0 ? more : "%20", kKMajor, kKMajor, 32 * step, 32 * step));
   }
   t.line("wgmma_commit");
   t.line("wgmma_wait {count = 1}");
@@ -141,9 +141,10 @@ role {name = "load", first_warp = 0, warps = 4, registers = 40} (%30: i32) {
   for (int box = 0; box < 4; ++box) {
     t.line("bulk_wait {count = 0, read = 1}");
     for (int chunk = 0; chunk < 4; ++chunk) {
-      t.line(fmt::format("store_matrix %52, %5, {}, %11 {{register = {}, row_bytes = 128, "
-                         "column_bytes = {}, swizzle_divisor = 1, swizzle_mask = 7}}",
-                         place, box * 16 + chunk * 4, chunk * 32));
+      t.line(
+          fmt::format("store_matrix %52, %5, {}, %11 {{register = {}, row_bytes = 128, "
+                      "column_bytes = {}, swizzle_divisor = 1, swizzle_mask = 7}}",
+                      place, box * 16 + chunk * 4, chunk * 32));
     }
     t.line("fence_proxy_async");
     const std::string column = t.value("i32", fmt::format("add %62, {}", t.integer(64 * box)));
@@ -229,9 +230,10 @@ role {name = "load", first_warp = 0, warps = 4, registers = 24} (%40: i32) {
     t.line(fmt::format("mbarrier_wait %{}, %46, %47", v ? 13 : 11));
     t.line(fmt::format("mbarrier_expect_tx %{}, %46 {{bytes = 32768}}", v ? 12 : 10));
     for (int half = 0; half < 2; ++half) {
-      t.line(fmt::format("tma_load %{}, %{}, {}, %{}, %46, %{}, %36, %48, %37 {{bytes = 16384, "
-                         "step = {}, cache = 2}}",
-                         v ? 16 : 15, v ? 8 : 7, place, v ? 12 : 10, half ? 21 : 17, 16384 * half));
+      t.line(
+          fmt::format("tma_load %{}, %{}, {}, %{}, %46, %{}, %36, %48, %37 {{bytes = 16384, "
+                      "step = {}, cache = 2}}",
+                      v ? 16 : 15, v ? 8 : 7, place, v ? 12 : 10, half ? 21 : 17, 16384 * half));
     }
   }
   const Ring loaded = next(t, {"%46", "%47"}, 2);
@@ -279,18 +281,20 @@ role {name = "math", first_warp = 4, warps = 8, registers = 240} (%60: i32) {
     const std::string k = scaled(t, stage, 32768);
     for (int step = 0; step < 8; ++step) {
       const int offset = step / 4 * 16384 + step % 4 * 32;
-      t.line(fmt::format("wgmma_ss %61, %6, {}, %7, {}, {} {{n = 128, k = 16, descriptor_a = {}, "
-                         "descriptor_b = {}, step_a = {}, step_b = {}}}",
-                         q, k, step ? "%23" : "%24", kKMajor, kKMajor, offset, offset));
+      t.line(
+          fmt::format("wgmma_ss %61, %6, {}, %7, {}, {} {{n = 128, k = 16, descriptor_a = {}, "
+                      "descriptor_b = {}, step_a = {}, step_b = {}}}",
+                      q, k, step ? "%23" : "%24", kKMajor, kKMajor, offset, offset));
     }
     t.line("wgmma_commit");
   };
   const auto outputs = [&](const std::string& stage) {
     const std::string v = scaled(t, stage, 32768);
     for (int step = 0; step < 8; ++step) {
-      t.line(fmt::format("wgmma_rs %62, %63, %8, {}, %23 {{n = 128, k = 16, descriptor_b = {}, "
-                         "step_b = {}, transpose_b = 1, register = {}}}",
-                         v, mn_major(16384), step * 2048, step * 4));
+      t.line(
+          fmt::format("wgmma_rs %62, %63, %8, {}, %23 {{n = 128, k = 16, descriptor_b = {}, "
+                      "step_b = {}, transpose_b = 1, register = {}}}",
+                      v, mn_major(16384), step * 2048, step * 4));
     }
     t.line("wgmma_commit");
   };

@@ -10,8 +10,8 @@ using ::testing::HasSubstr;
 // Litmus tests: `body` runs after the constants %0 to %9 (0 to 9) and the barriers %20 ("bar", two
 // of `arrivals`) and %21 ("other", one of one arrival) are there and initialised.
 std::string litmus(const std::string& body, int arrivals = 1, int threads = 128, int cluster = 1) {
-  std::string text = fmt::format("kernel \"litmus\" machine\ninout X: i32[64] = %90\ngrid ({})\n",
-                                 cluster);
+  std::string text =
+      fmt::format("kernel \"litmus\" machine\ninout X: i32[64] = %90\ngrid ({})\n", cluster);
   if (cluster > 1) text += fmt::format("cluster {}\n", cluster);
   text += fmt::format("threads {}\nshared_bytes 1048\nbody () {{\n", threads);
   text += fmt::format(
@@ -28,9 +28,10 @@ std::string litmus(const std::string& body, int arrivals = 1, int threads = 128,
 
 std::string role(const char* name, int first_warp, int warps, int argument,
                  const std::string& body) {
-  return fmt::format("  role {{name = \"{}\", first_warp = {}, warps = {}}} (%{}: i32) {{\n{}    "
-                     "yield\n  }}\n",
-                     name, first_warp, warps, argument, body);
+  return fmt::format(
+      "  role {{name = \"{}\", first_warp = {}, warps = {}}} (%{}: i32) {{\n{}    "
+      "yield\n  }}\n",
+      name, first_warp, warps, argument, body);
 }
 
 MachineReport run_litmus(const std::string& text, std::uint64_t seed = 0,
@@ -107,14 +108,15 @@ TEST(MachineLitmus, PhasesThatRunAheadOfAWaitingWarpAreFound) {
 }
 
 TEST(MachineLitmus, NamedBarrierLetsArriversGoOn) {
-  const std::string text = litmus(
-      role("a", 0, 1, 50, "    named_arrive %0 {first = 1, threads = 64}\n"
-                          "    shared_store %22, %0, %7\n"
-                          "    named_arrive %0 {first = 2, threads = 64}\n") +
-      role("b", 1, 1, 51, "    named_sync %0 {first = 1, threads = 64}\n"
-                          "    named_sync %0 {first = 2, threads = 64}\n"
-                          "    %60: i32 = shared_load %22, %0\n"
-                          "    %61: i32 = atomic_add %90, %3, %60\n"));
+  const std::string text = litmus(role("a", 0, 1, 50,
+                                       "    named_arrive %0 {first = 1, threads = 64}\n"
+                                       "    shared_store %22, %0, %7\n"
+                                       "    named_arrive %0 {first = 2, threads = 64}\n") +
+                                  role("b", 1, 1, 51,
+                                       "    named_sync %0 {first = 1, threads = 64}\n"
+                                       "    named_sync %0 {first = 2, threads = 64}\n"
+                                       "    %60: i32 = shared_load %22, %0\n"
+                                       "    %61: i32 = atomic_add %90, %3, %60\n"));
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     HostTensor x("X", DType::i32, {64});
     std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
@@ -167,9 +169,10 @@ TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
     EXPECT_EQ(kind_of(run_litmus(text, seed)), "ok");
   }
   // Without the last synchronisation a CTA may be gone when its peer arrives.
-  const std::string gone =
-      litmus("  %60: i32 = cluster_rank\n  %61: i32 = sub %1, %60\n"
-             "  mbarrier_arrive %21, %0, %61\n", 1, 128, 2);
+  const std::string gone = litmus(
+      "  %60: i32 = cluster_rank\n  %61: i32 = sub %1, %60\n"
+      "  mbarrier_arrive %21, %0, %61\n",
+      1, 128, 2);
   std::set<std::string> kinds;
   for (std::uint64_t seed = 0; seed < 20; ++seed) kinds.insert(kind_of(run_litmus(gone, seed)));
   EXPECT_THAT(kinds, ::testing::Contains("exit"));
@@ -177,7 +180,8 @@ TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
 
 TEST(MachineLitmus, OperationsOfALaneRunOnceOutsideRolesAndOncePerWarpInside) {
   const std::string add = "  %60: i32 = atomic_add %90, %0, %1\n";
-  const std::string text = litmus(add + role("all", 0, 4, 50, "    %61: i32 = atomic_add %90, %1, %1\n"));
+  const std::string text =
+      litmus(add + role("all", 0, 4, 50, "    %61: i32 = atomic_add %90, %1, %1\n"));
   HostTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
   ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
@@ -187,7 +191,8 @@ TEST(MachineLitmus, OperationsOfALaneRunOnceOutsideRolesAndOncePerWarpInside) {
 
 TEST(MachineLitmus, ElectedBlockOutsideRolesRunsInOneWarp) {
   const std::string text = litmus(
-      "  elect () {\n    for_loop %0, %3, %1 (%60: i32) {\n      %61: i32 = atomic_add %90, %2, %1\n"
+      "  elect () {\n    for_loop %0, %3, %1 (%60: i32) {\n      %61: i32 = atomic_add %90, %2, "
+      "%1\n"
       "      yield\n    }\n    yield\n  }\n");
   HostTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
@@ -231,11 +236,14 @@ TEST(MachineLitmus, RegisterPoolGrantsWhatOthersGaveUp) {
     return kind_of(run_litmus(litmus(roles, 1, 384), seed));
   };
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
-    EXPECT_EQ(run_roles(role("less", 0, 1, 50, set(160, 0)) + role("more", 1, 1, 51, set(176, 1)),
-                        seed),
-              "ok");
+    EXPECT_EQ(
+        run_roles(role("less", 0, 4, 50, set(160, 0)) + role("more", 4, 4, 51, set(176, 1)), seed),
+        "ok");
   }
   EXPECT_EQ(run_roles(role("more", 1, 1, 51, set(176, 1)), 0), "capacity");
+  // A role of one warp speaks for the warps of its warpgroup that have no role.
+  EXPECT_EQ(run_roles(role("load", 8, 1, 50, set(24, 0)) + role("math", 0, 8, 51, set(240, 1)), 0),
+            "ok");
   EXPECT_EQ(run_roles(role("less", 1, 1, 51, set(30, 0)), 0), "registers");
   EXPECT_EQ(run_roles(role("less", 1, 1, 51, set(160, 1)), 0), "registers");
 }

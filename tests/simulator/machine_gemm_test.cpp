@@ -30,8 +30,7 @@ TEST(MachineGemm, MatchesFloat64OnManySchedules) {
     MachineOptions options;
     options.seed = seed;
     options.resident = 1 + static_cast<std::int64_t>(seed % 3);
-    const MachineReport report =
-        run(gemm_text(), {&tensors.a, &tensors.b, &tensors.c}, options);
+    const MachineReport report = run(gemm_text(), {&tensors.a, &tensors.b, &tensors.c}, options);
     ASSERT_TRUE(report.ok()) << "seed " << seed << "\n" << first_message(report);
     ASSERT_LT(tensors.error(), 1e-6) << "seed " << seed;
     // 4 CTAs, 5 blocks of k, 4 steps each, 4 warps.
@@ -60,10 +59,10 @@ TEST(MachineGemm, ProducerThatStartsAtParityZeroDeadlocks) {
               HasSubstr(fmt::format("load warp 0  kernel.tw:{}  waits for empty[0] parity 0: phase "
                                     "0 is not complete, 4 of 4 arrivals and 0 bytes pending",
                                     line_of(text, "mbarrier_wait %15"))));
-  EXPECT_THAT(fault.message,
-              HasSubstr(fmt::format("math warp 0 and 3 more  kernel.tw:{}  waits for full[0] parity "
-                                    "0: phase 0 is not complete, 1 of 1 arrivals and 0 bytes",
-                                    line_of(text, "mbarrier_wait %14"))));
+  EXPECT_THAT(fault.message, HasSubstr(fmt::format(
+                                 "math warp 0 and 3 more  kernel.tw:{}  waits for full[0] parity "
+                                 "0: phase 0 is not complete, 1 of 1 arrivals and 0 bytes",
+                                 line_of(text, "mbarrier_wait %14"))));
   EXPECT_THAT(fault.message, HasSubstr("cycle: "));
   EXPECT_THAT(fault.missing, HasSubstr("a first wait for parity 1 on empty[0]"));
   const int lines[] = {fault.first.line, fault.second.line};
@@ -133,7 +132,8 @@ TEST(MachineGemm, ProductBeforeTheFullWaitIsARace) {
 
 TEST(MachineGemm, StageReleasedBeforeTheProductEndsIsARace) {
   std::string text = changed(gemm_text(), "      mbarrier_arrive %15, %65\n", "");
-  text = changed(text, "      wgmma_commit\n", "      wgmma_commit\n      mbarrier_arrive %15, %65\n");
+  text =
+      changed(text, "      wgmma_commit\n", "      wgmma_commit\n      mbarrier_arrive %15, %65\n");
   const Fault fault = find_fault(text, "race");
   EXPECT_EQ(fault.second.line, line_of(text, "wgmma_ss"));
 }
@@ -201,7 +201,8 @@ TEST(MachineGemm, SharedMemoryBeyondTheBudgetIsFound) {
   const MachineReport larger =
       run_gemm(changed(gemm_text(), "shared_bytes 49184", "shared_bytes 232464"), 0);
   ASSERT_FALSE(larger.ok());
-  EXPECT_THAT(larger.faults[0].message, HasSubstr("232464 bytes of shared memory, a CTA has 232448"));
+  EXPECT_THAT(larger.faults[0].message,
+              HasSubstr("232464 bytes of shared memory, a CTA has 232448"));
 }
 
 TEST(MachineGemm, BarriersThatOverlapAnAllocationAreFound) {

@@ -74,8 +74,8 @@ TEST(MachineCopies, StoreThatIsNotWaitedForIsFound) {
         run_seed(copy_text(128, 0, 0, "  bulk_wait {count = 0}\n"), {&x, &y}, seed);
     ASSERT_FALSE(uncommitted.ok());
     EXPECT_THAT(uncommitted.faults[0].missing, HasSubstr("bulk_commit"));
-    const MachineReport later = run_seed(
-        copy_text(128, 0, 0, "  bulk_commit\n  bulk_wait {count = 1}\n"), {&x, &y}, seed);
+    const MachineReport later =
+        run_seed(copy_text(128, 0, 0, "  bulk_commit\n  bulk_wait {count = 1}\n"), {&x, &y}, seed);
     EXPECT_FALSE(later.ok());
   }
 }
@@ -117,8 +117,7 @@ TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
 // Each warp of a CTA writes its 16 x 32 part of {64, 32} coordinates (row * 32 + column, in f16)
 // to shared memory; TMA brings it to Y.
 std::string matrix_text(int swizzle) {
-  const std::string layout =
-      "register_layout[64x32|r:2@1:1,2@0:8,4@1:8|l:4@1:2,8@0:1|w:4@0:16]";
+  const std::string layout = "register_layout[64x32|r:2@1:1,2@0:8,4@1:8|l:4@1:2,8@0:1|w:4@0:16]";
   const int divisor = swizzle ? 128 / 64 : 1, mask = swizzle ? 3 : 0;
   return fmt::format(R"(kernel "matrix" machine
 out Y: f16[64, 32] = %1
@@ -175,8 +174,7 @@ TEST(MachineStores, TileStoredBeforeAllWarpsWroteItIsUninitialised) {
   HostTensor y("Y", DType::f16, {64, 32});
   std::set<std::string> kinds;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const MachineReport report =
-        run_seed(changed(matrix_text(64), "  cta_sync\n", ""), {&y}, seed);
+    const MachineReport report = run_seed(changed(matrix_text(64), "  cta_sync\n", ""), {&y}, seed);
     kinds.insert(report.ok() ? "ok" : report.faults[0].kind);
   }
   EXPECT_THAT(kinds, ::testing::Contains("uninitialised"));

@@ -41,8 +41,10 @@ struct Placement {
         steps.push_back(i * 32 / span * copy_bytes + i * 32 % span);
       }
     }
-    const std::int64_t mode = operand.swizzle == 128 ? 1 : operand.swizzle == 64 ? 2
-                              : operand.swizzle == 32 ? 3 : 0;
+    const std::int64_t mode = operand.swizzle == 128  ? 1
+                              : operand.swizzle == 64 ? 2
+                              : operand.swizzle == 32 ? 3
+                                                      : 0;
     descriptor = (leading >> 4) << 2 | (stride >> 4) << 18 | mode << 48;
   }
 };
@@ -61,8 +63,8 @@ std::string copies_text(const Placement& placement, const char* map, const char*
   for (int i = 0; i < placement.copies; ++i) {
     const int offset = next++, column = next++;
     text += fmt::format("  %{}: i32 = constant {{value = {}}}\n", offset, i * placement.copy_bytes);
-    text += fmt::format("  %{}: i32 = constant {{value = {}}}\n", column,
-                        i * placement.box_columns);
+    text +=
+        fmt::format("  %{}: i32 = constant {{value = {}}}\n", column, i * placement.box_columns);
     text += fmt::format("  tma_load {}, {}, %{}, %9, %20, %{}, %20 {{bytes = {}}}\n", map, shared,
                         offset, column, placement.copy_bytes);
   }
@@ -77,7 +79,8 @@ std::string product_text(const Operand& a, const Operand& b) {
   const auto shape = [](const Operand& operand, int mn) {
     return operand.mn_major ? fmt::format("{}, {}", kK, mn) : fmt::format("{}, {}", mn, kK);
   };
-  std::string text = fmt::format(R"(kernel "product" machine
+  std::string text = fmt::format(
+      R"(kernel "product" machine
 in A: {0}[{1}] = %0
 in B: {0}[{2}] = %1
 out C: f32[64, 128] = %2
@@ -100,11 +103,9 @@ body () {{
   %24: i32 = constant {{value = 128}}
   mbarrier_expect_tx %9, %20 {{bytes = {14}}}
 )",
-                                 dtype, shape(a, kM), shape(b, kN), place_a.box_rows,
-                                 place_a.box_columns, a.swizzle, place_b.box_rows,
-                                 place_b.box_columns, b.swizzle, layout_text(64, 64, size),
-                                 kAOffset, layout_text(128, 64, size), kBOffset, kBarrier,
-                                 (kM + kN) * kK * size);
+      dtype, shape(a, kM), shape(b, kN), place_a.box_rows, place_a.box_columns, a.swizzle,
+      place_b.box_rows, place_b.box_columns, b.swizzle, layout_text(64, 64, size), kAOffset,
+      layout_text(128, 64, size), kBOffset, kBarrier, (kM + kN) * kK * size);
   int next = 100;
   text += copies_text(place_a, "%5", "%7", next);
   text += copies_text(place_b, "%6", "%8", next);
@@ -130,8 +131,7 @@ TEST_P(MachineProduct, DecodesEveryCanonicalLayout) {
   const auto [dtype, swizzle_a, swizzle_b, a_mn_major, b_mn_major] = GetParam();
   const Operand a{dtype, swizzle_a, a_mn_major}, b{dtype, swizzle_b, b_mn_major};
   const auto shape = [](const Operand& operand, std::int64_t mn) {
-    return operand.mn_major ? std::vector<std::int64_t>{kK, mn}
-                            : std::vector<std::int64_t>{mn, kK};
+    return operand.mn_major ? std::vector<std::int64_t>{kK, mn} : std::vector<std::int64_t>{mn, kK};
   };
   HostTensor ta("A", dtype, shape(a, kM)), tb("B", dtype, shape(b, kN));
   HostTensor c("C", DType::f32, {kM, kN});
@@ -201,9 +201,10 @@ body () {
   wgmma_fence %33, %32
 )";
   for (std::size_t i = 0; i < v.steps.size(); ++i) {
-    text += fmt::format("  wgmma_rs %33, %32, %6, %20, {} {{n = 64, k = 16, descriptor_b = {}, "
-                        "register = {}, step_b = {}, transpose_b = 1}}\n",
-                        i ? "%22" : "%21", v.descriptor, 4 * i, v.steps[i]);
+    text += fmt::format(
+        "  wgmma_rs %33, %32, %6, %20, {} {{n = 64, k = 16, descriptor_b = {}, "
+        "register = {}, step_b = {}, transpose_b = 1}}\n",
+        i ? "%22" : "%21", v.descriptor, 4 * i, v.steps[i]);
   }
   return text + R"(  wgmma_commit
   wgmma_wait %33 {count = 0}
@@ -247,7 +248,8 @@ TEST(MachineRegisterOperand, MissingFenceAfterItsWritesIsFound) {
   std::string text = changed(register_text(), "  wgmma_fence %33, %32\n", "");
   text = changed(text, "  compute %32,", "  wgmma_fence %32\n  compute %32,");
   text = changed(text, "  %33: registers<f32, 32> = registers {name = \"O\"}\n", "");
-  text = changed(text, "  %32: registers", "  %33: registers<f32, 32> = registers {name = \"O\"}\n  %32: registers");
+  text = changed(text, "  %32: registers",
+                 "  %33: registers<f32, 32> = registers {name = \"O\"}\n  %32: registers");
   HostTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
   v.randomise(7);
   const MachineReport report = run(text, {&v, &o});

@@ -75,11 +75,10 @@ void print_for_loop(Emitter& emitter, const Operation& operation) {
   const ir::Block& block = operation.blocks[0];
   const std::string& index = emitter.name(block.arguments[0]);
   emitter.line("#pragma unroll 1");
-  emitter.open(fmt::format("for ({} {} = {}; {} < {}; {} += {})",
-                           scalar_type(emitter.type(block.arguments[0]).dtype), index,
-                           emitter.name(operation.operands[0]), index,
-                           emitter.name(operation.operands[1]), index,
-                           emitter.name(operation.operands[2])));
+  emitter.open(fmt::format(
+      "for ({} {} = {}; {} < {}; {} += {})", scalar_type(emitter.type(block.arguments[0]).dtype),
+      index, emitter.name(operation.operands[0]), index, emitter.name(operation.operands[1]), index,
+      emitter.name(operation.operands[2])));
   print_inner(emitter, block, result_names(emitter, operation));
   emitter.close();
 }
@@ -125,12 +124,14 @@ void print_yield(Emitter& emitter, const Operation& operation) {
   std::vector<Move> moves;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const std::string& from = emitter.name(operation.operands[i]);
-    if (from != emitter.yield_to[i]) moves.push_back({operation.operands[i], emitter.yield_to[i], from});
+    if (from != emitter.yield_to[i])
+      moves.push_back({operation.operands[i], emitter.yield_to[i], from});
   }
   // A variable that is written before it is read goes through a copy.
   for (std::size_t i = 1; i < moves.size(); ++i) {
     const auto written = [&](const Move& earlier) { return earlier.to == moves[i].from; };
-    if (std::none_of(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(i), written)) continue;
+    if (std::none_of(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(i), written))
+      continue;
     const std::string copy = "next_" + moves[i].to;
     emitter.line(fmt::format("const {} {} = {};", scalar_type(emitter.type(moves[i].value).dtype),
                              copy, moves[i].from));
@@ -149,8 +150,8 @@ void print_role(Emitter& emitter, const Operation& operation) {
   const bool shares = warps % 4 != 0 && block.body[0].op == Op::set_max_registers;
   const bool opens = shares && !(after_role && same_warpgroup(*emitter.previous, operation));
   if (opens) {
-    emitter.open(fmt::format("{}if ({})", after_role ? "else " : "",
-                             warp_range(emitter, first / 4 * 4, 4)));
+    emitter.open(
+        fmt::format("{}if ({})", after_role ? "else " : "", warp_range(emitter, first / 4 * 4, 4)));
     print_set_max_registers(emitter, block.body[0]);
   }
   emitter.open(fmt::format("{}if ({})", after_role && !opens ? "else " : "",
@@ -160,6 +161,7 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.first_warp = first;
   emitter.role_warps = warps;
   emitter.registers_are_set = shares;
+  emitter.unordered = {};
   if (!block.arguments.empty()) {
     const ValueId group = block.arguments[0];
     if (warps <= 4) {
@@ -174,8 +176,10 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.first_warp = 0;
   emitter.role_warps = 0;
   emitter.registers_are_set = false;
+  emitter.unordered = {};
   emitter.close();
-  if (shares && !(next && next->op == Op::role && same_warpgroup(operation, *next))) emitter.close();
+  if (shares && !(next && next->op == Op::role && same_warpgroup(operation, *next)))
+    emitter.close();
 }
 
 void print_elect(Emitter& emitter, const Operation& operation) {

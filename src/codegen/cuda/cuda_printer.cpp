@@ -9,65 +9,109 @@ using ir::Op;
 
 OperationPrinter printer_of(Op op) {
   switch (op) {
-    case Op::constant: return print_constant;
-    case Op::dim: return print_dim;
+    case Op::constant:
+      return print_constant;
+    case Op::dim:
+      return print_dim;
     case Op::cta_index:
     case Op::cta_count:
     case Op::cluster_rank:
-    case Op::warp_index: return print_position;
-    case Op::for_loop: return print_for_loop;
-    case Op::while_loop: return print_while_loop;
-    case Op::if_then: return print_if_then;
-    case Op::yield: return print_yield;
-    case Op::role: return print_role;
-    case Op::elect: return print_elect;
-    case Op::mbarriers: return print_mbarriers;
-    case Op::mbarrier_init: return print_mbarrier_init;
-    case Op::fence_barrier_init: return print_fence_barrier_init;
-    case Op::mbarrier_expect_tx: return print_mbarrier_expect_tx;
-    case Op::mbarrier_arrive: return print_mbarrier_arrive;
-    case Op::mbarrier_wait: return print_mbarrier_wait;
+    case Op::warp_index:
+      return print_position;
+    case Op::for_loop:
+      return print_for_loop;
+    case Op::while_loop:
+      return print_while_loop;
+    case Op::if_then:
+      return print_if_then;
+    case Op::yield:
+      return print_yield;
+    case Op::role:
+      return print_role;
+    case Op::elect:
+      return print_elect;
+    case Op::mbarriers:
+      return print_mbarriers;
+    case Op::mbarrier_init:
+      return print_mbarrier_init;
+    case Op::fence_barrier_init:
+      return print_fence_barrier_init;
+    case Op::mbarrier_expect_tx:
+      return print_mbarrier_expect_tx;
+    case Op::mbarrier_arrive:
+      return print_mbarrier_arrive;
+    case Op::mbarrier_wait:
+      return print_mbarrier_wait;
     case Op::named_sync:
-    case Op::named_arrive: return print_named_barrier;
-    case Op::fence_proxy_async: return print_fence_proxy_async;
-    case Op::bulk_commit: return print_bulk_commit;
-    case Op::bulk_wait: return print_bulk_wait;
-    case Op::warp_sync: return print_warp_sync;
-    case Op::cta_sync: return print_cta_sync;
-    case Op::cluster_sync: return print_cluster_sync;
-    case Op::set_max_registers: return print_set_max_registers;
-    case Op::registers: return print_registers;
-    case Op::fill: return print_fill;
-    case Op::copy: return print_copy;
-    case Op::compute: return print_compute;
-    case Op::coordinate: return print_coordinate;
-    case Op::reduce_registers: return print_reduce_registers;
-    case Op::reduce_lanes: return print_reduce_lanes;
-    case Op::shared: return print_shared;
-    case Op::shared_load: return print_shared_load;
-    case Op::shared_store: return print_shared_store;
-    case Op::atomic_add: return print_atomic_add;
-    case Op::store_registers: return print_store_registers;
-    case Op::store_matrix: return print_store_matrix;
+    case Op::named_arrive:
+      return print_named_barrier;
+    case Op::fence_proxy_async:
+      return print_fence_proxy_async;
+    case Op::bulk_commit:
+      return print_bulk_commit;
+    case Op::bulk_wait:
+      return print_bulk_wait;
+    case Op::warp_sync:
+      return print_warp_sync;
+    case Op::cta_sync:
+      return print_cta_sync;
+    case Op::cluster_sync:
+      return print_cluster_sync;
+    case Op::set_max_registers:
+      return print_set_max_registers;
+    case Op::registers:
+      return print_registers;
+    case Op::fill:
+      return print_fill;
+    case Op::copy:
+      return print_copy;
+    case Op::compute:
+      return print_compute;
+    case Op::coordinate:
+      return print_coordinate;
+    case Op::reduce_registers:
+      return print_reduce_registers;
+    case Op::reduce_lanes:
+      return print_reduce_lanes;
+    case Op::shared:
+      return print_shared;
+    case Op::shared_load:
+      return print_shared_load;
+    case Op::shared_store:
+      return print_shared_store;
+    case Op::atomic_add:
+      return print_atomic_add;
+    case Op::store_registers:
+      return print_store_registers;
+    case Op::store_matrix:
+      return print_store_matrix;
     case Op::store_elements:
-    case Op::load_elements: return print_shared_elements;
-    case Op::tensor_map: return print_tensor_map;
+    case Op::load_elements:
+      return print_shared_elements;
+    case Op::tensor_map:
+      return print_tensor_map;
     case Op::tma_load:
-    case Op::tma_store: return print_tma;
+    case Op::tma_store:
+      return print_tma;
     case Op::wgmma_ss:
-    case Op::wgmma_rs: return print_wgmma;
-    case Op::wgmma_fence: return print_wgmma_fence;
-    case Op::wgmma_commit: return print_wgmma_commit;
-    case Op::wgmma_wait: return print_wgmma_wait;
-    default: return ir::info(op).elementwise() ? print_elementwise : nullptr;
+    case Op::wgmma_rs:
+      return print_wgmma;
+    case Op::wgmma_fence:
+      return print_wgmma_fence;
+    case Op::wgmma_commit:
+      return print_wgmma_commit;
+    case Op::wgmma_wait:
+      return print_wgmma_wait;
+    default:
+      return ir::info(op).elementwise() ? print_elementwise : nullptr;
   }
 }
 
 CudaSource print_cuda(const ir::Kernel& machine) {
   if (machine.form != ir::Form::machine) {
-    Diagnostic(machine.where, "kernel " + machine.name + " is in the " +
-                                  std::string(ir::name_of(machine.form)) +
-                                  " form; only the machine form is printed",
+    Diagnostic(machine.where,
+               "kernel " + machine.name + " is in the " + std::string(ir::name_of(machine.form)) +
+                   " form; only the machine form is printed",
                ErrorKind::internal)
         .raise();
   }

@@ -35,8 +35,9 @@ void cannot_print(const Operation& operation, std::string_view why) {
 
 bool accesses_memory(const Operation& operation) {
   const ir::OpInfo& record = ir::info(operation.op);
-  return record.has("by:warp") && (record.has("r:shared@generic") || record.has("w:shared@generic") ||
-                                   record.has("w:global@generic"));
+  return record.has("by:warp") &&
+         (record.has("r:shared@generic") || record.has("w:shared@generic") ||
+          record.has("w:global@generic"));
 }
 
 bool waits_or_writes_alone(const Operation& operation) {
@@ -110,9 +111,12 @@ void Emitter::close() {
 void Emitter::lane_line(std::string_view text) {
   if (unordered.warp && agent != Agent::lane) sync_lanes();
   switch (agent) {
-    case Agent::cta: return line(fmt::format("if (threadIdx.x == 0) {}", text));
-    case Agent::warp: return line(fmt::format("if (lane == 0) {}", text));
-    case Agent::lane: return line(text);
+    case Agent::cta:
+      return line(fmt::format("if (threadIdx.x == 0) {}", text));
+    case Agent::warp:
+      return line(fmt::format("if (lane == 0) {}", text));
+    case Agent::lane:
+      return line(text);
   }
 }
 
@@ -216,8 +220,8 @@ CudaSource Emitter::finish() {
   source.text = fmt::format("// {}: {} threads, {} bytes of shared memory.\n", kernel_.name,
                             kernel_.threads, kernel_.shared_bytes) +
                 // A scalar that nothing uses is no mistake.
-                "#pragma nv_diag_suppress 177\n" +
-                prelude_for(functions + kernel) + functions + kernel;
+                "#pragma nv_diag_suppress 177\n" + prelude_for(functions + kernel) + functions +
+                kernel;
   return source;
 }
 

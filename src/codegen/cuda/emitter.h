@@ -50,14 +50,16 @@ class Emitter {
   std::string dim(const Dim& dim);
   void add_tensor_map(const ir::Operation& operation);
   // A function made for this kernel's instructions: called `name`, printed once.
-  void add_wrapper(const std::string& name, std::string text) { wrappers_.emplace(name, std::move(text)); }
+  void add_wrapper(const std::string& name, std::string text) {
+    wrappers_.emplace(name, std::move(text));
+  }
 
   CudaSource finish();
 
   // Where the operation being printed stands.
   enum class Agent : std::uint8_t { cta, warp, lane };
   Agent agent = Agent::cta;
-  std::int64_t first_warp = 0;    // of the role
+  std::int64_t first_warp = 0;  // of the role
   std::int64_t role_warps = 0;
   bool registers_are_set = false;  // the role's warpgroup has executed its set_max_registers
   // In the same block; null at its ends.

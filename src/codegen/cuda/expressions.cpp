@@ -14,21 +14,29 @@ using ir::Op;
 
 std::string_view scalar_type(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "float";
-    case DType::i32: return "int";
-    case DType::i64: return "i64";
-    case DType::boolean: return "bool";
-    default: return "u32";
+    case DType::f32:
+      return "float";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "i64";
+    case DType::boolean:
+      return "bool";
+    default:
+      return "u32";
   }
 }
 
 std::string_view memory_type(DType dtype) {
   switch (dtype) {
     case DType::f16:
-    case DType::bf16: return "u16";
+    case DType::bf16:
+      return "u16";
     case DType::f8e4m3:
-    case DType::boolean: return "u8";
-    default: return scalar_type(dtype);
+    case DType::boolean:
+      return "u8";
+    default:
+      return scalar_type(dtype);
   }
 }
 
@@ -75,12 +83,18 @@ std::string cast_text(DType from, DType to, const std::string& a) {
 
 std::string literal(DType dtype, const ir::Attribute& value) {
   switch (dtype) {
-    case DType::f32: return float_literal(static_cast<float>(number(value)));
-    case DType::bf16: return fmt::format("{:#x}u", float_to_bf16(static_cast<float>(number(value))));
-    case DType::f16: return fmt::format("{:#x}u", float_to_f16(static_cast<float>(number(value))));
-    case DType::f8e4m3: return fmt::format("{:#x}u", float_to_f8e4m3(static_cast<float>(number(value))));
-    case DType::boolean: return number(value) != 0 ? "true" : "false";
-    default: break;
+    case DType::f32:
+      return float_literal(static_cast<float>(number(value)));
+    case DType::bf16:
+      return fmt::format("{:#x}u", float_to_bf16(static_cast<float>(number(value))));
+    case DType::f16:
+      return fmt::format("{:#x}u", float_to_f16(static_cast<float>(number(value))));
+    case DType::f8e4m3:
+      return fmt::format("{:#x}u", float_to_f8e4m3(static_cast<float>(number(value))));
+    case DType::boolean:
+      return number(value) != 0 ? "true" : "false";
+    default:
+      break;
   }
   const std::int64_t integer = std::get<std::int64_t>(value);
   // The most negative numbers have no literal of their own.
@@ -94,9 +108,12 @@ std::string literal(DType dtype, const ir::Attribute& value) {
 int packing(DType dtype) {
   switch (dtype) {
     case DType::f16:
-    case DType::bf16: return 2;
-    case DType::f8e4m3: return 4;
-    default: return 1;
+    case DType::bf16:
+      return 2;
+    case DType::f8e4m3:
+      return 4;
+    default:
+      return 1;
   }
 }
 
@@ -128,40 +145,65 @@ std::string function_text(Op function, DType from, DType to, const std::vector<s
                           bool nonnegative) {
   const bool floating = is_float(from);
   switch (function) {
-    case Op::add: return fmt::format("{} + {}", o[0], o[1]);
-    case Op::sub: return fmt::format("{} - {}", o[0], o[1]);
-    case Op::mul: return fmt::format("{} * {}", o[0], o[1]);
+    case Op::add:
+      return fmt::format("{} + {}", o[0], o[1]);
+    case Op::sub:
+      return fmt::format("{} - {}", o[0], o[1]);
+    case Op::mul:
+      return fmt::format("{} * {}", o[0], o[1]);
     case Op::div:
       if (floating) return fmt::format("div_full({}, {})", o[0], o[1]);
       [[fallthrough]];
     case Op::mod:
-    case Op::ceildiv: return integer_division(function, o[0], o[1], nonnegative);
-    case Op::min: return fmt::format("{}({}, {})", floating ? "fminf" : "minimum", o[0], o[1]);
-    case Op::max: return fmt::format("{}({}, {})", floating ? "fmaxf" : "maximum", o[0], o[1]);
+    case Op::ceildiv:
+      return integer_division(function, o[0], o[1], nonnegative);
+    case Op::min:
+      return fmt::format("{}({}, {})", floating ? "fminf" : "minimum", o[0], o[1]);
+    case Op::max:
+      return fmt::format("{}({}, {})", floating ? "fmaxf" : "maximum", o[0], o[1]);
     case Op::fma:
       return floating ? fmt::format("__fmaf_rn({}, {}, {})", o[0], o[1], o[2])
                       : fmt::format("{} * {} + {}", o[0], o[1], o[2]);
-    case Op::neg: return fmt::format("-{}", o[0]);
+    case Op::neg:
+      return fmt::format("-{}", o[0]);
     case Op::abs:
-      return floating ? fmt::format("fabsf({})", o[0]) : fmt::format("maximum({}, -{})", o[0], o[0]);
-    case Op::exp: return fmt::format("exp2_approx({} * 1.44269504f)", o[0]);
-    case Op::exp2: return fmt::format("exp2_approx({})", o[0]);
-    case Op::log: return fmt::format("log2_approx({}) * 0.693147181f", o[0]);
-    case Op::log2: return fmt::format("log2_approx({})", o[0]);
-    case Op::sqrt: return fmt::format("sqrt_approx({})", o[0]);
-    case Op::rsqrt: return fmt::format("rsqrt_approx({})", o[0]);
-    case Op::rcp: return fmt::format("rcp_approx({})", o[0]);
-    case Op::tanh: return fmt::format("tanh_approx({})", o[0]);
-    case Op::lt: return fmt::format("{} < {}", o[0], o[1]);
-    case Op::le: return fmt::format("{} <= {}", o[0], o[1]);
-    case Op::eq: return fmt::format("{} == {}", o[0], o[1]);
-    case Op::ne: return fmt::format("{} != {}", o[0], o[1]);
+      return floating ? fmt::format("fabsf({})", o[0])
+                      : fmt::format("maximum({}, -{})", o[0], o[0]);
+    case Op::exp:
+      return fmt::format("exp2_approx({} * 1.44269504f)", o[0]);
+    case Op::exp2:
+      return fmt::format("exp2_approx({})", o[0]);
+    case Op::log:
+      return fmt::format("log2_approx({}) * 0.693147181f", o[0]);
+    case Op::log2:
+      return fmt::format("log2_approx({})", o[0]);
+    case Op::sqrt:
+      return fmt::format("sqrt_approx({})", o[0]);
+    case Op::rsqrt:
+      return fmt::format("rsqrt_approx({})", o[0]);
+    case Op::rcp:
+      return fmt::format("rcp_approx({})", o[0]);
+    case Op::tanh:
+      return fmt::format("tanh_approx({})", o[0]);
+    case Op::lt:
+      return fmt::format("{} < {}", o[0], o[1]);
+    case Op::le:
+      return fmt::format("{} <= {}", o[0], o[1]);
+    case Op::eq:
+      return fmt::format("{} == {}", o[0], o[1]);
+    case Op::ne:
+      return fmt::format("{} != {}", o[0], o[1]);
     // Without short circuits: no branches in unrolled code.
-    case Op::logical_and: return fmt::format("{} & {}", o[0], o[1]);
-    case Op::logical_or: return fmt::format("{} | {}", o[0], o[1]);
-    case Op::logical_not: return fmt::format("!{}", o[0]);
-    case Op::select: return fmt::format("{} ? {} : {}", o[0], o[1], o[2]);
-    case Op::cast: return cast_text(from, to, o[0]);
+    case Op::logical_and:
+      return fmt::format("{} & {}", o[0], o[1]);
+    case Op::logical_or:
+      return fmt::format("{} | {}", o[0], o[1]);
+    case Op::logical_not:
+      return fmt::format("!{}", o[0]);
+    case Op::select:
+      return fmt::format("{} ? {} : {}", o[0], o[1], o[2]);
+    case Op::cast:
+      return cast_text(from, to, o[0]);
     default:
       Diagnostic({}, fmt::format("{} is not a function of elements", ir::info(function).name),
                  ErrorKind::internal)
@@ -210,9 +252,11 @@ std::vector<ir::IndexTerm> coordinate_terms(const std::vector<ir::Mode>& modes, 
 
 std::string thread_coordinate(const Emitter& emitter, const ir::RegisterLayout& layout, int axis) {
   const std::int64_t warps = layout.warp_count();
-  std::string warp = emitter.first_warp == 0 ? "warp" : fmt::format("warp - {}", emitter.first_warp);
+  std::string warp =
+      emitter.first_warp == 0 ? "warp" : fmt::format("warp - {}", emitter.first_warp);
   if (warps == 4 && emitter.first_warp % 4 == 0) warp = "warp";
-  const std::int64_t others = emitter.role_warps > 0 ? emitter.role_warps : emitter.kernel().threads / 32;
+  const std::int64_t others =
+      emitter.role_warps > 0 ? emitter.role_warps : emitter.kernel().threads / 32;
   // A bound of the index: its remainder is left out where it cannot exceed the layout's warps.
   const std::int64_t bound = warp == "warp" ? emitter.kernel().threads / 32 : others;
   std::vector<ir::IndexTerm> by_warp = coordinate_terms(layout.warps, axis);

@@ -8,7 +8,8 @@
 
 namespace tilewright::codegen {
 
-// Types of C++. A 16-bit or 8-bit scalar is held as the bits of an unsigned; arithmetic is in float.
+// Types of C++. A 16-bit or 8-bit scalar is held as the bits of an unsigned; arithmetic is in
+// float.
 std::string_view scalar_type(DType dtype);
 std::string_view memory_type(DType dtype);  // of an element in global memory
 

@@ -12,8 +12,8 @@ using ir::Key;
 using ir::Operation;
 using ir::ValueId;
 
-// One store_registers: c0, c1, ... are the tensor's coordinates of this thread's register 0, e0, ...
-// the limits, and register i is at c + d.
+// One store_registers: c0, c1, ... are the tensor's coordinates of this thread's register 0, e0,
+// ... the limits, and register i is at c + d.
 class GlobalStore {
  public:
   GlobalStore(Emitter& emitter, const Operation& operation)
@@ -30,7 +30,8 @@ class GlobalStore {
     }
     rank_ = static_cast<int>(tile_axis_.size());
     if (layout_.is_partial()) cannot_print(operation, "its layout holds partial sums");
-    if (operation.operands.size() != 2 + 2 * tile_axis_.size() || axis > static_cast<int>(layout_.shape.size())) {
+    if (operation.operands.size() != 2 + 2 * tile_axis_.size() ||
+        axis > static_cast<int>(layout_.shape.size())) {
       cannot_print(operation, "operands, sizes and layout disagree");
     }
   }
@@ -44,7 +45,8 @@ class GlobalStore {
       emitter_.line(fmt::format("const int e{} = {};", axis, end(axis)));
       base.push_back(scaled(fmt::format("(i64)c{}", axis), axis));
     }
-    emitter_.line(fmt::format("{}* const first = {};", memory_type(parameter_.dtype), sum_text(base)));
+    emitter_.line(
+        fmt::format("{}* const first = {};", memory_type(parameter_.dtype), sum_text(base)));
     if (const int vector = vector_elements(); vector > 1) {
       print_vectors(vector);
     } else {
@@ -85,24 +87,29 @@ class GlobalStore {
     const Operation* made = emitter_.definition(limit(axis));
     const bool is_size = made && made->op == ir::Op::dim && made->attributes.dim() == size;
     const auto constant = emitter_.constant(limit(axis));
-    if (is_size || (constant && *constant <= size.range().minimum)) return emitter_.name(limit(axis));
+    if (is_size || (constant && *constant <= size.range().minimum))
+      return emitter_.name(limit(axis));
     return fmt::format("minimum({}, {})", emitter_.name(limit(axis)), emitter_.dim(size));
   }
 
   // Of threads that hold the same elements, one stores them.
   std::string owner_condition() {
     std::string text;
-    const auto add = [&](const std::vector<ir::Mode>& modes, const std::string& index) {
+    const auto add = [&](const std::vector<ir::Mode>& modes, const std::string& index,
+                         std::int64_t threads) {
       std::int64_t divisor = 1;
       for (const ir::Mode& mode : modes) {
         if (mode.kind == ir::ModeKind::replicate && mode.size > 1) {
-          text += fmt::format("{}{} / {} % {} == 0", text.empty() ? "" : " && ", index, divisor, mode.size);
+          text += fmt::format("{}{} == 0", text.empty() ? "" : " && ",
+                              index_text({{divisor, mode.size, 1}}, index, threads));
         }
         divisor *= mode.size;
       }
     };
-    add(layout_.lanes, "lane");
-    add(layout_.warps, emitter_.first_warp == 0 ? "warp" : fmt::format("(warp - {})", emitter_.first_warp));
+    add(layout_.lanes, "lane", 32);
+    add(layout_.warps,
+        emitter_.first_warp == 0 ? "warp" : fmt::format("warp - {}", emitter_.first_warp),
+        emitter_.kernel().threads / 32);
     return text;
   }
 
@@ -146,10 +153,11 @@ class GlobalStore {
     std::vector<std::string> addresses{"(u64)first"};
     for (int axis = 0; axis + 1 < rank_; ++axis) {
       if (step(axis, "i") == "0") continue;
-      addresses.push_back(fmt::format("(u64)({} * {})", emitter_.stride(tensor_, axis),
-                                      size_of(parameter_.dtype)));
+      addresses.push_back(
+          fmt::format("(u64)({} * {})", emitter_.stride(tensor_, axis), size_of(parameter_.dtype)));
     }
-    emitter_.line(fmt::format("const bool aligned = (({}) & {}) == 0;", fmt::join(addresses, " | "), bytes - 1));
+    emitter_.line(fmt::format("const bool aligned = (({}) & {}) == 0;", fmt::join(addresses, " | "),
+                              bytes - 1));
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
     std::string condition = "aligned";
@@ -163,9 +171,8 @@ class GlobalStore {
     }
     emitter_.open(fmt::format("if ({})", condition));
     const int words = bytes / 4;
-    const std::string index = packing(parameter_.dtype) == 1
-                                  ? "i"
-                                  : fmt::format("i / {}", packing(parameter_.dtype));
+    const std::string index =
+        packing(parameter_.dtype) == 1 ? "i" : fmt::format("i / {}", packing(parameter_.dtype));
     emitter_.line(fmt::format("store_vector_{}(first + {}, {} + {});", 4 * words, sum_text(offset),
                               emitter_.name(source_), index));
     emitter_.close();

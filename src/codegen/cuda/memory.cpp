@@ -12,7 +12,8 @@ using ir::Operation;
 using ir::ValueId;
 
 std::string offset_text(const Emitter& emitter, ValueId offset) {
-  return emitter.constant(offset) ? std::to_string(*emitter.constant(offset)) : emitter.name(offset);
+  return emitter.constant(offset) ? std::to_string(*emitter.constant(offset))
+                                  : emitter.name(offset);
 }
 
 // The address of an element of a shared allocation.
@@ -27,8 +28,8 @@ std::string shared_element(const Emitter& emitter, const Operation& operation) {
 void print_shared(Emitter& emitter, const Operation& operation) {
   const std::string name = emitter.named(operation);
   emitter.set_name(operation.results[0], name);
-  emitter.line(fmt::format("const u32 {} = shared + {};", name,
-                           operation.attributes.integer(Key::offset)));
+  emitter.line(
+      fmt::format("const u32 {} = shared + {};", name, operation.attributes.integer(Key::offset)));
 }
 
 void print_shared_load(Emitter& emitter, const Operation& operation) {
@@ -47,9 +48,9 @@ void print_shared_store(Emitter& emitter, const Operation& operation) {
 void print_atomic_add(Emitter& emitter, const Operation& operation) {
   const ValueId result = operation.results[0];
   const std::string_view type = scalar_type(emitter.type(result).dtype);
-  const std::string call = fmt::format("atomic_add({} + {}, {})", emitter.pointer(operation.operands[0]),
-                                       emitter.name(operation.operands[1]),
-                                       emitter.name(operation.operands[2]));
+  const std::string call =
+      fmt::format("atomic_add({} + {}, {})", emitter.pointer(operation.operands[0]),
+                  emitter.name(operation.operands[1]), emitter.name(operation.operands[2]));
   const std::string& name = emitter.name(result);
   if (emitter.agent == Emitter::Agent::lane) {
     return emitter.line(fmt::format("const {} {} = {};", type, name, call));
@@ -75,11 +76,13 @@ void print_store_matrix(Emitter& emitter, const Operation& operation) {
       mask == 0 ? fmt::format("({})", column)
                 : fmt::format("(({}) ^ ({} & {}))", column,
                               divisor == 1 ? "row" : fmt::format("row / {}", divisor), mask);
-  const std::string address = sum_text(
-      {emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
-       std::to_string(attributes.integer_or(Key::step, 0)),
-       fmt::format("row * {}", attributes.integer(Key::row_bytes)), fmt::format("{} * 16", swizzled)});
-  emitter.line(fmt::format("stmatrix_x4({}, {} + {});", address, emitter.name(operation.operands[0]),
+  const std::string address =
+      sum_text({emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
+                std::to_string(attributes.integer_or(Key::step, 0)),
+                fmt::format("row * {}", attributes.integer(Key::row_bytes)),
+                fmt::format("{} * 16", swizzled)});
+  emitter.line(fmt::format("stmatrix_x4({}, {} + {});", address,
+                           emitter.name(operation.operands[0]),
                            attributes.integer(Key::register_)));
   emitter.close();
 }
@@ -105,36 +108,37 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
   emitter.open(fmt::format("for (int i = 0; i < {}; ++i)", count));
   emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
   emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
-  std::vector<std::string> terms{emitter.name(operation.operands[1]),
-                                 offset_text(emitter, operation.operands[2]),
-                                 std::to_string(attributes.integer_or(Key::step, 0)),
-                                 fmt::format("row * {}", row_bytes)};
+  std::vector<std::string> terms{
+      emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
+      std::to_string(attributes.integer_or(Key::step, 0)), fmt::format("row * {}", row_bytes)};
   std::string inner = "column";
   if (panel_columns > 0) {
-    terms.push_back(fmt::format("column / {} * {}", panel_columns, attributes.integer(Key::panel_bytes)));
+    terms.push_back(
+        fmt::format("column / {} * {}", panel_columns, attributes.integer(Key::panel_bytes)));
     inner = fmt::format("column % {}", panel_columns);
   }
   inner += fmt::format(" * {}", bytes);
   // The swizzle moves chunks of 16 bytes; it leaves the place inside a chunk alone.
-  terms.push_back(mask == 0 ? inner
-                            : fmt::format("(({}) ^ (({} & {}) * 16))", inner,
-                                          divisor == 1 ? "row" : fmt::format("row / {}", divisor), mask));
+  terms.push_back(mask == 0
+                      ? inner
+                      : fmt::format("(({}) ^ (({} & {}) * 16))", inner,
+                                    divisor == 1 ? "row" : fmt::format("row / {}", divisor), mask));
   emitter.line(fmt::format("const u32 address = {};", sum_text(terms)));
   const std::string_view type = memory_type(dtype);
   const int per_register = packing(dtype);
   if (operation.op == Op::store_elements) {
     const std::string value =
-        per_register == 1
-            ? fmt::format("{}[i]", emitter.name(array))
-            : fmt::format("({})({}[i / {}] >> i % {} * {})", type, emitter.name(array), per_register,
-                          per_register, 8 * bytes);
+        per_register == 1 ? fmt::format("{}[i]", emitter.name(array))
+                          : fmt::format("({})({}[i / {}] >> i % {} * {})", type,
+                                        emitter.name(array), per_register, per_register, 8 * bytes);
     emitter.line(fmt::format("store_shared(address, {});", value));
   } else if (per_register == 1) {
     emitter.line(fmt::format("{}[i] = load_shared<{}>(address);", emitter.name(array), type));
   } else {
     const std::string target = fmt::format("{}[i / {}]", emitter.name(array), per_register);
-    emitter.line(fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32)load_shared<{}>(address) << i % {} * {};",
-                             target, per_register, target, type, per_register, 8 * bytes));
+    emitter.line(
+        fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32)load_shared<{}>(address) << i % {} * {};",
+                    target, per_register, target, type, per_register, 8 * bytes));
   }
   emitter.close();
 }

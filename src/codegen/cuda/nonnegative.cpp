@@ -45,8 +45,8 @@ class Search {
     const ir::Block& block = operation.blocks[0];
     const std::vector<ValueId>& yielded = block.body.back().operands;
     for (std::size_t i = 0; i < operation.results.size(); ++i) {
-      const bool holds = known_[operation.operands[first_operand + i]] &&
-                         known_[yielded[first_yielded + i]];
+      const bool holds =
+          known_[operation.operands[first_operand + i]] && known_[yielded[first_yielded + i]];
       require(block.arguments[first_argument + i], holds);
       require(operation.results[i], holds);
     }
@@ -59,22 +59,30 @@ class Search {
         const auto* value = std::get_if<std::int64_t>(operation.attributes.find(ir::Key::value));
         return value && *value >= 0;
       }
-      case Op::dim: return operation.attributes.dim().range().minimum >= 0;
+      case Op::dim:
+        return operation.attributes.dim().range().minimum >= 0;
       case Op::cta_index:
       case Op::cta_count:
       case Op::cluster_rank:
-      case Op::warp_index: return true;
+      case Op::warp_index:
+        return true;
       case Op::add:
       case Op::mul:
       case Op::div:
       case Op::ceildiv:
       case Op::min:
-      case Op::fma: return all(operands);
-      case Op::max: return known_[operands[0]] || known_[operands[1]];
-      case Op::mod: return known_[operands[1]];
-      case Op::select: return known_[operands[1]] && known_[operands[2]];
-      case Op::cast: return known_[operands[0]];
-      default: return false;
+      case Op::fma:
+        return all(operands);
+      case Op::max:
+        return known_[operands[0]] || known_[operands[1]];
+      case Op::mod:
+        return known_[operands[1]];
+      case Op::select:
+        return known_[operands[1]] && known_[operands[2]];
+      case Op::cast:
+        return known_[operands[0]];
+      default:
+        return false;
     }
   }
 
@@ -83,7 +91,8 @@ class Search {
       case Op::for_loop:
         require(operation.blocks[0].arguments[0], known_[operation.operands[0]]);
         return carried(operation, 3, 1, 0);
-      case Op::while_loop: return carried(operation, 1, 0, 1);
+      case Op::while_loop:
+        return carried(operation, 1, 0, 1);
       case Op::if_then:
         for (std::size_t i = 0; i < operation.results.size(); ++i) {
           for (const ir::Block& block : operation.blocks) {

@@ -27,7 +27,8 @@ typedef long long i64;
 __device__ __forceinline__ int unsigned_div(int a, int b) { return (int)((u32)a / (u32)b); }
 __device__ __forceinline__ i64 unsigned_div(i64 a, i64 b) { return (i64)((u64)a / (u64)b); }
 )"},
-    {"unsigned_mod", R"(__device__ __forceinline__ int unsigned_mod(int a, int b) { return (int)((u32)a % (u32)b); }
+    {"unsigned_mod",
+     R"(__device__ __forceinline__ int unsigned_mod(int a, int b) { return (int)((u32)a % (u32)b); }
 __device__ __forceinline__ i64 unsigned_mod(i64 a, i64 b) { return (i64)((u64)a % (u64)b); }
 )"},
     {"floor_div", R"(template <typename T>
@@ -123,7 +124,8 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return r;
 }
 )"},
-    {"from_bf16", R"(__device__ __forceinline__ float from_bf16(u32 bits) { return __uint_as_float(bits << 16); }
+    {"from_bf16",
+     R"(__device__ __forceinline__ float from_bf16(u32 bits) { return __uint_as_float(bits << 16); }
 )"},
     {"from_f16", R"(__device__ __forceinline__ float from_f16(u32 bits) {
   float y;
@@ -145,9 +147,11 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return i & 1 ? __uint_as_float(r[i / 2] & 0xffff0000u) : __uint_as_float(r[i / 2] << 16);
 }
 )"},
-    {"f16_at", R"(__device__ __forceinline__ float f16_at(const u32* r, int i) { return from_f16(r[i / 2] >> i % 2 * 16); }
+    {"f16_at",
+     R"(__device__ __forceinline__ float f16_at(const u32* r, int i) { return from_f16(r[i / 2] >> i % 2 * 16); }
 )"},
-    {"e4m3_at", R"(__device__ __forceinline__ float e4m3_at(const u32* r, int i) { return from_e4m3(r[i / 4] >> i % 4 * 8); }
+    {"e4m3_at",
+     R"(__device__ __forceinline__ float e4m3_at(const u32* r, int i) { return from_e4m3(r[i / 4] >> i % 4 * 8); }
 )"},
     // Barriers.
     {"mbarrier_init", R"(__device__ __forceinline__ void mbarrier_init(u32 barrier, u32 arrivals) {
@@ -158,7 +162,8 @@ __device__ __forceinline__ T maximum(T a, T b) {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 )"},
-    {"mbarrier_expect_tx", R"(__device__ __forceinline__ void mbarrier_expect_tx(u32 barrier, u32 bytes) {
+    {"mbarrier_expect_tx",
+     R"(__device__ __forceinline__ void mbarrier_expect_tx(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 )"},
@@ -167,7 +172,8 @@ __device__ __forceinline__ T maximum(T a, T b) {
 }
 )"},
     // Unqualified: .release.cluster would compile to a fence of the whole GPU.
-    {"mbarrier_arrive_remote", R"(__device__ __forceinline__ void mbarrier_arrive_remote(u32 barrier, u32 cta) {
+    {"mbarrier_arrive_remote",
+     R"(__device__ __forceinline__ void mbarrier_arrive_remote(u32 barrier, u32 cta) {
   asm volatile(
       "{ .reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
@@ -209,7 +215,8 @@ __device__ __forceinline__ void named_arrive() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 )"},
-    {"bulk_commit", R"(__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+    {"bulk_commit",
+     R"(__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 )"},
     {"bulk_wait", R"(template <int kGroups>
 __device__ __forceinline__ void bulk_wait() {
@@ -284,7 +291,8 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
 }
 )"},
     // Global memory.
-    {"atomic_add", R"(__device__ __forceinline__ int atomic_add(int* address, int v) { return atomicAdd(address, v); }
+    {"atomic_add",
+     R"(__device__ __forceinline__ int atomic_add(int* address, int v) { return atomicAdd(address, v); }
 __device__ __forceinline__ i64 atomic_add(i64* address, i64 v) { return (i64)atomicAdd((u64*)address, (u64)v); }
 )"},
     {"word", R"(__device__ __forceinline__ u32 word(u32 v) { return v; }
@@ -319,9 +327,11 @@ __device__ __forceinline__ void pin(u32 (&r)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(r[i])::"memory");
 }
 )"},
-    {"wgmma_fence", R"(__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+    {"wgmma_fence",
+     R"(__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 )"},
-    {"wgmma_commit", R"(__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+    {"wgmma_commit",
+     R"(__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 )"},
     {"wgmma_wait", R"(template <int kGroups>
 __device__ __forceinline__ void wgmma_wait() {

@@ -35,20 +35,24 @@ struct TmaShape {
   bool hint = false;
 
   std::string name() const {
-    return fmt::format("tma_{}_{}d{}{}", load ? "load" : "store", rank, multicast ? "_multicast" : "",
-                       hint ? "_hint" : "");
+    return fmt::format("tma_{}_{}d{}{}", load ? "load" : "store", rank,
+                       multicast ? "_multicast" : "", hint ? "_hint" : "");
   }
 
   std::string wrapper() const {
     const int first = 2, bar = first + rank;
     int next = bar + (load ? 1 : 0);
-    std::string instruction = fmt::format(
-        "cp.async.bulk.tensor.{}d.{}", rank,
-        load ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes" : "global.shared::cta.tile.bulk_group");
-    std::string parameters = fmt::format("u32 address, const TensorMap& map, {}", list("int x{}", rank));
-    std::string arguments = fmt::format("\"r\"(address), \"l\"(&map), {}", list("\"r\"(x{})", rank));
-    std::string operands = load ? fmt::format("[%0], [%1, {{{}}}], [%{}]", list("%{}", rank, first), bar)
-                                : fmt::format("[%1, {{{}}}], [%0]", list("%{}", rank, first));
+    std::string instruction =
+        fmt::format("cp.async.bulk.tensor.{}d.{}", rank,
+                    load ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                         : "global.shared::cta.tile.bulk_group");
+    std::string parameters =
+        fmt::format("u32 address, const TensorMap& map, {}", list("int x{}", rank));
+    std::string arguments =
+        fmt::format("\"r\"(address), \"l\"(&map), {}", list("\"r\"(x{})", rank));
+    std::string operands =
+        load ? fmt::format("[%0], [%1, {{{}}}], [%{}]", list("%{}", rank, first), bar)
+             : fmt::format("[%1, {{{}}}], [%0]", list("%{}", rank, first));
     if (load) {
       parameters += ", u32 barrier";
       arguments += ", \"r\"(barrier)";
@@ -66,7 +70,8 @@ struct TmaShape {
       arguments += ", \"l\"(policy)";
     }
     return fmt::format(
-        "__device__ __forceinline__ void {}({}) {{\n  asm volatile(\"{} {};\"\n               ::{} : "
+        "__device__ __forceinline__ void {}({}) {{\n  asm volatile(\"{} {};\"\n               ::{} "
+        ": "
         "\"memory\");\n}}\n",
         name(), parameters, instruction, operands, arguments);
   }
@@ -80,7 +85,8 @@ struct WgmmaShape {
 
   std::string name() const {
     return fmt::format("wgmma_{}_m64n{}k{}_{}{}{}", from_registers ? "rs" : "ss", n, k,
-                       tilewright::name_of(dtype), transpose_a ? "_ta" : "", transpose_b ? "_tb" : "");
+                       tilewright::name_of(dtype), transpose_a ? "_ta" : "",
+                       transpose_b ? "_tb" : "");
   }
 
   std::string wrapper() const {
@@ -104,7 +110,8 @@ struct WgmmaShape {
         "  asm volatile(\n"
         "      \"{{ .reg .pred p;\\n\"\n"
         "      \"setp.ne.b32 p, %{}, 0;\\n\"\n"
-        "      \"wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{{}}}, {}, %{}, p, 1, 1{}; }}\"\n"
+        "      \"wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{{}}}, {}, %{}, p, 1, 1{}; "
+        "}}\"\n"
         "      : {}\n"
         "      : {}, \"l\"(b), \"r\"((int)accumulate));\n}}\n",
         name(), from_registers ? "const u32* a" : "u64 a", b + 1, n, k, type, type,
@@ -118,12 +125,15 @@ std::string descriptor(const Emitter& emitter, std::int64_t bits, ValueId shared
                        std::int64_t step) {
   const std::uint64_t in_place = static_cast<std::uint64_t>(bits) << 14;
   const std::uint64_t high = in_place >> 32, low = in_place & 0xffffffff;
-  return fmt::format("descriptor({:#x}, {:#x}, {})", high, low, address(emitter, shared, offset, step));
+  return fmt::format("descriptor({:#x}, {:#x}, {})", high, low,
+                     address(emitter, shared, offset, step));
 }
 
 }  // namespace
 
-void print_tensor_map(Emitter& emitter, const Operation& operation) { emitter.add_tensor_map(operation); }
+void print_tensor_map(Emitter& emitter, const Operation& operation) {
+  emitter.add_tensor_map(operation);
+}
 
 void print_tma(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
@@ -134,12 +144,14 @@ void print_tma(Emitter& emitter, const Operation& operation) {
   shape.rank = static_cast<int>(operands.size() - first);
   const std::int64_t mask = attributes.integer_or(Key::multicast, 0);
   const std::int64_t cache = attributes.integer_or(Key::cache, 0);
+  if (cache < 0 || cache > 2) cannot_print(operation, fmt::format("no cache policy {}", cache));
   shape.multicast = mask != 0;
   shape.hint = cache != 0;
   emitter.add_wrapper(shape.name(), shape.wrapper());
-  std::string call = fmt::format("{}({}, {}", shape.name(),
-                                 address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
-                                 emitter.name(operands[0]));
+  std::string call =
+      fmt::format("{}({}, {}", shape.name(),
+                  address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
+                  emitter.name(operands[0]));
   for (std::size_t i = first; i < operands.size(); ++i) call += ", " + emitter.name(operands[i]);
   if (shape.load) call += ", " + barrier_address(emitter, operands[3], operands[4]);
   if (shape.multicast) call += fmt::format(", {:#x}", mask);
@@ -171,7 +183,8 @@ void print_wgmma(Emitter& emitter, const Operation& operation) {
 }
 
 void print_wgmma_fence(Emitter& emitter, const Operation& operation) {
-  for (const ValueId array : operation.operands) emitter.line(fmt::format("pin({});", emitter.name(array)));
+  for (const ValueId array : operation.operands)
+    emitter.line(fmt::format("pin({});", emitter.name(array)));
   emitter.line("wgmma_fence();");
 }
 
@@ -179,7 +192,8 @@ void print_wgmma_commit(Emitter& emitter, const Operation&) { emitter.line("wgmm
 
 void print_wgmma_wait(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("wgmma_wait<{}>();", operation.attributes.integer(Key::count)));
-  for (const ValueId array : operation.operands) emitter.line(fmt::format("pin({});", emitter.name(array)));
+  for (const ValueId array : operation.operands)
+    emitter.line(fmt::format("pin({});", emitter.name(array)));
 }
 
 }  // namespace tilewright::codegen

@@ -30,7 +30,8 @@ void assign(Emitter& emitter, ValueId destination,
       const bool exists = i != "0" || next < elements;
       values.push_back(exists ? value(i == "0" ? std::to_string(next) : at(i, next)) : "0.0f");
     }
-    const std::string target = i == "0" || per_register == 1 ? i : fmt::format("i / {}", per_register);
+    const std::string target =
+        i == "0" || per_register == 1 ? i : fmt::format("i / {}", per_register);
     emitter.line(fmt::format("{}{}[{}] = {};", i == "0" ? "" : "  ", emitter.name(destination),
                              target, packed(type.dtype, values)));
   };
@@ -51,8 +52,8 @@ std::string copied(Emitter& emitter, ValueId array) {
   const std::int64_t count = register_count(emitter.type(array));
   emitter.line(fmt::format("{} {}[{}];", register_type(emitter.type(array).dtype), copy, count));
   emitter.line("#pragma unroll");
-  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = {}[i];", count, copy,
-                           emitter.name(array)));
+  emitter.line(
+      fmt::format("for (int i = 0; i < {}; ++i) {}[i] = {}[i];", count, copy, emitter.name(array)));
   return copy;
 }
 
@@ -141,12 +142,12 @@ void print_reduce_registers(Emitter& emitter, const Operation& operation) {
   const DType dtype = emitter.type(destination).dtype;
   const std::int64_t count = emitter.type(source).elements();
   const std::int64_t results = emitter.type(destination).elements();
-  const std::string to =
-      index_text(operation.attributes.maps().at(0), "i", count);
+  const std::string to = index_text(operation.attributes.maps().at(0), "i", count);
   emitter.open("");
   // Sums of packed elements are rounded once, when they are complete.
   const std::string sums = "sums";
-  emitter.line(fmt::format("{} {}[{}];", is_float(dtype) ? "float" : scalar_type(dtype), sums, results));
+  emitter.line(
+      fmt::format("{} {}[{}];", is_float(dtype) ? "float" : scalar_type(dtype), sums, results));
   if (function == Op::add) {
     // The negative zero is what adds nothing to any number.
     emitter.line("#pragma unroll");
@@ -160,10 +161,11 @@ void print_reduce_registers(Emitter& emitter, const Operation& operation) {
   }
   const std::string target = fmt::format("{}[{}]", sums, to);
   emitter.line("#pragma unroll");
-  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {} = {};", count, target,
-                           function_text(function, dtype, dtype,
-                                         {target, element(emitter, source, "i")})));
-  assign(emitter, destination, [&](const std::string& i) { return fmt::format("{}[{}]", sums, i); });
+  emitter.line(
+      fmt::format("for (int i = 0; i < {}; ++i) {} = {};", count, target,
+                  function_text(function, dtype, dtype, {target, element(emitter, source, "i")})));
+  assign(emitter, destination,
+         [&](const std::string& i) { return fmt::format("{}[{}]", sums, i); });
   emitter.close();
 }
 

@@ -15,7 +15,9 @@ void print_constant(Emitter& emitter, const Operation& operation) {
 }
 
 void print_dim(Emitter& emitter, const Operation& operation) {
-  emitter.set_name(operation.results[0], emitter.dim(operation.attributes.dim()));
+  const std::string name = emitter.dim(operation.attributes.dim());
+  const bool wide = emitter.type(operation.results[0]).dtype == DType::i64;
+  emitter.set_name(operation.results[0], wide ? "(i64)" + name : name);
 }
 
 void print_elementwise(Emitter& emitter, const Operation& operation) {
@@ -30,17 +32,21 @@ void print_elementwise(Emitter& emitter, const Operation& operation) {
   }
   std::vector<std::string> values{function_text(operation.op, from, to, operands, nonnegative)};
   values.resize(packing(to), "0.0f");
-  emitter.line(fmt::format("const {} {} = {};", scalar_type(to), emitter.name(result),
-                           packed(to, values)));
+  emitter.line(
+      fmt::format("const {} {} = {};", scalar_type(to), emitter.name(result), packed(to, values)));
 }
 
 void print_position(Emitter& emitter, const Operation& operation) {
   const std::string& name = emitter.name(operation.results[0]);
   switch (operation.op) {
-    case Op::cta_index: return emitter.line(fmt::format("const int {} = (int)blockIdx.x;", name));
-    case Op::cta_count: return emitter.line(fmt::format("const int {} = (int)gridDim.x;", name));
-    case Op::cluster_rank: return emitter.line(fmt::format("const int {} = cluster_rank();", name));
-    default: return emitter.line(fmt::format("const int {} = warp % 4;", name));
+    case Op::cta_index:
+      return emitter.line(fmt::format("const int {} = (int)blockIdx.x;", name));
+    case Op::cta_count:
+      return emitter.line(fmt::format("const int {} = (int)gridDim.x;", name));
+    case Op::cluster_rank:
+      return emitter.line(fmt::format("const int {} = cluster_rank();", name));
+    default:
+      return emitter.line(fmt::format("const int {} = warp % 4;", name));
   }
 }
 

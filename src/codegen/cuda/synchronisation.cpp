@@ -41,8 +41,8 @@ std::string barrier_address(const Emitter& emitter, ir::ValueId array, ir::Value
 void print_mbarriers(Emitter& emitter, const Operation& operation) {
   const std::string name = emitter.named(operation);
   emitter.set_name(operation.results[0], name);
-  emitter.line(fmt::format("const u32 {} = shared + {};", name,
-                           operation.attributes.integer(Key::offset)));
+  emitter.line(
+      fmt::format("const u32 {} = shared + {};", name, operation.attributes.integer(Key::offset)));
 }
 
 void print_mbarrier_init(Emitter& emitter, const Operation& operation) {
@@ -50,8 +50,8 @@ void print_mbarrier_init(Emitter& emitter, const Operation& operation) {
   const std::int64_t arrivals = operation.attributes.integer(Key::arrivals);
   const std::string& array = emitter.name(operation.operands[0]);
   if (count == 1) return emitter.lane_line(fmt::format("mbarrier_init({}, {});", array, arrivals));
-  emitter.lane_line(fmt::format("for (int i = 0; i < {}; ++i) mbarrier_init({} + 8 * i, {});", count,
-                                array, arrivals));
+  emitter.lane_line(fmt::format("for (int i = 0; i < {}; ++i) mbarrier_init({} + 8 * i, {});",
+                                count, array, arrivals));
 }
 
 void print_fence_barrier_init(Emitter& emitter, const Operation&) {
@@ -89,8 +89,8 @@ void print_named_barrier(Emitter& emitter, const Operation& operation) {
         Key::count, std::max<std::int64_t>(2, emitter.role_warps / 4));
     const std::string choice =
         fmt::format("{}_{}_to_{}_of_{}", name, first, first + count - 1, threads);
-    emitter.add_wrapper(choice, barrier_choice(choice, sync ? "bar.sync" : "bar.arrive", first,
-                                               count, threads));
+    emitter.add_wrapper(
+        choice, barrier_choice(choice, sync ? "bar.sync" : "bar.arrive", first, count, threads));
     emitter.line(fmt::format("{}({});", choice, emitter.name(operation.operands[0])));
   }
   if (sync) emitter.unordered = {};
@@ -122,9 +122,10 @@ void print_cluster_sync(Emitter& emitter, const Operation&) {
 
 void print_set_max_registers(Emitter& emitter, const Operation& operation) {
   if (emitter.registers_are_set) return;
-  emitter.line(fmt::format("{}_registers<{}>();",
-                           operation.attributes.integer(Key::increase) != 0 ? "increase" : "decrease",
-                           operation.attributes.integer(Key::count)));
+  emitter.line(
+      fmt::format("{}_registers<{}>();",
+                  operation.attributes.integer(Key::increase) != 0 ? "increase" : "decrease",
+                  operation.attributes.integer(Key::count)));
 }
 
 }  // namespace tilewright::codegen

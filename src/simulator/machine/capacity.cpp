@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::int64_t kSharedLimit = 232448;  // of a CTA on sm_90 and sm_100
 constexpr std::int64_t kBarrierBytes = 8;
-constexpr int kThreadsOfWarp = 32;
 
 struct Place {
   std::string name;
@@ -20,8 +19,8 @@ struct Place {
 std::vector<Place> barrier_places(const Program& program) {
   std::vector<Place> places;
   for (const BarrierArray& array : program.barrier_arrays) {
-    places.push_back({array.name, array.offset, array.offset + array.count * kBarrierBytes,
-                      array.where});
+    places.push_back(
+        {array.name, array.offset, array.offset + array.count * kBarrierBytes, array.where});
   }
   return places;
 }
@@ -41,14 +40,18 @@ void check_shared(const Program& program, const std::vector<Place>& places, Faul
     list += fmt::format("\n  {:#x}..{:#x}  {}", place.begin, place.end - 1, place.name);
   }
   if (program.shared_bytes > kSharedLimit) {
-    log.add({"capacity", places.empty() ? SourceLocation{} : places.front().where, {},
+    log.add({"capacity",
+             places.empty() ? SourceLocation{} : places.front().where,
+             {},
              fmt::format("capacity: {} asks for {} bytes of shared memory, a CTA has {}{}",
                          program.kernel, program.shared_bytes, kSharedLimit, list),
              {}});
   }
   for (const Place& place : places) {
     if (place.begin >= 0 && place.end <= program.shared_bytes) continue;
-    log.add({"capacity", place.where, {},
+    log.add({"capacity",
+             place.where,
+             {},
              fmt::format("capacity: {} lies at {:#x}..{:#x}, the kernel has {:#x} bytes of shared "
                          "memory{}",
                          place.name, place.begin, place.end - 1, program.shared_bytes, list),
@@ -61,7 +64,9 @@ void check_barriers(const std::vector<Place>& barriers, const std::vector<Place>
                     FaultLog& log) {
   const auto refuse = [&](const Place& barrier, const Place& other) {
     if (barrier.begin >= other.end || other.begin >= barrier.end) return;
-    log.add({"capacity", barrier.where, other.where,
+    log.add({"capacity",
+             barrier.where,
+             other.where,
              fmt::format("capacity: barriers {} at {:#x}..{:#x} overlap {} at {:#x}..{:#x}",
                          barrier.name, barrier.begin, barrier.end - 1, other.name, other.begin,
                          other.end - 1),
@@ -73,25 +78,34 @@ void check_barriers(const std::vector<Place>& barriers, const std::vector<Place>
   }
 }
 
+// What the warp holds in the end. Warps in no role do as the roles of their warpgroup do.
+int registers_of(const Program& program, int warp) {
+  int registers = program.roles[program.role_of_warp[warp]].registers;
+  for (int other = warp / 4 * 4; other < std::min(warp / 4 * 4 + 4, program.warps); ++other) {
+    if (registers == 0) registers = program.roles[program.role_of_warp[other]].registers;
+  }
+  return registers ? registers : program.launch_registers;
+}
+
 void check_registers(const Program& program, FaultLog& log) {
-  int wanted = 0, covered = 0;
+  int wanted = 0;
   std::string list;
+  for (int warp = 0; warp < program.warps; ++warp) {
+    wanted += kLanes * registers_of(program, warp);
+  }
   for (std::size_t i = 1; i < program.roles.size(); ++i) {
     const Role& role = program.roles[i];
-    const int registers = role.registers ? role.registers : program.launch_registers;
-    wanted += role.warps * kThreadsOfWarp * registers;
-    covered += role.warps;
     list += fmt::format("\n  {}: {} warps of {} registers a thread", role.name, role.warps,
-                        registers);
+                        registers_of(program, role.first_warp));
   }
-  if (covered > program.warps) return;  // roles one after the other
-  wanted += (program.warps - covered) * kThreadsOfWarp * program.launch_registers;
-  const int held = program.warps * kThreadsOfWarp * program.launch_registers;
+  const int held = program.warps * kLanes * program.launch_registers;
   if (wanted <= held) return;
-  log.add({"capacity", {}, {},
-           fmt::format("capacity: the roles of {} ask for {} registers, its {} threads hold {} ({} "
+  log.add({"capacity",
+           {},
+           {},
+           fmt::format("capacity: the warps of {} ask for {} registers, its {} threads hold {} ({} "
                        "each){}",
-                       program.kernel, wanted, program.warps * kThreadsOfWarp, held,
+                       program.kernel, wanted, program.warps * kLanes, held,
                        program.launch_registers, list),
            {}});
 }

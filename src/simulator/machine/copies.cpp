@@ -38,8 +38,8 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       const std::int64_t high =
           exists ? std::clamp<std::int64_t>(map.extents[0] - first, low, per_chunk) : low;
       const std::int64_t linear = address + row * map.row_bytes() + column * map.element_bytes;
-      std::byte* global = high > low ? map.data + offset + (first + low) * map.element_bytes
-                                     : nullptr;
+      std::byte* global =
+          high > low ? map.data + offset + (first + low) * map.element_bytes : nullptr;
       visit(swizzled(linear, map.swizzle), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
@@ -50,7 +50,9 @@ void for_chunks(const TensorMap& map, std::int64_t address,
 bool valid(Gpu& gpu, const Warp& warp, const Instruction& instruction, const TensorMap& map,
            std::int64_t address) {
   const auto refuse = [&](const std::string& what) {
-    gpu.log.add({"tensor_map", instruction.where(), map.where,
+    gpu.log.add({"tensor_map",
+                 instruction.where(),
+                 map.where,
                  fmt::format("tensor map of {}: {}\n{}", map.name, what,
                              gpu.access("copy", instruction, warp)),
                  {}});
@@ -60,8 +62,8 @@ bool valid(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Ten
     return refuse(fmt::format("rows of {} bytes, not a multiple of 16", map.row_bytes()));
   }
   if (map.swizzle != 0 && map.row_bytes() != map.swizzle) {
-    return refuse(fmt::format("rows of {} bytes with a swizzle of {}", map.row_bytes(),
-                              map.swizzle));
+    return refuse(
+        fmt::format("rows of {} bytes with a swizzle of {}", map.row_bytes(), map.swizzle));
   }
   for (int axis = 0; axis < map.rank; ++axis) {
     if (map.box[axis] < 1 || map.box[axis] > 256) {
@@ -101,7 +103,9 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const BarrierArray& barriers = gpu.program.barrier_arrays[transfer.barriers];
   const std::int64_t index = warp.integer(transfer.barrier_index);
   if (index < 0 || index >= barriers.count) {
-    gpu.log.add({"out_of_bounds", instruction.where(), barriers.where,
+    gpu.log.add({"out_of_bounds",
+                 instruction.where(),
+                 barriers.where,
                  fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
                              barriers.count, gpu.access("use", instruction, warp)),
                  {}});
@@ -113,18 +117,20 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     Cta& cta = *ctas[rank];
     if (transfer.multicast ? !(transfer.multicast >> rank & 1) : &cta != warp.cta) continue;
     if (cta.live == 0) {
-      gpu.log.add({"exit", instruction.where(), {},
+      gpu.log.add({"exit",
+                   instruction.where(),
+                   {},
                    fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta.index,
                                gpu.access("write", instruction, warp)),
                    "cluster_sync before the kernel ends"});
       continue;
     }
     if (!cta.barriers[barrier].initialised) {
-      gpu.log.add({"mbarrier", instruction.where(), barriers.where,
-                   fmt::format("mbarrier: {} is not initialised in CTA {}\n{}",
-                               gpu.barrier_name(barrier), cta.index,
-                               gpu.access("copy", instruction, warp)),
-                   "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it"});
+      gpu.log.add(
+          {"mbarrier", instruction.where(), barriers.where,
+           fmt::format("mbarrier: {} is not initialised in CTA {}\n{}", gpu.barrier_name(barrier),
+                       cta.index, gpu.access("copy", instruction, warp)),
+           "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it"});
       continue;
     }
     gpu.check_write(warp, instruction, cta, instruction.object, address, map.box_bytes());
@@ -145,13 +151,13 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void finish_load(Gpu& gpu, const Event& event) {
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
-  for_chunks(map, event.address, event.coordinates,
-             [&](std::int64_t address, const std::byte* global, std::int64_t skip,
-                 std::int64_t bytes) {
-               std::byte chunk[16] = {};
-               if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
-               shared.write(address, chunk, 16);
-             });
+  for_chunks(
+      map, event.address, event.coordinates,
+      [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
+        std::byte chunk[16] = {};
+        if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
+        shared.write(address, chunk, 16);
+      });
   complete_tx(gpu, event, map.box_bytes());
 }
 
@@ -188,8 +194,7 @@ void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
     for_chunks(map, store.address, store.coordinates,
-               [&](std::int64_t address, std::byte* global, std::int64_t skip,
-                   std::int64_t bytes) {
+               [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  const std::byte* chunk = store.data.data() + (address - store.address);
                  if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
                });

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -28,10 +27,11 @@ std::string wait_text(const Gpu& gpu, const Warp& warp) {
   switch (warp.state) {
     case Warp::State::mbarrier: {
       const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
-      return fmt::format("{} parity {}: phase {} is not complete, {} of {} arrivals and {} bytes "
-                         "pending",
-                         gpu.barrier_name(warp.barrier), warp.parity, barrier.phase,
-                         barrier.pending, barrier.expected, barrier.tx);
+      return fmt::format(
+          "{} parity {}: phase {} is not complete, {} of {} arrivals and {} bytes "
+          "pending",
+          gpu.barrier_name(warp.barrier), warp.parity, barrier.phase, barrier.pending,
+          barrier.expected, barrier.tx);
     }
     case Warp::State::named: {
       const NamedBarrier& barrier = warp.cta->named[warp.barrier];
@@ -56,13 +56,15 @@ bool could_signal(const Gpu& gpu, const Warp& other, const Warp& warp) {
   switch (warp.state) {
     case Warp::State::mbarrier: {
       const std::vector<int>& roles = gpu.barrier_array(warp.barrier).signallers;
-      return std::any_of(roles.begin(), roles.end(), [&](int role) {
-        return gpu.program.roles[role].has(other.index);
-      });
+      return std::any_of(roles.begin(), roles.end(),
+                         [&](int role) { return gpu.program.roles[role].has(other.index); });
     }
-    case Warp::State::named: return other.cta == warp.cta && !same_place;
-    case Warp::State::cluster: return other.state != Warp::State::cluster;
-    default: return other.cta == warp.cta && &other != &warp;
+    case Warp::State::named:
+      return other.cta == warp.cta && !same_place;
+    case Warp::State::cluster:
+      return other.state != Warp::State::cluster;
+    default:
+      return other.cta == warp.cta && &other != &warp;
   }
 }
 
@@ -133,10 +135,9 @@ std::string lines(const Gpu& gpu, const std::vector<const Warp*>& warps) {
 
 std::string cycle_text(const Gpu& gpu, const std::vector<const Warp*>& cycle) {
   if (cycle.empty()) return {};
-  std::vector<std::string> names;
-  for (const Warp* warp : cycle) names.push_back(gpu.describe(*warp));
-  names.push_back(names.front());
-  return fmt::format("\n  cycle: {}", fmt::join(names, " waits for "));
+  std::string text = "\n  cycle: ";
+  for (const Warp* warp : cycle) text += gpu.describe(*warp) + " waits for ";
+  return text + gpu.describe(*cycle.front());
 }
 
 // What is wrong with the wait of one warp, if that shows.
@@ -150,9 +151,10 @@ std::string missing_for(const Gpu& gpu, const Warp& warp) {
                        barrier.tx, name);
   }
   if (barrier.phase == 0 && barrier.pending == barrier.expected && !array.transactions) {
-    return fmt::format("a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "
-                       "and parity 0 only after a phase",
-                       name);
+    return fmt::format(
+        "a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "
+        "and parity 0 only after a phase",
+        name);
   }
   if (barrier.pending < barrier.expected) {
     return fmt::format("{} of the {} arrivals of {} phase {}", barrier.pending, barrier.expected,

@@ -25,8 +25,8 @@ void FaultLog::add(Fault fault) {
   const auto same_place = [](SourceLocation a, SourceLocation b) {
     return a.file == b.file && a.line == b.line;
   };
-  const bool known = std::any_of(
-      report_.faults.begin(), report_.faults.end(), [&](const Fault& other) {
+  const bool known =
+      std::any_of(report_.faults.begin(), report_.faults.end(), [&](const Fault& other) {
         return other.kind == fault.kind && same_place(other.first, fault.first) &&
                same_place(other.second, fault.second);
       });
@@ -74,8 +74,8 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
       report(report),
       log(report, options.stop_at_first),
       random(options.seed),
-      resident_clusters_(std::max<std::int64_t>(
-          (options.resident + program.cluster - 1) / program.cluster, 1)),
+      resident_clusters_(
+          std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
       asynchronous_share_(kShares[random.below(3)]),
       order_(program.ctas / program.cluster) {
   std::iota(order_.begin(), order_.end(), 0);
@@ -144,10 +144,12 @@ void Gpu::happen(std::size_t index) {
   events[index] = std::move(events.back());
   events.pop_back();
   switch (event.kind) {
-    case Event::Kind::load: return finish_load(*this, event);
+    case Event::Kind::load:
+      return finish_load(*this, event);
     case Event::Kind::store:
       return advance_store(*this, *event.issuer, *event.store, Store::Stage::written);
-    case Event::Kind::products: return run_products(*this, *event.issuer, event.sequence);
+    case Event::Kind::products:
+      return run_products(*this, *event.issuer, event.sequence);
   }
 }
 
@@ -177,7 +179,9 @@ void Gpu::run_warp(Warp& warp) {
 void Gpu::finish(Warp& warp) {
   for (const auto& store : warp.stores) {
     if (store->freed) continue;
-    log.add({"bulk", store->instruction->where(), {},
+    log.add({"bulk",
+             store->instruction->where(),
+             {},
              fmt::format("bulk: a store still reads shared memory when its warp ends\n{}",
                          access("read", *store->instruction, warp)),
              store->group < 0 ? "bulk_commit and bulk_wait {count = 0, read = 1} after it"
@@ -185,7 +189,9 @@ void Gpu::finish(Warp& warp) {
   }
   if (!warp.products.empty()) {
     const Instruction& product = *warp.products.front().instruction;
-    log.add({"wgmma", product.where(), {},
+    log.add({"wgmma",
+             product.where(),
+             {},
              fmt::format("wgmma: a product is in flight when its warp ends\n{}",
                          access("issue", product, warp)),
              "wgmma_wait before the kernel ends"});
@@ -196,7 +202,9 @@ void Gpu::finish(Warp& warp) {
   if (--warp.cta->live > 0) return;
   for (const Event& event : events) {
     if (event.kind != Event::Kind::load || event.destination != warp.cta) continue;
-    log.add({"exit", event.instruction->where(), {},
+    log.add({"exit",
+             event.instruction->where(),
+             {},
              fmt::format("exit: CTA {} ends while a copy writes its shared memory\n{}",
                          warp.cta->index, access("write", *event.instruction, *event.issuer)),
              fmt::format("a wait for {}", barrier_name(event.barrier))});
@@ -211,7 +219,8 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
   std::vector<Scalar>& scalars = warp.scalars;
   ++report.operations;
   switch (instruction.code) {
-    case Code::end: return finish(warp);
+    case Code::end:
+      return finish(warp);
     case Code::move: {
       const auto& moves = program.moves[instruction.detail];
       if (moves.size() == 1) {
@@ -224,10 +233,12 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       ++warp.pc;
       return;
     }
-    case Code::jump: warp.pc = instruction.target; return;
+    case Code::jump:
+      warp.pc = instruction.target;
+      return;
     case Code::loop_test:
-      warp.pc = scalars[instruction.a].i < scalars[instruction.b].i ? warp.pc + 1
-                                                                    : instruction.target;
+      warp.pc =
+          scalars[instruction.a].i < scalars[instruction.b].i ? warp.pc + 1 : instruction.target;
       return;
     case Code::loop_next:
       scalars[instruction.a].i += scalars[instruction.b].i;
@@ -253,45 +264,72 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       warp.role = instruction.object;
       ++warp.pc;
       return;
-    default: break;
+    default:
+      break;
   }
   ++executed_[static_cast<std::size_t>(instruction.operation->op)];
   switch (instruction.code) {
-    case Code::scalar: return next(execute_scalar);
-    case Code::registers: return next(declare_registers);
+    case Code::scalar:
+      return next(execute_scalar);
+    case Code::registers:
+      return next(declare_registers);
     case Code::fill:
     case Code::copy:
     case Code::compute:
     case Code::coordinate:
     case Code::reduce_registers:
-    case Code::reduce_lanes: return next(execute_registers);
-    case Code::store_registers: return next(store_registers);
-    case Code::store_matrix: return next(store_matrix);
+    case Code::reduce_lanes:
+      return next(execute_registers);
+    case Code::store_registers:
+      return next(store_registers);
+    case Code::store_matrix:
+      return next(store_matrix);
     case Code::store_elements:
-    case Code::load_elements: return next(access_elements);
+    case Code::load_elements:
+      return next(access_elements);
     case Code::shared_load:
-    case Code::shared_store: return next(shared_scalar);
-    case Code::atomic_add: return next(atomic_add);
-    case Code::mbarrier_init: return next(init_mbarriers);
-    case Code::mbarrier_expect_tx: return next(expect_tx);
-    case Code::mbarrier_arrive: return next(arrive);
+    case Code::shared_store:
+      return next(shared_scalar);
+    case Code::atomic_add:
+      return next(atomic_add);
+    case Code::mbarrier_init:
+      return next(init_mbarriers);
+    case Code::mbarrier_expect_tx:
+      return next(expect_tx);
+    case Code::mbarrier_arrive:
+      return next(arrive);
     // These step on by themselves, since the warp may block.
-    case Code::mbarrier_wait: return wait_mbarrier(*this, warp, instruction);
-    case Code::named_sync: return named_barrier(*this, warp, instruction, true);
-    case Code::named_arrive: return named_barrier(*this, warp, instruction, false);
-    case Code::cluster_sync: return cluster_sync(*this, warp, instruction);
-    case Code::set_max_registers: return set_max_registers(*this, warp, instruction);
-    case Code::tma_load: return next(issue_load);
-    case Code::tma_store: return next(issue_store);
-    case Code::bulk_commit: bulk_commit(warp); break;
-    case Code::bulk_wait: return next(bulk_wait);
-    case Code::wgmma: return next(issue_product);
+    case Code::mbarrier_wait:
+      return wait_mbarrier(*this, warp, instruction);
+    case Code::named_sync:
+      return named_barrier(*this, warp, instruction, true);
+    case Code::named_arrive:
+      return named_barrier(*this, warp, instruction, false);
+    case Code::cluster_sync:
+      return cluster_sync(*this, warp, instruction);
+    case Code::set_max_registers:
+      return set_max_registers(*this, warp, instruction);
+    case Code::tma_load:
+      return next(issue_load);
+    case Code::tma_store:
+      return next(issue_store);
+    case Code::bulk_commit:
+      bulk_commit(warp);
+      break;
+    case Code::bulk_wait:
+      return next(bulk_wait);
+    case Code::wgmma:
+      return next(issue_product);
     case Code::wgmma_fence:
       for (RegisterArray& array : warp.arrays) array.touched = false;
       break;
-    case Code::wgmma_commit: commit_products(*this, warp); break;
-    case Code::wgmma_wait: return next(wait_products);
-    default: break;
+    case Code::wgmma_commit:
+      commit_products(*this, warp);
+      break;
+    case Code::wgmma_wait:
+      return next(wait_products);
+    default:
+      break;
   }
   ++warp.pc;
 }
@@ -304,10 +342,9 @@ std::string Gpu::describe(const Warp& warp) const {
 }
 
 const BarrierArray& Gpu::barrier_array(int barrier) const {
-  return *std::find_if(program.barrier_arrays.begin(), program.barrier_arrays.end(),
-                       [&](const BarrierArray& array) {
-                         return barrier < array.first + array.count;
-                       });
+  return *std::find_if(
+      program.barrier_arrays.begin(), program.barrier_arrays.end(),
+      [&](const BarrierArray& array) { return barrier < array.first + array.count; });
 }
 
 std::string Gpu::barrier_name(int barrier) const {
@@ -315,16 +352,21 @@ std::string Gpu::barrier_name(int barrier) const {
   return fmt::format("{}[{}]", array.name, barrier - array.first);
 }
 
-std::string Gpu::access(const char* verb, const Instruction& instruction, const Warp& warp) const {
-  return fmt::format("  {:<6} {:<16} {}  {}", verb, ir::info(instruction.operation->op).name,
-                     format_location(instruction.where()), describe(warp));
+std::string Gpu::access(std::string verb, const Instruction& instruction, const Warp& warp) const {
+  std::string name(ir::info(instruction.operation->op).name);
+  verb.resize(std::max<std::size_t>(verb.size(), 6), ' ');
+  name.resize(std::max<std::size_t>(name.size(), 16), ' ');
+  return fmt::format("  {} {} {}  {}", verb, name, format_location(instruction.where()),
+                     describe(warp));
 }
 
 bool Gpu::inside(const Warp& warp, const Instruction& instruction, int allocation,
                  std::int64_t address, std::int64_t bytes) {
   const Allocation& place = program.allocations[allocation];
   if (address >= place.offset && address + bytes <= place.offset + place.bytes()) return true;
-  log.add({"out_of_bounds", instruction.where(), place.where,
+  log.add({"out_of_bounds",
+           instruction.where(),
+           place.where,
            fmt::format("out of bounds: shared {}, which has {} stages of {:#x} bytes\n{}",
                        place.describe(address, bytes), place.stages, place.stage_bytes,
                        access("use", instruction, warp)),
@@ -348,7 +390,9 @@ void Gpu::check_read(const Warp& warp, const Instruction& instruction, const Cta
              fmt::format("wait for {} phase {}", barrier_name(event.barrier), event.phase)});
     return;
   }
-  log.add({"uninitialised", instruction.where(), place.where,
+  log.add({"uninitialised",
+           instruction.where(),
+           place.where,
            fmt::format("uninitialised: shared {} has not been written\n{}", what,
                        access("read", instruction, warp)),
            {}});
@@ -376,8 +420,8 @@ void Gpu::check_write(const Warp& warp, const Instruction& instruction, const Ct
   for (const Warp& issuer : cta.warps) {
     for (const auto& store : issuer.stores) {
       const Transfer& transfer = program.transfers[store->instruction->detail];
-      if (!store->freed && overlap(address, bytes, store->address,
-                                   program.maps[transfer.map].box_bytes())) {
+      if (!store->freed &&
+          overlap(address, bytes, store->address, program.maps[transfer.map].box_bytes())) {
         return report_race("read", *store->instruction, issuer,
                            "bulk_commit and bulk_wait {count, read = 1} between them");
       }

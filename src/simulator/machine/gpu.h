@@ -149,7 +149,7 @@ struct Warp {
 // The B operand of a product as floats, [k][n], kept for the warps that read the same one.
 struct DecodedOperand {
   const Product* product = nullptr;
-  std::int64_t address = 0;    // start address
+  std::int64_t address = 0;          // start address
   std::int64_t first = 0, last = 0;  // bytes read
   std::uint64_t time = 0;
   std::vector<float> values;
@@ -202,7 +202,7 @@ class Gpu {
   std::string barrier_name(int barrier) const;
   const BarrierArray& barrier_array(int barrier) const;
   // A line of a fault: "  read   wgmma_ss  attention.cpp:57  math warp 0".
-  std::string access(const char* verb, const Instruction& instruction, const Warp& warp) const;
+  std::string access(std::string verb, const Instruction& instruction, const Warp& warp) const;
 
   // Whether the bytes lie inside the allocation; else a fault. The caller then leaves them alone.
   bool inside(const Warp& warp, const Instruction& instruction, int allocation,

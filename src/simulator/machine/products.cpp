@@ -133,8 +133,8 @@ const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
   DecodedOperand& decoded = cta.decoded[cta.next_decoded++ % kDecodedOperands];
   decoded.values.resize(static_cast<std::size_t>(product.n) * product.k);
   Reader reader(gpu, warp, *pending.instruction, product.b, product.dtype);
-  read_matrix(reader, decode(product.b, pending.b), 0, product.n, product.k,
-              size_of(product.dtype), decoded.values.data(), 1, product.n);
+  read_matrix(reader, decode(product.b, pending.b), 0, product.n, product.k, size_of(product.dtype),
+              decoded.values.data(), 1, product.n);
   const bool any = reader.first() <= reader.last();
   decoded.product = any ? &product : nullptr;
   decoded.address = pending.b;
@@ -237,8 +237,8 @@ void check_fragment(Gpu& gpu, Warp& warp, const Instruction& instruction, int ar
   }
 }
 
-void check_registers(Gpu& gpu, Warp& warp, const Instruction& instruction,
-                     const Product& product, bool accumulate) {
+void check_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, const Product& product,
+                     bool accumulate) {
   check_fence(gpu, warp, instruction, product.accumulator);
   // An accumulator that a product in flight writes is read by the next one in order.
   if (accumulate) check_written(gpu, warp, instruction, product.accumulator, 0, product.n / 2);
@@ -253,12 +253,14 @@ void check_descriptor(Gpu& gpu, const Warp& warp, const Instruction& instruction
                       const MatrixOperand& operand, char name) {
   const int base_offset = static_cast<int>(operand.descriptor >> 49 & 7);
   if (base_offset == 0) return;
-  gpu.log.add({"wgmma", instruction.where(), {},
-               fmt::format("wgmma: descriptor_{} {:#x} has base offset {}; patterns start at "
-                           "aligned addresses here, so that it is 0\n{}",
-                           name, operand.descriptor, base_offset,
-                           gpu.access("issue", instruction, warp)),
-               {}});
+  gpu.log.add(
+      {"wgmma",
+       instruction.where(),
+       {},
+       fmt::format("wgmma: descriptor_{} {:#x} has base offset {}; patterns start at "
+                   "aligned addresses here, so that it is 0\n{}",
+                   name, operand.descriptor, base_offset, gpu.access("issue", instruction, warp)),
+       {}});
 }
 
 }  // namespace

@@ -75,23 +75,54 @@ struct RegisterInfo {
 };
 
 enum class Code : std::uint8_t {
-  end, move, jump, loop_test, loop_next, branch_unless, enter_role, leave_role, scalar,
-  registers, fill, copy, compute, coordinate, reduce_registers, reduce_lanes,
-  store_registers, store_matrix, store_elements, load_elements,
-  shared_load, shared_store, atomic_add,
-  mbarrier_init, mbarrier_expect_tx, mbarrier_arrive, mbarrier_wait,
-  named_sync, named_arrive, cluster_sync, set_max_registers,
-  tma_load, tma_store, bulk_commit, bulk_wait,
-  wgmma, wgmma_fence, wgmma_commit, wgmma_wait,
+  end,
+  move,
+  jump,
+  loop_test,
+  loop_next,
+  branch_unless,
+  enter_role,
+  leave_role,
+  scalar,
+  registers,
+  fill,
+  copy,
+  compute,
+  coordinate,
+  reduce_registers,
+  reduce_lanes,
+  store_registers,
+  store_matrix,
+  store_elements,
+  load_elements,
+  shared_load,
+  shared_store,
+  atomic_add,
+  mbarrier_init,
+  mbarrier_expect_tx,
+  mbarrier_arrive,
+  mbarrier_wait,
+  named_sync,
+  named_arrive,
+  cluster_sync,
+  set_max_registers,
+  tma_load,
+  tma_store,
+  bulk_commit,
+  bulk_wait,
+  wgmma,
+  wgmma_fence,
+  wgmma_commit,
+  wgmma_wait,
 };
 
 // What the fields hold is said where program.cpp fills them.
 struct Instruction {
   Code code = Code::end;
-  bool once = false;     // by one lane, outside every role: warp 0 alone executes it
-  int object = 0;        // register array, allocation, barrier array or role
-  int detail = 0;        // in the list of its code
-  int target = 0;        // of a jump
+  bool once = false;  // by one lane, outside every role: warp 0 alone executes it
+  int object = 0;     // register array, allocation, barrier array or role
+  int detail = 0;     // in the list of its code
+  int target = 0;     // of a jump
   Slot a = 0, b = 0, c = 0;
   std::int64_t value = 0;
   const ir::Operation* operation = nullptr;
@@ -198,9 +229,10 @@ struct Program {
   std::vector<BarrierArray> barrier_arrays;
   int barriers = 0;
   std::vector<TensorMap> maps;
-  std::vector<Role> roles;  // role 0 is the kernel's own body
+  std::vector<Role> roles;        // role 0 is the kernel's own body
+  std::vector<int> role_of_warp;  // 0 for a warp in no role
   std::vector<RegisterInfo> registers;
-  std::vector<Scalar> scalars;  // constants and dims in place
+  std::vector<Scalar> scalars;                     // constants and dims in place
   std::vector<std::pair<Slot, ir::Op>> positions;  // slots of cta_index, warp_index, ...
 
   std::vector<Instruction> code;
@@ -218,7 +250,6 @@ struct Program {
 };
 
 // Raises a usage error for what the machine cannot execute. `arguments` must outlive the program.
-Program prepare(const ir::Kernel& kernel, const Arguments& arguments,
-                std::int64_t multiprocessors);
+Program prepare(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);
 
 }  // namespace tilewright::simulator

@@ -42,15 +42,14 @@ void check_flight(Gpu& gpu, Warp& warp, const Instruction& instruction, int arra
                   const int* elements, std::size_t count, const char* verb) {
   const PendingProduct* pending = conflict(gpu.program, warp, array, elements, count);
   if (!pending) return;
-  const bool accumulator =
-      gpu.program.products[pending->instruction->detail].accumulator == array;
+  const bool accumulator = gpu.program.products[pending->instruction->detail].accumulator == array;
   Fault fault{"wgmma", instruction.where(), pending->instruction->where(), {}, {}};
   fault.message = fmt::format(
       "wgmma: {} is in flight as {}\n{}\n{}", gpu.program.registers[array].name,
       accumulator ? "an accumulator" : "a product's A operand",
       gpu.access("issue", *pending->instruction, warp), gpu.access(verb, instruction, warp));
-  fault.missing = pending->group < 0 ? "wgmma_commit and wgmma_wait between them"
-                                     : "wgmma_wait between them";
+  fault.missing =
+      pending->group < 0 ? "wgmma_commit and wgmma_wait between them" : "wgmma_wait between them";
   gpu.log.add(std::move(fault));
 }
 
@@ -90,9 +89,7 @@ class Source {
       array_ = &warp.arrays[source.array];
     }
   }
-  const T* row(int element) {
-    return array_ ? array_->row<T>(source_.index[element]) : broadcast_;
-  }
+  const T* row(int element) { return array_ ? array_->row<T>(source_.index[element]) : broadcast_; }
 
  private:
   const RegisterSource& source_;
@@ -157,8 +154,7 @@ void execute_compute(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = gpu.program.registers[compute.destination];
   for (const RegisterSource& source : compute.sources) {
     if (source.array < 0) continue;
-    read_registers(gpu, warp, instruction, source.array, source.index.data(),
-                   source.index.size());
+    read_registers(gpu, warp, instruction, source.array, source.index.data(), source.index.size());
   }
   write_all(gpu, warp, instruction, compute.destination);
   compute_rows(warp, compute, info.dtype, info.elements, instruction.where());
@@ -264,7 +260,8 @@ void read_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int ar
     check_flight(gpu, warp, instruction, array, elements, count, "read");
   }
   if (state.unwritten == 0) return;
-  for (std::size_t i = 0; i < count; ++i) check_written(gpu, warp, instruction, array, elements[i], 1);
+  for (std::size_t i = 0; i < count; ++i)
+    check_written(gpu, warp, instruction, array, elements[i], 1);
 }
 
 void check_written(Gpu& gpu, Warp& warp, const Instruction& instruction, int array, int first,
@@ -273,11 +270,11 @@ void check_written(Gpu& gpu, Warp& warp, const Instruction& instruction, int arr
   const auto at = std::find(written.begin() + first, written.begin() + first + count, 0);
   if (at == written.begin() + first + count) return;
   const RegisterInfo& info = gpu.program.registers[array];
-  gpu.log.add({"uninitialised", instruction.where(), info.where,
-               fmt::format("uninitialised: element {} of register array {} has not been written\n{}",
-                           at - written.begin(), info.name,
-                           gpu.access("read", instruction, warp)),
-               fmt::format("a write of {} before it", info.name)});
+  gpu.log.add(
+      {"uninitialised", instruction.where(), info.where,
+       fmt::format("uninitialised: element {} of register array {} has not been written\n{}",
+                   at - written.begin(), info.name, gpu.access("read", instruction, warp)),
+       fmt::format("a write of {} before it", info.name)});
 }
 
 void write_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
@@ -307,17 +304,28 @@ void write_all(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) 
 
 void declare_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   RegisterArray& array = warp.arrays[instruction.object];
-  allocate(array, gpu.program.registers[instruction.object]);
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  if (array.in_flight > 0) {
+    check_flight(gpu, warp, instruction, instruction.object, all_elements(info.elements),
+                 info.elements, "write");
+  }
+  allocate(array, info);
 }
 
 void execute_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   switch (instruction.code) {
-    case Code::fill: return fill(gpu, warp, instruction);
-    case Code::copy: return copy(gpu, warp, instruction);
-    case Code::compute: return execute_compute(gpu, warp, instruction);
-    case Code::coordinate: return coordinate(gpu, warp, instruction);
-    case Code::reduce_registers: return reduce_registers(gpu, warp, instruction);
-    default: return reduce_lanes(gpu, warp, instruction);
+    case Code::fill:
+      return fill(gpu, warp, instruction);
+    case Code::copy:
+      return copy(gpu, warp, instruction);
+    case Code::compute:
+      return execute_compute(gpu, warp, instruction);
+    case Code::coordinate:
+      return coordinate(gpu, warp, instruction);
+    case Code::reduce_registers:
+      return reduce_registers(gpu, warp, instruction);
+    default:
+      return reduce_lanes(gpu, warp, instruction);
   }
 }
 

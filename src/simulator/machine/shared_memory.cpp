@@ -25,10 +25,7 @@ void for_cells(std::int64_t address, std::int64_t bytes, Visit visit) {
 }  // namespace
 
 SharedMemory::SharedMemory(std::int64_t bytes)
-    : size_(bytes),
-      bytes_(bytes),
-      held_((bytes + 15) / 16, 0),
-      page_time_(bytes / kPage + 1, 0) {}
+    : size_(bytes), bytes_(bytes), held_((bytes + 15) / 16, 0), page_time_(bytes / kPage + 1, 0) {}
 
 bool SharedMemory::initialised(std::int64_t address, std::int64_t bytes) const {
   bool all = true;

@@ -58,11 +58,10 @@ void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       bool exists = true;
       for (std::size_t axis = 0; axis < rank; ++axis) {
         const int tile_axis = store.tile_axis[axis];
-        const std::int64_t at =
-            warp.integer(store.starts[axis]) +
-            (tile_axis < 0 ? 0 : store.spread.at(tile_axis, i, l, position));
-        exists = exists && at >= 0 && at < tensor.shape[axis] &&
-                 at < warp.integer(store.limits[axis]);
+        const std::int64_t at = warp.integer(store.starts[axis]) +
+                                (tile_axis < 0 ? 0 : store.spread.at(tile_axis, i, l, position));
+        exists =
+            exists && at >= 0 && at < tensor.shape[axis] && at < warp.integer(store.limits[axis]);
         offset += at * tensor.strides[axis];
       }
       if (exists) to_bytes(array, tensor.dtype, i, l, tensor.data + offset * size);
@@ -78,21 +77,20 @@ void store_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   std::iota(elements, elements + 8, store.first_element);
   read_registers(gpu, warp, instruction, instruction.object, elements, 8);
   RegisterArray& array = warp.arrays[instruction.object];
-  const std::int64_t base = gpu.program.allocations[allocation].offset +
-                            warp.integer(instruction.a) + store.step;
+  const std::int64_t base =
+      gpu.program.allocations[allocation].offset + warp.integer(instruction.a) + store.step;
   SharedMemory& shared = warp.cta->shared;
   for (int giver = 0; giver < kLanes; ++giver) {
     const std::int64_t row = warp.integer(instruction.b) + giver % 16;
-    const std::int64_t chunk =
-        (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
+    const std::int64_t chunk = (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
     const std::int64_t address = base + row * store.row_bytes + chunk * 16;
     if (!gpu.inside(warp, instruction, allocation, address, 16)) return;
     gpu.check_write(warp, instruction, *warp.cta, allocation, address, 16);
     // Row giver % 8 of matrix giver / 8: lane 4 (giver % 8) + c holds its columns 2c and 2c + 1.
     std::byte bytes[16];
     for (int column = 0; column < 8; ++column) {
-      to_bytes(array, dtype, elements[giver / 8 * 2 + column % 2],
-               giver % 8 * 4 + column / 2, bytes + column * 2);
+      to_bytes(array, dtype, elements[giver / 8 * 2 + column % 2], giver % 8 * 4 + column / 2,
+               bytes + column * 2);
     }
     shared.write(address, bytes, 16);
   }
@@ -163,7 +161,9 @@ void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : tensor.shape) elements *= extent;
   if (element < 0 || element >= elements) {
-    gpu.log.add({"out_of_bounds", instruction.where(), {},
+    gpu.log.add({"out_of_bounds",
+                 instruction.where(),
+                 {},
                  fmt::format("out of bounds: element {} of tensor {}, which has {}\n{}", element,
                              tensor.name, elements, gpu.access("add", instruction, warp)),
                  {}});

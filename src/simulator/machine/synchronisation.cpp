@@ -20,8 +20,7 @@ void fault(Gpu& gpu, const Warp& warp, const Instruction& instruction, int barri
            const std::string& what, std::string missing) {
   gpu.log.add({"mbarrier", instruction.where(), gpu.barrier_array(barrier).where,
                fmt::format("mbarrier: {} {}\n{}", gpu.barrier_name(barrier), what,
-                           gpu.access(ir::info(instruction.operation->op).name.data(), instruction,
-                                      warp)),
+                           gpu.access("use", instruction, warp)),
                std::move(missing)});
 }
 
@@ -30,7 +29,9 @@ int resolve(Gpu& gpu, const Warp& warp, const Instruction& instruction, int arra
             std::int64_t index) {
   const BarrierArray& barriers = gpu.program.barrier_arrays[array];
   if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
-  gpu.log.add({"out_of_bounds", instruction.where(), barriers.where,
+  gpu.log.add({"out_of_bounds",
+               instruction.where(),
+               barriers.where,
                fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
                            barriers.count, gpu.access("use", instruction, warp)),
                {}});
@@ -151,8 +152,7 @@ void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void complete_tx(Gpu& gpu, const Event& event, std::int64_t bytes) {
   Cta& cta = *event.destination;
   Mbarrier& state = cta.barriers[event.barrier];
-  const bool multicast =
-      gpu.program.transfers[event.instruction->detail].multicast != 0;
+  const bool multicast = gpu.program.transfers[event.instruction->detail].multicast != 0;
   if (state.phase != event.phase) {
     return fault(gpu, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("was in phase {} when a copy of {} bytes began and is in phase {} "
@@ -223,10 +223,12 @@ void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const int count = static_cast<int>(instruction.value);
   const bool increase = instruction.detail != 0;
   const auto report = [&](const std::string& what) {
-    gpu.log.add({"registers", instruction.where(), {},
-                 fmt::format("set_max_registers: {}\n{}", what,
-                             gpu.access("set", instruction, warp)),
-                 {}});
+    gpu.log.add(
+        {"registers",
+         instruction.where(),
+         {},
+         fmt::format("set_max_registers: {}\n{}", what, gpu.access("set", instruction, warp)),
+         {}});
     ++warp.pc;
   };
   if (count < 24 || count > 256 || count % 8 != 0) {
@@ -236,12 +238,22 @@ void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     return report(fmt::format("{} is no {} from {}", count, increase ? "increase" : "decrease",
                               warp.registers));
   }
-  const int wanted = (count - warp.registers) * kLanes;
+  // The instruction is for whole warpgroups: warps in no role execute it with a role that shares
+  // theirs.
+  std::vector<Warp*> together{&warp};
+  for (Warp& other : warp.cta->warps) {
+    if (other.index / 4 == warp.index / 4 && gpu.program.role_of_warp[other.index] == 0 &&
+        &other != &warp && warp.role != 0) {
+      together.push_back(&other);
+    }
+  }
+  int wanted = 0;
+  for (const Warp* each : together) wanted += (count - each->registers) * kLanes;
   if (wanted > warp.cta->register_pool) {
     return gpu.block(warp, Warp::State::pool, instruction);
   }
   warp.cta->register_pool -= wanted;
-  warp.registers = count;
+  for (Warp* each : together) each->registers = count;
   warp.waits_at = nullptr;
   ++warp.pc;
   if (wanted < 0) {

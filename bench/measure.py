@@ -1,0 +1,103 @@
+"""Two implementations of one operation in one process: checked first, then timed in pairs."""
+
+import dataclasses
+import math
+import statistics
+import subprocess
+
+import torch
+
+FLUSH_BYTES = 256 << 20  # several times the L2 cache
+SLEEP_CYCLES = 1_000_000  # the GPU waits about half a millisecond while the host queues
+
+
+def add_arguments(parser):
+    parser.add_argument("--library", default="build/release/lib/libtilewright.so")
+    parser.add_argument("--rounds", type=int, default=40, help="pairs of runs for each row")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def device_state():
+    query = "name,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
+    try:
+        answer = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
+                                capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"nvidia-smi: {error}"
+    return answer.stdout.strip().splitlines()[torch.cuda.current_device()]
+
+
+def print_versions(library):
+    print(f"Tilewright {library.version()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}, "
+          f"cuDNN {torch.backends.cudnn.version()}")
+    print(f"device: {device_state()}")
+
+
+def relative_rms(values, reference):
+    difference = (values.double() - reference).square().mean().sqrt()
+    return (difference / reference.square().mean().sqrt()).item()
+
+
+def poison(tensors):
+    for tensor in tensors:
+        tensor.fill_(math.nan)
+
+
+def runs_alike(launch, outputs, repeats=3):
+    """Whether every run writes the same bits, over whatever was in the outputs before."""
+    first = [output.clone() for output in outputs]
+    for _ in range(repeats):
+        poison(outputs)
+        launch()
+        torch.cuda.synchronize()
+        for output, wanted in zip(outputs, first):
+            if not torch.equal(output.view(torch.uint8), wanted.view(torch.uint8)):
+                return False
+    return True
+
+
+@dataclasses.dataclass
+class Pairs:
+    ours: float  # seconds, median
+    peer: float
+    ratio: float  # median of peer / ours: above 1 ours is the faster
+    low: float  # the middle 80% of the ratios
+    high: float
+
+
+def time_pairs(ours, peer, rounds):
+    """Each run starts with a cold L2 cache, and is queued before the one in front of it ends."""
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+
+    def queue(launch):
+        start = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(SLEEP_CYCLES)
+        flush.zero_()
+        start.record()
+        launch()
+        end.record()
+        return start, end
+
+    for _ in range(5):
+        ours()
+        peer()
+    torch.cuda.synchronize()
+    events = []
+    for index in range(rounds):
+        # Who comes first alternates: neither always finds the cooler chip.
+        if index % 2 == 0:
+            events.append((queue(ours), queue(peer)))
+        else:
+            second = queue(peer)
+            events.append((queue(ours), second))
+    torch.cuda.synchronize()
+    seconds = [tuple(start.elapsed_time(end) * 1e-3 for start, end in pair) for pair in events]
+    ratios = sorted(b / a for a, b in seconds)
+    tail = rounds // 10
+    return Pairs(statistics.median(a for a, _ in seconds), statistics.median(b for _, b in seconds),
+                 statistics.median(ratios), ratios[tail], ratios[-1 - tail])
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(math.log(value) for value in values))

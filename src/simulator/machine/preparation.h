@@ -1,0 +1,75 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/binding.h"
+#include "simulator/machine/program.h"
+
+namespace tilewright::simulator {
+
+[[noreturn]] void refuse(const ir::Operation& operation, const std::string& why);
+
+// Turns a kernel into a Program. Structure, places and scalars are in program.cpp, the other
+// instructions in prepare_instructions.cpp.
+class Preparation {
+ public:
+  Preparation(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);
+  Program run();
+
+ private:
+  void parameters();
+  Instruction& emit(Code code, const ir::Operation* operation);
+  void move(const ir::Operation& operation, const std::vector<ir::ValueId>& to,
+            const std::vector<ir::ValueId>& from, std::size_t skip_to, std::size_t skip_from);
+  // The operands of the yield that ends the block; empty when it has none.
+  const std::vector<ir::ValueId>& yielded(const ir::Block& body) const;
+  void block(const ir::Block& body);
+  void for_loop(const ir::Operation& operation);
+  void while_loop(const ir::Operation& operation);
+  void if_then(const ir::Operation& operation);
+  void role(const ir::Operation& operation);
+  Slot new_slot();
+  Slot zero();
+  void shared(const ir::Operation& operation);
+  void mbarriers(const ir::Operation& operation);
+  void tensor_map(const ir::Operation& operation);
+  void registers(const ir::Operation& operation);
+  void constant(const ir::Operation& operation);
+  void scalar(const ir::Operation& operation);
+  int here() const { return static_cast<int>(program_.code.size()); }
+  int object(ir::ValueId value) const { return object_[value]; }
+  const ir::Type& type(ir::ValueId value) const { return kernel_.type(value); }
+  const RegisterInfo& array_info(ir::ValueId value) const {
+    return program_.registers[object(value)];
+  }
+
+  void compute(const ir::Operation& operation);
+  void check_indices(const ir::Operation& operation, const std::vector<int>& index,
+                     const RegisterInfo& array) const;
+  void reduce_registers(const ir::Operation& operation);
+  void reduce_lanes(const ir::Operation& operation);
+  void check_spread(const ir::Operation& operation, const Spread& spread,
+                    const RegisterInfo& array) const;
+  void store_registers(const ir::Operation& operation);
+  void store_matrix(const ir::Operation& operation);
+  void access_elements(const ir::Operation& operation, Code code);
+  void transfer(const ir::Operation& operation, Code code);
+  void signals(int array);
+  void product(const ir::Operation& operation);
+  void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;
+  void visit(const ir::Operation& operation);
+
+  const ir::Kernel& kernel_;
+  const Arguments& arguments_;
+  ir::Binding binding_;
+  Program program_;
+  std::vector<int> object_;  // of a value: its tensor, map, allocation, barriers or array
+  int role_ = 0;
+  bool in_role_ = false;
+  bool elected_ = false;
+  Slot zero_ = ir::kNoValue;
+};
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,465 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "simulator/machine/preparation.h"
+
+namespace tilewright::simulator {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+
+namespace {
+
+Spread spread_of(const ir::RegisterLayout& layout) {
+  Spread spread;
+  spread.rank = static_cast<int>(layout.shape.size());
+  spread.warps = static_cast<int>(std::max<std::int64_t>(layout.warp_count(), 1));
+  const auto append = [](std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (std::int64_t r = 0; r < layout.register_count(); ++r) {
+    append(spread.reg, layout.coordinates(r, 0, 0));
+  }
+  for (int l = 0; l < 32; ++l) append(spread.lane, layout.coordinates(0, l, 0));
+  for (int w = 0; w < spread.warps; ++w) append(spread.warp, layout.coordinates(0, 0, w));
+  return spread;
+}
+
+std::vector<int> indices(const ir::IndexMap& map, std::int64_t count) {
+  std::vector<int> index(count);
+  for (std::int64_t i = 0; i < count; ++i) index[i] = static_cast<int>(ir::evaluate(map, i));
+  return index;
+}
+
+}  // namespace
+
+void Preparation::compute(const Operation& operation) {
+  const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
+  Compute made;
+  made.function = operation.attributes.function();
+  made.destination = object(operation.operands[0]);
+  const RegisterInfo& destination = program_.registers[made.destination];
+  if (maps.size() + 1 != operation.operands.size()) {
+    refuse(operation,
+           fmt::format("{} maps for {} sources", maps.size(), operation.operands.size() - 1));
+  }
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const ir::ValueId value = operation.operands[i + 1];
+    RegisterSource source;
+    made.operand_type = type(value).dtype;
+    if (type(value).is_scalar()) {
+      source.scalar = value;
+    } else {
+      source.array = object(value);
+      source.index = indices(maps[i], destination.elements);
+      check_indices(operation, source.index, array_info(value));
+    }
+    made.sources.push_back(std::move(source));
+  }
+  emit(Code::compute, &operation).detail = static_cast<int>(program_.computes.size());
+  program_.computes.push_back(std::move(made));
+}
+
+void Preparation::check_indices(const Operation& operation, const std::vector<int>& index,
+                                const RegisterInfo& array) const {
+  for (const int i : index) {
+    if (i >= 0 && i < array.elements) continue;
+    refuse(operation, fmt::format("a map names element {} of {}, which has {}", i, array.name,
+                                  array.elements));
+  }
+}
+
+void Preparation::reduce_registers(const Operation& operation) {
+  RegisterReduction made;
+  made.function = operation.attributes.function();
+  made.destination = object(operation.operands[0]);
+  made.source = object(operation.operands[1]);
+  made.index =
+      indices(operation.attributes.maps().at(0), array_info(operation.operands[1]).elements);
+  check_indices(operation, made.index, array_info(operation.operands[0]));
+  emit(Code::reduce_registers, &operation).detail = static_cast<int>(program_.reductions.size());
+  program_.reductions.push_back(std::move(made));
+}
+
+void Preparation::reduce_lanes(const Operation& operation) {
+  LaneReduction made;
+  made.function = operation.attributes.function();
+  made.array = object(operation.operands[0]);
+  for (const std::int64_t mask : operation.attributes.integers(Key::masks)) {
+    made.masks.push_back(static_cast<int>(mask));
+  }
+  emit(Code::reduce_lanes, &operation).detail = static_cast<int>(program_.lane_reductions.size());
+  program_.lane_reductions.push_back(std::move(made));
+}
+
+void Preparation::check_spread(const Operation& operation, const Spread& spread,
+                               const RegisterInfo& array) const {
+  const std::size_t held = spread.rank == 0 ? 1 : spread.reg.size() / spread.rank;
+  if (static_cast<int>(held) == array.elements) return;
+  refuse(operation, fmt::format("the layout holds {} elements a lane, {} has {}", held, array.name,
+                                array.elements));
+}
+
+void Preparation::store_registers(const Operation& operation) {
+  GlobalStore made;
+  made.tensor = &arguments_.tensors[object(operation.operands[0])];
+  made.source = object(operation.operands[1]);
+  made.spread = spread_of(operation.attributes.register_layout());
+  check_spread(operation, made.spread, array_info(operation.operands[1]));
+  const std::size_t rank = made.tensor->shape.size();
+  const std::vector<std::int64_t>& sizes = operation.attributes.integers(Key::sizes);
+  if (sizes.size() != rank || operation.operands.size() != 2 + 2 * rank) {
+    refuse(operation,
+           fmt::format("tensor {} has rank {}, the store {} sizes and {} bounds", made.tensor->name,
+                       rank, sizes.size(), operation.operands.size() - 2));
+  }
+  int tile_axis = 0;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    made.starts.push_back(operation.operands[2 + axis]);
+    made.limits.push_back(operation.operands[2 + rank + axis]);
+    made.tile_axis.push_back(sizes[axis] == 0 ? -1 : tile_axis++);
+  }
+  if (tile_axis > made.spread.rank) {
+    refuse(operation,
+           fmt::format("{} axes are stored, the layout has {}", tile_axis, made.spread.rank));
+  }
+  emit(Code::store_registers, &operation).detail = static_cast<int>(program_.global_stores.size());
+  program_.global_stores.push_back(std::move(made));
+}
+
+// object: the array; value: the allocation; a: offset; b: row.
+void Preparation::store_matrix(const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const RegisterInfo& source = array_info(operation.operands[0]);
+  MatrixStore made;
+  made.first_element = static_cast<int>(attributes.integer(Key::register_)) * 2;
+  made.step = attributes.integer_or(Key::step, 0);
+  made.row_bytes = attributes.integer(Key::row_bytes);
+  made.chunk = attributes.integer_or(Key::column_bytes, 0) / 16;
+  made.divisor = std::max<std::int64_t>(attributes.integer_or(Key::swizzle_divisor, 1), 1);
+  made.mask = attributes.integer_or(Key::swizzle_mask, 0);
+  if (size_of(source.dtype) != 2 || made.first_element + 8 > source.elements) {
+    refuse(operation, fmt::format("{} has {} elements of {} bytes; elements {} to {} of 2 bytes "
+                                  "are stored",
+                                  source.name, source.elements, size_of(source.dtype),
+                                  made.first_element, made.first_element + 7));
+  }
+  Instruction& instruction = emit(Code::store_matrix, &operation);
+  instruction.object = object(operation.operands[0]);
+  instruction.value = object(operation.operands[1]);
+  instruction.a = operation.operands[2];
+  instruction.b = operation.operands[3];
+  instruction.detail = static_cast<int>(program_.matrix_stores.size());
+  program_.matrix_stores.push_back(made);
+}
+
+// object: the array; value: the allocation; a: offset.
+void Preparation::access_elements(const Operation& operation, Code code) {
+  const ir::Attributes& attributes = operation.attributes;
+  ElementAccess made;
+  made.spread = spread_of(attributes.register_layout());
+  check_spread(operation, made.spread, array_info(operation.operands[0]));
+  made.row_bytes = attributes.integer(Key::row_bytes);
+  made.divisor = std::max<std::int64_t>(attributes.integer_or(Key::swizzle_divisor, 1), 1);
+  made.mask = attributes.integer_or(Key::swizzle_mask, 0);
+  made.panel_columns = attributes.integer_or(Key::panel_columns, 0);
+  made.panel_bytes = attributes.integer_or(Key::panel_bytes, 0);
+  Instruction& instruction = emit(code, &operation);
+  instruction.object = object(operation.operands[0]);
+  instruction.value = object(operation.operands[1]);
+  instruction.a = operation.operands[2];
+  instruction.detail = static_cast<int>(program_.element_accesses.size());
+  program_.element_accesses.push_back(std::move(made));
+}
+
+// object: the allocation; detail: the transfer.
+void Preparation::transfer(const Operation& operation, Code code) {
+  const bool load = code == Code::tma_load;
+  Transfer made;
+  made.map = object(operation.operands[0]);
+  made.offset = operation.operands[2];
+  made.step = operation.attributes.integer_or(Key::step, 0);
+  made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
+  if (load) {
+    made.barriers = object(operation.operands[3]);
+    made.barrier_index = operation.operands[4];
+    signals(made.barriers);
+    program_.barrier_arrays[made.barriers].transactions = true;
+  }
+  made.coordinates.assign(operation.operands.begin() + (load ? 5 : 3), operation.operands.end());
+  const TensorMap& map = program_.maps[made.map];
+  if (static_cast<int>(made.coordinates.size()) != map.rank) {
+    refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
+                                  made.coordinates.size(), map.name, map.rank));
+  }
+  Instruction& instruction = emit(code, &operation);
+  instruction.object = object(operation.operands[1]);
+  instruction.detail = static_cast<int>(program_.transfers.size());
+  program_.transfers.push_back(std::move(made));
+}
+
+void Preparation::signals(int array) {
+  std::vector<int>& list = program_.barrier_arrays[array].signallers;
+  if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
+}
+
+void Preparation::product(const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  const bool from_registers = operation.op == Op::wgmma_rs;
+  Product made;
+  made.n = static_cast<int>(attributes.integer(Key::n));
+  made.k = static_cast<int>(attributes.integer(Key::k));
+  made.accumulator = object(operands[0]);
+  made.dtype = type(operands[1]).dtype;
+  const std::size_t b = from_registers ? 2 : 3;
+  if (from_registers) {
+    made.a_array = object(operands[1]);
+    made.a_element = static_cast<int>(attributes.integer(Key::register_)) * 4 / size_of(made.dtype);
+  } else {
+    made.a = {object(operands[1]), operands[2], attributes.integer_or(Key::step_a, 0),
+              static_cast<std::uint64_t>(attributes.integer(Key::descriptor_a)) << 14,
+              attributes.integer_or(Key::transpose_a, 0) != 0};
+  }
+  made.b = {object(operands[b]), operands[b + 1], attributes.integer_or(Key::step_b, 0),
+            static_cast<std::uint64_t>(attributes.integer(Key::descriptor_b)) << 14,
+            attributes.integer_or(Key::transpose_b, 0) != 0};
+  made.accumulate = operands[b + 2];
+  check_product(operation, made, type(operands[b]).dtype);
+  emit(Code::wgmma, &operation).detail = static_cast<int>(program_.products.size());
+  program_.products.push_back(made);
+}
+
+void Preparation::check_product(const Operation& operation, const Product& made,
+                                DType b_type) const {
+  const RegisterInfo& accumulator = program_.registers[made.accumulator];
+  const Role& role = program_.roles[role_];
+  if (made.n < 8 || made.n > 256 || made.n % 8 != 0 || made.k * size_of(made.dtype) != 32) {
+    refuse(operation, fmt::format("n {} and k {} of {}; n is a multiple of 8 up to 256, k is 32 "
+                                  "bytes",
+                                  made.n, made.k, name_of(made.dtype)));
+  }
+  if (accumulator.dtype != DType::f32 || accumulator.elements != made.n / 2) {
+    refuse(operation, fmt::format("accumulator {} has {} elements of {}; m64n{} takes {} of f32",
+                                  accumulator.name, accumulator.elements,
+                                  name_of(accumulator.dtype), made.n, made.n / 2));
+  }
+  if (!is_float(made.dtype) || made.dtype == DType::f32 || made.dtype != b_type) {
+    refuse(operation, fmt::format("operands of {} and {}; both are bf16, f16 or f8e4m3",
+                                  name_of(made.dtype), name_of(b_type)));
+  }
+  if ((made.a.transposed || made.b.transposed) && size_of(made.dtype) != 2) {
+    refuse(operation, "an MN-major operand of 8-bit elements");
+  }
+  if (made.a_array >= 0 &&
+      made.a_element + 16 / size_of(made.dtype) > program_.registers[made.a_array].elements) {
+    refuse(operation, fmt::format("a's fragment ends past the {} elements of {}",
+                                  program_.registers[made.a_array].elements,
+                                  program_.registers[made.a_array].name));
+  }
+  if (role.first_warp % 4 != 0 || role.warps % 4 != 0) {
+    refuse(operation, fmt::format("{} covers warps {} to {}, not whole warpgroups", role.name,
+                                  role.first_warp, role.first_warp + role.warps - 1));
+  }
+}
+
+void Preparation::visit(const Operation& operation) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  const ir::Attributes& attributes = operation.attributes;
+  switch (operation.op) {
+    case Op::yield:
+    // The lanes of a warp run together, and an access is visible to all at once.
+    case Op::fence_proxy_async:
+    case Op::fence_barrier_init:
+    case Op::warp_sync:
+      return;
+    case Op::constant:
+      return constant(operation);
+    case Op::dim: {
+      const std::int64_t value = binding_.evaluate(attributes.dim());
+      program_.scalars[operation.results[0]] = {value, static_cast<double>(value)};
+      return;
+    }
+    case Op::cta_index:
+    case Op::cta_count:
+    case Op::cluster_rank:
+    case Op::warp_index:
+      program_.positions.push_back({operation.results[0], operation.op});
+      return;
+    case Op::for_loop:
+      return for_loop(operation);
+    case Op::while_loop:
+      return while_loop(operation);
+    case Op::if_then:
+      return if_then(operation);
+    case Op::role:
+      return role(operation);
+    case Op::elect: {
+      const bool outer = std::exchange(elected_, true);
+      block(operation.blocks[0]);
+      elected_ = outer;
+      return;
+    }
+    case Op::shared:
+      return shared(operation);
+    case Op::mbarriers:
+      return mbarriers(operation);
+    case Op::tensor_map:
+      return tensor_map(operation);
+    case Op::registers:
+      return registers(operation);
+    case Op::compute:
+      return compute(operation);
+    case Op::reduce_registers:
+      return reduce_registers(operation);
+    case Op::reduce_lanes:
+      return reduce_lanes(operation);
+    case Op::store_registers:
+      return store_registers(operation);
+    case Op::store_matrix:
+      return store_matrix(operation);
+    case Op::store_elements:
+      return access_elements(operation, Code::store_elements);
+    case Op::load_elements:
+      return access_elements(operation, Code::load_elements);
+    case Op::tma_load:
+      return transfer(operation, Code::tma_load);
+    case Op::tma_store:
+      return transfer(operation, Code::tma_store);
+    case Op::wgmma_ss:
+    case Op::wgmma_rs:
+      return product(operation);
+    case Op::fill: {  // object: array, a: value
+      emit(Code::fill, &operation).object = object(operands[0]);
+      program_.code.back().a = operands[1];
+      return;
+    }
+    case Op::copy: {  // object: destination, detail: source
+      if (array_info(operands[0]).elements != array_info(operands[1]).elements) {
+        refuse(operation,
+               fmt::format("{} has {} elements, {} has {}", array_info(operands[0]).name,
+                           array_info(operands[0]).elements, array_info(operands[1]).name,
+                           array_info(operands[1]).elements));
+      }
+      emit(Code::copy, &operation).object = object(operands[0]);
+      program_.code.back().detail = object(operands[1]);
+      return;
+    }
+    case Op::coordinate: {  // object: array, detail: layout, value: axis
+      Spread spread = spread_of(attributes.register_layout());
+      check_spread(operation, spread, array_info(operands[0]));
+      Instruction& made = emit(Code::coordinate, &operation);
+      made.object = object(operands[0]);
+      made.value = attributes.integer(Key::axis);
+      made.detail = static_cast<int>(program_.spreads.size());
+      program_.spreads.push_back(std::move(spread));
+      return;
+    }
+    case Op::shared_load: {  // object: allocation, a: element, b: result
+      Instruction& made = emit(Code::shared_load, &operation);
+      made.object = object(operands[0]);
+      made.a = operands[1];
+      made.b = operation.results[0];
+      return;
+    }
+    case Op::shared_store: {  // object: allocation, a: element, b: value
+      Instruction& made = emit(Code::shared_store, &operation);
+      made.object = object(operands[0]);
+      made.a = operands[1];
+      made.b = operands[2];
+      return;
+    }
+    case Op::atomic_add: {  // object: tensor, a: element, b: value, c: result
+      if (type(operands[0]).dtype != DType::i32) refuse(operation, "a tensor that is not i32");
+      Instruction& made = emit(Code::atomic_add, &operation);
+      made.object = object(operands[0]);
+      made.a = operands[1];
+      made.b = operands[2];
+      made.c = operation.results[0];
+      return;
+    }
+    case Op::mbarrier_init: {  // object: array, value: arrivals
+      Instruction& made = emit(Code::mbarrier_init, &operation);
+      made.object = object(operands[0]);
+      made.value =
+          attributes.integer_or(Key::arrivals, program_.barrier_arrays[made.object].arrivals);
+      return;
+    }
+    case Op::mbarrier_expect_tx: {  // object: array, a: index, value: bytes
+      signals(object(operands[0]));
+      Instruction& made = emit(Code::mbarrier_expect_tx, &operation);
+      made.object = object(operands[0]);
+      made.a = operands[1];
+      made.value = attributes.integer(Key::bytes);
+      return;
+    }
+    case Op::mbarrier_arrive: {  // object: array, a: index, b: CTA of the cluster if value
+      signals(object(operands[0]));
+      Instruction& made = emit(Code::mbarrier_arrive, &operation);
+      made.object = object(operands[0]);
+      made.a = operands[1];
+      made.value = operands.size() > 2;
+      made.b = operands.size() > 2 ? operands[2] : 0;
+      return;
+    }
+    case Op::mbarrier_wait: {  // object: array, a: index, b: parity
+      Instruction& made = emit(Code::mbarrier_wait, &operation);
+      made.object = object(operands[0]);
+      made.a = operands[1];
+      made.b = operands[2];
+      return;
+    }
+    case Op::named_sync:
+    case Op::named_arrive: {  // a: index, detail: first, value: threads
+      Instruction& made =
+          emit(operation.op == Op::named_sync ? Code::named_sync : Code::named_arrive, &operation);
+      made.a = operands[0];
+      made.detail = static_cast<int>(attributes.integer(Key::first));
+      made.value = attributes.integer(Key::threads);
+      return;
+    }
+    case Op::cta_sync: {  // barrier 0 of all threads
+      Instruction& made = emit(Code::named_sync, &operation);
+      made.a = zero();
+      made.value = kernel_.threads;
+      return;
+    }
+    case Op::cluster_sync:
+      emit(Code::cluster_sync, &operation);
+      return;
+    case Op::set_max_registers: {  // value: count, detail: increase
+      Instruction& made = emit(Code::set_max_registers, &operation);
+      made.value = attributes.integer(Key::count);
+      made.detail = static_cast<int>(attributes.integer_or(Key::increase, 0));
+      program_.roles[role_].registers = static_cast<int>(made.value);
+      return;
+    }
+    case Op::bulk_commit:
+      emit(Code::bulk_commit, &operation);
+      return;
+    case Op::bulk_wait: {  // value: count, detail: only the reads
+      Instruction& made = emit(Code::bulk_wait, &operation);
+      made.value = attributes.integer_or(Key::count, 0);
+      made.detail = static_cast<int>(attributes.integer_or(Key::read, 0));
+      return;
+    }
+    case Op::wgmma_fence:
+      emit(Code::wgmma_fence, &operation);
+      return;
+    case Op::wgmma_commit:
+      emit(Code::wgmma_commit, &operation);
+      return;
+    case Op::wgmma_wait:
+      emit(Code::wgmma_wait, &operation).value = attributes.integer_or(Key::count, 0);
+      return;
+    default:
+      break;
+  }
+  if (ir::info(operation.op).elementwise()) return scalar(operation);
+  refuse(operation, "not an operation of the machine form");
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,263 @@
+#include "codegen/cuda/cuda_printer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "codegen/nvrtc_build.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string with_role(std::string_view body, std::string_view before = "") {
+  return fmt::format(R"(kernel "tested" machine
+dim rows
+dim columns at_least(1)
+in X: bf16[rows, columns] = %0
+out Y: f32[rows, columns] = %1
+inout counter: i32[1] = %2
+scalar number: i32 = %3
+grid (rows)
+threads 384
+shared_bytes 1024
+body () {{
+  %10: shared<i32, 1x1x8> = shared {{name = "flags", layout = shared_layout[1x8*4|8@1:4], stages = 1, offset = 0}}
+  %11: mbarriers<2> = mbarriers {{name = "full", arrivals = 1, offset = 64}}
+  %12: i32 = constant {{value = 0}}
+  %13: i32 = constant {{value = 7}}
+  {}
+  role {{name = "math", first_warp = 4, warps = 8}} (%20: i32) {{
+    {}
+    yield
+  }}
+}}
+)",
+                     before, body);
+}
+
+std::string printed(std::string_view body, std::string_view before = "") {
+  return print_cuda(parsed(with_role(body, before))).text;
+}
+
+TEST(CudaPrinter, ParametersAreInTheOrderOfTheSignature) {
+  const CudaSource source = print_cuda(parsed(R"(kernel "copy rows" machine
+dim rows
+in X: bf16[rows, 64] = %0
+out Y: f32[rows, 64] = %1
+scalar scale: f32 = %2
+grid (rows)
+cluster 2
+threads 128
+shared_bytes 8192
+body () {
+  %3: shared<bf16, 1x64x64> = shared {name = "tile", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1, offset = 0}
+  %4: tensor_map = tensor_map %0 {name = "X", box = [64, 64], swizzle = 128}
+  %5: i32 = dim {dim = dim((rows // 64))}
+  %6: i32 = dim {dim = dim((rows // 64))}
+  %7: i32 = constant {value = 64}
+  role {name = "only", first_warp = 0, warps = 4} (%10: i32) {
+    %11: registers<f32, 8> = registers {name = "row"}
+    fill %11, %2
+    store_registers %1, %11, %5, %6, %7, %7 {sizes = [16, 64], layout = register_layout[16x64|r:8@1:1|l:8@1:8,4@0:1|w:4@0:4]}
+    yield
+  }
+}
+)"));
+  EXPECT_EQ(source.entry, "copy_rows");
+  EXPECT_THAT(source.text, HasSubstr("copy_rows(const __grid_constant__ TensorMap X_4, float* Y_1, "
+                                     "i64 Y_1_stride0, int dim0, int dim_rows, float scale_2) {"));
+  EXPECT_THAT(source.text, HasSubstr("__cluster_dims__(2, 1, 1) __launch_bounds__(128, 1)"));
+  using Kind = LaunchParameter::Kind;
+  const std::vector<LaunchParameter>& parameters = source.parameters;
+  ASSERT_EQ(parameters.size(), 6u);
+  EXPECT_EQ(parameters[0].kind, Kind::tensor_map);
+  EXPECT_EQ(parameters[0].index, 0);
+  EXPECT_EQ(parameters[1].kind, Kind::pointer);
+  EXPECT_EQ(parameters[1].index, 1);
+  EXPECT_EQ(parameters[2].kind, Kind::stride);
+  EXPECT_EQ(parameters[2].index, 1);
+  EXPECT_EQ(parameters[2].axis, 0);
+  EXPECT_EQ(parameters[3].kind, Kind::dim);
+  EXPECT_EQ(parameters[3].dim.to_string(), "(rows // 64)");
+  EXPECT_EQ(parameters[4].dim.to_string(), "rows");
+  EXPECT_EQ(parameters[5].kind, Kind::scalar);
+  EXPECT_EQ(parameters[5].index, 2);
+  EXPECT_EQ(parameters[5].dtype, f32);
+}
+
+TEST(CudaPrinter, DivisionFloorsWhereAnOperandMayBeNegative) {
+  const std::string text = printed(R"(
+    %30: i32 = dim {dim = dim(columns)}
+    %31: i32 = cta_index
+    %32: i32 = div %31, %30
+    %33: i32 = sub %32, %30
+    %34: i32 = div %33, %30
+    %35: i32 = mod %33, %13
+    %36: i32 = ceildiv %3, %13
+    %37: i32 = ceildiv %32, %13)");
+  EXPECT_THAT(text, HasSubstr(" = unsigned_div(v10, dim_columns)"));
+  EXPECT_THAT(text, HasSubstr(" = floor_div("));
+  EXPECT_THAT(text, HasSubstr(" = floor_mod("));
+  EXPECT_THAT(text, HasSubstr(" = ceil_div(number_3, 7)"));
+  EXPECT_THAT(text, HasSubstr(" + 7 - 1, 7)"));
+}
+
+TEST(CudaPrinter, CarriedValuesStayNonnegativeOnlyWhenEveryPathSaysSo) {
+  const char* const loop = R"(
+    %30: i32 = for_loop %12, %13, %13, %12 (%31: i32, %32: i32) {{
+      %33: i32 = {} %32, %13
+      yield %33
+    }}
+    %34: i32 = div %30, %13)";
+  EXPECT_THAT(printed(fmt::format(fmt::runtime(loop), "add")), HasSubstr("= unsigned_div("));
+  EXPECT_THAT(printed(fmt::format(fmt::runtime(loop), "sub")), HasSubstr("= floor_div("));
+}
+
+TEST(CudaPrinter, YieldThatPermutesGoesThroughACopy) {
+  const std::string text = printed(R"(
+    %30: i32, %31: i32 = for_loop %12, %13, %13, %12, %13 (%32: i32, %33: i32, %34: i32) {
+      yield %34, %33
+    })");
+  EXPECT_THAT(text, HasSubstr("      const int next_v10 = v9;\n"
+                              "      v9 = v10;\n"
+                              "      v10 = next_v10;\n"));
+}
+
+TEST(CudaPrinter, OneLaneActsInARoleAndOneThreadOutside) {
+  const std::string text = printed(
+      "%30: i32 = constant {value = 1}\nmbarrier_arrive %11, %30\n"
+      "elect () {\nmbarrier_arrive %11, %20\nyield\n}",
+      "mbarrier_init %11 {arrivals = 1}\nfence_barrier_init\ncta_sync");
+  EXPECT_THAT(text, HasSubstr("  if (threadIdx.x == 0) fence_barrier_init();\n"));
+  EXPECT_THAT(text, HasSubstr("    if (lane == 0) mbarrier_arrive(full_5 + 8);\n"));
+  EXPECT_THAT(text, HasSubstr("    if (lane == 0) {\n"));
+  EXPECT_THAT(text, HasSubstr("      mbarrier_arrive(full_5 + 8 * v"));
+}
+
+TEST(CudaPrinter, LanesAreOrderedAroundWhatOneOfThemDoes) {
+  const std::string text = printed(R"(
+    shared_store %10, %12, %13
+    %30: i32 = shared_load %10, %12
+    mbarrier_arrive %11, %12
+    mbarrier_arrive %11, %12)");
+  const std::size_t store = text.find("if (lane == 0) store_shared(");
+  const std::size_t first_sync = text.find("__syncwarp();", store);
+  const std::size_t load = text.find("= load_shared<int>(", store);
+  const std::size_t second_sync = text.find("__syncwarp();", load);
+  const std::size_t arrive = text.find("if (lane == 0) mbarrier_arrive(", load);
+  ASSERT_NE(arrive, std::string::npos);
+  EXPECT_LT(store, first_sync);
+  EXPECT_LT(first_sync, load);
+  EXPECT_LT(load, second_sync);
+  EXPECT_LT(second_sync, arrive);
+  EXPECT_EQ(text.find("__syncwarp();", arrive), std::string::npos);
+}
+
+TEST(CudaPrinter, SmallRolesShareOneSetMaxRegisters) {
+  const std::string text = print_cuda(parsed(R"(kernel "roles" machine
+grid (1)
+threads 256
+body () {
+  role {name = "load", first_warp = 0, warps = 1, registers = 24} (%1: i32) {
+    set_max_registers {count = 24, increase = 0}
+    yield
+  }
+  role {name = "store", first_warp = 1, warps = 1, registers = 24} (%2: i32) {
+    set_max_registers {count = 24, increase = 0}
+    yield
+  }
+  role {name = "math", first_warp = 4, warps = 4, registers = 240} (%3: i32) {
+    set_max_registers {count = 240, increase = 1}
+    yield
+  }
+}
+)",
+                                             "roles.tw"))
+                               .text;
+  EXPECT_THAT(text, HasSubstr(R"(  if (warp < 4) {
+    decrease_registers<24>();
+    if (warp == 0) {
+      // load
+    }
+    // roles.tw:9
+    else if (warp == 1) {
+      // store
+    }
+  }
+  // roles.tw:13
+  else if (warp >= 4) {
+    // math
+    // roles.tw:14
+    increase_registers<240>();
+  }
+)"));
+}
+
+TEST(CudaPrinter, NumbersAreExact) {
+  const std::string text = printed(R"(
+    %30: registers<f32, 1> = registers {name = "a"}
+    %31: registers<bf16, 2> = registers {name = "b"}
+    %32: f32 = constant {value = -inf}
+    %33: f32 = constant {value = 0.1}
+    %34: bf16 = constant {value = 1.0}
+    %35: f32 = constant {value = 3.0}
+    fill %30, %32
+    fill %30, %33
+    fill %30, %35
+    fill %31, %34)");
+  EXPECT_THAT(text, HasSubstr("a_9[0] = __int_as_float(0xff800000);"));
+  EXPECT_THAT(text, HasSubstr("a_9[0] = 0.1f;"));
+  EXPECT_THAT(text, HasSubstr("a_9[0] = 3.0f;"));
+  EXPECT_THAT(text, HasSubstr("pack_bf16(from_bf16(0x3f80u), from_bf16(0x3f80u))"));
+}
+
+TEST(CudaPrinter, ComputeThatReadsWhatItWroteReadsACopy) {
+  const std::string text = printed(R"(
+    %30: registers<f32, 4> = registers {name = "a"}
+    compute %30, %30, %30 {function = add, maps = maps[[1:4:1], [2:2:1]]})");
+  EXPECT_THAT(text, HasSubstr("a_9[i] = a_9_before[i] + a_9_before[i / 2];"));
+}
+
+TEST(CudaPrinter, OnlyWhatIsUsedOfThePreludeIsPrinted) {
+  const std::string text = printed("mbarrier_wait %11, %12, %12");
+  EXPECT_THAT(text, HasSubstr("mbarrier_wait(u32 barrier"));
+  EXPECT_THAT(text, Not(HasSubstr("mbarrier_arrive")));
+  EXPECT_THAT(text, Not(HasSubstr("wgmma")));
+}
+
+TEST(CudaPrinter, RefusesOtherForms) {
+  ir::Kernel kernel;
+  kernel.name = "early";
+  EXPECT_THROW(print_cuda(kernel), Error);
+}
+
+// Goldens: whole texts of two small kernels. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
+void expect_golden(const std::string& name) {
+  const std::string folder = std::string(TILEWRIGHT_SOURCE_DIR) + "/tests/codegen/goldens/";
+  const auto contents = [](const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  const std::string input = contents(folder + name + ".tw");
+  ASSERT_FALSE(input.empty()) << folder + name + ".tw";
+  const CudaSource source = print_cuda(parsed(input, name + ".tw"));
+  if (std::getenv("TILEWRIGHT_UPDATE_GOLDENS")) {
+    std::ofstream(folder + name + ".cu") << source.text;
+  }
+  EXPECT_EQ(source.text, contents(folder + name + ".cu"));
+  if (why_no_nvrtc().empty()) expect_builds(source, true);
+}
+
+TEST(CudaPrinter, GoldenProduct) { expect_golden("product"); }
+TEST(CudaPrinter, GoldenRowSums) { expect_golden("row_sums"); }
+
+}  // namespace
+}  // namespace tilewright::codegen
