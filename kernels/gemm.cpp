@@ -6,10 +6,10 @@ namespace tilewright::kernels {
 namespace {
 
 struct GemmParameters {
-  GemmParameters(Kernel& kernel, const Gemm& g)
+  GemmParameters(Kernel& kernel, const Gemm& g, DimFacts row = {})
       : m(kernel.dim("m")),
-        n(kernel.dim("n")),
-        k(kernel.dim("k")),
+        n(kernel.dim("n", row)),
+        k(kernel.dim("k", row)),
         A(kernel.in("A", g.dtype, {m, k})),
         B(kernel.in("B", g.dtype, {n, k})),
         C(kernel.out("C", g.dtype, {m, n})) {}
@@ -36,7 +36,7 @@ Kernel gemm_sm90(const Gemm& g) {
   constexpr int kCluster = 2;
   constexpr int kBand = 8;  // row-tile pairs whose A stays in L2 while B passes
   Kernel kernel("gemm_sm90");
-  const GemmParameters p(kernel, g);
+  const GemmParameters p(kernel, g, multiple_of(8));  // rows of whole 16 bytes, as TMA takes
   kernel.ctas(multiprocessors() / kCluster * kCluster, kCluster);
   const Dim row_pairs = ceil_div(p.m, g.block_m * kCluster), columns = ceil_div(p.n, g.block_n);
   const Dim steps = ceil_div(p.k, g.block_k);

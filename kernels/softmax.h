@@ -6,6 +6,10 @@
 
 namespace tilewright::kernels {
 
+inline constexpr double kLog2e = 1.4426950408889634;
+inline constexpr double kLn2 = 0.6931471805599453;
+inline constexpr double kNone = -std::numeric_limits<double>::infinity();  // of a row with nothing visible
+
 // The running softmax of rows that arrive block by block (Milakov and Gimelshein, 2018). The
 // maximum is taken of unscaled scores and the scale folded into the exponent, which needs a
 // positive scale. A row with nothing visible has weight 0 and log-sum-exp -inf.
@@ -34,11 +38,48 @@ class OnlineSoftmax {
   Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
 
  private:
-  static constexpr double kLog2e = 1.4426950408889634;
-  static constexpr double kLn2 = 0.6931471805599453;
-  static constexpr double kNone = -std::numeric_limits<double>::infinity();
   double scale_log2_;
   Var maximum_, sum_;
+};
+
+// The same with a maximum that lags: it is raised only when a score exceeds it by 2^8 in the
+// exponent, so that most blocks rescale nothing. Weights stay below 2^8 of the exact ones and the
+// normaliser divides by sums of the same weights; the result differs by rounding alone.
+class LazySoftmax {
+ public:
+  LazySoftmax(const Extent& rows, double scale)
+      : scale_log2_(scale * kLog2e),
+        maximum_(full({rows, 1}, kNone)),
+        shift_(zeros({rows, 1})),
+        rescale_(full({rows, 1}, 1)),
+        sum_(zeros({rows, 1})) {}
+
+  // Whether this block raised the maximum: sums of earlier weights are then multiplied by rescale().
+  Condition raise(const Tile& scores) {
+    const Condition raised = any(scores > maximum_ + kSlack / scale_log2_);
+    when(raised, [&] {
+      const Tile before = maximum_;
+      maximum_ = max(maximum_, reduce_max(scores, 1));
+      shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
+      rescale_ = exp2(before * scale_log2_ - shift_);
+      sum_ = sum_ * rescale_;
+    });
+    return raised;
+  }
+  Tile rescale() const { return rescale_; }
+  // exp(scale * (scores - maximum)), after raise().
+  Tile weights(const Tile& scores) {
+    const Tile weights = exp2(scores * scale_log2_ - shift_);
+    sum_ = sum_ + reduce_sum(weights, 1);
+    return weights;
+  }
+  Tile normaliser() const { return where(sum_ == 0, 0, 1 / sum_); }
+  Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
+
+ private:
+  static constexpr double kSlack = 8;
+  double scale_log2_;
+  Var maximum_, shift_, rescale_, sum_;
 };
 
 }  // namespace tilewright::kernels

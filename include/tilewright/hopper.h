@@ -96,12 +96,16 @@ class Slot {
   operator const SharedView&() const { return parts_[0]; }
   SharedView T() const { return parts_[0].T(); }
   const Index& stage() const { return stage_; }
+  // What the producer gave with the stage.
+  Index number(SourceLocation where = here()) const;
 
  private:
   friend class Ring;
-  Slot(Index stage, std::vector<SharedView> parts) : stage_(stage), parts_(std::move(parts)) {}
+  Slot(Index stage, std::vector<SharedView> parts, Handle numbers)
+      : stage_(stage), parts_(std::move(parts)), numbers_(numbers) {}
   Index stage_;
   std::vector<SharedView> parts_;
+  Handle numbers_;
 };
 
 // Stages of shared memory with full and empty barriers between one producing role and the consuming
@@ -113,9 +117,15 @@ class Ring {
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
   Ring& multicast();
+  // Its stages carry numbers (Slot::number).
+  Ring& numbered();
   ~Ring();
   // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full barrier.
   void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  // The same with a number that travels with the stage, or a number alone. In a ring with numbers
+  // every stage has one.
+  void produce(const IndexOperand& number, const std::function<void(const Slot&)>& fill);
+  void produce(const IndexOperand& number);
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
   // Every warp of the consuming role has finished reading the stage.
@@ -123,6 +133,8 @@ class Ring {
   void release(const Index& stage, SourceLocation where = here());
 
  private:
+  void fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
+            SourceLocation where);
   Slot enter(bool producing, const char* what, SourceLocation where);
   struct State;
   std::shared_ptr<State> state_;

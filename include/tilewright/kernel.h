@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,7 @@ class Tensor {
   explicit Tensor(Handle handle) : handle_(handle) {}
   // One selector an axis. The line noted is that of the operation the view is given to.
   template <typename... S>
+    requires(std::is_convertible_v<const S&, Selector> && ...)
   TensorView operator()(const S&... selectors) const {
     return TensorView(handle_, {Selector(selectors)...}, {});
   }
@@ -75,6 +77,7 @@ class LoopDriver {
   LoopDriver(const Index& low, const Index& high, const Index& step, SourceLocation where);
   LoopDriver(const LoopDriver&) = delete;
   ~LoopDriver() noexcept(false);
+  void begin() const;  // raises when it was looped over before
   Index open();
   void close();
   bool closed() const { return state_ == State::closed; }
@@ -100,7 +103,10 @@ class TracedRange {
     void operator++() { range->driver_.close(); }
     bool operator!=(const Iterator&) const { return !range->driver_.closed(); }
   };
-  Iterator begin() { return {this}; }
+  Iterator begin() {
+    driver_.begin();
+    return {this};
+  }
   Iterator end() { return {this}; }
 
  private:
@@ -141,6 +147,10 @@ class Kernel {
   Tensor in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor inout(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+
+  // `count` i32 values that no caller passes: zero at the first launch, and every launch leaves
+  // them zero for the next (checked by the simulator). Launches of different streams have their own.
+  Tensor workspace(std::string name, int count, SourceLocation where = here());
 
   // The grid's extents; the indices of one block, x first.
   template <typename... Extents>

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tilewright/dim.h"
@@ -160,6 +161,26 @@ class Pending {
   Handle handle_;
 };
 
+// What a cell is assigned, and on which line.
+template <typename T>
+struct Assigned {
+  template <typename U>
+    requires(std::is_convertible_v<const U&, T>)
+  Assigned(const U& value, SourceLocation where = here()) : value(made(value, where)), where(where) {}
+  T value;
+  SourceLocation where;
+
+ private:
+  template <typename U>
+  static T made(const U& value, SourceLocation where) {
+    if constexpr (std::is_constructible_v<T, const U&, SourceLocation>) {
+      return T(value, where);
+    } else {
+      return value;
+    }
+  }
+};
+
 // A variable: loops and conditions may assign it. It is neither copied nor deduced by `auto`.
 template <typename T>
 class Cell {
@@ -169,7 +190,7 @@ class Cell {
   Cell(Cell&&) = delete;
   ~Cell();
   // Both are spelled out: the implicit copy assignment would win and record nothing.
-  Cell& operator=(const T& value);
+  Cell& operator=(const Assigned<T>& assigned);
   Cell& operator=(const Cell& other);
   operator T() const;
   int slot() const { return slot_; }  // its number in the tracer
@@ -233,12 +254,13 @@ Tile reduce_sum(const TileOperand& a, int axis);
 Tile reduce_max(const TileOperand& a, int axis);
 Tile reduce_min(const TileOperand& a, int axis);
 
+// Whether any element that exists is true. At the explicit level each warp asks about the elements
+// that it holds, so that the warps of a warpgroup may differ.
+Condition any(const TileOperand& a);
+
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype = f32,
           SourceLocation where = here());
-inline Tile zeros(std::initializer_list<Extent> shape, DType dtype = f32,
-                  SourceLocation where = here()) {
-  return full(shape, 0, dtype, where);
-}
+Tile zeros(std::initializer_list<Extent> shape, DType dtype = f32, SourceLocation where = here());
 // The coordinate along `axis`, i32.
 Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where = here());
 

@@ -42,6 +42,9 @@ struct CompiledKernel::Prepared {
   bool empty = false;
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
+  // One pointer to each parameter. The driver puts them where the cubin wants them: what is aligned
+  // to more than the parameters' bank does not start at its offset in the signature.
+  std::vector<void*> arguments;
 };
 
 Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
@@ -88,24 +91,58 @@ CompiledKernel::CompiledKernel(GpuProgram program, runtime::Build build,
 
 CompiledKernel::~CompiledKernel() = default;
 
+const runtime::DeviceBuffer& CompiledKernel::workspace(const runtime::Stream& stream,
+                                                       std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = workspaces_.find(stream.handle());
+  if (found != workspaces_.end()) return found->second;
+  runtime::DeviceBuffer buffer(device_, bytes, "workspace");
+  buffer.fill(0, stream);
+  return workspaces_.emplace(stream.handle(), std::move(buffer)).first->second;
+}
+
 std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
-    const std::vector<TensorRef>& tensors, const std::vector<double>& scalars) const {
+    const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+    const std::vector<double>& scalars) const {
   thread_local std::vector<std::int64_t> key;
   make_key(tensors, scalars, key);
+  const bool has_workspace = program_.machine.has_workspace();
+  if (has_workspace) {
+    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stream.handle())));
+  }
   const std::uint64_t hash = hash_of(key);
   {
     const std::lock_guard lock(mutex_);
     const auto found = prepared_.find(hash);
     if (found != prepared_.end() && found->second->key == key) return found->second;
   }
+  std::vector<TensorRef> complete = tensors;
+  if (has_workspace) {
+    std::int64_t count = 0;
+    for (const ir::Parameter& parameter : program_.machine.parameters) {
+      if (parameter.is_workspace()) count += parameter.shape[0].constant();
+    }
+    auto* next = static_cast<std::int32_t*>(
+        workspace(stream, static_cast<std::size_t>(count) * sizeof(std::int32_t)).data());
+    for (const ir::Parameter& parameter : program_.machine.parameters) {
+      if (!parameter.is_workspace()) continue;
+      complete.push_back({next, parameter.dtype, {parameter.shape[0].constant()}, {}});
+      next += parameter.shape[0].constant();
+    }
+  }
   LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters,
-                                make_arguments(program_.machine, tensors, scalars),
+                                make_arguments(program_.machine, complete, scalars),
                                 device_.info().multiprocessors);
   for (const LaunchPlan::Map& map : plan.maps) {
     plan.parameters.set(map.offset, runtime::encode(map.spec));
   }
-  auto prepared = std::make_shared<const Prepared>(
-      Prepared{key, plan.empty, plan.shape, std::move(plan.parameters)});
+  const auto prepared = std::make_shared<Prepared>();
+  prepared->key = key;
+  prepared->empty = plan.empty;
+  prepared->shape = plan.shape;
+  prepared->parameters = std::move(plan.parameters);
+  auto* bytes = const_cast<std::byte*>(prepared->parameters.data());
+  for (const std::size_t offset : plan.offsets) prepared->arguments.push_back(bytes + offset);
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= kMaximumPrepared) prepared_.clear();
   prepared_[hash] = prepared;
@@ -114,8 +151,8 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
 
 void CompiledKernel::launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
                             const std::vector<double>& scalars) const {
-  const std::shared_ptr<const Prepared> prepared = prepare(tensors, scalars);
-  if (!prepared->empty) kernel_.launch(prepared->shape, stream, prepared->parameters);
+  const std::shared_ptr<const Prepared> prepared = prepare(stream, tensors, scalars);
+  if (!prepared->empty) kernel_.launch(prepared->shape, stream, prepared->arguments.data());
 }
 
 }  // namespace tilewright::driver

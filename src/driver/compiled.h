@@ -8,14 +8,10 @@
 #include <vector>
 
 #include "driver/build.h"
+#include "runtime/device.h"
 #include "runtime/module.h"
 #include "support/arguments.h"
 #include "tilewright/compile.h"
-
-namespace tilewright::runtime {
-class Device;
-class Stream;
-}  // namespace tilewright::runtime
 
 namespace tilewright::driver {
 
@@ -36,14 +32,18 @@ class CompiledKernel {
 
  private:
   struct Prepared;
-  std::shared_ptr<const Prepared> prepare(const std::vector<TensorRef>& tensors,
+  std::shared_ptr<const Prepared> prepare(const runtime::Stream& stream,
+                                          const std::vector<TensorRef>& tensors,
                                           const std::vector<double>& scalars) const;
+  // Zeros for the kernel's workspaces, apart for every stream.
+  const runtime::DeviceBuffer& workspace(const runtime::Stream& stream, std::size_t bytes) const;
 
   const GpuProgram program_;
   const runtime::Build build_;
   const runtime::Device& device_;
   runtime::LoadedKernel kernel_;
   mutable std::mutex mutex_;
+  mutable std::unordered_map<CUstream_st*, runtime::DeviceBuffer> workspaces_;
   mutable std::unordered_map<std::uint64_t, std::shared_ptr<const Prepared>> prepared_;
 };
 

@@ -120,23 +120,28 @@ class Planner {
     return true;
   }
 
+  template <typename T>
+  void put(const T& value) {
+    plan_.offsets.push_back(plan_.parameters.add(value));
+  }
+
   void add(const codegen::LaunchParameter& parameter) {
     const auto index = static_cast<std::size_t>(parameter.index);
     switch (parameter.kind) {
       case Kind::tensor_map: {
-        const std::size_t offset = plan_.parameters.add(runtime::TensorMap{});
-        plan_.maps.push_back({offset, map_spec(parameter.index)});
+        put(runtime::TensorMap{});
+        plan_.maps.push_back({plan_.offsets.back(), map_spec(parameter.index)});
         return;
       }
       case Kind::pointer:
         check_pointer(index);
-        plan_.parameters.add(tensor(index).data);
+        put(tensor(index).data);
         return;
       case Kind::stride:
-        plan_.parameters.add(tensor(index).strides[static_cast<std::size_t>(parameter.axis)]);
+        put(tensor(index).strides[static_cast<std::size_t>(parameter.axis)]);
         return;
       case Kind::dim:
-        plan_.parameters.add(checked_dim(parameter.dim));
+        put(checked_dim(parameter.dim));
         return;
       case Kind::scalar:
         add_scalar(parameter.dtype, arguments_.scalars[number_[index]]);
@@ -160,25 +165,25 @@ class Planner {
   void add_scalar(DType dtype, double value) {
     switch (dtype) {
       case DType::f32:
-        plan_.parameters.add(static_cast<float>(value));
+        put(static_cast<float>(value));
         return;
       case DType::i64:
-        plan_.parameters.add(static_cast<std::int64_t>(value));
+        put(static_cast<std::int64_t>(value));
         return;
       case DType::i32:
-        plan_.parameters.add(static_cast<std::int32_t>(value));
+        put(static_cast<std::int32_t>(value));
         return;
       case DType::f16:
-        plan_.parameters.add(float_to_f16(static_cast<float>(value)));
+        put(float_to_f16(static_cast<float>(value)));
         return;
       case DType::bf16:
-        plan_.parameters.add(float_to_bf16(static_cast<float>(value)));
+        put(float_to_bf16(static_cast<float>(value)));
         return;
       case DType::f8e4m3:
-        plan_.parameters.add(float_to_f8e4m3(static_cast<float>(value)));
+        put(float_to_f8e4m3(static_cast<float>(value)));
         return;
       case DType::boolean:
-        plan_.parameters.add(value != 0);
+        put(value != 0);
         return;
     }
   }
@@ -295,7 +300,7 @@ bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
   bool any = false;
   std::size_t tensor = 0;
   for (const ir::Parameter& parameter : kernel.parameters) {
-    if (!parameter.is_tensor()) continue;
+    if (!parameter.is_tensor() || parameter.is_workspace()) continue;
     const TensorArgument& argument = arguments.tensors.at(tensor++);
     if (parameter.kind == ir::Parameter::Kind::in) continue;
     if (!is_empty(argument)) return false;

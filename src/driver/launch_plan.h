@@ -20,6 +20,7 @@ struct LaunchPlan {
   bool empty = false;  // every output is, or no CTA has anything to do: nothing is launched
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
+  std::vector<std::size_t> offsets;  // of each parameter, in order
   std::vector<Map> maps;
 };
 

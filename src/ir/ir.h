@@ -132,7 +132,8 @@ struct Operation {
 };
 
 struct Parameter {
-  enum class Kind : std::uint8_t { in, out, inout, scalar };
+  // A workspace is zeros that the runtime owns and that every launch leaves zero.
+  enum class Kind : std::uint8_t { in, out, inout, scalar, workspace };
   Kind kind = Kind::in;
   std::string name;
   DType dtype = DType::f32;
@@ -140,6 +141,7 @@ struct Parameter {
   ValueId value = kNoValue;
   SourceLocation where;
   bool is_tensor() const { return kind != Kind::scalar; }
+  bool is_workspace() const { return kind == Kind::workspace; }
 };
 
 struct Kernel {
@@ -158,6 +160,8 @@ struct Kernel {
   ValueId add_value(Type type);
   const Type& type(ValueId value) const { return types[value]; }
   const Parameter* parameter_of(ValueId tensor) const;
+  // Workspaces follow the tensors that a launch is given.
+  bool has_workspace() const { return !parameters.empty() && parameters.back().is_workspace(); }
 };
 
 // The symbol that a launch binds to the number of multiprocessors of its device.

@@ -253,7 +253,7 @@ class Parser {
     const std::size_t begin = in_.position();
     const SourceLocation here = in_.next_location();
     const std::string_view word = in_.peek_word();
-    constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar"};
+    constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar", "workspace"};
     if (in_.accept_word("dim")) {
       dim_clause();
     } else if (const auto* kind = std::find(std::begin(kinds), std::end(kinds), word);
@@ -277,7 +277,7 @@ class Parser {
     } else {
       in_.fail(
           begin,
-          "expected dim, in, out, inout, scalar, grid, cluster, threads, shared_bytes or body");
+          "expected dim, in, out, inout, scalar, workspace, grid, cluster, threads, shared_bytes or body");
     }
     return false;
   }

@@ -28,6 +28,8 @@ constexpr AttributeRow kAttributes[] = {
     {Op::role, "name:text first_warp:integer warps:integer registers:integer?"},
     {Op::view, "column:integer? transposed:integer?"},
     {Op::tma_load_tile, "cache:integer? multicast:integer?"},
+    {Op::mul, "partial:integer?"},
+    {Op::fma, "partial:integer?"},
     {Op::complete, "function:function"},
     {Op::wait, "count:integer?"},
     {Op::retire, "count:integer?"},

@@ -23,6 +23,7 @@ struct Ring::State {
   SourceLocation where;
   int producer = 0, consumer = 0, releasing = 0;  // the serial of the role that last was one
   bool multicast = false;
+  Handle numbers;  // i32 beside each stage, if the ring has them
   // The position of the role that is being traced.
   std::unique_ptr<Cell<Index>> stage, phase;
 };
@@ -236,6 +237,18 @@ Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tile
 
 Ring::~Ring() = default;
 
+Ring& Ring::numbered() {
+  State& ring = *state_;
+  Tracer& tracer = scheduled("numbered", ring.where);
+  ring.numbers = tracer.handle(tracer.place(
+      Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, ring.stages}),
+      {{Key::name, ring.name + "_numbers"},
+       {Key::layout, ir::SharedLayout::row_major({1, ring.stages}, 4)},
+       {Key::stages, std::int64_t{1}}},
+      ring.where));
+  return *this;
+}
+
 Ring& Ring::multicast() {
   state_->multicast = true;
   return *this;
@@ -270,18 +283,45 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
   for (const State::Part& part : ring.parts) {
     parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
   }
-  return Slot(stage, std::move(parts));
+  return Slot(stage, std::move(parts), ring.numbers);
 }
 
-void Ring::produce(const std::function<void(const Slot&)>& fill, SourceLocation where) {
+Index Slot::number(SourceLocation where) const {
+  Tracer& tracer = in_role("number", where);
+  if (!numbers_.tracer()) {
+    Diagnostic(where, "number: the ring's stages carry none").token("number")
+        .fix("declare it as Ring(...).numbered()").raise();
+  }
+  return Index(tracer.handle(tracer.emit(Op::shared_load,
+                                         {tracer.use(numbers_, "number", where),
+                                          tracer.use(stage_.handle(), "number", where)},
+                                         Type::scalar(i32), {}, where)));
+}
+
+void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
+                SourceLocation where) {
   const Slot slot = enter(true, "produce", where);
   Tracer& tracer = Tracer::get("produce", where);
   const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);
+  if ((number != nullptr) != (state_->numbers.tracer() != nullptr)) {
+    Diagnostic(where, "produce: the ring \"" + state_->name +
+                          (number ? "\" carries no numbers, but one is given"
+                                  : "\" carries numbers, but none is given"))
+        .token("produce").fix("declare it with .numbered() and give every stage its number").raise();
+  }
+  // Before the arrival that publishes it.
+  if (number) {
+    plain(tracer, Op::shared_store,
+          {tracer.use(state_->numbers, "produce", where), stage,
+           tracer.use(number->index.handle(), "produce", where)},
+          {}, where);
+  }
+  if (!loads) return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
   // The transaction count is known once the loads are recorded, but expected before them.
   const std::size_t at = tracer.body().size();
   tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
   tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(), state_->multicast};
-  fill(slot);
+  (*loads)(slot);
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
   if (bytes == 0) {
@@ -292,6 +332,14 @@ void Ring::produce(const std::function<void(const Slot&)>& fill, SourceLocation 
   }
   tracer.body()[at].attributes.set(Key::bytes, bytes);
 }
+
+void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {
+  fill(nullptr, &loads, where);
+}
+void Ring::produce(const IndexOperand& number, const std::function<void(const Slot&)>& loads) {
+  fill(&number, &loads, number.where);
+}
+void Ring::produce(const IndexOperand& number) { fill(&number, nullptr, number.where); }
 
 Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
 

@@ -123,6 +123,7 @@ Block Dim::block(const Index& index, int size, SourceLocation where) const {
   if (size <= 0) {
     Diagnostic(where, "block: the size " + std::to_string(size) + " is not positive")
         .token("block")
+        .fix("give the number of elements of a block")
         .raise();
   }
   Tracer& tracer = Tracer::get("block", where);
@@ -144,16 +145,15 @@ Cell<T>::~Cell() {
 }
 
 template <typename T>
-Cell<T>& Cell<T>::operator=(const T& value) {
-  const SourceLocation where =
-      value.handle().tracer() == tracer_ ? tracer_->location(value.handle().id()) : SourceLocation{};
-  tracer_->assign(slot_, tracer_->use(value.handle(), "=", where), where);
+Cell<T>& Cell<T>::operator=(const Assigned<T>& assigned) {
+  tracer_->assign(slot_, tracer_->use(assigned.value.handle(), "=", assigned.where), assigned.where);
   return *this;
 }
 
 template <typename T>
 Cell<T>& Cell<T>::operator=(const Cell& other) {
-  return *this = static_cast<T>(other);
+  const T value = other;
+  return *this = Assigned<T>(value, tracer_->location(value.handle().id()));
 }
 
 template <typename T>

@@ -79,7 +79,7 @@ Tile load(const TensorView& view, SourceLocation where) {
   if (from.parameter->kind == ir::Parameter::Kind::out) {
     Diagnostic(where, "load: " + from.parameter->name + " is an output")
         .token(from.parameter->name)
-        .note(from.parameter->where, "it is declared")
+        .note(from.parameter->where, from.parameter->name + " is declared")
         .fix("declare it with Kernel::inout")
         .raise();
   }
@@ -94,13 +94,13 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
   if (to.parameter->kind == ir::Parameter::Kind::in) {
     Diagnostic(where, "store: " + to.parameter->name + " is an input")
         .token(to.parameter->name)
-        .note(to.parameter->where, "it is declared")
+        .note(to.parameter->where, to.parameter->name + " is declared")
         .fix("declare it with Kernel::out or Kernel::inout")
         .raise();
   }
   ir::ValueId source =
       tile.is_number()
-          ? tracer.emit(Op::splat, {tracer.number(tile.number, to.parameter->dtype, where)},
+          ? tracer.emit(Op::splat, {tracer.number(tile.number, to.parameter->dtype, "store", where)},
                         Type::tile(to.parameter->dtype, to.shape), {}, where)
           : tracer.use(tile.handle, "store", where);
   Type type = tracer.type(source);
@@ -153,7 +153,23 @@ LoopDriver::LoopDriver(const Index& low, const Index& high, const Index& step, S
       high_(high.handle()),
       step_(step.handle()),
       where_(where),
-      exceptions_(std::uncaught_exceptions()) {}
+      exceptions_(std::uncaught_exceptions()) {
+  const auto constant = tracer_->known(tracer_->use(step_, "range", where));
+  if (constant && *constant <= 0) {
+    Diagnostic(where, "range: the step is " + std::to_string(*constant))
+        .token("range")
+        .fix("a step is positive; for descending indices compute last - i in the body")
+        .raise();
+  }
+}
+
+void LoopDriver::begin() const {
+  if (state_ == State::fresh) return;
+  Diagnostic(where_, "range: a traced range is looped over twice")
+      .token("range")
+      .fix("write range(...) in each loop")
+      .raise();
+}
 
 Index LoopDriver::open() {
   const auto use = [this](const Handle& handle) { return tracer_->use(handle, "range", where_); };
@@ -205,7 +221,9 @@ BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const Index
                   SourceLocation where) {
   if (size <= 0) {
     Diagnostic(where, "blocks: the size " + std::to_string(size) + " is not positive")
-        .token("blocks").raise();
+        .token("blocks")
+        .fix("give the number of elements of a block")
+        .raise();
   }
   return BlockRange(low.index, high.index, Index(1, where),
                     [dim, size, where](const Index& i) {
@@ -236,16 +254,22 @@ const std::string& Kernel::name() const { return tracer_->kernel().name; }
 const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
 
 Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
+  tracer_->require_open("dim", where);
   for (const Dim& known : tracer_->kernel().dims) {
     if (known.name() == name) {
-      Diagnostic(where, "dim: \"" + name + "\" is declared twice").token("dim").raise();
+      Diagnostic(where, "dim: \"" + name + "\" is declared twice")
+          .token("dim")
+          .fix("use the Dim that the first declaration gave")
+          .raise();
     }
   }
   if (facts.multiple <= 0 || facts.minimum < 0 || facts.maximum < facts.minimum) {
     Diagnostic(where, "dim: impossible facts of \"" + name + "\": multiple of " +
                           std::to_string(facts.multiple) + ", from " +
                           std::to_string(facts.minimum) + " to " + std::to_string(facts.maximum))
-        .token("dim").raise();
+        .token("dim")
+        .fix("a multiple is at least 1, a minimum at least 0 and at most the maximum")
+        .raise();
   }
   tracer_->kernel().dims.push_back(Dim::symbol(std::move(name), facts));
   return tracer_->kernel().dims.back();
@@ -253,21 +277,26 @@ Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
 
 Tensor Kernel::parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
                          SourceLocation where) {
+  tracer_->require_open("parameter", where);
   ir::Kernel& kernel = tracer_->kernel();
-  const auto fail = [&](const std::string& problem) {
-    Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).raise();
+  const auto fail = [&](const std::string& problem, const std::string& fix) {
+    Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).fix(fix).raise();
   };
   for (const ir::Parameter& other : kernel.parameters) {
-    if (other.name == name) fail("the name is declared twice");
+    if (other.name == name) fail("the name is declared twice", "give each parameter its own name");
+    if (other.is_workspace() && kind != static_cast<int>(ir::Parameter::Kind::workspace)) {
+      fail("it is declared behind the workspace \"" + other.name + "\"", "declare workspaces last");
+    }
   }
-  if (dtype == DType::boolean) fail("bool has no place in memory");
+  if (dtype == DType::boolean) fail("bool has no place in memory", "use i32");
   if (shape.empty() || shape.size() > 5) {
-    fail("a tensor has 1 to 5 axes, not " + std::to_string(shape.size()));
+    fail("a tensor has 1 to 5 axes, not " + std::to_string(shape.size()), "merge or add axes");
   }
   for (const Dim& extent : shape) {
     if (extent.is_constant() && extent.constant() < 0) {
-      fail("the size " + extent.to_string() + " is negative");
+      fail("the size " + extent.to_string() + " is negative", "sizes are zero or positive");
     }
+    tracer_->check_dim(extent, where);
   }
   ir::Parameter parameter;
   parameter.kind = static_cast<ir::Parameter::Kind>(kind);
@@ -292,6 +321,11 @@ Tensor Kernel::out(std::string name, DType dtype, std::vector<Dim> shape, Source
 Tensor Kernel::inout(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
   return parameter(static_cast<int>(ir::Parameter::Kind::inout), std::move(name), dtype,
                    std::move(shape), where);
+}
+
+Tensor Kernel::workspace(std::string name, int count, SourceLocation where) {
+  return parameter(static_cast<int>(ir::Parameter::Kind::workspace), std::move(name), i32, {count},
+                   where);
 }
 
 std::vector<Handle> Kernel::open_grid(std::vector<Dim> extents) {

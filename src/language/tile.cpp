@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/type_rules.h"
 #include "language/tracer.h"
 
 // Tiles and the functions on them.
@@ -81,10 +82,11 @@ Elementwise gather(Tracer& tracer, const char* what,
   if (!first) {
     Diagnostic((*operands.begin())->where, std::string(what) + ": no operand is a tile")
         .token(what)
+        .fix("make a tile of the number with full({...}, value)")
         .raise();
   }
   for (const TileOperand* operand : operands) {
-    e.ids.push_back(operand->is_number() ? tracer.number(operand->number, e.dtype, operand->where)
+    e.ids.push_back(operand->is_number() ? tracer.number(operand->number, e.dtype, what, operand->where)
                                          : operand->handle.id());
   }
   return e;
@@ -101,10 +103,12 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
         .fix(logical ? "compare first: <, <=, ==" : "use where(condition, a, b) on a condition")
         .raise();
   }
-  if (ir::info(op).arity == 1 && !logical && op != Op::neg && op != Op::abs && !is_float(e.dtype)) {
-    Diagnostic(e.where, std::string(what) + ": the operand is " + std::string(name_of(e.dtype)))
+  const ir::DTypeOrProblem checked =
+      ir::elementwise_dtype(op, std::vector<DType>(operands.size(), e.dtype));
+  if (!checked.problem.empty()) {
+    Diagnostic(e.where, std::string(what) + ": " + checked.problem)
         .token(what)
-        .fix("convert it with .cast(f32)")
+        .fix("convert it with .cast(" + std::string(is_float(e.dtype) ? "i32" : "f32") + ")")
         .raise();
   }
   const DType result = comparison ? DType::boolean : e.dtype;
@@ -123,7 +127,7 @@ Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
         .raise();
   }
   if (type.dtype == DType::boolean) {
-    Diagnostic(a.where, std::string(what) + ": the tile is boolean").token(what)
+    Diagnostic(a.where, std::string(what) + ": the tile is bool").token(what)
         .fix("convert it with .cast(i32)").raise();
   }
   type.shape[axis] = 1;
@@ -204,7 +208,10 @@ Tile Tile::T(SourceLocation where) const {
   const ir::ValueId id = tracer.use(handle_, "T", where);
   Type type = tracer.type(id);
   if (type.shape.size() != 2) {
-    Diagnostic(where, "T: the tile " + describe(type) + " does not have two axes").token("T").raise();
+    Diagnostic(where, "T: the tile " + describe(type) + " does not have two axes")
+        .token("T")
+        .fix("reshape({rows, columns}) gives it two")
+        .raise();
   }
   std::swap(type.shape[0], type.shape[1]);
   return Tile(tracer.handle(tracer.emit(
@@ -216,6 +223,12 @@ Tile Tile::cast(DType dtype, SourceLocation where) const {
   const ir::ValueId id = tracer.use(handle_, "cast", where);
   Type type = tracer.type(id);
   if (type.dtype == dtype) return *this;
+  if (dtype == DType::boolean) {
+    Diagnostic(where, "cast: the tile " + describe(type) + " has no cast to bool")
+        .token("cast")
+        .fix("compare it: tile != 0")
+        .raise();
+  }
   type.dtype = dtype;
   return Tile(tracer.handle(tracer.emit(Op::cast, {id}, type, {}, where)));
 }
@@ -232,6 +245,7 @@ Tile Tile::reshape(std::vector<std::int64_t> shape, SourceLocation where) const 
                           std::to_string(old.elements()) + " elements, " + shape_text(type.shape) +
                           " has " + std::to_string(type.elements()))
         .token("reshape")
+        .fix("both need the same number of elements, and positive sizes")
         .raise();
   }
   return Tile(tracer.handle(tracer.emit(Op::reshape, {id}, type, {}, where)));
@@ -250,6 +264,7 @@ Tile Tile::slice(std::vector<std::int64_t> offsets, std::vector<std::int64_t> si
     Diagnostic(where, "slice: offsets " + shape_text(offsets) + " with sizes " + shape_text(sizes) +
                           " do not lie inside the tile " + shape_text(type.shape))
         .token("slice")
+        .fix("give one offset and one size an axis; offset + size is at most the tile's size")
         .raise();
   }
   type.shape = std::move(sizes);
@@ -291,8 +306,10 @@ Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand
   Tracer& tracer = Tracer::get("where", condition.where);
   if (condition.is_number() ||
       tracer.type(tracer.use(condition.handle, "where", condition.where)).dtype != DType::boolean) {
-    Diagnostic(condition.where, "where: the condition is not a tile of booleans").token("where")
-        .fix("compare first: <, <=, ==").raise();
+    const std::string is =
+        condition.is_number() ? "a number" : describe(tracer.type(condition.handle.id()));
+    Diagnostic(condition.where, "where: the condition is not a tile of booleans but " + is)
+        .token("where").fix("compare first: <, <=, ==").raise();
   }
   const Type mask = tracer.type(condition.handle.id());  // a copy: numbers make new values
   if (a.is_number() && b.is_number()) {
@@ -308,7 +325,7 @@ Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand
   if (!fits) {
     Diagnostic(condition.where, "where: the condition is " + shape_text(mask.shape) +
                                     ", the alternatives " + shape_text(e.shape))
-        .token("where").raise();
+        .token("where").fix("an axis stretches only from size 1").raise();
   }
   return Tile(tracer.handle(tracer.emit(Op::select, {condition.handle.id(), e.ids[0], e.ids[1]},
                                         Type::tile(e.dtype, e.shape), {}, condition.where)));
@@ -318,9 +335,31 @@ Tile reduce_sum(const TileOperand& a, int axis) { return reduce(Op::add, "reduce
 Tile reduce_max(const TileOperand& a, int axis) { return reduce(Op::max, "reduce_max", a, axis); }
 Tile reduce_min(const TileOperand& a, int axis) { return reduce(Op::min, "reduce_min", a, axis); }
 
+Condition any(const TileOperand& a) {
+  Tracer& tracer = Tracer::get("any", a.where);
+  if (a.is_number() || tracer.type(tracer.use(a.handle, "any", a.where)).dtype != DType::boolean) {
+    Diagnostic(a.where, "any: the operand is not a tile of booleans").token("any")
+        .fix("compare first: <, <=, ==").raise();
+  }
+  return Condition(tracer.handle(
+      tracer.emit(Op::any, {a.handle.id()}, Type::scalar(DType::boolean), {}, a.where)));
+}
+
+namespace {
+
+Tile filled(const char* what, std::initializer_list<Extent> shape, double value, DType dtype,
+            SourceLocation where) {
+  Tracer& tracer = Tracer::get(what, where);
+  return full_of(sizes_of(shape, what, where), tracer.number(value, dtype, what, where), where);
+}
+
+}  // namespace
+
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype, SourceLocation where) {
-  Tracer& tracer = Tracer::get("full", where);
-  return full_of(sizes_of(shape, "full", where), tracer.number(value, dtype, where), where);
+  return filled("full", shape, value, dtype, where);
+}
+Tile zeros(std::initializer_list<Extent> shape, DType dtype, SourceLocation where) {
+  return filled("zeros", shape, 0, dtype, where);
 }
 
 Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where) {
@@ -328,7 +367,7 @@ Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where) {
   std::vector<std::int64_t> sizes = sizes_of(shape, "iota", where);
   if (axis < 0 || axis >= static_cast<int>(sizes.size())) {
     Diagnostic(where, "iota: axis " + std::to_string(axis) + " of a tile " + shape_text(sizes))
-        .token("iota").raise();
+        .token("iota").fix("axes count from 0 to " + std::to_string(sizes.size() - 1)).raise();
   }
   return Tile(tracer.handle(tracer.emit(Op::iota, {}, Type::tile(i32, std::move(sizes)),
                                         {{ir::Key::axis, std::int64_t{axis}}}, where)));

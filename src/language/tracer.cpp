@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <map>
+#include <sstream>
 
 namespace tilewright {
 namespace {
@@ -123,16 +125,25 @@ ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
 
 ir::ValueId Tracer::integer(std::int64_t value, SourceLocation where) {
   if (value > INT32_MAX || value < INT32_MIN) {
-    Diagnostic(where, "the integer " + std::to_string(value) + " does not fit 32 bits").raise();
+    Diagnostic(where, "the integer " + std::to_string(value) + " does not fit 32 bits")
+        .token(std::to_string(value))
+        .fix("indices lie between -2147483648 and 2147483647")
+        .raise();
   }
   return emit(ir::Op::constant, {}, ir::Type::scalar(i32), {{ir::Key::value, value}}, where);
 }
 
-ir::ValueId Tracer::number(double value, DType dtype, SourceLocation where) {
+ir::ValueId Tracer::number(double value, DType dtype, const char* what, SourceLocation where) {
   if (!is_float(dtype)) {
-    if (value != static_cast<double>(static_cast<std::int64_t>(value))) {
-      Diagnostic(where, "the number " + std::to_string(value) + " is not an integer, but the other "
-                        "operand is " + std::string(name_of(dtype)))
+    const double limit = dtype == i64 ? 0x1p63 : dtype == i32 ? 0x1p31 : 2;
+    const double least = dtype == DType::boolean ? 0 : -limit;
+    if (!(value >= least && value < limit) || value != std::floor(value)) {
+      std::ostringstream text;
+      text << value;
+      Diagnostic(where, std::string(what) + ": the number " + text.str() + " is no " +
+                            std::string(name_of(dtype)))
+          .token(what)
+          .fix("use a number that the dtype holds, or convert the tile with .cast(f32)")
           .raise();
     }
     return emit(ir::Op::constant, {}, ir::Type::scalar(dtype),
@@ -148,7 +159,42 @@ ir::ValueId Tracer::boolean(bool value, SourceLocation where) {
 
 ir::ValueId Tracer::dim(const Dim& dim, SourceLocation where) {
   if (dim.is_constant()) return integer(dim.constant(), where);
+  check_dim(dim, where);
   return emit(ir::Op::dim, {}, ir::Type::scalar(i32), {{ir::Key::dim, dim}}, where);
+}
+
+void Tracer::check_dim(const Dim& dim, SourceLocation where) const {
+  if (dim.is_constant()) return;
+  if (dim.kind() != Dim::Kind::symbol) {
+    check_dim(dim.lhs(), where);
+    check_dim(dim.rhs(), where);
+    return;
+  }
+  const bool known = dim.name() == ir::kMultiprocessors ||
+                     std::find(kernel_.dims.begin(), kernel_.dims.end(), dim) != kernel_.dims.end();
+  if (known) return;
+  Diagnostic(at_.file ? at_ : where,
+             "the dimension \"" + dim.name() + "\" is not one of \"" + kernel_.name + "\"")
+      .token(dim.name())
+      .fix("declare it: const Dim " + dim.name() + " = kernel.dim(\"" + dim.name() + "\")")
+      .raise();
+}
+
+std::optional<std::int64_t> Tracer::known(ir::ValueId id) const {
+  for (const ir::Operation& operation : frames_.back().block.body) {
+    if (operation.op != ir::Op::constant || operation.results[0] != id) continue;
+    const auto* value = std::get_if<std::int64_t>(operation.attributes.find(ir::Key::value));
+    return value ? std::optional(*value) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void Tracer::require_open(const char* what, SourceLocation where) const {
+  if (!finished_) return;
+  Diagnostic(where, std::string(what) + ": \"" + kernel_.name + "\" is already finished")
+      .token(what)
+      .fix("declare it before the kernel is compiled or run")
+      .raise();
 }
 
 ir::ValueId Tracer::arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLocation where) {
@@ -298,14 +344,14 @@ void Tracer::close_loop() {
 void Tracer::trace_while(int condition_slot, const std::function<void()>& body,
                          SourceLocation where) {
   const ir::ValueId initial = cells_[condition_slot].value;
-  cells_[condition_slot].open = false;  // not carried: inside the loop it holds true
   push(ir::Op::while_loop, {}, where);
+  cells_[condition_slot].open = false;  // not carried: inside the loop it holds true
   carry_cells(frames_.back());
+  cells_[condition_slot].open = true;
   cells_[condition_slot].value = boolean(true, where);
   body();
   const ir::ValueId again = cells_[condition_slot].value;
   finish_loop(pop(), {initial}, {again});
-  cells_[condition_slot].open = true;
   cells_[condition_slot].value = boolean(false, where);
 }
 
@@ -365,6 +411,7 @@ void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::functi
     if (cells_[i].open && cells_[i].value != before[i]) {
       Diagnostic(where, std::string(ir::info(op).name) + ": a variable made outside is assigned inside")
           .note(cells_[i].where, "the variable is made")
+          .fix("make the variable inside: what one role or lane computes is not seen by the others")
           .raise();
     }
   }
@@ -401,6 +448,13 @@ void Tracer::trace_role(const ir::Attributes& attributes, const std::function<vo
 }
 
 void Tracer::open_grid(std::vector<Dim> extents, std::vector<Handle>& indices) {
+  require_open("grid", kernel_.where);
+  if (!kernel_.grid.empty()) {
+    Diagnostic(kernel_.where, "the grid of \"" + kernel_.name + "\" is declared twice")
+        .fix("call Kernel::grid or Kernel::ctas once")
+        .raise();
+  }
+  for (const Dim& extent : extents) check_dim(extent, kernel_.where);
   kernel_.grid = std::move(extents);
   for (std::size_t i = 0; i < kernel_.grid.size(); ++i) {
     const ir::ValueId index = kernel_.add_value(ir::Type::scalar(i32));

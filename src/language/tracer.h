@@ -46,9 +46,16 @@ class Tracer {
         .results[0];
   }
   ir::ValueId integer(std::int64_t value, SourceLocation where);
-  ir::ValueId number(double value, DType dtype, SourceLocation where);
+  // `what` asks for it: an element of the dtype.
+  ir::ValueId number(double value, DType dtype, const char* what, SourceLocation where);
   ir::ValueId boolean(bool value, SourceLocation where);
   ir::ValueId dim(const Dim& dim, SourceLocation where);
+  // Raises when a symbol of it is not this kernel's.
+  void check_dim(const Dim& dim, SourceLocation where) const;
+  // The value of a constant integer that was recorded in the block that is open.
+  std::optional<std::int64_t> known(ir::ValueId id) const;
+  // Raises when the kernel takes nothing more.
+  void require_open(const char* what, SourceLocation where) const;
   // Integer arithmetic with constants folded.
   ir::ValueId arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLocation where);
   // A place (shared memory, barriers, tensor maps): recorded before everything else.

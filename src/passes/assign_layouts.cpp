@@ -20,15 +20,11 @@ class LayoutAssignment {
 
   void run() {
     seed();
-    // Each round either fixes at least one more layout or ends. Only when nothing else decides does
-    // a product take its layout from one factor: the other might hold partial sums.
-    for (bool progress = true; progress;) {
-      relaxed_ = false;
-      while (round()) {
-      }
-      relaxed_ = true;
-      progress = round();
-    }
+    // Each round either fixes at least one more layout or ends.
+    do {
+      changed_ = false;
+      propagate(kernel_.body);
+    } while (changed_);
     ir::for_each(kernel_.body, [this](const Operation& o) {
       for (const ValueId result : o.results) {
         if (in_registers(result) && !known(result)) {
@@ -42,11 +38,6 @@ class LayoutAssignment {
   }
 
  private:
-  bool round() {
-    changed_ = false;
-    propagate(kernel_.body);
-    return changed_;
-  }
   bool in_registers(ValueId id) const {
     const Type::Kind kind = kernel_.type(id).kind;
     return kind == Type::Kind::tile || kind == Type::Kind::pending;
@@ -160,15 +151,14 @@ class LayoutAssignment {
     const ValueId result = o.results[0];
     if (!in_registers(result)) return;
     const Type& type = kernel_.type(result);
-    // The addend of an fma first: it says whether the sum is partial.
-    for (auto at = o.operands.rbegin(); at != o.operands.rend(); ++at) {
-      const ValueId operand = *at;
+    const std::int64_t partial = o.attributes.integer_or(Key::partial, -1);
+    for (std::size_t i = 0; i < o.operands.size(); ++i) {
+      const ValueId operand = o.operands[i];
       if (!in_registers(operand)) continue;
       const Type& other = kernel_.type(operand);
       if (other.shape == type.shape) {
         // A scaled partial sum is partial, its factor is not.
-        if (partial_product(o, operand)) continue;
-        if (!known(result) && !relaxed_ && undecided(o, operand)) continue;
+        if (partial >= 0 && i < 2 && static_cast<std::int64_t>(i) != partial) continue;
         unify(operand, result, o);
       } else if (known(result) && !known(operand)) {
         RegisterLayout stretched = layout(result);
@@ -180,28 +170,6 @@ class LayoutAssignment {
         set(operand, stretched, o);
       }
     }
-  }
-
-  // Whether another factor that is not known yet could make the product partial.
-  bool undecided(const Operation& o, ValueId operand) const {
-    if (o.op != Op::mul && o.op != Op::fma) return false;
-    if (layout(operand).is_partial()) return false;
-    for (const ValueId other : o.operands) {
-      if (other != operand && in_registers(other) && !known(other) &&
-          kernel_.type(other).shape == kernel_.type(operand).shape) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  // Whether the operand is a whole factor of a partial product.
-  bool partial_product(const Operation& o, ValueId operand) {
-    if (o.op != Op::mul && o.op != Op::fma) return false;
-    if (o.op == Op::fma && operand == o.operands[2]) return false;
-    const ValueId factor = o.operands[o.operands[0] == operand ? 1 : 0];
-    const auto partial = [&](ValueId id) { return in_registers(id) && known(id) && layout(id).is_partial(); };
-    return partial(o.results[0]) && (known(operand) ? !layout(operand).is_partial() : partial(factor));
   }
 
   // Axes of size 1 come or go; the others keep their order.
@@ -257,7 +225,6 @@ class LayoutAssignment {
 
   ir::Kernel& kernel_;
   bool changed_ = false;
-  bool relaxed_ = false;
 };
 
 }  // namespace

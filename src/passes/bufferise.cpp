@@ -130,6 +130,11 @@ class RoleLowering {
                     {{Key::axis, o.attributes.integer(Key::axis)},
                      {Key::layout, layout(o.results[0])}},
                     o.where);
+      case Op::any: {
+        emit(Op::any_register, {array(o.operands[0])}, {}, o.where);
+        out_.back().results = o.results;
+        return;
+      }
       case Op::reduce: return reduce(o);
       case Op::complete:
         copy(o.results[0], o.operands[0], o.where);
@@ -324,7 +329,7 @@ class RoleLowering {
   void store_tile(const Operation& o) {
     const ValueId tile = o.operands[0];
     const View view = views_.at(o.operands[1]);
-    const Type& type = kernel_.type(tile);
+    const Type type = kernel_.type(tile);
     const bool stmatrix = size_of(type.dtype) == 2 && type.shape.size() == 2 &&
                           type.shape[0] == 64 && type.shape[1] % 16 == 0 &&
                           view.panels.span_bytes >= 32 && view.panels.contiguous_axis == 1 &&
@@ -372,7 +377,7 @@ class RoleLowering {
   // One copy for each panel of the tile.
   void tma(const Operation& o, bool load) {
     const View view = views_.at(o.operands[1]);
-    const Type& part = kernel_.type(o.operands[1]);
+    const Type part = kernel_.type(o.operands[1]);
     const std::size_t leading = load ? 4 : 2;
     const ValueId place = offset(view, true, o.where);
     const std::int64_t start = panel_step(view, o);

@@ -148,6 +148,9 @@ class PartialSums {
         }
       }
       if (is_sum(o) && holds(o.results[0])) o.attributes.set(Key::partial, std::int64_t{1});
+      if (keeps && (o.op == Op::mul || o.op == Op::fma)) {
+        o.attributes.set(Key::partial, std::int64_t{holds(o.operands[0]) ? 0 : 1});
+      }
       body.push_back(std::move(o));
     }
     block.body = std::move(body);

@@ -172,6 +172,8 @@ void TileEvaluator<Real>::run(const Operation& operation) {
       return iota(operation);
     case Op::reduce:
       return reduce(operation);
+    case Op::any:
+      return any(operation);
     case Op::transpose: {
       const auto& permutation = operation.attributes.integers(Key::permutation);
       return rearrange(operation, permutation, std::vector<std::int64_t>(permutation.size()));
@@ -462,6 +464,23 @@ void TileEvaluator<Real>::reduce(const Operation& operation) {
       } while (advance(index, result.extents()));
     });
   }
+  set(operation.results[0], std::move(result));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::any(const Operation& operation) {
+  const Value& source = operand(operation, 0);
+  bool found = false;
+  if (!any_empty(source.extents())) {
+    const std::vector<std::int64_t> strides = row_major_strides(source.type().shape);
+    std::vector<std::int64_t> index(strides.size());
+    do {
+      found |= source.template data<std::uint8_t>()[std::inner_product(
+                   index.begin(), index.end(), strides.begin(), std::int64_t{0})] != 0;
+    } while (!found && advance(index, source.extents()));
+  }
+  Value result = make(operation.results[0]);
+  *result.template data<std::uint8_t>() = found;
   set(operation.results[0], std::move(result));
 }
 

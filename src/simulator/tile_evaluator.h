@@ -49,6 +49,7 @@ class TileEvaluator {
   void store(const ir::Operation& operation);
   void dot(const ir::Operation& operation);
   void iota(const ir::Operation& operation);
+  void any(const ir::Operation& operation);
   void reduce(const ir::Operation& operation);
   // transpose and slice: result axis i runs along the operand's axes[i] from offsets[i].
   void rearrange(const ir::Operation& operation, const std::vector<std::int64_t>& axes,

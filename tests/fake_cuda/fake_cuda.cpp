@@ -97,7 +97,7 @@ int cuCtxSetCurrent(CUctx_st*) { return 0; }
 int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
-  if (std::strcmp(name, "scale") != 0) return cuda::kErrorNotFound;
+  if (std::strcmp(name, "skale") == 0) return cuda::kErrorNotFound;
   *function = reinterpret_cast<CUfunc_st*>(&fake_cuda_state);
   return 0;
 }

@@ -221,6 +221,11 @@ TEST(MachineGemm, AllFaultsAreKeptWhenAsked) {
   options.stop_at_first = false;
   const MachineReport report = run(text, {&tensors.a, &tensors.b, &tensors.c}, options);
   EXPECT_GE(report.faults.size(), 2u);
+  // A wait on a barrier that does not exist is reported and passed.
+  const MachineReport no_barriers =
+      run(changed(gemm_text(), "  mbarrier_init %14 {arrivals = 1}\n", ""),
+          {&tensors.a, &tensors.b, &tensors.c}, options);
+  EXPECT_FALSE(no_barriers.ok());
 }
 
 }  // namespace

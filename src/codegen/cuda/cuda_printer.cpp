@@ -71,6 +71,8 @@ OperationPrinter printer_of(Op op) {
       return print_coordinate;
     case Op::reduce_registers:
       return print_reduce_registers;
+    case Op::any_register:
+      return print_any_register;
     case Op::reduce_lanes:
       return print_reduce_lanes;
     case Op::shared:

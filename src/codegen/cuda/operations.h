@@ -48,6 +48,7 @@ TW_PRINTER(compute);
 TW_PRINTER(coordinate);
 TW_PRINTER(reduce_registers);
 TW_PRINTER(reduce_lanes);
+TW_PRINTER(any_register);
 // memory.cpp
 TW_PRINTER(shared);
 TW_PRINTER(shared_load);

@@ -183,4 +183,15 @@ void print_reduce_lanes(Emitter& emitter, const Operation& operation) {
   }
 }
 
+void print_any_register(Emitter& emitter, const Operation& operation) {
+  const ValueId array = operation.operands[0];
+  const std::string result = emitter.name(operation.results[0]);
+  const std::string own = result + "_of_lane";
+  emitter.line(fmt::format("bool {} = false;", own));
+  emitter.line("#pragma unroll");
+  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {} |= {};",
+                           emitter.type(array).shape[0], own, element(emitter, array, "i")));
+  emitter.line(fmt::format("const bool {} = __any_sync(0xffffffffu, {});", result, own));
+}
+
 }  // namespace tilewright::codegen

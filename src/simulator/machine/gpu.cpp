@@ -278,6 +278,7 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::compute:
     case Code::coordinate:
     case Code::reduce_registers:
+    case Code::any_register:
     case Code::reduce_lanes:
       return next(execute_registers);
     case Code::store_registers:

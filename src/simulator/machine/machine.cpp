@@ -17,11 +17,43 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
+// Workspaces are the runtime's: zeros, which every launch has to leave zero.
+struct Workspaces {
+  std::vector<std::vector<std::int32_t>> memory;
+
+  Workspaces(const ir::Kernel& kernel, Arguments& arguments) {
+    for (const ir::Parameter& parameter : kernel.parameters) {
+      if (!parameter.is_workspace()) continue;
+      const std::int64_t count = parameter.shape[0].constant();
+      std::vector<std::int32_t>& zeros =
+          memory.emplace_back(static_cast<std::size_t>(count), std::int32_t{0});
+      arguments.tensors.push_back({parameter.name, parameter.dtype, {count}, {1},
+                                   reinterpret_cast<std::byte*>(zeros.data())});
+    }
+  }
+
+  void check(const ir::Kernel& kernel, MachineReport& report) const {
+    std::size_t next = 0;
+    for (const ir::Parameter& parameter : kernel.parameters) {
+      if (!parameter.is_workspace()) continue;
+      const std::vector<std::int32_t>& values = memory[next++];
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (values[i] == 0) continue;
+        report.faults.push_back({"workspace", parameter.where, {},
+                                 "workspace " + parameter.name + "[" + std::to_string(i) +
+                                     "] is " + std::to_string(values[i]) + " after the launch",
+                                 "what sets it back to 0: the next launch begins with it"});
+      }
+    }
+  }
+};
+
 }  // namespace
 
 MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
-  const Arguments complete = with_strides(arguments);
+  Arguments complete = with_strides(arguments);
+  const Workspaces workspaces(kernel, complete);
   const Program program = prepare(kernel, complete, options.multiprocessors);
   MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
@@ -31,6 +63,7 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
   Gpu gpu(program, complete, options, report);
   try {
     gpu.run();
+    workspaces.check(kernel, report);
   } catch (const Stopped&) {
   }
   gpu.count_instructions();

@@ -317,6 +317,12 @@ void Preparation::visit(const Operation& operation) {
       return reduce_registers(operation);
     case Op::reduce_lanes:
       return reduce_lanes(operation);
+    case Op::any_register: {  // object: array, b: result
+      Instruction& made = emit(Code::any_register, &operation);
+      made.object = object(operands[0]);
+      made.b = operation.results[0];
+      return;
+    }
     case Op::store_registers:
       return store_registers(operation);
     case Op::store_matrix:
@@ -337,15 +343,18 @@ void Preparation::visit(const Operation& operation) {
       program_.code.back().a = operands[1];
       return;
     }
-    case Op::copy: {  // object: destination, detail: source
-      if (array_info(operands[0]).elements != array_info(operands[1]).elements) {
-        refuse(operation,
-               fmt::format("{} has {} elements, {} has {}", array_info(operands[0]).name,
-                           array_info(operands[0]).elements, array_info(operands[1]).name,
-                           array_info(operands[1]).elements));
+    case Op::copy: {  // object: destination, detail: source, value: first element
+      const std::int64_t first = attributes.integer_or(Key::offset, 0);
+      const std::int64_t wanted = first + array_info(operands[0]).elements;
+      if (first < 0 || wanted > array_info(operands[1]).elements) {
+        refuse(operation, fmt::format("{} takes elements {} to {} of {}, which has {}",
+                                      array_info(operands[0]).name, first, wanted - 1,
+                                      array_info(operands[1]).name,
+                                      array_info(operands[1]).elements));
       }
       emit(Code::copy, &operation).object = object(operands[0]);
       program_.code.back().detail = object(operands[1]);
+      program_.code.back().value = first;
       return;
     }
     case Op::coordinate: {  // object: array, detail: layout, value: axis

@@ -95,6 +95,7 @@ enum class Code : std::uint8_t {
   store_matrix,
   store_elements,
   load_elements,
+  any_register,
   shared_load,
   shared_store,
   atomic_add,

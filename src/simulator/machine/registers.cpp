@@ -173,11 +173,12 @@ void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   read_all(gpu, warp, instruction, instruction.detail);
   write_all(gpu, warp, instruction, instruction.object);
-  RegisterArray& to = warp.arrays[instruction.object];
-  const RegisterArray& from = warp.arrays[instruction.detail];
-  to.f = from.f;
-  to.i = from.i;
-  to.b = from.b;
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  with_held_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = warp.arrays[instruction.detail].row<T>(static_cast<int>(instruction.value));
+    std::copy(from, from + info.elements * kWidth, warp.arrays[instruction.object].row<T>(0));
+  });
 }
 
 void coordinate(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -242,6 +243,15 @@ void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       }
     }
   });
+}
+
+void any_register(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  read_all(gpu, warp, instruction, instruction.object);
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const std::uint8_t* truth = warp.arrays[instruction.object].row<std::uint8_t>(0);
+  Scalar& result = warp.scalars[instruction.b];
+  result.i = std::any_of(truth, truth + info.elements * kWidth, [](auto t) { return t != 0; });
+  result.f = static_cast<double>(result.i);
 }
 
 template <typename T>
@@ -326,6 +336,8 @@ void execute_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       return reduce_registers(gpu, warp, instruction);
     default:
       return reduce_lanes(gpu, warp, instruction);
+    case Code::any_register:
+      return any_register(gpu, warp, instruction);
   }
 }
 

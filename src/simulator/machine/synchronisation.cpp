@@ -127,7 +127,10 @@ void arrive(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const int barrier =
       resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
-  if (barrier < 0 || !usable(gpu, warp, instruction, *warp.cta, barrier)) return;
+  if (barrier < 0 || !usable(gpu, warp, instruction, *warp.cta, barrier)) {
+    ++warp.pc;
+    return;
+  }
   const Mbarrier& state = warp.cta->barriers[barrier];
   const std::int64_t parity = warp.integer(instruction.b);
   const bool resumed = warp.waits_at == &instruction;

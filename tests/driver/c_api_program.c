@@ -1,0 +1,89 @@
+/* Drives libtilewright.so from C: a small gemm on the interpreter, and what goes wrong. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tilewright/c_api.h"
+
+static int failures = 0;
+
+static void expect(int condition, const char* what) {
+  if (condition) return;
+  fprintf(stderr, "failed: %s (last error: %s)\n", what, tilewright_last_error());
+  ++failures;
+}
+
+static void expect_error(tilewright_status status, tilewright_status wanted, const char* text) {
+  expect(status == wanted, text);
+  expect(strstr(tilewright_last_error(), text) != NULL, text);
+}
+
+static void multiplies(void) {
+  tilewright_kernel* kernel = NULL;
+  float a[2 * 3] = {1, 2, 3, 4, 5, 6};
+  float b[2 * 4] = {1, 0, 2, -9, 0, 1, 1, -9}; /* rows of 3 in a pitch of 4 */
+  float c[2 * 2] = {NAN, NAN, NAN, NAN};
+  const int64_t shape_a[2] = {2, 3}, shape_c[2] = {2, 2}, strides_b[2] = {4, 1};
+  tilewright_tensor tensors[3] = {{a, "f32", 2, shape_a, NULL},
+                                  {b, "f32", 2, shape_a, strides_b},
+                                  {c, NULL, 2, shape_c, NULL}};
+
+  expect(tilewright_kernel_create("gemm", "dtype=f32", "interpreter", 0, &kernel) == TILEWRIGHT_OK,
+         "create");
+  expect(tilewright_kernel_tensor_count(kernel) == 3, "three tensors");
+  expect(strcmp(tilewright_kernel_tensor_name(kernel, 1), "B") == 0, "the second is B");
+  expect(tilewright_kernel_tensor_name(kernel, 3) == NULL, "there is no fourth");
+  expect(!tilewright_kernel_tensor_is_output(kernel, 0), "A is an input");
+  expect(tilewright_kernel_tensor_is_output(kernel, 2), "C is an output");
+  expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
+  expect(c[0] == 7 && c[1] == 5 && c[2] == 16 && c[3] == 11, "the product");
+
+  expect_error(tilewright_kernel_run(kernel, tensors, 2, NULL), TILEWRIGHT_ERROR_USAGE,
+               "gemm takes 3 tensors, and 2 are given");
+  expect_error(tilewright_kernel_run(kernel, NULL, 3, NULL), TILEWRIGHT_ERROR_USAGE,
+               "gemm takes 3 tensors, and 0 are given");
+  expect_error(tilewright_kernel_run(NULL, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
+               "the kernel is NULL");
+  tensors[1].dtype = "f16";
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE, "f16");
+  tensors[1].dtype = "half";
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE, "half");
+  tensors[1].dtype = "f32";
+  tensors[1].shape = NULL;
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
+               "tensor B has rank 2 and no shape");
+  tensors[1].shape = shape_c;
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE, "k");
+  tensors[1].shape = shape_a;
+  tensors[1].rank = 1;
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE, "B");
+  tilewright_kernel_destroy(kernel);
+}
+
+static void refuses(void) {
+  tilewright_kernel* kernel = (tilewright_kernel*)1;
+  expect_error(tilewright_kernel_create("gem", "", "interpreter", 0, &kernel),
+               TILEWRIGHT_ERROR_USAGE, "there is no kernel 'gem'");
+  expect(kernel == NULL, "the kernel is NULL after a failure");
+  expect_error(tilewright_kernel_create("gemm", "dtype=f32,tile=3", "interpreter", 0, &kernel),
+               TILEWRIGHT_ERROR_USAGE, "gemm has no option 'tile'");
+  expect_error(tilewright_kernel_create("gemm", NULL, "gpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
+               "there is no target 'gpu'");
+  expect_error(tilewright_kernel_create("gemm", NULL, "cpu", 0, &kernel),
+               TILEWRIGHT_ERROR_UNAVAILABLE, "target cpu is not available");
+  expect_error(tilewright_kernel_create(NULL, NULL, "cpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
+               "the kernel is NULL");
+  expect_error(tilewright_kernel_create("gemm", NULL, NULL, 0, &kernel), TILEWRIGHT_ERROR_USAGE,
+               "the target is NULL");
+  expect_error(tilewright_kernel_create("gemm", NULL, "interpreter", 0, NULL),
+               TILEWRIGHT_ERROR_USAGE, "the place for the kernel is NULL");
+  tilewright_kernel_destroy(NULL);
+}
+
+int main(void) {
+  expect(strcmp(tilewright_last_error(), "") == 0, "no error before a call");
+  expect(tilewright_version()[0] >= '0' && tilewright_version()[0] <= '9', "the version");
+  multiplies();
+  refuses();
+  return failures == 0 ? 0 : 1;
+}

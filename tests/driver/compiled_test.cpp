@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "common/temporary_folder.h"
+#include "runtime/fake_driver.h"
+#include "runtime/nvrtc.h"
+#include "tilewright/compile.h"
+#include "tilewright/library.h"
+
+namespace tilewright {
+namespace {
+
+using runtime::expect_error;
+
+// On a driver that executes nothing: what is launched, and what a launch costs the host.
+class CompiledTest : public runtime::FakeDriverTest {
+ protected:
+  void SetUp() override {
+    try {
+      runtime::Nvrtc::get();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  static Kernel gemm() {
+    const LibraryKernel& entry = find_kernel("gemm");
+    return entry.schedules[0].build(resolve_options(entry, {}));
+  }
+  static std::vector<TensorRef> tensors(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const auto make = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
+      return TensorRef{reinterpret_cast<void*>(address), bf16, {rows, columns}, {}};
+    };
+    return {make(0x10000, m, k), make(0x20000, n, k), make(0x30000, m, n)};
+  }
+
+  test::TemporaryFolder folder_;
+  runtime::ScopedVariable cache_{"TILEWRIGHT_CACHE", folder_.path().string()};
+};
+
+TEST_F(CompiledTest, LaunchesWhatTheKernelDeclares) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(512, 768, 128));
+  EXPECT_EQ(state_->launches, 1);
+  EXPECT_EQ(state_->grid[0], 132u);
+  EXPECT_EQ(state_->cluster[0], 2u);
+  EXPECT_EQ(state_->block[0], 384u);
+  EXPECT_GT(state_->shared_bytes, 49152u);
+  EXPECT_EQ(static_cast<unsigned>(state_->dynamic_shared_limit), state_->shared_bytes);
+}
+
+TEST_F(CompiledTest, EmptyOutputsLaunchNothing) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(0, 768, 128));
+  EXPECT_EQ(state_->launches, 0);
+}
+
+TEST_F(CompiledTest, ASecondLaunchEncodesNothing) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(512, 768, 128));
+  state_->map_base = nullptr;
+  executable.run(tensors(512, 768, 128));
+  EXPECT_EQ(state_->map_base, nullptr);
+  EXPECT_EQ(state_->launches, 2);
+  std::vector<TensorRef> moved = tensors(512, 768, 128);
+  moved[2].data = reinterpret_cast<void*>(0x40000);
+  executable.run(moved);
+  EXPECT_EQ(state_->map_base, reinterpret_cast<void*>(0x40000));
+}
+
+TEST_F(CompiledTest, ARepeatedLaunchCostsLittle) {
+  const Executable executable = compile(gemm(), "cuda");
+  const std::vector<TensorRef> given = tensors(512, 768, 128);
+  executable.run(given);
+  constexpr int kLaunches = 1000;
+  double best = 1;
+  for (int batch = 0; batch < 20; ++batch) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) executable.run(given);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    best = std::min(best, elapsed.count() / kLaunches);
+  }
+  RecordProperty("nanoseconds", static_cast<int>(best * 1e9));
+  EXPECT_LT(best, 5e-6);
+}
+
+TEST_F(CompiledTest, FailedLaunchesAreReported) {
+  const Executable executable = compile(gemm(), "cuda");
+  const std::vector<TensorRef> given = tensors(512, 768, 128);
+  executable.run(given);
+  state_->next_result = 700;
+  try {
+    executable.run(given);
+    FAIL() << "no error was raised";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("gemm"));
+  }
+}
+
+TEST_F(CompiledTest, AnArchitectureIsBuiltAndNotRun) {
+  const Executable executable = compile(gemm(), "sm_90a");
+  expect_error(ErrorKind::unavailable, {"gemm_sm90", "is built for sm_90a", "compile for cuda"},
+               [&] { executable.run(tensors(512, 768, 128)); });
+}
+
+TEST_F(CompiledTest, NoNvrtcIsUnavailable) {
+  const runtime::ScopedVariable none("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so");
+  expect_error(ErrorKind::unavailable, {"/nonexistent/libnvrtc.so", "fix:"},
+               [] { runtime::Nvrtc{runtime::nvrtc_request()}; });
+}
+
+TEST(CompileTest, FormsAndTargetsMustFit) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const OptionValues options = resolve_options(entry, {});
+  expect_error(ErrorKind::usage, {"gemm", "tile level", "target interpreter"},
+               [&] { compile(entry.build(options), "sm_90a"); });
+  expect_error(ErrorKind::usage, {"gemm_sm90", "explicit level", "simulate"},
+               [&] { compile(entry.schedules[0].build(options), "interpreter"); });
+  expect_error(ErrorKind::usage, {"there is no target 'gpu'", "interpreter, cuda, sm_90a"},
+               [&] { compile(entry.build(options), "gpu"); });
+  expect_error(ErrorKind::unavailable, {"target cpu is not available"},
+               [&] { compile(entry.build(options), "cpu"); });
+}
+
+TEST(CompileTest, InterpretsOnTheHost) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const Executable executable =
+      compile(entry.build(resolve_options(entry, {"dtype=f32"})), "interpreter");
+  HostTensor a = HostTensor::from_values(f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  HostTensor b = HostTensor::from_values(f32, {2, 3}, {1, 0, 2, 0, 1, 1});
+  HostTensor c = HostTensor::poisoned(f32, {2, 2});
+  executable.run({ref(a), ref(b), ref(c)});
+  EXPECT_EQ(c, HostTensor::from_values(f32, {2, 2}, {7, 5, 16, 11}));
+}
+
+TEST(CompileTest, OverflowingSizesAreErrors) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const Executable executable = compile(entry.build(resolve_options(entry, {})), "interpreter");
+  const std::int64_t huge = INT64_MAX;
+  char byte = 0;
+  expect_error(ErrorKind::usage, {"A"}, [&] {
+    executable.run(
+        {{&byte, bf16, {huge, huge}, {}}, {&byte, bf16, {4, 4}, {}}, {&byte, bf16, {4, 4}, {}}});
+  });
+}
+
+}  // namespace
+}  // namespace tilewright

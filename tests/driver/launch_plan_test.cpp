@@ -1,0 +1,163 @@
+#include "driver/launch_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "common/error_text.h"
+#include "driver/build.h"
+#include "tilewright/library.h"
+
+namespace tilewright::driver {
+namespace {
+
+using test::usage_error_of;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::int64_t kMultiprocessors = 132;
+
+// gemm's own schedule for sm_90a; the addresses of its tensors are never read.
+class LaunchPlanTest : public testing::Test {
+ protected:
+  LaunchPlanTest() {
+    const LibraryKernel& entry = find_kernel("gemm");
+    const Kernel kernel = entry.schedules[0].build(resolve_options(entry, {}));
+    program_ = translate(kernel.finish(), "sm_90a");
+  }
+
+  static TensorArgument tensor(const char* name, std::int64_t rows, std::int64_t columns,
+                               std::uintptr_t address) {
+    return {name, bf16, {rows, columns}, {columns, 1}, reinterpret_cast<std::byte*>(address)};
+  }
+  static Arguments arguments(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return {{tensor("A", m, k, 0x10000), tensor("B", n, k, 0x20000), tensor("C", m, n, 0x30000)},
+            {}};
+  }
+  LaunchPlan plan(const Arguments& arguments) const {
+    return plan_launch(program_.machine, program_.source.parameters, arguments, kMultiprocessors);
+  }
+  std::string error_of(const Arguments& arguments) const {
+    return usage_error_of([&] { plan(arguments); });
+  }
+
+  GpuProgram program_;
+};
+
+TEST_F(LaunchPlanTest, TheShapeIsTheKernels) {
+  const LaunchPlan launch = plan(arguments(512, 768, 128));
+  EXPECT_FALSE(launch.empty);
+  EXPECT_EQ(launch.shape.grid.x, 132u);
+  EXPECT_EQ(launch.shape.cluster.x, static_cast<unsigned>(program_.machine.cluster));
+  EXPECT_EQ(launch.shape.block.x, static_cast<unsigned>(program_.machine.threads));
+  EXPECT_EQ(launch.shape.shared_bytes, static_cast<unsigned>(program_.machine.shared_bytes));
+}
+
+TEST_F(LaunchPlanTest, TensorMapsDescribeTheTensorsInnermostFirst) {
+  Arguments given = arguments(512, 768, 128);
+  given.tensors[0].strides = {136, 1};
+  const LaunchPlan launch = plan(given);
+  ASSERT_FALSE(launch.maps.empty());
+  const runtime::TensorMapSpec& a = launch.maps[0].spec;
+  EXPECT_EQ(a.name, "A");
+  EXPECT_EQ(a.rank, 2);
+  EXPECT_EQ(a.base, reinterpret_cast<void*>(0x10000));
+  EXPECT_EQ(a.type, runtime::TensorMapType::bf16);
+  EXPECT_EQ(a.sizes[0], 128u);
+  EXPECT_EQ(a.sizes[1], 512u);
+  EXPECT_EQ(a.strides[0], 272u);
+  EXPECT_EQ(a.box[0], 64u);
+  EXPECT_EQ(a.swizzle, runtime::TensorMapSwizzle::bytes128);
+  for (const LaunchPlan::Map& map : launch.maps) {
+    EXPECT_EQ(map.offset % 64, 0u);
+    EXPECT_LE(map.offset + 128, launch.parameters.size());
+  }
+}
+
+TEST_F(LaunchPlanTest, DimsAreEvaluated) {
+  const LaunchPlan launch = plan(arguments(512, 768, 128));
+  // The last parameters are 32-bit dims, in the order of the signature.
+  std::vector<std::int32_t> wanted;
+  for (const codegen::LaunchParameter& parameter : program_.source.parameters) {
+    if (parameter.kind != codegen::LaunchParameter::Kind::dim) continue;
+    wanted.push_back(static_cast<std::int32_t>(
+        parameter.dim.evaluate([](const std::string& name) -> std::int64_t {
+          return name == "m" ? 512 : name == "n" ? 768 : name == "k" ? 128 : kMultiprocessors;
+        })));
+  }
+  ASSERT_FALSE(wanted.empty());
+  std::vector<std::int32_t> found(wanted.size());
+  std::memcpy(found.data(), launch.parameters.data() + launch.parameters.size() - 4 * wanted.size(),
+              4 * wanted.size());
+  EXPECT_EQ(found, wanted);
+}
+
+TEST_F(LaunchPlanTest, EmptyOutputsLaunchNothing) {
+  Arguments given = arguments(0, 768, 128);
+  given.tensors[0].data = given.tensors[2].data = nullptr;
+  EXPECT_TRUE(plan(given).empty);
+}
+
+TEST_F(LaunchPlanTest, AnEmptyInputIsEncodedAsOneElementThatExists) {
+  Arguments given = arguments(512, 768, 0);
+  given.tensors[0].data = given.tensors[1].data = nullptr;
+  const LaunchPlan launch = plan(given);
+  EXPECT_FALSE(launch.empty);
+  EXPECT_EQ(launch.maps[0].spec.sizes[0], 1u);
+  EXPECT_NE(launch.maps[0].spec.base, nullptr);
+}
+
+TEST_F(LaunchPlanTest, TheStrideOfAnAxisOfOneElementDoesNotMatter) {
+  Arguments given = arguments(1, 768, 128);
+  given.tensors[0].strides = {3, 1};
+  EXPECT_NO_THROW(plan(given));
+}
+
+TEST_F(LaunchPlanTest, MisalignedTensorsAreNamed) {
+  Arguments given = arguments(512, 768, 128);
+  given.tensors[1] = tensor("B", 768, 128, 0x20008);
+  EXPECT_THAT(error_of(given), AllOf(HasSubstr("gemm.cpp:"), HasSubstr("B"), HasSubstr("0x20008"),
+                                     HasSubstr("16 bytes"), HasSubstr("fix:")));
+  given.tensors[1] = tensor("B", 768, 128, 0);
+  EXPECT_THAT(error_of(given), AllOf(HasSubstr("B"), HasSubstr("null")));
+}
+
+TEST_F(LaunchPlanTest, StridesThatTmaCannotTakeAreNamed) {
+  Arguments given = arguments(512, 768, 128);
+  given.tensors[0].strides = {129, 1};
+  EXPECT_THAT(error_of(given),
+              AllOf(HasSubstr("tensor A: the stride of axis 0 is 129 elements (258 bytes)"),
+                    HasSubstr("multiples of 16 bytes"), HasSubstr("pad axis 1 to 136 elements")));
+  given = arguments(512, 768, 100);
+  EXPECT_THAT(error_of(given), HasSubstr("the stride of axis 0 is 100 elements (200 bytes)"));
+  given = arguments(512, 768, 128);
+  given.tensors[0].strides = {-128, 1};
+  EXPECT_THAT(error_of(given), HasSubstr("A"));
+  given.tensors[0].strides = {128, 2};
+  EXPECT_THAT(error_of(given), HasSubstr("A"));
+}
+
+TEST_F(LaunchPlanTest, ArgumentsThatDoNotFitAreNamed) {
+  Arguments given = arguments(512, 768, 128);
+  given.tensors[1].shape[1] = 64;
+  EXPECT_THAT(error_of(given), AllOf(HasSubstr("k"), HasSubstr("128"), HasSubstr("64")));
+  given = arguments(512, 768, 128);
+  given.tensors[0].dtype = f16;
+  EXPECT_THAT(error_of(given), AllOf(HasSubstr("A"), HasSubstr("bf16"), HasSubstr("f16")));
+  given = arguments(512, 768, 128);
+  given.tensors[0].shape = {512};
+  given.tensors[0].strides = {1};
+  EXPECT_THAT(error_of(given), HasSubstr("A"));
+  given = arguments(512, 768, 128);
+  given.tensors.pop_back();
+  EXPECT_THAT(error_of(given), HasSubstr("takes 3 tensors, and the launch gives 2"));
+  given = arguments(512, 768, 128);
+  given.scalars = {1};
+  EXPECT_THAT(error_of(given), HasSubstr("takes 0 scalars, and the launch gives 1"));
+  given = arguments(-1, 768, 128);
+  EXPECT_THAT(error_of(given), HasSubstr("-1"));
+}
+
+}  // namespace
+}  // namespace tilewright::driver

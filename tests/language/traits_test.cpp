@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "tilewright/hopper.h"
+
+// What must not compile. The tests run so that the file is seen to be built.
+namespace tilewright {
+namespace {
+
+template <typename A, typename B>
+concept Adds = requires(const A& a, const B& b) { a + b; };
+template <typename T>
+concept Selects = requires(const T& t, const Tensor& tensor) { tensor(t); };
+
+// Values are known when the kernel runs, C++'s `if` and `while` decide when it is traced.
+static_assert(!std::is_constructible_v<bool, Tile>);
+static_assert(!std::is_constructible_v<bool, Var>);
+static_assert(!std::is_constructible_v<bool, Index>);
+static_assert(!std::is_constructible_v<bool, Condition>);
+static_assert(!std::is_constructible_v<bool, Cell<Condition>>);
+static_assert(!std::is_constructible_v<bool, Pending>);
+static_assert(!std::is_constructible_v<int, Index>);
+
+// `auto x = var` would be a second variable, or an alias that follows it: neither is meant.
+static_assert(!std::is_copy_constructible_v<Var>);
+static_assert(!std::is_move_constructible_v<Var>);
+static_assert(!std::is_copy_constructible_v<Cell<Index>>);
+static_assert(!std::is_convertible_v<Tile, Var>);
+// Reading and assigning it is.
+static_assert(std::is_convertible_v<const Var&, Tile>);
+static_assert(std::is_assignable_v<Var&, Tile>);
+static_assert(std::is_assignable_v<Var&, const Var&>);
+
+// A product in flight is unreadable until it is waited for.
+static_assert(!std::is_constructible_v<TileOperand, Pending>);
+static_assert(!Adds<Pending, Tile>);
+static_assert(!Adds<Tile, Index>);
+static_assert(Adds<Tile, Tile> && Adds<Var, Tile> && Adds<Tile, double>);
+
+// Tensors are read by load, addressed by indices and blocks.
+static_assert(!std::is_constructible_v<TileOperand, Tensor>);
+static_assert(!std::is_constructible_v<TileOperand, TensorView>);
+static_assert(!Selects<Tile>);
+static_assert(!Selects<double*>);
+static_assert(Selects<Index> && Selects<Block> && Selects<All> && Selects<int>);
+
+// One kernel is traced once.
+static_assert(!std::is_copy_constructible_v<Kernel>);
+static_assert(std::is_move_constructible_v<Kernel>);
+static_assert(!std::is_constructible_v<Tile, Tensor>);
+
+TEST(Traits, AreCheckedByTheCompiler) { SUCCEED(); }
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,255 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common/temporary_folder.h"
+#include "runtime/process.h"
+#include "support/npy.h"
+#include "tilewright/host_tensor.h"
+
+namespace tilewright {
+namespace {
+
+using test::TemporaryFolder;
+using testing::AllOf;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Answer {
+  int status = 0;
+  std::string output;  // standard output and error together
+  Json json() const { return Json::parse(output); }
+};
+
+// Splits at blanks.
+Answer tilewright(const std::string& line) {
+  std::vector<std::string> words = {TILEWRIGHT_COMMAND};
+  std::istringstream stream(line);
+  for (std::string word; stream >> word;) words.push_back(word);
+  const runtime::ProcessResult result = runtime::run_process(words);
+  return {result.status, result.output};
+}
+
+void expect_failure(const std::string& line, int status, const std::vector<std::string>& parts) {
+  SCOPED_TRACE(line);
+  const Answer answer = tilewright(line);
+  EXPECT_EQ(answer.status, status) << answer.output;
+  for (const std::string& part : parts) EXPECT_THAT(answer.output, HasSubstr(part));
+}
+
+constexpr const char* kSmallGemm = "run gemm --target interpreter --set m=5 --set n=6 --set k=7 ";
+
+TEST(CommandTest, ListsKernels) {
+  const Json kernels = tilewright("list --json").json()["kernels"];
+  std::vector<std::string> names;
+  for (const Json& kernel : kernels) names.push_back(kernel["name"]);
+  EXPECT_THAT(names, testing::ElementsAre("attention_forward", "gemm"));
+  EXPECT_THAT(tilewright("list").output, AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=sm90")));
+}
+
+TEST(CommandTest, RunsAndChecks) {
+  const Answer answer = tilewright(std::string(kSmallGemm) + "--check --json");
+  EXPECT_EQ(answer.status, 0);
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_LE(json["max_relative_error"], json["tolerance"]);
+  EXPECT_GT(json["seconds"], 0);
+  EXPECT_THAT(tilewright(std::string(kSmallGemm) + "--check").output,
+              AllOf(HasSubstr("gemm on interpreter"), HasSubstr("ok")));
+  EXPECT_TRUE(
+      tilewright(std::string(kSmallGemm) + "--json").json()["max_relative_error"].is_null());
+}
+
+TEST(CommandTest, RunsAttentionOfEveryKind) {
+  for (const char* options :
+       {"", "--set causal=true", "--set causal=1 --set window=9", "--set kv_heads=1",
+        "--set dtype=f16", "--set dtype=f32 --set dim_v=24", "--set keys=50 --set causal=true",
+        "--set keys=5 --set causal=true", "--set keys=0", "--set queries=0", "--set batch=0"}) {
+    SCOPED_TRACE(options);
+    const std::string sizes = "--set heads=2 --set dim=16 ";
+    const std::string queries =
+        std::string(options).find("queries") == std::string::npos ? "--set queries=33 " : "";
+    const Answer answer = tilewright("run attention_forward --target interpreter --check " + sizes +
+                                     queries + options);
+    EXPECT_EQ(answer.status, 0) << answer.output;
+  }
+}
+
+TEST(CommandTest, ReadsAndWritesNpy) {
+  const TemporaryFolder folder;
+  const std::string a = folder / "a.npy", c = folder / "c.npy";
+  write_npy(a, {"<f4", {2, 3}, std::vector<std::byte>(24)});
+  const Answer answer =
+      tilewright("run gemm --target interpreter --set n=4 --in A=" + a + " --out C=" + c);
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const NpyArray result = read_npy(c);
+  EXPECT_EQ(result.descr, "<f4");
+  EXPECT_EQ(result.shape, (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(result.data, std::vector<std::byte>(32));
+}
+
+TEST(CommandTest, SameSeedSameBits) {
+  const TemporaryFolder folder;
+  const auto result_of = [&](int seed) {
+    tilewright(std::string(kSmallGemm) + "--seed " + std::to_string(seed) +
+               " --out C=" + (folder / "c.npy"));
+    return read_npy(folder / "c.npy").data;
+  };
+  EXPECT_EQ(result_of(3), result_of(3));
+  EXPECT_NE(result_of(3), result_of(4));
+}
+
+TEST(CommandTest, BadUsageEndsWith2) {
+  expect_failure("", 2, {"subcommand"});
+  expect_failure("walk", 2, {"subcommand"});
+  expect_failure("run gemm", 2, {"--target"});
+  expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
+  expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
+  expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
+  expect_failure("run gemm --target gpu", 2, {"there is no target 'gpu'", "interpreter"});
+  expect_failure("run gemm --target interpreter --set q=1", 2, {"gemm has no option 'q'"});
+  expect_failure("run gemm --target interpreter --set dtype=i7", 2, {"dtype = 'i7'"});
+  expect_failure("run gemm --target interpreter --set m=-4", 2, {"m = '-4' is outside"});
+  expect_failure("run gemm --target interpreter --set m=2147483647 --set k=2147483647", 2,
+                 {"GB of memory"});
+  expect_failure("run attention_forward --target interpreter --set heads=8 --set kv_heads=3", 2,
+                 {"heads = 8", "kv_heads = 3"});
+  expect_failure("run gemm --target interpreter --set schedule=sm90", 2, {"schedule sm90 is for"});
+  expect_failure("simulate gemm --target interpreter", 2, {"is not simulated"});
+  expect_failure("simulate gemm --target sm_90a --schedules 0", 2, {"--schedules"});
+}
+
+TEST(CommandTest, UnavailableTargetsEndWith3) {
+  expect_failure("run gemm --target cpu", 3, {"target cpu is not available in this version"});
+  expect_failure("run gemm --target sm_90a", 3, {"compiled for and not run on"});
+  expect_failure("bench gemm --target sm_90a", 3, {"compiled for and not run on"});
+  expect_failure("explain gemm --target sm_100a", 3, {"sm_100a is not available"});
+}
+
+TEST(CommandTest, NoDriverEndsWith3) {
+  setenv("TILEWRIGHT_CUDA_DRIVER", "/nonexistent/libcuda.so.1", 1);
+  expect_failure("run gemm --target cuda", 3, {"libcuda.so.1", "fix:"});
+  unsetenv("TILEWRIGHT_CUDA_DRIVER");
+}
+
+TEST(CommandTest, BadFilesAreNamed) {
+  const TemporaryFolder folder;
+  const std::string run = "run gemm --target interpreter ";
+  const auto in = [&](const std::string& name) { return run + "--in A=" + (folder / name); };
+  expect_failure(in("none.npy"), 2, {"none.npy: cannot read"});
+  expect_failure(run + "--in A", 2, {"--in A: no tensor and file", "NAME=file.npy"});
+  expect_failure(run + "--in =x.npy", 2, {"no tensor and file"});
+  expect_failure(run + "--in D=x.npy", 2, {"gemm has no input 'D'", "A, B"});
+  expect_failure(run + "--in A=x.npy --in A=y.npy", 2, {"tensor A is already x.npy"});
+
+  write_npy(folder / "i.npy", {"<i4", {2, 3}, std::vector<std::byte>(24)});
+  expect_failure(in("i.npy"), 2, {"i.npy: holds <i4, and tensor A is bf16"});
+  write_npy(folder / "one.npy", {"<f4", {6}, std::vector<std::byte>(24)});
+  expect_failure(in("one.npy"), 2, {"one.npy: has shape {6}, and tensor A has 2 axes"});
+  write_npy(folder / "a.npy", {"<f4", {2, 3}, std::vector<std::byte>(24)});
+  expect_failure(in("a.npy") + " --set k=4", 2, {"has shape {2, 3}", "{2, 4}"});
+  std::filesystem::resize_file(folder / "a.npy", 140);
+  expect_failure(in("a.npy"), 2, {"a.npy: "});
+  std::ofstream(folder / "text.npy") << "hello";
+  expect_failure(in("text.npy"), 2, {"is not a .npy file"});
+}
+
+TEST(CommandTest, UnwritableOutputsAreFoundFirstAndOldOnesStay) {
+  const TemporaryFolder folder;
+  expect_failure(std::string(kSmallGemm) + "--out C=" + (folder / "none/c.npy"), 2,
+                 {"output C cannot be written there", "there is no folder"});
+  expect_failure(std::string(kSmallGemm) + "--out A=" + (folder / "a.npy"), 2,
+                 {"gemm has no output 'A'", "C"});
+  std::ofstream(folder / "c.npy") << "old";
+  expect_failure(
+      "run gemm --target interpreter --in A=/nonexistent.npy --out C=" + (folder / "c.npy"), 2,
+      {"/nonexistent.npy"});
+  std::ifstream stream(folder / "c.npy");
+  std::string text;
+  stream >> text;
+  EXPECT_EQ(text, "old");
+}
+
+TEST(CommandTest, ExplainsTheTileLevel) {
+  const Answer answer = tilewright("explain gemm --target interpreter --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["stages"][0]["name"], "trace");
+  EXPECT_EQ(json["instructions"]["dot"], 1);
+  EXPECT_TRUE(json["resources"]["registers"].is_null());
+}
+
+TEST(CommandTest, ExplainsWhatIsCompiled) {
+  const TemporaryFolder folder;
+  setenv("TILEWRIGHT_CACHE", (folder / "cache").c_str(), 1);
+  const Answer answer =
+      tilewright("explain attention_forward --target sm_90a --json --dump " + (folder / "dump"));
+  unsetenv("TILEWRIGHT_CACHE");
+  ASSERT_TRUE(answer.status == 0 || answer.status == 3) << answer.output;
+  EXPECT_TRUE(std::filesystem::exists(folder / "dump/kernel.cu"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "dump/01-trace.tw"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "dump/resources.txt"));
+  if (answer.status == 3) GTEST_SKIP() << "there is no NVRTC here";
+  const Json json = answer.json();
+  EXPECT_GT(json["instructions"]["wgmma"], 0);
+  EXPECT_GT(json["instructions"]["tma_load"], 0);
+  EXPECT_EQ(json["resources"]["stack_bytes"], 0);
+  EXPECT_EQ(json["resources"]["spill_bytes"], 0);
+  EXPECT_GT(json["resources"]["registers"], 0);
+  EXPECT_GT(json["resources"]["shared_bytes"], 0);
+  EXPECT_GT(json["front_end_milliseconds"], 0);
+}
+
+TEST(CommandTest, ExplainWithoutNvrtcShowsTheRestAndEndsWith3) {
+  setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+  expect_failure("explain attention_forward --target sm_90a", 3,
+                 {"print_cuda", "wgmma", "/nonexistent/libnvrtc.so"});
+  unsetenv("TILEWRIGHT_NVRTC");
+}
+
+TEST(CommandTest, Simulates) {
+  const Answer answer = tilewright(
+      "simulate attention_forward --target sm_90a --set heads=1 --set queries=130 --schedules 2 "
+      "--launches 2 --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["schedules"], 2);
+  EXPECT_TRUE(json["faults"].empty());
+  EXPECT_LE(json["max_relative_error"], json["tolerance"]);
+}
+
+TEST(CommandTest, SimulatesEmptyLaunches) {
+  EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0").status, 0);
+}
+
+TEST(CommandTest, BenchTimes) {
+  const Json json = tilewright(
+                        "bench gemm --target interpreter --set m=32 --set n=32 --set k=32 "
+                        "--json")
+                        .json();
+  EXPECT_GE(json["runs"], 3);
+  EXPECT_LE(json["minimum_seconds"], json["seconds"]);
+  EXPECT_GT(json["tflops"], 0);
+}
+
+TEST(CommandTest, DoctorSaysWhatIsHere) {
+  const Answer answer = tilewright("doctor --json");
+  EXPECT_EQ(answer.status, 0);
+  const Json json = answer.json();
+  for (const char* key : {"cpu", "compilers", "gpus", "missing"}) EXPECT_TRUE(json.contains(key));
+  for (const Json& part : json["missing"]) EXPECT_NE(part["how_to_get_it"], "");
+  EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
+}
+
+TEST(CommandTest, HelpAndVersion) {
+  EXPECT_EQ(tilewright("--help").status, 0);
+  EXPECT_THAT(tilewright("run --help").output, HasSubstr("--check"));
+  EXPECT_THAT(tilewright("--version").output, testing::StartsWith("0."));
+}
+
+}  // namespace
+}  // namespace tilewright
