@@ -30,7 +30,7 @@ class CommandLine {
     json(list);
 
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
-    kernel(run, "interpreter, or cuda (the GPU that is here)");
+    kernel(run, "interpreter, sim:sm_90a (a simulated GPU), or cuda (the GPU that is here)");
     run->add_option("--in", request_.inputs,
                     "NAME=x.npy or NAME=x.safetensors:key; inputs without a file are random");
     run->add_option("--out", request_.outputs, "NAME=y.npy; bf16 is written as f32");

@@ -77,13 +77,6 @@ Json json_of(const simulator::Fault& fault) {
           {"message", fault.message}};
 }
 
-void print(const simulator::Fault& fault) {
-  Diagnostic text(fault.first, fault.kind + ": " + fault.message);
-  if (fault.second.file != nullptr) text.note(fault.second, "the other access is");
-  if (!fault.missing.empty()) text.fix(fault.missing);
-  fmt::print("{}\n", text.render());
-}
-
 }  // namespace
 
 int simulate(const Request& request) {
@@ -119,7 +112,9 @@ int simulate(const Request& request) {
     fmt::print("{}\n", json.dump(2));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
-  for (const simulator::Fault& fault : outcome.faults) print(fault);
+  for (const simulator::Fault& fault : outcome.faults) {
+    fmt::print("{}\n", driver::diagnostic_of(fault).render());
+  }
   fmt::print("{} on simulated {}: {} schedules, {} operations, {} faults\n", entry.name,
              target.name, request.schedules, outcome.operations, outcome.faults.size());
   if (outcome.faults.empty()) {

@@ -27,6 +27,7 @@ extern "C" {
 
 typedef enum tilewright_status {
   TILEWRIGHT_OK = 0,
+  TILEWRIGHT_ERROR_RESULT = 1,      /* a simulated run has a fault */
   TILEWRIGHT_ERROR_USAGE = 2,       /* an argument is wrong */
   TILEWRIGHT_ERROR_UNAVAILABLE = 3, /* a GPU, the driver or NVRTC is missing */
   TILEWRIGHT_ERROR_INTERNAL = 4     /* a bug of Tilewright */
@@ -37,7 +38,7 @@ typedef struct tilewright_kernel tilewright_kernel;
 
 /* A tensor that a run reads or writes. */
 typedef struct tilewright_tensor {
-  void* data;             /* element 0: of the GPU for cuda, of the host for interpreter */
+  void* data;             /* element 0: in the GPU's memory for cuda, else in the host's */
   const char* dtype;      /* "bf16", "f16", "f32"; NULL: whatever the kernel declares */
   int32_t rank;           /* number of axes */
   const int64_t* shape;   /* elements of each axis */
@@ -53,7 +54,8 @@ TILEWRIGHT_API const char* tilewright_last_error(void);
 
 /* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
  * tilewright list); NULL or "" for none. Sizes of tensors are not among them: a kernel takes all.
- * `target` is "cuda" (the GPU number `device`) or "interpreter". `*kernel` is NULL on failure. */
+ * `target` is "cuda" (the GPU number `device`), or "interpreter" or "sim:sm_90a", which run on the
+ * host. `*kernel` is NULL on failure. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
                                                           const char* target, int32_t device,
                                                           tilewright_kernel** kernel);
@@ -71,7 +73,7 @@ TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_output(const tilewright_kerne
                                                           int32_t index);
 
 /* On cuda, queues one run on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and
- * returns; the tensors must stay until the stream has passed it. On interpreter it is done at
+ * returns; the tensors must stay until the stream has passed it. On the other targets it is done at
  * return. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                                        const tilewright_tensor* tensors,

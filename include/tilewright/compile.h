@@ -13,7 +13,7 @@
 // From a kernel to something that runs.
 namespace tilewright {
 
-// A tensor in memory: the host's for the interpreter, the GPU's for cuda.
+// A tensor in memory: the GPU's for cuda, else the host's.
 struct TensorRef {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -37,7 +37,7 @@ class Executable {
 
   const std::string& target() const;
   // `tensors` and `scalars` in the order of the kernel's parameters. On cuda the work is queued on
-  // `stream`, a CUstream (null: the default stream); on the interpreter it is done at return.
+  // `stream`, a CUstream (null: the default stream); elsewhere it is done at return.
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
            void* stream = nullptr) const;
 
@@ -48,9 +48,10 @@ class Executable {
   std::unique_ptr<State> state_;
 };
 
-// `target`: "interpreter", "cuda" (the GPU that is here), or an architecture such as "sm_90a",
-// whose kernels are built and checked and cannot be run. Raises Error(unavailable) when the target
-// is not here.
+// `target`: "interpreter" (kernels of the tile level), "sim:sm_90a" (a simulated GPU executes what
+// would ship to one, and raises Error(result) for the first fault), "cuda" (the GPU that is here),
+// or an architecture such as "sm_90a", whose kernels are built and checked and cannot be run.
+// Raises Error(unavailable) when the target is not here.
 Executable compile(const Kernel& kernel, std::string_view target,
                    const CompileOptions& options = {});
 

@@ -60,7 +60,7 @@ class SharedView {
   // `count` rows from `start`, a multiple of 8.
   SharedView rows(const IndexOperand& start, int count) const;
   // `count` columns from `start`.
-  SharedView columns(int start, int count) const;
+  SharedView columns(int start, int count, SourceLocation where = here()) const;
   // For products: the two axes swapped.
   SharedView T() const;
   int row_count() const { return row_count_; }

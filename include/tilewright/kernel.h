@@ -136,6 +136,15 @@ void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
 
 class RoleSpec;
 
+// Blocks of the grid along one axis; notes the line.
+struct GridExtent {
+  GridExtent(const Dim& dim, SourceLocation where = here()) : dim(dim), where(where) {}
+  GridExtent(std::int64_t size, SourceLocation where = here()) : dim(size), where(where) {}
+  GridExtent(int size, SourceLocation where = here()) : dim(size), where(where) {}
+  Dim dim;
+  SourceLocation where;
+};
+
 class Kernel {
  public:
   explicit Kernel(std::string name, SourceLocation where = here());
@@ -153,10 +162,9 @@ class Kernel {
   Tensor workspace(std::string name, int count, SourceLocation where = here());
 
   // The grid's extents; the indices of one block, x first.
-  template <typename... Extents>
-  std::array<Index, sizeof...(Extents)> grid(const Extents&... extents) {
-    return grid_indices({Dim(extents)...}, std::make_index_sequence<sizeof...(Extents)>());
-  }
+  std::array<Index, 1> grid(const GridExtent& x);
+  std::array<Index, 2> grid(const GridExtent& x, const GridExtent& y);
+  std::array<Index, 3> grid(const GridExtent& x, const GridExtent& y, const GridExtent& z);
 
   // Explicit level (hopper.h): the CTAs of a one-dimensional grid, and the roles of their warps.
   void ctas(const Dim& count, int cluster = 1, SourceLocation where = here());
@@ -167,12 +175,6 @@ class Kernel {
   const ir::Kernel& finish() const;
 
  private:
-  template <std::size_t... I>
-  std::array<Index, sizeof...(I)> grid_indices(std::vector<Dim> extents, std::index_sequence<I...>) {
-    const std::vector<Handle> handles = open_grid(std::move(extents));
-    return {Index(handles[I])...};
-  }
-  std::vector<Handle> open_grid(std::vector<Dim> extents);
   Tensor parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
                    SourceLocation where);
 

@@ -21,6 +21,12 @@ struct tilewright_kernel {
 
 namespace {
 
+static_assert(
+    TILEWRIGHT_ERROR_RESULT == static_cast<int>(tilewright::ErrorKind::result) &&
+    TILEWRIGHT_ERROR_USAGE == static_cast<int>(tilewright::ErrorKind::usage) &&
+    TILEWRIGHT_ERROR_UNAVAILABLE == static_cast<int>(tilewright::ErrorKind::unavailable) &&
+    TILEWRIGHT_ERROR_INTERNAL == static_cast<int>(tilewright::ErrorKind::internal));
+
 thread_local std::string last_error;
 
 template <typename Action>
@@ -30,9 +36,7 @@ tilewright_status guarded(const Action& action) noexcept {
     return TILEWRIGHT_OK;
   } catch (const tilewright::Error& error) {
     last_error = error.what();
-    if (error.kind() == tilewright::ErrorKind::unavailable) return TILEWRIGHT_ERROR_UNAVAILABLE;
-    if (error.kind() == tilewright::ErrorKind::internal) return TILEWRIGHT_ERROR_INTERNAL;
-    return TILEWRIGHT_ERROR_USAGE;
+    return static_cast<tilewright_status>(error.kind());
   } catch (const std::bad_alloc&) {
     // Short enough for the string's own storage: nothing is allocated.
     last_error = "out of memory";

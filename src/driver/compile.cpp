@@ -2,6 +2,7 @@
 
 #include "driver/build.h"
 #include "driver/compiled.h"
+#include "driver/simulation.h"
 #include "driver/target.h"
 #include "ir/ir.h"
 #include "runtime/device.h"
@@ -37,6 +38,12 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
                            options);
       return;
     }
+    case driver::Target::Kind::simulator: {
+      const simulator::MachineReport report = driver::simulate(
+          state_->kernel, driver::make_arguments(state_->kernel, tensors, scalars), 0);
+      if (!report.ok()) driver::diagnostic_of(report.faults.front()).raise();
+      return;
+    }
     case driver::Target::Kind::cuda: {
       const driver::CompiledKernel& compiled = *state_->compiled;
       compiled.launch(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
@@ -69,6 +76,10 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
     return Executable(std::move(state));
   }
   const std::string& arch = state->target.arch;
+  if (state->target.kind == driver::Target::Kind::simulator) {
+    state->kernel = driver::lower(state->kernel, arch);
+    return Executable(std::move(state));
+  }
   driver::GpuProgram program = driver::translate(state->kernel, arch);
   runtime::Build build = driver::assemble(program, arch, {options.allow_stack_frame});
   if (state->target.kind == driver::Target::Kind::cuda) {

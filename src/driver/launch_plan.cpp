@@ -76,11 +76,13 @@ class Planner {
 
   // Arguments of tensors and of scalars are counted apart.
   void check_counts() {
-    std::size_t tensors = 0, scalars = 0;
+    std::size_t tensors = 0, scalars = 0, workspaces = 0;
     for (const ir::Parameter& parameter : kernel_.parameters) {
       number_.push_back(parameter.is_tensor() ? tensors++ : scalars++);
+      if (parameter.is_workspace()) ++workspaces;
     }
-    check_count("tensors", tensors, arguments_.tensors.size());
+    // Workspaces, which are not the caller's, are in both numbers.
+    check_count("tensors", tensors - workspaces, arguments_.tensors.size() - workspaces);
     check_count("scalars", scalars, arguments_.scalars.size());
   }
 

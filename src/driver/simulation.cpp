@@ -12,4 +12,11 @@ simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& ar
   return simulator::run_machine(machine, arguments, options);
 }
 
+Diagnostic diagnostic_of(const simulator::Fault& fault) {
+  Diagnostic text(fault.first, fault.kind + ": " + fault.message, ErrorKind::result);
+  if (fault.second.file != nullptr) text.note(fault.second, "the other access is");
+  if (!fault.missing.empty()) text.fix(fault.missing);
+  return text;
+}
+
 }  // namespace tilewright::driver

@@ -4,6 +4,7 @@
 
 #include "driver/build.h"
 #include "simulator/machine/machine.h"
+#include "support/diagnostic.h"
 
 namespace tilewright::driver {
 
@@ -11,5 +12,8 @@ namespace tilewright::driver {
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   std::uint64_t seed);
+
+// A fault for a person to read.
+Diagnostic diagnostic_of(const simulator::Fault& fault);
 
 }  // namespace tilewright::driver

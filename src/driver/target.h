@@ -6,10 +6,10 @@
 namespace tilewright::driver {
 
 struct Target {
-  enum class Kind { interpreter, cuda, architecture };
+  enum class Kind { interpreter, simulator, cuda, architecture };
   Kind kind = Kind::interpreter;
   std::string name;  // as it was asked for
-  std::string arch;  // of an architecture, and of the GPU that is here: "sm_90a"
+  std::string arch;  // what is compiled for, "sm_90a": also of the GPU that is here or simulated
 };
 
 // An unknown name is a usage error that lists the known ones; one that this version cannot compile

@@ -22,6 +22,7 @@ struct Ring::State {
   ir::ValueId full = ir::kNoValue, empty = ir::kNoValue;
   SourceLocation where;
   int producer = 0, consumer = 0, releasing = 0;  // the serial of the role that last was one
+  std::string producer_name;
   bool multicast = false;
   Handle numbers;  // i32 beside each stage, if the ring has them
   // The position of the role that is being traced.
@@ -66,13 +67,22 @@ class ExplicitTracing {
   static ir::ValueId shared(const SharedView& view) { return view.shared_.id(); }
   static SharedView rows(const SharedView& from, const IndexOperand& start, int count) {
     Tracer& tracer = Tracer::get("rows", start.where);
-    if (from.transposed_ || count <= 0 || count > from.row_count_ || count % 8 != 0) {
-      Diagnostic(start.where, "rows: " + std::to_string(count) + " rows of a view of " +
-                                  std::to_string(from.row_count_) +
-                                  (from.transposed_ ? " (transposed)" : ""))
+    const auto fail = [&](const std::string& problem) {
+      Diagnostic(start.where, "rows: " + problem)
           .token("rows")
-          .fix("take a multiple of 8 rows that lies inside, before .T()")
+          .fix("take a multiple of 8 rows that lies inside, from a multiple of 8, before .T()")
           .raise();
+    };
+    const std::string of = " of a view of " + std::to_string(from.row_count_) +
+                           (from.transposed_ ? " (transposed)" : "");
+    if (from.transposed_ || count <= 0 || count > from.row_count_ || count % 8 != 0) {
+      fail(std::to_string(count) + " rows" + of);
+    }
+    if (const auto first = tracer.known(tracer.use(start.index.handle(), "rows", start.where))) {
+      if (*first % 8 != 0) fail("from row " + std::to_string(*first) + ", no multiple of 8");
+      if (*first < 0 || *first + count > from.row_count_) {
+        fail("[" + std::to_string(*first) + ", " + std::to_string(*first + count) + ")" + of);
+      }
     }
     SharedView view = from;
     view.row_ =
@@ -80,11 +90,12 @@ class ExplicitTracing {
     view.row_count_ = count;
     return view;
   }
-  static SharedView columns(const SharedView& from, int start, int count) {
+  static SharedView columns(const SharedView& from, int start, int count, SourceLocation where) {
     SharedView view = from;
     if (from.transposed_ || start < 0 || count <= 0 || start + count > from.column_count_) {
-      Diagnostic({}, "columns: [" + std::to_string(start) + ", " + std::to_string(start + count) +
+      Diagnostic(where, "columns: [" + std::to_string(start) + ", " + std::to_string(start + count) +
                          ") of a view of " + std::to_string(from.column_count_) + " columns")
+          .token("columns")
           .fix("take columns that lie inside, before .T()")
           .raise();
     }
@@ -176,7 +187,7 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, const SharedVie
   if (rows > 256) {
     Diagnostic(where, std::string(what) + ": " + std::to_string(rows) +
                           " rows; one copy takes at most 256")
-        .token(what).raise();
+        .token(what).fix("copy runs of rows: view.rows(start, 256)").raise();
   }
   const std::int64_t swizzle = panels->swizzle_bytes;
   std::string name = view.parameter->name + "_" + std::to_string(rows) + "x" +
@@ -192,8 +203,8 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, const SharedVie
 SharedView SharedView::rows(const IndexOperand& start, int count) const {
   return ExplicitTracing::rows(*this, start, count);
 }
-SharedView SharedView::columns(int start, int count) const {
-  return ExplicitTracing::columns(*this, start, count);
+SharedView SharedView::columns(int start, int count, SourceLocation where) const {
+  return ExplicitTracing::columns(*this, start, count, where);
 }
 SharedView SharedView::T() const { return ExplicitTracing::transpose(*this); }
 
@@ -213,6 +224,10 @@ Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tile
   ring.name = std::move(name);
   ring.stages = stages.count;
   ring.where = where;
+  if (tiles.empty()) {
+    Diagnostic(where, "the ring \"" + ring.name + "\" has no tile")
+        .token("Ring").fix("give the tiles of one stage: {{dtype, rows, columns}}").raise();
+  }
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const TileShape& tile = tiles[i];
     const std::string part = tiles.size() == 1 ? ring.name : ring.name + std::to_string(i);
@@ -266,7 +281,15 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
         .fix("a role that waits for itself never goes on: produce and consume in different roles")
         .raise();
   }
+  if (producing && mine != 0 && mine != tracer.role()->serial) {
+    Diagnostic(where, std::string(what) + ": the roles \"" + ring.producer_name + "\" and \"" +
+                          tracer.role()->name + "\" both produce the ring \"" + ring.name + "\"")
+        .token(what)
+        .fix("give each producing role a ring of its own")
+        .raise();
+  }
   mine = tracer.role()->serial;
+  if (producing) ring.producer_name = tracer.role()->name;
   const Tracer::At at(tracer, where);
   const Index stage = *ring.stage, phase = *ring.phase;
   // Fresh barriers let a wait for parity 1 pass: the producer is one phase ahead.
@@ -400,6 +423,7 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
   const ResolvedView view = resolve(tracer, to, "tma_store", where);
   if (view.parameter->kind == ir::Parameter::Kind::in) {
     Diagnostic(where, "tma_store: " + view.parameter->name + " is an input").token("tma_store")
+        .note(view.parameter->where, view.parameter->name + " is declared")
         .fix("declare it with Kernel::out").raise();
   }
   const ir::ValueId shared = ExplicitTracing::emit(tracer, from, "tma_store", where);
@@ -435,10 +459,15 @@ ProductOperand shared_operand(Tracer& tracer, const SharedView& view, SourceLoca
 }
 
 ProductOperand register_operand(Tracer& tracer, const TileOperand& tile, SourceLocation where) {
-  if (tile.is_number()) Diagnostic(where, "wgmma: a is a number").token("wgmma").raise();
+  if (tile.is_number()) {
+    Diagnostic(where, "wgmma: a is a number").token("wgmma").fix("use * for scaling").raise();
+  }
   const ir::ValueId id = tracer.use(tile.handle, "wgmma", where);
   const Type& type = tracer.type(id);
-  if (type.shape.size() != 2) Diagnostic(where, "wgmma: a does not have two axes").token("wgmma").raise();
+  if (type.shape.size() != 2) {
+    Diagnostic(where, "wgmma: a does not have two axes: " + type.to_string()).token("wgmma")
+        .fix("reshape({64, k}) gives it two").raise();
+  }
   return {id, type.dtype, type.shape[0], type.shape[1]};
 }
 
@@ -551,16 +580,20 @@ Tile load(const SharedView& from, SourceLocation where) {
 NamedBarrier::NamedBarrier(Kernel&, int threads, int count, SourceLocation where)
     : threads_(threads), count_(count) {
   Tracer& tracer = scheduled("NamedBarrier", where);
+  if (count <= 0) {
+    Diagnostic(where, "NamedBarrier: " + std::to_string(count) + " barriers")
+        .token("NamedBarrier").fix("ask for one or more").raise();
+  }
+  if (threads <= 0 || threads % 32 != 0) {
+    Diagnostic(where, "NamedBarrier: " + std::to_string(threads) + " threads")
+        .token("NamedBarrier").fix("whole warps take part: a multiple of 32").raise();
+  }
   first_ = tracer.next_named_barrier;
   tracer.next_named_barrier += count;
   if (tracer.next_named_barrier > 16) {
     Diagnostic(where, "NamedBarrier: " + std::to_string(tracer.next_named_barrier - 1) +
                           " named barriers are asked for")
         .token("NamedBarrier").fix("a CTA has 15 beside its own, barrier 0").raise();
-  }
-  if (threads <= 0 || threads % 32 != 0) {
-    Diagnostic(where, "NamedBarrier: " + std::to_string(threads) + " threads")
-        .token("NamedBarrier").fix("whole warps take part: a multiple of 32").raise();
   }
 }
 
@@ -569,6 +602,12 @@ namespace {
 void named(Op op, const IndexOperand& index, int first, int threads, int count) {
   const char* what = op == Op::named_sync ? "sync" : "arrive";
   Tracer& tracer = in_role(what, index.where);
+  const auto known = tracer.known(tracer.use(index.index.handle(), what, index.where));
+  if (known && (*known < 0 || *known >= count)) {
+    Diagnostic(index.where, std::string(what) + ": barrier " + std::to_string(*known) + " of " +
+                                std::to_string(count))
+        .token(what).fix("barriers count from 0 to " + std::to_string(count - 1)).raise();
+  }
   plain(tracer, op, {tracer.use(index.index.handle(), what, index.where)},
         {{Key::first, std::int64_t{first}},
          {Key::threads, std::int64_t{threads}},
@@ -615,6 +654,10 @@ Index warp_index(SourceLocation where) { return special(Op::warp_index, "warp_in
 SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where)
     : count_(count) {
   Tracer& tracer = scheduled("SharedIntegers", where);
+  if (count <= 0) {
+    Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " integers")
+        .token("SharedIntegers").fix("ask for one or more").raise();
+  }
   shared_ = tracer.handle(tracer.place(
       Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, count}),
       {{Key::name, std::move(name)},
@@ -644,6 +687,8 @@ Dim multiprocessors() { return Dim::symbol(ir::kMultiprocessors, at_least(1)); }
 
 void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   Tracer& tracer = scheduled("ctas", where);
+  tracer.require_no_grid("ctas", where);
+  tracer.check_dim(count, where);
   if (cluster < 1 || cluster > 8) {
     Diagnostic(where, "ctas: a cluster of " + std::to_string(cluster)).token("ctas")
         .fix("1 to 8 CTAs").raise();
@@ -654,11 +699,33 @@ void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
 
 void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) {
   Tracer& tracer = scheduled("roles", where);
+  const auto refuse = [&](const std::string& problem, const std::string& fix) {
+    Diagnostic(where, "roles: " + problem).token("roles").fix(fix).raise();
+  };
+  if (tracer.role()) {
+    refuse("inside the role \"" + tracer.role()->name + "\"", "roles stand side by side in one call");
+  }
+  if (tracer.nested()) {
+    refuse("inside a loop or condition", "loop inside the roles: each runs once a CTA");
+  }
+  if (tracer.kernel().threads != 0) {
+    refuse("the roles of \"" + tracer.kernel().name + "\" are declared twice", "give them in one call");
+  }
+  if (roles.size() == 0) refuse("no role is given", "give at least one");
   int warp = 0, budget = 0;
+  std::int64_t registers = 0;
   for (const RoleSpec& role : roles) {
     const auto fail = [&](const std::string& problem, const std::string& fix) {
-      Diagnostic(where, "role \"" + role.name + "\": " + problem).token(role.name).fix(fix).raise();
+      Diagnostic error(where, "role \"" + role.name + "\": " + problem);
+      for (const RoleSpec& each : roles) {
+        error.note({}, "\"" + each.name + "\" takes " + std::to_string(each.warps) + " warps, " +
+                           std::to_string(each.warps * 32 * each.registers) + " registers");
+      }
+      error.token(role.name).fix(fix).raise();
     };
+    for (const RoleSpec* other = roles.begin(); other != &role; ++other) {
+      if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
+    }
     if (role.warps <= 0 || (role.warps > 4 && role.warps % 4 != 0)) {
       fail(std::to_string(role.warps) + " warps", "1 to 4 warps, or whole warpgroups");
     }
@@ -670,6 +737,17 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     const bool joins = warp % 4 != 0 && warp % 4 + role.warps <= 4 && budget == role.registers;
     if (!joins) warp = (warp + 3) / 4 * 4;
     budget = role.registers;
+    constexpr int kThreads = 1024, kRegisters = 65536;  // of a CTA
+    const int threads = (warp + role.warps + 3) / 4 * 128;
+    if (threads > kThreads) {
+      fail("the roles so far take " + std::to_string(threads) + " threads of " +
+               std::to_string(kThreads), "use fewer warps");
+    }
+    registers += role.warps * 32 * role.registers;
+    if (registers > kRegisters) {
+      fail("the roles so far take " + std::to_string(registers) + " registers of " +
+               std::to_string(kRegisters), "lower the budgets");
+    }
     tracer.trace_role({{Key::name, role.name},
                        {Key::first_warp, std::int64_t{warp}},
                        {Key::warps, std::int64_t{role.warps}},

@@ -328,10 +328,17 @@ Tensor Kernel::workspace(std::string name, int count, SourceLocation where) {
                    where);
 }
 
-std::vector<Handle> Kernel::open_grid(std::vector<Dim> extents) {
-  std::vector<Handle> indices;
-  tracer_->open_grid(std::move(extents), indices);
-  return indices;
+std::array<Index, 1> Kernel::grid(const GridExtent& x) {
+  const std::vector<Handle> i = tracer_->open_grid({x.dim}, x.where);
+  return {Index(i[0])};
+}
+std::array<Index, 2> Kernel::grid(const GridExtent& x, const GridExtent& y) {
+  const std::vector<Handle> i = tracer_->open_grid({x.dim, y.dim}, x.where);
+  return {Index(i[0]), Index(i[1])};
+}
+std::array<Index, 3> Kernel::grid(const GridExtent& x, const GridExtent& y, const GridExtent& z) {
+  const std::vector<Handle> i = tracer_->open_grid({x.dim, y.dim, z.dim}, x.where);
+  return {Index(i[0]), Index(i[1]), Index(i[2])};
 }
 
 }  // namespace tilewright

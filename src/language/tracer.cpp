@@ -64,6 +64,19 @@ const ir::Kernel& Tracer::finish() {
         .fix("let the body of a traced loop run to its end: no break, return or exception")
         .raise();
   }
+  const bool scheduled = kernel_.form == ir::Form::scheduled;
+  if (kernel_.grid.empty()) {
+    Diagnostic(kernel_.where, "\"" + kernel_.name + "\" has no grid")
+        .token(kernel_.name)
+        .fix(scheduled ? "call Kernel::ctas" : "call Kernel::grid; grid(1) is one block")
+        .raise();
+  }
+  if (scheduled && kernel_.threads == 0) {
+    Diagnostic(kernel_.where, "\"" + kernel_.name + "\" has no roles")
+        .token(kernel_.name)
+        .fix("call Kernel::roles")
+        .raise();
+  }
   std::vector<ir::Operation>& body = frames_.front().block.body;
   std::move(body.begin(), body.end(), std::back_inserter(places_));
   kernel_.body.body = std::move(places_);
@@ -110,6 +123,7 @@ ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
                               std::vector<ir::Type> results, ir::Attributes attributes,
                               SourceLocation where) {
   if (at_.file) where = at_;
+  check_place(op, where);
   ir::Operation operation;
   operation.op = op;
   operation.operands = std::move(operands);
@@ -121,6 +135,25 @@ ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
   }
   body().push_back(std::move(operation));
   return body().back();
+}
+
+void Tracer::check_place(ir::Op op, SourceLocation where) const {
+  const ir::OpInfo& info = ir::info(op);
+  const std::string name(info.name);
+  if (kernel_.form == ir::Form::scheduled && !info.in(ir::Form::scheduled)) {
+    Diagnostic(where, name + ": it has no place at the explicit level")
+        .token(name)
+        .fix(op == ir::Op::dot ? "use wgmma on tiles in shared memory"
+                               : "bring it into shared memory with tma_load, then load(view)")
+        .raise();
+  }
+  if (in_role_ && role_.warps % 4 != 0 && info.has("by:warpgroup")) {
+    Diagnostic(where, name + ": the role \"" + role_.name + "\" has " +
+                          std::to_string(role_.warps) + " warps, and whole warpgroups do this")
+        .token(name)
+        .fix("give the role warpgroups(n)")
+        .raise();
+  }
 }
 
 ir::ValueId Tracer::integer(std::int64_t value, SourceLocation where) {
@@ -447,21 +480,25 @@ void Tracer::trace_role(const ir::Attributes& attributes, const std::function<vo
   in_role_ = false;
 }
 
-void Tracer::open_grid(std::vector<Dim> extents, std::vector<Handle>& indices) {
-  require_open("grid", kernel_.where);
-  if (!kernel_.grid.empty()) {
-    Diagnostic(kernel_.where, "the grid of \"" + kernel_.name + "\" is declared twice")
-        .fix("call Kernel::grid or Kernel::ctas once")
-        .raise();
+void Tracer::require_no_grid(const char* what, SourceLocation where) const {
+  require_open(what, where);
+  if (kernel_.grid.empty()) return;
+  Diagnostic(where, std::string(what) + ": the grid of \"" + kernel_.name + "\" is declared twice")
+      .token(what)
+      .fix("call Kernel::grid or Kernel::ctas once")
+      .raise();
+}
+
+std::vector<Handle> Tracer::open_grid(std::vector<Dim> extents, SourceLocation where) {
+  require_no_grid("grid", where);
+  std::vector<Handle> indices;
+  for (const Dim& extent : extents) {
+    check_dim(extent, where);
+    kernel_.body.arguments.push_back(kernel_.add_value(ir::Type::scalar(i32)));
+    indices.push_back(declare(kernel_.body.arguments.back(), where));
   }
-  for (const Dim& extent : extents) check_dim(extent, kernel_.where);
   kernel_.grid = std::move(extents);
-  for (std::size_t i = 0; i < kernel_.grid.size(); ++i) {
-    const ir::ValueId index = kernel_.add_value(ir::Type::scalar(i32));
-    note(index, kernel_.where);
-    kernel_.body.arguments.push_back(index);
-    indices.push_back(handle(index));
-  }
+  return indices;
 }
 
 void Tracer::make_scheduled(SourceLocation where) {
@@ -472,6 +509,10 @@ void Tracer::make_scheduled(SourceLocation where) {
         .raise();
   }
   kernel_.form = ir::Form::scheduled;
+  // What was recorded before it was known.
+  for (const Frame& frame : frames_) {
+    ir::for_each(frame.block, [this](const ir::Operation& o) { check_place(o.op, o.where); });
+  }
 }
 
 }  // namespace tilewright

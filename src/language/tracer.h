@@ -93,7 +93,9 @@ class Tracer {
                    SourceLocation where);
   void trace_role(const ir::Attributes& attributes, const std::function<void(Index)>& body,
                   SourceLocation where);
-  void open_grid(std::vector<Dim> extents, std::vector<Handle>& indices);
+  std::vector<Handle> open_grid(std::vector<Dim> extents, SourceLocation where);
+  // Raises when the kernel has a grid.
+  void require_no_grid(const char* what, SourceLocation where) const;
   bool nested() const { return frames_.size() > 1; }
 
   // Explicit level.
@@ -143,6 +145,8 @@ class Tracer {
   void carry_cells(Frame& frame);
   void finish_loop(Frame frame, std::vector<ir::ValueId> leading, std::vector<ir::ValueId> yielded);
   void note(ir::ValueId id, SourceLocation where);
+  // Raises when the operation is not of the kernel's form, or not for the role's warps.
+  void check_place(ir::Op op, SourceLocation where) const;
 
   ir::Kernel kernel_;
   SourceLocation at_;

@@ -18,6 +18,7 @@ using runtime::expect_error;
 class CompiledTest : public runtime::FakeDriverTest {
  protected:
   void SetUp() override {
+    state_->max_threads = 1024;
     try {
       runtime::Nvrtc::get();
     } catch (const Error& error) {
@@ -118,7 +119,7 @@ TEST(CompileTest, FormsAndTargetsMustFit) {
                [&] { compile(entry.build(options), "sm_90a"); });
   expect_error(ErrorKind::usage, {"gemm_sm90", "explicit level", "simulate"},
                [&] { compile(entry.schedules[0].build(options), "interpreter"); });
-  expect_error(ErrorKind::usage, {"there is no target 'gpu'", "interpreter, cuda, sm_90a"},
+  expect_error(ErrorKind::usage, {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a"},
                [&] { compile(entry.build(options), "gpu"); });
   expect_error(ErrorKind::unavailable, {"target cpu is not available"},
                [&] { compile(entry.build(options), "cpu"); });

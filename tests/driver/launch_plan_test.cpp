@@ -130,7 +130,7 @@ TEST_F(LaunchPlanTest, StridesThatTmaCannotTakeAreNamed) {
               AllOf(HasSubstr("tensor A: the stride of axis 0 is 129 elements (258 bytes)"),
                     HasSubstr("multiples of 16 bytes"), HasSubstr("pad axis 1 to 136 elements")));
   given = arguments(512, 768, 100);
-  EXPECT_THAT(error_of(given), HasSubstr("the stride of axis 0 is 100 elements (200 bytes)"));
+  EXPECT_THAT(error_of(given), AllOf(HasSubstr("k is 100"), HasSubstr("a multiple of 8")));
   given = arguments(512, 768, 128);
   given.tensors[0].strides = {-128, 1};
   EXPECT_THAT(error_of(given), HasSubstr("A"));

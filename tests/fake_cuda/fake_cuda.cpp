@@ -107,7 +107,7 @@ int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value)
   return 0;
 }
 int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*) {
-  *value = attribute == cuda::kMaxThreadsPerBlock ? 128 : 0;
+  *value = attribute == cuda::kMaxThreadsPerBlock ? fake_cuda_state.max_threads : 0;
   return 0;
 }
 int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void** extra) {

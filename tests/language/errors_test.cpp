@@ -306,7 +306,7 @@ TEST(KernelErrors, Declarations) {
 
 TEST(KernelErrors, OneGrid) {
   Traced t;
-  misuse("Kernel kernel{", {"the grid of \"k\" is declared twice", "fix: "},
+  misuse("grid(4)", {"grid: the grid of \"k\" is declared twice", "fix: call Kernel::grid"},
          [&] { t.kernel.grid(4); });
 }
 

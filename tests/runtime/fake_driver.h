@@ -15,6 +15,7 @@ class FakeDriverTest : public testing::Test {
     state_ = static_cast<FakeCudaState*>(driver.library.find("fake_cuda_state"));
     *state_ = {};
     state_->device_count = 2;
+    state_->max_threads = 128;
   }
   ~FakeDriverTest() override { unsetenv("TILEWRIGHT_CUDA_DRIVER"); }
 

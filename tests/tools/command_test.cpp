@@ -222,6 +222,13 @@ TEST(CommandTest, Simulates) {
   EXPECT_LE(json["max_relative_error"], json["tolerance"]);
 }
 
+TEST(CommandTest, RunsOnTheSimulatedGpu) {
+  const Answer answer = tilewright(
+      "run attention_forward --target sim:sm_90a --set heads=1 --set queries=70 --check --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  EXPECT_LE(answer.json()["max_relative_error"], answer.json()["tolerance"]);
+}
+
 TEST(CommandTest, SimulatesEmptyLaunches) {
   EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0").status, 0);
 }
