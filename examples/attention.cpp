@@ -16,7 +16,6 @@ namespace {
 
 constexpr int kHeads = 2, kDim = 64;
 
-// [kernel]
 // O = softmax(Q K^T / sqrt(dim)) V; query i sees the keys up to i + keys - queries.
 Kernel attention(int heads, int dim) {
   Kernel kernel("attention");
@@ -50,7 +49,6 @@ Kernel attention(int heads, int dim) {
   store(O(b, rows, h, all), where(sum == 0, 0, acc / sum));
   return kernel;
 }
-// [/kernel]
 
 // One row of the result by the formula.
 std::vector<double> attend(const HostTensor& Q, const HostTensor& K, const HostTensor& V,

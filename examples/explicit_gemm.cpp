@@ -11,7 +11,6 @@ using namespace tilewright;
 
 namespace {
 
-// [kernel]
 Kernel gemm() {
   Kernel kernel("gemm");
   const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
@@ -59,7 +58,6 @@ Kernel gemm() {
                 role("math", warpgroups(2), registers(240), math_role)});
   return kernel;
 }
-// [/kernel]
 
 // Relative RMS error against float64.
 double error_of(const HostTensor& A, const HostTensor& B, const HostTensor& C) {

@@ -13,7 +13,6 @@ using namespace tilewright;
 
 namespace {
 
-// [kernel]
 Kernel softmax_rows() {
   Kernel kernel("softmax_rows");
   const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
@@ -38,7 +37,6 @@ Kernel softmax_rows() {
   }
   return kernel;
 }
-// [/kernel]
 
 double largest_error(const HostTensor& X, const HostTensor& temperature, const HostTensor& Y) {
   double worst = 0;

@@ -56,10 +56,11 @@ class LazySoftmax {
 
   // Whether this block raised the maximum: sums of earlier weights are then multiplied by rescale().
   Condition raise(const Tile& scores) {
-    const Condition raised = any(scores > maximum_ + kSlack / scale_log2_);
+    const Tile top = reduce_max(scores, 1);
+    const Condition raised = any(top > maximum_ + kSlack / scale_log2_);
     when(raised, [&] {
       const Tile before = maximum_;
-      maximum_ = max(maximum_, reduce_max(scores, 1));
+      maximum_ = max(maximum_, top);
       shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
       rescale_ = exp2(before * scale_log2_ - shift_);
       sum_ = sum_ * rescale_;

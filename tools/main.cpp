@@ -40,7 +40,8 @@ class CommandLine {
 
     CLI::App* explain = add("explain", "What a kernel is compiled to", tilewright::tools::explain);
     kernel(explain, "interpreter, cuda or sm_90a");
-    explain->add_option("--dump", request_.dump, "Write every stage, the source and PTX to DIR")
+    explain
+        ->add_option("--dump", request_.dump, "Write every stage, the source, PTX and SASS to DIR")
         ->type_name("DIR");
     json(explain);
 

@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "passes/pipeline.h"
+#include "runtime/process.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
 
@@ -140,6 +141,28 @@ Explanation explain(const std::function<Kernel()>& trace, const Target& target) 
   return explanation;
 }
 
+namespace {
+
+// Beside the cubin, where one of NVIDIA's disassemblers is installed.
+void write_sass(const std::filesystem::path& folder) {
+  const std::string cubin = (folder / "kernel.cubin").string();
+  std::vector<std::string> command;
+  if (const auto path = runtime::find_program("nvdisasm")) {
+    command = {*path, cubin};
+  } else if (const auto other = runtime::find_program("cuobjdump")) {
+    command = {*other, "-sass", cubin};
+  } else {
+    return;
+  }
+  const runtime::ProcessResult result = runtime::run_process(command);
+  const std::string& text = result.output;
+  if (result.status != 0) return;
+  write_file((folder / "kernel.sass").string(),
+             {std::as_bytes(std::span(text.data(), text.size()))});
+}
+
+}  // namespace
+
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -152,6 +175,7 @@ void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   for (const DumpFile& file : files) {
     const std::string path = (fs::path(folder) / file.name).string();
     write_file(path, {std::as_bytes(std::span(file.text.data(), file.text.size()))});
+    if (file.name == "kernel.cubin") write_sass(folder);
   }
 }
 

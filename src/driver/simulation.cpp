@@ -13,8 +13,10 @@ simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& ar
 }
 
 Diagnostic diagnostic_of(const simulator::Fault& fault) {
-  Diagnostic text(fault.first, fault.kind + ": " + fault.message, ErrorKind::result);
-  if (fault.second.file != nullptr) text.note(fault.second, "the other access is");
+  Diagnostic text(fault.first, fault.message, ErrorKind::result);
+  const bool is_same =
+      fault.second.file == fault.first.file && fault.second.line == fault.first.line;
+  if (fault.second.file != nullptr && !is_same) text.note(fault.second, "the other place is");
   if (!fault.missing.empty()) text.fix(fault.missing);
   return text;
 }

@@ -29,6 +29,8 @@ constexpr AttributeRow kAttributes[] = {
     {Op::view, "column:integer? transposed:integer?"},
     {Op::tma_load_tile, "cache:integer? multicast:integer?"},
     {Op::mul, "partial:integer?"},
+    {Op::lt, "partial:integer?"},
+    {Op::le, "partial:integer?"},
     {Op::fma, "partial:integer?"},
     {Op::complete, "function:function"},
     {Op::wait, "count:integer?"},

@@ -7,6 +7,8 @@
 #include <map>
 #include <sstream>
 
+#include "language/canonical_order.h"
+
 namespace tilewright {
 namespace {
 
@@ -77,10 +79,19 @@ const ir::Kernel& Tracer::finish() {
         .fix("call Kernel::roles")
         .raise();
   }
+  for (const ir::Operation& place : places_) {
+    if (place.op != ir::Op::mbarriers || place.attributes.integer(ir::Key::arrivals) != 0) continue;
+    Diagnostic(place.where, "the ring behind \"" + place.attributes.text(ir::Key::name) +
+                                "\" is never released: its producer would wait forever")
+        .token("Ring")
+        .fix("call Ring::release when a stage has been read")
+        .raise();
+  }
   std::vector<ir::Operation>& body = frames_.front().block.body;
   std::move(body.begin(), body.end(), std::back_inserter(places_));
   kernel_.body.body = std::move(places_);
   finished_ = true;
+  order_canonically(kernel_);
   ir::canonicalise(kernel_);
   return kernel_;
 }

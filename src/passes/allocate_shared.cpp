@@ -48,6 +48,7 @@ void allocate_shared(ir::Kernel& kernel) {
     Diagnostic error(kernel.where, "\"" + kernel.name + "\" needs " + std::to_string(end) +
                                        " bytes of shared memory; a CTA has " +
                                        std::to_string(kLimit));
+    error.token(kernel.name);
     for (const Place& place : places) {
       const ir::Attributes& attributes = place.operation->attributes;
       const std::string stages = attributes.has(Key::stages)

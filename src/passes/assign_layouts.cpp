@@ -29,7 +29,9 @@ class LayoutAssignment {
       for (const ValueId result : o.results) {
         if (in_registers(result) && !known(result)) {
           Diagnostic(o.where, std::string(ir::info(o.op).name) +
-                                  ": nothing determines how this tile lies in registers")
+                                  ": nothing determines how this tile lies in registers: " +
+                                  kernel_.type(result).to_string())
+              .token(ir::info(o.op).name)
               .fix("use it together with a product's result, or remove it")
               .raise();
         }
@@ -109,6 +111,7 @@ class LayoutAssignment {
         if (layout(o.operands[0]).crosses_warps(axis)) {
           Diagnostic(o.where, "reduce: axis " + std::to_string(axis) +
                                   " is spread over the warps of a warpgroup")
+              .token("reduce")
               .fix("reduce along the other axis, or through shared memory")
               .raise();
         }
@@ -119,6 +122,12 @@ class LayoutAssignment {
             o);
         return;
       }
+      case Op::transpose:
+        Diagnostic(o.where, "transpose: a tile in registers is not transposed: " +
+                                kernel_.type(o.operands[0]).to_string())
+            .token("T")
+            .fix("pass it through shared memory: a product takes view.T()")
+            .raise();
       case Op::reshape: return reshape(o);
       case Op::slice: return slice(o);
       case Op::for_loop:

@@ -318,7 +318,8 @@ class RoleLowering {
 
   void wait(const Operation& o) {
     std::vector<ValueId> readable;
-    if (o.op == Op::wait) readable.push_back(array(o.results[0]));
+    // Where the product wrote, which the copy below may read.
+    if (o.op == Op::wait) readable.push_back(array(o.operands[0]));
     const auto a = operands_of_.find(o.operands[0]);
     if (a != operands_of_.end()) readable.push_back(a->second);
     emit(Op::wgmma_wait, std::move(readable), {{Key::count, o.attributes.integer(Key::count)}},
@@ -526,12 +527,6 @@ void bufferise(ir::Kernel& kernel) {
     if (o.op == Op::role) lower_role(kernel, places, o, at_launch);
     if (o.op != Op::mbarriers) continue;
     const std::int64_t arrivals = o.attributes.integer(Key::arrivals);
-    if (arrivals == 0) {
-      Diagnostic(o.where, "the ring behind \"" + o.attributes.text(Key::name) +
-                              "\" is never released: its producer would wait forever")
-          .fix("call Ring::release when a stage has been read")
-          .raise();
-    }
     initialise.push_back(
         plain(Op::mbarrier_init, {o.results[0]}, {{Key::arrivals, arrivals}}, o.where));
   }

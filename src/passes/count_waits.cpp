@@ -1,5 +1,6 @@
 #include "passes/count_waits.h"
 
+#include <algorithm>
 #include <map>
 
 #include "support/diagnostic.h"
@@ -33,12 +34,13 @@ class WaitCounts {
             if (age != kComplete) ++age;
           }
           ages[o.results[0]] = 0;
+          issued_[o.results[0]] = o.where;
           break;
         case Op::as_pending: ages[o.results[0]] = kComplete; break;
         case Op::wait:
         case Op::retire: {
           const int age = ages.at(o.operands[0]);
-          const std::int64_t count = age == kComplete ? kMost : age;
+          const std::int64_t count = age == kComplete ? kMost : std::min<std::int64_t>(age, kMost);
           if (recording_) o.attributes.set(Key::count, count);
           for (auto& [value, other] : ages) {
             if (other >= count) other = kComplete;
@@ -53,8 +55,9 @@ class WaitCounts {
           visit(o.blocks[1], otherwise);
           for (std::size_t i = 0; i < o.results.size(); ++i) {
             if (!pending(o.results[i])) continue;
-            then[o.results[i]] = then.at(o.blocks[0].body.back().operands[i]);
-            otherwise[o.results[i]] = otherwise.at(o.blocks[1].body.back().operands[i]);
+            then[o.results[i]] = then.at(passed(o.blocks[0].body.back().operands[i], o.results[i]));
+            otherwise[o.results[i]] =
+                otherwise.at(passed(o.blocks[1].body.back().operands[i], o.results[i]));
           }
           ages = merge(then, otherwise, o);
           break;
@@ -70,12 +73,20 @@ class WaitCounts {
 
   bool pending(ValueId id) const { return kernel_.type(id).is(ir::Type::Kind::pending); }
 
-  int join(int a, int b, const Operation& o) {
+  // `to` may stand for what `from` is.
+  ValueId passed(ValueId from, ValueId to) {
+    const auto at = issued_.find(from);
+    if (at != issued_.end()) issued_.emplace(to, at->second);
+    return from;
+  }
+
+  int join(ValueId value, int a, int b, const Operation& o) {
     if (a == kComplete) return b;
     if (b == kComplete || a == b) return a;
     Diagnostic(o.where, "a product in flight is followed by " + std::to_string(a) +
                             " others on one path and by " + std::to_string(b) +
                             " on another, so that no static wait fits")
+        .note(issued_.count(value) ? issued_[value] : SourceLocation{}, "it is issued")
         .fix("issue the same products on both paths, or wait for it before they part")
         .raise();
   }
@@ -84,7 +95,7 @@ class WaitCounts {
     Ages both;
     for (const auto& [value, age] : a) {
       const auto at = b.find(value);
-      if (at != b.end()) both[value] = join(age, at->second, o);
+      if (at != b.end()) both[value] = join(value, age, at->second, o);
     }
     return both;
   }
@@ -94,7 +105,8 @@ class WaitCounts {
     const std::size_t first = body.arguments.size() - o.results.size();
     Ages entry = ages;
     for (std::size_t i = 0; i < o.results.size(); ++i) {
-      if (pending(o.results[i])) entry[body.arguments[first + i]] = ages.at(o.operands[leading + i]);
+      const ValueId argument = body.arguments[first + i];
+      if (pending(argument)) entry[argument] = ages.at(passed(o.operands[leading + i], argument));
     }
     const bool outer = recording_;
     Ages after;
@@ -104,9 +116,9 @@ class WaitCounts {
       visit(body, after);
       Ages next = after;
       for (std::size_t i = 0; i < o.results.size(); ++i) {
-        if (pending(o.results[i])) {
-          next[body.arguments[first + i]] = after.at(body.body.back().operands[extra + i]);
-        }
+        const ValueId argument = body.arguments[first + i];
+        if (!pending(argument)) continue;
+        next[argument] = after.at(passed(body.body.back().operands[extra + i], argument));
       }
       Ages merged = merge(entry, next, o);
       if (merged == entry) break;
@@ -116,12 +128,14 @@ class WaitCounts {
     after = entry;
     visit(body, after);
     for (std::size_t i = 0; i < o.results.size(); ++i) {
-      if (pending(o.results[i])) entry[o.results[i]] = entry[body.arguments[first + i]];
+      const ValueId argument = body.arguments[first + i];
+      if (pending(argument)) entry[o.results[i]] = entry[passed(argument, o.results[i])];
     }
     ages = std::move(entry);
   }
 
   ir::Kernel& kernel_;
+  std::map<ValueId, SourceLocation> issued_;
   bool recording_ = true;
 };
 

@@ -13,6 +13,7 @@
 #include "passes/eliminate_dead.h"
 #include "passes/hoist.h"
 #include "passes/simplify.h"
+#include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
 
 namespace tilewright::passes {
@@ -36,6 +37,7 @@ constexpr Pass kLower[] = {
     {"contract_fma", contract_fma},
     {"eliminate_products", eliminate_dead},
     {"sink_partial_sums", sink_partial_sums},
+    {"sink_partial_maxima", sink_partial_maxima},
     {"eliminate_common_sums", eliminate_common},
     {"assign_layouts", assign_layouts},
     {"count_waits", count_waits},

@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "common/temporary_folder.h"
+#include "driver/device_tensors.h"
+#include "driver/timing.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc.h"
 #include "tilewright/compile.h"
@@ -87,6 +89,45 @@ TEST_F(CompiledTest, ARepeatedLaunchCostsLittle) {
   EXPECT_LT(best, 5e-6);
 }
 
+TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const OptionValues options = resolve_options(entry, {"heads=1", "queries=8", "keys=8"});
+  std::vector<TensorRef> given;
+  for (const LibraryTensor& tensor : entry.tensors) {
+    given.push_back({reinterpret_cast<void*>(0x10000),
+                     dtype_of(tensor, options),
+                     shape_of(tensor, options),
+                     {}});
+  }
+  char one = 0, another = 0;
+  {
+    const Executable executable = compile(entry.schedules[0].build(options), "cuda");
+    for (void* stream : {&one, &another, &one}) executable.run(given, {}, stream);
+    EXPECT_EQ(state_->live_allocations, 2);
+    EXPECT_EQ(state_->launches, 3);
+  }
+  EXPECT_EQ(state_->live_allocations, 0);
+}
+
+TEST_F(CompiledTest, TensorsTravelToTheDeviceAndBack) {
+  const std::vector<HostTensor> tensors = {HostTensor::random_normal(f32, {3, 4}, 1),
+                                           HostTensor::zeros(bf16, {0, 5})};
+  const driver::DeviceTensors on_device(tensors);
+  std::vector<HostTensor> back = {HostTensor::poisoned(f32, {3, 4}), tensors[1]};
+  on_device.download(back);
+  EXPECT_EQ(back, tensors);
+}
+
+TEST_F(CompiledTest, TimingTakesTheMedianOfManyRuns) {
+  const Executable executable = compile(gemm(), "cuda");
+  const driver::DeviceTensors on_device({HostTensor::zeros(bf16, {8, 8}),
+                                         HostTensor::zeros(bf16, {8, 8}),
+                                         HostTensor::zeros(bf16, {8, 8})});
+  const driver::Timing timing = driver::time_on_gpu(executable, on_device);
+  EXPECT_DOUBLE_EQ(timing.median(), 1.5e-3);  // what the fake driver says of all events
+  EXPECT_GE(static_cast<std::size_t>(state_->launches), timing.seconds.size());
+}
+
 TEST_F(CompiledTest, FailedLaunchesAreReported) {
   const Executable executable = compile(gemm(), "cuda");
   const std::vector<TensorRef> given = tensors(512, 768, 128);
@@ -119,7 +160,8 @@ TEST(CompileTest, FormsAndTargetsMustFit) {
                [&] { compile(entry.build(options), "sm_90a"); });
   expect_error(ErrorKind::usage, {"gemm_sm90", "explicit level", "simulate"},
                [&] { compile(entry.schedules[0].build(options), "interpreter"); });
-  expect_error(ErrorKind::usage, {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a"},
+  expect_error(ErrorKind::usage,
+               {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a"},
                [&] { compile(entry.build(options), "gpu"); });
   expect_error(ErrorKind::unavailable, {"target cpu is not available"},
                [&] { compile(entry.build(options), "cpu"); });

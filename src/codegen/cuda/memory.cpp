@@ -34,7 +34,9 @@ void print_shared(Emitter& emitter, const Operation& operation) {
 
 void print_shared_load(Emitter& emitter, const Operation& operation) {
   const std::string_view type = scalar_type(emitter.type(operation.results[0]).dtype);
-  emitter.line(fmt::format("const {} {} = load_shared<{}>({});", type,
+  // Every lane loads the same; the shuffle tells ptxas, which else takes what depends on it, such as
+  // a ring's stage, for different from lane to lane and keeps descriptors out of uniform registers.
+  emitter.line(fmt::format("const {} {} = __shfl_sync(0xffffffffu, load_shared<{}>({}), 0);", type,
                            emitter.name(operation.results[0]), type,
                            shared_element(emitter, operation)));
 }

@@ -1,0 +1,138 @@
+#include "language/misuse.h"
+#include "passes/explicit_kernel.h"
+
+// Misuse of the explicit level that is found while it is lowered: the errors name the user's line.
+namespace tilewright {
+namespace {
+
+void misuse(const std::string& caret, const std::vector<std::string>& parts,
+            const std::function<void(test::ExplicitKernel&)>& math, int loads = 1) {
+  test::expect_misuse("lowering_errors_test.cpp", caret, parts, [&] {
+    test::ExplicitKernel t(loads);
+    t.lower([&] { math(t); });
+  });
+}
+
+TEST(LoweringErrors, ARingThatIsNeverReleased) {
+  test::expect_misuse("lowering_errors_test.cpp", "Ring idle",
+                      {"\"idle_empty\" is never released", "fix: call Ring::release"}, [] {
+    test::ExplicitKernel t;
+    Ring idle(t.kernel, "idle", stages(2), {{bf16, 64, 64}});
+    t.lower([&] {
+      const Slot slot = t.ring.consume();
+      t.save(wait(t.product(slot)));
+      t.ring.release(slot);
+    });
+  });
+}
+
+TEST(LoweringErrors, TooMuchSharedMemoryListsWhatTakesIt) {
+  test::expect_misuse("explicit_kernel.h", "",
+                      {"\"explicit\" needs 295008 bytes", "a CTA has 232448", "262144 bytes: large (4 stages)",
+                       "16384 bytes: ab0 (2 stages)", "fix: use smaller tiles or fewer stages"}, [] {
+    test::ExplicitKernel t;
+    Ring large(t.kernel, "large", stages(4), {{bf16, 256, 128}});
+    t.lower([&] {
+      const Slot slot = t.ring.consume();
+      t.save(wait(t.product(slot)));
+      t.ring.release(slot);
+      const Slot other = large.consume();
+      large.release(other);
+    });
+  });
+}
+
+TEST(LoweringErrors, WaitsThatDisagreeOverPaths) {
+  misuse("when(", {"a product in flight is followed by 1 others on one path and by 0 on another",
+                   "it is issued at", "fix: issue the same products on both paths"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Pending first = t.product(slot);
+           Cell<Pending> second(as_pending(zeros({64, 64})));
+           when(t.block().limit() > 32, [&] { second = t.product(slot); });
+           t.save(wait(first) + wait(second));
+           t.ring.release(slot);
+         });
+}
+
+TEST(LoweringErrors, APendingProductWithoutEnd) {
+  misuse("for (", {"a product in flight is followed by", "it is issued at"}, [](test::ExplicitKernel& t) {
+    const Slot slot = t.ring.consume();
+    const Pending first = t.product(slot);
+    Cell<Pending> last(as_pending(zeros({64, 64})));
+    for (Index i : range(t.block().limit())) {
+      (void)i;
+      last = t.product(slot);
+    }
+    t.save(wait(first) + wait(last));
+    t.ring.release(slot);
+  });
+}
+
+TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
+  misuse("const Tile lost", {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
+                             "fix: use it together with a product's result"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           t.ring.release(slot);
+           const Tile lost = zeros({64, 64});
+           t.save(lost);
+         });
+}
+
+TEST(LoweringErrors, TwoLayoutsForOneTile) {
+  misuse("t.save(s", {"operands lie differently in registers", "fix: pass one through shared memory"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile s = wait(t.product(slot));
+           t.ring.release(slot);
+           const Tile across = reduce_max(s, 1).reshape({1, 64});
+           t.save(s + across);
+         });
+}
+
+TEST(LoweringErrors, ReductionsAcrossWarps) {
+  misuse("reduce", {"reduce: axis 0 is spread over the warps", "fix: reduce along the other axis"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile s = wait(t.product(slot));
+           t.ring.release(slot);
+           const Tile top = reduce_max(s, 0);
+           t.save(s - top);
+         });
+}
+
+TEST(LoweringErrors, SlicesOffWholeRegisters) {
+  misuse("slice(", {"slice: axis 1 from 4, 8 of 64 elements do not fall on whole registers", "fix: slice"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile s = wait(t.product(slot));
+           t.ring.release(slot);
+           const Tile part = s.slice({0, 4}, {64, 8});
+           store(t.C(t.block(), t.rows.block(0, 8)), part);
+         });
+}
+
+TEST(LoweringErrors, TransposingRegisters) {
+  misuse("T()", {"transpose: a tile in registers is not transposed", "fix: "},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile s = wait(t.product(slot));
+           t.ring.release(slot);
+           t.save(s.T());
+         });
+}
+
+TEST(LoweringErrors, PartsOfAPanel) {
+  misuse("store(", {"columns from 8 of a shared tile whose panels are 64 wide", "fix: begin at a multiple"},
+         [](test::ExplicitKernel& t) {
+           SharedTile out(t.kernel, "out", bf16, 64, 64);
+           const Slot slot = t.ring.consume();
+           const Tile s = wait(t.product(slot)).cast(bf16);
+           t.ring.release(slot);
+           store(out.columns(8, 16), s.slice({0, 0}, {64, 16}));
+         });
+}
+
+}  // namespace
+}  // namespace tilewright
