@@ -13,7 +13,7 @@ struct Attention {
   int window = 0;       // causal: only the last `window` of those; 0 for all
   DType dtype = bf16;
   double scale = 0;     // 0: 1 / sqrt(dim)
-  int block_q = 128, block_k = 64;
+  int block_q = 128, block_k = 128;
 };
 
 // in  Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim], V [batch, keys, kv_heads, dim_v]

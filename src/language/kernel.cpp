@@ -184,6 +184,8 @@ void LoopDriver::close() {
 
 LoopDriver::~LoopDriver() noexcept(false) {
   if (state_ == State::closed || std::uncaught_exceptions() > exceptions_) return;
+  // A compiler may forget to destroy the kernel that the broken body returns.
+  if (state_ == State::open) tracer_->abandon();
   Diagnostic(where_, state_ == State::open ? "range: the body of a traced loop was left early"
                                            : "range: a traced range is not looped over")
       .token(state_ == State::open ? "for" : "range")

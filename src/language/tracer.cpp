@@ -42,7 +42,9 @@ Tracer::Tracer(std::string name, SourceLocation where) : serial_(next_serial++) 
   current_tracer = this;
 }
 
-Tracer::~Tracer() {
+Tracer::~Tracer() { abandon(); }
+
+void Tracer::abandon() {
   if (current_tracer == this) current_tracer = nullptr;
 }
 

@@ -25,6 +25,8 @@ class Tracer {
   ir::Kernel& kernel() { return kernel_; }
   const ir::Kernel& finish();
   bool finished() const { return finished_; }
+  // The kernel is lost: another may be traced.
+  void abandon();
 
   // The id behind a handle; raises when it is of another kernel or no longer in scope.
   ir::ValueId use(const Handle& handle, const char* what, SourceLocation where);

@@ -9,7 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 
-// What the kernels record, as text. Every compiler records the same: the goldens are compared by
+// What the tile-level kernels record, as text. Every compiler records the same: the goldens are compared by
 // builds of all of them. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
 namespace tilewright::kernels {
 namespace {
@@ -26,7 +26,6 @@ void expect_golden(const std::string& name, const Kernel& kernel) {
 }
 
 TEST(Recording, Gemm) { expect_golden("gemm", gemm({})); }
-TEST(Recording, GemmSm90) { expect_golden("gemm_sm90", gemm_sm90({})); }
 TEST(Recording, Attention) { expect_golden("attention_forward", attention_forward({})); }
 TEST(Recording, AttentionWithAWindow) {
   Attention a;
@@ -34,7 +33,6 @@ TEST(Recording, AttentionWithAWindow) {
   a.window = 100;
   a.kv_heads = 2;
   expect_golden("attention_forward_window", attention_forward(a));
-  expect_golden("attention_forward_sm90_window", attention_forward_sm90(a));
 }
 
 }  // namespace

@@ -1,0 +1,216 @@
+#include "kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "kernels/execution.h"
+
+namespace tilewright::kernels {
+namespace {
+
+using test::Execution;
+using test::Padded;
+
+constexpr double kTolerance = 4e-3;  // of bf16
+constexpr double kLseTolerance = 1e-4;
+
+struct Problem {
+  Attention options;
+  std::int64_t batch = 1, queries = 128, keys = 128;
+};
+
+struct Tensors {
+  explicit Tensors(const Problem& p)
+      : q(Padded::normal(p.options.dtype, {p.batch, p.queries, p.options.heads, p.options.dim}, 1)),
+        k(Padded::normal(p.options.dtype, {p.batch, p.keys, p.options.kv_heads, p.options.dim}, 2)),
+        v(Padded::normal(p.options.dtype, {p.batch, p.keys, p.options.kv_heads, p.options.dim_v}, 3)),
+        o(p.options.dtype, {p.batch, p.queries, p.options.heads, p.options.dim_v}),
+        lse(f32, {p.batch, p.options.heads, p.queries}) {}
+  Arguments arguments() {
+    Arguments a;
+    a.tensors = {q.argument("Q"), k.argument("K"), v.argument("V"), o.argument("O"),
+                 lse.argument("LSE")};
+    return a;
+  }
+  Padded q, k, v, o, lse;
+};
+
+struct Reference {
+  std::vector<double> o, lse;
+};
+
+// The definition, in float64: softmax over the keys that a query sees.
+Reference reference(const Problem& p, const Tensors& t) {
+  const Attention& a = p.options;
+  const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
+  const std::int64_t group = a.heads / a.kv_heads;
+  Reference r;
+  const auto lse_at = [&](std::int64_t b, std::int64_t i, std::int64_t h, std::vector<double>& w) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < p.keys; ++j) {
+      const std::int64_t last = i + p.keys - p.queries;
+      const bool visible =
+          !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
+      double score = 0;
+      for (std::int64_t d = 0; d < a.dim; ++d) score += t.q.at({b, i, h, d}) * t.k.at({b, j, h / group, d});
+      w[j] = visible ? std::exp(score * scale) : 0;
+      sum += w[j];
+    }
+    for (double& weight : w) weight = sum > 0 ? weight / sum : 0;
+    return std::log(sum);
+  };
+  std::vector<double> weights(p.keys);
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t i = 0; i < p.queries; ++i) {
+      for (std::int64_t h = 0; h < a.heads; ++h) {
+        lse_at(b, i, h, weights);
+        for (std::int64_t d = 0; d < a.dim_v; ++d) {
+          double sum = 0;
+          for (std::int64_t j = 0; j < p.keys; ++j) sum += weights[j] * t.v.at({b, j, h / group, d});
+          r.o.push_back(sum);
+        }
+      }
+    }
+    for (std::int64_t h = 0; h < a.heads; ++h) {
+      for (std::int64_t i = 0; i < p.queries; ++i) r.lse.push_back(lse_at(b, i, h, weights));
+    }
+  }
+  return r;
+}
+
+void check(const Problem& p, const Execution& execution) {
+  Tensors t(p);
+  ASSERT_TRUE(test::execute(execution.machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
+                t.arguments(), execution));
+  const Reference r = reference(p, t);
+  EXPECT_LT(test::relative_error(t.o, r.o), kTolerance);
+  EXPECT_LT(test::relative_error(t.lse, r.lse), kLseTolerance);
+  EXPECT_EQ(t.o.written_outside(), 0);
+  EXPECT_EQ(t.lse.written_outside(), 0);
+}
+
+Attention small() {
+  Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 64;
+  a.block_q = 128;
+  a.block_k = 128;
+  return a;
+}
+Problem problem(std::int64_t queries, std::int64_t keys, bool causal = false, int window = 0) {
+  Problem p{small()};
+  p.queries = queries;
+  p.keys = keys;
+  p.options.causal = causal;
+  p.options.window = window;
+  return p;
+}
+
+class AttentionLengths : public testing::TestWithParam<std::int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Tails, AttentionLengths, testing::Values(0, 1, 17, 64, 100, 128, 129, 200, 300));
+
+TEST_P(AttentionLengths, OfQueries) { check(problem(GetParam(), 100), {}); }
+TEST_P(AttentionLengths, OfKeys) { check(problem(100, GetParam()), {}); }
+TEST_P(AttentionLengths, Causal) {
+  check(problem(GetParam(), 129, true), {});
+  check(problem(129, GetParam(), true), {});
+}
+TEST_P(AttentionLengths, OfQueriesSm90) { check(problem(GetParam(), 129), {.machine = true}); }
+TEST_P(AttentionLengths, OfKeysSm90) { check(problem(100, GetParam()), {.machine = true}); }
+TEST_P(AttentionLengths, CausalSm90) {
+  check(problem(GetParam(), 129, true), {.machine = true});
+  check(problem(129, GetParam(), true), {.machine = true});
+}
+
+TEST(AttentionTest, NothingVisibleIsZeroAndMinusInfinity) {
+  // With fewer keys than queries the first queries see none.
+  for (const bool machine : {false, true}) {
+    const Problem p = problem(130, 5, true);
+    Tensors t(p);
+    ASSERT_TRUE(test::execute(machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
+                  t.arguments(), {.machine = machine}));
+    for (const std::int64_t row : {0, 64, 124}) {
+      EXPECT_EQ(t.lse.at({0, 0, row}), -std::numeric_limits<double>::infinity());
+      for (std::int64_t d = 0; d < 64; ++d) EXPECT_EQ(t.o.at({0, row, 0, d}), 0);
+    }
+    EXPECT_TRUE(std::isfinite(t.lse.at({0, 0, 125})));
+  }
+}
+
+TEST(AttentionTest, Window) {
+  for (const bool machine : {false, true}) {
+    for (const int window : {1, 60, 128, 1000}) {
+      check(problem(200, 300, true, window), {.machine = machine});
+    }
+  }
+}
+
+TEST(AttentionTest, SharedHeads) {
+  for (const bool machine : {false, true}) {
+    for (const int kv_heads : {1, 2, 4}) {
+      Problem p = problem(65, 150);
+      p.batch = 2;
+      p.options.heads = 4;
+      p.options.kv_heads = kv_heads;
+      check(p, {.machine = machine});
+    }
+  }
+}
+
+TEST(AttentionTest, Dimensions) {
+  for (const bool machine : {false, true}) {
+    Problem p = problem(100, 150, true);
+    p.options.dim = p.options.dim_v = 128;
+    check(p, {.machine = machine});
+  }
+  Problem p = problem(100, 150);
+  p.options.dim = 96;
+  p.options.dim_v = 32;
+  check(p, {});
+}
+
+TEST(AttentionTest, HalfPrecisionAndScale) {
+  for (const bool machine : {false, true}) {
+    Problem p = problem(100, 150);
+    p.options.dtype = f16;
+    p.options.scale = 0.5;
+    check(p, {.machine = machine});
+  }
+}
+
+// The order in which warps and copies go must not show.
+TEST(AttentionTest, AnyOrderGivesTheSameBits) {
+  const Problem p = problem(200, 300, true);
+  Tensors first(p);
+  ASSERT_TRUE(test::execute(attention_forward_sm90(p.options), first.arguments(), {.machine = true}));
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Tensors t(p);
+    ASSERT_TRUE(test::execute(attention_forward_sm90(p.options), t.arguments(),
+                  {.machine = true, .seed = seed, .multiprocessors = 1}));
+    t.o.each([&](const auto& index) { ASSERT_EQ(t.o.at(index), first.o.at(index)); });
+    t.lse.each([&](const auto& index) { ASSERT_EQ(t.lse.at(index), first.lse.at(index)); });
+  }
+}
+
+// The bounds of these tests see one key that is left out, one that is seen too much, a wrong scale
+// and an element that is not written.
+TEST(AttentionTest, ToleranceSeesWrongResults) {
+  const Problem right = problem(100, 200, true);
+  Tensors t(right);
+  ASSERT_TRUE(test::execute(attention_forward(right.options), t.arguments(), {}));
+  const Reference r = reference(right, t);
+  Problem windowed = right, wider = right;
+  windowed.options.window = 199;
+  wider.options.scale = 1.02 / 8;
+  for (const Problem& wrong : {windowed, wider}) {
+    const Reference other = reference(wrong, t);
+    EXPECT_GT(test::relative_error(t.o, other.o), kTolerance);
+    EXPECT_GT(test::relative_error(t.lse, other.lse), kLseTolerance);
+  }
+  t.o.set({0, 3, 0, 3}, std::nan(""));
+  EXPECT_GT(test::relative_error(t.o, r.o), kTolerance);
+}
+
+}  // namespace
+}  // namespace tilewright::kernels

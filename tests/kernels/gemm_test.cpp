@@ -1,0 +1,89 @@
+#include "kernels/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/execution.h"
+
+namespace tilewright::kernels {
+namespace {
+
+using test::Execution;
+using test::Padded;
+
+constexpr double kTolerance = 4e-3;  // of bf16
+
+struct Tensors {
+  Tensors(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = bf16)
+      : a(Padded::normal(dtype, {m, k}, 1)), b(Padded::normal(dtype, {n, k}, 2)), c(dtype, {m, n}) {}
+  Arguments arguments() {
+    Arguments arguments;
+    arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+    return arguments;
+  }
+  Padded a, b, c;
+};
+
+std::vector<double> reference(const Tensors& t) {
+  std::vector<double> c;
+  t.c.each([&](const std::vector<std::int64_t>& index) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < t.a.shape()[1]; ++k) sum += t.a.at({index[0], k}) * t.b.at({index[1], k});
+    c.push_back(sum);
+  });
+  return c;
+}
+
+void check(std::int64_t m, std::int64_t n, std::int64_t k, const Execution& execution,
+           DType dtype = bf16) {
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
+  Tensors t(m, n, k, dtype);
+  Gemm g;
+  g.dtype = dtype;
+  ASSERT_TRUE(test::execute(execution.machine ? gemm_sm90(g) : gemm(g), t.arguments(), execution));
+  EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+  EXPECT_EQ(t.c.written_outside(), 0);
+}
+
+class GemmLengths : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Forms, GemmLengths, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Sm90" : "Tile"; });
+
+TEST_P(GemmLengths, OfRows) {
+  for (const std::int64_t m : {0, 1, 17, 100, 129, 300}) check(m, 72, 64, {.machine = GetParam()});
+}
+TEST_P(GemmLengths, OfColumns) {
+  for (const std::int64_t n : {0, 1, 17, 100, 129, 300}) check(72, n, 64, {.machine = GetParam()});
+}
+TEST_P(GemmLengths, OfTheSum) {
+  for (const std::int64_t k : {0, 1, 17, 64, 100, 129, 300}) check(72, 40, k, {.machine = GetParam()});
+}
+TEST_P(GemmLengths, HalfPrecision) { check(72, 40, 100, {.machine = GetParam()}, f16); }
+
+// More tiles than CTAs, and more stages than the ring has.
+TEST(GemmTest, PersistentLoop) {
+  check(600, 520, 400, {.machine = true, .seed = 1, .multiprocessors = 4});
+  check(600, 520, 100, {.machine = true, .seed = 2, .multiprocessors = 3});
+}
+
+TEST(GemmTest, AnyOrderGivesTheSameBits) {
+  Tensors first(300, 300, 200);
+  ASSERT_TRUE(test::execute(gemm_sm90({}), first.arguments(), {.machine = true}));
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Tensors t(300, 300, 200);
+    ASSERT_TRUE(test::execute(gemm_sm90({}), t.arguments(),
+                  {.machine = true, .seed = seed, .multiprocessors = 4}));
+    t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first.c.at(index)); });
+  }
+}
+
+// The bound sees a term that is left out of the sums.
+TEST(GemmTest, ToleranceSeesWrongResults) {
+  Tensors t(72, 40, 200);
+  ASSERT_TRUE(test::execute(gemm({}), t.arguments(), {}));
+  EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+  for (std::int64_t i = 0; i < 72; ++i) t.a.set({i, 199}, 0);
+  EXPECT_GT(test::relative_error(t.c, reference(t)), kTolerance);
+}
+
+}  // namespace
+}  // namespace tilewright::kernels
