@@ -77,7 +77,7 @@ double error_of(const HostTensor& A, const HostTensor& B, const HostTensor& C) {
 }  // namespace
 
 int main() {
-  // Neither m nor k is a multiple of its block: TMA reads zeros past the end and writes nothing there.
+  // Neither m nor k is a multiple of its block: past the end TMA reads zeros and writes nothing.
   HostTensor A = HostTensor::random_normal(bf16, {200, 200}, 1);
   HostTensor B = HostTensor::random_normal(bf16, {128, 200}, 2);
   HostTensor C = HostTensor::poisoned(bf16, {200, 128});
@@ -89,7 +89,8 @@ int main() {
     return static_cast<int>(error.kind());
   }
   const double error = error_of(A, B, C);
-  std::printf("explicit_gemm: relative RMS error %.2e against float64, on simulated sm_90a\n", error);
+  std::printf("explicit_gemm: relative RMS error %.2e against float64, on simulated sm_90a\n",
+              error);
   // Half an ulp of bf16 is 2^-9 = 2e-3; NaN, which an unwritten element holds, is not below it.
   return error < 2.5e-3 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// A kernel that the library does not have: the softmax of rows, with a temperature for each. Rows and
-// columns have any length; what a block has past the tensor's end takes no part.
+// A kernel that the library does not have: the softmax of rows, with a temperature for each. Both
+// axes have any length; what a block has past the tensor's end takes no part.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-#include "kernels/attention.h"
+#include "tilewright/kernels/attention.h"
 
 #include "kernels/attention_parameters.h"
-#include "kernels/softmax.h"
+#include "tilewright/kernels/softmax.h"
 
 namespace tilewright::kernels {
 

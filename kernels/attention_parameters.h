@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/attention.h"
+#include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
 

@@ -1,8 +1,8 @@
 #include <string>
 
-#include "kernels/attention.h"
+#include "tilewright/kernels/attention.h"
 #include "kernels/attention_parameters.h"
-#include "kernels/softmax.h"
+#include "tilewright/kernels/softmax.h"
 #include "tilewright/hopper.h"
 
 namespace tilewright::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/gemm.h"
+#include "tilewright/kernels/gemm.h"
 
 #include "tilewright/hopper.h"
 

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/attention.h"
-#include "kernels/gemm.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/gemm.h"
 #include "kernels/reference.h"
 #include "tilewright/library.h"
 

@@ -75,15 +75,17 @@ class Padded {
 // missing or an infinity differs.
 inline double relative_error(const Padded& result, const std::vector<double>& reference) {
   double difference = 0, magnitude = 0;
+  bool broken = false;
   std::size_t next = 0;
   result.each([&](const std::vector<std::int64_t>& index) {
     const double x = result.at(index), y = reference.at(next++);
     if (x == y && std::isinf(y)) return;
-    if (!std::isfinite(x) || !std::isfinite(y)) difference = std::numeric_limits<double>::infinity();
+    broken |= !std::isfinite(x) || !std::isfinite(y);
     difference += (x - y) * (x - y);
     magnitude += y * y;
   });
-  if (magnitude == 0) return difference == 0 ? 0 : std::numeric_limits<double>::infinity();
+  if (broken || (magnitude == 0 && difference != 0)) return std::numeric_limits<double>::infinity();
+  if (magnitude == 0) return 0;
   return std::sqrt(difference / magnitude);
 }
 

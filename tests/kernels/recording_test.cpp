@@ -6,8 +6,8 @@
 
 #include "ir/text.h"
 #include "ir/verifier.h"
-#include "kernels/attention.h"
-#include "kernels/gemm.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/gemm.h"
 
 // What the tile-level kernels record, as text. Every compiler records the same: the goldens are compared by
 // builds of all of them. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
@@ -25,10 +25,23 @@ void expect_golden(const std::string& name, const Kernel& kernel) {
   EXPECT_EQ(text, golden.str()) << path;
 }
 
-TEST(Recording, Gemm) { expect_golden("gemm", gemm({})); }
-TEST(Recording, Attention) { expect_golden("attention_forward", attention_forward({})); }
-TEST(Recording, AttentionWithAWindow) {
+TEST(Recording, Gemm) {
+  Gemm g;
+  g.block_m = g.block_n = 128;
+  g.block_k = 64;
+  expect_golden("gemm", gemm(g));
+}
+
+Attention small() {
   Attention a;
+  a.heads = 8;
+  a.block_q = 128;
+  a.block_k = 64;
+  return a;
+}
+TEST(Recording, Attention) { expect_golden("attention_forward", attention_forward(small())); }
+TEST(Recording, AttentionWithAWindow) {
+  Attention a = small();
   a.causal = true;
   a.window = 100;
   a.kv_heads = 2;

@@ -1,0 +1,71 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/error_text.h"
+#include "tilewright/compile.h"
+#include "tilewright/hopper.h"
+
+namespace tilewright {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Y = X X^T for one tile of 64 rows; the math role consumes `consumed` stages of the one produced.
+Kernel product(int consumed) {
+  Kernel kernel("product");
+  const Tensor X = kernel.in("X", bf16, {64, 64});
+  const Tensor Y = kernel.out("Y", f32, {64, 64});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(2), {{bf16, 64, 64}});
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot); }); }),
+                role("math", warpgroups(1), registers(240), [&] {
+                  Slot slot = ring.consume();
+                  for (int i = 1; i < consumed; ++i) slot = ring.consume();
+                  store(Y(all, all), wait(wgmma(slot, slot.T())));
+                  ring.release(slot);
+                })});
+  return kernel;
+}
+
+TEST(SimulatorTargetTest, ExecutesWhatWouldShip) {
+  HostTensor x = HostTensor::random_normal(bf16, {64, 64}, 1);
+  HostTensor y = HostTensor::poisoned(f32, {64, 64});
+  const Executable executable = compile(product(1), "sim:sm_90a");
+  EXPECT_EQ(executable.target(), "sim:sm_90a");
+  executable.run({ref(x), ref(y)});
+  for (std::int64_t i = 0; i < 64; ++i) {
+    for (std::int64_t j = 0; j < 64; ++j) {
+      double wanted = 0;
+      for (std::int64_t k = 0; k < 64; ++k) wanted += x.at({i, k}) * x.at({j, k});
+      ASSERT_NEAR(y.at({i, j}), wanted, 1e-4) << i << ", " << j;
+    }
+  }
+}
+
+TEST(SimulatorTargetTest, AFaultIsAnErrorThatNamesTheLine) {
+  HostTensor x = HostTensor::random_normal(bf16, {64, 64}, 1);
+  HostTensor y = HostTensor::poisoned(f32, {64, 64});
+  const Executable executable = compile(product(2), "sim:sm_90a");
+  try {
+    executable.run({ref(x), ref(y)});
+    FAIL() << "a role that waits for a stage that nobody fills is no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::result);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("deadlock"),
+                                    HasSubstr("x_full"), HasSubstr("ring.consume()")));
+  }
+}
+
+TEST(SimulatorTargetTest, KernelsOfTheTileLevelAreRefused) {
+  Kernel kernel("tiles");
+  const Tensor y = kernel.out("Y", f32, {16});
+  kernel.grid(1);
+  store(y(all), zeros({16}));
+  EXPECT_THAT(test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); }),
+              HasSubstr("kernel tiles is written at the tile level"));
+}
+
+}  // namespace
+}  // namespace tilewright
