@@ -222,6 +222,7 @@ body () {
     t.line(fmt::format("compute {0}, {0}, {0} {{function = add, maps = maps[[1:4:1], [2:2:1]]}}",
                        part));
   }
+  t.value("bool", "any_register %16");
   t.line("coordinate %14 {axis = 0, layout = register_layout[1024|r:8@0:1|l:32@0:8|w:4@0:256]}");
   t.line("reduce_registers %17, %10 {function = add, maps = maps[[8:1:1]]}");
   t.line(R"(%90: i32 = constant {value = 0}

@@ -149,7 +149,7 @@ TEST(CudaPrinter, LanesAreOrderedAroundWhatOneOfThemDoes) {
     mbarrier_arrive %11, %12)");
   const std::size_t store = text.find("if (lane == 0) store_shared(");
   const std::size_t first_sync = text.find("__syncwarp();", store);
-  const std::size_t load = text.find("= load_shared<int>(", store);
+  const std::size_t load = text.find("= __shfl_sync(0xffffffffu, load_shared<int>(", store);
   const std::size_t second_sync = text.find("__syncwarp();", load);
   const std::size_t arrive = text.find("if (lane == 0) mbarrier_arrive(", load);
   ASSERT_NE(arrive, std::string::npos);

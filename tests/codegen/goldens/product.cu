@@ -92,9 +92,9 @@ product(const __grid_constant__ TensorMap A_5, const __grid_constant__ TensorMap
     pin(sums_13);
     wgmma_fence();
     wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3), descriptor(0x40000040, 0x10000, tiles_3 + 8192), false);
-    wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3 + 32), descriptor(0x40000040, 0x10000, tiles_3 + 8224), true);
-    wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3 + 64), descriptor(0x40000040, 0x10000, tiles_3 + 8256), true);
-    wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3 + 96), descriptor(0x40000040, 0x10000, tiles_3 + 8288), true);
+    wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3) + 2, descriptor(0x40000040, 0x10000, tiles_3 + 8192) + 2, true);
+    wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3) + 4, descriptor(0x40000040, 0x10000, tiles_3 + 8192) + 4, true);
+    wgmma_ss_m64n64k16_bf16(sums_13, descriptor(0x40000040, 0x10000, tiles_3) + 6, descriptor(0x40000040, 0x10000, tiles_3 + 8192) + 6, true);
     wgmma_commit();
     // product.cpp:21
     wgmma_wait<0>();

@@ -1,0 +1,216 @@
+#include "passes/contract_fma.h"
+#include "passes/eliminate_common.h"
+#include "passes/eliminate_dead.h"
+#include "passes/hoist.h"
+#include "passes/pass_case.h"
+
+namespace tilewright::passes {
+namespace {
+
+using test::expect_pass;
+using test::expect_unchanged;
+using test::tile_kernel;
+
+// Row %2 of X is %14; `result` is stored to row %2 of Y.
+std::string row(const std::string& operations, const std::string& result) {
+  return tile_kernel(
+      "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+      "  %12: i32 = constant {value = 64}\n  %13: i32 = constant {value = 1}\n"
+      "  %14: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n" +
+      operations + "  store %1, " + result + ", %2, %10, %11, %12 {sizes = [0, 64]}\n");
+}
+
+TEST(EliminateCommonTest, EqualOperationsBecomeOne) {
+  expect_pass(eliminate_common,
+              row("  %20: tile<f32, 64> = exp %14\n  %21: tile<f32, 64> = exp %14\n"
+                  "  %22: tile<f32, 64> = add %20, %21\n", "%22"),
+              row("  %20: tile<f32, 64> = exp %14\n  %22: tile<f32, 64> = add %20, %20\n", "%22"));
+}
+
+TEST(EliminateCommonTest, AttributesAndTypesCount) {
+  expect_unchanged(eliminate_common,
+                   row("  %20: f32 = constant {value = 0.0}\n  %21: f32 = constant {value = -0.0}\n"
+                       "  %22: tile<f32, 64> = add %14, %20\n  %23: tile<f32, 64> = add %22, %21\n"
+                       "  %24: tile<f16, 64> = cast %23\n  %25: tile<bf16, 64> = cast %23\n"
+                       "  %26: tile<f32, 64> = cast %24\n  %27: tile<f32, 64> = cast %25\n"
+                       "  %28: tile<f32, 64> = mul %26, %27\n", "%28"));
+}
+
+TEST(EliminateCommonTest, LoopsSeeWhatIsBeforeThem) {
+  const std::string head = "  %20: tile<f32, 64> = exp %14\n"
+                           "  %21: tile<f32, 64> = for_loop %10, %12, %13, %20 "
+                           "(%22: i32, %23: tile<f32, 64>) {\n";
+  expect_pass(eliminate_common,
+              row(head + "    %24: tile<f32, 64> = exp %14\n    %25: tile<f32, 64> = add %23, %24\n"
+                         "    yield %25\n  }\n", "%21"),
+              row(head + "    %25: tile<f32, 64> = add %23, %20\n    yield %25\n  }\n", "%21"));
+}
+
+TEST(EliminateCommonTest, BranchesDoNotSeeEachOther) {
+  expect_unchanged(eliminate_common,
+                   row("  %20: bool = lt %2, %12\n"
+                       "  %21: tile<f32, 64> = if_then %20 () {\n"
+                       "    %22: tile<f32, 64> = exp %14\n    yield %22\n  } () {\n"
+                       "    %23: tile<f32, 64> = exp %14\n    %24: tile<f32, 64> = neg %23\n"
+                       "    yield %24\n  }\n", "%21"));
+}
+
+TEST(EliminateCommonTest, MemoryIsReadAgain) {
+  expect_unchanged(eliminate_common,
+                   row("  %20: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                       "  store %1, %14, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                       "  %21: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                       "  %22: tile<f32, 64> = add %20, %21\n", "%22"));
+}
+
+TEST(HoistTest, InvariantsAndLoadsOfInputsMoveOut) {
+  const std::string loop = "  %21: tile<f32, 64> = for_loop %10, %12, %13, %14 "
+                           "(%22: i32, %23: tile<f32, 64>) {\n";
+  const std::string moved =
+      "    %24: tile<f32, 64> = exp %14\n"
+      "    %25: tile<f32, 64> = load %0, %10, %10, %11, %12 {sizes = [0, 64]}\n"
+      "    %26: tile<f32, 64> = mul %24, %25\n";
+  const std::string stays = "    %27: tile<f32, 64> = add %23, %26\n    yield %27\n  }\n";
+  expect_pass(hoist, row(loop + moved + stays, "%21"), row(moved + loop + stays, "%21"));
+}
+
+TEST(HoistTest, OutOfTwoLoops) {
+  const std::string outer = "  %21: tile<f32, 64> = for_loop %10, %12, %13, %14 "
+                            "(%22: i32, %23: tile<f32, 64>) {\n";
+  const std::string inner = "    %31: tile<f32, 64> = for_loop %10, %12, %13, %23 "
+                            "(%32: i32, %33: tile<f32, 64>) {\n";
+  const std::string both = "      %34: tile<f32, 64> = exp %14\n";
+  const std::string one = "      %35: i32 = add %22, %13\n"
+                          "      %36: tile<f32, 64> = load %0, %35, %10, %11, %12 {sizes = [0, 64]}\n";
+  const std::string rest = "      %37: tile<f32, 64> = mul %34, %36\n"
+                           "      %38: tile<f32, 64> = add %33, %37\n      yield %38\n    }\n"
+                           "    yield %31\n  }\n";
+  expect_pass(hoist, row(outer + inner + both + one + rest, "%21"),
+              row(both + outer + one + "      %37: tile<f32, 64> = mul %34, %36\n" + inner +
+                      "      %38: tile<f32, 64> = add %33, %37\n      yield %38\n    }\n"
+                      "    yield %31\n  }\n", "%21"));
+}
+
+TEST(HoistTest, WhatTheLoopChangesStays) {
+  expect_unchanged(hoist, row("  for_loop %10, %12, %13 (%22: i32) {\n"
+                              "    %23: tile<f32, 64> = load %1, %10, %10, %11, %12 {sizes = [0, 64]}\n"
+                              "    %24: tile<f32, 64> = neg %23\n"
+                              "    store %1, %24, %10, %10, %11, %12 {sizes = [0, 64]}\n"
+                              "    yield\n  }\n", "%14"));
+}
+
+TEST(HoistTest, ADivisionMayOnlyRunWithTheLoop) {
+  const auto loop = [](const std::string& before, const std::string& inside) {
+    return row(before + "  for_loop %10, %12, %13 (%22: i32) {\n" + inside +
+                   "    %24: i32 = add %22, %30\n"
+                   "    store %1, %14, %24, %10, %11, %12 {sizes = [0, 64]}\n    yield\n  }\n",
+               "%14");
+  };
+  expect_unchanged(hoist, loop("", "    %30: i32 = div %12, %2\n"));
+  expect_pass(hoist, loop("", "    %30: i32 = div %2, %12\n"),
+              loop("  %30: i32 = div %2, %12\n", ""));
+}
+
+// Registers are short at the explicit level: tiles stay where they are written.
+TEST(HoistTest, OnlyScalarsOnceTilesAreRegisters) {
+  const auto role = [](const std::string& before, const std::string& inside) {
+    return test::role_kernel(
+        "    %10: i32 = constant {value = 0}\n    %11: i32 = constant {value = 64}\n" + before +
+        "    for_loop %10, %11, %11 (%20: i32) {\n" + inside +
+        "      mbarrier_wait %4, %10, %21\n"
+        "      %22: view<bf16, 64x64> = view %3, %10, %10 {column = 0, transposed = 0}\n"
+        "      %23: f32 = constant {value = 0.0}\n"
+        "      %24: tile<f32, 64x64> = splat %23\n"
+        "      %25: pending<f32, 64x64> = wgmma %22, %22, %24\n"
+        "      %26: tile<f32, 64x64> = wait %25\n"
+        "      store %1, %26, %10, %10, %11, %11 {sizes = [64, 64]}\n      yield\n    }\n");
+  };
+  ir::Kernel kernel = test::parsed(role("", "      %21: i32 = mul %2, %11\n"));
+  hoist(kernel);
+  ir::canonicalise(kernel);
+  ir::verify(kernel);
+  const std::string text = ir::to_text(kernel, {.locations = false});
+  EXPECT_LT(text.find("mul"), text.find("for_loop")) << text;
+  EXPECT_GT(text.find("splat"), text.find("for_loop")) << text;
+}
+
+TEST(EliminateDeadTest, WhatNothingUsesGoes) {
+  expect_pass(eliminate_dead,
+              row("  %20: tile<f32, 64> = exp %14\n  %21: tile<f32, 64> = neg %20\n", "%14"),
+              row("", "%14").replace(row("", "%14").find("  %13"), 35, ""));
+}
+
+TEST(EliminateDeadTest, CarriedValuesThatOnlyFeedThemselvesGo) {
+  expect_pass(eliminate_dead,
+              row("  %20: tile<f32, 64>, %21: tile<f32, 64> = for_loop %10, %12, %13, %14, %14 "
+                  "(%22: i32, %23: tile<f32, 64>, %24: tile<f32, 64>) {\n"
+                  "    %25: tile<f32, 64> = exp %23\n    %26: tile<f32, 64> = add %24, %23\n"
+                  "    yield %25, %26\n  }\n", "%20"),
+              row("  %20: tile<f32, 64> = for_loop %10, %12, %13, %14 "
+                  "(%22: i32, %23: tile<f32, 64>) {\n"
+                  "    %25: tile<f32, 64> = exp %23\n    yield %25\n  }\n", "%20"));
+}
+
+TEST(EliminateDeadTest, ACarriedValueThatAnotherNeedsStays) {
+  expect_unchanged(eliminate_dead,
+                   row("  %20: tile<f32, 64>, %21: tile<f32, 64> = for_loop %10, %12, %13, %14, %14 "
+                       "(%22: i32, %23: tile<f32, 64>, %24: tile<f32, 64>) {\n"
+                       "    %25: tile<f32, 64> = exp %24\n    %26: tile<f32, 64> = add %24, %23\n"
+                       "    yield %25, %26\n  }\n", "%20"));
+}
+
+TEST(EliminateDeadTest, BranchesLoseUnusedResults) {
+  expect_pass(eliminate_dead,
+              row("  %20: bool = lt %2, %13\n"
+                  "  %21: tile<f32, 64>, %22: tile<f32, 64> = if_then %20 () {\n"
+                  "    %23: tile<f32, 64> = exp %14\n    yield %23, %14\n  } () {\n"
+                  "    %24: tile<f32, 64> = neg %14\n    yield %14, %24\n  }\n", "%21"),
+              row("  %20: bool = lt %2, %13\n"
+                  "  %21: tile<f32, 64> = if_then %20 () {\n"
+                  "    %23: tile<f32, 64> = exp %14\n    yield %23\n  } () {\n"
+                  "    yield %14\n  }\n", "%21"));
+}
+
+TEST(EliminateDeadTest, EffectsStay) {
+  expect_unchanged(eliminate_dead,
+                   row("  for_loop %10, %12, %13 (%22: i32) {\n"
+                       "    store %1, %14, %22, %10, %11, %12 {sizes = [0, 64]}\n    yield\n  }\n",
+                       "%14"));
+}
+
+std::string contracted(const std::string& operations, const std::string& result) {
+  return row("  %20: tile<f32, 64> = exp %14\n  %21: tile<f32, 64> = neg %14\n" + operations, result);
+}
+
+TEST(ContractFmaTest, SumsOfProducts) {
+  const std::string product = "  %22: tile<f32, 64> = mul %20, %21\n";
+  const std::string fma = "  %23: tile<f32, 64> = fma %20, %21, %14\n";
+  expect_pass(contract_fma, contracted(product + "  %23: tile<f32, 64> = add %22, %14\n", "%23"),
+              contracted(product + fma, "%23"));
+  expect_pass(contract_fma, contracted(product + "  %23: tile<f32, 64> = add %14, %22\n", "%23"),
+              contracted(product + fma, "%23"));
+  expect_pass(contract_fma, contracted(product + "  %23: tile<f32, 64> = sub %22, %14\n", "%23"),
+              contracted(product + "  %24: tile<f32, 64> = neg %14\n"
+                                   "  %23: tile<f32, 64> = fma %20, %21, %24\n", "%23"));
+}
+
+TEST(ContractFmaTest, OnlyWhereTheProductHasNoOtherUse) {
+  expect_unchanged(contract_fma,
+                   contracted("  %22: tile<f32, 64> = mul %20, %21\n"
+                              "  %23: tile<f32, 64> = add %22, %14\n"
+                              "  %24: tile<f32, 64> = max %22, %23\n", "%24"));
+  expect_unchanged(contract_fma, contracted("  %22: tile<f32, 64> = mul %20, %21\n"
+                                            "  %23: tile<f32, 64> = add %22, %22\n", "%23"));
+  expect_unchanged(contract_fma, contracted("  %22: tile<f32, 64> = mul %20, %21\n"
+                                            "  %23: tile<f32, 64> = sub %14, %22\n", "%23"));
+}
+
+TEST(ContractFmaTest, OnlyOfF32) {
+  expect_unchanged(contract_fma,
+                   contracted("  %22: tile<f16, 64> = cast %20\n  %23: tile<f16, 64> = mul %22, %22\n"
+                              "  %24: tile<f16, 64> = add %23, %22\n"
+                              "  %25: tile<f32, 64> = cast %24\n", "%25"));
+}
+
+}  // namespace
+}  // namespace tilewright::passes

@@ -1,0 +1,93 @@
+#include "passes/simplify.h"
+
+#include "passes/pass_case.h"
+
+namespace tilewright::passes {
+namespace {
+
+using test::expect_pass;
+using test::expect_unchanged;
+using test::tile_kernel;
+
+// The index of a store shows what became of a scalar.
+std::string indexed(const std::string& operations, const std::string& index) {
+  return tile_kernel("  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+                     "  %12: i32 = constant {value = 64}\n" +
+                     operations +
+                     "  %90: tile<f32, 64> = load %0, " + index +
+                     ", %10, %11, %12 {sizes = [0, 64]}\n"
+                     "  store %1, %90, " + index + ", %10, %11, %12 {sizes = [0, 64]}\n");
+}
+
+TEST(SimplifyTest, ConstantsFold) {
+  expect_pass(simplify,
+              indexed("  %20: i32 = constant {value = 7}\n  %21: i32 = constant {value = 3}\n"
+                      "  %22: i32 = mul %20, %21\n  %23: i32 = sub %22, %12\n"
+                      "  %24: i32 = mod %23, %20\n",
+                      "%24"),
+              indexed("  %20: i32 = constant {value = 7}\n  %21: i32 = constant {value = 3}\n"
+                      "  %22: i32 = constant {value = 21}\n  %23: i32 = constant {value = -43}\n"
+                      "  %24: i32 = constant {value = 6}\n",
+                      "%24"));
+}
+
+TEST(SimplifyTest, ArithmeticOnDimensionsIsTheHosts) {
+  expect_pass(simplify,
+              indexed("  %20: i32 = sub %11, %12\n  %21: i32 = ceildiv %20, %12\n", "%21"),
+              indexed("  %20: i32 = dim {dim = dim((n - 64))}\n"
+                      "  %21: i32 = dim {dim = dim(ceil_div((n - 64), 64))}\n",
+                      "%21"));
+}
+
+TEST(SimplifyTest, Identities) {
+  const std::string one = "  %19: i32 = constant {value = 1}\n";
+  for (const char* operation :
+       {"add %2, %10", "add %10, %2", "sub %2, %10", "mul %2, %19", "mul %19, %2", "div %2, %19",
+        "ceildiv %2, %19", "min %2, %2", "max %2, %2"}) {
+    expect_pass(simplify, indexed(one + "  %20: i32 = " + operation + "\n", "%20"),
+                indexed(one, "%2"));
+  }
+  expect_pass(simplify, indexed(one + "  %20: i32 = mul %2, %10\n", "%20"), indexed(one, "%10"));
+  expect_pass(simplify, indexed(one + "  %20: i32 = mod %2, %19\n", "%20"),
+              indexed(one + "  %20: i32 = constant {value = 0}\n", "%20"));
+}
+
+TEST(SimplifyTest, ConditionsAndSelections) {
+  const std::string yes = "  %20: bool = constant {value = 1}\n";
+  expect_pass(simplify, indexed(yes + "  %21: i32 = select %20, %2, %12\n", "%21"),
+              indexed(yes, "%2"));
+  expect_pass(simplify,
+              indexed("  %20: bool = lt %12, %10\n  %21: bool = lt %2, %12\n"
+                      "  %22: bool = logical_or %20, %21\n  %23: i32 = select %22, %2, %12\n",
+                      "%23"),
+              indexed("  %20: bool = constant {value = 0}\n  %21: bool = lt %2, %12\n"
+                      "  %23: i32 = select %21, %2, %12\n",
+                      "%23"));
+  expect_pass(simplify,
+              indexed("  %20: bool = lt %2, %12\n  %21: i32 = select %20, %2, %2\n", "%21"),
+              indexed("  %20: bool = lt %2, %12\n", "%2"));
+}
+
+TEST(SimplifyTest, DivisionsThatMayFailStay) {
+  expect_unchanged(simplify, indexed("  %20: i32 = div %12, %10\n", "%20"));
+  expect_unchanged(simplify, indexed("  %20: i32 = constant {value = -3}\n"
+                                     "  %21: i32 = mod %11, %20\n", "%21"));
+}
+
+TEST(SimplifyTest, WhatLeaves32BitsStays) {
+  expect_unchanged(simplify, indexed("  %20: i32 = constant {value = 2000000000}\n"
+                                     "  %21: i32 = add %20, %20\n", "%21"));
+}
+
+// Numbers are not integers: x + 0.0 is not x for x = -0.0.
+TEST(SimplifyTest, FloatingArithmeticStays) {
+  expect_unchanged(simplify, tile_kernel(
+      "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+      "  %12: i32 = constant {value = 64}\n  %13: f32 = constant {value = 0.0}\n"
+      "  %14: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+      "  %15: tile<f32, 64> = add %14, %13\n"
+      "  store %1, %15, %2, %10, %11, %12 {sizes = [0, 64]}\n"));
+}
+
+}  // namespace
+}  // namespace tilewright::passes
