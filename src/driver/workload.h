@@ -36,7 +36,8 @@ struct Comparison {
 
 // The float64 reference of the workload's inputs.
 std::vector<std::vector<double>> reference_of(const Workload& workload);
-// Relative to the larger of the wanted element and the root mean square of the wanted tensor.
+// Relative to the largest of the wanted element and the root mean squares of its row and of the
+// wanted tensor: the first rows of causal attention are far larger than the others.
 Comparison compare(const Workload& workload, const std::vector<std::vector<double>>& reference);
 
 }  // namespace tilewright::driver

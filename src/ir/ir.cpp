@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "support/diagnostic.h"
 
@@ -157,7 +158,16 @@ const std::vector<IndexMap>& Attributes::maps() const {
   return get<std::vector<IndexMap>>(*this, Key::maps, "register maps");
 }
 
-bool operator==(const Attributes& a, const Attributes& b) { return a.entries_ == b.entries_; }
+bool operator==(const Attributes& a, const Attributes& b) {
+  return std::equal(a.entries_.begin(), a.entries_.end(), b.entries_.begin(), b.entries_.end(),
+                    [](const auto& x, const auto& y) {
+                      const auto *p = std::get_if<double>(&x.second), *q = std::get_if<double>(&y.second);
+                      if (!p || !q) return x == y;
+                      // 0 and -0 differ, a NaN is itself.
+                      return x.first == y.first &&
+                             std::bit_cast<std::uint64_t>(*p) == std::bit_cast<std::uint64_t>(*q);
+                    });
+}
 
 ValueId Kernel::add_value(Type type) {
   types.push_back(std::move(type));

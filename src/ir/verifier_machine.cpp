@@ -154,9 +154,9 @@ void verify_step(const VerifierContext& context, std::size_t i, Key key, std::in
                context.operand_text(i), capacity);
 }
 
-void verify_store_matrix(const VerifierContext& context) {
+void verify_matrix(const VerifierContext& context) {
   const Type& source = context.operand(0);
-  context.require(size_of(source.dtype) == 2, "stores {}, expected a type of 2 bytes",
+  context.require(size_of(source.dtype) == 2, "moves {}, expected a type of 2 bytes",
                   name_of(source.dtype));
   require_same_dtype(context, source, context.operand(1));
   const std::int64_t first = context.integer(Key::register_);
@@ -268,7 +268,8 @@ void verify_machine_types(const VerifierContext& context) {
     case Op::store_registers:
       return verify_store_registers(context);
     case Op::store_matrix:
-      return verify_store_matrix(context);
+    case Op::load_matrix:
+      return verify_matrix(context);
     case Op::store_elements:
     case Op::load_elements:
       return verify_elements(context);

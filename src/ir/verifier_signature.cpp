@@ -49,11 +49,14 @@ constexpr AttributeRow kAttributes[] = {
     {Op::store_matrix,
      "register:integer step:integer? row_bytes:integer column_bytes:integer "
      "swizzle_divisor:integer swizzle_mask:integer"},
+    {Op::load_matrix,
+     "register:integer step:integer? row_bytes:integer column_bytes:integer "
+     "swizzle_divisor:integer swizzle_mask:integer"},
     {Op::store_elements,
-     "layout:register_layout step:integer? row_bytes:integer swizzle_divisor:integer "
+     "layout:register_layout row_bytes:integer swizzle_divisor:integer "
      "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
     {Op::load_elements,
-     "layout:register_layout step:integer? row_bytes:integer swizzle_divisor:integer "
+     "layout:register_layout row_bytes:integer swizzle_divisor:integer "
      "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
     {Op::tma_load, "step:integer? bytes:integer cache:integer? multicast:integer?"},
     {Op::tma_store, "step:integer?"},

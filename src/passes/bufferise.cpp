@@ -147,7 +147,7 @@ class RoleLowering {
       case Op::retire: return wait(o);
       case Op::store_tile: return store_tile(o);
       case Op::load_tile:
-        return elements(Op::load_elements, o.results[0], views_.at(o.operands[0]), o);
+        return move_tile(o.results[0], o.operands[0], Op::load_matrix, Op::load_elements, o);
       case Op::store: return store(o);
       case Op::tma_load_tile: return tma(o, true);
       case Op::tma_store_tile: return tma(o, false);
@@ -328,24 +328,30 @@ class RoleLowering {
   }
 
   void store_tile(const Operation& o) {
-    const ValueId tile = o.operands[0];
-    const View view = views_.at(o.operands[1]);
-    const Type type = kernel_.type(tile);
-    const bool stmatrix = size_of(type.dtype) == 2 && type.shape.size() == 2 &&
+    move_tile(o.operands[0], o.operands[1], Op::store_matrix, Op::store_elements, o);
+  }
+
+  // By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, else element
+  // by element.
+  void move_tile(ValueId tile, ValueId place, Op by_matrix, Op by_element, const Operation& o) {
+    const View view = views_.at(place);
+    const Type& type = kernel_.type(tile);
+    const bool matrices = size_of(type.dtype) == 2 && type.shape.size() == 2 &&
                           type.shape[0] == 64 && type.shape[1] % 16 == 0 &&
                           view.panels.span_bytes >= 32 && view.panels.contiguous_axis == 1 &&
                           type.layout == ir::wgmma_accumulator(64, type.shape[1]);
-    if (!stmatrix) return elements(Op::store_elements, tile, view, o);
+    if (!matrices) return elements(by_element, tile, view, o);
+    const std::int64_t columns = type.shape[1];
     const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
     const ValueId row = add(view.row, scale(warp, 16, o.where), o.where);
     const ValueId stage = offset(view, false, o.where);
     const std::int64_t start = panel_step(view, o);
-    for (std::int64_t column = 0; column < type.shape[1]; column += 16) {
+    for (std::int64_t column = 0; column < columns; column += 16) {
       ir::Attributes attributes = swizzle_attributes(view);
       attributes.set(Key::register_, column / 4);
       attributes.set(Key::step, start + column / view.panels.span * view.panels.distance);
       attributes.set(Key::column_bytes, column % view.panels.span * 2);
-      emit(Op::store_matrix, {array(tile), view.shared, stage, row}, std::move(attributes), o.where);
+      emit(by_matrix, {array(tile), view.shared, stage, row}, std::move(attributes), o.where);
     }
   }
 
@@ -363,8 +369,11 @@ class RoleLowering {
     attributes.set(Key::layout, layout(tile));
     attributes.set(Key::panel_columns, view.panels.span);
     attributes.set(Key::panel_bytes, view.panels.distance);
-    attributes.set(Key::step, panel_step(view, o));
-    emit(op, {array(tile), view.shared, offset(view, true, o.where)}, std::move(attributes), o.where);
+    ValueId place = offset(view, true, o.where);
+    if (const std::int64_t start = panel_step(view, o)) {
+      place = add(place, integer(start, o.where), o.where);
+    }
+    emit(op, {array(tile), view.shared, place}, std::move(attributes), o.where);
   }
 
   void store(const Operation& o) {

@@ -48,8 +48,11 @@ class Eliminator {
 
   // In registers a splat begins a variable of its own, and coordinates are cheaper made than kept.
   bool candidate(const Operation& operation) const {
+    const bool constant_load =
+        operation.op == Op::load &&
+        kernel_.parameter_of(operation.operands[0])->kind == ir::Parameter::Kind::in;
     return operation.results.size() == 1 && operation.blocks.empty() &&
-           ir::info(operation.op).pure() &&
+           (ir::info(operation.op).pure() || constant_load) &&
            !(kernel_.form != ir::Form::tile &&
              (operation.op == Op::splat || operation.op == Op::iota));
   }

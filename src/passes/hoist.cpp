@@ -12,6 +12,13 @@ class Hoister {
  public:
   explicit Hoister(ir::Kernel& kernel) : kernel_(kernel) {
     depth_.resize(kernel.types.size(), 0);
+    positive_.resize(kernel.types.size(), false);
+    ir::for_each(kernel.body, [this](const Operation& o) {
+      if (o.op == Op::dim) positive_[o.results[0]] = o.attributes.dim().range().minimum > 0;
+      if (o.op != Op::constant) return;
+      const auto* value = std::get_if<std::int64_t>(o.attributes.find(ir::Key::value));
+      positive_[o.results[0]] = value && *value > 0;
+    });
   }
 
   // `depth` counts the loops around; what moves out of this block's loops lands in it.
@@ -56,24 +63,15 @@ class Hoister {
     // A division may have no result where the loop does not run.
     if (operation.op == Op::div || operation.op == Op::mod || operation.op == Op::ceildiv) {
       const ir::Type& type = kernel_.type(operation.results[0]);
-      if (is_integer(type.dtype) && !positive_divisor(operation)) return false;
+      if (is_integer(type.dtype) && !positive_[operation.operands[1]]) return false;
     }
     return ir::info(operation.op).pure() &&
            (kernel_.form == ir::Form::tile || kernel_.type(operation.results[0]).is_scalar());
   }
 
-  bool positive_divisor(const Operation& operation) const {
-    bool positive = false;
-    ir::for_each(kernel_.body, [&](const Operation& other) {
-      if (other.results.empty() || other.results[0] != operation.operands[1]) return;
-      if (other.op == Op::constant) positive = other.attributes.integer(ir::Key::value) > 0;
-      if (other.op == Op::dim) positive = other.attributes.dim().range().minimum > 0;
-    });
-    return positive;
-  }
-
   ir::Kernel& kernel_;
   std::vector<int> depth_;  // loops around the definition of a value
+  std::vector<bool> positive_;  // known integers above zero
 };
 
 }  // namespace

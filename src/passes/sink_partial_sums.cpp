@@ -117,6 +117,10 @@ class PartialSums {
   bool linear(const Operation& o) {
     const ValueId result = o.results[0];
     if (!holds(result)) return false;
+    // One that stretches is read as often as the result has columns.
+    for (const ValueId operand : o.operands) {
+      if (holds(operand) && kernel_.type(operand).shape != kernel_.type(result).shape) return false;
+    }
     if (o.op == Op::add && holds(o.operands[0]) && holds(o.operands[1])) return true;
     if (o.op == Op::mul && holds(o.operands[0]) != holds(o.operands[1])) return true;
     if (o.op == Op::fma && holds(o.operands[2]) && holds(o.operands[0]) != holds(o.operands[1])) {

@@ -288,17 +288,18 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
       if (column) continue;
       for (const char* op : {"store_elements", "load_elements"}) {
         t.line(
-            fmt::format("{} {}, {}, %10 {{layout = register_layout{}, step = 0, row_bytes = {}, "
+            fmt::format("{} {}, {}, %10 {{layout = register_layout{}, row_bytes = {}, "
                         "swizzle_divisor = 4, swizzle_mask = {}, panel_columns = 16, "
                         "panel_bytes = 1024}}",
                         op, array, shared[i], layouts[form], 16 * bytes[i], form ? 0 : 1));
       }
       if (bytes[i] != 2) continue;
-      t.line(
-          fmt::format("store_matrix {}, {}, %10, %11 {{register = 0, step = 0, row_bytes = 32, "
-                      "column_bytes = 0, "
-                      "swizzle_divisor = 4, swizzle_mask = {}}}",
-                      array, shared[i], form));
+      for (const char* op : {"store_matrix", "load_matrix"}) {
+        t.line(fmt::format("{} {}, {}, %10, %11 {{register = 0, step = 0, row_bytes = 32, "
+                           "column_bytes = 0, "
+                           "swizzle_divisor = 4, swizzle_mask = {}}}",
+                           op, array, shared[i], form));
+      }
     }
   }
   t.line("yield\n}\n}");

@@ -118,5 +118,17 @@ TEST(WorkloadTest, RowsThatSeeNothingHaveMinusInfinityInBoth) {
   EXPECT_LT(compare(workload, reference).max_relative_error, 0.01);
 }
 
+// One row is a thousand times larger than the others: its rounding is judged by its own size.
+TEST(WorkloadTest, ErrorsAreRelativeToTheirRow) {
+  Workload workload = make_workload(gemm(), {"m=400", "n=2", "k=1", "dtype=f32"}, {}, 0);
+  std::vector<double> wanted(800, 1);
+  wanted[0] = 1000;
+  wanted[1] = 0.001;
+  std::vector<double> got = wanted;
+  got[1] += 0.1;
+  workload.tensors[2] = HostTensor::from_values(f32, {400, 2}, got);
+  EXPECT_NEAR(compare(workload, {wanted}).max_relative_error, 0.1 / std::sqrt(500000.0), 1e-6);
+}
+
 }  // namespace
 }  // namespace tilewright::driver

@@ -55,7 +55,14 @@ TEST(EliminateCommonTest, BranchesDoNotSeeEachOther) {
                        "    yield %24\n  }\n", "%21"));
 }
 
-TEST(EliminateCommonTest, MemoryIsReadAgain) {
+TEST(EliminateCommonTest, InputsAreReadOnce) {
+  expect_pass(eliminate_common,
+              row("  %20: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                  "  %21: tile<f32, 64> = add %14, %20\n", "%21"),
+              row("  %21: tile<f32, 64> = add %14, %14\n", "%21"));
+}
+
+TEST(EliminateCommonTest, MemoryThatIsWrittenIsReadAgain) {
   expect_unchanged(eliminate_common,
                    row("  %20: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
                        "  store %1, %14, %2, %10, %11, %12 {sizes = [0, 64]}\n"

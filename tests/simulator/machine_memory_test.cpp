@@ -135,6 +135,7 @@ body () {{
   %30: registers<i32, 16> = registers {{name = "row"}}
   %31: registers<i32, 16> = registers {{name = "column"}}
   %32: registers<f16, 16> = registers {{name = "values"}}
+  %33: registers<f16, 16> = registers {{name = "twice"}}
   coordinate %30 {{axis = 0, layout = {0}}}
   coordinate %31 {{axis = 1, layout = {0}}}
   compute %30, %30, %21 {{function = mul, maps = maps[[1:16:1], []]}}
@@ -142,6 +143,13 @@ body () {{
   compute %32, %30 {{function = cast, maps = maps[[1:16:1]]}}
   store_matrix %32, %7, %20, %24 {{register = 0, row_bytes = 64, column_bytes = 0, swizzle_divisor = {2}, swizzle_mask = {3}}}
   store_matrix %32, %7, %20, %24 {{register = 4, row_bytes = 64, column_bytes = 32, swizzle_divisor = {2}, swizzle_mask = {3}}}
+  warp_sync
+  load_matrix %33, %7, %20, %24 {{register = 0, row_bytes = 64, column_bytes = 0, swizzle_divisor = {2}, swizzle_mask = {3}}}
+  load_matrix %33, %7, %20, %24 {{register = 4, row_bytes = 64, column_bytes = 32, swizzle_divisor = {2}, swizzle_mask = {3}}}
+  compute %33, %33, %33 {{function = add, maps = maps[[1:16:1], [1:16:1]]}}
+  warp_sync
+  store_matrix %33, %7, %20, %24 {{register = 0, row_bytes = 64, column_bytes = 0, swizzle_divisor = {2}, swizzle_mask = {3}}}
+  store_matrix %33, %7, %20, %24 {{register = 4, row_bytes = 64, column_bytes = 32, swizzle_divisor = {2}, swizzle_mask = {3}}}
   fence_proxy_async
   cta_sync
   elect () {{
@@ -155,7 +163,7 @@ body () {{
                      layout, swizzle, divisor, mask);
 }
 
-TEST(MachineStores, MatricesReachGlobalMemory) {
+TEST(MachineStores, MatricesGoThroughSharedMemoryAndBack) {
   for (const int swizzle : {0, 64}) {
     HostTensor y("Y", DType::f16, {64, 32});
     const std::string text = matrix_text(swizzle);
@@ -164,7 +172,7 @@ TEST(MachineStores, MatricesReachGlobalMemory) {
       const MachineReport report = run_seed(text, {&y}, seed);
       ASSERT_TRUE(report.ok()) << first_message(report);
       for (int i = 0; i < 64; ++i) {
-        for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(i, j), static_cast<float>(i * 32 + j));
+        for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(i, j), static_cast<float>(2 * (i * 32 + j)));
       }
     }
   }

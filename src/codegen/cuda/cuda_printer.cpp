@@ -86,7 +86,8 @@ OperationPrinter printer_of(Op op) {
     case Op::store_registers:
       return print_store_registers;
     case Op::store_matrix:
-      return print_store_matrix;
+    case Op::load_matrix:
+      return print_matrix;
     case Op::store_elements:
     case Op::load_elements:
       return print_shared_elements;

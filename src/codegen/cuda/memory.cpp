@@ -65,7 +65,7 @@ void print_atomic_add(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("{} = __shfl_sync(0xffffffffu, {}, 0);", name, name));
 }
 
-void print_store_matrix(Emitter& emitter, const Operation& operation) {
+void print_matrix(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::int64_t divisor = attributes.integer(Key::swizzle_divisor);
   const std::int64_t mask = attributes.integer(Key::swizzle_mask);
@@ -83,7 +83,8 @@ void print_store_matrix(Emitter& emitter, const Operation& operation) {
                 std::to_string(attributes.integer_or(Key::step, 0)),
                 fmt::format("row * {}", attributes.integer(Key::row_bytes)),
                 fmt::format("{} * 16", swizzled)});
-  emitter.line(fmt::format("stmatrix_x4({}, {} + {});", address,
+  emitter.line(fmt::format("{}matrix_x4({}, {} + {});",
+                           operation.op == Op::load_matrix ? "ld" : "st", address,
                            emitter.name(operation.operands[0]),
                            attributes.integer(Key::register_)));
   emitter.close();

@@ -290,6 +290,11 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
                "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
 )"},
+    {"ldmatrix_x4", R"(__device__ __forceinline__ void ldmatrix_x4(u32 address, u32* r) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
+}
+)"},
     // Global memory.
     {"atomic_add",
      R"(__device__ __forceinline__ int atomic_add(int* address, int v) { return atomicAdd(address, v); }

@@ -284,7 +284,8 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::store_registers:
       return next(store_registers);
     case Code::store_matrix:
-      return next(store_matrix);
+    case Code::load_matrix:
+      return next(move_matrix);
     case Code::store_elements:
     case Code::load_elements:
       return next(access_elements);

@@ -53,7 +53,7 @@ class Preparation {
   void check_spread(const ir::Operation& operation, const Spread& spread,
                     const RegisterInfo& array) const;
   void store_registers(const ir::Operation& operation);
-  void store_matrix(const ir::Operation& operation);
+  void matrix(const ir::Operation& operation, Code code);
   void access_elements(const ir::Operation& operation, Code code);
   void transfer(const ir::Operation& operation, Code code);
   void signals(int array);

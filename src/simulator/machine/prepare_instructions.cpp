@@ -131,7 +131,7 @@ void Preparation::store_registers(const Operation& operation) {
 }
 
 // object: the array; value: the allocation; a: offset; b: row.
-void Preparation::store_matrix(const Operation& operation) {
+void Preparation::matrix(const Operation& operation, Code code) {
   const ir::Attributes& attributes = operation.attributes;
   const RegisterInfo& source = array_info(operation.operands[0]);
   MatrixStore made;
@@ -143,11 +143,11 @@ void Preparation::store_matrix(const Operation& operation) {
   made.mask = attributes.integer_or(Key::swizzle_mask, 0);
   if (size_of(source.dtype) != 2 || made.first_element + 8 > source.elements) {
     refuse(operation, fmt::format("{} has {} elements of {} bytes; elements {} to {} of 2 bytes "
-                                  "are stored",
+                                  "are moved",
                                   source.name, source.elements, size_of(source.dtype),
                                   made.first_element, made.first_element + 7));
   }
-  Instruction& instruction = emit(Code::store_matrix, &operation);
+  Instruction& instruction = emit(code, &operation);
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
@@ -326,7 +326,9 @@ void Preparation::visit(const Operation& operation) {
     case Op::store_registers:
       return store_registers(operation);
     case Op::store_matrix:
-      return store_matrix(operation);
+      return matrix(operation, Code::store_matrix);
+    case Op::load_matrix:
+      return matrix(operation, Code::load_matrix);
     case Op::store_elements:
       return access_elements(operation, Code::store_elements);
     case Op::load_elements:

@@ -93,6 +93,7 @@ enum class Code : std::uint8_t {
   reduce_lanes,
   store_registers,
   store_matrix,
+  load_matrix,
   store_elements,
   load_elements,
   any_register,

@@ -69,13 +69,14 @@ void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 }
 
-void store_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const MatrixStore& store = gpu.program.matrix_stores[instruction.detail];
   const int allocation = static_cast<int>(instruction.value);
   const DType dtype = gpu.program.registers[instruction.object].dtype;
   int elements[8];
   std::iota(elements, elements + 8, store.first_element);
-  read_registers(gpu, warp, instruction, instruction.object, elements, 8);
+  const bool load = instruction.code == Code::load_matrix;
+  (load ? write_registers : read_registers)(gpu, warp, instruction, instruction.object, elements, 8);
   RegisterArray& array = warp.arrays[instruction.object];
   const std::int64_t base =
       gpu.program.allocations[allocation].offset + warp.integer(instruction.a) + store.step;
@@ -85,12 +86,20 @@ void store_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     const std::int64_t chunk = (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
     const std::int64_t address = base + row * store.row_bytes + chunk * 16;
     if (!gpu.inside(warp, instruction, allocation, address, 16)) return;
-    gpu.check_write(warp, instruction, *warp.cta, allocation, address, 16);
     // Row giver % 8 of matrix giver / 8: lane 4 (giver % 8) + c holds its columns 2c and 2c + 1.
+    const auto element = [&](int column) { return elements[giver / 8 * 2 + column % 2]; };
+    const auto lane = [&](int column) { return giver % 8 * 4 + column / 2; };
+    if (load) {
+      gpu.check_read(warp, instruction, *warp.cta, allocation, address, 16);
+      for (int column = 0; column < 8; ++column) {
+        from_bytes(array, dtype, element(column), lane(column), shared.at(address + column * 2));
+      }
+      continue;
+    }
+    gpu.check_write(warp, instruction, *warp.cta, allocation, address, 16);
     std::byte bytes[16];
     for (int column = 0; column < 8; ++column) {
-      to_bytes(array, dtype, elements[giver / 8 * 2 + column % 2], giver % 8 * 4 + column / 2,
-               bytes + column * 2);
+      to_bytes(array, dtype, element(column), lane(column), bytes + column * 2);
     }
     shared.write(address, bytes, 16);
   }

@@ -1,0 +1,258 @@
+#include "passes/bufferise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/text.h"
+#include "passes/explicit_kernel.h"
+
+// Tiles become register arrays: what the machine computes with them is compared with numbers worked
+// out in float64, and accumulators must not be copied.
+namespace tilewright::passes {
+namespace {
+
+using test::ExplicitKernel;
+
+int count(const ir::Kernel& kernel, ir::Op op) {
+  int found = 0;
+  ir::for_each(kernel.body, [&](const ir::Operation& o) { found += o.op == op; });
+  return found;
+}
+
+// C must be a * product + b.
+void expect_multiple(const ir::Kernel& machine, double a, double b = 0) {
+  for (const std::uint64_t seed : {1, 2}) {
+    const test::ExplicitResult result = test::run(machine, seed);
+    for (const simulator::Fault& fault : result.faults) ADD_FAILURE() << fault.kind << fault.message;
+    double difference = 0, magnitude = 0;
+    for (std::size_t i = 0; i < result.product.size(); ++i) {
+      const double right = a * result.product[i] + b;
+      const double got = result.c.flat(static_cast<std::int64_t>(i));
+      difference += std::isfinite(got) ? (got - right) * (got - right) : INFINITY;
+      magnitude += right * right;
+    }
+    EXPECT_LT(std::sqrt(difference / magnitude), 1e-5);
+  }
+}
+
+TEST(BufferiseTest, AnAccumulatorStaysWhereItIs) {
+  ExplicitKernel t(5);
+  const ir::Kernel machine = t.lower([&] {
+    Var sum{zeros({64, 64})};
+    for (Index i : range(5)) {
+      (void)i;
+      const Slot slot = t.ring.consume();
+      sum = wait(t.product(slot, sum));
+      t.ring.release(slot);
+    }
+    t.save(sum);
+  });
+  EXPECT_EQ(count(machine, ir::Op::copy), 0) << ir::to_text(machine);
+  EXPECT_EQ(count(machine, ir::Op::registers), 1);
+  expect_multiple(machine, 5);
+}
+
+TEST(BufferiseTest, AProductInFlightCrossesTheBackEdgeInPlace) {
+  ExplicitKernel t(5);
+  const ir::Kernel machine = t.lower([&] {
+    Cell<Pending> sum(as_pending(zeros({64, 64})));
+    Cell<Index> held(0);
+    for (Index i : range(5)) {
+      const Slot slot = t.ring.consume();
+      const Pending before = sum;
+      sum = t.product(slot, before);
+      retire(before);
+      when(i > 0, [&] { t.ring.release(held); });
+      held = slot.stage();
+    }
+    const Tile result = wait(sum);
+    t.ring.release(held);
+    t.save(result);
+  });
+  EXPECT_EQ(count(machine, ir::Op::copy), 0) << ir::to_text(machine);
+  EXPECT_EQ(count(machine, ir::Op::registers), 1);
+  expect_multiple(machine, 5);
+}
+
+TEST(BufferiseTest, AnOldAccumulatorThatIsStillNeededIsCopied) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile first = wait(t.product(slot));
+    const Tile second = wait(t.product(slot, first));  // 2 products, in place of nothing
+    t.ring.release(slot);
+    t.save(second * 10 + first);
+  });
+  EXPECT_EQ(count(machine, ir::Op::copy), 1) << ir::to_text(machine);
+  expect_multiple(machine, 21);
+}
+
+TEST(BufferiseTest, AWaitedProductThatContinuesIsCopied) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Pending first = t.product(slot);
+    const Tile seen = wait(first);
+    const Tile second = wait(t.product(slot, first));
+    t.ring.release(slot);
+    t.save(second * 10 + seen);
+  });
+  expect_multiple(machine, 21);
+}
+
+TEST(BufferiseTest, LoopsMaySwapTheirVariables) {
+  for (const int rounds : {0, 1, 2, 3}) {
+    ExplicitKernel t;
+    const ir::Kernel machine = t.lower([&] {
+      const Slot slot = t.ring.consume();
+      const Tile product = wait(t.product(slot));
+      t.ring.release(slot);
+      Var a{product}, b{product * 3};
+      for (Index i : range(rounds)) {
+        (void)i;
+        const Tile before = a;
+        a = b;
+        b = before;
+      }
+      t.save(Tile(a) * 10 + b);
+    });
+    expect_multiple(machine, rounds % 2 == 0 ? 13 : 31);
+  }
+}
+
+TEST(BufferiseTest, LoopsMayRotateTheirVariables) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile product = wait(t.product(slot));
+    t.ring.release(slot);
+    Var a{product}, b{product * 2}, c{product * 3};
+    for (Index i : range(4)) {
+      (void)i;
+      const Tile first = a;
+      a = b;
+      b = c;
+      c = first;
+    }
+    t.save(Tile(a) * 100 + Tile(b) * 10 + c);
+  });
+  expect_multiple(machine, 231);
+}
+
+TEST(BufferiseTest, OneValueForTwoVariables) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile product = wait(t.product(slot));
+    t.ring.release(slot);
+    Var a{product}, b{product};
+    for (Index i : range(3)) {
+      (void)i;
+      a = a + product;
+      b = Tile(b) * 2;
+    }
+    t.save(Tile(a) * 10 + b);
+  });
+  expect_multiple(machine, 48);
+}
+
+TEST(BufferiseTest, BranchesLeaveTheirValueInOnePlace) {
+  for (const int which : {0, 1}) {
+    ExplicitKernel t;
+    const ir::Kernel machine = t.lower([&] {
+      const Slot slot = t.ring.consume();
+      const Tile product = wait(t.product(slot));
+      t.ring.release(slot);
+      Var a{product}, b{product * 2};
+      when(t.block().limit() * which > 0, [&] {
+        const Tile before = a;
+        a = b;
+        b = before * 4;
+      }, [&] { a = a + b; });
+      t.save(Tile(a) * 10 + b);
+    });
+    expect_multiple(machine, which ? 24 : 32);
+  }
+}
+
+TEST(BufferiseTest, AValueOutlivesTheLoopThatReadsIt) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile product = wait(t.product(slot));
+    t.ring.release(slot);
+    Var sum{product};
+    for (Index i : range(3)) {
+      (void)i;
+      sum = sum + product * 2;
+    }
+    t.save(Tile(sum) * 10 + product);
+  });
+  expect_multiple(machine, 71);
+}
+
+// The factor of a running product lives in registers that the product reads while it runs.
+TEST(BufferiseTest, ARegisterOperandIsKeptUntilItsProductIsDone) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile ones = wait(t.product(slot)) * 0 + 1;
+    const Tile one = ones.cast(bf16);
+    const Pending sums = wgmma(one, slot[0]);  // column sums of A, 64 times
+    const Tile twos = (ones + ones).cast(bf16);
+    const Pending doubled = wgmma(twos, slot[0]);
+    const Tile first = wait(sums), second = wait(doubled);
+    const Tile product = wait(t.product(slot));
+    t.ring.release(slot);
+    t.save(product + (second - first * 2));
+  });
+  expect_multiple(machine, 1);
+}
+
+TEST(BufferiseTest, RowSumsOfOneLoop) {
+  ExplicitKernel t(3);
+  const ir::Kernel machine = t.lower([&] {
+    Var sum{zeros({64, 1})}, last{zeros({64, 64})};
+    for (Index i : range(3)) {
+      (void)i;
+      const Slot slot = t.ring.consume();
+      const Tile s = wait(t.product(slot));
+      t.ring.release(slot);
+      sum = sum + reduce_sum(s, 1);
+      last = s;
+    }
+    t.save(Tile(last) + (sum - reduce_sum(last, 1) * 3));
+  });
+  expect_multiple(machine, 1);
+}
+
+// A partial sum scales a tile that is not one: it is completed first.
+TEST(BufferiseTest, ARowSumScalesATile) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile s = wait(t.product(slot));
+    t.ring.release(slot);
+    const Tile ones = s * 0 + 1;
+    t.save(s * reduce_sum(ones, 1));
+  });
+  expect_multiple(machine, 64);
+}
+
+TEST(BufferiseTest, ThroughSharedMemoryAndBack) {
+  ExplicitKernel t;
+  SharedTile stage(t.kernel, "stage", f32, 64, 64);
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile s = wait(t.product(slot));
+    t.ring.release(slot);
+    store(stage, s * 2);
+    warp_sync();
+    t.save(load(stage) + s);
+  });
+  expect_multiple(machine, 3);
+}
+
+}  // namespace
+}  // namespace tilewright::passes

@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "passes/allocate_shared.h"
+#include "passes/assign_layouts.h"
+#include "passes/count_waits.h"
+#include "passes/explicit_kernel.h"
+#include "passes/pass_case.h"
+#include "passes/sink_partial_sums.h"
+
+// The passes of the scheduled form, each alone: what it leaves of a role, as text.
+namespace tilewright::passes {
+namespace {
+
+using test::expect_pass;
+using test::expect_unchanged;
+using test::role_kernel;
+
+// %12 and %13 are views; %20 a finished product.
+const std::string kViews =
+    "    %10: i32 = constant {value = 0}\n    %11: i32 = constant {value = 64}\n"
+    "    %15: i32 = constant {value = 1}\n"
+    "    %12: view<bf16, 64x64> = view %3, %10, %10 {column = 0, transposed = 0}\n"
+    "    %13: view<bf16, 64x64> = view %3, %15, %10 {column = 0, transposed = 1}\n";
+
+std::string stored(const std::string& tile) {
+  return "    store %1, " + tile + ", %10, %10, %11, %11 {sizes = [64, 64]}\n";
+}
+
+TEST(CountWaitsTest, LaterProductsMayStillRun) {
+  const auto role = [](const std::string& one, const std::string& two) {
+    return role_kernel(kViews +
+                       "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %21: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %22: tile<f32, 64x64> = wait %20" + one + "\n" + stored("%22") +
+                       "    %23: tile<f32, 64x64> = wait %21" + two + "\n" + stored("%23"));
+  };
+  expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
+}
+
+TEST(CountWaitsTest, AWaitFinishesWhatWasIssuedBefore) {
+  const auto role = [](const std::string& one, const std::string& two) {
+    return role_kernel(kViews +
+                       "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %21: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %22: tile<f32, 64x64> = wait %21" + one + "\n" + stored("%22") +
+                       "    %23: tile<f32, 64x64> = wait %20" + two + "\n" + stored("%23"));
+  };
+  // The second wait has nothing to wait for: the largest count.
+  expect_pass(count_waits, role("", ""), role(" {count = 0}", " {count = 7}"));
+}
+
+TEST(CountWaitsTest, AcrossTheBackEdge) {
+  const auto role = [](const std::string& retired, const std::string& last) {
+    return role_kernel(kViews +
+                       "    %20: f32 = constant {value = 0.0}\n"
+                       "    %21: tile<f32, 64x64> = splat %20\n"
+                       "    %22: pending<f32, 64x64> = as_pending %21\n"
+                       "    %23: pending<f32, 64x64> = for_loop %10, %11, %15, %22 "
+                       "(%24: i32, %25: pending<f32, 64x64>) {\n"
+                       "      %26: pending<f32, 64x64> = wgmma %12, %13, %25\n"
+                       "      retire %25" + retired + "\n      yield %26\n    }\n"
+                       "    %27: tile<f32, 64x64> = wait %23" + last + "\n" + stored("%27"));
+  };
+  expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
+}
+
+TEST(CountWaitsTest, PathsThatAgree) {
+  const auto role = [](const std::string& count) {
+    return role_kernel(kViews +
+                       "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %21: bool = lt %2, %10\n"
+                       "    %22: pending<f32, 64x64> = if_then %21 () {\n"
+                       "      %23: pending<f32, 64x64> = wgmma %12, %13\n      yield %23\n    } () {\n"
+                       "      %24: pending<f32, 64x64> = wgmma %13, %12\n      yield %24\n    }\n"
+                       "    %25: tile<f32, 64x64> = wait %20" + count + "\n" + stored("%25") +
+                       "    retire %22" + (count.empty() ? "" : " {count = 0}") + "\n");
+  };
+  expect_pass(count_waits, role(""), role(" {count = 1}"));
+}
+
+TEST(CountWaitsTest, CountsStayWithinTheInstruction) {
+  std::string products;
+  for (int i = 0; i < 12; ++i) {
+    products += "    %" + std::to_string(20 + i) + ": pending<f32, 64x64> = wgmma %12, %13\n";
+  }
+  ir::Kernel kernel = test::parsed(role_kernel(kViews + products +
+                                               "    %40: tile<f32, 64x64> = wait %20\n" + stored("%40")));
+  count_waits(kernel);
+  EXPECT_NE(ir::to_text(kernel).find("count = 7"), std::string::npos);
+}
+
+const std::string kLoop =
+    "    %20: f32 = constant {value = 0.0}\n"
+    "    %21: tile<f32, 64x1> = splat %20\n"
+    "    %22: tile<f32, 64x1> = for_loop %10, %11, %15, %21 (%23: i32, %24: tile<f32, 64x1>) {\n"
+    "      %25: pending<f32, 64x64> = wgmma %12, %13\n"
+    "      %26: tile<f32, 64x64> = wait %25\n";
+
+std::string row_sums(const std::string& reduce, const std::string& rest) {
+  return role_kernel(kViews + kLoop + "      %27: tile<f32, 64x1> = reduce %26 " + reduce + "\n" + rest);
+}
+std::string kept(const std::string& tile) {
+  return "    store %1, " + tile + ", %10, %10, %11, %15 {sizes = [64, 1]}\n";
+}
+
+TEST(SinkPartialSumsTest, ARunningSumIsCompletedBehindItsLoop) {
+  const std::string sum = "      %28: tile<f32, 64x1> = add %24, %27\n      yield %28\n    }\n";
+  expect_pass(sink_partial_sums, row_sums("{function = add, axis = 1}", sum + kept("%22")),
+              row_sums("{function = add, axis = 1, partial = 1}",
+                       sum + "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" + kept("%30")));
+}
+
+TEST(SinkPartialSumsTest, ScaledSumsToo) {
+  const auto sum = [](const std::string& factor, const std::string& which) {
+    return factor + "      %28: tile<f32, 64x1> = fma %24, %29, %27" + which +
+           "\n      yield %28\n    }\n";
+  };
+  const std::string factor =
+      "      %31: tile<f32, 64x1> = reduce %26 {function = max, axis = 1}\n"
+      "      %29: tile<f32, 64x1> = exp2 %31\n";
+  expect_pass(sink_partial_sums, row_sums("{function = add, axis = 1}", sum(factor, "") + kept("%22")),
+              row_sums("{function = add, axis = 1, partial = 1}",
+                       sum(factor, " {partial = 0}") + "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" +
+                           kept("%30")));
+}
+
+TEST(SinkPartialSumsTest, ASumThatItsLoopReadsIsCompleteThere) {
+  const auto rest = [](const std::string& complete, const std::string& sum) {
+    return complete + "      %28: tile<f32, 64x1> = add %24, " + sum +
+           "\n      %29: tile<f32, 64x1> = exp2 %28\n      yield %29\n    }\n" + kept("%22");
+  };
+  expect_pass(sink_partial_sums, row_sums("{function = add, axis = 1}", rest("", "%27")),
+              row_sums("{function = add, axis = 1, partial = 1}",
+                       rest("      %30: tile<f32, 64x1> = complete %27 {function = add}\n", "%30")));
+}
+
+TEST(SinkPartialSumsTest, MaximaAreNotSums) {
+  expect_unchanged(sink_partial_sums,
+                   row_sums("{function = max, axis = 1}",
+                            "      %28: tile<f32, 64x1> = max %24, %27\n      yield %28\n    }\n" + kept("%22")));
+}
+
+// The layouts are those that PTX draws for wgmma: lane l of warp w holds rows 16 w + l / 4 and + 8.
+TEST(AssignLayoutsTest, ProductsDetermineWhatIsComputedFromThem) {
+  const auto role = [](const std::string& wide, const std::string& row) {
+    return role_kernel(kViews +
+                       "    %20: pending<f32, 64x64" + wide + "> = wgmma %12, %13\n"
+                       "    %21: tile<f32, 64x64" + wide + "> = wait %20\n"
+                       "    %22: tile<f32, 64x1" + row + "> = reduce %21 {function = max, axis = 1}\n"
+                       "    %23: tile<f32, 64x64" + wide + "> = sub %21, %22\n"
+                       "    %24: tile<f32, 64x64" + wide + "> = exp2 %23\n" + stored("%24"));
+  };
+  expect_pass(assign_layouts, role("", ""),
+              role(", [64x64|r:2@1:1,2@0:8,8@1:8|l:4@1:2,8@0:1|w:4@0:16]",
+                   ", [64x1|r:2@0:8|l:4*,8@0:1|w:4@0:16]"));
+}
+
+TEST(AssignLayoutsTest, LoopsCarryTheLayoutOfTheirProducts) {
+  ir::Kernel kernel = test::parsed(
+      row_sums("{function = add, axis = 1, partial = 1}",
+               "      %28: tile<f32, 64x1> = add %24, %27\n      yield %28\n    }\n"
+               "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" + kept("%30")));
+  assign_layouts(kernel);
+  ir::verify(kernel);
+  int partial = 0, whole = 0;
+  for (const ir::Type& type : kernel.types) {
+    if (!type.is_tile() || type.shape != std::vector<std::int64_t>{64, 1}) continue;
+    (type.layout.is_partial() ? partial : whole) += 1;
+  }
+  EXPECT_EQ(partial, 5) << "the splat, the argument, the reduction, the sum and the loop's result";
+  EXPECT_EQ(whole, 1) << "what is completed";
+}
+
+TEST(AllocateSharedTest, PlacesAreAlignedAndApart) {
+  test::ExplicitKernel t(1);
+  SharedIntegers numbers(t.kernel, "numbers", 3);
+  SharedTile narrow(t.kernel, "narrow", bf16, 8, 16);
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    t.save(wait(t.product(slot)));
+    t.ring.release(slot);
+  });
+  struct Place {
+    std::int64_t begin, end;
+  };
+  std::vector<Place> places;
+  for (const ir::Operation& o : machine.body.body) {
+    if (o.op != ir::Op::shared && o.op != ir::Op::mbarriers) continue;
+    const std::int64_t begin = o.attributes.integer(ir::Key::offset);
+    std::int64_t bytes = 8 * machine.type(o.results[0]).shape[0], alignment = 8;
+    if (o.op == ir::Op::shared) {
+      bytes = o.attributes.shared_layout().size_bytes() * o.attributes.integer(ir::Key::stages);
+      alignment = o.attributes.shared_layout().alignment();
+    }
+    EXPECT_EQ(begin % alignment, 0) << o.attributes.text(ir::Key::name);
+    for (const Place& other : places) EXPECT_TRUE(begin >= other.end || begin + bytes <= other.begin);
+    places.push_back({begin, begin + bytes});
+    EXPECT_LE(begin + bytes, machine.shared_bytes);
+  }
+  EXPECT_EQ(places.size(), 6u);
+  // Two stages of two 8 KiB tiles, the two small ones and the barriers.
+  EXPECT_LT(machine.shared_bytes, 4 * 8192 + 1024);
+}
+
+}  // namespace
+}  // namespace tilewright::passes
