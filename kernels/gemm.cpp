@@ -33,31 +33,31 @@ Kernel gemm(const Gemm& g) {
 }
 
 Kernel gemm_sm90(const Gemm& g) {
-  constexpr int kCluster = 2;
-  constexpr int kBand = 8;  // row-tile pairs whose A stays in L2 while B passes
+  constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
   Kernel kernel("gemm_sm90");
   const GemmParameters p(kernel, g, multiple_of(8));  // rows of whole 16 bytes, as TMA takes
-  kernel.ctas(multiprocessors() / kCluster * kCluster, kCluster);
-  const Dim row_pairs = ceil_div(p.m, g.block_m * kCluster), columns = ceil_div(p.n, g.block_n);
+  kernel.ctas(multiprocessors() / g.cluster * g.cluster, g.cluster);
+  // A cluster works on tiles below each other, which share B's tile.
+  const Dim rows = ceil_div(p.m, g.block_m * g.cluster), columns = ceil_div(p.n, g.block_n);
   const Dim steps = ceil_div(p.k, g.block_k);
 
   Ring ring(kernel, "ab", stages(4),
             {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}});
-  ring.multicast();
+  if (g.cluster > 1) ring.multicast();
   constexpr int kChunk = 64;  // columns of C that are staged together
   SharedTile staging[] = {SharedTile(kernel, "c0", g.dtype, g.block_m, kChunk),
                           SharedTile(kernel, "c1", g.dtype, g.block_m, kChunk)};
 
-  // The persistent loop over pairs of row tiles, in bands of kBand pairs.
+  // The persistent loop, in bands of rows.
   struct Work {
     Block rows, cols;
   };
   const auto each_tile = [&](const std::function<void(const Work&)>& body) {
-    for (Index t : range(cta_index() / kCluster, row_pairs * columns, cta_count() / kCluster)) {
+    for (Index t : range(cta_index() / g.cluster, rows * columns, cta_count() / g.cluster)) {
       const Index band = t / (columns * kBand), in_band = t % (columns * kBand);
-      const Index height = min(row_pairs - band * kBand, kBand);
-      const Index pair = band * kBand + in_band % height;
-      body({p.m.block(pair * kCluster + cluster_rank(), g.block_m),
+      const Index height = min(rows - band * kBand, kBand);
+      const Index row = (band * kBand + in_band % height) * g.cluster;
+      body({p.m.block(g.cluster > 1 ? row + cluster_rank() : row, g.block_m),
             p.n.block(in_band / height, g.block_n)});
     }
   };
@@ -67,10 +67,11 @@ Kernel gemm_sm90(const Gemm& g) {
       for (Block depth : blocks(p.k, g.block_k)) {
         ring.produce([&](const Slot& slot) {
           tma_load(p.A(w.rows, depth), slot[0]);
-          // Each CTA fetches its half of B's tile for both.
-          const int half = g.block_n / kCluster;
-          tma_load(p.B(w.cols.part(cluster_rank(), half), depth),
-                   slot[1].rows(cluster_rank() * half, half), {Cache::normal, true});
+          if (g.cluster == 1) return tma_load(p.B(w.cols, depth), slot[1]);
+          // Each CTA fetches its share of B's tile for all.
+          const int share = g.block_n / g.cluster;
+          tma_load(p.B(w.cols.part(cluster_rank(), share), depth),
+                   slot[1].rows(cluster_rank() * share, share), {Cache::normal, true});
         });
       }
     });

@@ -156,9 +156,15 @@ LibraryKernel gemm_entry() {
   };
   kernel.tensors = {
       {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
-  kernel.schedules = {{"sm90", "sm_90a",
-                       "persistent; clusters of two CTAs share B's tiles by multicast",
-                       [](const OptionValues& options) { return gemm_sm90(gemm_of(options)); }}};
+  kernel.schedules = {
+      {"sm90", "sm_90a", "persistent; 128 x 256 tiles, two warpgroups",
+       [](const OptionValues& options) { return gemm_sm90(gemm_of(options)); }},
+      {"sm90_cluster", "sm_90a", "the same; clusters of two CTAs share B's tiles by multicast",
+       [](const OptionValues& options) {
+         Gemm gemm = gemm_of(options);
+         gemm.cluster = 2;
+         return gemm_sm90(gemm);
+       }}};
   kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options)); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {

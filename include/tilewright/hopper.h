@@ -36,20 +36,26 @@ inline RegisterBudget registers(int count) { return {count}; }
 class RoleSpec {
  public:
   RoleSpec(std::string name, WarpCount warps, RegisterBudget registers,
-           std::function<void(Index)> body)
-      : name(std::move(name)), warps(warps.count), registers(registers.count), body(std::move(body)) {}
+           std::function<void(Index)> body, SourceLocation where = here())
+      : name(std::move(name)),
+        warps(warps.count),
+        registers(registers.count),
+        body(std::move(body)),
+        where(where) {}
   std::string name;
   int warps;
   int registers;
   std::function<void(Index)> body;
+  SourceLocation where;
 };
 template <typename Body>
-RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body body) {
+RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body body,
+              SourceLocation where = here()) {
   if constexpr (std::is_invocable_v<Body, Index>) {
-    return RoleSpec(std::move(name), warps, budget, std::move(body));
+    return RoleSpec(std::move(name), warps, budget, std::move(body), where);
   } else {
     return RoleSpec(std::move(name), warps, budget,
-                    [body = std::move(body)](Index) mutable { body(); });
+                    [body = std::move(body)](Index) mutable { body(); }, where);
   }
 }
 

@@ -55,8 +55,7 @@ class Ordering {
   Kind kind(const Operation& o) const {
     // What an input holds is the same at every time.
     const bool constant_load =
-        o.op == Op::load &&
-        kernel_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in;
+        o.op == Op::load && kernel_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in;
     if (constant_load) return Kind::tile;
     if (!ir::info(o.op).pure() || !o.blocks.empty()) return Kind::effect;
     const auto is_tile = [this](ValueId id) {

@@ -134,6 +134,7 @@ ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, i
   if (rows <= 0 || columns <= 0 || stages <= 0 || rows % 8 != 0) {
     Diagnostic(where, "shared tile \"" + name + "\": " + std::to_string(stages) + " stages of " +
                           std::to_string(rows) + " x " + std::to_string(columns))
+        .token('"' + name + '"')
         .fix("all positive, the rows a multiple of 8")
         .raise();
   }
@@ -142,6 +143,7 @@ ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, i
     Diagnostic(where, "shared tile \"" + name + "\": a row of " + std::to_string(columns) + " " +
                           std::string(name_of(dtype)) + " has " + std::to_string(row_bytes) +
                           " bytes")
+        .token('"' + name + '"')
         .fix("make rows a multiple of 16 bytes")
         .raise();
   }
@@ -716,12 +718,12 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
   std::int64_t registers = 0;
   for (const RoleSpec& role : roles) {
     const auto fail = [&](const std::string& problem, const std::string& fix) {
-      Diagnostic error(where, "role \"" + role.name + "\": " + problem);
+      Diagnostic error(role.where, "role \"" + role.name + "\": " + problem);
       for (const RoleSpec& each : roles) {
         error.note({}, "\"" + each.name + "\" takes " + std::to_string(each.warps) + " warps, " +
                            std::to_string(each.warps * 32 * each.registers) + " registers");
       }
-      error.token(role.name).fix(fix).raise();
+      error.token('"' + role.name + '"').fix(fix).raise();
     };
     for (const RoleSpec* other = roles.begin(); other != &role; ++other) {
       if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
@@ -752,7 +754,7 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
                        {Key::first_warp, std::int64_t{warp}},
                        {Key::warps, std::int64_t{role.warps}},
                        {Key::registers, std::int64_t{role.registers}}},
-                      role.body, where);
+                      role.body, role.where);
     warp += role.warps;
   }
   tracer.kernel().threads = (warp + 3) / 4 * 128;

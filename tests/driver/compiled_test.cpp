@@ -30,7 +30,8 @@ class CompiledTest : public runtime::FakeDriverTest {
 
   static Kernel gemm() {
     const LibraryKernel& entry = find_kernel("gemm");
-    return entry.schedules[0].build(resolve_options(entry, {}));
+    return select_schedule(entry, resolve_options(entry, {"schedule=sm90_cluster"}), "sm_90a")
+        ->build(resolve_options(entry, {}));
   }
   static std::vector<TensorRef> tensors(std::int64_t m, std::int64_t n, std::int64_t k) {
     const auto make = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {

@@ -24,7 +24,8 @@ struct Tensors {
   explicit Tensors(const Problem& p)
       : q(Padded::normal(p.options.dtype, {p.batch, p.queries, p.options.heads, p.options.dim}, 1)),
         k(Padded::normal(p.options.dtype, {p.batch, p.keys, p.options.kv_heads, p.options.dim}, 2)),
-        v(Padded::normal(p.options.dtype, {p.batch, p.keys, p.options.kv_heads, p.options.dim_v}, 3)),
+        v(Padded::normal(p.options.dtype, {p.batch, p.keys, p.options.kv_heads, p.options.dim_v},
+                         3)),
         o(p.options.dtype, {p.batch, p.queries, p.options.heads, p.options.dim_v}),
         lse(f32, {p.batch, p.options.heads, p.queries}) {}
   Arguments arguments() {
@@ -50,10 +51,10 @@ Reference reference(const Problem& p, const Tensors& t) {
     double sum = 0;
     for (std::int64_t j = 0; j < p.keys; ++j) {
       const std::int64_t last = i + p.keys - p.queries;
-      const bool visible =
-          !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
+      const bool visible = !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
       double score = 0;
-      for (std::int64_t d = 0; d < a.dim; ++d) score += t.q.at({b, i, h, d}) * t.k.at({b, j, h / group, d});
+      for (std::int64_t d = 0; d < a.dim; ++d)
+        score += t.q.at({b, i, h, d}) * t.k.at({b, j, h / group, d});
       w[j] = visible ? std::exp(score * scale) : 0;
       sum += w[j];
     }
@@ -67,7 +68,8 @@ Reference reference(const Problem& p, const Tensors& t) {
         lse_at(b, i, h, weights);
         for (std::int64_t d = 0; d < a.dim_v; ++d) {
           double sum = 0;
-          for (std::int64_t j = 0; j < p.keys; ++j) sum += weights[j] * t.v.at({b, j, h / group, d});
+          for (std::int64_t j = 0; j < p.keys; ++j)
+            sum += weights[j] * t.v.at({b, j, h / group, d});
           r.o.push_back(sum);
         }
       }
@@ -81,8 +83,9 @@ Reference reference(const Problem& p, const Tensors& t) {
 
 void check(const Problem& p, const Execution& execution) {
   Tensors t(p);
-  ASSERT_TRUE(test::execute(execution.machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
-                t.arguments(), execution));
+  ASSERT_TRUE(test::execute(
+      execution.machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
+      t.arguments(), execution));
   const Reference r = reference(p, t);
   EXPECT_LT(test::relative_error(t.o, r.o), kTolerance);
   EXPECT_LT(test::relative_error(t.lse, r.lse), kLseTolerance);
@@ -108,7 +111,8 @@ Problem problem(std::int64_t queries, std::int64_t keys, bool causal = false, in
 }
 
 class AttentionLengths : public testing::TestWithParam<std::int64_t> {};
-INSTANTIATE_TEST_SUITE_P(Tails, AttentionLengths, testing::Values(0, 1, 17, 64, 100, 128, 129, 200, 300));
+INSTANTIATE_TEST_SUITE_P(Tails, AttentionLengths,
+                         testing::Values(0, 1, 17, 64, 100, 128, 129, 200, 300));
 
 TEST_P(AttentionLengths, OfQueries) { check(problem(GetParam(), 100), {}); }
 TEST_P(AttentionLengths, OfKeys) { check(problem(100, GetParam()), {}); }
@@ -128,8 +132,9 @@ TEST(AttentionTest, NothingVisibleIsZeroAndMinusInfinity) {
   for (const bool machine : {false, true}) {
     const Problem p = problem(130, 5, true);
     Tensors t(p);
-    ASSERT_TRUE(test::execute(machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
-                  t.arguments(), {.machine = machine}));
+    ASSERT_TRUE(
+        test::execute(machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
+                      t.arguments(), {.machine = machine}));
     for (const std::int64_t row : {0, 64, 124}) {
       EXPECT_EQ(t.lse.at({0, 0, row}), -std::numeric_limits<double>::infinity());
       for (std::int64_t d = 0; d < 64; ++d) EXPECT_EQ(t.o.at({0, row, 0, d}), 0);
@@ -183,11 +188,12 @@ TEST(AttentionTest, HalfPrecisionAndScale) {
 TEST(AttentionTest, AnyOrderGivesTheSameBits) {
   const Problem p = problem(200, 300, true);
   Tensors first(p);
-  ASSERT_TRUE(test::execute(attention_forward_sm90(p.options), first.arguments(), {.machine = true}));
+  ASSERT_TRUE(
+      test::execute(attention_forward_sm90(p.options), first.arguments(), {.machine = true}));
   for (const std::uint64_t seed : {1, 2, 3}) {
     Tensors t(p);
     ASSERT_TRUE(test::execute(attention_forward_sm90(p.options), t.arguments(),
-                  {.machine = true, .seed = seed, .multiprocessors = 1}));
+                              {.machine = true, .seed = seed, .multiprocessors = 1}));
     t.o.each([&](const auto& index) { ASSERT_EQ(t.o.at(index), first.o.at(index)); });
     t.lse.each([&](const auto& index) { ASSERT_EQ(t.lse.at(index), first.lse.at(index)); });
   }

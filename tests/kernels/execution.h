@@ -90,14 +90,15 @@ inline double relative_error(const Padded& result, const std::vector<double>& re
 }
 
 struct Execution {
-  bool machine = false;        // else the tile form, interpreted
-  std::uint64_t seed = 0;      // of the machine's order
+  bool machine = false;    // else the tile form, interpreted
+  std::uint64_t seed = 0;  // of the machine's order
   std::int64_t multiprocessors = 2;
 };
 
 // Runs a kernel of the tile form, or one of the scheduled form lowered to the machine's. False, and
 // a test failure, when the machine finds a fault.
-[[nodiscard]] inline bool execute(const Kernel& kernel, const Arguments& arguments, const Execution& execution) {
+[[nodiscard]] inline bool execute(const Kernel& kernel, const Arguments& arguments,
+                                  const Execution& execution) {
   ir::Kernel lowered = kernel.finish();
   if (!execution.machine) {
     simulator::interpret(lowered, arguments);

@@ -15,7 +15,9 @@ constexpr double kTolerance = 4e-3;  // of bf16
 
 struct Tensors {
   Tensors(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = bf16)
-      : a(Padded::normal(dtype, {m, k}, 1)), b(Padded::normal(dtype, {n, k}, 2)), c(dtype, {m, n}) {}
+      : a(Padded::normal(dtype, {m, k}, 1)),
+        b(Padded::normal(dtype, {n, k}, 2)),
+        c(dtype, {m, n}) {}
   Arguments arguments() {
     Arguments arguments;
     arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
@@ -28,7 +30,8 @@ std::vector<double> reference(const Tensors& t) {
   std::vector<double> c;
   t.c.each([&](const std::vector<std::int64_t>& index) {
     double sum = 0;
-    for (std::int64_t k = 0; k < t.a.shape()[1]; ++k) sum += t.a.at({index[0], k}) * t.b.at({index[1], k});
+    for (std::int64_t k = 0; k < t.a.shape()[1]; ++k)
+      sum += t.a.at({index[0], k}) * t.b.at({index[1], k});
     c.push_back(sum);
   });
   return c;
@@ -56,12 +59,26 @@ TEST_P(GemmLengths, OfColumns) {
   for (const std::int64_t n : {0, 8, 24, 104, 136, 304}) check(72, n, 64, {.machine = GetParam()});
 }
 TEST_P(GemmLengths, OfTheSum) {
-  for (const std::int64_t k : {0, 8, 24, 64, 104, 136, 304}) check(72, 40, k, {.machine = GetParam()});
+  for (const std::int64_t k : {0, 8, 24, 64, 104, 136, 304})
+    check(72, 40, k, {.machine = GetParam()});
 }
 TEST_P(GemmLengths, HalfPrecision) { check(72, 40, 104, {.machine = GetParam()}, f16); }
 
 TEST(GemmTest, OddLengthsOfTheTileForm) {
   for (const std::int64_t n : {1, 17, 100, 129, 300}) check(72, n, n, {});
+}
+
+// Two CTAs share B's tiles; the last row of tiles has only one of them inside.
+TEST(GemmTest, ClustersShareTiles) {
+  for (const std::int64_t m : {100, 256, 300}) {
+    Tensors t(m, 264, 104);
+    Gemm g;
+    g.cluster = 2;
+    ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                              {.machine = true, .seed = 3, .multiprocessors = 4}));
+    EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+    EXPECT_EQ(t.c.written_outside(), 0);
+  }
 }
 
 // Copies move 16 bytes or more.
@@ -85,7 +102,7 @@ TEST(GemmTest, AnyOrderGivesTheSameBits) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     Tensors t(300, 264, 200);
     ASSERT_TRUE(test::execute(gemm_sm90({}), t.arguments(),
-                  {.machine = true, .seed = seed, .multiprocessors = 4}));
+                              {.machine = true, .seed = seed, .multiprocessors = 4}));
     t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first.c.at(index)); });
   }
 }

@@ -9,8 +9,8 @@
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 
-// What the tile-level kernels record, as text. Every compiler records the same: the goldens are compared by
-// builds of all of them. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
+// What the tile-level kernels record, as text. Every compiler records the same: the goldens are
+// compared by builds of all of them. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
 namespace tilewright::kernels {
 namespace {
 

@@ -29,8 +29,8 @@ TEST(ProductErrors, InnerDimensions) {
   Traced t;
   const Tile a = zeros({64, 128}), b = zeros({64, 96});
   misuse("dot(a, b.T())",
-         {"error: dot: inner dimensions differ: a {64, 128} x b {96, 64}", "a is made at", "b is made at",
-          "fix: b must have 128 rows"},
+         {"error: dot: inner dimensions differ: a {64, 128} x b {96, 64}", "a is made at",
+          "b is made at", "fix: b must have 128 rows"},
          [&] { dot(a, b.T()); });
 }
 
@@ -39,12 +39,10 @@ TEST(ProductErrors, DTypesRanksAndAccumulator) {
   const Tile a = zeros({64, 64}), b = zeros({64, 64}, bf16), flat = zeros({64});
   misuse("dot(a, b)", {"dtypes differ: a f32 {64, 64}, b bf16 {64, 64}", "fix: convert one"},
          [&] { dot(a, b); });
-  misuse("dot(a, flat)", {"two axes: a {64, 64}, b {64}", "fix: "},
-         [&] { dot(a, flat); });
+  misuse("dot(a, flat)", {"two axes: a {64, 64}, b {64}", "fix: "}, [&] { dot(a, flat); });
   misuse("dot(a, a, flat)", {"the accumulator is f32 {64}, the product f32 {64, 64}", "fix: "},
          [&] { dot(a, a, flat); });
-  misuse("dot(a, 2)", {"an operand is a number", "fix: use *"},
-         [&] { dot(a, 2); });
+  misuse("dot(a, 2)", {"an operand is a number", "fix: use *"}, [&] { dot(a, 2); });
   const Tile condition = a < 1;
   misuse("dot(condition, condition)", {"the dtype bool has no product", "fix: "},
          [&] { dot(condition, condition); });
@@ -53,15 +51,14 @@ TEST(ProductErrors, DTypesRanksAndAccumulator) {
 TEST(ElementwiseErrors, ShapesDTypesAndRanks) {
   Traced t;
   const Tile a = zeros({64, 64}), b = zeros({64, 32}), c = zeros({64, 64}, bf16), d = zeros({64});
-  misuse("+ b", {"shapes differ: f32 {64, 64} and f32 {64, 32}", "the first is computed at",
-                 "the second is computed at", "fix: an axis stretches only from size 1"},
+  misuse("+ b",
+         {"shapes differ: f32 {64, 64} and f32 {64, 32}", "the first is computed at",
+          "the second is computed at", "fix: an axis stretches only from size 1"},
          [&] { a + b; });
   misuse("* c", {"dtypes differ: f32 {64, 64} and bf16 {64, 64}", "fix: convert one with .cast"},
-         [&] { a * c; });
-  misuse("max(a, d)", {"ranks differ: f32 {64, 64} and f32 {64}"},
-         [&] { max(a, d); });
-  misuse("where(a < 0, a, b)", {"shapes differ"},
-         [&] { where(a < 0, a, b); });
+         [&] { a* c; });
+  misuse("max(a, d)", {"ranks differ: f32 {64, 64} and f32 {64}"}, [&] { max(a, d); });
+  misuse("where(a < 0, a, b)", {"shapes differ"}, [&] { where(a < 0, a, b); });
   misuse("where(b < 0, a, a)", {"the condition is {64, 32}, the alternatives {64, 64}", "fix: "},
          [&] { where(b < 0, a, a); });
 }
@@ -71,9 +68,9 @@ TEST(ElementwiseErrors, BooleanArithmetic) {
   const Tile a = zeros({64, 64}), condition = a < 1;
   misuse("+ condition", {"+: operands are bool", "fix: use where(condition, a, b)"},
          [&] { condition + condition; });
-  misuse("&& a", {"&&: operands are f32", "fix: compare first"},
-         [&] { a && a; });
-  misuse("where(a, a, a)", {"the condition is not a tile of booleans but f32 {64, 64}", "fix: compare first"},
+  misuse("&& a", {"&&: operands are f32", "fix: compare first"}, [&] { a&& a; });
+  misuse("where(a, a, a)",
+         {"the condition is not a tile of booleans but f32 {64, 64}", "fix: compare first"},
          [&] { where(a, a, a); });
   misuse("where(condition, 0, 1)", {"both alternatives are numbers", "fix: "},
          [&] { where(condition, 0, 1); });
@@ -90,17 +87,14 @@ TEST(ElementwiseErrors, FunctionsOfOneKindOfNumber) {
          [&] { exp(whole); });
   misuse("fma(whole, whole, whole)", {"fma: operand 0 is i32", "fix: "},
          [&] { fma(whole, whole, whole); });
-  misuse("% 2", {"%: operand 0 is f32, expected an integer", "fix: "},
-         [&] { real % 2; });
+  misuse("% 2", {"%: operand 0 is f32, expected an integer", "fix: "}, [&] { real % 2; });
 }
 
 TEST(ElementwiseErrors, NumbersThatTheOtherOperandCannotHold) {
   Traced t;
   const Tile whole = iota({64, 64}, 0);
-  misuse("+ 0.5", {"+: the number 0.5 is no i32", "fix: "},
-         [&] { whole + 0.5; });
-  misuse("+ 1e10", {"the number 1e+10 is no i32", "fix: "},
-         [&] { whole + 1e10; });
+  misuse("+ 0.5", {"+: the number 0.5 is no i32", "fix: "}, [&] { whole + 0.5; });
+  misuse("+ 1e10", {"the number 1e+10 is no i32", "fix: "}, [&] { whole + 1e10; });
   const double infinity = std::numeric_limits<double>::infinity();
   misuse("full({64}, infinity, i32)", {"the number inf is no i32", "fix: "},
          [&] { full({64}, infinity, i32); });
@@ -111,25 +105,22 @@ TEST(ElementwiseErrors, NumbersThatTheOtherOperandCannotHold) {
 TEST(ShapeErrors, AxesSlicesReshapesSizes) {
   Traced t;
   const Tile a = zeros({64, 32});
-  misuse("reduce_max(a, 2)", {"reduce_max: axis 2 of a tile f32 {64, 32}", "fix: axes count from 0 to 1"},
+  misuse("reduce_max(a, 2)",
+         {"reduce_max: axis 2 of a tile f32 {64, 32}", "fix: axes count from 0 to 1"},
          [&] { reduce_max(a, 2); });
-  misuse("reduce_sum(a, -1)", {"axis -1", "fix: "},
-         [&] { reduce_sum(a, -1); });
-  misuse("iota({64}, 1)", {"axis 1 of a tile {64}", "fix: "},
-         [&] { iota({64}, 1); });
+  misuse("reduce_sum(a, -1)", {"axis -1", "fix: "}, [&] { reduce_sum(a, -1); });
+  misuse("iota({64}, 1)", {"axis 1 of a tile {64}", "fix: "}, [&] { iota({64}, 1); });
   misuse("slice({0, 8}, {64, 32})",
-         {"offsets {0, 8} with sizes {64, 32} do not lie inside the tile {64, 32}", "fix: "},
-         [&] { a.slice({0, 8}, {64, 32}); });
-  misuse("slice({0}, {64})", {"do not lie inside the tile {64, 32}"},
-         [&] { a.slice({0}, {64}); });
-  misuse("reshape({64, 64})", {"{64, 32} has 2048 elements, {64, 64} has 4096", "fix: "},
-         [&] { a.reshape({64, 64}); });
-  misuse("reshape({-64, -32})", {"{-64, -32}"},
-         [&] { a.reshape({-64, -32}); });
-  misuse("T()", {"T: the tile f32 {64}", "fix: "},
-         [&] { zeros({64}).T(); });
-  misuse("full({64, 0}, 1)", {"axis 1 has the size 0", "fix: "},
-         [&] { full({64, 0}, 1); });
+         {"offsets {0, 8} with sizes {64, 32} do not lie inside the tile {64, 32}", "fix: "}, [&] {
+           a.slice({0, 8}, {64, 32});
+         });
+  misuse("slice({0}, {64})", {"do not lie inside the tile {64, 32}"}, [&] { a.slice({0}, {64}); });
+  misuse("reshape({64, 64})", {"{64, 32} has 2048 elements, {64, 64} has 4096", "fix: "}, [&] {
+    a.reshape({64, 64});
+  });
+  misuse("reshape({-64, -32})", {"{-64, -32}"}, [&] { a.reshape({-64, -32}); });
+  misuse("T()", {"T: the tile f32 {64}", "fix: "}, [&] { zeros({64}).T(); });
+  misuse("full({64, 0}, 1)", {"axis 1 has the size 0", "fix: "}, [&] { full({64, 0}, 1); });
   misuse("block(t.grid[0], 0)", {"the size 0 is not positive", "fix: "},
          [&] { t.rows.block(t.grid[0], 0); });
   misuse("part(0, 48)", {"a block of 64 elements does not divide into parts of 48", "fix: "},
@@ -143,18 +134,26 @@ TEST(AccessErrors, DirectionsAndSelectors) {
   Traced t;
   misuse("X(t.block, all), t.x()", {"store: X is an input", "X is declared at", "fix: declare it"},
          [&] { store(t.X(t.block, all), t.x().cast(f32)); });
-  misuse("Y(t.block, all)", {"load: Y is an output", "Y is declared at", "fix: declare it with Kernel::inout"},
+  misuse("Y(t.block, all)",
+         {"load: Y is an output", "Y is declared at", "fix: declare it with Kernel::inout"},
          [&] { load(t.Y(t.block, all)); });
-  misuse("all, all)", {"`all` on axis 0 of X, whose size rows is symbolic", "X is declared at",
-                       "fix: take a block of it: rows.block(i, size)"},
+  misuse("all, all)",
+         {"`all` on axis 0 of X, whose size rows is symbolic", "X is declared at",
+          "fix: take a block of it: rows.block(i, size)"},
          [&] { load(t.X(all, all)); });
-  misuse("X(t.block)", {"X has 2 axes, but 1 selectors are given", "fix: give one index, block or `all`"},
+  misuse("X(t.block)",
+         {"X has 2 axes, but 1 selectors are given", "fix: give one index, block or `all`"},
          [&] { load(t.X(t.block)); });
   misuse("store(t.Y(t.block, all), zeros({64, 32}))",
-         {"the tile is tile<f32, 64x32>, the place in Y is tile<f32, 64x64>", "the tile is computed at", "fix: "},
-         [&] { store(t.Y(t.block, all), zeros({64, 32})); });
-  misuse("store(t.Y(t.block, all), iota({64, 64}, 0))", {"the tile is i32, Y is f32", "fix: convert it"},
-         [&] { store(t.Y(t.block, all), iota({64, 64}, 0)); });
+         {"the tile is tile<f32, 64x32>, the place in Y is tile<f32, 64x64>",
+          "the tile is computed at", "fix: "},
+         [&] {
+           store(t.Y(t.block, all), zeros({64, 32}));
+         });
+  misuse("store(t.Y(t.block, all), iota({64, 64}, 0))",
+         {"the tile is i32, Y is f32", "fix: convert it"}, [&] {
+           store(t.Y(t.block, all), iota({64, 64}, 0));
+         });
 }
 
 TEST(ScopeErrors, AValueDoesNotLeaveItsLoop) {
@@ -162,7 +161,8 @@ TEST(ScopeErrors, AValueDoesNotLeaveItsLoop) {
   std::optional<Tile> last;
   for (Index i : range(4)) last = t.x().cast(f32) * Tile({64, 64}, i).cast(f32);
   misuse("store(t.Y(t.block, all), *last)",
-         {"store: an operand was computed inside a loop", "it is computed at", "fix: keep it in a Var"},
+         {"store: an operand was computed inside a loop", "it is computed at",
+          "fix: keep it in a Var"},
          [&] { store(t.Y(t.block, all), *last); });
 }
 
@@ -170,18 +170,20 @@ TEST(ScopeErrors, AConditionsBranchIsAScope) {
   Traced t;
   std::optional<Index> inside;
   when(t.grid[0] > 0, [&] { inside = t.grid[0] + 1; });
-  misuse("+ 1", {"+: an operand was computed inside a loop, condition or role that has ended", "fix: "},
+  misuse("+ 1",
+         {"+: an operand was computed inside a loop, condition or role that has ended", "fix: "},
          [&] { *inside + 1; });
 }
 
 TEST(LoopErrors, BreakAndReturn) {
-  misuse("for (Index i : range(4)) {", {"the body of a traced loop was left early", "fix: no break"}, [] {
-    Traced t;
-    for (Index i : range(4)) {
-      (void)i;
-      break;
-    }
-  });
+  misuse("for (Index i : range(4)) {",
+         {"the body of a traced loop was left early", "fix: no break"}, [] {
+           Traced t;
+           for (Index i : range(4)) {
+             (void)i;
+             break;
+           }
+         });
   misuse("for (Block b : blocks(t.rows, 64)) {", {"left early", "use when(condition, ...)"}, [] {
     const auto build = []() -> Kernel {
       Traced t;
@@ -198,8 +200,7 @@ TEST(LoopErrors, BreakAndReturn) {
 
 TEST(LoopErrors, ARangeIsLoopedOverOnce) {
   Traced t;
-  misuse("range(4)", {"a traced range is not looped over", "fix: "},
-         [] { range(4); });
+  misuse("range(4)", {"a traced range is not looped over", "fix: "}, [] { range(4); });
   misuse("range(5)", {"looped over twice", "fix: "}, [] {
     auto twice = range(5);
     for (Index i : twice) (void)i;
@@ -218,21 +219,21 @@ TEST(VariableErrors, AnotherShapeOrDType) {
   Traced t;
   Var sum{zeros({64, 1})};
   const Tile wide = zeros({64, 64});
-  misuse("= wide", {"the variable holds tile<f32, 64x1>, the value is tile<f32, 64x64>",
-                    "the variable is made at", "fix: give both the same shape and dtype"},
+  misuse("= wide",
+         {"the variable holds tile<f32, 64x1>, the value is tile<f32, 64x64>",
+          "the variable is made at", "fix: give both the same shape and dtype"},
          [&] { sum = wide; });
   const Tile narrow = zeros({64, 1}, bf16);
-  misuse("= narrow", {"tile<f32, 64x1>", "tile<bf16, 64x1>", "fix: "},
-         [&] { sum = narrow; });
+  misuse("= narrow", {"tile<f32, 64x1>", "tile<bf16, 64x1>", "fix: "}, [&] { sum = narrow; });
 }
 
 TEST(KernelErrors, NoKernelIsTraced) {
-  misuse("zeros({64, 64})", {"no kernel is being traced", "fix: make a Kernel first"},
-         [] { zeros({64, 64}); });
-  misuse("[] { range(4); }", {"no kernel is being traced", "fix: "},
-         [] { range(4); });
-  misuse("Index(4)", {"no kernel is being traced", "fix: "},
-         [] { Index(4); });
+  misuse("zeros({64, 64})", {"no kernel is being traced", "fix: make a Kernel first"}, [] {
+    zeros({64, 64});
+  });
+  const auto loop = [] { range(4); };
+  misuse("const auto loop", {"no kernel is being traced", "fix: "}, loop);
+  misuse("Index(4)", {"no kernel is being traced", "fix: "}, [] { Index(4); });
 }
 
 TEST(KernelErrors, HandlesOfAnotherKernel) {
@@ -245,10 +246,10 @@ TEST(KernelErrors, HandlesOfAnotherKernel) {
   }
   Traced t;
   const Tile foreign = *tile;
-  misuse("* 2", {"*: an operand belongs to another kernel than \"k\"", "fix: make every value inside"},
+  misuse("* 2",
+         {"*: an operand belongs to another kernel than \"k\"", "fix: make every value inside"},
          [&] { foreign * 2; });
-  misuse("+ 2", {"belongs to another kernel"},
-         [&] { *index + 2; });
+  misuse("+ 2", {"belongs to another kernel"}, [&] { *index + 2; });
   misuse("load(t.X(*index, all))", {"load: an operand belongs to another kernel"},
          [&] { load(t.X(*index, all)); });
 }
@@ -256,42 +257,46 @@ TEST(KernelErrors, HandlesOfAnotherKernel) {
 TEST(KernelErrors, DimensionsOfAnotherKernel) {
   const Dim foreign = Kernel("other").dim("elsewhere");
   Traced t;
-  misuse("[&] { t.kernel.in(", {"the dimension \"elsewhere\" is not one of \"k\"", "fix: declare it"},
-         [&] { t.kernel.in("Z", f32, {foreign, 4}); });
-  misuse("[&] {", {"the dimension \"elsewhere\" is not one of \"k\"", "fix: "},
-         [&] { foreign.block(t.grid[0], 64); });
-  misuse("[&] {", {"elsewhere"},
-         [&] { t.grid[0] + foreign; });
+  const std::vector<std::string> parts{"the dimension \"elsewhere\" is not one of \"k\"",
+                                       "fix: declare it"};
+  const auto declare = [&] { t.kernel.in("Z", f32, {foreign, 4}); };
+  const auto take = [&] { foreign.block(t.grid[0], 64); };
+  const auto add = [&] { t.grid[0] + foreign; };
+  misuse("const auto declare", parts, declare);
+  misuse("const auto take", parts, take);
+  misuse("const auto add", parts, add);
 }
 
 TEST(KernelErrors, NestedKernels) {
-  misuse("Kernel inner(\"inner\")", {"\"inner\" begins inside a loop, condition or role of \"k\"", "fix: "}, [] {
-    Traced t;
-    for (Index i : range(4)) {
-      (void)i;
-      Kernel inner("inner");
-    }
-  });
+  misuse("Kernel inner(\"inner\")",
+         {"\"inner\" begins inside a loop, condition or role of \"k\"", "fix: "}, [] {
+           Traced t;
+           for (Index i : range(4)) {
+             (void)i;
+             Kernel inner("inner");
+           }
+         });
 }
 
 TEST(KernelErrors, AFinishedKernelTakesNothingMore) {
   Traced t;
   const Tile x = t.x();
   t.kernel.finish();
-  misuse("* 2", {"no kernel is being traced", "fix: "},
-         [&] { x * 2; });
-  misuse("[&] {", {"\"k\" is already finished", "fix: "},
-         [&] { t.kernel.in("Z", f32, {4}); });
-  misuse("dim(\"z\")", {"\"k\" is already finished"},
-         [&] { t.kernel.dim("z"); });
+  misuse("* 2", {"no kernel is being traced", "fix: "}, [&] { x * 2; });
+  const auto declare = [&] { t.kernel.in("Z", f32, {4}); };
+  const auto add_dim = [&] { t.kernel.dim("z"); };
+  misuse("const auto declare", {"parameter: \"k\" is already finished", "fix: "}, declare);
+  misuse("dim(\"z\")", {"dim: \"k\" is already finished", "fix: "}, add_dim);
 }
 
 TEST(KernelErrors, Declarations) {
   Traced t;
   misuse("dim(\"rows\")", {"dim: \"rows\" is declared twice", "fix: "},
          [&] { t.kernel.dim("rows"); });
-  misuse("dim(\"n\", DimFacts{8, 16, 4})", {"impossible facts of \"n\": multiple of 8, from 16 to 4", "fix: "},
-         [&] { t.kernel.dim("n", DimFacts{8, 16, 4}); });
+  misuse("dim(\"n\", DimFacts{8, 16, 4})",
+         {"impossible facts of \"n\": multiple of 8, from 16 to 4", "fix: "}, [&] {
+           t.kernel.dim("n", DimFacts{8, 16, 4});
+         });
   misuse("dim(\"m\", multiple_of(0))", {"multiple of 0", "fix: "},
          [&] { t.kernel.dim("m", multiple_of(0)); });
   misuse("X\", f32, {4})", {"parameter \"X\": the name is declared twice", "fix: "},
@@ -300,8 +305,8 @@ TEST(KernelErrors, Declarations) {
          [&] { t.kernel.in("C", DType::boolean, {4}); });
   misuse("N\", f32, {-4})", {"the size -4 is negative", "fix: "},
          [&] { t.kernel.in("N", f32, {-4}); });
-  misuse("S\", f32, {})", {"1 to 5 axes, not 0", "fix: "},
-         [&] { t.kernel.in("S", f32, {}); });
+  const auto no_axis = [&] { t.kernel.in("S", f32, {}); };
+  misuse("S\", f32, {})", {"1 to 5 axes, not 0", "fix: "}, no_axis);
 }
 
 TEST(KernelErrors, OneGrid) {
@@ -318,7 +323,8 @@ TEST(KernelErrors, IntegersOf32Bits) {
 
 TEST(AtomicErrors, OneElementOfAnIntegerVector) {
   Traced t;
-  misuse("atomic_add(t.X(t.grid[0], 0), 1)", {"X is not one element of an i32 vector", "fix: declare it"},
+  misuse("atomic_add(t.X(t.grid[0], 0), 1)",
+         {"X is not one element of an i32 vector", "fix: declare it"},
          [&] { atomic_add(t.X(t.grid[0], 0), 1); });
 }
 

@@ -41,27 +41,21 @@ void in_role(const std::string& caret, const std::vector<std::string>& parts,
 
 TEST(LoadErrors, OutsideProduce) {
   in_role("tma_load(", {"tma_load: outside Ring::produce", "fix: a stage's loads are counted"},
-          [](Traced& t) {
-            tma_load(t.X(t.block, all), t.tile);
-          });
+          [](Traced& t) { tma_load(t.X(t.block, all), t.tile); });
 }
 
 TEST(LoadErrors, Conditionally) {
   in_role("tma_load(", {"inside a loop or condition of Ring::produce", "unconditionally"},
           [](Traced& t) {
             t.ring.produce([&](const Slot& slot) {
-              when(t.block.start() > 0, [&] {
-                tma_load(t.X(t.block, all), slot);
-              });
+              when(t.block.start() > 0, [&] { tma_load(t.X(t.block, all), slot); });
             });
           });
 }
 
 TEST(LoadErrors, NothingIsLoaded) {
   in_role("produce(", {"nothing is loaded into the ring \"ring\"", "fix: call tma_load"},
-          [](Traced& t) {
-            t.ring.produce([](const Slot&) {});
-          });
+          [](Traced& t) { t.ring.produce([](const Slot&) {}); });
 }
 
 TEST(LoadErrors, TheTileDisagreesWithTheTensor) {
@@ -70,19 +64,14 @@ TEST(LoadErrors, TheTileDisagreesWithTheTensor) {
     in_role(caret, parts,
             [&](Traced& t) { t.ring.produce([&](const Slot& slot) { statement(t, slot); }); });
   };
-  load("tma_load(", {"the part of X is bf16 {32, 64}, the shared tile is bf16 {64, 64}",
-                     "X is declared at", "fix: both must agree"},
-       [](Traced& t, const Slot& slot) {
-         tma_load(t.X(t.rows.block(0, 32), all), slot);
-       });
+  load("tma_load(",
+       {"the part of X is bf16 {32, 64}, the shared tile is bf16 {64, 64}", "X is declared at",
+        "fix: both must agree"},
+       [](Traced& t, const Slot& slot) { tma_load(t.X(t.rows.block(0, 32), all), slot); });
   load("tma_load(", {"the part of X is bf16 {64, 64}, the shared tile is bf16 {64, 32}"},
-       [](Traced& t, const Slot& slot) {
-         tma_load(t.X(t.block, all), slot[0].columns(0, 32));
-       });
+       [](Traced& t, const Slot& slot) { tma_load(t.X(t.block, all), slot[0].columns(0, 32)); });
   load("tma_load(", {"the part of F is f32 {64, 64}, the shared tile is bf16 {64, 64}", "fix: "},
-       [](Traced& t, const Slot& slot) {
-         tma_load(t.F(t.block, all), slot);
-       });
+       [](Traced& t, const Slot& slot) { tma_load(t.F(t.block, all), slot); });
   load("tma_load(", {"multicast into a ring that is not multicast", "fix: declare it"},
        [](Traced& t, const Slot& slot) {
          t.kernel.ctas(4, 2);
@@ -95,27 +84,27 @@ TEST(LoadErrors, ABoxHasAtMost256Rows) {
     Traced t;
     Ring tall(t.kernel, "tall", stages(1), {{bf16, 512, 64}});
     t.in_role([&] {
-      tall.produce([&](const Slot& slot) {
-        tma_load(t.X(t.rows.block(0, 512), all), slot);
-      });
+      tall.produce([&](const Slot& slot) { tma_load(t.X(t.rows.block(0, 512), all), slot); });
     });
   });
 }
 
 TEST(StoreErrors, ToAnInputAndOfAnotherShape) {
-  in_role("tma_store(", {"tma_store: X is an input", "X is declared at", "fix: declare it with Kernel::out"},
-          [](Traced& t) {
-            tma_store(t.X(t.block, all), t.tile);
-          });
-  in_role("store(", {"the tile is tile<f32, 64x32>, the shared view view<bf16, 64x64>", "fix: both must agree"},
-          [](Traced& t) {
-            const Tile narrow = zeros({64, 32});
-            store(t.tile, narrow);
-          });
+  in_role("tma_store(",
+          {"tma_store: X is an input", "X is declared at", "fix: declare it with Kernel::out"},
+          [](Traced& t) { tma_store(t.X(t.block, all), t.tile); });
+  in_role(
+      "store(",
+      {"the tile is tile<f32, 64x32>, the shared view view<bf16, 64x64>", "fix: both must agree"},
+      [](Traced& t) {
+        const Tile narrow = zeros({64, 32});
+        store(t.tile, narrow);
+      });
 }
 
 TEST(RingErrors, OneRoleIsBothEnds) {
-  in_role("consume(", {"the role \"math\" is both producer and consumer of the ring \"ring\"", "fix: "},
+  in_role("consume(",
+          {"the role \"math\" is both producer and consumer of the ring \"ring\"", "fix: "},
           [](Traced& t) {
             t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
             t.ring.consume();
@@ -123,92 +112,75 @@ TEST(RingErrors, OneRoleIsBothEnds) {
 }
 
 TEST(RingErrors, TwoProducers) {
-  misuse("produce(", {"the roles \"first\" and \"second\" both produce the ring \"ring\"", "fix: "}, [] {
-    Traced t;
-    const auto load = [&] {
-      t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
-    };
-    t.kernel.roles({role("first", warps(1), registers(24), load),
-                    role("second", warps(1), registers(24), load)});
-  });
+  misuse("produce(", {"the roles \"first\" and \"second\" both produce the ring \"ring\"", "fix: "},
+         [] {
+           Traced t;
+           const auto load = [&] {
+             t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
+           };
+           t.kernel.roles({role("first", warps(1), registers(24), load),
+                           role("second", warps(1), registers(24), load)});
+         });
 }
 
 TEST(RingErrors, OutsideARole) {
-  misuse("consume(", {"consume is called outside a role", "fix: call it in the body of a role"}, [] {
-    Traced t;
-    t.ring.consume();
-  });
+  misuse("consume(", {"consume is called outside a role", "fix: call it in the body of a role"},
+         [] {
+           Traced t;
+           t.ring.consume();
+         });
 }
 
 TEST(RingErrors, Declarations) {
   Traced t;
-  misuse("Ring(", {"the ring \"none\" has no tile", "fix: "}, [&] {
-    Ring(t.kernel, "none", stages(2), {});
-  });
-  misuse("Ring(", {"shared tile \"r\": 0 stages of 64 x 64", "fix: "}, [&] {
+  misuse("Ring(", {"the ring \"none\" has no tile", "fix: "},
+         [&] { Ring(t.kernel, "none", stages(2), {}); });
+  misuse("\"r\", stages(0)", {"shared tile \"r\": 0 stages of 64 x 64", "fix: "}, [&] {
     Ring(t.kernel, "r", stages(0), {{bf16, 64, 64}});
   });
-  misuse("SharedTile ", {"shared tile \"s\": 1 stages of 60 x 64", "fix: "}, [&] {
-    SharedTile s(t.kernel, "s", bf16, 60, 64);
-  });
-  misuse("SharedTile ", {"shared tile \"s\": a row of 4 bf16 has 8 bytes", "fix: make rows a multiple of 16"},
-         [&] {
-           SharedTile s(t.kernel, "s", bf16, 64, 4);
-         });
-  misuse("SharedIntegers ", {"\"n\": 0 integers", "fix: "}, [&] {
-    SharedIntegers n(t.kernel, "n", 0);
-  });
+  misuse("\"s\", bf16", {"shared tile \"s\": 1 stages of 60 x 64", "fix: "},
+         [&] { SharedTile s(t.kernel, "s", bf16, 60, 64); });
+  misuse("\"s\", bf16",
+         {"shared tile \"s\": a row of 4 bf16 has 8 bytes", "fix: make rows a multiple of 16"},
+         [&] { SharedTile s(t.kernel, "s", bf16, 64, 4); });
+  misuse("SharedIntegers ", {"\"n\": 0 integers", "fix: "},
+         [&] { SharedIntegers n(t.kernel, "n", 0); });
 }
 
 TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("rows(", {"12 rows of a view of 64", "fix: take a multiple of 8"},
-          [](Traced& t) {
-            t.tile.rows(0, 12);
-          });
+          [](Traced& t) { t.tile.rows(0, 12); });
   in_role("rows(", {"rows: from row 4, no multiple of 8", "fix: "},
-          [](Traced& t) {
-            t.tile.rows(4, 16);
-          });
+          [](Traced& t) { t.tile.rows(4, 16); });
   in_role("rows(", {"rows: [56, 72) of a view of 64", "fix: "},
-          [](Traced& t) {
-            t.tile.rows(56, 16);
-          });
-  in_role("rows(", {"(transposed)", "before .T()"},
-          [](Traced& t) {
-            t.tile.T().rows(0, 16);
-          });
+          [](Traced& t) { t.tile.rows(56, 16); });
+  in_role("rows(", {"(transposed)", "before .T()"}, [](Traced& t) { t.tile.T().rows(0, 16); });
   in_role("columns(", {"[32, 96) of a view of 64 columns", "fix: take columns that lie inside"},
-          [](Traced& t) {
-            t.tile.columns(32, 64);
-          });
+          [](Traced& t) { t.tile.columns(32, 64); });
 }
 
 TEST(ProductErrors, ShapesAndDTypes) {
-  in_role("wgmma(", {"inner dimensions differ: a bf16 {64, 64} x b bf16 {32, 64}", "fix: b is {k, n}"},
-          [](Traced& t) {
-            wgmma(t.tile, t.tile.rows(0, 32));
-          });
+  in_role("wgmma(",
+          {"inner dimensions differ: a bf16 {64, 64} x b bf16 {32, 64}", "fix: b is {k, n}"},
+          [](Traced& t) { wgmma(t.tile, t.tile.rows(0, 32)); });
   in_role("wgmma(", {"a warpgroup multiplies 64 rows: a bf16 {32, 64}", "fix: take a.rows"},
-          [](Traced& t) {
-            wgmma(t.tile.rows(0, 32), t.tile);
-          });
-  in_role("wgmma(", {"dtypes differ: a f16 {64, 64} x b bf16 {64, 64}", "fix: "},
-          [](Traced& t) {
-            const Tile a = zeros({64, 64}, f16);
-            wgmma(a, t.tile);
-          });
-  in_role("wgmma(", {"no such product: a f32", "fix: use bf16"},
-          [](Traced& t) {
-            const Tile a = zeros({64, 64});
-            SharedTile b(t.kernel, "b", f32, 64, 64);
-            wgmma(a, b);
-          });
+          [](Traced& t) { wgmma(t.tile.rows(0, 32), t.tile); });
+  in_role("wgmma(", {"dtypes differ: a f16 {64, 64} x b bf16 {64, 64}", "fix: "}, [](Traced& t) {
+    const Tile a = zeros({64, 64}, f16);
+    wgmma(a, t.tile);
+  });
+  in_role("wgmma(", {"no such product: a f32", "fix: use bf16"}, [](Traced& t) {
+    const Tile a = zeros({64, 64});
+    SharedTile b(t.kernel, "b", f32, 64, 64);
+    wgmma(a, b);
+  });
   in_role("wgmma(", {"k is no multiple of 16: a bf16 {64, 8} x b bf16 {8, 64}", "fix: "},
           [](Traced& t) {
             const Tile a = zeros({64, 8}, bf16);
             wgmma(a, t.tile.rows(0, 8));
           });
-  in_role("wgmma(", {"n is no multiple of 8 up to 256: a bf16 {64, 64} x b bf16 {64, 512}", "fix: "},
+  in_role("wgmma(",
+          {"n is no multiple of 8 up to 256: a bf16 {64, 64} x b bf16 {64, 512}", "fix: "},
           [](Traced& t) {
             SharedTile b(t.kernel, "b", bf16, 64, 512);
             wgmma(t.tile, b);
@@ -218,37 +190,27 @@ TEST(ProductErrors, ShapesAndDTypes) {
             const Tile sum = zeros({64, 32});
             wgmma(t.tile, t.tile, sum);
           });
-  in_role("wgmma(", {"a is a number", "fix: "},
-          [](Traced& t) {
-            wgmma(2, t.tile);
-          });
-  in_role("wgmma(", {"a does not have two axes: tile<bf16, 64>", "fix: "},
-          [](Traced& t) {
-            const Tile a = zeros({64}, bf16);
-            wgmma(a, t.tile);
-          });
+  in_role("wgmma(", {"a is a number", "fix: "}, [](Traced& t) { wgmma(2, t.tile); });
+  in_role("wgmma(", {"a does not have two axes: tile<bf16, 64>", "fix: "}, [](Traced& t) {
+    const Tile a = zeros({64}, bf16);
+    wgmma(a, t.tile);
+  });
 }
 
 TEST(ProductErrors, AWholeWarpgroupMultiplies) {
   misuse("wgmma(", {"wgmma: the role \"half\" has 2 warps", "fix: "}, [] {
     Traced t;
-    t.kernel.roles({role("half", warps(2), registers(240), [&] {
-      wgmma(t.tile, t.tile);
-    })});
+    t.kernel.roles({role("half", warps(2), registers(240), [&] { wgmma(t.tile, t.tile); })});
   });
 }
 
 TEST(BarrierErrors, TooManyAndBrokenOnes) {
   Traced t;
-  misuse("NamedBarrier ", {"17 named barriers are asked for", "fix: a CTA has 15"}, [&] {
-    NamedBarrier many(t.kernel, 128, 17);
-  });
-  misuse("NamedBarrier ", {"100 threads", "fix: whole warps"}, [&] {
-    NamedBarrier odd(t.kernel, 100);
-  });
-  misuse("NamedBarrier ", {"0 barriers", "fix: "}, [&] {
-    NamedBarrier none(t.kernel, 128, 0);
-  });
+  misuse("NamedBarrier ", {"17 named barriers are asked for", "fix: a CTA has 15"},
+         [&] { NamedBarrier many(t.kernel, 128, 17); });
+  misuse("NamedBarrier ", {"100 threads", "fix: whole warps"},
+         [&] { NamedBarrier odd(t.kernel, 100); });
+  misuse("NamedBarrier ", {"0 barriers", "fix: "}, [&] { NamedBarrier none(t.kernel, 128, 0); });
 }
 
 TEST(BarrierErrors, AnIndexBeyondTheLast) {
@@ -261,24 +223,27 @@ TEST(BarrierErrors, AnIndexBeyondTheLast) {
 
 TEST(RoleErrors, WarpsAndRegisters) {
   const auto nothing = [] {};
-  misuse("a\"", {"role \"a\": 0 warps", "fix: 1 to 4 warps"}, [&] {
+  misuse("\"a\"", {"role \"a\": 0 warps", "fix: 1 to 4 warps"}, [&] {
     Traced t;
     t.kernel.roles({role("a", warps(0), registers(24), nothing)});
   });
-  misuse("a\"", {"role \"a\": 5 warps", "fix: "}, [&] {
+  misuse("\"a\"", {"role \"a\": 5 warps", "fix: "}, [&] {
     Traced t;
     t.kernel.roles({role("a", warps(5), registers(24), nothing)});
   });
-  misuse("a\"", {"role \"a\": 30 registers a thread", "fix: 24 to 256, a multiple of 8"}, [&] {
+  misuse("\"a\"", {"role \"a\": 30 registers a thread", "fix: 24 to 256, a multiple of 8"}, [&] {
     Traced t;
     t.kernel.roles({role("a", warps(4), registers(30), nothing)});
   });
-  misuse("b\"", {"the roles so far take 98304 registers of 65536", "\"a\" takes 4 warps, 32768 registers", "\"b\" takes 8 warps, 65536 registers", "fix: "},
+  misuse("\"b\"",
+         {"the roles so far take 98304 registers of 65536", "\"a\" takes 4 warps, 32768 registers",
+          "\"b\" takes 8 warps, 65536 registers", "fix: "},
          [&] {
-    Traced t;
-    t.kernel.roles({role("a", warpgroups(1), registers(256), nothing), role("b", warpgroups(2), registers(256), nothing)});
-  });
-  misuse("a\"", {"1152 threads", "1024", "fix: "}, [&] {
+           Traced t;
+           t.kernel.roles({role("a", warpgroups(1), registers(256), nothing),
+                           role("b", warpgroups(2), registers(256), nothing)});
+         });
+  misuse("\"a\"", {"1152 threads", "1024", "fix: "}, [&] {
     Traced t;
     t.kernel.roles({role("a", warpgroups(9), registers(24), nothing)});
   });
@@ -296,9 +261,7 @@ TEST(RoleErrors, TwiceAndNested) {
     t.kernel.roles({role("again", warps(1), registers(24), nothing)});
   });
   in_role("roles(", {"roles: inside", "\"math\"", "fix: "},
-          [&](Traced& t) {
-            t.kernel.roles({role("inner", warps(1), registers(24), nothing)});
-          });
+          [&](Traced& t) { t.kernel.roles({role("inner", warps(1), registers(24), nothing)}); });
   misuse("roles(", {"roles: inside a loop or condition", "fix: "}, [&] {
     Traced t;
     for (Index i : range(4)) {
@@ -306,18 +269,20 @@ TEST(RoleErrors, TwiceAndNested) {
       t.kernel.roles({role("looped", warps(1), registers(24), nothing)});
     }
   });
-  misuse("a\"", {"two roles are named \"a\"", "fix: "}, [&] {
+  misuse("\"a\"", {"two roles are named \"a\"", "fix: "}, [&] {
     Traced t;
-    t.kernel.roles({role("a", warps(1), registers(24), nothing), role("a", warps(1), registers(24), nothing)});
+    t.kernel.roles(
+        {role("a", warps(1), registers(24), nothing), role("a", warps(1), registers(24), nothing)});
   });
 }
 
 TEST(RoleErrors, VariablesStayInTheirRole) {
-  misuse("t.kernel.roles({", {"a variable made outside is assigned inside", "the variable is made at", "fix: "}, [] {
-    Traced t;
-    Cell<Index> count(0);
-    t.kernel.roles({role("a", warps(1), registers(24), [&] { count = count + 1; })});
-  });
+  misuse("t.kernel.roles({",
+         {"a variable made outside is assigned inside", "the variable is made at", "fix: "}, [] {
+           Traced t;
+           Cell<Index> count(0);
+           t.kernel.roles({role("a", warps(1), registers(24), [&] { count = count + 1; })});
+         });
 }
 
 TEST(RoleErrors, ValuesStayInTheirRole) {
@@ -325,10 +290,9 @@ TEST(RoleErrors, ValuesStayInTheirRole) {
   misuse("+ 1", {"computed inside a loop, condition or role that has ended", "fix: "}, [&] {
     Traced t;
     const auto first = [&] { inside = t.block.start() * 2; };
-    const auto second = [&] {
-      *inside + 1;
-    };
-    t.kernel.roles({role("a", warps(1), registers(24), first), role("b", warps(1), registers(24), second)});
+    const auto second = [&] { *inside + 1; };
+    t.kernel.roles(
+        {role("a", warps(1), registers(24), first), role("b", warps(1), registers(24), second)});
   });
 }
 
@@ -342,11 +306,12 @@ TEST(GridErrors, ClustersAndTwoGrids) {
     t.kernel.ctas(16);
     t.kernel.ctas(16);
   });
-  misuse("SharedTile ", {"\"tiled\" has a tile-level grid and explicit operations", "fix: use Kernel::ctas"}, [] {
-    Kernel kernel("tiled");
-    kernel.grid(4);
-    SharedTile tile(kernel, "tile", bf16, 64, 64);
-  });
+  misuse("SharedTile ",
+         {"\"tiled\" has a tile-level grid and explicit operations", "fix: use Kernel::ctas"}, [] {
+           Kernel kernel("tiled");
+           kernel.grid(4);
+           SharedTile tile(kernel, "tile", bf16, 64, 64);
+         });
   misuse("struct Traced", {"\"k\" has no grid", "fix: call Kernel::ctas"}, [] {
     Traced t;
     t.in_role([] {});
@@ -356,21 +321,16 @@ TEST(GridErrors, ClustersAndTwoGrids) {
 
 TEST(AtomicErrors, OnlyIntegers) {
   in_role("atomic_add(", {"F is not one element of an i32 vector", "fix: declare it as inout"},
-          [](Traced& t) {
-            atomic_add(t.F(0, 0), 1);
-          });
+          [](Traced& t) { atomic_add(t.F(0, 0), 1); });
 }
 
 TEST(TileErrors, TilesAreLoadedThroughSharedMemory) {
   in_role("load(t.X", {"load: it has no place at the explicit level", "fix: "},
-          [](Traced& t) {
-            load(t.X(t.block, all));
-          });
-  in_role("dot(", {"dot: it has no place at the explicit level", "fix: use wgmma"},
-          [](Traced&) {
-            const Tile a = zeros({64, 64});
-            dot(a, a);
-          });
+          [](Traced& t) { load(t.X(t.block, all)); });
+  in_role("dot(", {"dot: it has no place at the explicit level", "fix: use wgmma"}, [](Traced&) {
+    const Tile a = zeros({64, 64});
+    dot(a, a);
+  });
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace tilewright::test {
 // Checks the error of a misuse: it names a line of `file`, prints that line with its caret under
 // `caret`, and says every one of `parts`.
 template <typename Action>
-void expect_misuse(const char* file, const std::string& caret, const std::vector<std::string>& parts,
-                   const Action& action) {
+void expect_misuse(const char* file, const std::string& caret,
+                   const std::vector<std::string>& parts, const Action& action) {
   const std::string text = usage_error_of(action);
   std::istringstream lines(text);
   std::string first, source, marker;

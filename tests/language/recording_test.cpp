@@ -121,13 +121,15 @@ TEST(VariableTest, LoopsCarryOnlyWhatTheyAssign) {
     store(t.Y(t.block, all), Tile(sum) + untouched);
   });
   EXPECT_NE(text.find(": tile<f32, 64x64> = for_loop"), std::string::npos) << text;
-  EXPECT_EQ(text.find(": tile<f32, 64x64>, %"), std::string::npos) << "two values are carried" << text;
+  EXPECT_EQ(text.find(": tile<f32, 64x64>, %"), std::string::npos)
+      << "two values are carried" << text;
 }
 
 TEST(VariableTest, BranchesMergeWhatTheyAssign) {
   const std::string text = text_of([](Traced& t) {
     Var value{load(t.X(t.block, all))};
-    when(t.grid[0] > 0, [&] { value = value * 2; }, [&] { value = value * 3; });
+    when(
+        t.grid[0] > 0, [&] { value = value * 2; }, [&] { value = value * 3; });
     store(t.Y(t.block, all), value);
   });
   EXPECT_NE(text.find(": tile<f32, 64x64> = if_then"), std::string::npos) << text;
@@ -171,7 +173,8 @@ TEST(FactsTest, OfDimensionsAreRecorded) {
   const Tile x = load(X(n.block(i, 8), (n * 2).block(i, 16)));
   store(X(n.block(i, 8), (n * 2).block(i, 16)), x);
   const std::string text = ir::to_text(kernel.finish());
-  EXPECT_NE(text.find("dim n multiple_of(8) at_least(16) at_most(4096)"), std::string::npos) << text;
+  EXPECT_NE(text.find("dim n multiple_of(8) at_least(16) at_most(4096)"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("inout X: f32[n, (n * 2)]"), std::string::npos) << text;
 }
 

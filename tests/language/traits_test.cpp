@@ -9,9 +9,13 @@ namespace tilewright {
 namespace {
 
 template <typename A, typename B>
-concept Adds = requires(const A& a, const B& b) { a + b; };
+concept Adds = requires(const A& a, const B& b) {
+  a + b;
+};
 template <typename T>
-concept Selects = requires(const T& t, const Tensor& tensor) { tensor(t); };
+concept Selects = requires(const T& t, const Tensor& tensor) {
+  tensor(t);
+};
 
 // Values are known when the kernel runs, C++'s `if` and `while` decide when it is traced.
 static_assert(!std::is_constructible_v<bool, Tile>);

@@ -24,7 +24,8 @@ int count(const ir::Kernel& kernel, ir::Op op) {
 void expect_multiple(const ir::Kernel& machine, double a, double b = 0) {
   for (const std::uint64_t seed : {1, 2}) {
     const test::ExplicitResult result = test::run(machine, seed);
-    for (const simulator::Fault& fault : result.faults) ADD_FAILURE() << fault.kind << fault.message;
+    for (const simulator::Fault& fault : result.faults)
+      ADD_FAILURE() << fault.kind << fault.message;
     double difference = 0, magnitude = 0;
     for (std::size_t i = 0; i < result.product.size(); ++i) {
       const double right = a * result.product[i] + b;
@@ -165,11 +166,14 @@ TEST(BufferiseTest, BranchesLeaveTheirValueInOnePlace) {
       const Tile product = wait(t.product(slot));
       t.ring.release(slot);
       Var a{product}, b{product * 2};
-      when(t.block().limit() * which > 0, [&] {
-        const Tile before = a;
-        a = b;
-        b = before * 4;
-      }, [&] { a = a + b; });
+      when(
+          t.block().limit() * which > 0,
+          [&] {
+            const Tile before = a;
+            a = b;
+            b = before * 4;
+          },
+          [&] { a = a + b; });
       t.save(Tile(a) * 10 + b);
     });
     expect_multiple(machine, which ? 24 : 32);

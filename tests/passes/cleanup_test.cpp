@@ -23,7 +23,8 @@ std::string row(const std::string& operations, const std::string& result) {
 TEST(EliminateCommonTest, EqualOperationsBecomeOne) {
   expect_pass(eliminate_common,
               row("  %20: tile<f32, 64> = exp %14\n  %21: tile<f32, 64> = exp %14\n"
-                  "  %22: tile<f32, 64> = add %20, %21\n", "%22"),
+                  "  %22: tile<f32, 64> = add %20, %21\n",
+                  "%22"),
               row("  %20: tile<f32, 64> = exp %14\n  %22: tile<f32, 64> = add %20, %20\n", "%22"));
 }
 
@@ -33,16 +34,19 @@ TEST(EliminateCommonTest, AttributesAndTypesCount) {
                        "  %22: tile<f32, 64> = add %14, %20\n  %23: tile<f32, 64> = add %22, %21\n"
                        "  %24: tile<f16, 64> = cast %23\n  %25: tile<bf16, 64> = cast %23\n"
                        "  %26: tile<f32, 64> = cast %24\n  %27: tile<f32, 64> = cast %25\n"
-                       "  %28: tile<f32, 64> = mul %26, %27\n", "%28"));
+                       "  %28: tile<f32, 64> = mul %26, %27\n",
+                       "%28"));
 }
 
 TEST(EliminateCommonTest, LoopsSeeWhatIsBeforeThem) {
-  const std::string head = "  %20: tile<f32, 64> = exp %14\n"
-                           "  %21: tile<f32, 64> = for_loop %10, %12, %13, %20 "
-                           "(%22: i32, %23: tile<f32, 64>) {\n";
+  const std::string head =
+      "  %20: tile<f32, 64> = exp %14\n"
+      "  %21: tile<f32, 64> = for_loop %10, %12, %13, %20 "
+      "(%22: i32, %23: tile<f32, 64>) {\n";
   expect_pass(eliminate_common,
               row(head + "    %24: tile<f32, 64> = exp %14\n    %25: tile<f32, 64> = add %23, %24\n"
-                         "    yield %25\n  }\n", "%21"),
+                         "    yield %25\n  }\n",
+                  "%21"),
               row(head + "    %25: tile<f32, 64> = add %23, %20\n    yield %25\n  }\n", "%21"));
 }
 
@@ -52,13 +56,15 @@ TEST(EliminateCommonTest, BranchesDoNotSeeEachOther) {
                        "  %21: tile<f32, 64> = if_then %20 () {\n"
                        "    %22: tile<f32, 64> = exp %14\n    yield %22\n  } () {\n"
                        "    %23: tile<f32, 64> = exp %14\n    %24: tile<f32, 64> = neg %23\n"
-                       "    yield %24\n  }\n", "%21"));
+                       "    yield %24\n  }\n",
+                       "%21"));
 }
 
 TEST(EliminateCommonTest, InputsAreReadOnce) {
   expect_pass(eliminate_common,
               row("  %20: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
-                  "  %21: tile<f32, 64> = add %14, %20\n", "%21"),
+                  "  %21: tile<f32, 64> = add %14, %20\n",
+                  "%21"),
               row("  %21: tile<f32, 64> = add %14, %14\n", "%21"));
 }
 
@@ -67,12 +73,14 @@ TEST(EliminateCommonTest, MemoryThatIsWrittenIsReadAgain) {
                    row("  %20: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
                        "  store %1, %14, %2, %10, %11, %12 {sizes = [0, 64]}\n"
                        "  %21: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
-                       "  %22: tile<f32, 64> = add %20, %21\n", "%22"));
+                       "  %22: tile<f32, 64> = add %20, %21\n",
+                       "%22"));
 }
 
 TEST(HoistTest, InvariantsAndLoadsOfInputsMoveOut) {
-  const std::string loop = "  %21: tile<f32, 64> = for_loop %10, %12, %13, %14 "
-                           "(%22: i32, %23: tile<f32, 64>) {\n";
+  const std::string loop =
+      "  %21: tile<f32, 64> = for_loop %10, %12, %13, %14 "
+      "(%22: i32, %23: tile<f32, 64>) {\n";
   const std::string moved =
       "    %24: tile<f32, 64> = exp %14\n"
       "    %25: tile<f32, 64> = load %0, %10, %10, %11, %12 {sizes = [0, 64]}\n"
@@ -82,28 +90,35 @@ TEST(HoistTest, InvariantsAndLoadsOfInputsMoveOut) {
 }
 
 TEST(HoistTest, OutOfTwoLoops) {
-  const std::string outer = "  %21: tile<f32, 64> = for_loop %10, %12, %13, %14 "
-                            "(%22: i32, %23: tile<f32, 64>) {\n";
-  const std::string inner = "    %31: tile<f32, 64> = for_loop %10, %12, %13, %23 "
-                            "(%32: i32, %33: tile<f32, 64>) {\n";
+  const std::string outer =
+      "  %21: tile<f32, 64> = for_loop %10, %12, %13, %14 "
+      "(%22: i32, %23: tile<f32, 64>) {\n";
+  const std::string inner =
+      "    %31: tile<f32, 64> = for_loop %10, %12, %13, %23 "
+      "(%32: i32, %33: tile<f32, 64>) {\n";
   const std::string both = "      %34: tile<f32, 64> = exp %14\n";
-  const std::string one = "      %35: i32 = add %22, %13\n"
-                          "      %36: tile<f32, 64> = load %0, %35, %10, %11, %12 {sizes = [0, 64]}\n";
-  const std::string rest = "      %37: tile<f32, 64> = mul %34, %36\n"
-                           "      %38: tile<f32, 64> = add %33, %37\n      yield %38\n    }\n"
-                           "    yield %31\n  }\n";
+  const std::string one =
+      "      %35: i32 = add %22, %13\n"
+      "      %36: tile<f32, 64> = load %0, %35, %10, %11, %12 {sizes = [0, 64]}\n";
+  const std::string rest =
+      "      %37: tile<f32, 64> = mul %34, %36\n"
+      "      %38: tile<f32, 64> = add %33, %37\n      yield %38\n    }\n"
+      "    yield %31\n  }\n";
   expect_pass(hoist, row(outer + inner + both + one + rest, "%21"),
               row(both + outer + one + "      %37: tile<f32, 64> = mul %34, %36\n" + inner +
                       "      %38: tile<f32, 64> = add %33, %37\n      yield %38\n    }\n"
-                      "    yield %31\n  }\n", "%21"));
+                      "    yield %31\n  }\n",
+                  "%21"));
 }
 
 TEST(HoistTest, WhatTheLoopChangesStays) {
-  expect_unchanged(hoist, row("  for_loop %10, %12, %13 (%22: i32) {\n"
-                              "    %23: tile<f32, 64> = load %1, %10, %10, %11, %12 {sizes = [0, 64]}\n"
-                              "    %24: tile<f32, 64> = neg %23\n"
-                              "    store %1, %24, %10, %10, %11, %12 {sizes = [0, 64]}\n"
-                              "    yield\n  }\n", "%14"));
+  expect_unchanged(hoist,
+                   row("  for_loop %10, %12, %13 (%22: i32) {\n"
+                       "    %23: tile<f32, 64> = load %1, %10, %10, %11, %12 {sizes = [0, 64]}\n"
+                       "    %24: tile<f32, 64> = neg %23\n"
+                       "    store %1, %24, %10, %10, %11, %12 {sizes = [0, 64]}\n"
+                       "    yield\n  }\n",
+                       "%14"));
 }
 
 TEST(HoistTest, ADivisionMayOnlyRunWithTheLoop) {
@@ -152,18 +167,22 @@ TEST(EliminateDeadTest, CarriedValuesThatOnlyFeedThemselvesGo) {
               row("  %20: tile<f32, 64>, %21: tile<f32, 64> = for_loop %10, %12, %13, %14, %14 "
                   "(%22: i32, %23: tile<f32, 64>, %24: tile<f32, 64>) {\n"
                   "    %25: tile<f32, 64> = exp %23\n    %26: tile<f32, 64> = add %24, %23\n"
-                  "    yield %25, %26\n  }\n", "%20"),
+                  "    yield %25, %26\n  }\n",
+                  "%20"),
               row("  %20: tile<f32, 64> = for_loop %10, %12, %13, %14 "
                   "(%22: i32, %23: tile<f32, 64>) {\n"
-                  "    %25: tile<f32, 64> = exp %23\n    yield %25\n  }\n", "%20"));
+                  "    %25: tile<f32, 64> = exp %23\n    yield %25\n  }\n",
+                  "%20"));
 }
 
 TEST(EliminateDeadTest, ACarriedValueThatAnotherNeedsStays) {
-  expect_unchanged(eliminate_dead,
-                   row("  %20: tile<f32, 64>, %21: tile<f32, 64> = for_loop %10, %12, %13, %14, %14 "
-                       "(%22: i32, %23: tile<f32, 64>, %24: tile<f32, 64>) {\n"
-                       "    %25: tile<f32, 64> = exp %24\n    %26: tile<f32, 64> = add %24, %23\n"
-                       "    yield %25, %26\n  }\n", "%20"));
+  expect_unchanged(
+      eliminate_dead,
+      row("  %20: tile<f32, 64>, %21: tile<f32, 64> = for_loop %10, %12, %13, %14, %14 "
+          "(%22: i32, %23: tile<f32, 64>, %24: tile<f32, 64>) {\n"
+          "    %25: tile<f32, 64> = exp %24\n    %26: tile<f32, 64> = add %24, %23\n"
+          "    yield %25, %26\n  }\n",
+          "%20"));
 }
 
 TEST(EliminateDeadTest, BranchesLoseUnusedResults) {
@@ -171,11 +190,13 @@ TEST(EliminateDeadTest, BranchesLoseUnusedResults) {
               row("  %20: bool = lt %2, %13\n"
                   "  %21: tile<f32, 64>, %22: tile<f32, 64> = if_then %20 () {\n"
                   "    %23: tile<f32, 64> = exp %14\n    yield %23, %14\n  } () {\n"
-                  "    %24: tile<f32, 64> = neg %14\n    yield %14, %24\n  }\n", "%21"),
+                  "    %24: tile<f32, 64> = neg %14\n    yield %14, %24\n  }\n",
+                  "%21"),
               row("  %20: bool = lt %2, %13\n"
                   "  %21: tile<f32, 64> = if_then %20 () {\n"
                   "    %23: tile<f32, 64> = exp %14\n    yield %23\n  } () {\n"
-                  "    yield %14\n  }\n", "%21"));
+                  "    yield %14\n  }\n",
+                  "%21"));
 }
 
 TEST(EliminateDeadTest, EffectsStay) {
@@ -186,7 +207,8 @@ TEST(EliminateDeadTest, EffectsStay) {
 }
 
 std::string contracted(const std::string& operations, const std::string& result) {
-  return row("  %20: tile<f32, 64> = exp %14\n  %21: tile<f32, 64> = neg %14\n" + operations, result);
+  return row("  %20: tile<f32, 64> = exp %14\n  %21: tile<f32, 64> = neg %14\n" + operations,
+             result);
 }
 
 TEST(ContractFmaTest, SumsOfProducts) {
@@ -198,25 +220,30 @@ TEST(ContractFmaTest, SumsOfProducts) {
               contracted(product + fma, "%23"));
   expect_pass(contract_fma, contracted(product + "  %23: tile<f32, 64> = sub %22, %14\n", "%23"),
               contracted(product + "  %24: tile<f32, 64> = neg %14\n"
-                                   "  %23: tile<f32, 64> = fma %20, %21, %24\n", "%23"));
+                                   "  %23: tile<f32, 64> = fma %20, %21, %24\n",
+                         "%23"));
 }
 
 TEST(ContractFmaTest, OnlyWhereTheProductHasNoOtherUse) {
-  expect_unchanged(contract_fma,
-                   contracted("  %22: tile<f32, 64> = mul %20, %21\n"
-                              "  %23: tile<f32, 64> = add %22, %14\n"
-                              "  %24: tile<f32, 64> = max %22, %23\n", "%24"));
   expect_unchanged(contract_fma, contracted("  %22: tile<f32, 64> = mul %20, %21\n"
-                                            "  %23: tile<f32, 64> = add %22, %22\n", "%23"));
+                                            "  %23: tile<f32, 64> = add %22, %14\n"
+                                            "  %24: tile<f32, 64> = max %22, %23\n",
+                                            "%24"));
   expect_unchanged(contract_fma, contracted("  %22: tile<f32, 64> = mul %20, %21\n"
-                                            "  %23: tile<f32, 64> = sub %14, %22\n", "%23"));
+                                            "  %23: tile<f32, 64> = add %22, %22\n",
+                                            "%23"));
+  expect_unchanged(contract_fma, contracted("  %22: tile<f32, 64> = mul %20, %21\n"
+                                            "  %23: tile<f32, 64> = sub %14, %22\n",
+                                            "%23"));
 }
 
 TEST(ContractFmaTest, OnlyOfF32) {
-  expect_unchanged(contract_fma,
-                   contracted("  %22: tile<f16, 64> = cast %20\n  %23: tile<f16, 64> = mul %22, %22\n"
-                              "  %24: tile<f16, 64> = add %23, %22\n"
-                              "  %25: tile<f32, 64> = cast %24\n", "%25"));
+  expect_unchanged(
+      contract_fma,
+      contracted("  %22: tile<f16, 64> = cast %20\n  %23: tile<f16, 64> = mul %22, %22\n"
+                 "  %24: tile<f16, 64> = add %23, %22\n"
+                 "  %25: tile<f32, 64> = cast %24\n",
+                 "%25"));
 }
 
 }  // namespace

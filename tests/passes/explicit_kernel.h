@@ -11,8 +11,8 @@
 
 namespace tilewright::test {
 
-// A kernel of one CTA: a warp loads A and B, 64 x 64 of bf16, into a ring of two stages, as often as
-// the math role consumes; the math role's body is the test's. Its result goes to C, f32 64 x 64.
+// A kernel of one CTA: a warp loads A and B, 64 x 64 of bf16, into a ring of two stages, as often
+// as the math role consumes; the math role's body is the test's. Its result goes to C, f32 64 x 64.
 class ExplicitKernel {
  public:
   explicit ExplicitKernel(int loads = 1)

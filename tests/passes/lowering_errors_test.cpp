@@ -16,35 +16,38 @@ void misuse(const std::string& caret, const std::vector<std::string>& parts,
 TEST(LoweringErrors, ARingThatIsNeverReleased) {
   test::expect_misuse("lowering_errors_test.cpp", "Ring idle",
                       {"\"idle_empty\" is never released", "fix: call Ring::release"}, [] {
-    test::ExplicitKernel t;
-    Ring idle(t.kernel, "idle", stages(2), {{bf16, 64, 64}});
-    t.lower([&] {
-      const Slot slot = t.ring.consume();
-      t.save(wait(t.product(slot)));
-      t.ring.release(slot);
-    });
-  });
+                        test::ExplicitKernel t;
+                        Ring idle(t.kernel, "idle", stages(2), {{bf16, 64, 64}});
+                        t.lower([&] {
+                          const Slot slot = t.ring.consume();
+                          t.save(wait(t.product(slot)));
+                          t.ring.release(slot);
+                        });
+                      });
 }
 
 TEST(LoweringErrors, TooMuchSharedMemoryListsWhatTakesIt) {
-  test::expect_misuse("explicit_kernel.h", "",
-                      {"\"explicit\" needs 295008 bytes", "a CTA has 232448", "262144 bytes: large (4 stages)",
-                       "16384 bytes: ab0 (2 stages)", "fix: use smaller tiles or fewer stages"}, [] {
-    test::ExplicitKernel t;
-    Ring large(t.kernel, "large", stages(4), {{bf16, 256, 128}});
-    t.lower([&] {
-      const Slot slot = t.ring.consume();
-      t.save(wait(t.product(slot)));
-      t.ring.release(slot);
-      const Slot other = large.consume();
-      large.release(other);
-    });
-  });
+  test::expect_misuse(
+      "explicit_kernel.h", "",
+      {"\"explicit\" needs 295008 bytes", "a CTA has 232448", "262144 bytes: large (4 stages)",
+       "16384 bytes: ab0 (2 stages)", "fix: use smaller tiles or fewer stages"},
+      [] {
+        test::ExplicitKernel t;
+        Ring large(t.kernel, "large", stages(4), {{bf16, 256, 128}});
+        t.lower([&] {
+          const Slot slot = t.ring.consume();
+          t.save(wait(t.product(slot)));
+          t.ring.release(slot);
+          const Slot other = large.consume();
+          large.release(other);
+        });
+      });
 }
 
 TEST(LoweringErrors, WaitsThatDisagreeOverPaths) {
-  misuse("when(", {"a product in flight is followed by 1 others on one path and by 0 on another",
-                   "it is issued at", "fix: issue the same products on both paths"},
+  misuse("when(",
+         {"a product in flight is followed by 1 others on one path and by 0 on another",
+          "it is issued at", "fix: issue the same products on both paths"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Pending first = t.product(slot);
@@ -56,22 +59,24 @@ TEST(LoweringErrors, WaitsThatDisagreeOverPaths) {
 }
 
 TEST(LoweringErrors, APendingProductWithoutEnd) {
-  misuse("for (", {"a product in flight is followed by", "it is issued at"}, [](test::ExplicitKernel& t) {
-    const Slot slot = t.ring.consume();
-    const Pending first = t.product(slot);
-    Cell<Pending> last(as_pending(zeros({64, 64})));
-    for (Index i : range(t.block().limit())) {
-      (void)i;
-      last = t.product(slot);
-    }
-    t.save(wait(first) + wait(last));
-    t.ring.release(slot);
-  });
+  misuse("for (", {"a product in flight is followed by", "it is issued at"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Pending first = t.product(slot);
+           Cell<Pending> last(as_pending(zeros({64, 64})));
+           for (Index i : range(t.block().limit())) {
+             (void)i;
+             last = t.product(slot);
+           }
+           t.save(wait(first) + wait(last));
+           t.ring.release(slot);
+         });
 }
 
 TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
-  misuse("const Tile lost", {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
-                             "fix: use it together with a product's result"},
+  misuse("const Tile lost",
+         {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
+          "fix: use it together with a product's result"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            t.ring.release(slot);
@@ -81,7 +86,8 @@ TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
 }
 
 TEST(LoweringErrors, TwoLayoutsForOneTile) {
-  misuse("t.save(s", {"operands lie differently in registers", "fix: pass one through shared memory"},
+  misuse("t.save(s",
+         {"operands lie differently in registers", "fix: pass one through shared memory"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Tile s = wait(t.product(slot));
@@ -103,7 +109,8 @@ TEST(LoweringErrors, ReductionsAcrossWarps) {
 }
 
 TEST(LoweringErrors, SlicesOffWholeRegisters) {
-  misuse("slice(", {"slice: axis 1 from 4, 8 of 64 elements do not fall on whole registers", "fix: slice"},
+  misuse("slice(",
+         {"slice: axis 1 from 4, 8 of 64 elements do not fall on whole registers", "fix: slice"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Tile s = wait(t.product(slot));
@@ -124,7 +131,8 @@ TEST(LoweringErrors, TransposingRegisters) {
 }
 
 TEST(LoweringErrors, PartsOfAPanel) {
-  misuse("store(", {"columns from 8 of a shared tile whose panels are 64 wide", "fix: begin at a multiple"},
+  misuse("store(",
+         {"columns from 8 of a shared tile whose panels are 64 wide", "fix: begin at a multiple"},
          [](test::ExplicitKernel& t) {
            SharedTile out(t.kernel, "out", bf16, 64, 64);
            const Slot slot = t.ring.consume();

@@ -57,7 +57,8 @@ Kernel normalised_rows() {
     largest = max(largest, reduce_max(scaled, 1));
     unused = unused + reduce_min(scaled, 1);
   }
-  when(x > 0, [&] { sum = sum * 2; }, [&] { largest = largest - 1; });
+  when(
+      x > 0, [&] { sum = sum * 2; }, [&] { largest = largest - 1; });
   for (Block part : blocks(columns, 32)) {
     store(Y(block, part), (load(X(block, part)) + load(Y(block, part))) * rsqrt(sum + 1) - largest);
   }
@@ -114,12 +115,12 @@ TEST(PipelineTest, TextRoundTripsAfterEveryPassToTheMachine) {
 TEST(PipelineTest, SaysWhatChanged) {
   const Kernel source = normalised_rows();
   ir::Kernel kernel = source.finish(), before = kernel;
-  simplify_kernel(kernel, [&](std::string_view name, const ir::Kernel& now, double milliseconds,
-                              bool changed) {
-    EXPECT_EQ(changed, !ir::equal(before, now)) << name;
-    EXPECT_GE(milliseconds, 0);
-    before = now;
-  });
+  simplify_kernel(
+      kernel, [&](std::string_view name, const ir::Kernel& now, double milliseconds, bool changed) {
+        EXPECT_EQ(changed, !ir::equal(before, now)) << name;
+        EXPECT_GE(milliseconds, 0);
+        before = now;
+      });
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ TEST(CountWaitsTest, LaterProductsMayStillRun) {
     return role_kernel(kViews +
                        "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
                        "    %21: pending<f32, 64x64> = wgmma %12, %13\n"
-                       "    %22: tile<f32, 64x64> = wait %20" + one + "\n" + stored("%22") +
-                       "    %23: tile<f32, 64x64> = wait %21" + two + "\n" + stored("%23"));
+                       "    %22: tile<f32, 64x64> = wait %20" +
+                       one + "\n" + stored("%22") + "    %23: tile<f32, 64x64> = wait %21" + two +
+                       "\n" + stored("%23"));
   };
   expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
 }
@@ -43,8 +44,9 @@ TEST(CountWaitsTest, AWaitFinishesWhatWasIssuedBefore) {
     return role_kernel(kViews +
                        "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
                        "    %21: pending<f32, 64x64> = wgmma %12, %13\n"
-                       "    %22: tile<f32, 64x64> = wait %21" + one + "\n" + stored("%22") +
-                       "    %23: tile<f32, 64x64> = wait %20" + two + "\n" + stored("%23"));
+                       "    %22: tile<f32, 64x64> = wait %21" +
+                       one + "\n" + stored("%22") + "    %23: tile<f32, 64x64> = wait %20" + two +
+                       "\n" + stored("%23"));
   };
   // The second wait has nothing to wait for: the largest count.
   expect_pass(count_waits, role("", ""), role(" {count = 0}", " {count = 7}"));
@@ -59,22 +61,27 @@ TEST(CountWaitsTest, AcrossTheBackEdge) {
                        "    %23: pending<f32, 64x64> = for_loop %10, %11, %15, %22 "
                        "(%24: i32, %25: pending<f32, 64x64>) {\n"
                        "      %26: pending<f32, 64x64> = wgmma %12, %13, %25\n"
-                       "      retire %25" + retired + "\n      yield %26\n    }\n"
-                       "    %27: tile<f32, 64x64> = wait %23" + last + "\n" + stored("%27"));
+                       "      retire %25" +
+                       retired +
+                       "\n      yield %26\n    }\n"
+                       "    %27: tile<f32, 64x64> = wait %23" +
+                       last + "\n" + stored("%27"));
   };
   expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
 }
 
 TEST(CountWaitsTest, PathsThatAgree) {
   const auto role = [](const std::string& count) {
-    return role_kernel(kViews +
-                       "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
-                       "    %21: bool = lt %2, %10\n"
-                       "    %22: pending<f32, 64x64> = if_then %21 () {\n"
-                       "      %23: pending<f32, 64x64> = wgmma %12, %13\n      yield %23\n    } () {\n"
-                       "      %24: pending<f32, 64x64> = wgmma %13, %12\n      yield %24\n    }\n"
-                       "    %25: tile<f32, 64x64> = wait %20" + count + "\n" + stored("%25") +
-                       "    retire %22" + (count.empty() ? "" : " {count = 0}") + "\n");
+    return role_kernel(
+        kViews +
+        "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+        "    %21: bool = lt %2, %10\n"
+        "    %22: pending<f32, 64x64> = if_then %21 () {\n"
+        "      %23: pending<f32, 64x64> = wgmma %12, %13\n      yield %23\n    } () {\n"
+        "      %24: pending<f32, 64x64> = wgmma %13, %12\n      yield %24\n    }\n"
+        "    %25: tile<f32, 64x64> = wait %20" +
+        count + "\n" + stored("%25") + "    retire %22" + (count.empty() ? "" : " {count = 0}") +
+        "\n");
   };
   expect_pass(count_waits, role(""), role(" {count = 1}"));
 }
@@ -84,8 +91,8 @@ TEST(CountWaitsTest, CountsStayWithinTheInstruction) {
   for (int i = 0; i < 12; ++i) {
     products += "    %" + std::to_string(20 + i) + ": pending<f32, 64x64> = wgmma %12, %13\n";
   }
-  ir::Kernel kernel = test::parsed(role_kernel(kViews + products +
-                                               "    %40: tile<f32, 64x64> = wait %20\n" + stored("%40")));
+  ir::Kernel kernel = test::parsed(
+      role_kernel(kViews + products + "    %40: tile<f32, 64x64> = wait %20\n" + stored("%40")));
   count_waits(kernel);
   EXPECT_NE(ir::to_text(kernel).find("count = 7"), std::string::npos);
 }
@@ -98,7 +105,8 @@ const std::string kLoop =
     "      %26: tile<f32, 64x64> = wait %25\n";
 
 std::string row_sums(const std::string& reduce, const std::string& rest) {
-  return role_kernel(kViews + kLoop + "      %27: tile<f32, 64x1> = reduce %26 " + reduce + "\n" + rest);
+  return role_kernel(kViews + kLoop + "      %27: tile<f32, 64x1> = reduce %26 " + reduce + "\n" +
+                     rest);
 }
 std::string kept(const std::string& tile) {
   return "    store %1, " + tile + ", %10, %10, %11, %15 {sizes = [64, 1]}\n";
@@ -106,9 +114,10 @@ std::string kept(const std::string& tile) {
 
 TEST(SinkPartialSumsTest, ARunningSumIsCompletedBehindItsLoop) {
   const std::string sum = "      %28: tile<f32, 64x1> = add %24, %27\n      yield %28\n    }\n";
-  expect_pass(sink_partial_sums, row_sums("{function = add, axis = 1}", sum + kept("%22")),
-              row_sums("{function = add, axis = 1, partial = 1}",
-                       sum + "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" + kept("%30")));
+  expect_pass(
+      sink_partial_sums, row_sums("{function = add, axis = 1}", sum + kept("%22")),
+      row_sums("{function = add, axis = 1, partial = 1}",
+               sum + "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" + kept("%30")));
 }
 
 TEST(SinkPartialSumsTest, ScaledSumsToo) {
@@ -119,10 +128,11 @@ TEST(SinkPartialSumsTest, ScaledSumsToo) {
   const std::string factor =
       "      %31: tile<f32, 64x1> = reduce %26 {function = max, axis = 1}\n"
       "      %29: tile<f32, 64x1> = exp2 %31\n";
-  expect_pass(sink_partial_sums, row_sums("{function = add, axis = 1}", sum(factor, "") + kept("%22")),
-              row_sums("{function = add, axis = 1, partial = 1}",
-                       sum(factor, " {partial = 0}") + "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" +
-                           kept("%30")));
+  expect_pass(
+      sink_partial_sums, row_sums("{function = add, axis = 1}", sum(factor, "") + kept("%22")),
+      row_sums("{function = add, axis = 1, partial = 1}",
+               sum(factor, " {partial = 0}") +
+                   "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" + kept("%30")));
 }
 
 TEST(SinkPartialSumsTest, ASumThatItsLoopReadsIsCompleteThere) {
@@ -130,26 +140,35 @@ TEST(SinkPartialSumsTest, ASumThatItsLoopReadsIsCompleteThere) {
     return complete + "      %28: tile<f32, 64x1> = add %24, " + sum +
            "\n      %29: tile<f32, 64x1> = exp2 %28\n      yield %29\n    }\n" + kept("%22");
   };
-  expect_pass(sink_partial_sums, row_sums("{function = add, axis = 1}", rest("", "%27")),
-              row_sums("{function = add, axis = 1, partial = 1}",
-                       rest("      %30: tile<f32, 64x1> = complete %27 {function = add}\n", "%30")));
+  expect_pass(
+      sink_partial_sums, row_sums("{function = add, axis = 1}", rest("", "%27")),
+      row_sums("{function = add, axis = 1, partial = 1}",
+               rest("      %30: tile<f32, 64x1> = complete %27 {function = add}\n", "%30")));
 }
 
 TEST(SinkPartialSumsTest, MaximaAreNotSums) {
   expect_unchanged(sink_partial_sums,
                    row_sums("{function = max, axis = 1}",
-                            "      %28: tile<f32, 64x1> = max %24, %27\n      yield %28\n    }\n" + kept("%22")));
+                            "      %28: tile<f32, 64x1> = max %24, %27\n      yield %28\n    }\n" +
+                                kept("%22")));
 }
 
 // The layouts are those that PTX draws for wgmma: lane l of warp w holds rows 16 w + l / 4 and + 8.
 TEST(AssignLayoutsTest, ProductsDetermineWhatIsComputedFromThem) {
   const auto role = [](const std::string& wide, const std::string& row) {
-    return role_kernel(kViews +
-                       "    %20: pending<f32, 64x64" + wide + "> = wgmma %12, %13\n"
-                       "    %21: tile<f32, 64x64" + wide + "> = wait %20\n"
-                       "    %22: tile<f32, 64x1" + row + "> = reduce %21 {function = max, axis = 1}\n"
-                       "    %23: tile<f32, 64x64" + wide + "> = sub %21, %22\n"
-                       "    %24: tile<f32, 64x64" + wide + "> = exp2 %23\n" + stored("%24"));
+    return role_kernel(kViews + "    %20: pending<f32, 64x64" + wide +
+                       "> = wgmma %12, %13\n"
+                       "    %21: tile<f32, 64x64" +
+                       wide +
+                       "> = wait %20\n"
+                       "    %22: tile<f32, 64x1" +
+                       row +
+                       "> = reduce %21 {function = max, axis = 1}\n"
+                       "    %23: tile<f32, 64x64" +
+                       wide +
+                       "> = sub %21, %22\n"
+                       "    %24: tile<f32, 64x64" +
+                       wide + "> = exp2 %23\n" + stored("%24"));
   };
   expect_pass(assign_layouts, role("", ""),
               role(", [64x64|r:2@1:1,2@0:8,8@1:8|l:4@1:2,8@0:1|w:4@0:16]",
@@ -157,10 +176,11 @@ TEST(AssignLayoutsTest, ProductsDetermineWhatIsComputedFromThem) {
 }
 
 TEST(AssignLayoutsTest, LoopsCarryTheLayoutOfTheirProducts) {
-  ir::Kernel kernel = test::parsed(
-      row_sums("{function = add, axis = 1, partial = 1}",
-               "      %28: tile<f32, 64x1> = add %24, %27\n      yield %28\n    }\n"
-               "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" + kept("%30")));
+  ir::Kernel kernel =
+      test::parsed(row_sums("{function = add, axis = 1, partial = 1}",
+                            "      %28: tile<f32, 64x1> = add %24, %27\n      yield %28\n    }\n"
+                            "    %30: tile<f32, 64x1> = complete %22 {function = add}\n" +
+                                kept("%30")));
   assign_layouts(kernel);
   ir::verify(kernel);
   int partial = 0, whole = 0;
@@ -194,7 +214,8 @@ TEST(AllocateSharedTest, PlacesAreAlignedAndApart) {
       alignment = o.attributes.shared_layout().alignment();
     }
     EXPECT_EQ(begin % alignment, 0) << o.attributes.text(ir::Key::name);
-    for (const Place& other : places) EXPECT_TRUE(begin >= other.end || begin + bytes <= other.begin);
+    for (const Place& other : places)
+      EXPECT_TRUE(begin >= other.end || begin + bytes <= other.begin);
     places.push_back({begin, begin + bytes});
     EXPECT_LE(begin + bytes, machine.shared_bytes);
   }

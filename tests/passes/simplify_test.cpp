@@ -11,12 +11,13 @@ using test::tile_kernel;
 
 // The index of a store shows what became of a scalar.
 std::string indexed(const std::string& operations, const std::string& index) {
-  return tile_kernel("  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
-                     "  %12: i32 = constant {value = 64}\n" +
-                     operations +
-                     "  %90: tile<f32, 64> = load %0, " + index +
-                     ", %10, %11, %12 {sizes = [0, 64]}\n"
-                     "  store %1, %90, " + index + ", %10, %11, %12 {sizes = [0, 64]}\n");
+  return tile_kernel(
+      "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+      "  %12: i32 = constant {value = 64}\n" +
+      operations + "  %90: tile<f32, 64> = load %0, " + index +
+      ", %10, %11, %12 {sizes = [0, 64]}\n"
+      "  store %1, %90, " +
+      index + ", %10, %11, %12 {sizes = [0, 64]}\n");
 }
 
 TEST(SimplifyTest, ConstantsFold) {
@@ -71,22 +72,25 @@ TEST(SimplifyTest, ConditionsAndSelections) {
 TEST(SimplifyTest, DivisionsThatMayFailStay) {
   expect_unchanged(simplify, indexed("  %20: i32 = div %12, %10\n", "%20"));
   expect_unchanged(simplify, indexed("  %20: i32 = constant {value = -3}\n"
-                                     "  %21: i32 = mod %11, %20\n", "%21"));
+                                     "  %21: i32 = mod %11, %20\n",
+                                     "%21"));
 }
 
 TEST(SimplifyTest, WhatLeaves32BitsStays) {
   expect_unchanged(simplify, indexed("  %20: i32 = constant {value = 2000000000}\n"
-                                     "  %21: i32 = add %20, %20\n", "%21"));
+                                     "  %21: i32 = add %20, %20\n",
+                                     "%21"));
 }
 
 // Numbers are not integers: x + 0.0 is not x for x = -0.0.
 TEST(SimplifyTest, FloatingArithmeticStays) {
-  expect_unchanged(simplify, tile_kernel(
-      "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
-      "  %12: i32 = constant {value = 64}\n  %13: f32 = constant {value = 0.0}\n"
-      "  %14: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
-      "  %15: tile<f32, 64> = add %14, %13\n"
-      "  store %1, %15, %2, %10, %11, %12 {sizes = [0, 64]}\n"));
+  expect_unchanged(
+      simplify,
+      tile_kernel("  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+                  "  %12: i32 = constant {value = 64}\n  %13: f32 = constant {value = 0.0}\n"
+                  "  %14: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                  "  %15: tile<f32, 64> = add %14, %13\n"
+                  "  store %1, %15, %2, %10, %11, %12 {sizes = [0, 64]}\n"));
 }
 
 }  // namespace

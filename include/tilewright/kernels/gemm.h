@@ -8,10 +8,12 @@ namespace tilewright::kernels {
 struct Gemm {
   DType dtype = bf16;
   int block_m = 128, block_n = 256, block_k = 64;
+  int cluster = 1;  // sm_90a: CTAs that share B's tiles by multicast
 };
 Kernel gemm(const Gemm& gemm);
 
-// The same for sm_90a: clusters of two CTAs share B's tiles by multicast; persistent.
+// The same for sm_90a: persistent, a producer warp and two warpgroups of 64 rows each. n and k are
+// multiples of 8 (TMA takes rows of whole 16 bytes), block_m is 128.
 Kernel gemm_sm90(const Gemm& gemm);
 
 }  // namespace tilewright::kernels
