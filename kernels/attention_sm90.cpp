@@ -42,8 +42,17 @@ class TileOrder {
 
 }  // namespace
 
+Attention with_sm90_blocks(Attention attention) {
+  // A row of 64 has half the products of one of 128 for the same exponentials: a third warpgroup
+  // covers them.
+  attention.block_q = attention.dim <= 64 && attention.dim_v <= 64 ? 192 : 128;
+  attention.block_k = 128;
+  return attention;
+}
+
 Kernel attention_forward_sm90(const Attention& a) {
   Kernel kernel("attention_forward_sm90");
+  const int groups = a.block_q / 64;
   const AttentionParameters p(kernel, a);
   // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
   const Tensor next_tile = kernel.workspace("next_tile", 1);
@@ -176,8 +185,9 @@ Kernel attention_forward_sm90(const Attention& a) {
     bulk_wait(0);
   };
 
-  kernel.roles({role("load", warps(1), registers(24), load_role),
-                role("math", warpgroups(2), registers(240), math_role)});
+  // 65536 registers: a warpgroup of loads beside two or three of arithmetic.
+  kernel.roles({role("load", warps(1), registers(groups > 2 ? 32 : 24), load_role),
+                role("math", warpgroups(groups), registers(groups > 2 ? 160 : 240), math_role)});
   return kernel;
 }
 

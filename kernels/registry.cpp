@@ -128,7 +128,7 @@ LibraryKernel attention_forward_entry() {
   kernel.schedules = {
       {"sm90", "sm_90a",
        "a producer warp and two warpgroups that overlap products with the softmax",
-       [](const OptionValues& options) { return attention_forward_sm90(attention_of(options)); }}};
+       [](const OptionValues& options) { return attention_forward_sm90(with_sm90_blocks(attention_of(options))); }}};
   kernel.build = [](const OptionValues& options) {
     return attention_forward(attention_of(options));
   };

@@ -42,9 +42,7 @@ struct CompiledKernel::Prepared {
   bool empty = false;
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
-  // One pointer to each parameter. The driver puts them where the cubin wants them: what is aligned
-  // to more than the parameters' bank does not start at its offset in the signature.
-  std::vector<void*> arguments;
+  std::vector<void*> arguments;  // into `parameters`
 };
 
 Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
@@ -141,8 +139,7 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
   prepared->empty = plan.empty;
   prepared->shape = plan.shape;
   prepared->parameters = std::move(plan.parameters);
-  auto* bytes = const_cast<std::byte*>(prepared->parameters.data());
-  for (const std::size_t offset : plan.offsets) prepared->arguments.push_back(bytes + offset);
+  prepared->arguments = prepared->parameters.pointers();
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= kMaximumPrepared) prepared_.clear();
   prepared_[hash] = prepared;

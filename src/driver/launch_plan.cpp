@@ -124,15 +124,15 @@ class Planner {
 
   template <typename T>
   void put(const T& value) {
-    plan_.offsets.push_back(plan_.parameters.add(value));
+    plan_.parameters.add(value);
   }
 
   void add(const codegen::LaunchParameter& parameter) {
     const auto index = static_cast<std::size_t>(parameter.index);
     switch (parameter.kind) {
       case Kind::tensor_map: {
-        put(runtime::TensorMap{});
-        plan_.maps.push_back({plan_.offsets.back(), map_spec(parameter.index)});
+        const std::size_t offset = plan_.parameters.add(runtime::TensorMap{});
+        plan_.maps.push_back({offset, map_spec(parameter.index)});
         return;
       }
       case Kind::pointer:

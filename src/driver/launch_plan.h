@@ -14,13 +14,12 @@ namespace tilewright::driver {
 // One launch with everything known but the bits of its tensor maps.
 struct LaunchPlan {
   struct Map {
-    std::size_t offset = 0;  // in the parameters
+    std::size_t offset = 0;  // of its value, for ParameterBuffer::set
     runtime::TensorMapSpec spec;
   };
   bool empty = false;  // every output is, or no CTA has anything to do: nothing is launched
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
-  std::vector<std::size_t> offsets;  // of each parameter, in order
   std::vector<Map> maps;
 };
 

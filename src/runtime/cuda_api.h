@@ -85,11 +85,6 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-// The keys of cuLaunchKernelEx's `extra` list.
-inline void* const kLaunchParamEnd = nullptr;
-inline void* const kLaunchParamBufferPointer = reinterpret_cast<void*>(1);
-inline void* const kLaunchParamBufferSize = reinterpret_cast<void*>(2);
-
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;

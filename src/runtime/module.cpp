@@ -70,7 +70,15 @@ size_t ParameterBuffer::add(const void* value, size_t bytes, size_t alignment) {
   const size_t offset = (bytes_.size() + alignment - 1) / alignment * alignment;
   bytes_.resize(offset + bytes);
   std::memcpy(bytes_.data() + offset, value, bytes);
+  offsets_.push_back(offset);
   return offset;
+}
+
+std::vector<void*> ParameterBuffer::pointers() {
+  std::vector<void*> pointers;
+  pointers.reserve(offsets_.size());
+  for (const size_t offset : offsets_) pointers.push_back(bytes_.data() + offset);
+  return pointers;
 }
 
 LoadedModule::LoadedModule(const Device& device, std::string_view cubin, std::string name)
@@ -95,15 +103,13 @@ LoadedKernel::LoadedKernel(std::shared_ptr<const LoadedModule> module, std::stri
   const CudaDriver& driver = module_->device_.driver();
   module_->device_.make_current();
 
-  std::vector<std::string> kernels;
-  for (const CubinFunction& function : read_cubin(module_->cubin_)) {
-    if (!function.is_kernel) continue;
-    kernels.push_back(function.name);
-    if (function.name == name_) attributes_.parameter_bytes = function.parameter_bytes;
-  }
   const cuda::Result found =
       driver.cuModuleGetFunction(&function_, module_->handle_, name_.c_str());
   if (found == cuda::kErrorNotFound) {
+    std::vector<std::string> kernels;
+    for (const CubinFunction& function : read_cubin(module_->cubin_)) {
+      if (function.is_kernel) kernels.push_back(function.name);
+    }
     Diagnostic({},
                fmt::format("{} has no kernel {}: it has {}", module_->name_, name_,
                            fmt::join(kernels, ", ")),
@@ -179,27 +185,7 @@ int LoadedKernel::active_clusters(const LaunchShape& shape) const {
 }
 
 void LoadedKernel::launch(const LaunchShape& shape, const Stream& stream,
-                          const ParameterBuffer& parameters) const {
-  if (parameters.size() != static_cast<size_t>(attributes_.parameter_bytes)) {
-    Diagnostic({},
-               fmt::format("kernel {} takes {} bytes of parameters, and the launch has {}", name_,
-                           attributes_.parameter_bytes, parameters.size()),
-               ErrorKind::internal)
-        .raise();
-  }
-  size_t size = parameters.size();
-  void* extra[] = {cuda::kLaunchParamBufferPointer, const_cast<std::byte*>(parameters.data()),
-                   cuda::kLaunchParamBufferSize, &size, cuda::kLaunchParamEnd};
-  launch(shape, stream, nullptr, extra);
-}
-
-void LoadedKernel::launch(const LaunchShape& shape, const Stream& stream,
                           void* const* arguments) const {
-  launch(shape, stream, const_cast<void**>(arguments), nullptr);
-}
-
-void LoadedKernel::launch(const LaunchShape& shape, const Stream& stream, void** arguments,
-                          void** extra) const {
   const uint64_t threads = volume(shape.block);
   const bool valid = volume(shape.grid) > 0 && shape.grid.x <= kMaxGridX &&
                      shape.grid.y <= kMaxGridYZ && shape.grid.z <= kMaxGridYZ && threads > 0 &&
@@ -212,8 +198,8 @@ void LoadedKernel::launch(const LaunchShape& shape, const Stream& stream, void**
   const Device& device = module_->device_;
   device.make_current();
   const Configuration configuration(shape, stream.handle());
-  const cuda::Result status =
-      device.driver().cuLaunchKernelEx(&configuration.config, function_, arguments, extra);
+  const cuda::Result status = device.driver().cuLaunchKernelEx(
+      &configuration.config, function_, const_cast<void**>(arguments), nullptr);
   if (status != cuda::kSuccess) {
     raise_cuda_error(device.driver(), status, "cuLaunchKernelEx",
                      fmt::format("kernel {}: {}", name_, text(shape)));

@@ -30,11 +30,12 @@ struct LaunchShape {
   bool overlaps_previous = false;
 };
 
-// A kernel's parameters laid out as the kernel reads them, built once and launched many times: only
-// what changes between launches is set again.
+// The values of a kernel's parameters, built once and launched many times: only what changes between
+// launches is set again.
 class ParameterBuffer {
  public:
-  // Returns the parameter's offset, for set().
+  // Returns the value's offset, for set(). It is no offset in the kernel's own parameters: what is
+  // aligned to more than their bank starts elsewhere there.
   size_t add(const void* value, size_t bytes, size_t alignment);
   template <typename T>
   size_t add(const T& value) {
@@ -46,9 +47,12 @@ class ParameterBuffer {
   }
   const std::byte* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
+  // One pointer to each value, in order, as a launch takes them; valid until the next add().
+  std::vector<void*> pointers();
 
  private:
   std::vector<std::byte> bytes_;
+  std::vector<size_t> offsets_;
 };
 
 // A cubin loaded on one device.
@@ -73,7 +77,6 @@ struct KernelAttributes {
   int local_bytes = 0;
   int static_shared_bytes = 0;
   int max_threads = 0;
-  int parameter_bytes = 0;
 };
 
 // One kernel of a loaded module, ready to be launched from any thread.
@@ -94,14 +97,10 @@ class LoadedKernel {
   int blocks_per_multiprocessor(unsigned threads, unsigned dynamic_shared_bytes) const;
   int active_clusters(const LaunchShape& shape) const;
 
-  // Allocates nothing. `parameters` has the size that the cubin states.
-  void launch(const LaunchShape& shape, const Stream& stream,
-              const ParameterBuffer& parameters) const;
-  // One pointer to each parameter's value, in order.
+  // Allocates nothing. `arguments` has one pointer to each parameter's value, in order.
   void launch(const LaunchShape& shape, const Stream& stream, void* const* arguments) const;
 
  private:
-  void launch(const LaunchShape& shape, const Stream& stream, void** arguments, void** extra) const;
   [[noreturn]] void refuse(const LaunchShape& shape, const Stream& stream) const;
 
   std::shared_ptr<const LoadedModule> module_;

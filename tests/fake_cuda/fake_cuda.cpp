@@ -110,7 +110,7 @@ int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*
   *value = attribute == cuda::kMaxThreadsPerBlock ? fake_cuda_state.max_threads : 0;
   return 0;
 }
-int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void** extra) {
+int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void**) {
   if (const int failed = take_result()) return failed;
   FakeCudaState& state = fake_cuda_state;
   ++state.launches;
@@ -127,15 +127,7 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** argume
       std::memcpy(state.cluster, &attribute.value.cluster, sizeof state.cluster);
     }
   }
-  state.parameter_bytes = 0;
-  if (arguments == nullptr && extra != nullptr) {
-    for (void** item = extra; *item != cuda::kLaunchParamEnd; item += 2) {
-      if (item[0] == cuda::kLaunchParamBufferSize) {
-        state.parameter_bytes = *static_cast<size_t*>(item[1]);
-      }
-    }
-    std::memcpy(state.parameters, extra[1], state.parameter_bytes);
-  }
+  state.arguments = arguments;
   return 0;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunc_st*, int, size_t) {

@@ -18,7 +18,6 @@ struct FakeCudaState {
   unsigned shared_bytes;
   unsigned attribute_count;
   int dynamic_shared_limit;
-  size_t parameter_bytes;
-  unsigned char parameters[4096];
+  void** arguments;  // of the last launch
   void* map_base;
 };

@@ -214,6 +214,29 @@ TEST(BufferiseTest, ARegisterOperandIsKeptUntilItsProductIsDone) {
   expect_multiple(machine, 1);
 }
 
+// The next operand of a loop is made while the product still reads the last one.
+TEST(BufferiseTest, ARegisterOperandIsNotOverwrittenWhileItsProductRuns) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile product = wait(t.product(slot));
+    Var level{product * 0 + 1}, sum{product * 0};
+    Var factor{Tile(level).cast(bf16)};
+    for (Index i : range(3)) {
+      (void)i;
+      const Pending running = wgmma(factor, slot[0]);  // 64, 128, 256 times column sums of A
+      level = level * 2;
+      const Tile next = Tile(level).cast(bf16);
+      sum = sum + wait(running);
+      factor = next;
+    }
+    const Tile once = wait(wgmma((product * 0 + 1).cast(bf16), slot[0]));
+    t.ring.release(slot);
+    t.save(product + (sum - once * 7));
+  });
+  expect_multiple(machine, 1);
+}
+
 TEST(BufferiseTest, RowSumsOfOneLoop) {
   ExplicitKernel t(3);
   const ir::Kernel machine = t.lower([&] {

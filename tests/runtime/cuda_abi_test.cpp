@@ -44,9 +44,6 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(int{cuda::kClusterDimension}, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
   EXPECT_EQ(int{cuda::kProgrammaticStreamSerialization},
             CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-  EXPECT_EQ(cuda::kLaunchParamEnd, CU_LAUNCH_PARAM_END);
-  EXPECT_EQ(cuda::kLaunchParamBufferPointer, CU_LAUNCH_PARAM_BUFFER_POINTER);
-  EXPECT_EQ(cuda::kLaunchParamBufferSize, CU_LAUNCH_PARAM_BUFFER_SIZE);
   EXPECT_EQ(cuda::kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(cuda::kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
   EXPECT_EQ(cuda::kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);

@@ -37,7 +37,7 @@ class GpuTest : public testing::Test {
   const Device* device_ = nullptr;
 };
 
-TEST_F(GpuTest, ScalesInBothFormsOfParameters) {
+TEST_F(GpuTest, EachLaunchTakesTheValuesOfItsTime) {
   const LoadedKernel kernel = build(kScaleSource, "scale");
   EXPECT_EQ(kernel.attributes().max_threads, 128);
   EXPECT_EQ(kernel.attributes().local_bytes, 0);
@@ -54,21 +54,16 @@ TEST_F(GpuTest, ScalesInBothFormsOfParameters) {
   parameters.add(x.data());
   const size_t factor_offset = parameters.add(2.0F);
   parameters.add(kCount);
-  kernel.launch(shape, stream, parameters);
+  const std::vector<void*> arguments = parameters.pointers();
+  kernel.launch(shape, stream, arguments.data());
   parameters.set(factor_offset, 5.0F);
-  kernel.launch(shape, stream, parameters);
-
-  void* pointer = x.data();
-  float factor = 7;
-  int count = kCount;
-  void* const arguments[] = {&pointer, &factor, &count};
-  kernel.launch(shape, stream, arguments);
+  kernel.launch(shape, stream, arguments.data());
 
   std::fill(values.begin(), values.end(), -1.0F);
   x.download(values.data(), x.size(), stream);
   stream.synchronize();
   for (size_t i = 0; i < values.size(); ++i) {
-    ASSERT_EQ(values[i], i < kCount ? 3.0F * 2 * 5 * 7 : 3.0F) << i;
+    ASSERT_EQ(values[i], i < kCount ? 3.0F * 2 * 5 : 3.0F) << i;
   }
 }
 
@@ -102,7 +97,7 @@ TEST_F(GpuTest, LaunchesClustersWithAllSharedMemory) {
   ParameterBuffer parameters;
   parameters.add(x.data());
   parameters.add(bytes);
-  kernel.launch(shape, stream, parameters);
+  kernel.launch(shape, stream, parameters.pointers().data());
   unsigned ranks[8] = {};
   x.download(ranks, sizeof ranks, stream);
   stream.synchronize();
@@ -176,7 +171,7 @@ TEST_F(GpuTest, CopiesABoxThroughATensorMapAndClipsIt) {
   parameters.add(kY);
   LaunchShape shape;
   shape.block = {128, 1, 1};
-  kernel.launch(shape, stream, parameters);
+  kernel.launch(shape, stream, parameters.pointers().data());
   std::vector<uint16_t> box(8 * 64);
   out.download(box.data(), out.size(), stream);
   stream.synchronize();
@@ -202,6 +197,7 @@ TEST_F(GpuTest, LaunchingAddsLittleToTheDriversOwnTime) {
   parameters.add(x.data());
   const size_t factor = parameters.add(1.0F);
   parameters.add(128);
+  const std::vector<void*> arguments = parameters.pointers();
 
   constexpr int kLaunches = 2000;
   const auto microseconds_each = [&](auto launch) {
@@ -219,7 +215,7 @@ TEST_F(GpuTest, LaunchingAddsLittleToTheDriversOwnTime) {
   };
   const double ours = microseconds_each([&](int i) {
     parameters.set(factor, static_cast<float>(i));
-    kernel.launch(shape, stream, parameters);
+    kernel.launch(shape, stream, arguments.data());
   });
 
   const Build plain = build_cubin({"scale", kScaleSource, device_->info().arch(), {}});

@@ -13,7 +13,7 @@ struct Attention {
   int window = 0;       // causal: only the last `window` of those; 0 for all
   DType dtype = bf16;
   double scale = 0;     // 0: 1 / sqrt(dim)
-  int block_q = 128, block_k = 128;
+  int block_q = 128, block_k = 128;  // rows of a tile, keys of a block
 };
 
 // in  Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim], V [batch, keys, kv_heads, dim_v]
@@ -22,6 +22,9 @@ Kernel attention_forward(const Attention& attention);
 
 // The same for sm_90a: a producer warp and two warpgroups that overlap products with the softmax.
 // dim = dim_v = 64 or 128, 16-bit dtypes.
+// block_q is 64 rows for each of its warpgroups: 64, 128 or 192.
 Kernel attention_forward_sm90(const Attention& attention);
+// The same attention with the block sizes that measured best for its dims (docs/performance.md).
+Attention with_sm90_blocks(Attention attention);
 
 }  // namespace tilewright::kernels
