@@ -170,9 +170,11 @@ class Solver {
   void check_facts(const Dim& dim) const {
     const DimFacts& facts = dim.facts();
     const std::int64_t value = values_.at(dim.name());
-    std::string fact;
+    std::string fact, fix;
     if (facts.multiple > 1 && value % facts.multiple != 0) {
       fact = fmt::format("a multiple of {}", facts.multiple);
+      fix = fmt::format("pad {} to {}, or use a kernel that does not ask for it", dim.name(),
+                        (value / facts.multiple + 1) * facts.multiple);
     } else if (value < facts.minimum) {
       fact = fmt::format("at least {}", facts.minimum);
     } else if (value > facts.maximum) {
@@ -180,8 +182,11 @@ class Solver {
     } else {
       return;
     }
-    fail(kernel_.where, fmt::format("the dim {} is {} by {}, but the kernel declares it {}",
-                                    dim.name(), value, bound_.at(dim.name()), fact));
+    Diagnostic error(kernel_.where,
+                     prefix() + fmt::format("the dim {} is {} by {}, but the kernel declares it {}",
+                                            dim.name(), value, bound_.at(dim.name()), fact));
+    if (!fix.empty()) error.fix(fix);
+    error.raise();
   }
 
   void check_sizes(const Binding& binding, const Parameter& parameter,
