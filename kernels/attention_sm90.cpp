@@ -1,9 +1,9 @@
 #include <string>
 
-#include "tilewright/kernels/attention.h"
 #include "kernels/attention_parameters.h"
-#include "tilewright/kernels/softmax.h"
 #include "tilewright/hopper.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/softmax.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -17,7 +17,8 @@ class TileOrder {
         a_(a),
         row_blocks_(ceil_div(p.queries, a.block_q)),
         heads_(p.batch * a.heads),
-        group_(min(heads_, max(kL2Bytes / (max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype)), 1))) {}
+        group_(min(heads_,
+                   max(kL2Bytes / (max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype)), 1))) {}
 
   Dim count() const { return row_blocks_ * heads_; }
 
@@ -29,7 +30,8 @@ class TileOrder {
     const Dim per_group = max(group_ * row_blocks_, 1);
     const Index first = tile / per_group * group_, in_group = tile % per_group;
     const Index height = min(heads_ - first, group_);
-    const Index head = first + in_group % height, longest_first = row_blocks_ - 1 - in_group / height;
+    const Index head = first + in_group % height,
+                longest_first = row_blocks_ - 1 - in_group / height;
     return {p_.queries.block(longest_first, a_.block_q), head % a_.heads, head / a_.heads};
   }
 
@@ -72,40 +74,43 @@ Kernel attention_forward_sm90(const Attention& a) {
     repeat_while(more, [&] {
       const Index now = tile;
       more = now < tiles;
-      when(now < tiles, [&] {
-        // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the last
-        // fetch of all sets the counter back for the next launch.
-        const Index fetched = atomic_add(next_tile(0), 1);
-        when(fetched == tiles - 1, [&] { atomic_add(next_tile(0), 0 - Index(tiles)); });
-        tile = fetched + cta_count();
+      when(
+          now < tiles,
+          [&] {
+            // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the
+            // last fetch of all sets the counter back for the next launch.
+            const Index fetched = atomic_add(next_tile(0), 1);
+            when(fetched == tiles - 1, [&] { atomic_add(next_tile(0), 0 - Index(tiles)); });
+            tile = fetched + cta_count();
 
-        const auto [rows, head, batch] = order.work(now);
-        const Index kv_head = head / p.group;
-        const auto load_k = [&, &batch = batch](const Index& j) {
-          k_ring.produce([&](const Slot& k) {
-            tma_load(p.K(batch, p.keys.block(j, a.block_k), kv_head, all), k);
-          });
-        };
-        const auto load_v = [&, &batch = batch](const Index& j) {
-          v_ring.produce([&](const Slot& v) {
-            tma_load(p.V(batch, p.keys.block(j, a.block_k), kv_head, all), v);
-          });
-        };
-        q_ring.produce(now, [&, &rows = rows, &head = head, &batch = batch](const Slot& q) {
-          tma_load(p.Q(batch, rows, head, all), q);
-        });
-        // In the order of use: blocks descend, K one block ahead of V.
-        const auto [first, last] = p.mask.visible(rows, p.keys, a.block_k);
-        when(first < last, [&, &first = first, &last = last] {
-          load_k(last - 1);
-          for (Index i : range(first + 1, last)) {
-            const Index j = last + first - i;
-            load_k(j - 1);
-            load_v(j);
-          }
-          load_v(first);
-        });
-      }, [&] { q_ring.produce(now); });
+            const auto [rows, head, batch] = order.work(now);
+            const Index kv_head = head / p.group;
+            const auto load_k = [&, &batch = batch](const Index& j) {
+              k_ring.produce([&](const Slot& k) {
+                tma_load(p.K(batch, p.keys.block(j, a.block_k), kv_head, all), k);
+              });
+            };
+            const auto load_v = [&, &batch = batch](const Index& j) {
+              v_ring.produce([&](const Slot& v) {
+                tma_load(p.V(batch, p.keys.block(j, a.block_k), kv_head, all), v);
+              });
+            };
+            q_ring.produce(now, [&, &rows = rows, &head = head, &batch = batch](const Slot& q) {
+              tma_load(p.Q(batch, rows, head, all), q);
+            });
+            // In the order of use: blocks descend, K one block ahead of V.
+            const auto [first, last] = p.mask.visible(rows, p.keys, a.block_k);
+            when(first < last, [&, &first = first, &last = last] {
+              load_k(last - 1);
+              for (Index i : range(first + 1, last)) {
+                const Index j = last + first - i;
+                load_k(j - 1);
+                load_v(j);
+              }
+              load_v(first);
+            });
+          },
+          [&] { q_ring.produce(now); });
     });
   };
 
@@ -118,48 +123,49 @@ Kernel attention_forward_sm90(const Attention& a) {
     LazySoftmax softmax(rows, p.scale);
     Var acc{zeros({rows, a.dim_v})};
 
-    when(first < last, [&, &first = first, &last = last, &full_first = full_first,
-                        &full_last = full_last] {
-      const auto mask = [&](const Tile& s, const Index& j, bool masked) {
-        return masked ? p.mask.apply(s, rows, p.keys.block(j, a.block_k)) : s;
-      };
-      const Slot k = k_ring.consume();
-      const Tile s = mask(wait(wgmma(q, k.T())), last - 1, true);
-      k_ring.release(k);
-      softmax.raise(s);
-      Var weights{softmax.weights(s).cast(a.dtype)};
+    when(first < last,
+         [&, &first = first, &last = last, &full_first = full_first, &full_last = full_last] {
+           const auto mask = [&](const Tile& s, const Index& j, bool masked) {
+             return masked ? p.mask.apply(s, rows, p.keys.block(j, a.block_k)) : s;
+           };
+           const Slot k = k_ring.consume();
+           const Tile s = mask(wait(wgmma(q, k.T())), last - 1, true);
+           k_ring.release(k);
+           softmax.raise(s);
+           Var weights{softmax.weights(s).cast(a.dtype)};
 
-      // S of block j is computed beside the product of the weights of block j + 1, and its softmax
-      // under that product.
-      const auto step = [&](const Index& j, bool masked) {
-        const Slot k = k_ring.consume();
-        const Pending scores = wgmma(q, k.T());
-        const Slot v = v_ring.consume();
-        const Pending sum = wgmma(weights, v, acc);
-        const Tile s = mask(wait(scores), j, masked);
-        k_ring.release(k);
-        const Condition raised = softmax.raise(s);
-        const Tile next = softmax.weights(s);
-        acc = wait(sum);
-        v_ring.release(v);
-        weights = next.cast(a.dtype);
-        when(raised, [&] { acc = acc * softmax.rescale(); });
-      };
-      // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole
-      // ones, those that the window cuts.
-      const Index top = last - 1;
-      const Index whole_end = max(first, min(full_last, top));
-      const Index whole_begin = max(first, min(full_first, whole_end));
-      for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
-      for (Index i : range(whole_begin, whole_end)) step(whole_end - 1 + whole_begin - i, false);
-      if (a.window > 0) {
-        for (Index i : range(first, whole_begin)) step(whole_begin - 1 + first - i, true);
-      }
+           // S of block j is computed beside the product of the weights of block j + 1, and its
+           // softmax under that product.
+           const auto step = [&](const Index& j, bool masked) {
+             const Slot k = k_ring.consume();
+             const Pending scores = wgmma(q, k.T());
+             const Slot v = v_ring.consume();
+             const Pending sum = wgmma(weights, v, acc);
+             const Tile s = mask(wait(scores), j, masked);
+             k_ring.release(k);
+             const Condition raised = softmax.raise(s);
+             const Tile next = softmax.weights(s);
+             acc = wait(sum);
+             v_ring.release(v);
+             weights = next.cast(a.dtype);
+             when(raised, [&] { acc = acc * softmax.rescale(); });
+           };
+           // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the
+           // whole ones, those that the window cuts.
+           const Index top = last - 1;
+           const Index whole_end = max(first, min(full_last, top));
+           const Index whole_begin = max(first, min(full_first, whole_end));
+           for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
+           for (Index i : range(whole_begin, whole_end))
+             step(whole_end - 1 + whole_begin - i, false);
+           if (a.window > 0) {
+             for (Index i : range(first, whole_begin)) step(whole_begin - 1 + first - i, true);
+           }
 
-      const Slot v = v_ring.consume();
-      acc = wait(wgmma(weights, v, acc));
-      v_ring.release(v);
-    });
+           const Slot v = v_ring.consume();
+           acc = wait(wgmma(weights, v, acc));
+           v_ring.release(v);
+         });
     q_ring.release(q_slot);
 
     // Each warp stores its own 16 rows, once its copy of the tile before has read them.

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/reference.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
-#include "kernels/reference.h"
 #include "tilewright/library.h"
 
 namespace tilewright::kernels {
@@ -125,10 +125,11 @@ LibraryKernel attention_forward_entry() {
                     {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
                     {"O", {"batch", "queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"batch", "heads", "queries"}, true, f32}};
-  kernel.schedules = {
-      {"sm90", "sm_90a",
-       "a producer warp and two warpgroups that overlap products with the softmax",
-       [](const OptionValues& options) { return attention_forward_sm90(with_sm90_blocks(attention_of(options))); }}};
+  kernel.schedules = {{"sm90", "sm_90a",
+                       "a producer warp and two warpgroups that overlap products with the softmax",
+                       [](const OptionValues& options) {
+                         return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
+                       }}};
   kernel.build = [](const OptionValues& options) {
     return attention_forward(attention_of(options));
   };

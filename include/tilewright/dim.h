@@ -32,7 +32,16 @@ inline DimFacts at_most(std::int64_t n) { return {1, 0, n}; }
 class Dim {
  public:
   enum class Kind : std::uint8_t {
-    constant, symbol, add, sub, mul, floordiv, ceildiv, mod, min, max
+    constant,
+    symbol,
+    add,
+    sub,
+    mul,
+    floordiv,
+    ceildiv,
+    mod,
+    min,
+    max
   };
 
   Dim(std::int64_t constant = 0);  // implicit: a number is a dimension
@@ -41,10 +50,10 @@ class Dim {
 
   Kind kind() const;
   bool is_constant() const { return kind() == Kind::constant; }
-  std::int64_t constant() const;     // of a constant
-  const std::string& name() const;   // of a symbol
-  const DimFacts& facts() const;     // of a symbol
-  Dim lhs() const;                   // of a binary expression
+  std::int64_t constant() const;    // of a constant
+  const std::string& name() const;  // of a symbol
+  const DimFacts& facts() const;    // of a symbol
+  Dim lhs() const;                  // of a binary expression
   Dim rhs() const;
 
   // Facts of the whole expression, by interval and divisibility arithmetic.

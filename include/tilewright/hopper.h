@@ -54,8 +54,8 @@ RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body bod
   if constexpr (std::is_invocable_v<Body, Index>) {
     return RoleSpec(std::move(name), warps, budget, std::move(body), where);
   } else {
-    return RoleSpec(std::move(name), warps, budget,
-                    [body = std::move(body)](Index) mutable { body(); }, where);
+    return RoleSpec(
+        std::move(name), warps, budget, [body = std::move(body)](Index) mutable { body(); }, where);
   }
 }
 
@@ -126,7 +126,8 @@ class Ring {
   // Its stages carry numbers (Slot::number).
   Ring& numbered();
   ~Ring();
-  // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full barrier.
+  // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full
+  // barrier.
   void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
   // The same with a number that travels with the stage, or a number alone. In a ring with numbers
   // every stage has one.

@@ -52,8 +52,8 @@ class Tensor {
   explicit Tensor(Handle handle) : handle_(handle) {}
   // One selector an axis. The line noted is that of the operation the view is given to.
   template <typename... S>
-    requires(std::is_convertible_v<const S&, Selector> && ...)
-  TensorView operator()(const S&... selectors) const {
+  requires(std::is_convertible_v<const S&, Selector>&&...) TensorView operator()(
+      const S&... selectors) const {
     return TensorView(handle_, {Selector(selectors)...}, {});
   }
   const Handle& handle() const { return handle_; }
@@ -67,11 +67,12 @@ Tile load(const TensorView& view, SourceLocation where = here());
 // Only elements that exist are written.
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
 // Adds to an i32 element in global memory; its former value.
-Index atomic_add(const TensorView& element, const IndexOperand& value, SourceLocation where = here());
+Index atomic_add(const TensorView& element, const IndexOperand& value,
+                 SourceLocation where = here());
 
 namespace detail {
-// Drives C++'s range-for over a traced loop: the body runs once, while it is recorded. Leaving it by
-// `break` or `return` would lose part of the kernel and is an error.
+// Drives C++'s range-for over a traced loop: the body runs once, while it is recorded. Leaving it
+// by `break` or `return` would lose part of the kernel and is an error.
 class LoopDriver {
  public:
   LoopDriver(const Index& low, const Index& high, const Index& step, SourceLocation where);
@@ -155,10 +156,12 @@ class Kernel {
   Dim dim(std::string name, DimFacts facts = {}, SourceLocation where = here());
   Tensor in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
-  Tensor inout(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+  Tensor inout(std::string name, DType dtype, std::vector<Dim> shape,
+               SourceLocation where = here());
 
   // `count` i32 values that no caller passes: zero at the first launch, and every launch leaves
-  // them zero for the next (checked by the simulator). Launches of different streams have their own.
+  // them zero for the next (checked by the simulator). Launches of different streams have their
+  // own.
   Tensor workspace(std::string name, int count, SourceLocation where = here());
 
   // The grid's extents; the indices of one block, x first.
@@ -185,7 +188,8 @@ class Kernel {
 class Mask {
  public:
   // The blocks of keys with something visible to `rows`, in ascending order.
-  BlockRange blocks(const Block& rows, const Dim& keys, int size, SourceLocation where = here()) const;
+  BlockRange blocks(const Block& rows, const Dim& keys, int size,
+                    SourceLocation where = here()) const;
   // The number of the first block with something visible, and one past the last's.
   std::pair<Index, Index> visible(const Block& rows, const Dim& keys, int size,
                                   SourceLocation where = here()) const;
@@ -204,8 +208,8 @@ class Mask {
   Dim queries_, keys_;
 };
 Mask everything();
-// Query i sees key j while j <= i + keys - queries (the last query sees the last key); with a window
-// > 0, only the last `window` of those.
+// Query i sees key j while j <= i + keys - queries (the last query sees the last key); with a
+// window > 0, only the last `window` of those.
 Mask causal(const Dim& queries, const Dim& keys, int window = 0);
 
 }  // namespace tilewright

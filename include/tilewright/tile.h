@@ -134,7 +134,8 @@ class Tile {
  public:
   explicit Tile(Handle handle) : handle_(handle) {}
   // Every element is the scalar.
-  Tile(std::initializer_list<Extent> shape, const IndexOperand& value, SourceLocation where = here());
+  Tile(std::initializer_list<Extent> shape, const IndexOperand& value,
+       SourceLocation where = here());
 
   DType dtype() const;
   const std::vector<std::int64_t>& shape() const;
@@ -165,8 +166,9 @@ class Pending {
 template <typename T>
 struct Assigned {
   template <typename U>
-    requires(std::is_convertible_v<const U&, T>)
-  Assigned(const U& value, SourceLocation where = here()) : value(made(value, where)), where(where) {}
+  requires(std::is_convertible_v<const U&, T>)
+      Assigned(const U& value, SourceLocation where = here())
+      : value(made(value, where)), where(where) {}
   T value;
   SourceLocation where;
 
@@ -206,7 +208,8 @@ extern template class Cell<Pending>;
 using Var = Cell<Tile>;
 
 struct TileOperand {
-  TileOperand(const Tile& tile, SourceLocation where = here()) : handle(tile.handle()), where(where) {}
+  TileOperand(const Tile& tile, SourceLocation where = here())
+      : handle(tile.handle()), where(where) {}
   TileOperand(const Var& var, SourceLocation where = here());
   // A number takes the dtype of the other operand.
   TileOperand(double value, SourceLocation where = here()) : number(value), where(where) {}

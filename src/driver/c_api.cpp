@@ -21,11 +21,11 @@ struct tilewright_kernel {
 
 namespace {
 
-static_assert(
-    TILEWRIGHT_ERROR_RESULT == static_cast<int>(tilewright::ErrorKind::result) &&
-    TILEWRIGHT_ERROR_USAGE == static_cast<int>(tilewright::ErrorKind::usage) &&
-    TILEWRIGHT_ERROR_UNAVAILABLE == static_cast<int>(tilewright::ErrorKind::unavailable) &&
-    TILEWRIGHT_ERROR_INTERNAL == static_cast<int>(tilewright::ErrorKind::internal));
+static_assert(TILEWRIGHT_ERROR_RESULT == static_cast<int>(tilewright::ErrorKind::result) &&
+              TILEWRIGHT_ERROR_USAGE == static_cast<int>(tilewright::ErrorKind::usage) &&
+              TILEWRIGHT_ERROR_UNAVAILABLE ==
+                  static_cast<int>(tilewright::ErrorKind::unavailable) &&
+              TILEWRIGHT_ERROR_INTERNAL == static_cast<int>(tilewright::ErrorKind::internal));
 
 thread_local std::string last_error;
 

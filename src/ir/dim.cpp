@@ -41,11 +41,19 @@ std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   bool overflows = false;
   switch (kind) {
-    case Dim::Kind::add: overflows = __builtin_add_overflow(a, b, &result); break;
-    case Dim::Kind::sub: overflows = __builtin_sub_overflow(a, b, &result); break;
-    case Dim::Kind::mul: overflows = __builtin_mul_overflow(a, b, &result); break;
-    case Dim::Kind::min: return std::min(a, b);
-    case Dim::Kind::max: return std::max(a, b);
+    case Dim::Kind::add:
+      overflows = __builtin_add_overflow(a, b, &result);
+      break;
+    case Dim::Kind::sub:
+      overflows = __builtin_sub_overflow(a, b, &result);
+      break;
+    case Dim::Kind::mul:
+      overflows = __builtin_mul_overflow(a, b, &result);
+      break;
+    case Dim::Kind::min:
+      return std::min(a, b);
+    case Dim::Kind::max:
+      return std::max(a, b);
     default:
       if (b == 0) Diagnostic({}, "a dimension is divided by zero").raise();
       if (kind == Dim::Kind::floordiv) return floor_div(a, b);
@@ -74,12 +82,18 @@ std::int64_t saturating_negative(std::int64_t a) { return a == INT64_MIN ? INT64
 // Infix operators; the other kinds print as functions.
 const char* infix(Dim::Kind kind) {
   switch (kind) {
-    case Dim::Kind::add: return " + ";
-    case Dim::Kind::sub: return " - ";
-    case Dim::Kind::mul: return " * ";
-    case Dim::Kind::floordiv: return " // ";
-    case Dim::Kind::mod: return " % ";
-    default: return nullptr;
+    case Dim::Kind::add:
+      return " + ";
+    case Dim::Kind::sub:
+      return " - ";
+    case Dim::Kind::mul:
+      return " * ";
+    case Dim::Kind::floordiv:
+      return " // ";
+    case Dim::Kind::mod:
+      return " % ";
+    default:
+      return nullptr;
   }
 }
 
@@ -155,7 +169,8 @@ Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
       if (a == b || a.range().minimum >= b.range().maximum) return a;
       if (b.range().minimum >= a.range().maximum) return b;
       break;
-    default: break;
+    default:
+      break;
   }
   auto node = std::make_shared<Node>();
   node->kind = kind;
@@ -184,14 +199,15 @@ DimFacts Dim::range() const {
           saturating_mul(a.maximum, b.minimum), saturating_mul(a.maximum, b.maximum)};
       std::int64_t multiple = 0;
       if (__builtin_mul_overflow(a.multiple, b.multiple, &multiple)) multiple = a.multiple;
-      return {multiple,
-              *std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+      return {multiple, *std::min_element(corners, corners + 4),
+              *std::max_element(corners, corners + 4)};
     }
     case Kind::min:
       return {common, std::min(a.minimum, b.minimum), std::min(a.maximum, b.maximum)};
     case Kind::max:
       return {common, std::max(a.minimum, b.minimum), std::max(a.maximum, b.maximum)};
-    default: break;
+    default:
+      break;
   }
   // Division and remainder: bounds only for a known positive divisor.
   if (b.minimum <= 0) return {1, INT64_MIN, INT64_MAX};

@@ -22,8 +22,9 @@ constexpr std::array<std::string_view, 64> kKeys = {
 };
 
 [[noreturn]] void missing(Key key, const char* type) {
-  Diagnostic({}, "an operation lacks the attribute \"" + std::string(name_of(key)) + "\" (" + type +
-                     ")", ErrorKind::internal)
+  Diagnostic(
+      {}, "an operation lacks the attribute \"" + std::string(name_of(key)) + "\" (" + type + ")",
+      ErrorKind::internal)
       .raise();
 }
 
@@ -136,9 +137,7 @@ void Attributes::erase(Key key) {
                  entries_.end());
 }
 
-std::int64_t Attributes::integer(Key key) const {
-  return get<std::int64_t>(*this, key, "integer");
-}
+std::int64_t Attributes::integer(Key key) const { return get<std::int64_t>(*this, key, "integer"); }
 std::int64_t Attributes::integer_or(Key key, std::int64_t otherwise) const {
   return has(key) ? integer(key) : otherwise;
 }
@@ -161,7 +160,8 @@ const std::vector<IndexMap>& Attributes::maps() const {
 bool operator==(const Attributes& a, const Attributes& b) {
   return std::equal(a.entries_.begin(), a.entries_.end(), b.entries_.begin(), b.entries_.end(),
                     [](const auto& x, const auto& y) {
-                      const auto *p = std::get_if<double>(&x.second), *q = std::get_if<double>(&y.second);
+                      const auto *p = std::get_if<double>(&x.second),
+                                 *q = std::get_if<double>(&y.second);
                       if (!p || !q) return x == y;
                       // 0 and -0 differ, a NaN is itself.
                       return x.first == y.first &&

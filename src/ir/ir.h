@@ -38,7 +38,7 @@ struct OpInfo {
   std::string_view operands;  // of an elementwise function: empty, see arity
   std::string_view results;
   std::string_view effects;
-  int arity = 0;              // of an elementwise function, else 0
+  int arity = 0;  // of an elementwise function, else 0
   bool elementwise() const { return arity > 0; }
   bool in(Form form) const;
   bool pure() const { return effects.empty(); }
@@ -53,7 +53,16 @@ std::string_view name_of(Form form);
 
 struct Type {
   enum class Kind : std::uint8_t {
-    none, scalar, tile, pending, tensor, shared, view, mbarriers, registers, tensor_map
+    none,
+    scalar,
+    tile,
+    pending,
+    tensor,
+    shared,
+    view,
+    mbarriers,
+    registers,
+    tensor_map
   };
   Kind kind = Kind::none;
   DType dtype = DType::i32;
@@ -86,8 +95,8 @@ inline constexpr ValueId kNoValue = UINT32_MAX;
 // From a destination's register index to a source's: evaluate(map, i). Empty for a scalar operand.
 using IndexMap = std::vector<IndexTerm>;
 
-using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, Op, Dim,
-                               RegisterLayout, SharedLayout, std::vector<IndexMap>>;
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, Op,
+                               Dim, RegisterLayout, SharedLayout, std::vector<IndexMap>>;
 
 // A few named attributes, sorted by key.
 class Attributes {
@@ -137,7 +146,8 @@ struct Parameter {
   Kind kind = Kind::in;
   std::string name;
   DType dtype = DType::f32;
-  std::vector<Dim> shape;  // of a tensor; row-major unless a launch gives strides; innermost stride 1
+  std::vector<Dim>
+      shape;  // of a tensor; row-major unless a launch gives strides; innermost stride 1
   ValueId value = kNoValue;
   SourceLocation where;
   bool is_tensor() const { return kind != Kind::scalar; }
@@ -147,14 +157,14 @@ struct Parameter {
 struct Kernel {
   std::string name;
   Form form = Form::tile;
-  std::vector<Dim> dims;              // the symbols, in order of declaration
+  std::vector<Dim> dims;  // the symbols, in order of declaration
   std::vector<Parameter> parameters;
-  std::vector<Dim> grid;              // tile form: one index each, x first. Else CTAs of one axis.
-  std::int64_t cluster = 1;           // CTAs of a cluster along x
-  std::int64_t threads = 0;           // scheduled, machine: of a CTA
-  std::int64_t shared_bytes = 0;      // machine, once allocated: dynamic shared memory
-  Block body;                         // tile form: its arguments are the grid's indices
-  std::vector<Type> types;            // of every value
+  std::vector<Dim> grid;          // tile form: one index each, x first. Else CTAs of one axis.
+  std::int64_t cluster = 1;       // CTAs of a cluster along x
+  std::int64_t threads = 0;       // scheduled, machine: of a CTA
+  std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory
+  Block body;                     // tile form: its arguments are the grid's indices
+  std::vector<Type> types;        // of every value
   SourceLocation where;
 
   ValueId add_value(Type type);

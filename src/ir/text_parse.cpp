@@ -275,9 +275,9 @@ class Parser {
     } else if (in_.accept_word("shared_bytes")) {
       kernel_.shared_bytes = in_.integer();
     } else {
-      in_.fail(
-          begin,
-          "expected dim, in, out, inout, scalar, workspace, grid, cluster, threads, shared_bytes or body");
+      in_.fail(begin,
+               "expected dim, in, out, inout, scalar, workspace, grid, cluster, threads, "
+               "shared_bytes or body");
     }
     return false;
   }

@@ -75,12 +75,24 @@ Index select(const Condition& condition, const IndexOperand& a, const IndexOpera
                                          ir::Type::scalar(i32), {}, a.where)));
 }
 
-Condition operator<(const IndexOperand& a, const IndexOperand& b) { return compare(Op::lt, a, b, "<"); }
-Condition operator<=(const IndexOperand& a, const IndexOperand& b) { return compare(Op::le, a, b, "<="); }
-Condition operator>(const IndexOperand& a, const IndexOperand& b) { return compare(Op::lt, b, a, ">"); }
-Condition operator>=(const IndexOperand& a, const IndexOperand& b) { return compare(Op::le, b, a, ">="); }
-Condition operator==(const IndexOperand& a, const IndexOperand& b) { return compare(Op::eq, a, b, "=="); }
-Condition operator!=(const IndexOperand& a, const IndexOperand& b) { return compare(Op::ne, a, b, "!="); }
+Condition operator<(const IndexOperand& a, const IndexOperand& b) {
+  return compare(Op::lt, a, b, "<");
+}
+Condition operator<=(const IndexOperand& a, const IndexOperand& b) {
+  return compare(Op::le, a, b, "<=");
+}
+Condition operator>(const IndexOperand& a, const IndexOperand& b) {
+  return compare(Op::lt, b, a, ">");
+}
+Condition operator>=(const IndexOperand& a, const IndexOperand& b) {
+  return compare(Op::le, b, a, ">=");
+}
+Condition operator==(const IndexOperand& a, const IndexOperand& b) {
+  return compare(Op::eq, a, b, "==");
+}
+Condition operator!=(const IndexOperand& a, const IndexOperand& b) {
+  return compare(Op::ne, a, b, "!=");
+}
 Condition operator&&(const Condition& a, const Condition& b) {
   return combine(Op::logical_and, {&a, &b}, "&&");
 }
@@ -110,8 +122,8 @@ Tile coordinates(const Block& block, int axis, SourceLocation where) {
   const ir::ValueId offsets = tracer.emit(Op::iota, {}, ir::Type::tile(i32, shape),
                                           {{ir::Key::axis, std::int64_t{axis}}}, where);
   const ir::ValueId start = tracer.use(block.start().handle(), "Block", where);
-  return Tile(tracer.handle(
-      tracer.emit(Op::add, {offsets, start}, ir::Type::tile(i32, shape), {}, where)));
+  return Tile(
+      tracer.handle(tracer.emit(Op::add, {offsets, start}, ir::Type::tile(i32, shape), {}, where)));
 }
 
 }  // namespace
@@ -134,8 +146,7 @@ Block Dim::block(const Index& index, int size, SourceLocation where) const {
 // Cells.
 
 template <typename T>
-Cell<T>::Cell(const T& initial, SourceLocation where)
-    : tracer_(&Tracer::get("Var", where)) {
+Cell<T>::Cell(const T& initial, SourceLocation where) : tracer_(&Tracer::get("Var", where)) {
   slot_ = tracer_->open_cell(tracer_->use(initial.handle(), "Var", where), where);
 }
 
@@ -146,7 +157,8 @@ Cell<T>::~Cell() {
 
 template <typename T>
 Cell<T>& Cell<T>::operator=(const Assigned<T>& assigned) {
-  tracer_->assign(slot_, tracer_->use(assigned.value.handle(), "=", assigned.where), assigned.where);
+  tracer_->assign(slot_, tracer_->use(assigned.value.handle(), "=", assigned.where),
+                  assigned.where);
   return *this;
 }
 

@@ -100,7 +100,8 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
   }
   ir::ValueId source =
       tile.is_number()
-          ? tracer.emit(Op::splat, {tracer.number(tile.number, to.parameter->dtype, "store", where)},
+          ? tracer.emit(Op::splat,
+                        {tracer.number(tile.number, to.parameter->dtype, "store", where)},
                         Type::tile(to.parameter->dtype, to.shape), {}, where)
           : tracer.use(tile.handle, "store", where);
   Type type = tracer.type(source);
@@ -116,8 +117,7 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
   if (type.dtype != to.parameter->dtype) {
     if (!is_float(type.dtype) || !is_float(to.parameter->dtype)) {
       Diagnostic(where, "store: the tile is " + std::string(name_of(type.dtype)) + ", " +
-                            to.parameter->name + " is " +
-                            std::string(name_of(to.parameter->dtype)))
+                            to.parameter->name + " is " + std::string(name_of(to.parameter->dtype)))
           .token("store")
           .fix("convert it with .cast(" + std::string(name_of(to.parameter->dtype)) + ")")
           .raise();
@@ -189,8 +189,9 @@ LoopDriver::~LoopDriver() noexcept(false) {
   Diagnostic(where_, state_ == State::open ? "range: the body of a traced loop was left early"
                                            : "range: a traced range is not looped over")
       .token(state_ == State::open ? "for" : "range")
-      .fix("no break, return or goto out of a traced loop: its body is recorded once and runs many "
-           "times; use when(condition, ...) inside it")
+      .fix(
+          "no break, return or goto out of a traced loop: its body is recorded once and runs many "
+          "times; use when(condition, ...) inside it")
       .raise();
 }
 
@@ -200,7 +201,8 @@ namespace {
 
 IndexRange index_range(const IndexOperand& low, const IndexOperand& high, const IndexOperand& step,
                        SourceLocation where) {
-  return IndexRange(low.index, high.index, step.index, [](const Index& i) { return i; }, where);
+  return IndexRange(
+      low.index, high.index, step.index, [](const Index& i) { return i; }, where);
 }
 
 }  // namespace
@@ -227,12 +229,13 @@ BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const Index
         .fix("give the number of elements of a block")
         .raise();
   }
-  return BlockRange(low.index, high.index, Index(1, where),
-                    [dim, size, where](const Index& i) {
-                      const Tracer::At at(Tracer::get("blocks", where), where);
-                      return Block(i * size, size, Index(dim));
-                    },
-                    where);
+  return BlockRange(
+      low.index, high.index, Index(1, where),
+      [dim, size, where](const Index& i) {
+        const Tracer::At at(Tracer::get("blocks", where), where);
+        return Block(i * size, size, Index(dim));
+      },
+      where);
 }
 
 void when(const Condition& condition, const std::function<void()>& then,

@@ -45,7 +45,8 @@ std::pair<Index, Index> Mask::full(const Block& rows, const Dim& keys, int size,
 
 BlockRange Mask::blocks(const Block& rows, const Dim& keys, int size, SourceLocation where) const {
   const auto [first, last] = visible(rows, keys, size, where);
-  return tilewright::blocks(keys, size, IndexOperand(first, where), IndexOperand(last, where), where);
+  return tilewright::blocks(keys, size, IndexOperand(first, where), IndexOperand(last, where),
+                            where);
 }
 
 Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
@@ -56,7 +57,8 @@ Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
   Tile seen = column < limit;
   if (causal_) {
     const Index offset(keys_ - queries_, where);
-    const Tile diagonal = rows.as_column(where) + Tile({rows, 1}, IndexOperand(offset, where), where);
+    const Tile diagonal =
+        rows.as_column(where) + Tile({rows, 1}, IndexOperand(offset, where), where);
     seen = seen && column <= diagonal;
     if (window_ > 0) seen = seen && column > diagonal - window_;
   }

@@ -63,8 +63,8 @@ Elementwise gather(Tracer& tracer, const char* what,
       continue;
     }
     const auto mismatch = [&](const char* kind) {
-      Diagnostic(operand->where, std::string(what) + ": " + kind + " differ: " +
-                                     describe(*first_type) + " and " + describe(type))
+      Diagnostic(operand->where, std::string(what) + ": " + kind +
+                                     " differ: " + describe(*first_type) + " and " + describe(type))
           .token(what)
           .note(tracer.location(first->handle.id()), "the first is computed")
           .note(tracer.location(operand->handle.id()), "the second is computed")
@@ -86,8 +86,9 @@ Elementwise gather(Tracer& tracer, const char* what,
         .raise();
   }
   for (const TileOperand* operand : operands) {
-    e.ids.push_back(operand->is_number() ? tracer.number(operand->number, e.dtype, what, operand->where)
-                                         : operand->handle.id());
+    e.ids.push_back(operand->is_number()
+                        ? tracer.number(operand->number, e.dtype, what, operand->where)
+                        : operand->handle.id());
   }
   return e;
 }
@@ -127,21 +128,25 @@ Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
         .raise();
   }
   if (type.dtype == DType::boolean) {
-    Diagnostic(a.where, std::string(what) + ": the tile is bool").token(what)
-        .fix("convert it with .cast(i32)").raise();
+    Diagnostic(a.where, std::string(what) + ": the tile is bool")
+        .token(what)
+        .fix("convert it with .cast(i32)")
+        .raise();
   }
   type.shape[axis] = 1;
-  return Tile(tracer.handle(tracer.emit(
-      Op::reduce, {id}, type,
-      {{ir::Key::function, function}, {ir::Key::axis, std::int64_t{axis}}}, a.where)));
+  return Tile(tracer.handle(
+      tracer.emit(Op::reduce, {id}, type,
+                  {{ir::Key::function, function}, {ir::Key::axis, std::int64_t{axis}}}, a.where)));
 }
 
 Tile product(const TileOperand& a, const TileOperand& b, const TileOperand* accumulator) {
   Tracer& tracer = Tracer::get("dot", a.where);
   const auto tile = [&](const TileOperand& operand) {
     if (operand.is_number()) {
-      Diagnostic(operand.where, "dot: an operand is a number").token("dot")
-          .fix("use * for scaling").raise();
+      Diagnostic(operand.where, "dot: an operand is a number")
+          .token("dot")
+          .fix("use * for scaling")
+          .raise();
     }
     return tracer.use(operand.handle, "dot", operand.where);
   };
@@ -163,7 +168,8 @@ Tile product(const TileOperand& a, const TileOperand& b, const TileOperand* accu
     fail("dtypes differ: a " + describe(x) + ", b " + describe(y), "convert one with .cast(dtype)");
   }
   if (x.dtype == DType::boolean || x.dtype == i64) {
-    fail("the dtype " + std::string(name_of(x.dtype)) + " has no product", "convert with .cast(f32)");
+    fail("the dtype " + std::string(name_of(x.dtype)) + " has no product",
+         "convert with .cast(f32)");
   }
   if (x.shape[1] != y.shape[0]) {
     fail("inner dimensions differ: a " + shape_text(x.shape) + " x b " + shape_text(y.shape),
@@ -195,7 +201,8 @@ TileOperand::TileOperand(const Var& var, SourceLocation where)
 Tile::Tile(std::initializer_list<Extent> shape, const IndexOperand& value, SourceLocation where) {
   Tracer& tracer = Tracer::get("Tile", where);
   handle_ = full_of(sizes_of(shape, "Tile", where), tracer.use(value.index.handle(), "Tile", where),
-                    where).handle();
+                    where)
+                .handle();
 }
 
 DType Tile::dtype() const { return handle_.tracer()->type(handle_.id()).dtype; }
@@ -214,8 +221,9 @@ Tile Tile::T(SourceLocation where) const {
         .raise();
   }
   std::swap(type.shape[0], type.shape[1]);
-  return Tile(tracer.handle(tracer.emit(
-      Op::transpose, {id}, type, {{ir::Key::permutation, std::vector<std::int64_t>{1, 0}}}, where)));
+  return Tile(
+      tracer.handle(tracer.emit(Op::transpose, {id}, type,
+                                {{ir::Key::permutation, std::vector<std::int64_t>{1, 0}}}, where)));
 }
 
 Tile Tile::cast(DType dtype, SourceLocation where) const {
@@ -272,23 +280,53 @@ Tile Tile::slice(std::vector<std::int64_t> offsets, std::vector<std::int64_t> si
       tracer.emit(Op::slice, {id}, type, {{ir::Key::offsets, std::move(offsets)}}, where)));
 }
 
-Tile operator+(const TileOperand& a, const TileOperand& b) { return elementwise(Op::add, "+", {&a, &b}); }
-Tile operator-(const TileOperand& a, const TileOperand& b) { return elementwise(Op::sub, "-", {&a, &b}); }
-Tile operator*(const TileOperand& a, const TileOperand& b) { return elementwise(Op::mul, "*", {&a, &b}); }
-Tile operator/(const TileOperand& a, const TileOperand& b) { return elementwise(Op::div, "/", {&a, &b}); }
-Tile operator%(const TileOperand& a, const TileOperand& b) { return elementwise(Op::mod, "%", {&a, &b}); }
+Tile operator+(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::add, "+", {&a, &b});
+}
+Tile operator-(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::sub, "-", {&a, &b});
+}
+Tile operator*(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::mul, "*", {&a, &b});
+}
+Tile operator/(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::div, "/", {&a, &b});
+}
+Tile operator%(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::mod, "%", {&a, &b});
+}
 Tile operator-(const TileOperand& a) { return elementwise(Op::neg, "-", {&a}); }
-Tile operator<(const TileOperand& a, const TileOperand& b) { return elementwise(Op::lt, "<", {&a, &b}, true); }
-Tile operator<=(const TileOperand& a, const TileOperand& b) { return elementwise(Op::le, "<=", {&a, &b}, true); }
-Tile operator>(const TileOperand& a, const TileOperand& b) { return elementwise(Op::lt, ">", {&b, &a}, true); }
-Tile operator>=(const TileOperand& a, const TileOperand& b) { return elementwise(Op::le, ">=", {&b, &a}, true); }
-Tile operator==(const TileOperand& a, const TileOperand& b) { return elementwise(Op::eq, "==", {&a, &b}, true); }
-Tile operator!=(const TileOperand& a, const TileOperand& b) { return elementwise(Op::ne, "!=", {&a, &b}, true); }
-Tile operator&&(const TileOperand& a, const TileOperand& b) { return elementwise(Op::logical_and, "&&", {&a, &b}); }
-Tile operator||(const TileOperand& a, const TileOperand& b) { return elementwise(Op::logical_or, "||", {&a, &b}); }
+Tile operator<(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::lt, "<", {&a, &b}, true);
+}
+Tile operator<=(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::le, "<=", {&a, &b}, true);
+}
+Tile operator>(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::lt, ">", {&b, &a}, true);
+}
+Tile operator>=(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::le, ">=", {&b, &a}, true);
+}
+Tile operator==(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::eq, "==", {&a, &b}, true);
+}
+Tile operator!=(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::ne, "!=", {&a, &b}, true);
+}
+Tile operator&&(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::logical_and, "&&", {&a, &b});
+}
+Tile operator||(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::logical_or, "||", {&a, &b});
+}
 Tile operator!(const TileOperand& a) { return elementwise(Op::logical_not, "!", {&a}); }
-Tile min(const TileOperand& a, const TileOperand& b) { return elementwise(Op::min, "min", {&a, &b}); }
-Tile max(const TileOperand& a, const TileOperand& b) { return elementwise(Op::max, "max", {&a, &b}); }
+Tile min(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::min, "min", {&a, &b});
+}
+Tile max(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::max, "max", {&a, &b});
+}
 Tile fma(const TileOperand& a, const TileOperand& b, const TileOperand& c) {
   return elementwise(Op::fma, "fma", {&a, &b, &c});
 }
@@ -309,12 +347,16 @@ Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand
     const std::string is =
         condition.is_number() ? "a number" : describe(tracer.type(condition.handle.id()));
     Diagnostic(condition.where, "where: the condition is not a tile of booleans but " + is)
-        .token("where").fix("compare first: <, <=, ==").raise();
+        .token("where")
+        .fix("compare first: <, <=, ==")
+        .raise();
   }
   const Type mask = tracer.type(condition.handle.id());  // a copy: numbers make new values
   if (a.is_number() && b.is_number()) {
     Diagnostic(a.where, "where: both alternatives are numbers, so that the dtype is unknown")
-        .token("where").fix("make one with full({...}, value, dtype)").raise();
+        .token("where")
+        .fix("make one with full({...}, value, dtype)")
+        .raise();
   }
   Elementwise e = gather(tracer, "where", {&a, &b});
   bool fits = mask.shape.size() == e.shape.size();
@@ -325,7 +367,9 @@ Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand
   if (!fits) {
     Diagnostic(condition.where, "where: the condition is " + shape_text(mask.shape) +
                                     ", the alternatives " + shape_text(e.shape))
-        .token("where").fix("an axis stretches only from size 1").raise();
+        .token("where")
+        .fix("an axis stretches only from size 1")
+        .raise();
   }
   return Tile(tracer.handle(tracer.emit(Op::select, {condition.handle.id(), e.ids[0], e.ids[1]},
                                         Type::tile(e.dtype, e.shape), {}, condition.where)));
@@ -338,8 +382,10 @@ Tile reduce_min(const TileOperand& a, int axis) { return reduce(Op::min, "reduce
 Condition any(const TileOperand& a) {
   Tracer& tracer = Tracer::get("any", a.where);
   if (a.is_number() || tracer.type(tracer.use(a.handle, "any", a.where)).dtype != DType::boolean) {
-    Diagnostic(a.where, "any: the operand is not a tile of booleans").token("any")
-        .fix("compare first: <, <=, ==").raise();
+    Diagnostic(a.where, "any: the operand is not a tile of booleans")
+        .token("any")
+        .fix("compare first: <, <=, ==")
+        .raise();
   }
   return Condition(tracer.handle(
       tracer.emit(Op::any, {a.handle.id()}, Type::scalar(DType::boolean), {}, a.where)));
@@ -367,7 +413,9 @@ Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where) {
   std::vector<std::int64_t> sizes = sizes_of(shape, "iota", where);
   if (axis < 0 || axis >= static_cast<int>(sizes.size())) {
     Diagnostic(where, "iota: axis " + std::to_string(axis) + " of a tile " + shape_text(sizes))
-        .token("iota").fix("axes count from 0 to " + std::to_string(sizes.size() - 1)).raise();
+        .token("iota")
+        .fix("axes count from 0 to " + std::to_string(sizes.size() - 1))
+        .raise();
   }
   return Tile(tracer.handle(tracer.emit(Op::iota, {}, Type::tile(i32, std::move(sizes)),
                                         {{ir::Key::axis, std::int64_t{axis}}}, where)));

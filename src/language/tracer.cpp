@@ -122,8 +122,9 @@ ir::ValueId Tracer::use(const Handle& handle, const char* what, SourceLocation w
         .raise();
   }
   if (!scope_open_[scope_of_[handle.id()]]) {
-    Diagnostic(where, std::string(what) +
-                          ": an operand was computed inside a loop, condition or role that has ended")
+    Diagnostic(where,
+               std::string(what) +
+                   ": an operand was computed inside a loop, condition or role that has ended")
         .token(what)
         .note(locations_[handle.id()], "it is computed")
         .fix("keep it in a Var (Cell) made before the loop and assigned inside")
@@ -455,7 +456,8 @@ void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::functi
   Frame frame = pop();
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (cells_[i].open && cells_[i].value != before[i]) {
-      Diagnostic(where, std::string(ir::info(op).name) + ": a variable made outside is assigned inside")
+      Diagnostic(where,
+                 std::string(ir::info(op).name) + ": a variable made outside is assigned inside")
           .note(cells_[i].where, "the variable is made")
           .fix("make the variable inside: what one role or lane computes is not seen by the others")
           .raise();
@@ -476,7 +478,8 @@ void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::functi
 void Tracer::trace_role(const ir::Attributes& attributes, const std::function<void(Index)>& body,
                         SourceLocation where) {
   in_role_ = true;
-  role_ = {attributes.text(ir::Key::name), static_cast<int>(attributes.integer(ir::Key::first_warp)),
+  role_ = {attributes.text(ir::Key::name),
+           static_cast<int>(attributes.integer(ir::Key::first_warp)),
            static_cast<int>(attributes.integer(ir::Key::warps)), ++role_serial_};
   ir::ValueId group = ir::kNoValue;
   trace_block(

@@ -51,12 +51,12 @@ void allocate_shared(ir::Kernel& kernel) {
     error.token(kernel.name);
     for (const Place& place : places) {
       const ir::Attributes& attributes = place.operation->attributes;
-      const std::string stages = attributes.has(Key::stages)
-                                     ? " (" + std::to_string(attributes.integer(Key::stages)) +
-                                           " stages)"
-                                     : "";
-      error.note(place.operation->where, std::to_string(place.bytes) + " bytes: " +
-                                             attributes.text(Key::name) + stages);
+      const std::string stages =
+          attributes.has(Key::stages)
+              ? " (" + std::to_string(attributes.integer(Key::stages)) + " stages)"
+              : "";
+      error.note(place.operation->where,
+                 std::to_string(place.bytes) + " bytes: " + attributes.text(Key::name) + stages);
     }
     error.fix("use smaller tiles or fewer stages").raise();
   }

@@ -72,8 +72,8 @@ class LayoutAssignment {
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
       const Type& a = kernel_.type(o.operands[0]);
       if (a.is_tile()) {
-        set(o.operands[0],
-            ir::wgmma_a_fragment(a.shape[0], a.shape[1], size_of(a.dtype), o.where), o);
+        set(o.operands[0], ir::wgmma_a_fragment(a.shape[0], a.shape[1], size_of(a.dtype), o.where),
+            o);
       }
       if (o.operands.size() > 2) unify(o.results[0], o.operands[2], o);
     });
@@ -90,7 +90,8 @@ class LayoutAssignment {
     if (ir::info(o.op).elementwise()) return elementwise(o);
     switch (o.op) {
       case Op::wait:
-      case Op::as_pending: return unify(o.operands[0], o.results[0], o);
+      case Op::as_pending:
+        return unify(o.operands[0], o.results[0], o);
       case Op::wgmma:
         if (o.operands.size() > 2) unify(o.operands[2], o.results[0], o);
         return;
@@ -99,7 +100,8 @@ class LayoutAssignment {
           RegisterLayout whole = layout(o.operands[0]);
           for (std::vector<ir::Mode>* modes : {&whole.lanes, &whole.warps}) {
             for (ir::Mode& mode : *modes) {
-              if (mode.kind == ir::ModeKind::partial) mode = {mode.size, 0, 0, ir::ModeKind::replicate};
+              if (mode.kind == ir::ModeKind::partial)
+                mode = {mode.size, 0, 0, ir::ModeKind::replicate};
             }
           }
           set(o.results[0], whole, o);
@@ -128,8 +130,10 @@ class LayoutAssignment {
             .token("T")
             .fix("pass it through shared memory: a product takes view.T()")
             .raise();
-      case Op::reshape: return reshape(o);
-      case Op::slice: return slice(o);
+      case Op::reshape:
+        return reshape(o);
+      case Op::slice:
+        return slice(o);
       case Op::for_loop:
       case Op::while_loop: {
         const std::size_t extra = o.op == Op::while_loop ? 1 : 0;
@@ -152,7 +156,8 @@ class LayoutAssignment {
           }
         }
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -193,7 +198,8 @@ class LayoutAssignment {
       while (next < to.size() && to[next] == 1) ++next;
       if (next == to.size() || to[next] != from.shape[axis]) {
         Diagnostic(o.where, "reshape: a tile in registers only gains or loses axes of size 1")
-            .token("reshape").raise();
+            .token("reshape")
+            .raise();
       }
       axis_of[static_cast<int>(axis)] = static_cast<int>(next++);
     }
@@ -224,7 +230,9 @@ class LayoutAssignment {
                                 std::to_string(offsets[axis]) + ", " + std::to_string(sizes[axis]) +
                                 " of " + std::to_string(cut.shape[axis]) +
                                 " elements do not fall on whole registers")
-            .token("slice").fix("slice the accumulator's columns by multiples of 8").raise();
+            .token("slice")
+            .fix("slice the accumulator's columns by multiples of 8")
+            .raise();
       }
       last->size = sizes[axis] / last->stride;
       cut.shape[axis] = sizes[axis];

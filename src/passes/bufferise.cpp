@@ -116,42 +116,57 @@ class RoleLowering {
   void visit(Operation& o) {
     if (ir::info(o.op).elementwise() && in_registers(o.results[0])) return elementwise(o);
     switch (o.op) {
-      case Op::view: return view(o);
-      case Op::for_loop: return loop(o, 3, 0);
-      case Op::while_loop: return loop(o, 1, 1);
-      case Op::if_then: return branch(o);
+      case Op::view:
+        return view(o);
+      case Op::for_loop:
+        return loop(o, 3, 0);
+      case Op::while_loop:
+        return loop(o, 1, 1);
+      case Op::if_then:
+        return branch(o);
       case Op::elect:
         lower(o.blocks[0]);
         out_.push_back(std::move(o));
         return;
-      case Op::splat: return emit(Op::fill, {array(o.results[0]), o.operands[0]}, {}, o.where);
+      case Op::splat:
+        return emit(Op::fill, {array(o.results[0]), o.operands[0]}, {}, o.where);
       case Op::iota:
-        return emit(Op::coordinate, {array(o.results[0])},
-                    {{Key::axis, o.attributes.integer(Key::axis)},
-                     {Key::layout, layout(o.results[0])}},
-                    o.where);
+        return emit(
+            Op::coordinate, {array(o.results[0])},
+            {{Key::axis, o.attributes.integer(Key::axis)}, {Key::layout, layout(o.results[0])}},
+            o.where);
       case Op::any: {
         emit(Op::any_register, {array(o.operands[0])}, {}, o.where);
         out_.back().results = o.results;
         return;
       }
-      case Op::reduce: return reduce(o);
+      case Op::reduce:
+        return reduce(o);
       case Op::complete:
         copy(o.results[0], o.operands[0], o.where);
         return reduce_lanes(o.results[0], layout(o.operands[0]), o);
       case Op::reshape:
-      case Op::as_pending: return copy(o.results[0], o.operands[0], o.where);
-      case Op::slice: return slice(o);
-      case Op::wgmma: return product(o);
+      case Op::as_pending:
+        return copy(o.results[0], o.operands[0], o.where);
+      case Op::slice:
+        return slice(o);
+      case Op::wgmma:
+        return product(o);
       case Op::wait:
-      case Op::retire: return wait(o);
-      case Op::store_tile: return store_tile(o);
+      case Op::retire:
+        return wait(o);
+      case Op::store_tile:
+        return store_tile(o);
       case Op::load_tile:
         return move_tile(o.results[0], o.operands[0], Op::load_matrix, Op::load_elements, o);
-      case Op::store: return store(o);
-      case Op::tma_load_tile: return tma(o, true);
-      case Op::tma_store_tile: return tma(o, false);
-      default: out_.push_back(std::move(o));
+      case Op::store:
+        return store(o);
+      case Op::tma_load_tile:
+        return tma(o, true);
+      case Op::tma_store_tile:
+        return tma(o, false);
+      default:
+        out_.push_back(std::move(o));
     }
   }
 
@@ -204,15 +219,15 @@ class RoleLowering {
       operands.push_back(array(operand));
       maps.push_back(map.terms);
     }
-    emit(Op::compute, std::move(operands),
-         {{Key::function, o.op}, {Key::maps, std::move(maps)}}, o.where);
+    emit(Op::compute, std::move(operands), {{Key::function, o.op}, {Key::maps, std::move(maps)}},
+         o.where);
   }
 
   void reduce(const Operation& o) {
     const ValueId source = o.operands[0], result = o.results[0];
     const int axis = static_cast<int>(o.attributes.integer(Key::axis));
-    const ir::RegisterMap map = ir::register_map(
-        layout(source), layout(source).reduce(axis, ir::Reduction::complete));
+    const ir::RegisterMap map =
+        ir::register_map(layout(source), layout(source).reduce(axis, ir::Reduction::complete));
     emit(Op::reduce_registers, {array(result), array(source)},
          {{Key::function, o.attributes.function()},
           {Key::maps, std::vector<ir::IndexMap>{map.terms}}},
@@ -283,8 +298,8 @@ class RoleLowering {
         attributes.set(Key::transpose_a, left.transposed);
       }
       operands.insert(operands.end(), {right.shared, right.offset, step == 0 ? first : yes});
-      emit(a_in_registers ? Op::wgmma_rs : Op::wgmma_ss, std::move(operands),
-           std::move(attributes), o.where);
+      emit(a_in_registers ? Op::wgmma_rs : Op::wgmma_ss, std::move(operands), std::move(attributes),
+           o.where);
     }
     emit(Op::wgmma_commit, {}, {}, o.where);
     if (a_in_registers) operands_of_[result] = array(o.operands[0]);
@@ -408,7 +423,8 @@ class RoleLowering {
         }
       }
       operands.insert(operands.end(), coordinates.begin(), coordinates.end());
-      emit(load ? Op::tma_load : Op::tma_store, std::move(operands), std::move(attributes), o.where);
+      emit(load ? Op::tma_load : Op::tma_store, std::move(operands), std::move(attributes),
+           o.where);
     }
   }
 

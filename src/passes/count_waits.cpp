@@ -36,7 +36,9 @@ class WaitCounts {
           ages[o.results[0]] = 0;
           issued_[o.results[0]] = o.where;
           break;
-        case Op::as_pending: ages[o.results[0]] = kComplete; break;
+        case Op::as_pending:
+          ages[o.results[0]] = kComplete;
+          break;
         case Op::wait:
         case Op::retire: {
           const int age = ages.at(o.operands[0]);
@@ -47,8 +49,12 @@ class WaitCounts {
           }
           break;
         }
-        case Op::for_loop: loop(o, 3, 0, ages); break;
-        case Op::while_loop: loop(o, 1, 1, ages); break;
+        case Op::for_loop:
+          loop(o, 3, 0, ages);
+          break;
+        case Op::while_loop:
+          loop(o, 1, 1, ages);
+          break;
         case Op::if_then: {
           Ages then = ages, otherwise = ages;
           visit(o.blocks[0], then);

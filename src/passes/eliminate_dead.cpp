@@ -44,10 +44,9 @@ class DeadCode {
         continue;
       }
       if (operation.op == Op::yield && !keep_yield) continue;
-      const bool needed =
-          !ir::info(operation.op).pure() ||
-          std::any_of(operation.results.begin(), operation.results.end(),
-                      [this](ValueId result) { return live_[result]; });
+      const bool needed = !ir::info(operation.op).pure() ||
+                          std::any_of(operation.results.begin(), operation.results.end(),
+                                      [this](ValueId result) { return live_[result]; });
       if (!needed) continue;
       for (const ValueId operand : operation.operands) use(operand);
       for (const ir::Block& inner : operation.blocks) mark(inner, true);

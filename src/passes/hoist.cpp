@@ -70,7 +70,7 @@ class Hoister {
   }
 
   ir::Kernel& kernel_;
-  std::vector<int> depth_;  // loops around the definition of a value
+  std::vector<int> depth_;      // loops around the definition of a value
   std::vector<bool> positive_;  // known integers above zero
 };
 

@@ -8,9 +8,8 @@
 namespace tilewright::passes {
 
 // Called after each pass: its name, what it left, how long it took, whether it changed anything.
-using PassObserver =
-    std::function<void(std::string_view name, const ir::Kernel& kernel, double milliseconds,
-                       bool changed)>;
+using PassObserver = std::function<void(std::string_view name, const ir::Kernel& kernel,
+                                        double milliseconds, bool changed)>;
 
 // Both verify the kernel before the first pass and after each.
 // Simplifies a kernel of the tile or scheduled form.

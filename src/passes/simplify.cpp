@@ -12,15 +12,24 @@ using ir::ValueId;
 
 std::optional<Dim::Kind> dim_kind(Op op) {
   switch (op) {
-    case Op::add: return Dim::Kind::add;
-    case Op::sub: return Dim::Kind::sub;
-    case Op::mul: return Dim::Kind::mul;
-    case Op::div: return Dim::Kind::floordiv;
-    case Op::ceildiv: return Dim::Kind::ceildiv;
-    case Op::mod: return Dim::Kind::mod;
-    case Op::min: return Dim::Kind::min;
-    case Op::max: return Dim::Kind::max;
-    default: return std::nullopt;
+    case Op::add:
+      return Dim::Kind::add;
+    case Op::sub:
+      return Dim::Kind::sub;
+    case Op::mul:
+      return Dim::Kind::mul;
+    case Op::div:
+      return Dim::Kind::floordiv;
+    case Op::ceildiv:
+      return Dim::Kind::ceildiv;
+    case Op::mod:
+      return Dim::Kind::mod;
+    case Op::min:
+      return Dim::Kind::min;
+    case Op::max:
+      return Dim::Kind::max;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -64,7 +73,9 @@ class Simplifier {
       std::swap(operation.operands[0], operation.operands[1]);
     }
     const std::vector<ValueId>& in = operation.operands;
-    const auto constant = [&](std::size_t i) { return known_[in[i]] && known_[in[i]]->is_constant(); };
+    const auto constant = [&](std::size_t i) {
+      return known_[in[i]] && known_[in[i]]->is_constant();
+    };
     const auto is = [&](std::size_t i, std::int64_t value) {
       return constant(i) && known_[in[i]]->constant() == value;
     };
@@ -88,11 +99,16 @@ class Simplifier {
       case Op::logical_not:
         if (constant(0)) become(operation, Dim(1 - known_[in[0]]->constant()));
         return {};
-      case Op::lt: return compare(operation, [](auto a, auto b) { return a < b; });
-      case Op::le: return compare(operation, [](auto a, auto b) { return a <= b; });
-      case Op::eq: return compare(operation, [](auto a, auto b) { return a == b; });
-      case Op::ne: return compare(operation, [](auto a, auto b) { return a != b; });
-      default: break;
+      case Op::lt:
+        return compare(operation, [](auto a, auto b) { return a < b; });
+      case Op::le:
+        return compare(operation, [](auto a, auto b) { return a <= b; });
+      case Op::eq:
+        return compare(operation, [](auto a, auto b) { return a == b; });
+      case Op::ne:
+        return compare(operation, [](auto a, auto b) { return a != b; });
+      default:
+        break;
     }
     if (type.dtype != i32) return {};
     const auto kind = dim_kind(operation.op);
@@ -130,9 +146,8 @@ class Simplifier {
   void become(Operation& operation, const Dim& value) {
     operation.operands.clear();
     operation.op = value.is_constant() ? Op::constant : Op::dim;
-    operation.attributes = value.is_constant()
-                               ? ir::Attributes{{Key::value, value.constant()}}
-                               : ir::Attributes{{Key::dim, value}};
+    operation.attributes = value.is_constant() ? ir::Attributes{{Key::value, value.constant()}}
+                                               : ir::Attributes{{Key::dim, value}};
   }
 
   void remember(const Operation& operation) {

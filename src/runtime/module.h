@@ -30,8 +30,8 @@ struct LaunchShape {
   bool overlaps_previous = false;
 };
 
-// The values of a kernel's parameters, built once and launched many times: only what changes between
-// launches is set again.
+// The values of a kernel's parameters, built once and launched many times: only what changes
+// between launches is set again.
 class ParameterBuffer {
  public:
   // Returns the value's offset, for set(). It is no offset in the kernel's own parameters: what is

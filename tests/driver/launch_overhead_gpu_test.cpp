@@ -62,9 +62,9 @@ TEST(LaunchOverhead, IsSmallBesideTheDriversOwnTime) {
   const Kernel kernel = kernels::gemm_sm90({});
   const GpuProgram program = translate(kernel.finish(), "sm_90a");
   const runtime::Build build = assemble(program, "sm_90a");
-  LaunchPlan plan = plan_launch(program.machine, program.source.parameters,
-                                make_arguments(program.machine, refs, {}),
-                                device->info().multiprocessors);
+  LaunchPlan plan =
+      plan_launch(program.machine, program.source.parameters,
+                  make_arguments(program.machine, refs, {}), device->info().multiprocessors);
   for (const LaunchPlan::Map& map : plan.maps) {
     plan.parameters.set(map.offset, runtime::encode(map.spec));
   }
@@ -78,8 +78,8 @@ TEST(LaunchOverhead, IsSmallBesideTheDriversOwnTime) {
                                     static_cast<int>(plan.shape.shared_bytes)),
             runtime::cuda::kSuccess);
   const runtime::LaunchShape& s = plan.shape;
-  const runtime::cuda::LaunchConfig config = {s.grid.x,  1, 1, s.block.x, 1, 1, s.shared_bytes,
-                                              stream.handle(), nullptr, 0};
+  const runtime::cuda::LaunchConfig config = {
+      s.grid.x, 1, 1, s.block.x, 1, 1, s.shared_bytes, stream.handle(), nullptr, 0};
   runtime::cuda::Result status = runtime::cuda::kSuccess;
   const double drivers = microseconds_each(stream, [&] {
     status = std::max(status, cuda.cuLaunchKernelEx(&config, function, arguments.data(), nullptr));
@@ -104,8 +104,10 @@ TEST(LaunchOverhead, IsSmallBesideTheDriversOwnTime) {
   RecordProperty("driver_microseconds", fmt::format("{:.2f}", drivers));
   RecordProperty("cpp_microseconds", fmt::format("{:.2f}", through_cpp));
   RecordProperty("c_microseconds", fmt::format("{:.2f}", through_c));
-  EXPECT_LT(through_cpp - drivers, kAllowedMicroseconds) << "C++ " << through_cpp << " us, the driver's " << drivers << " us";
-  EXPECT_LT(through_c - drivers, kAllowedMicroseconds) << "C " << through_c << " us, the driver's " << drivers << " us";
+  EXPECT_LT(through_cpp - drivers, kAllowedMicroseconds)
+      << "C++ " << through_cpp << " us, the driver's " << drivers << " us";
+  EXPECT_LT(through_c - drivers, kAllowedMicroseconds)
+      << "C " << through_c << " us, the driver's " << drivers << " us";
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ class GemmGpuTest : public test::HopperTest {
   }
 };
 
-class GemmSchedules : public GemmGpuTest, public testing::WithParamInterface<std::pair<int, DType>> {
+class GemmSchedules : public GemmGpuTest,
+                      public testing::WithParamInterface<std::pair<int, DType>> {
  protected:
   Gemm options() const {
     Gemm g;
@@ -60,9 +61,12 @@ INSTANTIATE_TEST_SUITE_P(All, GemmSchedules,
 
 TEST_P(GemmSchedules, Lengths) {
   const Executable executable = compile(gemm_sm90(options()), "cuda");
-  for (const std::int64_t m : {0, 1, 17, 129, 300, 517}) check(executable, m, 136, 64, options().dtype);
-  for (const std::int64_t n : {0, 8, 24, 136, 304, 520}) check(executable, 129, n, 72, options().dtype);
-  for (const std::int64_t k : {0, 8, 24, 136, 304, 520}) check(executable, 300, 264, k, options().dtype);
+  for (const std::int64_t m : {0, 1, 17, 129, 300, 517})
+    check(executable, m, 136, 64, options().dtype);
+  for (const std::int64_t n : {0, 8, 24, 136, 304, 520})
+    check(executable, 129, n, 72, options().dtype);
+  for (const std::int64_t k : {0, 8, 24, 136, 304, 520})
+    check(executable, 300, 264, k, options().dtype);
 }
 
 TEST_P(GemmSchedules, MoreTilesThanMultiprocessors) {
@@ -86,8 +90,9 @@ TEST_F(GemmGpuTest, MisalignedTensorsAreRefused) {
   const Executable executable = compile(gemm_sm90({}), "cuda");
   const Tensors t = tensors(64, 64, 64, bf16);
   for (const std::ptrdiff_t offset : {1, 2, 8}) {
-    const std::string error = test::usage_error_of(
-        [&] { executable.run({t.a.ref(), t.b.ref(offset), t.c.ref()}, {}, stream().handle()); });
+    const std::string error = test::usage_error_of([&] {
+      executable.run({t.a.ref(), t.b.ref(offset), t.c.ref()}, {}, stream().handle());
+    });
     EXPECT_NE(error.find("B"), std::string::npos) << error;
     EXPECT_NE(error.find("16"), std::string::npos) << error;
   }

@@ -26,7 +26,8 @@ class HopperTest : public testing::Test {
     }
     const runtime::DeviceInfo& info = device_->info();
     if (info.arch() != "sm_90a") {
-      GTEST_SKIP() << info.name << " is a GPU of " << info.arch() << ", and the kernels are of sm_90a";
+      GTEST_SKIP() << info.name << " is a GPU of " << info.arch()
+                   << ", and the kernels are of sm_90a";
     }
     stream_.emplace(*device_);
   }

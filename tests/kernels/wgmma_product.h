@@ -18,8 +18,8 @@ struct WgmmaCase {
   bool transposes() const { return size_of(dtype) == 2; }
   std::vector<std::string> products() const {
     if (!transposes()) return {"shared a x b^T", "registers a x b^T"};
-    return {"shared a x b^T", "registers a x b^T", "shared a x b", "registers a x b",
-            "shared a^T x b^T", "shared a^T x b"};
+    return {"shared a x b^T",  "registers a x b^T", "shared a x b",
+            "registers a x b", "shared a^T x b^T",  "shared a^T x b"};
   }
   std::string name() const {
     return std::string(name_of(dtype)) + "_n" + std::to_string(n) + "_k" + std::to_string(k);
@@ -102,7 +102,8 @@ struct WgmmaData {
 };
 
 // The products that differ from the reference, each with its first wrong element; "" for none.
-inline std::string wrong_products(const WgmmaCase& c, const WgmmaData& data, const HostTensor& result) {
+inline std::string wrong_products(const WgmmaCase& c, const WgmmaData& data,
+                                  const HostTensor& result) {
   std::string wrong;
   const auto count = static_cast<std::int64_t>(data.product.size());
   std::int64_t first = 0;

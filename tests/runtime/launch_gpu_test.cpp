@@ -186,6 +186,45 @@ TEST_F(GpuTest, CopiesABoxThroughATensorMapAndClipsIt) {
   }
 }
 
+// What a test of each parity answers on a barrier of two arrivals: fresh, after one arrival, after
+// both, and after the two arrivals of the next phase.
+constexpr const char* kParitySource = R"(
+extern "C" __global__ void __launch_bounds__(32, 1) parities(unsigned* out) {
+  __shared__ __align__(8) unsigned long long barrier;
+  if (threadIdx.x != 0) return;
+  const unsigned bar = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" :: "r"(bar) : "memory");
+  for (int arrivals = 0; arrivals <= 4; ++arrivals) {
+    for (unsigned parity = 0; parity < 2; ++parity) {
+      unsigned passed;
+      asm volatile(
+          "{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+          : "=r"(passed) : "r"(bar), "r"(parity) : "memory");
+      out[2 * arrivals + parity] = passed;
+    }
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(bar) : "memory");
+  }
+})";
+
+// Rings start their producer at parity 1 and prime nothing; the simulator's barriers do the same.
+TEST_F(GpuTest, FreshBarriersHavePassedParityOne) {
+  require_hopper();
+  if (IsSkipped()) return;
+  const LoadedKernel kernel = build(kParitySource, "parities");
+  const Stream stream(*device_);
+  const DeviceBuffer out(*device_, 10 * sizeof(unsigned), "out");
+  out.fill(0xFF, stream);
+  ParameterBuffer parameters;
+  parameters.add(out.data());
+  LaunchShape shape;
+  shape.block = {32, 1, 1};
+  kernel.launch(shape, stream, parameters.pointers().data());
+  unsigned passed[10] = {};
+  out.download(passed, sizeof passed, stream);
+  stream.synchronize();
+  EXPECT_THAT(passed, testing::ElementsAre(0, 1, 0, 1, 1, 0, 1, 0, 0, 1));
+}
+
 TEST_F(GpuTest, LaunchingAddsLittleToTheDriversOwnTime) {
   const LoadedKernel kernel = build(kScaleSource, "scale");
   const CudaDriver& driver = device_->driver();

@@ -4,20 +4,21 @@
 
 namespace tilewright::kernels {
 
-// Scaled dot-product attention: O = softmax(Q K^T * scale) V for each batch and head. Lengths and the
-// batch are symbolic. kv_heads divides heads: heads / kv_heads queries heads share a K and V head.
+// Scaled dot-product attention: O = softmax(Q K^T * scale) V for each batch and head. Lengths and
+// the batch are symbolic. kv_heads divides heads: heads / kv_heads queries heads share a K and V
+// head.
 struct Attention {
   int heads = 8, kv_heads = 8;
   int dim = 64, dim_v = 64;
   bool causal = false;  // query i sees keys up to i + keys - queries
   int window = 0;       // causal: only the last `window` of those; 0 for all
   DType dtype = bf16;
-  double scale = 0;     // 0: 1 / sqrt(dim)
+  double scale = 0;                  // 0: 1 / sqrt(dim)
   int block_q = 128, block_k = 128;  // rows of a tile, keys of a block
 };
 
-// in  Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim], V [batch, keys, kv_heads, dim_v]
-// out O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
+// in  Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim], V [batch, keys, kv_heads,
+// dim_v] out O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
 Kernel attention_forward(const Attention& attention);
 
 // The same for sm_90a: a producer warp and two warpgroups that overlap products with the softmax.

@@ -8,7 +8,8 @@ namespace tilewright::kernels {
 
 inline constexpr double kLog2e = 1.4426950408889634;
 inline constexpr double kLn2 = 0.6931471805599453;
-inline constexpr double kNone = -std::numeric_limits<double>::infinity();  // of a row with nothing visible
+inline constexpr double kNone =
+    -std::numeric_limits<double>::infinity();  // of a row with nothing visible
 
 // The running softmax of rows that arrive block by block (Milakov and Gimelshein, 2018). The
 // maximum is taken of unscaled scores and the scale folded into the exponent, which needs a
@@ -54,7 +55,8 @@ class LazySoftmax {
         rescale_(full({rows, 1}, 1)),
         sum_(zeros({rows, 1})) {}
 
-  // Whether this block raised the maximum: sums of earlier weights are then multiplied by rescale().
+  // Whether this block raised the maximum: sums of earlier weights are then multiplied by
+  // rescale().
   Condition raise(const Tile& scores) {
     const Tile top = reduce_max(scores, 1);
     const Condition raised = any(top > maximum_ + kSlack / scale_log2_);

@@ -34,8 +34,9 @@ void print_shared(Emitter& emitter, const Operation& operation) {
 
 void print_shared_load(Emitter& emitter, const Operation& operation) {
   const std::string_view type = scalar_type(emitter.type(operation.results[0]).dtype);
-  // Every lane loads the same; the shuffle tells ptxas, which else takes what depends on it, such as
-  // a ring's stage, for different from lane to lane and keeps descriptors out of uniform registers.
+  // Every lane loads the same; the shuffle tells ptxas, which else takes what depends on it, such
+  // as a ring's stage, for different from lane to lane and keeps descriptors out of uniform
+  // registers.
   emitter.line(fmt::format("const {} {} = __shfl_sync(0xffffffffu, load_shared<{}>({}), 0);", type,
                            emitter.name(operation.results[0]), type,
                            shared_element(emitter, operation)));
@@ -83,10 +84,9 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
                 std::to_string(attributes.integer_or(Key::step, 0)),
                 fmt::format("row * {}", attributes.integer(Key::row_bytes)),
                 fmt::format("{} * 16", swizzled)});
-  emitter.line(fmt::format("{}matrix_x4({}, {} + {});",
-                           operation.op == Op::load_matrix ? "ld" : "st", address,
-                           emitter.name(operation.operands[0]),
-                           attributes.integer(Key::register_)));
+  emitter.line(fmt::format(
+      "{}matrix_x4({}, {} + {});", operation.op == Op::load_matrix ? "ld" : "st", address,
+      emitter.name(operation.operands[0]), attributes.integer(Key::register_)));
   emitter.close();
 }
 

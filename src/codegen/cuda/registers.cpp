@@ -189,8 +189,8 @@ void print_any_register(Emitter& emitter, const Operation& operation) {
   const std::string own = result + "_of_lane";
   emitter.line(fmt::format("bool {} = false;", own));
   emitter.line("#pragma unroll");
-  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {} |= {};",
-                           emitter.type(array).shape[0], own, element(emitter, array, "i")));
+  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {} |= {};", emitter.type(array).shape[0],
+                           own, element(emitter, array, "i")));
   emitter.line(fmt::format("const bool {} = __any_sync(0xffffffffu, {});", result, own));
 }
 

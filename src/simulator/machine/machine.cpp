@@ -27,7 +27,10 @@ struct Workspaces {
       const std::int64_t count = parameter.shape[0].constant();
       std::vector<std::int32_t>& zeros =
           memory.emplace_back(static_cast<std::size_t>(count), std::int32_t{0});
-      arguments.tensors.push_back({parameter.name, parameter.dtype, {count}, {1},
+      arguments.tensors.push_back({parameter.name,
+                                   parameter.dtype,
+                                   {count},
+                                   {1},
                                    reinterpret_cast<std::byte*>(zeros.data())});
     }
   }
@@ -39,9 +42,11 @@ struct Workspaces {
       const std::vector<std::int32_t>& values = memory[next++];
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i] == 0) continue;
-        report.faults.push_back({"workspace", parameter.where, {},
-                                 "workspace " + parameter.name + "[" + std::to_string(i) +
-                                     "] is " + std::to_string(values[i]) + " after the launch",
+        report.faults.push_back({"workspace",
+                                 parameter.where,
+                                 {},
+                                 "workspace " + parameter.name + "[" + std::to_string(i) + "] is " +
+                                     std::to_string(values[i]) + " after the launch",
                                  "what sets it back to 0: the next launch begins with it"});
       }
     }

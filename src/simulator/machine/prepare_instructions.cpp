@@ -349,10 +349,10 @@ void Preparation::visit(const Operation& operation) {
       const std::int64_t first = attributes.integer_or(Key::offset, 0);
       const std::int64_t wanted = first + array_info(operands[0]).elements;
       if (first < 0 || wanted > array_info(operands[1]).elements) {
-        refuse(operation, fmt::format("{} takes elements {} to {} of {}, which has {}",
-                                      array_info(operands[0]).name, first, wanted - 1,
-                                      array_info(operands[1]).name,
-                                      array_info(operands[1]).elements));
+        refuse(operation,
+               fmt::format("{} takes elements {} to {} of {}, which has {}",
+                           array_info(operands[0]).name, first, wanted - 1,
+                           array_info(operands[1]).name, array_info(operands[1]).elements));
       }
       emit(Code::copy, &operation).object = object(operands[0]);
       program_.code.back().detail = object(operands[1]);

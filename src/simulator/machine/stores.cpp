@@ -76,7 +76,8 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   int elements[8];
   std::iota(elements, elements + 8, store.first_element);
   const bool load = instruction.code == Code::load_matrix;
-  (load ? write_registers : read_registers)(gpu, warp, instruction, instruction.object, elements, 8);
+  (load ? write_registers : read_registers)(gpu, warp, instruction, instruction.object, elements,
+                                            8);
   RegisterArray& array = warp.arrays[instruction.object];
   const std::int64_t base =
       gpu.program.allocations[allocation].offset + warp.integer(instruction.a) + store.step;

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "language/tracer.h"
+#include "tilewright/hopper.h"
+
+// What the recording functions of the explicit level share.
+namespace tilewright {
+
+// The tracer of a kernel that is, or becomes, one of the explicit level.
+Tracer& scheduled(const char* what, SourceLocation where);
+// The same; raises outside the body of a role.
+Tracer& in_role(const char* what, SourceLocation where);
+// Records an operation without a result.
+void plain(Tracer& tracer, ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes,
+           SourceLocation where);
+// Swizzled shared memory of `stages` tiles.
+ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, int rows,
+                         int columns, int stages, SourceLocation where);
+ir::Type as_tile(ir::Type type);
+
+// Reads and makes views of shared memory.
+class ExplicitTracing {
+ public:
+  static SharedView view(Tracer& tracer, ir::ValueId shared, const Index& stage, int rows,
+                         int columns) {
+    SharedView view;
+    view.shared_ = tracer.handle(shared);
+    view.stage_ = stage.handle();
+    view.row_ = Index(0).handle();
+    view.row_count_ = rows;
+    view.column_count_ = columns;
+    return view;
+  }
+
+  // The `view` operation; its type is the part as it lies in memory.
+  static ir::ValueId emit(Tracer& tracer, const SharedView& view, const char* what,
+                          SourceLocation where) {
+    const ir::ValueId shared = tracer.use(view.shared_, what, where);
+    const ir::Type type = ir::Type::of(ir::Type::Kind::view, tracer.type(shared).dtype,
+                                       {view.row_count_, view.column_count_});
+    return tracer.emit(
+        ir::Op::view,
+        {shared, tracer.use(view.stage_, what, where), tracer.use(view.row_, what, where)}, type,
+        {{ir::Key::column, std::int64_t{view.column_}},
+         {ir::Key::transposed, std::int64_t{view.transposed_}}},
+        where);
+  }
+
+  // As it lies in memory, and as a product sees it.
+  static std::pair<std::int64_t, std::int64_t> shape(const SharedView& view) {
+    return {view.row_count_, view.column_count_};
+  }
+  static std::pair<std::int64_t, std::int64_t> product_shape(const SharedView& view) {
+    if (view.transposed_) return {view.column_count_, view.row_count_};
+    return {view.row_count_, view.column_count_};
+  }
+  static ir::ValueId shared(const SharedView& view) { return view.shared_.id(); }
+  static SharedView rows(const SharedView& from, const IndexOperand& start, int count) {
+    Tracer& tracer = Tracer::get("rows", start.where);
+    const auto fail = [&](const std::string& problem) {
+      Diagnostic(start.where, "rows: " + problem)
+          .token("rows")
+          .fix("take a multiple of 8 rows that lies inside, from a multiple of 8, before .T()")
+          .raise();
+    };
+    const std::string of = " of a view of " + std::to_string(from.row_count_) +
+                           (from.transposed_ ? " (transposed)" : "");
+    if (from.transposed_ || count <= 0 || count > from.row_count_ || count % 8 != 0) {
+      fail(std::to_string(count) + " rows" + of);
+    }
+    if (const auto first = tracer.known(tracer.use(start.index.handle(), "rows", start.where))) {
+      if (*first % 8 != 0) fail("from row " + std::to_string(*first) + ", no multiple of 8");
+      if (*first < 0 || *first + count > from.row_count_) {
+        fail("[" + std::to_string(*first) + ", " + std::to_string(*first + count) + ")" + of);
+      }
+    }
+    SharedView view = from;
+    view.row_ = (Index(tracer.handle(tracer.use(from.row_, "rows", start.where))) + start).handle();
+    view.row_count_ = count;
+    return view;
+  }
+  static SharedView columns(const SharedView& from, int start, int count, SourceLocation where) {
+    SharedView view = from;
+    if (from.transposed_ || start < 0 || count <= 0 || start + count > from.column_count_) {
+      Diagnostic(where, "columns: [" + std::to_string(start) + ", " +
+                            std::to_string(start + count) + ") of a view of " +
+                            std::to_string(from.column_count_) + " columns")
+          .token("columns")
+          .fix("take columns that lie inside, before .T()")
+          .raise();
+    }
+    view.column_ += start;
+    view.column_count_ = count;
+    return view;
+  }
+  static SharedView transpose(const SharedView& from) {
+    SharedView view = from;
+    view.transposed_ = !view.transposed_;
+    return view;
+  }
+};
+
+}  // namespace tilewright

@@ -1,0 +1,205 @@
+#include "language/explicit_tracing.h"
+
+namespace tilewright {
+
+using ir::Key;
+using ir::Op;
+using ir::Type;
+
+struct Ring::State {
+  struct Part {
+    ir::ValueId shared;
+    int rows, columns;
+  };
+  std::string name;
+  int stages = 0;
+  std::vector<Part> parts;
+  ir::ValueId full = ir::kNoValue, empty = ir::kNoValue;
+  SourceLocation where;
+  int producer = 0, consumer = 0, releasing = 0;  // the serial of the role that last was one
+  std::string producer_name;
+  bool multicast = false;
+  Handle numbers;  // i32 beside each stage, if the ring has them
+  // The position of the role that is being traced.
+  std::unique_ptr<Cell<Index>> stage, phase;
+};
+
+Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tiles,
+           SourceLocation where)
+    : state_(std::make_shared<State>()) {
+  Tracer& tracer = scheduled("Ring", where);
+  State& ring = *state_;
+  ring.name = std::move(name);
+  ring.stages = stages.count;
+  ring.where = where;
+  if (tiles.empty()) {
+    Diagnostic(where, "the ring \"" + ring.name + "\" has no tile")
+        .token("Ring")
+        .fix("give the tiles of one stage: {{dtype, rows, columns}}")
+        .raise();
+  }
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const TileShape& tile = tiles[i];
+    const std::string part = tiles.size() == 1 ? ring.name : ring.name + std::to_string(i);
+    ring.parts.push_back(
+        {shared_place(tracer, part, tile.dtype, tile.rows, tile.columns, stages.count, where),
+         tile.rows, tile.columns});
+  }
+  const auto barriers = [&](const char* suffix, std::int64_t arrivals) {
+    return tracer.place(Op::mbarriers, {}, Type::of(Type::Kind::mbarriers, i64, {stages.count}),
+                        {{Key::name, ring.name + suffix}, {Key::arrivals, arrivals}}, where);
+  };
+  ring.full = barriers("_full", 1);
+  ring.empty = barriers("_empty", 0);  // release() counts the consuming warps
+  // Roles run side by side: each counts its own position from the first stage.
+  tracer.on_role.push_back([state = std::weak_ptr<State>(state_)](bool begin) {
+    const auto ring = state.lock();
+    if (!ring) return;
+    ring->stage =
+        begin ? std::make_unique<Cell<Index>>(Index(0, ring->where), ring->where) : nullptr;
+    ring->phase =
+        begin ? std::make_unique<Cell<Index>>(Index(0, ring->where), ring->where) : nullptr;
+  });
+}
+
+Ring::~Ring() = default;
+
+Ring& Ring::numbered() {
+  State& ring = *state_;
+  Tracer& tracer = scheduled("numbered", ring.where);
+  ring.numbers = tracer.handle(
+      tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, ring.stages}),
+                   {{Key::name, ring.name + "_numbers"},
+                    {Key::layout, ir::SharedLayout::row_major({1, ring.stages}, 4)},
+                    {Key::stages, std::int64_t{1}}},
+                   ring.where));
+  return *this;
+}
+
+Ring& Ring::multicast() {
+  state_->multicast = true;
+  return *this;
+}
+
+Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
+  Tracer& tracer = in_role(what, where);
+  State& ring = *state_;
+  int& mine = producing ? ring.producer : ring.consumer;
+  const int other = producing ? ring.consumer : ring.producer;
+  if (other == tracer.role()->serial) {
+    Diagnostic(where, std::string(what) + ": the role \"" + tracer.role()->name +
+                          "\" is both producer and consumer of the ring \"" + ring.name + "\"")
+        .token(what)
+        .fix("a role that waits for itself never goes on: produce and consume in different roles")
+        .raise();
+  }
+  if (producing && mine != 0 && mine != tracer.role()->serial) {
+    Diagnostic(where, std::string(what) + ": the roles \"" + ring.producer_name + "\" and \"" +
+                          tracer.role()->name + "\" both produce the ring \"" + ring.name + "\"")
+        .token(what)
+        .fix("give each producing role a ring of its own")
+        .raise();
+  }
+  mine = tracer.role()->serial;
+  if (producing) ring.producer_name = tracer.role()->name;
+  const Tracer::At at(tracer, where);
+  const Index stage = *ring.stage, phase = *ring.phase;
+  // Fresh barriers let a wait for parity 1 pass: the producer is one phase ahead.
+  const Index parity = producing ? 1 - phase : phase;
+  tracer.append(Op::mbarrier_wait,
+                {producing ? ring.empty : ring.full, tracer.use(stage.handle(), what, where),
+                 tracer.use(parity.handle(), what, where)},
+                {}, {}, where);
+  const Index next = stage + 1;
+  const Condition wraps = next == ring.stages;
+  *ring.stage = select(wraps, 0, next);
+  *ring.phase = select(wraps, 1 - phase, phase);
+  std::vector<SharedView> parts;
+  for (const State::Part& part : ring.parts) {
+    parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
+  }
+  return Slot(stage, std::move(parts), ring.numbers);
+}
+
+Index Slot::number(SourceLocation where) const {
+  Tracer& tracer = in_role("number", where);
+  if (!numbers_.tracer()) {
+    Diagnostic(where, "number: the ring's stages carry none")
+        .token("number")
+        .fix("declare it as Ring(...).numbered()")
+        .raise();
+  }
+  return Index(tracer.handle(tracer.emit(
+      Op::shared_load,
+      {tracer.use(numbers_, "number", where), tracer.use(stage_.handle(), "number", where)},
+      Type::scalar(i32), {}, where)));
+}
+
+void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
+                SourceLocation where) {
+  const Slot slot = enter(true, "produce", where);
+  Tracer& tracer = Tracer::get("produce", where);
+  const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);
+  if ((number != nullptr) != (state_->numbers.tracer() != nullptr)) {
+    Diagnostic(where, "produce: the ring \"" + state_->name +
+                          (number ? "\" carries no numbers, but one is given"
+                                  : "\" carries numbers, but none is given"))
+        .token("produce")
+        .fix("declare it with .numbered() and give every stage its number")
+        .raise();
+  }
+  // Before the arrival that publishes it.
+  if (number) {
+    plain(tracer, Op::shared_store,
+          {tracer.use(state_->numbers, "produce", where), stage,
+           tracer.use(number->index.handle(), "produce", where)},
+          {}, where);
+  }
+  if (!loads) return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
+  // The transaction count is known once the loads are recorded, but expected before them.
+  const std::size_t at = tracer.body().size();
+  tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
+  tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(), state_->multicast};
+  (*loads)(slot);
+  const std::int64_t bytes = tracer.filling->bytes;
+  tracer.filling.reset();
+  if (bytes == 0) {
+    Diagnostic(where, "produce: nothing is loaded into the ring \"" + state_->name + "\"")
+        .token("produce")
+        .fix("call tma_load inside")
+        .raise();
+  }
+  tracer.body()[at].attributes.set(Key::bytes, bytes);
+}
+
+void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {
+  fill(nullptr, &loads, where);
+}
+void Ring::produce(const IndexOperand& number, const std::function<void(const Slot&)>& loads) {
+  fill(&number, &loads, number.where);
+}
+void Ring::produce(const IndexOperand& number) { fill(&number, nullptr, number.where); }
+
+Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
+
+void Ring::release(const Index& stage, SourceLocation where) {
+  Tracer& tracer = in_role("release", where);
+  const ir::ValueId index = tracer.use(stage.handle(), "release", where);
+  State& ring = *state_;
+  const std::int64_t cluster = ring.multicast ? tracer.kernel().cluster : 1;
+  if (ring.releasing != tracer.role()->serial) {
+    ring.releasing = tracer.role()->serial;
+    ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
+    barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * cluster);
+  }
+  if (cluster == 1) {
+    plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
+    return;
+  }
+  // Every CTA of the cluster writes into this one's stages, so each must hear that they are free.
+  for (std::int64_t cta = 0; cta < cluster; ++cta) {
+    plain(tracer, Op::mbarrier_arrive, {ring.empty, index, tracer.integer(cta, where)}, {}, where);
+  }
+}
+
+}  // namespace tilewright
