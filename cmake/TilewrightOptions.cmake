@@ -6,7 +6,15 @@ else()
   set(TILEWRIGHT_IS_TOP_LEVEL OFF)
 endif()
 
-option(TILEWRIGHT_WERROR "Treat warnings of Tilewright's own code as errors" OFF)
+# Other compilers and newer versions warn of more, which must not stop a user's build.
+if(TILEWRIGHT_IS_TOP_LEVEL
+   AND ((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
+        OR (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\.")))
+  set(compiler_is_tested ON)
+else()
+  set(compiler_is_tested OFF)
+endif()
+option(TILEWRIGHT_WERROR "Treat warnings of Tilewright's own code as errors" ${compiler_is_tested})
 option(TILEWRIGHT_TESTS "Build the tests and the examples" ${TILEWRIGHT_IS_TOP_LEVEL})
 option(TILEWRIGHT_BENCHMARKS "Build the benchmarks" OFF)
 option(TILEWRIGHT_INSTALL "Create the install rules" ${TILEWRIGHT_IS_TOP_LEVEL})
