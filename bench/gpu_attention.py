@@ -112,7 +112,8 @@ def main():
     to_peer, to_fa3, wrong = {}, {}, []
     for mask in arguments.masks:
         causal = mask == "causal"
-        kernel = library.kernel("attention_forward", heads=heads, dim=arguments.dim, causal=causal)
+        kernel = library.kernel("attention_forward", heads=heads, dim=arguments.dim, causal=causal,
+                                **measure.schedule_of(arguments))
         for length in arguments.lengths:
             name = f"{mask} {length}"
             pairs, error, peer_error, alike, good = run_row(kernel, arguments.dim, length, causal,

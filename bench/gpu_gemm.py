@@ -56,7 +56,7 @@ def main():
 
     torch.manual_seed(arguments.seed)
     library = tilewright_c.Library(arguments.library)
-    kernel = library.kernel("gemm", dtype=arguments.dtype)
+    kernel = library.kernel("gemm", dtype=arguments.dtype, **measure.schedule_of(arguments))
     measure.print_versions(library)
     print(f"{'m x n x k':>20} {'ours us':>9} {'cuBLAS us':>9} {'TFLOP/s':>8} {'cuBLAS':>8} "
           f"{'ratio':>6} {'10%..90%':>13} {'error':>9} {'cuBLAS':>9}  same bits")

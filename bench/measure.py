@@ -15,6 +15,11 @@ def add_arguments(parser):
     parser.add_argument("--library", default="build/release/lib/libtilewright.so")
     parser.add_argument("--rounds", type=int, default=40, help="pairs of runs for each row")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--schedule", help="of ours; tile for the automatic one")
+
+
+def schedule_of(arguments):
+    return {"schedule": arguments.schedule} if arguments.schedule else {}
 
 
 def device_state():

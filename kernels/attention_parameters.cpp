@@ -8,11 +8,13 @@ namespace tilewright::kernels {
 namespace {
 
 int checked_group(const Attention& a) {
-  const auto fail = [](const std::string& message) {
-    throw Error(ErrorKind::usage, {}, "attention: " + message, "attention: " + message);
+  const auto fail = [](const std::string& what, const std::string& fix) {
+    const std::string message = "attention: " + what;
+    throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
   };
   const auto positive = [&](const char* name, int value) {
-    if (value <= 0) fail(std::string(name) + " is " + std::to_string(value) + ", not positive");
+    if (value > 0) return;
+    fail(std::string(name) + " is " + std::to_string(value), std::string(name) + " is at least 1");
   };
   positive("heads", a.heads);
   positive("kv_heads", a.kv_heads);
@@ -22,11 +24,17 @@ int checked_group(const Attention& a) {
   positive("block_k", a.block_k);
   if (a.heads % a.kv_heads != 0) {
     fail("heads " + std::to_string(a.heads) + " is not a multiple of kv_heads " +
-         std::to_string(a.kv_heads));
+             std::to_string(a.kv_heads),
+         "set kv_heads to a divisor of heads");
   }
-  if (a.window < 0) fail("window is " + std::to_string(a.window) + ", negative");
-  if (a.window > 0 && !a.causal) fail("a window needs causal = true");
-  if (a.scale < 0) fail("scale is " + std::to_string(a.scale) + ", negative");
+  if (a.window < 0) fail("window is " + std::to_string(a.window), "0 stands for no window");
+  if (a.window > 0 && !a.causal) {
+    fail("window is " + std::to_string(a.window) + ", and causal is false",
+         "a window is a part of the causal mask: set causal = true");
+  }
+  if (a.scale < 0) {
+    fail("scale is " + std::to_string(a.scale), "scale is positive, or 0 for 1 / sqrt(dim)");
+  }
   return a.heads / a.kv_heads;
 }
 

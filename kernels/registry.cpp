@@ -125,11 +125,13 @@ LibraryKernel attention_forward_entry() {
                     {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
                     {"O", {"batch", "queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"batch", "heads", "queries"}, true, f32}};
-  kernel.schedules = {{"sm90", "sm_90a",
-                       "a producer warp and two warpgroups that overlap products with the softmax",
-                       [](const OptionValues& options) {
-                         return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
-                       }}};
+  kernel.schedules = {
+      {"sm90", "sm_90a",
+       "a producer warp, and two or three warpgroups that overlap products with the softmax; "
+       "bf16 and f16, dims up to 128 in multiples of 16",
+       [](const OptionValues& options) {
+         return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
+       }}};
   kernel.build = [](const OptionValues& options) {
     return attention_forward(attention_of(options));
   };
@@ -158,7 +160,8 @@ LibraryKernel gemm_entry() {
   kernel.tensors = {
       {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
   kernel.schedules = {
-      {"sm90", "sm_90a", "persistent; 128 x 256 tiles, two warpgroups",
+      {"sm90", "sm_90a",
+       "persistent; 128 x 256 tiles, two warpgroups; bf16 and f16, n and k multiples of 8",
        [](const OptionValues& options) { return gemm_sm90(gemm_of(options)); }},
       {"sm90_cluster", "sm_90a", "the same; clusters of two CTAs share B's tiles by multicast",
        [](const OptionValues& options) {

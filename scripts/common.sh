@@ -19,7 +19,7 @@ missing_packages() {
   has cmake || echo cmake
   has ninja || echo ninja-build
   has dpkg-query || return 0
-  for package in libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev \
+  for package in libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgmock-dev \
     libbenchmark-dev; do
     installed "$package" || echo "$package"
   done

@@ -75,7 +75,9 @@ int doctor(const Request& request) {
     fmt::print("GPU        {} ({}), {} multiprocessors, {:.0f} GB\n", gpu.name, gpu.arch(),
                gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / 1e9);
   }
-  fmt::print("cache      {}\n", report.cache_folder);
+  fmt::print("cache      {}\n", report.cache_folder.empty()
+                                    ? "none: TILEWRIGHT_CACHE and HOME are not set"
+                                    : report.cache_folder);
   for (const runtime::MissingPart& part : report.missing) {
     fmt::print("missing    {}\n           for {}\n           fix: {}\n", part.what, part.needed_for,
                part.how_to_get_it);

@@ -60,6 +60,8 @@ void print(const driver::Explanation& explanation) {
   for (const auto& [name, count] : explanation.instructions) {
     fmt::print("{:<36} {:8}\n", name, count);
   }
+  // That there is no cubin is the error that ends the command.
+  if (explanation.no_cubin) return;
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
 }
 
@@ -76,6 +78,7 @@ int explain(const Request& request) {
     fmt::print("{}\n", json_of(explanation).dump(2));
   } else {
     print(explanation);
+    if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
   }
   if (!explanation.no_cubin) return 0;
   std::fflush(stdout);

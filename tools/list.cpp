@@ -72,7 +72,8 @@ void print(const LibraryKernel& kernel) {
                option.description, choices);
   }
   for (const LibrarySchedule& schedule : kernel.schedules) {
-    fmt::print("  schedule={:<5} {}: {}\n", schedule.name, schedule.target, schedule.description);
+    fmt::print("  {:<21} {}: {}\n", "schedule=" + schedule.name, schedule.target,
+               schedule.description);
   }
 }
 

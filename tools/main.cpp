@@ -19,7 +19,6 @@ constexpr int kInternal = static_cast<int>(tilewright::ErrorKind::internal);
 class CommandLine {
  public:
   CommandLine() : app_("GPU kernels as operations on tiles", "tilewright") {
-    app_.require_subcommand(1);
     app_.set_version_flag("--version", TILEWRIGHT_VERSION);
     app_.footer(
         "Exit status: 0 as asked; 1 a result falls short; 2 bad usage or input; 3 the target is "
@@ -32,8 +31,12 @@ class CommandLine {
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
     kernel(run, "interpreter, sim:sm_90a (a simulated GPU), or cuda (the GPU that is here)");
     run->add_option("--in", request_.inputs,
-                    "NAME=x.npy or NAME=x.safetensors:key; inputs without a file are random");
-    run->add_option("--out", request_.outputs, "NAME=y.npy; bf16 is written as f32");
+                    "x.npy or x.safetensors:key; inputs without a file are random")
+        ->type_name("NAME=FILE")
+        ->allow_extra_args(false);
+    run->add_option("--out", request_.outputs, "y.npy; bf16 is written as f32")
+        ->type_name("NAME=FILE")
+        ->allow_extra_args(false);
     run->add_flag("--check", request_.check, "Compare with a float64 reference");
     seed(run, "Of the random inputs");
     json(run);
@@ -74,6 +77,10 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? 0 : kUsage;
     }
+    if (command_ == nullptr) {
+      std::fputs(app_.help().c_str(), stderr);
+      return kUsage;
+    }
     return command_(request_);
   }
 
@@ -86,11 +93,14 @@ class CommandLine {
   void kernel(CLI::App* app, const char* targets) {
     app->add_option("kernel", request_.kernel, "The kernel's name")->required();
     app->add_option("--target", request_.target, targets)->required();
-    app->add_option("--set", request_.settings, "name=value: an option of the kernel, or schedule")
+    app->add_option("--set", request_.settings, "An option of the kernel, or schedule")
+        ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {
-    app->add_option("--seed", request_.seed, description)->capture_default_str();
+    app->add_option("--seed", request_.seed, description)
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
   }
   void json(CLI::App* app) { app->add_flag("--json", request_.json, "Print JSON"); }
 
@@ -104,7 +114,8 @@ class CommandLine {
 int main(int count, char** words) {
   try {
     CommandLine line;
-    return line.execute(count, words);
+    const int status = line.execute(count, words);
+    if (std::fflush(stdout) == 0) return status;
   } catch (const tilewright::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.kind());
@@ -112,7 +123,11 @@ int main(int count, char** words) {
     std::fprintf(stderr, "error: the tensors do not fit into memory\n  fix: set smaller sizes\n");
     return kUsage;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "internal error: %s\n", error.what());
-    return kInternal;
+    if (std::ferror(stdout) == 0) {
+      std::fprintf(stderr, "internal error: %s\n", error.what());
+      return kInternal;
+    }
   }
+  std::fprintf(stderr, "error: standard output cannot be written\n");
+  return kUsage;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -37,6 +38,23 @@ double execute(const Executable& executable, const driver::Target& target,
   return seconds;
 }
 
+// Two outputs in one file would leave only the later one.
+void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::string>& outputs) {
+  namespace fs = std::filesystem;
+  std::map<std::string, std::string> names;  // by file
+  for (const auto& [name, path] : outputs) {
+    driver::find_tensor(entry, name, true);
+    driver::check_writable(path, name);
+    if (fs::exists(path) && !fs::is_regular_file(path)) continue;
+    const auto [other, is_new] = names.emplace(fs::weakly_canonical(path).string(), name);
+    if (is_new) continue;
+    Diagnostic({},
+               fmt::format("{}: both {} and {} would be written there", path, other->second, name))
+        .fix("name a file for each")
+        .raise();
+  }
+}
+
 }  // namespace
 
 int run(const Request& request) {
@@ -49,10 +67,7 @@ int run(const Request& request) {
         .raise();
   }
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
-  for (const auto& [name, path] : outputs) {
-    driver::find_tensor(entry, name, true);
-    driver::check_writable(path, name);
-  }
+  check_outputs(entry, outputs);
   driver::Workload workload = workload_of(request, entry);
   const Executable executable = driver::compile_entry(entry, workload.options, target.name);
   const double seconds = execute(executable, target, workload);

@@ -92,7 +92,7 @@ int simulate(const Request& request) {
   }
   driver::Workload workload = workload_of(request, entry);
   const Kernel kernel = driver::trace_entry(entry, workload.options, target);
-  const ir::Kernel machine = driver::lower(kernel.finish(), target.arch);
+  const ir::Kernel machine = driver::lower(kernel.finish());
   const Outcome outcome = execute(request, machine, workload);
 
   const double tolerance = entry.tolerance(workload.options);

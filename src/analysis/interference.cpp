@@ -15,22 +15,10 @@ bool in_place(const Operation& o) {
          o.op == Op::as_pending || o.op == Op::complete;
 }
 
-struct Carried {
-  std::size_t leading, extra, first;
-};
-Carried carried(const Operation& o) {
-  return {o.op == Op::for_loop ? std::size_t{3} : std::size_t{1},
-          o.op == Op::while_loop ? std::size_t{1} : std::size_t{0},
-          o.blocks[0].arguments.size() - o.results.size()};
-}
-
 }  // namespace
 
-Interference::Interference(const ir::Kernel& kernel, const ir::Block& block) : kernel_(kernel) {
-  operands_of_.resize(kernel.types.size());
-  // Twice, so that what crosses a back edge is seen.
-  collect_products(block);
-  collect_products(block);
+Interference::Interference(const ir::Kernel& kernel, const ir::Block& block)
+    : kernel_(kernel), operands_(kernel, block) {
   Live live;
   walk(block, live);
 }
@@ -46,30 +34,6 @@ void Interference::add(ValueId a, ValueId b) {
 void Interference::define(ValueId value, const Live& live) {
   if (!tracked(value)) return;
   for (const ValueId other : live) add(value, other);
-}
-
-void Interference::collect_products(const ir::Block& block) {
-  for (const Operation& o : block.body) {
-    for (const ir::Block& inner : o.blocks) collect_products(inner);
-    const auto flow = [this](ValueId from, ValueId to) {
-      operands_of_[to].insert(operands_of_[from].begin(), operands_of_[from].end());
-    };
-    if (o.op == Op::wgmma) {
-      if (kernel_.type(o.operands[0]).is_tile()) operands_of_[o.results[0]].insert(o.operands[0]);
-    } else if (o.op == Op::for_loop || o.op == Op::while_loop) {
-      const Carried c = carried(o);
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        const ValueId argument = o.blocks[0].arguments[c.first + i];
-        flow(o.operands[c.leading + i], argument);
-        flow(o.blocks[0].body.back().operands[c.extra + i], argument);
-        flow(argument, o.results[i]);
-      }
-    } else if (o.op == Op::if_then) {
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        for (const ir::Block& branch : o.blocks) flow(branch.body.back().operands[i], o.results[i]);
-      }
-    }
-  }
 }
 
 void Interference::loop(const Operation& o, Live& live) {
@@ -151,7 +115,8 @@ void Interference::walk(const ir::Block& block, Live& live) {
     }
     // Retiring only waits: the product's registers may by then hold a later product.
     if (o.op == Op::wait || o.op == Op::retire) {
-      for (const ValueId operand : operands_of_[o.operands[0]]) live.insert(operand);
+      const std::set<ValueId>& operands = operands_.of(o.operands[0]);
+      live.insert(operands.begin(), operands.end());
     }
     if (o.op == Op::retire) continue;
     for (const ValueId operand : o.operands) {

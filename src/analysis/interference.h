@@ -1,8 +1,9 @@
 #pragma once
 
 #include <set>
-#include <vector>
+#include <utility>
 
+#include "analysis/product_operands.h"
 #include "ir/ir.h"
 
 namespace tilewright::analysis {
@@ -24,12 +25,10 @@ class Interference {
   void define(ir::ValueId value, const Live& live);
   bool tracked(ir::ValueId value) const;
   void add(ir::ValueId a, ir::ValueId b);
-  void collect_products(const ir::Block& block);
 
   const ir::Kernel& kernel_;
+  ProductOperands operands_;
   std::set<std::pair<ir::ValueId, ir::ValueId>> graph_;
-  // The register operands of the products that a pending value may stand for.
-  std::vector<std::set<ir::ValueId>> operands_of_;
 };
 
 }  // namespace tilewright::analysis

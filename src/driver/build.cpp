@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "passes/pipeline.h"
+#include "schedules/hopper.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -22,16 +23,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-void check_form(const ir::Kernel& kernel, const std::string& arch) {
-  if (kernel.form != ir::Form::tile) return;
-  Diagnostic(kernel.where, fmt::format("kernel {} is written at the tile level, and this version "
-                                       "compiles kernels of the explicit level for {}",
-                                       kernel.name, arch))
-      .token(kernel.name)
-      .fix(fmt::format("use one of its schedules for {}, or the target interpreter", arch))
-      .raise();
-}
 
 }  // namespace
 
@@ -53,20 +44,25 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   return uses;
 }
 
-ir::Kernel lower(const ir::Kernel& kernel, const std::string& arch, const StageObserver& observer) {
-  check_form(kernel, arch);
-  ir::Kernel machine = kernel;
-  passes::lower_to_machine(machine, [&](std::string_view name, const ir::Kernel& after,
-                                        double milliseconds, bool changed) {
+ir::Kernel lower(const ir::Kernel& kernel, const StageObserver& observer) {
+  const auto record = [&](std::string_view name, const ir::Kernel& after, double milliseconds,
+                          bool changed) {
     if (observer) observer({std::string(name), milliseconds, changed}, after);
-  });
+  };
+  ir::Kernel machine = kernel;
+  if (kernel.form == ir::Form::tile) {
+    passes::prepare_for_schedule(machine, record);
+    const Stopwatch stopwatch;
+    machine = schedules::schedule_for_hopper(machine);
+    record("schedule_for_hopper", machine, stopwatch.milliseconds(), true);
+  }
+  passes::lower_to_machine(machine, record);
   return machine;
 }
 
-GpuProgram translate(const ir::Kernel& kernel, const std::string& arch,
-                     const StageObserver& observer) {
+GpuProgram translate(const ir::Kernel& kernel, const StageObserver& observer) {
   GpuProgram program;
-  program.machine = lower(kernel, arch, observer);
+  program.machine = lower(kernel, observer);
   const Stopwatch stopwatch;
   program.source = codegen::print_cuda(program.machine);
   if (observer) observer({"print_cuda", stopwatch.milliseconds(), true}, program.machine);

@@ -9,7 +9,7 @@
 #include "ir/ir.h"
 #include "runtime/cubin_cache.h"
 
-// From a scheduled kernel to a cubin.
+// From a traced kernel to a cubin.
 namespace tilewright::driver {
 
 struct Stage {
@@ -26,12 +26,10 @@ struct GpuProgram {
   codegen::CudaSource source;
 };
 
-// The kernel as the explicit level traced it, through the passes to CUDA C++. A kernel of the tile
-// form is a usage error.
-ir::Kernel lower(const ir::Kernel& kernel, const std::string& arch,
-                 const StageObserver& observer = {});
-GpuProgram translate(const ir::Kernel& kernel, const std::string& arch,
-                     const StageObserver& observer = {});
+// A traced kernel through the passes to the machine form, and on to CUDA C++; one of the tile form
+// gets the automatic schedule first.
+ir::Kernel lower(const ir::Kernel& kernel, const StageObserver& observer = {});
+GpuProgram translate(const ir::Kernel& kernel, const StageObserver& observer = {});
 
 // The cubin of the program, from the cache when it was built before.
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,

@@ -77,10 +77,10 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
   }
   const std::string& arch = state->target.arch;
   if (state->target.kind == driver::Target::Kind::simulator) {
-    state->kernel = driver::lower(state->kernel, arch);
+    state->kernel = driver::lower(state->kernel);
     return Executable(std::move(state));
   }
-  driver::GpuProgram program = driver::translate(state->kernel, arch);
+  driver::GpuProgram program = driver::translate(state->kernel);
   runtime::Build build = driver::assemble(program, arch, {options.allow_stack_frame});
   if (state->target.kind == driver::Target::Kind::cuda) {
     state->compiled = std::make_unique<driver::CompiledKernel>(

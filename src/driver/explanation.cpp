@@ -130,7 +130,7 @@ Explanation explain(const std::function<Kernel()>& trace, const Target& target) 
     return explanation;
   }
 
-  const GpuProgram program = translate(traced, target.arch, std::ref(record));
+  const GpuProgram program = translate(traced, std::ref(record));
   explanation.front_end_milliseconds = milliseconds_since(start) - record.excluded_milliseconds();
   explanation.instructions = count_instructions(program.machine);
   explanation.resources.shared_bytes = program.machine.shared_bytes;

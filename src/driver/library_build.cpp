@@ -9,21 +9,13 @@ namespace tilewright::driver {
 Kernel trace_entry(const LibraryKernel& kernel, const OptionValues& options, const Target& target) {
   const std::string& arch = target.arch;
   const LibrarySchedule* schedule = select_schedule(kernel, options, arch);
-  const bool is_compiled = !arch.empty();
-  if (schedule == nullptr && !is_compiled) return kernel.build(options);
-  if (schedule != nullptr && schedule->target == arch) return schedule->build(options);
+  // On a GPU the tile-level definition gets the automatic schedule.
+  if (schedule == nullptr) return kernel.build(options);
+  if (schedule->target == arch) return schedule->build(options);
 
-  std::string fit = is_compiled ? "" : "tile";
+  std::string fit = "tile";
   for (const LibrarySchedule& other : kernel.schedules) {
-    if (other.target == arch) fit += (fit.empty() ? "" : ", ") + other.name;
-  }
-  if (schedule == nullptr) {
-    Diagnostic({},
-               fmt::format("{}: the tile-level definition is not compiled for {} in this version",
-                           kernel.name, target.name))
-        .fix(fit.empty() ? "use --target interpreter"
-                         : fmt::format("leave schedule out, or set it to one of: {}", fit))
-        .raise();
+    if (other.target == arch) fit += ", " + other.name;
   }
   Diagnostic({}, fmt::format("{}: schedule {} is for {}, and the target is {}", kernel.name,
                              schedule->name, schedule->target, target.name))

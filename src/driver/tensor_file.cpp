@@ -69,6 +69,12 @@ HostTensor read_tensor(const std::string& file, const std::string& name, DType d
 }
 
 void check_writable(const std::string& path, const std::string& name) {
+  if (is_safetensors(path)) {
+    Diagnostic({}, fmt::format("{}: output {} is written as .npy, and the name says safetensors",
+                               path, name))
+        .fix(fmt::format("name a .npy file, such as {}.npy", name))
+        .raise();
+  }
   const auto fail = [&](const std::string& why) {
     Diagnostic({}, fmt::format("{}: output {} cannot be written there: {}", path, name, why))
         .fix("name a file in a folder that exists and that you may write to")

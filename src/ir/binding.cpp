@@ -28,7 +28,7 @@ class Solver {
       Diagnostic(kernel_.where, prefix() + fmt::format("the dim {} has no value: no axis of a "
                                                        "tensor is {} alone",
                                                        dim.name(), dim.name()))
-          .fix(fmt::format("give {} a value at the launch", dim.name()))
+          .fix(fmt::format("make {} the size of a tensor's axis, or leave it out", dim.name()))
           .raise();
     }
     for (const Dim& dim : kernel_.dims) check_facts(dim);
@@ -96,13 +96,14 @@ class Solver {
 
   void check_tensor(const Parameter& parameter, const TensorShape& shape) const {
     if (shape.dtype != parameter.dtype) {
-      fail(parameter.where, fmt::format("{} is {}, but {} is {}", shape.name, name_of(shape.dtype),
-                                        parameter.name, name_of(parameter.dtype)));
+      fail(parameter.where,
+           fmt::format("{} is {}, but the kernel declares {} as {}", shape.name,
+                       name_of(shape.dtype), parameter.name, name_of(parameter.dtype)));
     }
     if (shape.sizes.size() != parameter.shape.size()) {
       fail(parameter.where,
-           fmt::format("{} has rank {}, but {} has rank {}", shape.name, shape.sizes.size(),
-                       parameter.name, parameter.shape.size()));
+           fmt::format("{} has rank {}, but the kernel declares {} with rank {}", shape.name,
+                       shape.sizes.size(), parameter.name, parameter.shape.size()));
     }
     if (!shape.strides.empty() && shape.strides.size() != shape.sizes.size()) {
       fail(parameter.where, fmt::format("{} has {} strides for {} axes", shape.name,

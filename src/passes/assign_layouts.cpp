@@ -214,6 +214,19 @@ class LayoutAssignment {
     set(o.results[0], moved, o);
   }
 
+  // Whether lanes or warps divide the digit's axis more coarsely than it does.
+  static bool beyond(const RegisterLayout& layout, const ir::Mode& digit) {
+    for (const std::vector<ir::Mode>* modes : {&layout.lanes, &layout.warps}) {
+      for (const ir::Mode& mode : *modes) {
+        if (mode.kind == ir::ModeKind::distribute && mode.axis == digit.axis &&
+            mode.stride > digit.stride) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   // Whole registers are cut out: the slice must begin and end where the fastest digits repeat.
   void slice(const Operation& o) {
     if (!known(o.operands[0])) return;
@@ -225,7 +238,7 @@ class LayoutAssignment {
       // Only the slowest register digit may shorten.
       ir::Mode* last = cut.registers.empty() ? nullptr : &cut.registers.back();
       if (!last || last->axis != static_cast<int>(axis) || sizes[axis] % last->stride != 0 ||
-          offsets[axis] % last->stride != 0) {
+          offsets[axis] % last->stride != 0 || beyond(cut, *last)) {
         Diagnostic(o.where, "slice: axis " + std::to_string(axis) + " from " +
                                 std::to_string(offsets[axis]) + ", " + std::to_string(sizes[axis]) +
                                 " of " + std::to_string(cut.shape[axis]) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/descriptor.h"
 #include "passes/buffers.h"
@@ -91,15 +92,27 @@ class RoleLowering {
     return scalar(Op::mul, {a, integer(factor, where)}, {}, i32, where);
   }
 
+  bool must_move(ValueId to, ValueId from, SourceLocation where) const {
+    if (buffers_.of(to) == buffers_.of(from)) return false;
+    const auto pending = [this](ValueId id) { return kernel_.type(id).is(Type::Kind::pending); };
+    if (pending(to) && pending(from) && complete_.count(from) == 0) {
+      Diagnostic(where,
+                 "a product in flight would have to be copied: it lives on beside another value of "
+                 "its variable, or changes places with another product")
+          .fix("wait for it and go on from the tile, or keep each product in a Cell of its own")
+          .raise();
+    }
+    return true;
+  }
   void copy(ValueId to, ValueId from, SourceLocation where) {
-    if (buffers_.of(to) != buffers_.of(from)) emit(Op::copy, {array(to), array(from)}, {}, where);
+    if (must_move(to, from, where)) emit(Op::copy, {array(to), array(from)}, {}, where);
   }
 
   // `to[i] = from[i]`, all at once: a source that an earlier copy overwrites is saved first.
   void copy_all(const std::vector<std::pair<ValueId, ValueId>>& moves, SourceLocation where) {
     std::vector<std::pair<ValueId, ValueId>> arrays;
     for (const auto& [to, from] : moves) {
-      if (buffers_.of(to) != buffers_.of(from)) arrays.push_back({array(to), array(from)});
+      if (must_move(to, from, where)) arrays.push_back({array(to), array(from)});
     }
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       for (std::size_t j = i + 1; j < arrays.size(); ++j) {
@@ -145,8 +158,10 @@ class RoleLowering {
       case Op::complete:
         copy(o.results[0], o.operands[0], o.where);
         return reduce_lanes(o.results[0], layout(o.operands[0]), o);
-      case Op::reshape:
       case Op::as_pending:
+        complete_.insert(o.results[0]);
+        return copy(o.results[0], o.operands[0], o.where);
+      case Op::reshape:
         return copy(o.results[0], o.operands[0], o.where);
       case Op::slice:
         return slice(o);
@@ -458,7 +473,7 @@ class RoleLowering {
     body.arguments = std::move(arguments);
     lowered.blocks.push_back(std::move(body));
     out_.push_back(std::move(lowered));
-    for (const auto& [result, argument] : results) copy(result, argument, o.where);
+    copy_all(results, o.where);
   }
 
   void branch(Operation& o) {
@@ -508,6 +523,7 @@ class RoleLowering {
   std::vector<Operation> out_;
   std::map<ValueId, View> views_;
   std::map<ValueId, ValueId> operands_of_;  // register operand of a pending product
+  std::set<ValueId> complete_;              // tiles that are given as pending products
 };
 
 Operation plain(Op op, std::vector<ValueId> operands, ir::Attributes attributes,

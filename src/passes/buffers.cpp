@@ -18,9 +18,13 @@ class Sharing {
     std::iota(parent_.begin(), parent_.end(), 0);
     members_.resize(kernel.types.size());
     for (ValueId id = 0; id < kernel.types.size(); ++id) members_[id] = {id};
-    // A copy of an accumulator costs most: products before loops and conditions.
-    ir::for_each(role, [this](const Operation& o) { tie_products(o); });
-    ir::for_each(role, [this](const Operation& o) { tie_control(o); });
+    // What is in flight cannot be copied at all, and a copy of an accumulator costs most: products
+    // that continue each other, then all products, before loops and conditions.
+    for (const bool in_flight : {true, false}) {
+      in_flight_ = in_flight;
+      ir::for_each(role, [this](const Operation& o) { tie_products(o); });
+      ir::for_each(role, [this](const Operation& o) { tie_control(o); });
+    }
   }
 
   ValueId root(ValueId id) {
@@ -32,6 +36,7 @@ class Sharing {
   void tie(ValueId a, ValueId b) {
     const ir::Type &x = kernel_.type(a), &y = kernel_.type(b);
     if (!Buffers::in_registers(x) || !Buffers::in_registers(y)) return;
+    if (in_flight_ && !(x.is(ir::Type::Kind::pending) && y.is(ir::Type::Kind::pending))) return;
     if (x.dtype != y.dtype || x.layout.register_count() != y.layout.register_count()) return;
     a = root(a);
     b = root(b);
@@ -74,6 +79,7 @@ class Sharing {
 
   const ir::Kernel& kernel_;
   analysis::Interference interference_;
+  bool in_flight_ = false;  // only pending products are tied
   std::vector<ValueId> parent_;
   std::vector<std::vector<ValueId>> members_;
 };

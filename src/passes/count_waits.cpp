@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
+#include "analysis/product_operands.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::passes {
@@ -13,8 +15,10 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-// Groups committed after a pending product's own; complete ones agree with every count.
+// Groups committed after a pending product's own; complete ones agree with every count. Where paths
+// disagree, only a wait makes that an error: until then the value may be dead.
 constexpr int kComplete = -1;
+constexpr int kDisagreeing = -2;
 using Ages = std::map<ValueId, int>;
 
 class WaitCounts {
@@ -23,15 +27,17 @@ class WaitCounts {
 
   void visit(ir::Block& block, Ages& ages) {
     for (Operation& o : block.body) {
+      check_operands(o, ages);
       switch (o.op) {
         case Op::role: {
           Ages own;
+          operands_.emplace(kernel_, o.blocks[0]);
           visit(o.blocks[0], own);
           break;
         }
         case Op::wgmma:
           for (auto& [value, age] : ages) {
-            if (age != kComplete) ++age;
+            if (age >= 0) ++age;
           }
           ages[o.results[0]] = 0;
           issued_[o.results[0]] = o.where;
@@ -42,6 +48,7 @@ class WaitCounts {
         case Op::wait:
         case Op::retire: {
           const int age = ages.at(o.operands[0]);
+          if (age == kDisagreeing) raise_disagreement(o.operands[0]);
           const std::int64_t count = age == kComplete ? kMost : std::min<std::int64_t>(age, kMost);
           if (recording_) o.attributes.set(Key::count, count);
           for (auto& [value, other] : ages) {
@@ -83,18 +90,46 @@ class WaitCounts {
   ValueId passed(ValueId from, ValueId to) {
     const auto at = issued_.find(from);
     if (at != issued_.end()) issued_.emplace(to, at->second);
+    const auto parted = disagreements_.find(from);
+    if (parted != disagreements_.end()) disagreements_.emplace(to, parted->second);
     return from;
   }
 
   int join(ValueId value, int a, int b, const Operation& o) {
     if (a == kComplete) return b;
     if (b == kComplete || a == b) return a;
-    Diagnostic(o.where, "a product in flight is followed by " + std::to_string(a) +
-                            " others on one path and by " + std::to_string(b) +
-                            " on another, so that no static wait fits")
+    if (a != kDisagreeing && b != kDisagreeing) disagreements_[value] = {o.where, a, b};
+    return kDisagreeing;
+  }
+
+  [[noreturn]] void raise_disagreement(ValueId value) {
+    const Disagreement& paths = disagreements_.at(value);
+    Diagnostic(paths.where, "a product in flight is followed by " + std::to_string(paths.first) +
+                                " others on one path and by " + std::to_string(paths.second) +
+                                " on another, so that no static wait fits")
         .note(issued_.count(value) ? issued_[value] : SourceLocation{}, "it is issued")
         .fix("issue the same products on both paths, or wait for it before they part")
         .raise();
+  }
+
+  // A product in flight reads its A from registers: nothing else may read or write them.
+  void check_operands(const Operation& o, const Ages& ages) {
+    if (!operands_ || ir::info(o.op).has("control")) return;
+    const auto check = [&](ValueId tile, const char* how) {
+      if (!kernel_.type(tile).is_tile()) return;
+      for (const auto& [product, age] : ages) {
+        if (age < 0 || operands_->of(product).count(tile) == 0) continue;
+        Diagnostic(o.where, std::string(ir::info(o.op).name) + how +
+                                " a tile in registers that a product in flight reads as its A")
+            .note(issued_.count(product) ? issued_[product] : SourceLocation{}, "it is issued")
+            .fix("wait for the product first")
+            .raise();
+      }
+    };
+    for (std::size_t i = 0; i < o.operands.size(); ++i) {
+      if (o.op != Op::wgmma || i > 0) check(o.operands[i], " reads");
+    }
+    for (const ValueId result : o.results) check(result, " writes");
   }
 
   Ages merge(const Ages& a, const Ages& b, const Operation& o) {
@@ -140,8 +175,15 @@ class WaitCounts {
     ages = std::move(entry);
   }
 
+  struct Disagreement {
+    SourceLocation where;
+    int first, second;
+  };
+
   ir::Kernel& kernel_;
+  std::optional<analysis::ProductOperands> operands_;  // of the role
   std::map<ValueId, SourceLocation> issued_;
+  std::map<ValueId, Disagreement> disagreements_;
   bool recording_ = true;
 };
 

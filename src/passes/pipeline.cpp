@@ -11,6 +11,7 @@
 #include "passes/count_waits.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
+#include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
@@ -31,6 +32,12 @@ constexpr Pass kSimplify[] = {
     {"hoist", hoist},
     {"eliminate_common_hoisted", eliminate_common},
     {"eliminate_dead", eliminate_dead},
+};
+
+// What an automatic schedule begins with.
+constexpr Pass kPrepare[] = {
+    {"fold_accumulators", fold_accumulators},
+    {"eliminate_folded", eliminate_dead},
 };
 
 constexpr Pass kLower[] = {
@@ -69,6 +76,11 @@ void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observ
 void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer) {
   ir::verify(kernel);
   run(kSimplify, kernel, observer);
+}
+
+void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer) {
+  simplify_kernel(kernel, observer);
+  run(kPrepare, kernel, observer);
 }
 
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer) {

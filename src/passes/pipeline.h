@@ -14,6 +14,8 @@ using PassObserver = std::function<void(std::string_view name, const ir::Kernel&
 // Both verify the kernel before the first pass and after each.
 // Simplifies a kernel of the tile or scheduled form.
 void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer = {});
+// The same, and what else a kernel of the tile form goes through before a schedule is made of it.
+void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer = {});
 // Takes a kernel of the scheduled form to the machine form.
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer = {});
 

@@ -47,12 +47,12 @@ DynamicLibrary DynamicLibrary::open_first(const LibraryRequest& request) {
     // A file that is merely not there needs no reason of its own: the list of candidates says it.
     if (why.find("No such file") == std::string::npos) reasons.push_back(why);
   }
-  Diagnostic error(
-      {},
-      fmt::format("{} was not found (tried {})", request.what, fmt::join(request.candidates, ", ")),
-      ErrorKind::unavailable);
-  for (const std::string& reason : reasons) error.note({}, reason);
-  error.fix(request.how_to_get_it).raise();
+  const std::string message =
+      reasons.empty()
+          ? fmt::format("{} was not found (tried {})", request.what,
+                        fmt::join(request.candidates, ", "))
+          : fmt::format("{} cannot be loaded: {}", request.what, fmt::join(reasons, "; "));
+  Diagnostic({}, message, ErrorKind::unavailable).fix(request.how_to_get_it).raise();
 }
 
 void* DynamicLibrary::find(const char* symbol) const noexcept {

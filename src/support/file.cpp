@@ -23,6 +23,12 @@ namespace fs = std::filesystem;
   Diagnostic({}, fmt::format("{}: {}: {}", path, what, std::strerror(error))).raise();
 }
 
+[[noreturn]] void refuse(const std::string& path, const char* why) {
+  Diagnostic({}, fmt::format("{}: cannot read: {}", path, why))
+      .fix("name a file that exists and that you may read")
+      .raise();
+}
+
 // Returns 0, or the errno of what failed.
 int write_all(int descriptor, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -67,12 +73,12 @@ std::pair<int, std::string> create_temporary(const fs::path& folder) {
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) fail(path_, "cannot read", errno);
+  if (descriptor_ < 0) refuse(path_, std::strerror(errno));
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    Diagnostic({}, fmt::format("{}: cannot read: not a regular file", path_)).raise();
+    refuse(path_, "not a regular file");
   }
   size_ = status.st_size;
 }

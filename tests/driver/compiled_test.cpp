@@ -157,8 +157,6 @@ TEST_F(CompiledTest, NoNvrtcIsUnavailable) {
 TEST(CompileTest, FormsAndTargetsMustFit) {
   const LibraryKernel& entry = find_kernel("gemm");
   const OptionValues options = resolve_options(entry, {});
-  expect_error(ErrorKind::usage, {"gemm", "tile level", "target interpreter"},
-               [&] { compile(entry.build(options), "sm_90a"); });
   expect_error(ErrorKind::usage, {"gemm_sm90", "explicit level", "simulate"},
                [&] { compile(entry.schedules[0].build(options), "interpreter"); });
   expect_error(ErrorKind::usage,

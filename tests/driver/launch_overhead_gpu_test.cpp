@@ -60,7 +60,7 @@ TEST(LaunchOverhead, IsSmallBesideTheDriversOwnTime) {
   }
 
   const Kernel kernel = kernels::gemm_sm90({});
-  const GpuProgram program = translate(kernel.finish(), "sm_90a");
+  const GpuProgram program = translate(kernel.finish());
   const runtime::Build build = assemble(program, "sm_90a");
   LaunchPlan plan =
       plan_launch(program.machine, program.source.parameters,

@@ -24,7 +24,7 @@ class LaunchPlanTest : public testing::Test {
   LaunchPlanTest() {
     const LibraryKernel& entry = find_kernel("gemm");
     const Kernel kernel = entry.schedules[0].build(resolve_options(entry, {}));
-    program_ = translate(kernel.finish(), "sm_90a");
+    program_ = translate(kernel.finish());
   }
 
   static TensorArgument tensor(const char* name, std::int64_t rows, std::int64_t columns,

@@ -30,9 +30,10 @@ TEST(DynamicLibrary, AFileThatIsNoLibraryIsExplained) {
   const test::TemporaryFolder folder;
   const std::string path = (folder.path() / "broken.so").string();
   std::ofstream(path) << "this is text";
-  expect_error(ErrorKind::unavailable, {path + ": file too short"}, [&] {
-    DynamicLibrary::open_first({"the thing", {path}, "buy one"});
-  });
+  expect_error(ErrorKind::unavailable, {"the thing cannot be loaded", path + ": file too short"},
+               [&] {
+                 DynamicLibrary::open_first({"the thing", {path}, "buy one"});
+               });
 }
 
 TEST(DynamicLibrary, MovesWithItsHandle) {

@@ -146,7 +146,7 @@ TEST_F(NvrtcTest, ThreadsCompileAtOnce) {
 TEST(NvrtcSearch, TheVariableIsTheOnlyPlace) {
   const ScopedVariable variable("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so");
   expect_error(ErrorKind::unavailable,
-               {"TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", "pip install"},
+               {"TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", "unset it", "pip install"},
                [] { Nvrtc compiler(nvrtc_request()); });
 }
 

@@ -43,13 +43,15 @@ TEST(InputFileTest, ReadsAnyRange) {
   EXPECT_EQ(text, "3456");
 }
 
+constexpr const char* kReadable = "\n  fix: name a file that exists and that you may read";
+
 TEST(InputFileTest, NamesTheFileThatCannotBeRead) {
   const TemporaryFolder folder;
   const std::string gone = folder / "gone";
   EXPECT_EQ(usage_error_of([&] { InputFile file(gone); }),
-            "error: " + gone + ": cannot read: No such file or directory");
+            "error: " + gone + ": cannot read: No such file or directory" + kReadable);
   EXPECT_EQ(usage_error_of([&] { InputFile file(folder.path().string()); }),
-            "error: " + folder.path().string() + ": cannot read: not a regular file");
+            "error: " + folder.path().string() + ": cannot read: not a regular file" + kReadable);
 }
 
 TEST(InputFileTest, APipeIsRefusedRatherThanWaitedFor) {
@@ -57,7 +59,7 @@ TEST(InputFileTest, APipeIsRefusedRatherThanWaitedFor) {
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(usage_error_of([&] { InputFile file(pipe); }),
-            "error: " + pipe + ": cannot read: not a regular file");
+            "error: " + pipe + ": cannot read: not a regular file" + kReadable);
 }
 
 TEST(InputFileTest, AFileThatShrinksWhileItIsRead) {

@@ -139,7 +139,11 @@ TEST_F(NpyTest, RawTypesAreWrittenAsIntegers) {
   EXPECT_EQ(read_npy(path_, NpyRaw::f8e4m3).descr, "f8e4m3");
 }
 
-TEST_F(NpyTest, Missing) { EXPECT_EQ(error(), "cannot read: No such file or directory"); }
+TEST_F(NpyTest, Missing) {
+  EXPECT_EQ(error(),
+            "cannot read: No such file or directory\n"
+            "  fix: name a file that exists and that you may read");
+}
 
 TEST_F(NpyTest, NotAnNpyFile) {
   const std::string expected =

@@ -73,7 +73,9 @@ TEST_F(SafetensorsTest, RecognisesItsPaths) {
 }
 
 TEST_F(SafetensorsTest, MissingFile) {
-  EXPECT_EQ(error(), "FILE: cannot read: No such file or directory");
+  EXPECT_EQ(error(),
+            "FILE: cannot read: No such file or directory\n"
+            "  fix: name a file that exists and that you may read");
 }
 
 TEST_F(SafetensorsTest, UnknownKeyListsTheKeys) {

@@ -103,11 +103,12 @@ TEST(CommandTest, SameSeedSameBits) {
 }
 
 TEST(CommandTest, BadUsageEndsWith2) {
-  expect_failure("", 2, {"subcommand"});
-  expect_failure("walk", 2, {"subcommand"});
+  expect_failure("", 2, {"Subcommands:", "simulate"});
+  expect_failure("walk", 2, {"walk"});
   expect_failure("run gemm", 2, {"--target"});
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
+  expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed"});
   expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
   expect_failure("run gemm --target gpu", 2, {"there is no target 'gpu'", "interpreter"});
   expect_failure("run gemm --target interpreter --set q=1", 2, {"gemm has no option 'q'"});
@@ -163,6 +164,11 @@ TEST(CommandTest, UnwritableOutputsAreFoundFirstAndOldOnesStay) {
                  {"output C cannot be written there", "there is no folder"});
   expect_failure(std::string(kSmallGemm) + "--out A=" + (folder / "a.npy"), 2,
                  {"gemm has no output 'A'", "C"});
+  expect_failure(std::string(kSmallGemm) + "--out C=" + (folder / "c.safetensors"), 2,
+                 {"output C is written as .npy"});
+  expect_failure("run attention_forward --target interpreter --set queries=4 --out O=" +
+                     (folder / "o.npy") + " --out LSE=" + (folder / "./o.npy"),
+                 2, {"both LSE and O would be written there"});
   std::ofstream(folder / "c.npy") << "old";
   expect_failure(
       "run gemm --target interpreter --in A=/nonexistent.npy --out C=" + (folder / "c.npy"), 2,
@@ -207,6 +213,8 @@ TEST(CommandTest, ExplainWithoutNvrtcShowsTheRestAndEndsWith3) {
   setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1);
   expect_failure("explain attention_forward --target sm_90a", 3,
                  {"print_cuda", "wgmma", "/nonexistent/libnvrtc.so"});
+  const std::string text = tilewright("explain gemm --target sm_90a").output;
+  EXPECT_EQ(text.find("/nonexistent"), text.rfind("/nonexistent")) << text;
   unsetenv("TILEWRIGHT_NVRTC");
 }
 

@@ -5,7 +5,7 @@
 namespace tilewright::kernels {
 
 // Scaled dot-product attention: O = softmax(Q K^T * scale) V for each batch and head. Lengths and
-// the batch are symbolic. kv_heads divides heads: heads / kv_heads queries heads share a K and V
+// the batch are symbolic. kv_heads divides heads: heads / kv_heads query heads share a K and V
 // head.
 struct Attention {
   int heads = 8, kv_heads = 8;
@@ -17,13 +17,14 @@ struct Attention {
   int block_q = 128, block_k = 128;  // rows of a tile, keys of a block
 };
 
-// in  Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim], V [batch, keys, kv_heads,
-// dim_v] out O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
+// in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],
+//      V [batch, keys, kv_heads, dim_v]
+// out  O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
 Kernel attention_forward(const Attention& attention);
 
-// The same for sm_90a: a producer warp and two warpgroups that overlap products with the softmax.
-// dim = dim_v = 64 or 128, 16-bit dtypes.
-// block_q is 64 rows for each of its warpgroups: 64, 128 or 192.
+// The same for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128 or 192)
+// that overlap products with the softmax. dim and dim_v are multiples of 16 up to 128, the dtype is
+// f16 or bf16.
 Kernel attention_forward_sm90(const Attention& attention);
 // The same attention with the block sizes that measured best for its dims (docs/performance.md).
 Attention with_sm90_blocks(Attention attention);

@@ -1,0 +1,145 @@
+#include "schedules/extents.h"
+
+#include <optional>
+
+namespace tilewright::schedules {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+namespace {
+
+std::optional<Dim> known(const Operation* o) {
+  if (o && o->op == Op::dim) return o->attributes.dim();
+  if (o && o->op == Op::constant) {
+    if (const auto* n = std::get_if<std::int64_t>(o->attributes.find(Key::value))) return Dim(*n);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Extents::Extents(const ir::Kernel& kernel) : kernel_(kernel) {
+  definitions_.resize(kernel.types.size(), nullptr);
+  bounds_.resize(kernel.types.size());
+  for (ValueId id = 0; id < kernel.types.size(); ++id) {
+    if (kernel.types[id].is_tile()) bounds_[id].resize(kernel.types[id].shape.size());
+  }
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    for (const ValueId result : o.results) definitions_[result] = &o;
+  });
+  // Twice, so that what a loop carries around is seen where it begins.
+  visit(kernel.body);
+  visit(kernel.body);
+}
+
+const Extents::Bounds& Extents::of(ValueId tile, std::size_t axis) const {
+  static const Bounds none;
+  return axis < bounds_[tile].size() ? bounds_[tile][axis] : none;
+}
+
+bool Extents::ends_with_tensor(const Operation& access) const {
+  const ir::Parameter& tensor = *kernel_.parameter_of(access.operands[0]);
+  const std::size_t rank = tensor.shape.size();
+  const std::size_t first = access.operands.size() - rank;  // limits come last
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const auto limit = known(definitions_[access.operands[first + axis]]);
+    if (!limit || !(*limit == tensor.shape[axis])) return false;
+  }
+  return true;
+}
+
+// A start that is a multiple of the size, in a dimension that is one too, never meets the end.
+bool Extents::whole(const Operation& load, std::size_t axis) const {
+  const std::int64_t size = load.attributes.integers(Key::sizes)[axis];
+  const std::size_t rank = load.attributes.integers(Key::sizes).size();
+  const auto limit = known(definitions_[load.operands[1 + rank + axis]]);
+  if (!limit || limit->range().multiple % size != 0) return false;
+  const Operation* start = definitions_[load.operands[1 + axis]];
+  if (const auto constant = known(start)) {
+    return limit->is_constant() && constant->is_constant() &&
+           constant->constant() + size <= limit->constant();
+  }
+  if (!start || start->op != Op::mul) return false;
+  for (const ValueId factor : start->operands) {
+    const auto constant = known(definitions_[factor]);
+    if (constant && constant->is_constant() && constant->constant() % size == 0) return true;
+  }
+  return false;
+}
+
+void Extents::merge(ValueId to, ValueId from) {
+  std::vector<Bounds>&target = bounds_[to], &source = bounds_[from];
+  const std::size_t missing = target.size() - source.size();
+  for (std::size_t axis = 0; axis < source.size(); ++axis) {
+    // A stretched axis is as long as the other operand says.
+    if (kernel_.type(from).shape[axis] == 1) continue;
+    target[missing + axis].insert(source[axis].begin(), source[axis].end());
+  }
+}
+
+void Extents::visit(const ir::Block& block) {
+  for (const Operation& o : block.body) {
+    visit(o);
+    for (const ir::Block& inner : o.blocks) visit(inner);
+    if (o.op == Op::for_loop) {
+      for (std::size_t i = 0; i < o.results.size(); ++i) {
+        if (!kernel_.type(o.results[i]).is_tile()) continue;
+        const ValueId argument = o.blocks[0].arguments[1 + i];
+        merge(argument, o.operands[3 + i]);
+        merge(argument, o.blocks[0].body.back().operands[i]);
+        merge(o.results[i], argument);
+      }
+    } else if (o.op == Op::if_then) {
+      for (std::size_t i = 0; i < o.results.size(); ++i) {
+        if (!kernel_.type(o.results[i]).is_tile()) continue;
+        for (const ir::Block& branch : o.blocks) {
+          merge(o.results[i], branch.body.back().operands[i]);
+        }
+      }
+    }
+  }
+}
+
+void Extents::visit(const Operation& o) {
+  if (o.results.size() != 1 || !kernel_.type(o.results[0]).is_tile()) return;
+  const ValueId result = o.results[0];
+  if (ir::info(o.op).elementwise()) {
+    for (const ValueId operand : o.operands) {
+      if (kernel_.type(operand).is_tile()) merge(result, operand);
+    }
+    return;
+  }
+  switch (o.op) {
+    case Op::load: {
+      const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
+      std::size_t axis = 0;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] == 0) continue;
+        if (!whole(o, i)) {
+          bounds_[result][axis].insert({o.operands[1 + i], o.operands[1 + sizes.size() + i]});
+        }
+        ++axis;
+      }
+      return;
+    }
+    case Op::transpose:
+      bounds_[result] = {bounds_[o.operands[0]][1], bounds_[o.operands[0]][0]};
+      return;
+    case Op::dot:
+      bounds_[result][0] = bounds_[o.operands[0]][0];
+      bounds_[result][1] = bounds_[o.operands[1]][1];
+      return;
+    case Op::reduce:
+      bounds_[result] = bounds_[o.operands[0]];
+      bounds_[result][static_cast<std::size_t>(o.attributes.integer(Key::axis))].clear();
+      return;
+    case Op::slice:
+    case Op::reshape: return;  // axis 0 is clipped where it is stored
+    default: return;
+  }
+}
+
+}  // namespace tilewright::schedules

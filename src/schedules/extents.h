@@ -1,0 +1,39 @@
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tilewright::schedules {
+
+// How much of each tile of the tile form exists, as the loads say that it comes from.
+class Extents {
+ public:
+  // Elements below limit - start exist.
+  struct Bound {
+    ir::ValueId start, limit;
+    friend bool operator<(const Bound& a, const Bound& b) {
+      return a.start != b.start ? a.start < b.start : a.limit < b.limit;
+    }
+  };
+  using Bounds = std::set<Bound>;
+
+  explicit Extents(const ir::Kernel& kernel);
+  // Empty where the axis provably exists whole.
+  const Bounds& of(ir::ValueId tile, std::size_t axis) const;
+  // Whether every limit of a load or store is the size of its tensor's axis.
+  bool ends_with_tensor(const ir::Operation& access) const;
+
+ private:
+  void visit(const ir::Block& block);
+  void visit(const ir::Operation& operation);
+  void merge(ir::ValueId to, ir::ValueId from);
+  bool whole(const ir::Operation& load, std::size_t axis) const;
+
+  const ir::Kernel& kernel_;
+  std::vector<const ir::Operation*> definitions_;
+  std::vector<std::vector<Bounds>> bounds_;
+};
+
+}  // namespace tilewright::schedules

@@ -1,0 +1,502 @@
+#include "schedules/hopper.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "language/explicit_tracing.h"
+#include "schedules/extents.h"
+#include "support/diagnostic.h"
+#include "tilewright/hopper.h"
+
+namespace tilewright::schedules {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::Type;
+using ir::ValueId;
+
+constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
+constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
+constexpr int kMostStages = 4;
+
+[[noreturn]] void unfit(const Operation& o, const std::string& why, const std::string& fix) {
+  Diagnostic(o.where, "schedule for sm_90a: " + std::string(ir::info(o.op).name) + ": " + why)
+      .token(ir::info(o.op).name)
+      .fix(fix)
+      .raise();
+}
+
+// What is known of the kernel before it is retraced.
+struct Facts {
+  explicit Facts(const ir::Kernel& kernel) : kernel(kernel) {
+    definitions.resize(kernel.types.size(), nullptr);
+    ir::for_each(kernel.body, [&](const Operation& o) {
+      for (const ValueId result : o.results) definitions[result] = &o;
+    });
+    ir::for_each(kernel.body, [&](const Operation& o) {
+      if (o.op == Op::dot) visit_dot(o);
+    });
+    if (rows == 0) {
+      Diagnostic(kernel.where, "schedule for sm_90a: \"" + kernel.name + "\" has no product")
+          .fix("run it on the interpreter, or write it at the explicit level")
+          .raise();
+    }
+    ir::for_each(kernel.body, [&](const Operation& o) { check_load(o); });
+  }
+
+  // A load that a product reads, perhaps transposed.
+  const Operation* load_of(ValueId value, bool& transposed) const {
+    const Operation* o = definitions[value];
+    if (o && o->op == Op::transpose) {
+      transposed = !transposed;
+      o = definitions[o->operands[0]];
+    }
+    return o && o->op == Op::load ? o : nullptr;
+  }
+
+  void visit_dot(const Operation& o) {
+    const Type &a = kernel.type(o.operands[0]), &result = kernel.type(o.results[0]);
+    if (result.shape[0] % kGroupRows != 0 || result.shape[0] > 3 * kGroupRows) {
+      unfit(o, std::to_string(result.shape[0]) + " rows", "use tiles of 64, 128 or 192 rows");
+    }
+    if (rows != 0 && rows != result.shape[0]) {
+      unfit(o, std::to_string(result.shape[0]) + " rows, another product has " +
+                   std::to_string(rows),
+            "give all products of a kernel the same rows");
+    }
+    rows = result.shape[0];
+    if (size_of(a.dtype) > 2) {
+      unfit(o, "operands are " + std::string(name_of(a.dtype)), "convert them to bf16 or f16");
+    }
+    bool transposed = false;
+    const Operation* b = load_of(o.operands[1], transposed);
+    if (!b) unfit(o, "its second operand is not a loaded tile", "load it, or swap the operands");
+    loads[b->results[0]] = false;
+    transposed = false;
+    if (const Operation* left = load_of(o.operands[0], transposed)) {
+      if (transposed) unfit(o, "its first operand is transposed", "store the tensor transposed");
+      loads.try_emplace(left->results[0], true);
+    }
+  }
+
+  // A tile that a product reads is not read by anything else: it never is in registers.
+  void check_load(const Operation& o) const {
+    for (const ValueId operand : o.operands) {
+      const Operation* from = definitions[operand];
+      const bool tile = from && (from->op == Op::load || from->op == Op::transpose);
+      if (!tile || o.op == Op::transpose) continue;
+      bool transposed = false;
+      const Operation* load = load_of(operand, transposed);
+      const bool product = o.op == Op::dot && (operand == o.operands[0] || operand == o.operands[1]);
+      if (!product) {
+        unfit(o, "reads a loaded tile, which is in shared memory for products",
+              "the automatic schedule does not load tiles for other operations yet");
+      }
+      if (!load) unfit(o, "a transposed tile is not a loaded one", "transpose while loading");
+    }
+  }
+
+  bool has_loads(const ir::Block& block) const {
+    bool any = false;
+    ir::for_each(block, [&](const Operation& o) { any |= o.op == Op::load; });
+    return any;
+  }
+
+  const ir::Kernel& kernel;
+  std::vector<const Operation*> definitions;
+  std::map<ValueId, bool> loads;  // whether its rows are spread over the warpgroups
+  std::int64_t rows = 0;
+};
+
+// Records the kernel once more, at the explicit level.
+class Retracing {
+ public:
+  explicit Retracing(const ir::Kernel& tile)
+      : tile_(tile),
+        facts_(tile),
+        extents_(tile),
+        kernel_(tile.name, tile.where),
+        tracer_(Tracer::get("schedule", tile.where)) {}
+
+  ir::Kernel run() {
+    declare();
+    const int groups = static_cast<int>(facts_.rows / kGroupRows);
+    kernel_.roles({RoleSpec("load", warps(1), registers(groups > 2 ? 32 : 24),
+                            [&](Index) { retrace(true, Index(0)); }, tile_.where),
+                   RoleSpec("math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
+                            [&](Index group) {
+                              retrace(false, group);
+                              if (stores_) bulk_wait(0, tile_.where);
+                            },
+                            tile_.where)},
+                  tile_.where);
+    return kernel_.finish();
+  }
+
+ private:
+  void declare() {
+    for (const Dim& dim : tile_.dims) kernel_.dim(dim.name(), dim.facts(), tile_.where);
+    for (const ir::Parameter& p : tile_.parameters) {
+      if (!p.is_tensor()) {
+        Diagnostic(p.where, "schedule for sm_90a: the scalar parameter \"" + p.name + "\"")
+            .fix("the automatic schedule does not take scalar parameters yet")
+            .raise();
+      }
+      const Tensor tensor = p.kind == ir::Parameter::Kind::in
+                                ? kernel_.in(p.name, p.dtype, p.shape, p.where)
+                            : p.kind == ir::Parameter::Kind::out
+                                ? kernel_.out(p.name, p.dtype, p.shape, p.where)
+                                : kernel_.inout(p.name, p.dtype, p.shape, p.where);
+      tensors_.emplace(p.value, tensor);
+    }
+    Dim ctas = 1;
+    for (const Dim& extent : tile_.grid) ctas = ctas * extent;
+    kernel_.ctas(ctas, 1, tile_.where);
+    // What is stored by TMA and what is loaded once take their place; loops share the rest.
+    std::int64_t once = 0, in_loops = 0;
+    ir::for_each(tile_.body, [&](const Operation& o) {
+      if (o.op == Op::store && staged(o)) once += bytes_of(o.operands[1]);
+    });
+    measure(tile_.body, false, once, in_loops);
+    const std::int64_t fit = in_loops == 0 ? 1 : (kSharedBytes - once) / in_loops;
+    make_rings(tile_.body, false, static_cast<int>(std::clamp<std::int64_t>(fit, 1, kMostStages)));
+  }
+
+  std::int64_t bytes_of(ValueId tile) const {
+    const Type& type = tile_.type(tile);
+    return type.elements() * size_of(type.dtype);
+  }
+
+  void measure(const ir::Block& block, bool in_loop, std::int64_t& once, std::int64_t& in_loops) const {
+    for (const Operation& o : block.body) {
+      if (o.op == Op::load) (in_loop ? in_loops : once) += bytes_of(o.results[0]);
+      const bool loop = o.op == Op::for_loop;
+      for (const ir::Block& inner : o.blocks) measure(inner, in_loop || loop, once, in_loops);
+    }
+  }
+
+  void make_rings(const ir::Block& block, bool in_loop, int loop_stages) {
+    for (const Operation& o : block.body) {
+      if (o.op == Op::load) {
+        const Type& type = tile_.type(o.results[0]);
+        if (type.shape.size() != 2) unfit(o, "a tile of other than two axes", "index axes away");
+        rings_.emplace(o.results[0],
+                       std::make_unique<Ring>(kernel_, tile_.parameter_of(o.operands[0])->name,
+                                              stages(in_loop ? loop_stages : 1),
+                                              std::vector<TileShape>{{type.dtype,
+                                                                      static_cast<int>(type.shape[0]),
+                                                                      static_cast<int>(type.shape[1])}},
+                                              o.where));
+      }
+      const bool loop = o.op == Op::for_loop || o.op == Op::while_loop;
+      for (const ir::Block& inner : o.blocks) make_rings(inner, in_loop || loop, loop_stages);
+    }
+  }
+
+  void retrace(bool loading, const Index& group) {
+    loading_ = loading;
+    values_.assign(tile_.types.size(), ir::kNoValue);
+    slots_.clear();
+    group_ = tracer_.use(group.handle(), "schedule", tile_.where);
+    const Tracer::At at(tracer_, tile_.where);
+    Index rest = cta_index();
+    for (std::size_t i = 0; i < tile_.grid.size(); ++i) {
+      const bool last = i + 1 == tile_.grid.size();
+      const Index extent(tile_.grid[i]);
+      values_[tile_.body.arguments[i]] = id(last ? rest : rest % extent);
+      if (!last) rest = rest / extent;
+    }
+    visit(tile_.body);
+  }
+
+  ValueId id(const Index& index) { return tracer_.use(index.handle(), "schedule", tile_.where); }
+  Index index(ValueId tile_value) { return Index(tracer_.handle(values_[tile_value])); }
+  bool scalar(ValueId value) const { return tile_.type(value).is_scalar(); }
+
+  // The part of a tile that one warpgroup has.
+  Type local(Type type) const {
+    if (type.is_tile() && !type.shape.empty() && type.shape[0] == facts_.rows) {
+      type.shape[0] = kGroupRows;
+    }
+    return type;
+  }
+
+  void visit(const ir::Block& block) {
+    std::map<ValueId, std::size_t> last_use;
+    for (std::size_t i = 0; i < block.body.size(); ++i) {
+      for (const ValueId operand : block.body[i].operands) last_use[operand] = i;
+      for (const ir::Block& inner : block.body[i].blocks) {
+        ir::for_each(inner, [&](const Operation& o) {
+          for (const ValueId operand : o.operands) last_use[operand] = i;
+        });
+      }
+    }
+    // A transposed tile is its load.
+    for (const Operation& o : block.body) {
+      if (o.op == Op::transpose && last_use.count(o.results[0]) != 0) {
+        std::size_t& last = last_use[o.operands[0]];
+        last = std::max(last, last_use[o.results[0]]);
+      }
+    }
+    std::vector<ValueId> held;
+    for (std::size_t i = 0; i < block.body.size(); ++i) {
+      const Operation& o = block.body[i];
+      operation(o);
+      if (loading_) continue;
+      if (o.op == Op::load) held.push_back(o.results[0]);
+      for (const ValueId load : held) {
+        const auto last = last_use.find(load);
+        const bool done = last == last_use.end() ? o.results.size() == 1 && o.results[0] == load
+                                                 : last->second == i;
+        if (done) rings_.at(load)->release(*slots_.at(load), o.where);
+      }
+    }
+  }
+
+  void operation(const Operation& o) {
+    const Tracer::At at(tracer_, o.where);
+    switch (o.op) {
+      case Op::for_loop: return loop(o);
+      case Op::if_then: return branch(o);
+      case Op::while_loop:
+        unfit(o, "a loop whose end the kernel decides", "use a loop over a range");
+      case Op::yield:
+      case Op::transpose: return;
+      case Op::load: return load(o);
+      case Op::any: unfit(o, "asks all warpgroups", "use where() instead of a condition");
+      default: break;
+    }
+    const bool tile = std::any_of(o.results.begin(), o.results.end(),
+                                  [&](ValueId r) { return !scalar(r); }) ||
+                      o.op == Op::store;
+    if (loading_ && tile) return;
+    switch (o.op) {
+      case Op::dot: return dot(o);
+      case Op::store: return store(o);
+      case Op::iota: return iota(o);
+      case Op::reduce: return reduce(o);
+      default: break;
+    }
+    std::vector<ValueId> operands;
+    for (const ValueId operand : o.operands) operands.push_back(values_[operand]);
+    values_[o.results[0]] =
+        tracer_.emit(o.op, std::move(operands), local(tile_.type(o.results[0])), o.attributes, o.where);
+  }
+
+  // The view of global memory that a load or store names; a row-spread one is the warpgroup's part.
+  TensorView view(const Operation& o, std::size_t first, bool spread, int rows_of_warp = 0) {
+    const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
+    std::vector<Selector> selectors;
+    bool rows = true;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      const Index start = index(o.operands[first + axis]);
+      if (sizes[axis] == 0) {
+        selectors.push_back(Selector(start));
+        continue;
+      }
+      const Index limit = index(o.operands[first + sizes.size() + axis]);
+      Block block(start, static_cast<int>(sizes[axis]), limit);
+      if (rows && spread) {
+        block = block.part(Index(tracer_.handle(group_)), kGroupRows);
+        if (rows_of_warp > 0) block = block.part(warp_index(), rows_of_warp);
+      }
+      rows = false;
+      selectors.push_back(Selector(block));
+    }
+    return TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where);
+  }
+
+  void load(const Operation& o) {
+    Ring& ring = *rings_.at(o.results[0]);
+    if (!loading_) {
+      slots_[o.results[0]] = std::make_unique<Slot>(ring.consume(o.where));
+      return;
+    }
+    if (!extents_.ends_with_tensor(o)) {
+      unfit(o, "ends before its tensor does", "take blocks of the tensor's own dimension");
+    }
+    ring.produce([&](const Slot& slot) { tma_load(view(o, 1, false), slot, {}, o.where); }, o.where);
+  }
+
+  SharedView operand(ValueId value, bool spread) {
+    bool transposed = false;
+    const Operation* load = facts_.load_of(value, transposed);
+    SharedView view = (*slots_.at(load->results[0]))[0];
+    if (spread) view = view.rows(Index(tracer_.handle(group_)) * kGroupRows, kGroupRows);
+    return transposed ? view.T() : view;
+  }
+
+  // A select of `value` where the elements of axis 1 exist, else of `neutral`.
+  ValueId existing(ValueId tile_value, double neutral, const Operation& o) {
+    ValueId value = values_[tile_value];
+    const Type type = tracer_.type(value);
+    for (const Extents::Bound& bound : extents_.of(tile_value, 1)) {
+      const Type row = Type::tile(i32, {1, type.shape[1]});
+      const ValueId column = tracer_.emit(Op::iota, {}, row, {{Key::axis, std::int64_t{1}}}, o.where);
+      const Index count = index(bound.limit) - index(bound.start);
+      Type truth = row;
+      truth.dtype = DType::boolean;
+      const ValueId inside = tracer_.emit(Op::lt, {column, id(count)}, truth, {}, o.where);
+      value = tracer_.emit(Op::select, {inside, value, tracer_.number(neutral, type.dtype, "extent", o.where)},
+                           type, {}, o.where);
+    }
+    return value;
+  }
+
+  void dot(const Operation& o) {
+    bool transposed = false;
+    const SharedView b = operand(o.operands[1], false);
+    const Operation* left = facts_.load_of(o.operands[0], transposed);
+    std::optional<Pending> product;
+    const bool accumulates = o.operands.size() > 2;
+    if (left) {
+      const SharedView a = operand(o.operands[0], true);
+      product = accumulates ? wgmma(a, b, tile(o.operands[2]), o.where) : wgmma(a, b, o.where);
+    } else {
+      // What does not exist of b arrives as zero; a's must be a number to vanish beside it.
+      const Tile a(tracer_.handle(existing(o.operands[0], 0, o)));
+      product = accumulates ? wgmma(a, b, tile(o.operands[2]), o.where) : wgmma(a, b, o.where);
+    }
+    values_[o.results[0]] = tracer_.use(wait(*product, o.where).handle(), "dot", o.where);
+  }
+
+  Tile tile(ValueId value) { return Tile(tracer_.handle(values_[value])); }
+
+  // Whether a tile leaves through shared memory: 16-bit rows of a matrix, clipped where the tensor
+  // ends, as TMA does it.
+  bool staged(const Operation& o) const {
+    const Type& type = tile_.type(o.operands[1]);
+    return size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == facts_.rows &&
+           type.shape[1] % 16 == 0 && o.attributes.integers(Key::sizes).back() != 0 &&
+           extents_.ends_with_tensor(o);
+  }
+
+  void store(const Operation& o) {
+    const Type& type = tile_.type(o.operands[1]);
+    if (!staged(o)) {
+      const bool spread = type.shape[0] == facts_.rows;
+      return tilewright::store(view(o, 2, spread), tile(o.operands[1]), o.where);
+    }
+    // Each warp sends its own 16 rows.
+    const SharedTile staging(kernel_, tile_.parameter_of(o.operands[0])->name + "_staging", type.dtype,
+                             static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), o.where);
+    const Index first = Index(tracer_.handle(group_)) * kGroupRows;
+    // A store inside a loop writes again what the copy before may still read.
+    bulk_wait_read(0, o.where);
+    warp_sync(o.where);
+    tilewright::store(staging.rows(first, kGroupRows), tile(o.operands[1]), o.where);
+    fence_proxy_async(o.where);
+    warp_sync(o.where);
+    tma_store(view(o, 2, true, 16), staging.rows(first + warp_index() * 16, 16), o.where);
+    bulk_commit(o.where);
+    stores_ = true;
+  }
+
+  void iota(const Operation& o) {
+    const Type type = local(tile_.type(o.results[0]));
+    ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
+    if (o.attributes.integer(Key::axis) == 0 && type.shape[0] == kGroupRows) {
+      const Index first = Index(tracer_.handle(group_)) * kGroupRows;
+      value = tracer_.emit(Op::add, {value, id(first)}, type, {}, o.where);
+    }
+    values_[o.results[0]] = value;
+  }
+
+  void reduce(const Operation& o) {
+    if (o.attributes.integer(Key::axis) != 1) {
+      unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
+    }
+    const Op function = o.attributes.function();
+    const double infinity = std::numeric_limits<double>::infinity();
+    const double neutral = function == Op::add ? 0 : function == Op::max ? -infinity : infinity;
+    values_[o.results[0]] =
+        tracer_.emit(Op::reduce, {existing(o.operands[0], neutral, o)},
+                     local(tile_.type(o.results[0])), o.attributes, o.where);
+  }
+
+  // Carried values become cells; the producer carries scalars only.
+  struct Carried {
+    std::size_t position;
+    int slot;
+  };
+
+  void loop(const Operation& o) {
+    if (loading_ && !facts_.has_loads(o.blocks[0])) {
+      if (std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) { return scalar(r); })) {
+        unfit(o, "computes a number", "compute it outside of the loop");
+      }
+      return;
+    }
+    std::vector<Carried> cells;
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      if (loading_ && !scalar(o.results[i])) continue;
+      cells.push_back({i, tracer_.open_cell(values_[o.operands[3 + i]], o.where)});
+    }
+    const ir::Block& body = o.blocks[0];
+    values_[body.arguments[0]] = tracer_.open_loop(values_[o.operands[0]], values_[o.operands[1]],
+                                                   values_[o.operands[2]], o.where);
+    for (const Carried& c : cells) {
+      values_[body.arguments[1 + c.position]] = tracer_.read(c.slot, o.where);
+    }
+    visit(body);
+    std::vector<ValueId> yielded;
+    for (const Carried& c : cells) yielded.push_back(values_[body.body.back().operands[c.position]]);
+    for (std::size_t i = 0; i < cells.size(); ++i) tracer_.assign(cells[i].slot, yielded[i], o.where);
+    tracer_.close_loop();
+    close(o, cells);
+  }
+
+  void branch(const Operation& o) {
+    std::vector<Carried> cells;
+    // A cell needs a value before the branches give it theirs.
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      if (loading_ && !scalar(o.results[i])) continue;
+      const Type type = local(tile_.type(o.results[i]));
+      const ValueId zero = tracer_.number(0, type.dtype, "if", o.where);
+      cells.push_back({i, tracer_.open_cell(
+                              type.is_scalar() ? zero : tracer_.emit(Op::splat, {zero}, type, {}, o.where),
+                              o.where)});
+    }
+    const auto run = [&](const ir::Block& block) {
+      return [this, &block, &cells, &o] {
+        visit(block);
+        for (const Carried& c : cells) {
+          tracer_.assign(c.slot, values_[block.body.back().operands[c.position]], o.where);
+        }
+      };
+    };
+    tracer_.trace_if(values_[o.operands[0]], run(o.blocks[0]), run(o.blocks[1]), o.where);
+    close(o, cells);
+  }
+
+  void close(const Operation& o, const std::vector<Carried>& cells) {
+    for (const Carried& c : cells) {
+      values_[o.results[c.position]] = tracer_.read(c.slot, o.where);
+      tracer_.close_cell(c.slot);
+    }
+  }
+
+  const ir::Kernel& tile_;
+  const Facts facts_;
+  const Extents extents_;
+  Kernel kernel_;
+  Tracer& tracer_;
+  std::map<ValueId, Tensor> tensors_;
+  std::map<ValueId, std::unique_ptr<Ring>> rings_;
+  std::map<ValueId, std::unique_ptr<Slot>> slots_;
+  std::vector<ValueId> values_;  // of the tile form, in the role that is recorded
+  bool loading_ = false;
+  bool stores_ = false;  // by TMA
+  ValueId group_ = ir::kNoValue;
+};
+
+}  // namespace
+
+ir::Kernel schedule_for_hopper(const ir::Kernel& tile) { return Retracing(tile).run(); }
+
+}  // namespace tilewright::schedules

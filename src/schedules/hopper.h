@@ -1,0 +1,13 @@
+#pragma once
+
+#include "ir/ir.h"
+
+namespace tilewright::schedules {
+
+// From the tile to the scheduled form for sm_90a, in the explicit language itself: a producer warp
+// runs the kernel's control flow and loads, one warpgroup for each 64 rows of the tiles runs it and
+// the arithmetic. Loads that products read go through shared memory by TMA, those of a loop through
+// rings. A kernel that does not fit is a usage error at the operation that is in the way.
+ir::Kernel schedule_for_hopper(const ir::Kernel& tile);
+
+}  // namespace tilewright::schedules
