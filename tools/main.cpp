@@ -6,6 +6,7 @@
 #include <new>
 
 #include "command.h"
+#include "support/diagnostic.h"
 #include "tilewright/error.h"
 #include "tilewright/version.h"
 
@@ -72,6 +73,7 @@ class CommandLine {
   }
 
   int execute(int count, char** words) {
+    if (count > 1 && words[1][0] != '-') check_command(words[1]);
     try {
       app_.parse(count, words);
     } catch (const CLI::ParseError& error) {
@@ -85,6 +87,18 @@ class CommandLine {
   }
 
  private:
+  // CLI11 would name all the words behind it too.
+  void check_command(const std::string& word) {
+    std::string known;
+    for (const CLI::App* command : app_.get_subcommands([](const CLI::App*) { return true; })) {
+      if (command->get_name() == word) return;
+      known += (known.empty() ? "" : ", ") + command->get_name();
+    }
+    tilewright::Diagnostic({}, "there is no command '" + word + "'")
+        .fix("use one of: " + known)
+        .raise();
+  }
+
   CLI::App* add(const char* name, const char* description, int (*command)(const Request&)) {
     CLI::App* app = app_.add_subcommand(name, description);
     app->callback([this, command] { command_ = command; });
@@ -99,7 +113,9 @@ class CommandLine {
   }
   void seed(CLI::App* app, const char* description) {
     app->add_option("--seed", request_.seed, description)
-        ->check(CLI::NonNegativeNumber)
+        ->check([](const std::string& word) {  // which CLI11 would wrap around
+          return word.rfind('-', 0) == 0 ? word + " is negative" : std::string();
+        })
         ->capture_default_str();
   }
   void json(CLI::App* app) { app->add_flag("--json", request_.json, "Print JSON"); }

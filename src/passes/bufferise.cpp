@@ -287,6 +287,10 @@ class RoleLowering {
 
     std::vector<ValueId> pinned{accumulator};
     if (a_in_registers) pinned.push_back(array(o.operands[0]));
+    // ptxas serialises products when what is read beside this one shares its registers.
+    if (const auto copy = copied_.find(accumulator); copy != copied_.end()) {
+      pinned.insert(pinned.begin(), copy->second);
+    }
     ProductSide right = side(b, b_axis, o);
     ProductSide left;
     if (!a_in_registers) {
@@ -354,7 +358,9 @@ class RoleLowering {
     if (a != operands_of_.end()) readable.push_back(a->second);
     emit(Op::wgmma_wait, std::move(readable), {{Key::count, o.attributes.integer(Key::count)}},
          o.where);
-    if (o.op == Op::wait) copy(o.results[0], o.operands[0], o.where);
+    if (o.op != Op::wait || !must_move(o.results[0], o.operands[0], o.where)) return;
+    copy(o.results[0], o.operands[0], o.where);
+    copied_[array(o.operands[0])] = array(o.results[0]);
   }
 
   void store_tile(const Operation& o) {
@@ -511,6 +517,7 @@ class RoleLowering {
     out_.clear();
     for (Operation& operation : block.body) visit(operation);
     copy_all(moves, yield.where);
+    copied_.clear();
     out_.push_back(std::move(yield));
     block.body = std::move(out_);
     out_ = std::move(outer);
@@ -523,6 +530,7 @@ class RoleLowering {
   std::vector<Operation> out_;
   std::map<ValueId, View> views_;
   std::map<ValueId, ValueId> operands_of_;  // register operand of a pending product
+  std::map<ValueId, ValueId> copied_;       // from an accumulator in this block, and to where
   std::set<ValueId> complete_;              // tiles that are given as pending products
 };
 

@@ -49,7 +49,8 @@ class WaitCounts {
         case Op::retire: {
           const int age = ages.at(o.operands[0]);
           if (age == kDisagreeing) raise_disagreement(o.operands[0]);
-          const std::int64_t count = age == kComplete ? kMost : std::min<std::int64_t>(age, kMost);
+          const std::int64_t count =
+              std::min<std::int64_t>(age == kComplete ? in_flight(ages) : age, kMost);
           if (recording_) o.attributes.set(Key::count, count);
           for (auto& [value, other] : ages) {
             if (other >= count) other = kComplete;
@@ -85,6 +86,14 @@ class WaitCounts {
   static constexpr std::int64_t kMost = 7;  // wgmma.wait_group takes small literals
 
   bool pending(ValueId id) const { return kernel_.type(id).is(ir::Type::Kind::pending); }
+
+  // Groups that may be under way: a wait that leaves them all waits for none, yet tells ptxas,
+  // which would serialise the products otherwise, that those before are done.
+  static int in_flight(const Ages& ages) {
+    int groups = 0;
+    for (const auto& [value, age] : ages) groups = std::max(groups, age + 1);
+    return groups;
+  }
 
   // `to` may stand for what `from` is.
   ValueId passed(ValueId from, ValueId to) {

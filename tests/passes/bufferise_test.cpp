@@ -102,6 +102,31 @@ TEST(BufferiseTest, AWaitedProductThatContinuesIsCopied) {
   expect_multiple(machine, 21);
 }
 
+// A product cannot be copied while it runs; the tile that was waited for can.
+TEST(BufferiseTest, TheNextProductRunsWhileTheLastIsRead) {
+  ExplicitKernel t(4);
+  const ir::Kernel machine = t.lower([&] {
+    const Slot first = t.ring.consume();
+    Cell<Pending> scores(t.product(first));
+    Cell<Index> held(first.stage());
+    Var sum{zeros({64, 64})};
+    for (Index i : range(3)) {
+      (void)i;
+      const Tile now = wait(scores);
+      t.ring.release(held);
+      const Slot slot = t.ring.consume();
+      held = slot.stage();
+      scores = t.product(slot);
+      sum = sum + now * 2;
+    }
+    const Tile last = wait(scores);
+    t.ring.release(held);
+    t.save(sum + last);
+  });
+  EXPECT_EQ(count(machine, ir::Op::copy), 1) << ir::to_text(machine);
+  expect_multiple(machine, 7);
+}
+
 TEST(BufferiseTest, LoopsMaySwapTheirVariables) {
   for (const int rounds : {0, 1, 2, 3}) {
     ExplicitKernel t;

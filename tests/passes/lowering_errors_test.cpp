@@ -73,6 +73,78 @@ TEST(LoweringErrors, APendingProductWithoutEnd) {
          });
 }
 
+TEST(LoweringErrors, AProductInFlightGoesOnTwice) {
+  misuse("", {"a product in flight would have to be copied", "fix: wait for it"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Pending first = t.product(slot);
+           const Pending second = t.product(slot, first), third = t.product(slot, first);
+           t.save(wait(second) + wait(third));
+           t.ring.release(slot);
+         });
+}
+
+TEST(LoweringErrors, ProductsInFlightChangePlaces) {
+  misuse("for (", {"a product in flight would have to be copied", "keep each product in a Cell"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           Cell<Pending> older(t.product(slot)), newer(t.product(slot));
+           Var sum{zeros({64, 64})};
+           for (Index i : range(3)) {
+             (void)i;
+             sum = sum + wait(older);
+             older = newer;
+             newer = t.product(slot);
+           }
+           sum = sum + wait(older);
+           t.save(sum + wait(newer));
+           t.ring.release(slot);
+         });
+}
+
+TEST(LoweringErrors, AnOperandInRegistersIsReadWhileItsProductRuns) {
+  misuse("",
+         {"cast reads a tile in registers that a product in flight reads as its A",
+          "it is issued at", "fix: wait for the product first"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile a = load(slot[0]);
+           const Pending first = wgmma(a, slot[1].T());
+           const Tile twice = a.cast(f32) * 2;
+           t.save(wait(t.product(slot, first)) + twice);
+           t.ring.release(slot);
+         });
+}
+
+TEST(LoweringErrors, AnOperandInRegistersIsMadeAgainWhileItsProductRuns) {
+  misuse("",
+         {"cast writes a tile in registers that a product in flight reads as its A",
+          "it is issued at"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           Var x{wait(t.product(slot))};
+           Cell<Pending> sum(as_pending(zeros({64, 64})));
+           for (Index i : range(3)) {
+             (void)i;
+             const Tile a = (x * 0.5).cast(bf16);
+             sum = wgmma(a, slot[1].T(), wait(sum));
+             x = x + 1;
+           }
+           t.save(wait(sum));
+           t.ring.release(slot);
+         });
+}
+
+TEST(LoweringErrors, SlicesOfRows) {
+  misuse("slice", {"slice: axis 0 from 8, 8 of 64 elements do not fall on whole registers"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile narrow = wait(wgmma(slot[0], slot[1].rows(0, 8).T()));
+           t.ring.release(slot);
+           t.save(narrow.slice({8, 0}, {8, 8}));
+         });
+}
+
 TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
   misuse("const Tile lost",
          {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",

@@ -48,8 +48,24 @@ TEST(CountWaitsTest, AWaitFinishesWhatWasIssuedBefore) {
                        one + "\n" + stored("%22") + "    %23: tile<f32, 64x64> = wait %20" + two +
                        "\n" + stored("%23"));
   };
-  // The second wait has nothing to wait for: the largest count.
-  expect_pass(count_waits, role("", ""), role(" {count = 0}", " {count = 7}"));
+  // The second wait has nothing to wait for, and nothing else is under way.
+  expect_pass(count_waits, role("", ""), role(" {count = 0}", " {count = 0}"));
+}
+
+// A larger count would be no wait to ptxas either, which then serialises the products.
+TEST(CountWaitsTest, AWaitForWhatIsCompleteLeavesOthersRunning) {
+  const auto role = [](const std::string& one, const std::string& two, const std::string& three) {
+    return role_kernel(kViews +
+                       "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %21: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %22: tile<f32, 64x64> = wait %21" +
+                       one + "\n" + stored("%22") +
+                       "    %23: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    %24: tile<f32, 64x64> = wait %20" +
+                       two + "\n" + stored("%24") + "    %25: tile<f32, 64x64> = wait %23" + three +
+                       "\n" + stored("%25"));
+  };
+  expect_pass(count_waits, role("", "", ""), role(" {count = 0}", " {count = 1}", " {count = 0}"));
 }
 
 TEST(CountWaitsTest, AcrossTheBackEdge) {

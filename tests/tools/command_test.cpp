@@ -104,11 +104,11 @@ TEST(CommandTest, SameSeedSameBits) {
 
 TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("", 2, {"Subcommands:", "simulate"});
-  expect_failure("walk", 2, {"walk"});
+  expect_failure("walk gemm --target cuda", 2, {"there is no command 'walk'", "list, run"});
   expect_failure("run gemm", 2, {"--target"});
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
-  expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed"});
+  expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
   expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
   expect_failure("run gemm --target gpu", 2, {"there is no target 'gpu'", "interpreter"});
   expect_failure("run gemm --target interpreter --set q=1", 2, {"gemm has no option 'q'"});
