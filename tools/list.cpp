@@ -71,6 +71,8 @@ void print(const LibraryKernel& kernel) {
     fmt::print("  {:<14} {}{}\n", fmt::format("{}={}", option.name, option.standard),
                option.description, choices);
   }
+  fmt::print("  {:<21} {}\n", "schedule=tile",
+             "the tile-level definition; for a GPU the compiler makes the schedule");
   for (const LibrarySchedule& schedule : kernel.schedules) {
     fmt::print("  {:<21} {}: {}\n", "schedule=" + schedule.name, schedule.target,
                schedule.description);

@@ -7,6 +7,7 @@
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
 #include "passes/bufferise.h"
+#include "passes/check_divergence.h"
 #include "passes/contract_fma.h"
 #include "passes/count_waits.h"
 #include "passes/eliminate_common.h"
@@ -47,6 +48,7 @@ constexpr Pass kLower[] = {
     {"sink_partial_maxima", sink_partial_maxima},
     {"eliminate_common_sums", eliminate_common},
     {"assign_layouts", assign_layouts},
+    {"check_divergence", check_divergence},
     {"count_waits", count_waits},
     {"bufferise", bufferise},
     {"allocate_shared", allocate_shared},

@@ -137,8 +137,10 @@ void Extents::visit(const Operation& o) {
       bounds_[result][static_cast<std::size_t>(o.attributes.integer(Key::axis))].clear();
       return;
     case Op::slice:
-    case Op::reshape: return;  // axis 0 is clipped where it is stored
-    default: return;
+    case Op::reshape:
+      return;  // axis 0 is clipped where it is stored
+    default:
+      return;
   }
 }
 

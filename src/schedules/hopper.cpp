@@ -20,7 +20,7 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
+constexpr int kGroupRows = 64;                        // of a wgmma, so of a warpgroup
 constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
 constexpr int kMostStages = 4;
 
@@ -65,8 +65,8 @@ struct Facts {
       unfit(o, std::to_string(result.shape[0]) + " rows", "use tiles of 64, 128 or 192 rows");
     }
     if (rows != 0 && rows != result.shape[0]) {
-      unfit(o, std::to_string(result.shape[0]) + " rows, another product has " +
-                   std::to_string(rows),
+      unfit(o,
+            std::to_string(result.shape[0]) + " rows, another product has " + std::to_string(rows),
             "give all products of a kernel the same rows");
     }
     rows = result.shape[0];
@@ -92,7 +92,8 @@ struct Facts {
       if (!tile || o.op == Op::transpose) continue;
       bool transposed = false;
       const Operation* load = load_of(operand, transposed);
-      const bool product = o.op == Op::dot && (operand == o.operands[0] || operand == o.operands[1]);
+      const bool product =
+          o.op == Op::dot && (operand == o.operands[0] || operand == o.operands[1]);
       if (!product) {
         unfit(o, "reads a loaded tile, which is in shared memory for products",
               "the automatic schedule does not load tiles for other operations yet");
@@ -126,14 +127,16 @@ class Retracing {
   ir::Kernel run() {
     declare();
     const int groups = static_cast<int>(facts_.rows / kGroupRows);
-    kernel_.roles({RoleSpec("load", warps(1), registers(groups > 2 ? 32 : 24),
-                            [&](Index) { retrace(true, Index(0)); }, tile_.where),
-                   RoleSpec("math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
-                            [&](Index group) {
-                              retrace(false, group);
-                              if (stores_) bulk_wait(0, tile_.where);
-                            },
-                            tile_.where)},
+    kernel_.roles({RoleSpec(
+                       "load", warps(1), registers(groups > 2 ? 32 : 24),
+                       [&](Index) { retrace(true, Index(0)); }, tile_.where),
+                   RoleSpec(
+                       "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
+                       [&](Index group) {
+                         retrace(false, group);
+                         if (stores_) bulk_wait(0, tile_.where);
+                       },
+                       tile_.where)},
                   tile_.where);
     return kernel_.finish();
   }
@@ -147,11 +150,10 @@ class Retracing {
             .fix("the automatic schedule does not take scalar parameters yet")
             .raise();
       }
-      const Tensor tensor = p.kind == ir::Parameter::Kind::in
-                                ? kernel_.in(p.name, p.dtype, p.shape, p.where)
-                            : p.kind == ir::Parameter::Kind::out
-                                ? kernel_.out(p.name, p.dtype, p.shape, p.where)
-                                : kernel_.inout(p.name, p.dtype, p.shape, p.where);
+      const Tensor tensor =
+          p.kind == ir::Parameter::Kind::in    ? kernel_.in(p.name, p.dtype, p.shape, p.where)
+          : p.kind == ir::Parameter::Kind::out ? kernel_.out(p.name, p.dtype, p.shape, p.where)
+                                               : kernel_.inout(p.name, p.dtype, p.shape, p.where);
       tensors_.emplace(p.value, tensor);
     }
     Dim ctas = 1;
@@ -172,7 +174,8 @@ class Retracing {
     return type.elements() * size_of(type.dtype);
   }
 
-  void measure(const ir::Block& block, bool in_loop, std::int64_t& once, std::int64_t& in_loops) const {
+  void measure(const ir::Block& block, bool in_loop, std::int64_t& once,
+               std::int64_t& in_loops) const {
     for (const Operation& o : block.body) {
       if (o.op == Op::load) (in_loop ? in_loops : once) += bytes_of(o.results[0]);
       const bool loop = o.op == Op::for_loop;
@@ -185,13 +188,13 @@ class Retracing {
       if (o.op == Op::load) {
         const Type& type = tile_.type(o.results[0]);
         if (type.shape.size() != 2) unfit(o, "a tile of other than two axes", "index axes away");
-        rings_.emplace(o.results[0],
-                       std::make_unique<Ring>(kernel_, tile_.parameter_of(o.operands[0])->name,
-                                              stages(in_loop ? loop_stages : 1),
-                                              std::vector<TileShape>{{type.dtype,
-                                                                      static_cast<int>(type.shape[0]),
-                                                                      static_cast<int>(type.shape[1])}},
-                                              o.where));
+        rings_.emplace(
+            o.results[0],
+            std::make_unique<Ring>(
+                kernel_, tile_.parameter_of(o.operands[0])->name, stages(in_loop ? loop_stages : 1),
+                std::vector<TileShape>{
+                    {type.dtype, static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1])}},
+                o.where));
       }
       const bool loop = o.op == Op::for_loop || o.op == Op::while_loop;
       for (const ir::Block& inner : o.blocks) make_rings(inner, in_loop || loop, loop_stages);
@@ -261,31 +264,42 @@ class Retracing {
   void operation(const Operation& o) {
     const Tracer::At at(tracer_, o.where);
     switch (o.op) {
-      case Op::for_loop: return loop(o);
-      case Op::if_then: return branch(o);
+      case Op::for_loop:
+        return loop(o);
+      case Op::if_then:
+        return branch(o);
       case Op::while_loop:
         unfit(o, "a loop whose end the kernel decides", "use a loop over a range");
       case Op::yield:
-      case Op::transpose: return;
-      case Op::load: return load(o);
-      case Op::any: unfit(o, "asks all warpgroups", "use where() instead of a condition");
-      default: break;
+      case Op::transpose:
+        return;
+      case Op::load:
+        return load(o);
+      case Op::any:
+        unfit(o, "asks all warpgroups", "use where() instead of a condition");
+      default:
+        break;
     }
-    const bool tile = std::any_of(o.results.begin(), o.results.end(),
-                                  [&](ValueId r) { return !scalar(r); }) ||
-                      o.op == Op::store;
+    const bool tile =
+        std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) { return !scalar(r); }) ||
+        o.op == Op::store;
     if (loading_ && tile) return;
     switch (o.op) {
-      case Op::dot: return dot(o);
-      case Op::store: return store(o);
-      case Op::iota: return iota(o);
-      case Op::reduce: return reduce(o);
-      default: break;
+      case Op::dot:
+        return dot(o);
+      case Op::store:
+        return store(o);
+      case Op::iota:
+        return iota(o);
+      case Op::reduce:
+        return reduce(o);
+      default:
+        break;
     }
     std::vector<ValueId> operands;
     for (const ValueId operand : o.operands) operands.push_back(values_[operand]);
-    values_[o.results[0]] =
-        tracer_.emit(o.op, std::move(operands), local(tile_.type(o.results[0])), o.attributes, o.where);
+    values_[o.results[0]] = tracer_.emit(o.op, std::move(operands), local(tile_.type(o.results[0])),
+                                         o.attributes, o.where);
   }
 
   // The view of global memory that a load or store names; a row-spread one is the warpgroup's part.
@@ -320,7 +334,8 @@ class Retracing {
     if (!extents_.ends_with_tensor(o)) {
       unfit(o, "ends before its tensor does", "take blocks of the tensor's own dimension");
     }
-    ring.produce([&](const Slot& slot) { tma_load(view(o, 1, false), slot, {}, o.where); }, o.where);
+    ring.produce([&](const Slot& slot) { tma_load(view(o, 1, false), slot, {}, o.where); },
+                 o.where);
   }
 
   SharedView operand(ValueId value, bool spread) {
@@ -337,12 +352,14 @@ class Retracing {
     const Type type = tracer_.type(value);
     for (const Extents::Bound& bound : extents_.of(tile_value, 1)) {
       const Type row = Type::tile(i32, {1, type.shape[1]});
-      const ValueId column = tracer_.emit(Op::iota, {}, row, {{Key::axis, std::int64_t{1}}}, o.where);
+      const ValueId column =
+          tracer_.emit(Op::iota, {}, row, {{Key::axis, std::int64_t{1}}}, o.where);
       const Index count = index(bound.limit) - index(bound.start);
       Type truth = row;
       truth.dtype = DType::boolean;
       const ValueId inside = tracer_.emit(Op::lt, {column, id(count)}, truth, {}, o.where);
-      value = tracer_.emit(Op::select, {inside, value, tracer_.number(neutral, type.dtype, "extent", o.where)},
+      value = tracer_.emit(Op::select,
+                           {inside, value, tracer_.number(neutral, type.dtype, "extent", o.where)},
                            type, {}, o.where);
     }
     return value;
@@ -383,8 +400,9 @@ class Retracing {
       return tilewright::store(view(o, 2, spread), tile(o.operands[1]), o.where);
     }
     // Each warp sends its own 16 rows.
-    const SharedTile staging(kernel_, tile_.parameter_of(o.operands[0])->name + "_staging", type.dtype,
-                             static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), o.where);
+    const SharedTile staging(kernel_, tile_.parameter_of(o.operands[0])->name + "_staging",
+                             type.dtype, static_cast<int>(type.shape[0]),
+                             static_cast<int>(type.shape[1]), o.where);
     const Index first = Index(tracer_.handle(group_)) * kGroupRows;
     // A store inside a loop writes again what the copy before may still read.
     bulk_wait_read(0, o.where);
@@ -414,9 +432,8 @@ class Retracing {
     const Op function = o.attributes.function();
     const double infinity = std::numeric_limits<double>::infinity();
     const double neutral = function == Op::add ? 0 : function == Op::max ? -infinity : infinity;
-    values_[o.results[0]] =
-        tracer_.emit(Op::reduce, {existing(o.operands[0], neutral, o)},
-                     local(tile_.type(o.results[0])), o.attributes, o.where);
+    values_[o.results[0]] = tracer_.emit(Op::reduce, {existing(o.operands[0], neutral, o)},
+                                         local(tile_.type(o.results[0])), o.attributes, o.where);
   }
 
   // Carried values become cells; the producer carries scalars only.
@@ -445,8 +462,10 @@ class Retracing {
     }
     visit(body);
     std::vector<ValueId> yielded;
-    for (const Carried& c : cells) yielded.push_back(values_[body.body.back().operands[c.position]]);
-    for (std::size_t i = 0; i < cells.size(); ++i) tracer_.assign(cells[i].slot, yielded[i], o.where);
+    for (const Carried& c : cells)
+      yielded.push_back(values_[body.body.back().operands[c.position]]);
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      tracer_.assign(cells[i].slot, yielded[i], o.where);
     tracer_.close_loop();
     close(o, cells);
   }
@@ -458,9 +477,10 @@ class Retracing {
       if (loading_ && !scalar(o.results[i])) continue;
       const Type type = local(tile_.type(o.results[i]));
       const ValueId zero = tracer_.number(0, type.dtype, "if", o.where);
-      cells.push_back({i, tracer_.open_cell(
-                              type.is_scalar() ? zero : tracer_.emit(Op::splat, {zero}, type, {}, o.where),
-                              o.where)});
+      cells.push_back(
+          {i, tracer_.open_cell(
+                  type.is_scalar() ? zero : tracer_.emit(Op::splat, {zero}, type, {}, o.where),
+                  o.where)});
     }
     const auto run = [&](const ir::Block& block) {
       return [this, &block, &cells, &o] {

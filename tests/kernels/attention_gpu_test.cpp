@@ -127,6 +127,14 @@ TEST_P(AttentionVariants, Lengths) {
   check(executable, options(), {0, 128, 128});
 }
 
+TEST_P(AttentionVariants, AutomaticSchedule) {
+  const Executable executable = compile(attention_forward(options()), "cuda");
+  for (const Lengths& l :
+       {Lengths{1, 0, 128}, {1, 17, 0}, {2, 129, 300}, {1, 517, 129}, {2, 2400, 300}}) {
+    check(executable, options(), l);
+  }
+}
+
 TEST_P(AttentionVariants, MoreTilesThanMultiprocessors) {
   check(compile(attention_forward_sm90(options()), "cuda"), options(), {2, 2400, 300});
 }

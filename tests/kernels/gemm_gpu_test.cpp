@@ -69,6 +69,12 @@ TEST_P(GemmSchedules, Lengths) {
     check(executable, 300, 264, k, options().dtype);
 }
 
+TEST_F(GemmGpuTest, AutomaticSchedule) {
+  const Executable executable = compile(gemm({}), "cuda");
+  for (const std::int64_t m : {0, 1, 129, 517}) check(executable, m, 264, 200, bf16);
+  check(executable, 1500, 4104, 0, bf16);
+}
+
 TEST_P(GemmSchedules, MoreTilesThanMultiprocessors) {
   check(compile(gemm_sm90(options()), "cuda"), 1500, 4104, 136, options().dtype);
 }

@@ -78,7 +78,8 @@ TEST(LoweringErrors, AProductInFlightGoesOnTwice) {
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Pending first = t.product(slot);
-           const Pending second = t.product(slot, first), third = t.product(slot, first);
+           const Pending second = wgmma(slot[0], slot[1].T(), first);
+           const Pending third = wgmma(slot[0], slot[1].T(), first);
            t.save(wait(second) + wait(third));
            t.ring.release(slot);
          });
@@ -135,13 +136,38 @@ TEST(LoweringErrors, AnOperandInRegistersIsMadeAgainWhileItsProductRuns) {
          });
 }
 
+TEST(LoweringErrors, ProductsThatSomeWarpsSkip) {
+  const auto skipped = [](const std::string& source, const auto& condition) {
+    misuse(
+        "wgmma",
+        {"wgmma: inside a loop or condition that the warps of a warpgroup may decide differently",
+         "its warps may differ in " + source, "fix: a warpgroup multiplies together"},
+        [&](test::ExplicitKernel& t) {
+          const Slot slot = t.ring.consume();
+          Var sum{wait(t.product(slot))};
+          Cell<Condition> more(true);
+          repeat_while(more, [&] {
+            more = condition(sum);
+            for (Index i : range(2)) {
+              (void)i;
+              sum = wait(wgmma(slot[0], slot[1].T(), sum));
+            }
+          });
+          t.save(sum);
+          t.ring.release(slot);
+        });
+  };
+  skipped("warp_index", [](const Var&) { return warp_index() == 1; });
+  skipped("any", [](const Var& sum) { return any(sum > 1); });
+}
+
 TEST(LoweringErrors, SlicesOfRows) {
   misuse("slice", {"slice: axis 0 from 8, 8 of 64 elements do not fall on whole registers"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Tile narrow = wait(wgmma(slot[0], slot[1].rows(0, 8).T()));
            t.ring.release(slot);
-           t.save(narrow.slice({8, 0}, {8, 8}));
+           store(t.C(t.rows.block(0, 8), Block(0, 8, 64)), narrow.slice({8, 0}, {8, 8}));
          });
 }
 

@@ -112,8 +112,8 @@ Kernel unmasked_attention(const std::function<Tile(const Tile&)>& activation) {
 
 TEST(HopperSchedule, WhatDoesNotExistStaysOut) {
   for (const std::int64_t keys : {1, 95, 100, 192}) {
-    check(unmasked_attention({}), {random({70, 64}, 1), random({keys, 64}, 2), random({keys, 64}, 3)},
-          {poison({70, 64})});
+    check(unmasked_attention({}),
+          {random({70, 64}, 1), random({keys, 64}, 2), random({keys, 64}, 3)}, {poison({70, 64})});
   }
 }
 

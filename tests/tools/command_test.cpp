@@ -47,7 +47,8 @@ TEST(CommandTest, ListsKernels) {
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
   EXPECT_THAT(names, testing::ElementsAre("attention_forward", "gemm"));
-  EXPECT_THAT(tilewright("list").output, AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=sm90")));
+  EXPECT_THAT(tilewright("list").output,
+              AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
 
 TEST(CommandTest, RunsAndChecks) {
