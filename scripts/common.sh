@@ -45,7 +45,10 @@ install_packages() {
     fi
   fi
   # Optional, so it is fetched only along with what is needed.
-  has ccache || packages+=(ccache)
+  if ! has ccache; then
+    say "Also ccache, which is optional: it makes a build from scratch quick the second time."
+    packages+=(ccache)
+  fi
   if ! { "${as_root[@]}" apt-get update -q &&
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
       apt-get install -q -y --no-install-recommends "${packages[@]}"; } >&2; then

@@ -135,6 +135,22 @@ Index Slot::number(SourceLocation where) const {
       Type::scalar(i32), {}, where)));
 }
 
+namespace {
+
+// Each warp of a role runs its body: several would arrive on a full barrier that expects one.
+void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocation where) {
+  const Tracer::Role& role = *tracer.role();
+  if (role.warps == 1 || tracer.in_condition()) return;
+  Diagnostic(where, "produce: every one of the " + std::to_string(role.warps) +
+                        " warps of the role \"" + role.name +
+                        "\" would fill the stages of the ring \"" + ring + "\"")
+      .token("produce")
+      .fix("give the role warps(1), or let one warp do it: when(warp_index() == 0, ...)")
+      .raise();
+}
+
+}  // namespace
+
 void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
                 SourceLocation where) {
   const Slot slot = enter(true, "produce", where);
@@ -155,7 +171,10 @@ void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&
            tracer.use(number->index.handle(), "produce", where)},
           {}, where);
   }
-  if (!loads) return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
+  if (!loads) {
+    require_one_warp(tracer, state_->name, where);
+    return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
+  }
   // The transaction count is known once the loads are recorded, but expected before them.
   const std::size_t at = tracer.body().size();
   tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
@@ -170,6 +189,7 @@ void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&
         .raise();
   }
   tracer.body()[at].attributes.set(Key::bytes, bytes);
+  require_one_warp(tracer, state_->name, where);
 }
 
 void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {

@@ -447,6 +447,11 @@ void Tracer::trace_if(ir::ValueId condition, const std::function<void()>& then,
   body().push_back(std::move(operation));
 }
 
+bool Tracer::in_condition() const {
+  return std::any_of(frames_.begin(), frames_.end(),
+                     [](const Frame& frame) { return frame.op == ir::Op::if_then; });
+}
+
 void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::function<void()>& body,
                          SourceLocation where) {
   std::vector<ir::ValueId> before;

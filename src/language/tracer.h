@@ -99,6 +99,7 @@ class Tracer {
   // Raises when the kernel has a grid.
   void require_no_grid(const char* what, SourceLocation where) const;
   bool nested() const { return frames_.size() > 1; }
+  bool in_condition() const;
 
   // Explicit level.
   void make_scheduled(SourceLocation where);

@@ -24,6 +24,7 @@ class LayoutAssignment {
     do {
       changed_ = false;
       propagate(kernel_.body);
+      if (!changed_) choose();
     } while (changed_);
     ir::for_each(kernel_.body, [this](const Operation& o) {
       for (const ValueId result : o.results) {
@@ -76,6 +77,16 @@ class LayoutAssignment {
             o);
       }
       if (o.operands.size() > 2) unify(o.results[0], o.operands[2], o);
+    });
+  }
+
+  // A tile from shared memory that no product determines lies as an accumulator would.
+  void choose() {
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (changed_ || o.op != Op::load_tile || known(o.results[0])) return;
+      const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
+      if (shape[0] != 64 || shape[1] % 8 != 0 || shape[1] > 256) return;
+      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
     });
   }
 

@@ -1,6 +1,7 @@
 #include "schedules/hopper.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -205,6 +206,8 @@ class Retracing {
     loading_ = loading;
     values_.assign(tile_.types.size(), ir::kNoValue);
     slots_.clear();
+    ranges_.clear();
+    all_true_.clear();
     group_ = tracer_.use(group.handle(), "schedule", tile_.where);
     const Tracer::At at(tracer_, tile_.where);
     Index rest = cta_index();
@@ -293,9 +296,12 @@ class Retracing {
         return iota(o);
       case Op::reduce:
         return reduce(o);
+      case Op::select:
+        return select(o);
       default:
         break;
     }
+    note_range(o);
     std::vector<ValueId> operands;
     for (const ValueId operand : o.operands) operands.push_back(values_[operand]);
     values_[o.results[0]] = tracer_.emit(o.op, std::move(operands), local(tile_.type(o.results[0])),
@@ -351,16 +357,19 @@ class Retracing {
     ValueId value = values_[tile_value];
     const Type type = tracer_.type(value);
     for (const Extents::Bound& bound : extents_.of(tile_value, 1)) {
-      const Type row = Type::tile(i32, {1, type.shape[1]});
-      const ValueId column =
-          tracer_.emit(Op::iota, {}, row, {{Key::axis, std::int64_t{1}}}, o.where);
       const Index count = index(bound.limit) - index(bound.start);
-      Type truth = row;
-      truth.dtype = DType::boolean;
-      const ValueId inside = tracer_.emit(Op::lt, {column, id(count)}, truth, {}, o.where);
-      value = tracer_.emit(Op::select,
-                           {inside, value, tracer_.number(neutral, type.dtype, "extent", o.where)},
-                           type, {}, o.where);
+      const auto clipped = [&, whole = value] {
+        const Type row = Type::tile(i32, {1, type.shape[1]});
+        Type truth = row;
+        truth.dtype = DType::boolean;
+        const ValueId column =
+            tracer_.emit(Op::iota, {}, row, {{Key::axis, std::int64_t{1}}}, o.where);
+        const ValueId inside = tracer_.emit(Op::lt, {column, id(count)}, truth, {}, o.where);
+        return tracer_.emit(Op::select,
+                            {inside, whole, tracer_.number(neutral, type.dtype, "extent", o.where)},
+                            type, {}, o.where);
+      };
+      value = unless(Index(type.shape[1]) <= count, value, clipped, o);
     }
     return value;
   }
@@ -418,11 +427,83 @@ class Retracing {
   void iota(const Operation& o) {
     const Type type = local(tile_.type(o.results[0]));
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
-    if (o.attributes.integer(Key::axis) == 0 && type.shape[0] == kGroupRows) {
-      const Index first = Index(tracer_.handle(group_)) * kGroupRows;
+    const int axis = static_cast<int>(o.attributes.integer(Key::axis));
+    Index first(0);
+    if (axis == 0 && type.shape[0] == kGroupRows) {
+      first = Index(tracer_.handle(group_)) * kGroupRows;
       value = tracer_.emit(Op::add, {value, id(first)}, type, {}, o.where);
     }
+    ranges_.insert_or_assign(o.results[0], Range{first, first + (type.shape[axis] - 1)});
     values_[o.results[0]] = value;
+  }
+
+  // The least and greatest element of a tile of integers, as scalars; and of a tile of booleans
+  // whether all are true. A mask is asked once a block instead of once an element.
+  struct Range {
+    Index least, greatest;
+  };
+  std::optional<Range> range_of(ValueId value) {
+    if (scalar(value)) return Range{index(value), index(value)};
+    const auto at = ranges_.find(value);
+    return at == ranges_.end() ? std::nullopt : std::optional<Range>(at->second);
+  }
+
+  void note_range(const Operation& o) {
+    const Type& type = tile_.type(o.results[0]);
+    if (!type.is_tile()) return;
+    const bool compares = o.op == Op::lt || o.op == Op::le;
+    if (o.op == Op::splat && type.dtype == i32) {
+      ranges_.insert_or_assign(o.results[0], Range{index(o.operands[0]), index(o.operands[0])});
+    } else if (o.op == Op::logical_and) {
+      const auto a = all_true_.find(o.operands[0]), b = all_true_.find(o.operands[1]);
+      if (a == all_true_.end() || b == all_true_.end()) return;
+      all_true_.insert_or_assign(o.results[0], a->second && b->second);
+    } else if (compares || ((o.op == Op::add || o.op == Op::sub) && type.dtype == i32)) {
+      const auto integers = [&](ValueId v) { return tile_.type(v).dtype == i32; };
+      if (!integers(o.operands[0]) || !integers(o.operands[1])) return;
+      const auto a = range_of(o.operands[0]), b = range_of(o.operands[1]);
+      if (!a || !b) return;
+      if (compares) {
+        const Condition all = o.op == Op::lt ? a->greatest < b->least : a->greatest <= b->least;
+        all_true_.insert_or_assign(o.results[0], all);
+      } else if (o.op == Op::add) {
+        ranges_.insert_or_assign(o.results[0],
+                                 Range{a->least + b->least, a->greatest + b->greatest});
+      } else {
+        ranges_.insert_or_assign(o.results[0],
+                                 Range{a->least - b->greatest, a->greatest - b->least});
+      }
+    }
+  }
+
+  // A select whose condition holds for a whole block is skipped there.
+  void select(const Operation& o) {
+    const Type type = local(tile_.type(o.results[0]));
+    const auto emit = [&] {
+      return tracer_.emit(o.op,
+                          {values_[o.operands[0]], values_[o.operands[1]], values_[o.operands[2]]},
+                          type, o.attributes, o.where);
+    };
+    const auto all = all_true_.find(o.operands[0]);
+    const bool whole = all != all_true_.end() && !scalar(o.operands[1]) &&
+                       tracer_.type(values_[o.operands[1]]).shape == type.shape;
+    if (!whole) {
+      values_[o.results[0]] = emit();
+      return;
+    }
+    values_[o.results[0]] = unless(all->second, values_[o.operands[1]], emit, o);
+  }
+
+  // `value` where the condition holds, which is asked once a block, else what `otherwise` records.
+  ValueId unless(const Condition& condition, ValueId value,
+                 const std::function<ValueId()>& otherwise, const Operation& o) {
+    const int cell = tracer_.open_cell(value, o.where);
+    tracer_.trace_if(
+        tracer_.use(condition.handle(), "select", o.where), {},
+        [&] { tracer_.assign(cell, otherwise(), o.where); }, o.where);
+    const ValueId result = tracer_.read(cell, o.where);
+    tracer_.close_cell(cell);
+    return result;
   }
 
   void reduce(const Operation& o) {
@@ -509,6 +590,8 @@ class Retracing {
   std::map<ValueId, Tensor> tensors_;
   std::map<ValueId, std::unique_ptr<Ring>> rings_;
   std::map<ValueId, std::unique_ptr<Slot>> slots_;
+  std::map<ValueId, Range> ranges_;
+  std::map<ValueId, Condition> all_true_;
   std::vector<ValueId> values_;  // of the tile form, in the role that is recorded
   bool loading_ = false;
   bool stores_ = false;  // by TMA

@@ -83,7 +83,8 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
          s[1].strides = {};
        },
        "gemm: b has rank 1, but the kernel declares B with rank 2"},
-      {[](Shapes& s) { s[1].dtype = DType::f16; }, "gemm: b is f16, but the kernel declares B as bf16"},
+      {[](Shapes& s) { s[1].dtype = DType::f16; },
+       "gemm: b is f16, but the kernel declares B as bf16"},
       {[](Shapes& s) { s[0].sizes[0] = s[2].sizes[0] = 260; },
        "gemm: the dim m is 260 by axis 0 of a, but the kernel declares it a multiple of 8"},
       {[](Shapes& s) { s[0].sizes[0] = s[2].sizes[0] = 2048; },

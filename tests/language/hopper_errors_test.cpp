@@ -103,11 +103,11 @@ TEST(StoreErrors, ToAnInputAndOfAnotherShape) {
 }
 
 TEST(RingErrors, OneRoleIsBothEnds) {
-  in_role("consume(",
+  in_role("produce(",
           {"the role \"math\" is both producer and consumer of the ring \"ring\"", "fix: "},
           [](Traced& t) {
-            t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
             t.ring.consume();
+            t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
           });
 }
 
@@ -121,6 +121,19 @@ TEST(RingErrors, TwoProducers) {
            t.kernel.roles({role("first", warps(1), registers(24), load),
                            role("second", warps(1), registers(24), load)});
          });
+}
+
+TEST(RingErrors, EveryWarpOfARoleProduces) {
+  misuse(
+      "produce(",
+      {"every one of the 2 warps of the role \"load\" would fill the stages of the ring \"ring\"",
+       "fix: give the role warps(1)"},
+      [] {
+        Traced t;
+        t.kernel.roles({role("load", warps(2), registers(24), [&] {
+          t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
+        })});
+      });
 }
 
 TEST(RingErrors, OutsideARole) {

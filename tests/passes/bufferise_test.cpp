@@ -292,6 +292,23 @@ TEST(BufferiseTest, ARowSumScalesATile) {
   expect_multiple(machine, 64);
 }
 
+TEST(BufferiseTest, ATileThatNoProductDetermines) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile a = load(slot[0]).cast(f32), b = load(slot[1]).cast(f32);
+    t.ring.release(slot);
+    t.save(a * 2 + b);
+  });
+  const test::ExplicitResult result = test::run(machine);
+  EXPECT_TRUE(result.faults.empty());
+  const HostTensor a = HostTensor::random_normal(bf16, {64, 64}, 11);
+  const HostTensor b = HostTensor::random_normal(bf16, {64, 64}, 12);
+  for (std::int64_t i = 0; i < 64 * 64; ++i) {
+    ASSERT_FLOAT_EQ(result.c.flat(i), a.flat(i) * 2 + b.flat(i)) << i;
+  }
+}
+
 TEST(BufferiseTest, ThroughSharedMemoryAndBack) {
   ExplicitKernel t;
   SharedTile stage(t.kernel, "stage", f32, 64, 64);

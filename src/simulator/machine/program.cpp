@@ -72,7 +72,8 @@ void Preparation::parameters() {
       object_[parameter.value] = static_cast<int>(tensor++);
     } else {
       const double value = arguments_.scalars[scalar++];
-      program_.scalars[parameter.value] = {static_cast<std::int64_t>(value), value};
+      const bool integral = !is_float(kernel_.type(parameter.value).dtype);
+      program_.scalars[parameter.value] = {integral ? static_cast<std::int64_t>(value) : 0, value};
     }
   }
 }
@@ -256,8 +257,7 @@ void Preparation::constant(const Operation& operation) {
   Scalar& value = program_.scalars[operation.results[0]];
   const ir::Attribute* attribute = operation.attributes.find(Key::value);
   if (attribute && std::holds_alternative<double>(*attribute)) {
-    value.f = std::get<double>(*attribute);
-    value.i = static_cast<std::int64_t>(value.f);
+    value.f = std::get<double>(*attribute);  // a float: nothing reads its integer
   } else {
     value.i = operation.attributes.integer(Key::value);
     value.f = static_cast<double>(value.i);
