@@ -9,6 +9,7 @@
 
 #include "language/explicit_tracing.h"
 #include "schedules/extents.h"
+#include "schedules/placement.h"
 #include "support/diagnostic.h"
 #include "tilewright/hopper.h"
 
@@ -21,113 +22,22 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-constexpr int kGroupRows = 64;                        // of a wgmma, so of a warpgroup
 constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
 constexpr int kMostStages = 4;
-
-[[noreturn]] void unfit(const Operation& o, const std::string& why, const std::string& fix) {
-  Diagnostic(o.where, "schedule for sm_90a: " + std::string(ir::info(o.op).name) + ": " + why)
-      .token(ir::info(o.op).name)
-      .fix(fix)
-      .raise();
-}
-
-// What is known of the kernel before it is retraced.
-struct Facts {
-  explicit Facts(const ir::Kernel& kernel) : kernel(kernel) {
-    definitions.resize(kernel.types.size(), nullptr);
-    ir::for_each(kernel.body, [&](const Operation& o) {
-      for (const ValueId result : o.results) definitions[result] = &o;
-    });
-    ir::for_each(kernel.body, [&](const Operation& o) {
-      if (o.op == Op::dot) visit_dot(o);
-    });
-    if (rows == 0) {
-      Diagnostic(kernel.where, "schedule for sm_90a: \"" + kernel.name + "\" has no product")
-          .fix("run it on the interpreter, or write it at the explicit level")
-          .raise();
-    }
-    ir::for_each(kernel.body, [&](const Operation& o) { check_load(o); });
-  }
-
-  // A load that a product reads, perhaps transposed.
-  const Operation* load_of(ValueId value, bool& transposed) const {
-    const Operation* o = definitions[value];
-    if (o && o->op == Op::transpose) {
-      transposed = !transposed;
-      o = definitions[o->operands[0]];
-    }
-    return o && o->op == Op::load ? o : nullptr;
-  }
-
-  void visit_dot(const Operation& o) {
-    const Type &a = kernel.type(o.operands[0]), &result = kernel.type(o.results[0]);
-    if (result.shape[0] % kGroupRows != 0 || result.shape[0] > 3 * kGroupRows) {
-      unfit(o, std::to_string(result.shape[0]) + " rows", "use tiles of 64, 128 or 192 rows");
-    }
-    if (rows != 0 && rows != result.shape[0]) {
-      unfit(o,
-            std::to_string(result.shape[0]) + " rows, another product has " + std::to_string(rows),
-            "give all products of a kernel the same rows");
-    }
-    rows = result.shape[0];
-    if (size_of(a.dtype) > 2) {
-      unfit(o, "operands are " + std::string(name_of(a.dtype)), "convert them to bf16 or f16");
-    }
-    bool transposed = false;
-    const Operation* b = load_of(o.operands[1], transposed);
-    if (!b) unfit(o, "its second operand is not a loaded tile", "load it, or swap the operands");
-    loads[b->results[0]] = false;
-    transposed = false;
-    if (const Operation* left = load_of(o.operands[0], transposed)) {
-      if (transposed) unfit(o, "its first operand is transposed", "store the tensor transposed");
-      loads.try_emplace(left->results[0], true);
-    }
-  }
-
-  // A tile that a product reads is not read by anything else: it never is in registers.
-  void check_load(const Operation& o) const {
-    for (const ValueId operand : o.operands) {
-      const Operation* from = definitions[operand];
-      const bool tile = from && (from->op == Op::load || from->op == Op::transpose);
-      if (!tile || o.op == Op::transpose) continue;
-      bool transposed = false;
-      const Operation* load = load_of(operand, transposed);
-      const bool product =
-          o.op == Op::dot && (operand == o.operands[0] || operand == o.operands[1]);
-      if (!product) {
-        unfit(o, "reads a loaded tile, which is in shared memory for products",
-              "the automatic schedule does not load tiles for other operations yet");
-      }
-      if (!load) unfit(o, "a transposed tile is not a loaded one", "transpose while loading");
-    }
-  }
-
-  bool has_loads(const ir::Block& block) const {
-    bool any = false;
-    ir::for_each(block, [&](const Operation& o) { any |= o.op == Op::load; });
-    return any;
-  }
-
-  const ir::Kernel& kernel;
-  std::vector<const Operation*> definitions;
-  std::map<ValueId, bool> loads;  // whether its rows are spread over the warpgroups
-  std::int64_t rows = 0;
-};
 
 // Records the kernel once more, at the explicit level.
 class Retracing {
  public:
   explicit Retracing(const ir::Kernel& tile)
       : tile_(tile),
-        facts_(tile),
+        placement_(tile),
         extents_(tile),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)) {}
 
   ir::Kernel run() {
     declare();
-    const int groups = static_cast<int>(facts_.rows / kGroupRows);
+    const int groups = static_cast<int>(placement_.rows / kGroupRows);
     kernel_.roles({RoleSpec(
                        "load", warps(1), registers(groups > 2 ? 32 : 24),
                        [&](Index) { retrace(true, Index(0)); }, tile_.where),
@@ -226,7 +136,7 @@ class Retracing {
 
   // The part of a tile that one warpgroup has.
   Type local(Type type) const {
-    if (type.is_tile() && !type.shape.empty() && type.shape[0] == facts_.rows) {
+    if (type.is_tile() && !type.shape.empty() && type.shape[0] == placement_.rows) {
       type.shape[0] = kGroupRows;
     }
     return type;
@@ -346,7 +256,7 @@ class Retracing {
 
   SharedView operand(ValueId value, bool spread) {
     bool transposed = false;
-    const Operation* load = facts_.load_of(value, transposed);
+    const Operation* load = placement_.load_of(value, transposed);
     SharedView view = (*slots_.at(load->results[0]))[0];
     if (spread) view = view.rows(Index(tracer_.handle(group_)) * kGroupRows, kGroupRows);
     return transposed ? view.T() : view;
@@ -377,7 +287,7 @@ class Retracing {
   void dot(const Operation& o) {
     bool transposed = false;
     const SharedView b = operand(o.operands[1], false);
-    const Operation* left = facts_.load_of(o.operands[0], transposed);
+    const Operation* left = placement_.load_of(o.operands[0], transposed);
     std::optional<Pending> product;
     const bool accumulates = o.operands.size() > 2;
     if (left) {
@@ -397,7 +307,7 @@ class Retracing {
   // ends, as TMA does it.
   bool staged(const Operation& o) const {
     const Type& type = tile_.type(o.operands[1]);
-    return size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == facts_.rows &&
+    return size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == placement_.rows &&
            type.shape[1] % 16 == 0 && o.attributes.integers(Key::sizes).back() != 0 &&
            extents_.ends_with_tensor(o);
   }
@@ -405,7 +315,7 @@ class Retracing {
   void store(const Operation& o) {
     const Type& type = tile_.type(o.operands[1]);
     if (!staged(o)) {
-      const bool spread = type.shape[0] == facts_.rows;
+      const bool spread = type.shape[0] == placement_.rows;
       return tilewright::store(view(o, 2, spread), tile(o.operands[1]), o.where);
     }
     // Each warp sends its own 16 rows.
@@ -524,7 +434,7 @@ class Retracing {
   };
 
   void loop(const Operation& o) {
-    if (loading_ && !facts_.has_loads(o.blocks[0])) {
+    if (loading_ && !has_loads(o.blocks[0])) {
       if (std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) { return scalar(r); })) {
         unfit(o, "computes a number", "compute it outside of the loop");
       }
@@ -583,7 +493,7 @@ class Retracing {
   }
 
   const ir::Kernel& tile_;
-  const Facts facts_;
+  const Placement placement_;
   const Extents extents_;
   Kernel kernel_;
   Tracer& tracer_;
