@@ -124,7 +124,9 @@ class Retracing {
     for (std::size_t i = 0; i < tile_.grid.size(); ++i) {
       const bool last = i + 1 == tile_.grid.size();
       const Index extent(tile_.grid[i]);
-      values_[tile_.body.arguments[i]] = id(last ? rest : rest % extent);
+      const Index place = last ? rest : rest % extent;
+      // Where loops grow with the index, the longest blocks come first and the short ones fill up.
+      values_[tile_.body.arguments[i]] = id(placement_.lengthens[i] ? extent - 1 - place : place);
       if (!last) rest = rest / extent;
     }
     visit(tile_.body);

@@ -1,5 +1,7 @@
 #include "schedules/placement.h"
 
+#include <algorithm>
+
 #include "support/diagnostic.h"
 
 namespace tilewright::schedules {
@@ -30,6 +32,21 @@ Placement::Placement(const ir::Kernel& kernel) : kernel(kernel) {
         .raise();
   }
   ir::for_each(kernel.body, [&](const Operation& o) { check_reader(o); });
+  for (const ValueId argument : kernel.body.arguments) {
+    bool any = false;
+    ir::for_each(kernel.body, [&](const Operation& o) {
+      any |= o.op == Op::for_loop && depends(o.operands[1], argument);
+    });
+    lengthens.push_back(any);
+  }
+}
+
+bool Placement::depends(ValueId value, ValueId argument) const {
+  if (value == argument) return true;
+  const Operation* o = definitions[value];
+  if (!o || !ir::info(o->op).elementwise()) return false;
+  return std::any_of(o->operands.begin(), o->operands.end(),
+                     [&](ValueId operand) { return depends(operand, argument); });
 }
 
 const Operation* Placement::load_of(ValueId value, bool& transposed) const {

@@ -23,9 +23,12 @@ struct Placement {
   const ir::Kernel& kernel;
   std::vector<const ir::Operation*> definitions;
   std::int64_t rows = 0;  // of every product: 64 for each warpgroup
+  std::vector<bool>
+      lengthens;  // for each index of the grid: whether the end of a loop depends on it
 
  private:
   void visit_dot(const ir::Operation& dot);
+  bool depends(ir::ValueId value, ir::ValueId argument) const;
   void check_reader(const ir::Operation& operation) const;
 };
 
