@@ -1,6 +1,7 @@
 #include "passes/contract_fma.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
+#include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
 #include "passes/pass_case.h"
 
@@ -244,6 +245,39 @@ TEST(ContractFmaTest, OnlyOfF32) {
                  "  %24: tile<f16, 64> = add %23, %22\n"
                  "  %25: tile<f32, 64> = cast %24\n",
                  "%25"));
+}
+
+// x + dot(a, b), with what uses it behind.
+std::string folded(const std::string& operations, const std::string& stored) {
+  return R"(kernel "k" tile
+in A: bf16[64, 64] = %0
+in X: f32[64, 64] = %1
+out Y: f32[64, 64] = %2
+grid (1)
+body (%3: i32) {
+  %4: i32 = constant {value = 0}
+  %5: i32 = constant {value = 64}
+  %6: tile<bf16, 64x64> = load %0, %4, %4, %5, %5 {sizes = [64, 64]}
+  %7: tile<f32, 64x64> = load %1, %4, %4, %5, %5 {sizes = [64, 64]}
+  %8: tile<f32, 64x64> = dot %6, %6
+)" + operations +
+         "  store %2, " + stored + ", %4, %4, %5, %5 {sizes = [64, 64]}\n}\n";
+}
+
+TEST(FoldAccumulatorsTest, SumsBeginWithWhatAProductIsAddedTo) {
+  const std::string product = "  %9: tile<f32, 64x64> = dot %6, %6, %7\n";
+  for (const char* sum : {"add %7, %8", "add %8, %7"}) {
+    expect_pass(fold_accumulators,
+                folded("  %9: tile<f32, 64x64> = " + std::string(sum) + "\n", "%9"),
+                folded(product, "%9"));
+  }
+}
+
+TEST(FoldAccumulatorsTest, OnlyWhereTheProductHasNoOtherUse) {
+  expect_unchanged(fold_accumulators, folded("  %9: tile<f32, 64x64> = add %7, %8\n"
+                                             "  %10: tile<f32, 64x64> = max %8, %9\n",
+                                             "%10"));
+  expect_unchanged(fold_accumulators, folded("  %9: tile<f32, 64x64> = sub %7, %8\n", "%9"));
 }
 
 }  // namespace
