@@ -14,6 +14,7 @@
 #include "passes/eliminate_dead.h"
 #include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
+#include "passes/share_reductions.h"
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
@@ -48,6 +49,7 @@ constexpr Pass kLower[] = {
     {"sink_partial_maxima", sink_partial_maxima},
     {"eliminate_common_sums", eliminate_common},
     {"assign_layouts", assign_layouts},
+    {"share_reductions", share_reductions},
     {"check_divergence", check_divergence},
     {"count_waits", count_waits},
     {"bufferise", bufferise},

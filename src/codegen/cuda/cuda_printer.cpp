@@ -83,8 +83,9 @@ OperationPrinter printer_of(Op op) {
       return print_shared_store;
     case Op::atomic_add:
       return print_atomic_add;
+    case Op::load_registers:
     case Op::store_registers:
-      return print_store_registers;
+      return print_global_access;
     case Op::store_matrix:
     case Op::load_matrix:
       return print_matrix;
