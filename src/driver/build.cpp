@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "passes/pipeline.h"
-#include "schedules/hopper.h"
+#include "schedules/schedule.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -53,8 +53,8 @@ ir::Kernel lower(const ir::Kernel& kernel, const StageObserver& observer) {
   if (kernel.form == ir::Form::tile) {
     passes::prepare_for_schedule(machine, record);
     const Stopwatch stopwatch;
-    machine = schedules::schedule_for_hopper(machine);
-    record("schedule_for_hopper", machine, stopwatch.milliseconds(), true);
+    machine = schedules::schedule_for_sm90(machine);
+    record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
   }
   passes::lower_to_machine(machine, record);
   return machine;
