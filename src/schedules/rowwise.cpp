@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ using ir::Op;
 using ir::Operation;
 using ir::Type;
 using ir::ValueId;
+
+constexpr std::int64_t kLoadedRegisters =
+    64;  // of a thread, that loads may fill ahead of their use
 
 // Records the kernel once more, at the explicit level, in one role.
 class Retracing {
@@ -88,8 +92,47 @@ class Retracing {
   ValueId id(const Index& index) { return tracer_.use(index.handle(), "schedule", tile_.where); }
   Index index(ValueId tile_value) { return Index(tracer_.handle(values_[tile_value])); }
 
+  // Loads come first, with the addresses they need: reductions, at which warps wait for each other,
+  // would else stand between one load and the next. Unless they took too many registers.
   void visit(const ir::Block& block) {
-    for (const Operation& o : block.body) operation(o);
+    std::vector<bool> recorded(block.body.size(), false);
+    if (loaded_registers(block) <= kLoadedRegisters) {
+      std::set<ValueId> later;  // what is made here, but not at once
+      for (std::size_t i = 0; i < block.body.size(); ++i) {
+        const Operation& o = block.body[i];
+        recorded[i] = early(o) && std::none_of(o.operands.begin(), o.operands.end(),
+                                               [&](ValueId v) { return later.count(v) != 0; });
+        if (recorded[i]) {
+          operation(o);
+        } else {
+          later.insert(o.results.begin(), o.results.end());
+        }
+      }
+    }
+    for (std::size_t i = 0; i < block.body.size(); ++i) {
+      if (!recorded[i]) operation(block.body[i]);
+    }
+  }
+
+  bool loads_input(const Operation& o) const {
+    return o.op == Op::load && tile_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in;
+  }
+  // Reads what never changes, or computes a number of such.
+  bool early(const Operation& o) const {
+    return loads_input(o) || (ir::info(o.op).pure() && tile_.type(o.results[0]).is_scalar());
+  }
+  // Of a thread, for all loads of the block.
+  std::int64_t loaded_registers(const ir::Block& block) const {
+    std::int64_t bytes = 0;
+    for (const Operation& o : block.body) {
+      if (!loads_input(o)) continue;
+      const Type& type = tile_.type(o.results[0]);
+      const ir::RegisterLayout layout = spread_.layout(type.shape);
+      bytes +=
+          size_of(type.dtype) * (layout.shape.empty() ? type.elements() / (32 * spread_.warps())
+                                                      : layout.register_count());
+    }
+    return (bytes + 3) / 4;
   }
 
   void operation(const Operation& o) {
