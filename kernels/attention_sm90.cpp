@@ -120,7 +120,7 @@ Kernel attention_forward_sm90(const Attention& a) {
     const SharedView q = q_slot[0].rows(64 * group, 64);
     const auto [first, last] = p.mask.visible(tile_rows, p.keys, a.block_k);
     const auto [full_first, full_last] = p.mask.full(tile_rows, p.keys, a.block_k);
-    LazySoftmax softmax(rows, p.scale);
+    OnlineSoftmax softmax(rows, p.scale);
     Var acc{zeros({rows, a.dim_v})};
 
     when(first < last,

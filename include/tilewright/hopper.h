@@ -119,6 +119,7 @@ class Slot {
 // fresh barriers; nothing arrives to prime them.
 class Ring {
  public:
+  // Without tiles it carries numbers alone.
   Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
