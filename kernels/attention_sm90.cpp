@@ -1,6 +1,7 @@
 #include <string>
 
 #include "kernels/attention_parameters.h"
+#include "kernels/attention_sm90_plan.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -44,17 +45,9 @@ class TileOrder {
 
 }  // namespace
 
-Attention with_sm90_blocks(Attention attention) {
-  // A row of 64 has half the products of one of 128 for the same exponentials: a third warpgroup
-  // covers them.
-  attention.block_q = attention.dim <= 64 && attention.dim_v <= 64 ? 192 : 128;
-  attention.block_k = 128;
-  return attention;
-}
-
 Kernel attention_forward_sm90(const Attention& a) {
   Kernel kernel("attention_forward_sm90");
-  const int groups = a.block_q / 64;
+  const Sm90Plan plan = sm90_plan(a);
   const AttentionParameters p(kernel, a);
   // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
   const Tensor next_tile = kernel.workspace("next_tile", 1);
@@ -62,11 +55,11 @@ Kernel attention_forward_sm90(const Attention& a) {
   const TileOrder order(p, a);
   const Dim tiles = order.count();
 
-  Ring q_ring(kernel, "q", stages(2), {{a.dtype, a.block_q, a.dim}});
+  Ring q_ring(kernel, "q", stages(plan.q_stages), {{a.dtype, a.block_q, a.dim}});
   q_ring.numbered();  // with each Q tile its number
-  Ring k_ring(kernel, "k", stages(2), {{a.dtype, a.block_k, a.dim}});
-  Ring v_ring(kernel, "v", stages(2), {{a.dtype, a.block_k, a.dim_v}});
-  SharedTile o_tile(kernel, "o", a.dtype, a.block_q, a.dim_v);
+  Ring k_ring(kernel, "k", stages(plan.kv_stages), {{a.dtype, a.block_k, a.dim}});
+  Ring v_ring(kernel, "v", stages(plan.kv_stages), {{a.dtype, a.block_k, a.dim_v}});
+  SharedTile o_tile(kernel, "o", a.dtype, a.block_q, plan.o_columns * plan.o_buffers);
 
   const auto load_role = [&] {
     Cell<Index> tile(cta_index());
@@ -123,60 +116,71 @@ Kernel attention_forward_sm90(const Attention& a) {
     OnlineSoftmax softmax(rows, p.scale);
     Var acc{zeros({rows, a.dim_v})};
 
-    when(first < last,
-         [&, &first = first, &last = last, &full_first = full_first, &full_last = full_last] {
-           const auto mask = [&](const Tile& s, const Index& j, bool masked) {
-             return masked ? p.mask.apply(s, rows, p.keys.block(j, a.block_k)) : s;
-           };
-           const Slot k = k_ring.consume();
-           const Tile s = mask(wait(wgmma(q, k.T())), last - 1, true);
-           k_ring.release(k);
-           softmax.raise(s);
-           Var weights{softmax.weights(s).cast(a.dtype)};
+    when(
+        first < last,
+        [&, &first = first, &last = last, &full_first = full_first, &full_last = full_last] {
+          const auto mask = [&](const Tile& s, const Index& j, bool masked) {
+            return masked ? p.mask.apply(s, rows, p.keys.block(j, a.block_k)) : s;
+          };
+          const Slot k = k_ring.consume();
+          const Tile s = mask(wait(wgmma(q, k.T())), last - 1, true);
+          k_ring.release(k);
+          softmax.raise(s);
+          Var weights{softmax.weights(s).cast(a.dtype)};
 
-           // S of block j is computed beside the product of the weights of block j + 1, and its
-           // softmax under that product.
-           const auto step = [&](const Index& j, bool masked) {
-             const Slot k = k_ring.consume();
-             const Pending scores = wgmma(q, k.T());
-             const Slot v = v_ring.consume();
-             const Pending sum = wgmma(weights, v, acc);
-             const Tile s = mask(wait(scores), j, masked);
-             k_ring.release(k);
-             const Condition raised = softmax.raise(s);
-             const Tile next = softmax.weights(s);
-             acc = wait(sum);
-             v_ring.release(v);
-             weights = next.cast(a.dtype);
-             when(raised, [&] { acc = acc * softmax.rescale(); });
-           };
-           // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the
-           // whole ones, those that the window cuts.
-           const Index top = last - 1;
-           const Index whole_end = max(first, min(full_last, top));
-           const Index whole_begin = max(first, min(full_first, whole_end));
-           for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
-           for (Index i : range(whole_begin, whole_end))
-             step(whole_end - 1 + whole_begin - i, false);
-           if (a.window > 0) {
-             for (Index i : range(first, whole_begin)) step(whole_begin - 1 + first - i, true);
-           }
+          // S of block j is computed beside the product of the weights of block j + 1, and its
+          // softmax under that product.
+          const auto step = [&](const Index& j, bool masked) {
+            const Slot k = k_ring.consume();
+            const Pending scores = wgmma(q, k.T());
+            const Slot v = v_ring.consume();
+            const Pending sum = wgmma(weights, v, acc);
+            const Tile s = mask(wait(scores), j, masked);
+            k_ring.release(k);
+            const Condition raised = softmax.raise(s);
+            const Tile next = softmax.weights(s);
+            acc = wait(sum);
+            v_ring.release(v);
+            weights = next.cast(a.dtype);
+            when(raised, [&] { acc = acc * softmax.rescale(); });
+          };
+          // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the
+          // whole ones, those that the window cuts.
+          const Index top = last - 1;
+          const Index whole_end = max(first, min(full_last, top));
+          const Index whole_begin = max(first, min(full_first, whole_end));
+          for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
+          for (Index i : range(whole_begin, whole_end))
+            step(whole_end - 1 + whole_begin - i, false);
+          if (a.window > 0) {
+            for (Index i : range(first, whole_begin)) step(whole_begin - 1 + first - i, true);
+          }
 
-           const Slot v = v_ring.consume();
-           acc = wait(wgmma(weights, v, acc));
-           v_ring.release(v);
-         });
-    q_ring.release(q_slot);
+          // The next tile's Q may come while this one ends.
+          q_ring.release(q_slot);
+          const Slot v = v_ring.consume();
+          acc = wait(wgmma(weights, v, acc));
+          v_ring.release(v);
+        },
+        [&] { q_ring.release(q_slot); });
 
-    // Each warp stores its own 16 rows, once its copy of the tile before has read them.
+    // Each warp stores its own 16 rows, once the copy that last read its part of the buffer has.
+    const Tile sum = acc, normaliser = softmax.normaliser();
     const Index own = 64 * group + 16 * warp_index();
-    bulk_wait_read(0);
-    warp_sync();
-    store(o_tile.rows(64 * group, 64), (acc * softmax.normaliser()).cast(a.dtype));
-    fence_proxy_async();
-    warp_sync();
-    tma_store(p.O(batch, rows.part(warp_index(), 16), head, all), o_tile.rows(own, 16));
-    bulk_commit();
+    for (int part = 0; part * plan.o_columns < a.dim_v; ++part) {
+      const int column = part % plan.o_buffers * plan.o_columns;
+      const Tile columns = sum.slice({0, part * plan.o_columns}, {64, plan.o_columns});
+      bulk_wait_read(plan.o_buffers - 1);
+      warp_sync();
+      store(o_tile.rows(64 * group, 64).columns(column, plan.o_columns),
+            (columns * normaliser).cast(a.dtype));
+      fence_proxy_async();
+      warp_sync();
+      tma_store(
+          p.O(batch, rows.part(warp_index(), 16), head, Dim(a.dim_v).block(part, plan.o_columns)),
+          o_tile.rows(own, 16).columns(column, plan.o_columns));
+      bulk_commit();
+    }
     store(p.LSE(batch, head, rows), softmax.log_sum_exp().reshape({64}));
   };
 
@@ -191,9 +195,9 @@ Kernel attention_forward_sm90(const Attention& a) {
     bulk_wait(0);
   };
 
-  // 65536 registers: a warpgroup of loads beside two or three of arithmetic.
-  kernel.roles({role("load", warps(1), registers(groups > 2 ? 32 : 24), load_role),
-                role("math", warpgroups(groups), registers(groups > 2 ? 160 : 240), math_role)});
+  kernel.roles(
+      {role("load", warps(1), registers(plan.load_registers), load_role),
+       role("math", warpgroups(a.block_q / 64), registers(plan.math_registers), math_role)});
   return kernel;
 }
 
