@@ -66,6 +66,8 @@ class Tensor {
 Tile load(const TensorView& view, SourceLocation where = here());
 // Only elements that exist are written.
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
+// An i32 element in global memory: one index an axis. Outside the tensor there is none: a fault.
+Index load_index(const TensorView& element, SourceLocation where = here());
 // Adds to an i32 element in global memory; its former value.
 Index atomic_add(const TensorView& element, const IndexOperand& value,
                  SourceLocation where = here());

@@ -129,6 +129,22 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
                 where);
 }
 
+Index load_index(const TensorView& element, SourceLocation where) {
+  Tracer& tracer = Tracer::get("load_index", where);
+  const ResolvedView from = resolve(tracer, element, "load_index", where);
+  if (from.parameter->dtype != i32 || !from.shape.empty()) {
+    Diagnostic(where, "load_index: " + from.parameter->name + " is not indexed to an i32 element")
+        .token("load_index")
+        .note(from.parameter->where, from.parameter->name + " is declared")
+        .fix("declare it as in(name, i32, {...}) and give one index an axis: offsets(i)")
+        .raise();
+  }
+  std::vector<ir::ValueId> operands{from.tensor};
+  operands.insert(operands.end(), from.starts.begin(), from.starts.end());
+  return Index(tracer.handle(
+      tracer.emit(Op::load_index, std::move(operands), Type::scalar(i32), {}, where)));
+}
+
 Index atomic_add(const TensorView& element, const IndexOperand& value, SourceLocation where) {
   Tracer& tracer = Tracer::get("atomic_add", where);
   const ResolvedView to = resolve(tracer, element, "atomic_add", where);
