@@ -73,9 +73,8 @@ void print_load_index(Emitter& emitter, const Operation& operation) {
   for (int axis = 0; axis < rank; ++axis) {
     const std::string at = offset_text(emitter, operation.operands[1 + axis]);
     if (at == "0") continue;
-    address.push_back(axis == rank - 1
-                          ? at
-                          : fmt::format("(i64){} * {}", at, emitter.stride(tensor, axis)));
+    address.push_back(
+        axis == rank - 1 ? at : fmt::format("(i64){} * {}", at, emitter.stride(tensor, axis)));
   }
   const std::string load = fmt::format("*({})", sum_text(address));
   const std::string& name = emitter.name(operation.results[0]);
