@@ -52,6 +52,7 @@ struct TensorMap {
   std::byte* data = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
+  std::int64_t origin = 0;  // bytes from `data` to where the coordinates are all 0
   int element_bytes = 0;
   int swizzle = 0;
   SourceLocation where;
