@@ -129,7 +129,7 @@ LibraryKernel attention_forward_entry() {
   kernel.schedules = {
       {"sm90", "sm_90a",
        "a producer warp, and two or three warpgroups that overlap products with the softmax; "
-       "bf16 and f16, dims up to 128 in multiples of 16",
+       "bf16 and f16, dims up to 256 in multiples of 16",
        [](const OptionValues& options) {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
        }}};

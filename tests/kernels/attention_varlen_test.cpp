@@ -95,7 +95,9 @@ struct Tensors {
 };
 
 [[nodiscard]] bool run(const Problem& p, Tensors& t, const Execution& execution) {
-  return test::execute(attention_varlen_forward(p.options), t.arguments(), execution);
+  return test::execute(execution.machine ? attention_varlen_forward_sm90(p.options)
+                                         : attention_varlen_forward(p.options),
+                       t.arguments(), execution);
 }
 
 // The weight of each of a sequence's keys for one query, by the definition; the sum's logarithm.
@@ -172,7 +174,8 @@ const Lengths kQueries = {1, 0, 17, 128, 200, 0, 129, 64, 0};
 const Lengths kKeys = {1, 40, 0, 129, 70, 0, 300, 64, 0};
 
 class AttentionVarlen : public testing::TestWithParam<Execution> {};
-INSTANTIATE_TEST_SUITE_P(Forms, AttentionVarlen, testing::Values(Execution{}));
+INSTANTIATE_TEST_SUITE_P(Forms, AttentionVarlen,
+                         testing::Values(Execution{}, Execution{.machine = true}));
 
 TEST_P(AttentionVarlen, Full) { check(problem(kQueries, kKeys), GetParam()); }
 // The diagonal ends at each sequence's own last query and key; some rows see nothing.

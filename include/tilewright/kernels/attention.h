@@ -32,10 +32,14 @@ Kernel attention_forward(const Attention& attention);
 Kernel attention_varlen_forward(const Attention& attention);
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
-// or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 128, the
-// dtype is f16 or bf16.
+// or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
+// dtype is f16 or bf16. Raises where the blocks do not fit a CTA's shared memory.
 Kernel attention_forward_sm90(const Attention& attention);
-// The same attention with the block sizes that measured best for its dims (docs/performance.md).
+// attention_varlen_forward, by the same means. Sequences without rows and what pads the tiles cost
+// nothing.
+Kernel attention_varlen_forward_sm90(const Attention& attention);
+// The same attention with the blocks that shared memory and registers have room for, by what
+// measured best (docs/performance.md).
 Attention with_sm90_blocks(Attention attention);
 
 }  // namespace tilewright::kernels
