@@ -154,10 +154,12 @@ struct TmaOptions {
   Cache cache = Cache::normal;
   bool multicast = false;  // to the same place in every CTA of the cluster
 };
-// Only inside Ring::produce: global to shared. Elements outside the tensor arrive as zero.
+// Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
+// or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end before
+// the tensor does, such as those of a Ragged's sequences.
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
               SourceLocation where = here());
-// Shared to global, by one lane; elements outside the tensor are not written.
+// Shared to global, by one lane; elements that do not exist are not written.
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
 void bulk_commit(SourceLocation where = here());
 // Until at most `groups` of this thread's are under way: their sources may be written again (read),
