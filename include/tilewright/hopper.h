@@ -67,6 +67,9 @@ class SharedView {
   SharedView rows(const IndexOperand& start, int count) const;
   // `count` columns from `start`.
   SharedView columns(int start, int count, SourceLocation where = here()) const;
+  // The `index`-th run of `size` columns, for an index that the kernel computes: whole panels,
+  // which hold 128 bytes of a row, or all of a shorter one.
+  SharedView column_part(const IndexOperand& index, int size) const;
   // For products: the two axes swapped.
   SharedView T() const;
   int row_count() const { return row_count_; }
@@ -77,6 +80,7 @@ class SharedView {
   Handle shared_;
   Handle stage_;
   Handle row_;
+  Handle panel_;  // none: 0
   int row_count_ = 0;
   int column_ = 0;
   int column_count_ = 0;

@@ -177,6 +177,11 @@ TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("rows(", {"(transposed)", "before .T()"}, [](Traced& t) { t.tile.T().rows(0, 16); });
   in_role("columns(", {"[32, 96) of a view of 64 columns", "fix: take columns that lie inside"},
           [](Traced& t) { t.tile.columns(32, 64); });
+  in_role("column_part(", {"runs of 32 columns of a view of 64, in panels of 64", "fix: "},
+          [](Traced& t) { t.tile.column_part(warp_index(), 32); });
+  in_role("column_part(", {"(transposed)", "before .T()"},
+          [](Traced& t) { t.tile.T().column_part(0, 64); });
+  in_role("column_part(", {"run 1 of 1", "fix: "}, [](Traced& t) { t.tile.column_part(1, 64); });
 }
 
 TEST(ProductErrors, ShapesAndDTypes) {
