@@ -191,6 +191,7 @@ struct MatrixStore {
 struct ElementAccess {
   Spread spread;
   std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
+  bool remote = false;  // of another CTA of the cluster
 };
 
 struct Transfer {
