@@ -225,16 +225,13 @@ LibraryKernel gemm_entry() {
   };
   kernel.tensors = {
       {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
-  kernel.schedules = {
-      {"sm90", "sm_90a",
-       "persistent; 128 x 256 tiles, two warpgroups; bf16 and f16, n and k multiples of 8",
-       [](const OptionValues& options) { return gemm_sm90(gemm_of(options)); }},
-      {"sm90_cluster", "sm_90a", "the same; clusters of two CTAs share B's tiles by multicast",
-       [](const OptionValues& options) {
-         Gemm gemm = gemm_of(options);
-         gemm.cluster = 2;
-         return gemm_sm90(gemm);
-       }}};
+  for (const GemmVariant& variant : gemm_variants()) {
+    kernel.schedules.push_back({variant.name, "sm_90a",
+                                "persistent, in such tiles; bf16 and f16, n and k multiples of 8",
+                                [variant](const OptionValues& options) {
+                                  return gemm_sm90(with_variant(gemm_of(options), variant));
+                                }});
+  }
   kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options)); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {

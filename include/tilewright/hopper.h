@@ -188,6 +188,8 @@ Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 // Between this warpgroup's registers and shared memory.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
+// From the same place in another CTA of the cluster, given by its rank.
+Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where = here());
 
 // `count` hardware barriers over `threads` threads each.
 class NamedBarrier {
@@ -198,6 +200,20 @@ class NamedBarrier {
 
  private:
   int first_, threads_, count_;
+};
+
+// Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
+// has stored to shared memory before `arrive` the others may load behind `wait`.
+class ClusterBarrier {
+ public:
+  ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  void arrive(SourceLocation where = here());
+  // For the arrivals of one more phase, the first at the first call.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 void elect(const std::function<void()>& body, SourceLocation where = here());
