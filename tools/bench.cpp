@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "driver/library_build.h"
+#include "driver/rewrites.h"
 #include "driver/target.h"
 #include "driver/timing.h"
 #include "support/diagnostic.h"
@@ -21,7 +22,8 @@ int bench(const Request& request) {
         .raise();
   }
   driver::Workload workload = workload_of(request, entry);
-  const Executable executable = driver::compile_entry(entry, workload.options, target.name);
+  const Executable executable = driver::compile_entry(
+      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
   const driver::Timing timing =
       target.kind == driver::Target::Kind::cuda
           ? driver::time_on_gpu(executable, driver::DeviceTensors(workload.tensors))

@@ -53,9 +53,9 @@ TILEWRIGHT_API const char* tilewright_version(void);
 TILEWRIGHT_API const char* tilewright_last_error(void);
 
 /* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
- * tilewright list); NULL or "" for none. Sizes of tensors are not among them: a kernel takes all.
- * `target` is "cuda" (the GPU number `device`), or "interpreter" or "sim:sm_90a", which run on the
- * host. `*kernel` is NULL on failure. */
+ * tilewright list); NULL or "" for none. Sizes that a run's tensors bring, such as queries or m,
+ * are refused: a kernel takes all of them. `target` is "cuda" (the GPU number `device`), or
+ * "interpreter" or "sim:sm_90a", which run on the host. `*kernel` is NULL on failure. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
                                                           const char* target, int32_t device,
                                                           tilewright_kernel** kernel);

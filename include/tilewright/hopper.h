@@ -24,12 +24,6 @@ struct WarpCount {
 inline WarpCount warps(int count) { return {count}; }
 inline WarpCount warpgroups(int count) { return {4 * count}; }
 
-struct RegisterBudget {
-  int count;
-};
-// Registers a thread of the role's warpgroup (setmaxnreg): 24..256, a multiple of 8.
-inline RegisterBudget registers(int count) { return {count}; }
-
 // Warps that run `body` beside those of the other roles. Roles of less than a warpgroup share one
 // when they follow each other with the same budget. The body may take the index of its warpgroup
 // in the role.

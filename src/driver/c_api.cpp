@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "driver/library_build.h"
+#include "ir/ir.h"
 #include "support/diagnostic.h"
 #include "tilewright/compile.h"
 #include "tilewright/library.h"
@@ -86,6 +87,20 @@ tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t ind
   return result;
 }
 
+// A size that a launch binds would change nothing here, and passing it means something else was
+// meant.
+void refuse_sizes(const tilewright::Kernel& kernel, const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    const std::string name = setting.substr(0, setting.find('='));
+    for (const tilewright::Dim& dim : kernel.finish().dims) {
+      if (dim.name() != name) continue;
+      fail(fmt::format("option {}: {} takes tensors of every {}, and each run brings its own",
+                       setting, kernel.name(), name),
+           fmt::format("leave {} out of the options", name));
+    }
+  }
+}
+
 bool has_tensor(const tilewright_kernel* kernel, int32_t index) {
   return index >= 0 && index < tilewright_kernel_tensor_count(kernel);
 }
@@ -103,15 +118,20 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
   return guarded([&] {
     if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
-    const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
+    const std::vector<std::string> settings = split(options);
+    const tilewright::OptionValues values = tilewright::resolve_options(entry, settings);
     const char* wanted = required(target, "the target");
+    tilewright::CompileOptions how;
+    how.device = device;
     std::vector<tilewright::DType> dtypes;
     for (const tilewright::LibraryTensor& tensor : entry.tensors) {
       dtypes.push_back(tilewright::dtype_of(tensor, values));
     }
+    const tilewright::Kernel traced = tilewright::driver::trace_entry(
+        entry, values, tilewright::driver::parse_target(wanted, device));
+    refuse_sizes(traced, settings);
     *kernel =
-        new tilewright_kernel{&entry, std::move(dtypes),
-                              tilewright::driver::compile_entry(entry, values, wanted, device)};
+        new tilewright_kernel{&entry, std::move(dtypes), tilewright::compile(traced, wanted, how)};
   });
 }
 

@@ -24,10 +24,8 @@ Kernel trace_entry(const LibraryKernel& kernel, const OptionValues& options, con
 }
 
 Executable compile_entry(const LibraryKernel& entry, const OptionValues& options,
-                         std::string_view target, int device) {
-  CompileOptions how;
-  how.device = device;
-  return compile(trace_entry(entry, options, parse_target(target, device)), target, how);
+                         std::string_view target, const CompileOptions& how) {
+  return compile(trace_entry(entry, options, parse_target(target, how.device)), target, how);
 }
 
 }  // namespace tilewright::driver

@@ -14,6 +14,6 @@ namespace tilewright::driver {
 Kernel trace_entry(const LibraryKernel& entry, const OptionValues& options, const Target& target);
 
 Executable compile_entry(const LibraryKernel& entry, const OptionValues& options,
-                         std::string_view target, int device = 0);
+                         std::string_view target, const CompileOptions& how = {});
 
 }  // namespace tilewright::driver
