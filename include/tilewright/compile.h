@@ -26,6 +26,8 @@ struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda
   // Spilled registers and local arrays cost most of a kernel's speed: they are an error otherwise.
   bool allow_stack_frame = false;
+  // For kernels of the library: ScheduleOptions::rules_folder.
+  std::string rules_folder = {};
 };
 
 // A compiled kernel. It may be run from several threads at once.
