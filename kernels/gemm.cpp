@@ -70,19 +70,15 @@ class GemmSm90 {
     if (g.cluster > 1) ring_.multicast();
     for (const char* name : {"c0", "c1"})
       staging_.emplace_back(kernel, name, g.dtype, g.block_m, staged_);
-    if (g.split > 1) exchange_.emplace(kernel, g, share_);
+    if (g.split > 1) exchange_.emplace(kernel, g, share_, staged_);
   }
 
   void load() {
     each_tile([&](const Work& w) {
       for (Block depth : blocks(p_.k, g_.block_k, w.first, w.last)) {
         ring_.produce([&](const Slot& slot) {
-          tma_load(p_.A(w.rows, depth), slot[0]);
-          if (g_.cluster == 1) return tma_load(p_.B(w.cols, depth), slot[1]);
-          // Each CTA fetches its share of B's tile for all.
-          const int rows = g_.block_n / g_.cluster;
-          tma_load(p_.B(w.cols.part(cluster_rank(), rows), depth),
-                   slot[1].rows(cluster_rank() * rows, rows), {Cache::normal, true});
+          load_operand(p_.A, w.rows, depth, slot[0], g_.shared == GemmShared::a);
+          load_operand(p_.B, w.cols, depth, slot[1], g_.shared == GemmShared::b);
         });
       }
     });
@@ -102,7 +98,7 @@ class GemmSm90 {
                     [&](int column) { return sum_parts(column, group); });
       exchange_->read.wait();
     });
-    bulk_wait(0);
+    bulk_wait_read(0);  // shared memory must outlive what reads it
   }
 
  private:
@@ -111,25 +107,36 @@ class GemmSm90 {
     Index first, last;  // blocks along k
   };
   struct Exchange {
-    Exchange(Kernel& kernel, const Gemm& g, int share)
-        : parts(kernel, "parts", f32, g.split * g.block_m, share),
+    Exchange(Kernel& kernel, const Gemm& g, int share, int staged)
+        : parts(kernel, "parts", g.split * g.block_m / 64 * (share / staged), staged),
           written(kernel, "written"),
           read(kernel, "read") {}
-    SharedTile parts;  // for each CTA of the cluster, its share of the columns
+    SharedFragments parts;  // for each CTA of the cluster, its share of the columns
     ClusterBarrier written, read;
   };
+
+  // What the CTAs of a cluster share each fetches a part of, for all.
+  void load_operand(const Tensor& tensor, const Block& rows, const Block& depth,
+                    const SharedView& to, bool shared) {
+    if (g_.cluster == 1 || !shared) return tma_load(tensor(rows, depth), to);
+    const int part = rows.size() / g_.cluster;
+    tma_load(tensor(rows.part(cluster_rank(), part), depth), to.rows(cluster_rank() * part, part),
+             {Cache::normal, true});
+  }
 
   void each_tile(const std::function<void(const Work&)>& body) {
     constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
     const int ctas = g_.cluster * g_.split;
-    const Dim rows = ceil_div(p_.m, g_.block_m * g_.cluster), columns = ceil_div(p_.n, g_.block_n);
-    const Dim steps = ceil_div(p_.k, g_.block_k);
+    // Tiles of a cluster lie below each other, or side by side where they share A's.
+    const int down = g_.shared == GemmShared::b ? g_.cluster : 1, across = g_.cluster / down;
+    const Dim rows = ceil_div(p_.m, g_.block_m * down);
+    const Dim columns = ceil_div(p_.n, g_.block_n * across), steps = ceil_div(p_.k, g_.block_k);
     for (Index t : range(cta_index() / ctas, rows * columns, cta_count() / ctas)) {
       const Index band = t / (columns * kBand), in_band = t % (columns * kBand);
       const Index height = min(rows - band * kBand, kBand);
-      const Index row = (band * kBand + in_band % height) * g_.cluster;
-      body({p_.m.block(g_.cluster > 1 ? row + cluster_rank() : row, g_.block_m),
-            p_.n.block(in_band / height, g_.block_n),
+      const Index row = band * kBand + in_band % height, column = in_band / height;
+      body({p_.m.block(down > 1 ? row * down + cluster_rank() : row, g_.block_m),
+            p_.n.block(across > 1 ? column * across + cluster_rank() : column, g_.block_n),
             g_.split > 1 ? Index(steps) * cluster_rank() / g_.split : Index(0),
             g_.split > 1 ? Index(steps) * (cluster_rank() + 1) / g_.split : Index(steps)});
     }
@@ -154,22 +161,24 @@ class GemmSm90 {
 
   // Into this CTA's shared memory, each CTA's share of the columns apart.
   void give_parts(const Tile& sum, const Index& group) {
-    for (int cta = 0; cta < g_.split; ++cta) {
-      tilewright::store(part(cta, group), sum.slice({0, cta * share_}, {64, share_}));
+    for (int column = 0; column < g_.block_n; column += staged_) {
+      exchange_->parts.store(part(column / share_, column % share_, group),
+                             sum.slice({0, column}, {64, staged_}));
     }
     exchange_->written.arrive();
     exchange_->written.wait();
   }
   // The sum over the cluster, in the order of its CTAs, of a run of this one's share.
   Tile sum_parts(int column, const Index& group) {
-    const SharedView own = part(cluster_rank(), group).columns(column, staged_);
-    Tile sum = tilewright::load(own, 0);
-    for (int cta = 1; cta < g_.split; ++cta) sum = sum + tilewright::load(own, cta);
+    const Index own = part(cluster_rank(), column, group);
+    Tile sum = exchange_->parts.load(own, 0);
+    for (int cta = 1; cta < g_.split; ++cta) sum = sum + exchange_->parts.load(own, cta);
     if (column + staged_ == share_) exchange_->read.arrive();
     return sum;
   }
-  SharedView part(const IndexOperand& cta, const Index& group) {
-    return exchange_->parts.rows(cta * g_.block_m + 64 * group, 64);
+  // Where the columns from `column` on of a CTA's share lie.
+  Index part(const IndexOperand& cta, int column, const Index& group) {
+    return (cta * (g_.block_m / 64) + group) * (share_ / staged_) + column / staged_;
   }
 
   // Each warp its own 16 rows, by TMA; `values` gives the 64 rows of its group from a column on.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,13 +8,18 @@
 
 namespace tilewright::kernels {
 
+// Whose tiles the CTAs of a cluster share: B's when their own lie below each other, A's when they
+// lie side by side.
+enum class GemmShared : std::uint8_t { a, b };
+
 // C = A B^T: A [m, k] row-major, B [n, k] row-major (B^T is K-major), C [m, n]; f32 sums.
 struct Gemm {
   DType dtype = bf16;
   int block_m = 128, block_n = 256, block_k = 64;
   // sm_90a only, and at most one of the two above 1:
-  int cluster = 1;  // CTAs with tiles below each other, which share B's by multicast
-  int split = 1;    // CTAs of a cluster that divide k between them
+  int cluster = 1;  // CTAs that share `shared`'s tiles by multicast
+  GemmShared shared = GemmShared::b;
+  int split = 1;  // CTAs of a cluster that divide k between them
 };
 Kernel gemm(const Gemm& gemm);
 
@@ -26,7 +32,9 @@ Kernel gemm_sm90(const Gemm& gemm);
 struct GemmVariant {
   std::string name;  // "128x256", "64x128_split4"
   int block_m, block_n, block_k;
-  int cluster, split;
+  int cluster;
+  GemmShared shared;
+  int split;
 };
 const std::vector<GemmVariant>& gemm_variants();
 Gemm with_variant(Gemm gemm, const GemmVariant& variant);
