@@ -46,6 +46,9 @@ SharedView SharedView::rows(const IndexOperand& start, int count) const {
 SharedView SharedView::columns(int start, int count, SourceLocation where) const {
   return ExplicitTracing::columns(*this, start, count, where);
 }
+SharedView SharedView::column_part(const IndexOperand& index, int size) const {
+  return ExplicitTracing::column_part(*this, index, size);
+}
 SharedView SharedView::T() const { return ExplicitTracing::transpose(*this); }
 
 SharedTile::SharedTile(Kernel&, std::string name, DType dtype, int rows, int columns,

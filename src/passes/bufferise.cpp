@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/descriptor.h"
@@ -20,6 +21,7 @@ using ir::ValueId;
 // A `view` operation's operands and what its shared allocation is.
 struct View {
   ValueId shared, stage, row;
+  std::optional<ValueId> panel;
   std::int64_t column = 0;
   bool transposed = false;
   const ir::SharedLayout* layout = nullptr;
@@ -194,6 +196,7 @@ class RoleLowering {
     view.shared = o.operands[0];
     view.stage = o.operands[1];
     view.row = o.operands[2];
+    if (o.operands.size() > 3) view.panel = o.operands[3];
     view.column = o.attributes.integer(Key::column);
     view.transposed = o.attributes.integer(Key::transposed) != 0;
     view.layout = &places_.at(view.shared)->attributes.shared_layout();
@@ -201,10 +204,11 @@ class RoleLowering {
     views_[o.results[0]] = view;
   }
 
-  // Bytes from the allocation's start to the view's stage and row.
+  // Bytes from the allocation's start to the view's stage, first panel and row.
   ValueId offset(const View& view, bool with_row, SourceLocation where) {
-    const ValueId stage = scale(view.stage, view.layout->size_bytes(), where);
-    return with_row ? add(stage, scale(view.row, view.panels.span_bytes, where), where) : stage;
+    ValueId place = scale(view.stage, view.layout->size_bytes(), where);
+    if (view.panel) place = add(place, scale(*view.panel, view.panels.distance, where), where);
+    return with_row ? add(place, scale(view.row, view.panels.span_bytes, where), where) : place;
   }
   // Bytes to the panel in which the view's columns begin.
   std::int64_t panel_step(const View& view, const Operation& o) {

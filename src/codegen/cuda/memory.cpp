@@ -66,6 +66,24 @@ void print_atomic_add(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("{} = __shfl_sync(0xffffffffu, {}, 0);", name, name));
 }
 
+void print_load_index(Emitter& emitter, const Operation& operation) {
+  const ValueId tensor = operation.operands[0];
+  const int rank = static_cast<int>(operation.operands.size()) - 1;
+  std::vector<std::string> address{emitter.pointer(tensor)};
+  for (int axis = 0; axis < rank; ++axis) {
+    const std::string at = offset_text(emitter, operation.operands[1 + axis]);
+    if (at == "0") continue;
+    address.push_back(
+        axis == rank - 1 ? at : fmt::format("(i64){} * {}", at, emitter.stride(tensor, axis)));
+  }
+  const std::string load = fmt::format("*({})", sum_text(address));
+  const std::string& name = emitter.name(operation.results[0]);
+  // As in print_shared_load: the shuffle tells ptxas that all lanes have the same.
+  emitter.line(emitter.agent == Emitter::Agent::lane
+                   ? fmt::format("const int {} = {};", name, load)
+                   : fmt::format("const int {} = __shfl_sync(0xffffffffu, {}, 0);", name, load));
+}
+
 void print_matrix(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::int64_t divisor = attributes.integer(Key::swizzle_divisor);

@@ -55,6 +55,7 @@ TW_PRINTER(shared);
 TW_PRINTER(shared_load);
 TW_PRINTER(shared_store);
 TW_PRINTER(atomic_add);
+TW_PRINTER(load_index);
 TW_PRINTER(matrix);
 TW_PRINTER(shared_elements);
 // global_store.cpp

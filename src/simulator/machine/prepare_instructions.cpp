@@ -405,6 +405,16 @@ void Preparation::visit(const Operation& operation) {
       made.c = operation.results[0];
       return;
     }
+    case Op::load_index: {  // detail: the element, c: result
+      ElementRead read;
+      read.tensor = object(operands[0]);
+      read.coordinates.assign(operands.begin() + 1, operands.end());
+      Instruction& made = emit(Code::load_index, &operation);
+      made.detail = static_cast<int>(program_.element_reads.size());
+      made.c = operation.results[0];
+      program_.element_reads.push_back(std::move(read));
+      return;
+    }
     case Op::mbarrier_init: {  // object: array, value: arrivals
       Instruction& made = emit(Code::mbarrier_init, &operation);
       made.object = object(operands[0]);

@@ -241,4 +241,27 @@ void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   warp.scalars[instruction.c] = {old, static_cast<double>(old)};
 }
 
+void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const ElementRead& read = gpu.program.element_reads[instruction.detail];
+  const TensorArgument& tensor = gpu.arguments.tensors[read.tensor];
+  std::int64_t element = 0;
+  for (std::size_t axis = 0; axis < read.coordinates.size(); ++axis) {
+    const std::int64_t at = warp.integer(read.coordinates[axis]);
+    if (at < 0 || at >= tensor.shape[axis]) {
+      gpu.log.add({"out_of_bounds",
+                   instruction.where(),
+                   {},
+                   fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}",
+                               at, axis, tensor.name, tensor.shape[axis],
+                               gpu.access("read", instruction, warp)),
+                   {}});
+      return;
+    }
+    element += at * tensor.strides[axis];
+  }
+  std::int32_t value = 0;
+  std::memcpy(&value, tensor.data + element * 4, sizeof(value));
+  warp.scalars[instruction.c] = {value, static_cast<double>(value)};
+}
+
 }  // namespace tilewright::simulator
