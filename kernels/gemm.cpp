@@ -1,6 +1,7 @@
 #include "tilewright/kernels/gemm.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -50,7 +51,8 @@ int staged_columns(int columns) {
 int ring_stages(const Gemm& g, int staged) {
   constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
   const int parts = g.split > 1 ? g.block_m * g.block_n * size_of(f32) : 0;
-  const int left = kShared - kBarriers - 2 * g.block_m * staged * size_of(g.dtype) - parts;
+  const int staging = 2 * 64 * g.warpgroups * staged * size_of(g.dtype);
+  const int left = kShared - kBarriers - staging - parts;
   return std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
 }
 
@@ -63,13 +65,14 @@ class GemmSm90 {
   GemmSm90(Kernel& kernel, const Gemm& g)
       : g_(g),
         p_(kernel, g, multiple_of(8)),  // rows of whole 16 bytes, as TMA takes
+        blocks_(g.block_m / 64 / g.warpgroups),
         share_(g.block_n / g.split),
         staged_(staged_columns(share_)),
         ring_(kernel, "ab", stages(ring_stages(g, staged_)),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
     if (g.cluster > 1) ring_.multicast();
     for (const char* name : {"c0", "c1"})
-      staging_.emplace_back(kernel, name, g.dtype, g.block_m, staged_);
+      staging_.emplace_back(kernel, name, g.dtype, 64 * g.warpgroups, staged_);
     if (g.split > 1) exchange_.emplace(kernel, g, share_, staged_);
   }
 
@@ -86,16 +89,15 @@ class GemmSm90 {
 
   void multiply(const Index& group) {
     each_tile([&](const Work& w) {
-      const Tile sum = product(w, group);
-      const Block rows = w.rows.part(group, 64).part(warp_index(), 16);
+      const std::vector<Tile> sums = products(w, group);
       if (g_.split == 1) {
-        return store_columns(rows, w.cols, group, [&](int column) {
-          return sum.slice({0, column}, {64, staged_});
+        return store_columns(w.rows, w.cols, group, [&](int block, int column) {
+          return sums[block].slice({0, column}, {64, staged_});
         });
       }
-      give_parts(sum, group);
-      store_columns(rows, w.cols.part(cluster_rank(), share_), group,
-                    [&](int column) { return sum_parts(column, group); });
+      give_parts(sums, group);
+      store_columns(w.rows, w.cols.part(cluster_rank(), share_), group,
+                    [&](int block, int column) { return sum_parts(block, column, group); });
       exchange_->read.wait();
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
@@ -142,59 +144,71 @@ class GemmSm90 {
     }
   }
 
-  Tile product(const Work& w, const Index& group) {
-    Cell<Pending> product(as_pending(zeros({64, w.cols})));
+  // The number in the tile of one of the warpgroup's blocks of 64 rows.
+  Index row_block(const Index& group, int block) const { return group * blocks_ + block; }
+
+  std::vector<Tile> products(const Work& w, const Index& group) {
+    std::deque<Cell<Pending>> products;
+    for (int i = 0; i < blocks_; ++i) products.emplace_back(as_pending(zeros({64, w.cols})));
     Cell<Index> held(0);
     for (Index step : range(w.first, w.last)) {
       const Slot slot = ring_.consume();
-      const Pending before = product;
-      product = wgmma(slot[0].rows(64 * group, 64), slot[1].T(), before);
-      // One product stays in flight: the stage before is free only now.
-      retire(before);
+      const std::vector<Pending> before(products.begin(), products.end());
+      for (int i = 0; i < blocks_; ++i) {
+        const SharedView a = slot[0].rows(64 * row_block(group, i), 64);
+        products[i] = wgmma(a, slot[1].T(), before[i]);
+      }
+      // The products of one step stay in flight: the stage before is free only now.
+      for (const Pending& product : before) retire(product);
       when(step > w.first, [&] { ring_.release(held); });
       held = slot.stage();
     }
-    const Tile sum = wait(product);
+    std::vector<Tile> sums;
+    for (const Pending product : products) sums.push_back(wait(product));
     when(w.last > w.first, [&] { ring_.release(held); });
-    return sum;
+    return sums;
   }
 
   // Into this CTA's shared memory, each CTA's share of the columns apart.
-  void give_parts(const Tile& sum, const Index& group) {
-    for (int column = 0; column < g_.block_n; column += staged_) {
-      exchange_->parts.store(part(column / share_, column % share_, group),
-                             sum.slice({0, column}, {64, staged_}));
+  void give_parts(const std::vector<Tile>& sums, const Index& group) {
+    for (int block = 0; block < blocks_; ++block) {
+      for (int column = 0; column < g_.block_n; column += staged_) {
+        exchange_->parts.store(part(column / share_, row_block(group, block), column % share_),
+                               sums[block].slice({0, column}, {64, staged_}));
+      }
     }
     exchange_->written.arrive();
     exchange_->written.wait();
   }
   // The sum over the cluster, in the order of its CTAs, of a run of this one's share.
-  Tile sum_parts(int column, const Index& group) {
-    const Index own = part(cluster_rank(), column, group);
+  Tile sum_parts(int block, int column, const Index& group) {
+    const Index own = part(cluster_rank(), row_block(group, block), column);
     Tile sum = exchange_->parts.load(own, 0);
     for (int cta = 1; cta < g_.split; ++cta) sum = sum + exchange_->parts.load(own, cta);
-    if (column + staged_ == share_) exchange_->read.arrive();
+    if (block + 1 == blocks_ && column + staged_ == share_) exchange_->read.arrive();
     return sum;
   }
   // Where the columns from `column` on of a CTA's share lie.
-  Index part(const IndexOperand& cta, int column, const Index& group) {
-    return (cta * (g_.block_m / 64) + group) * (share_ / staged_) + column / staged_;
+  Index part(const IndexOperand& cta, const Index& row_block, int column) {
+    return (cta * (g_.block_m / 64) + row_block) * (share_ / staged_) + column / staged_;
   }
 
-  // Each warp its own 16 rows, by TMA; `values` gives the 64 rows of its group from a column on.
+  // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's from a column on.
   void store_columns(const Block& rows, const Block& cols, const Index& group,
-                     const std::function<Tile(int column)>& values) {
-    const int chunks = cols.size() / staged_;
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const SharedTile& stage = staging_[chunk % 2];
-      const Tile sum = values(chunk * staged_);
+                     const std::function<Tile(int block, int column)>& values) {
+    const int chunks = cols.size() / staged_, total = blocks_ * chunks;
+    for (int i = 0; i < total; ++i) {
+      const SharedTile& stage = staging_[i % 2];
+      const int block = i / chunks, chunk = i % chunks;
+      const Tile sum = values(block, chunk * staged_);
       // The store before last has read this tile; after an odd number of them it was the last.
-      bulk_wait_read(chunk == 0 && chunks % 2 == 1 ? 0 : 1);
+      bulk_wait_read(i == 0 && total % 2 == 1 ? 0 : 1);
       warp_sync();
       tilewright::store(stage.rows(64 * group, 64), sum.cast(g_.dtype));
       fence_proxy_async();
       warp_sync();
-      tma_store(p_.C(rows, cols.part(chunk, staged_)),
+      tma_store(p_.C(rows.part(row_block(group, block), 64).part(warp_index(), 16),
+                     cols.part(chunk, staged_)),
                 stage.rows(64 * group + 16 * warp_index(), 16));
       bulk_commit();
     }
@@ -202,6 +216,7 @@ class GemmSm90 {
 
   Gemm g_;
   GemmParameters p_;
+  int blocks_;  // of 64 rows that a warpgroup multiplies
   int share_;   // columns of the tile that a CTA stores
   int staged_;  // columns of a staging tile
   Ring ring_;
@@ -216,7 +231,7 @@ Kernel gemm_sm90(const Gemm& g) {
   const int cluster = g.cluster * g.split;
   kernel.ctas(multiprocessors() / cluster * cluster, cluster);
   GemmSm90 gemm(kernel, g);
-  const int groups = g.block_m / 64;
+  const int groups = g.warpgroups;
   // What a launch gives each thread, and what the producer's warpgroup then leaves to the others.
   const int at_launch = 65536 / (128 * (groups + 1)) / 8 * 8;
   const int budget = std::min(240, (at_launch * (groups + 1) - 24) / groups / 8 * 8);
