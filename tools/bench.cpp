@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "driver/rewrites.h"
 #include "driver/target.h"
 #include "driver/timing.h"
 #include "support/diagnostic.h"
@@ -21,13 +22,15 @@ int bench(const Request& request) {
         .raise();
   }
   driver::Workload workload = workload_of(request, entry);
-  const LibraryExecutable executable = compile(entry, workload.options, target.name);
+  const LibraryExecutable executable = compile(
+      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
   const auto launch = [&](const std::vector<TensorRef>& tensors) { executable.run(tensors); };
   const driver::Timing timing =
       target.kind == driver::Target::Kind::cuda
           ? driver::time_on_gpu(launch, driver::DeviceTensors(workload.tensors))
           : driver::time_on_host(launch, workload.tensors);
-  const double rate = entry.floating_operations(workload.options) / timing.median();
+  const double rate =
+      entry.floating_operations(workload.options, workload.inputs()) / timing.median();
 
   if (request.json) {
     const nlohmann::ordered_json json = {{"ok", true},

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "driver/device_tensors.h"
+#include "driver/rewrites.h"
 #include "driver/target.h"
 #include "driver/tensor_file.h"
 #include "support/diagnostic.h"
@@ -69,7 +70,8 @@ int run(const Request& request) {
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
   driver::Workload workload = workload_of(request, entry);
-  const LibraryExecutable executable = compile(entry, workload.options, target.name);
+  const LibraryExecutable executable = compile(
+      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
   const double seconds = execute(executable, target, workload);
   for (const auto& [name, path] : outputs) {
     driver::write_tensor(path, workload.tensors[driver::find_tensor(entry, name, true)]);
