@@ -194,7 +194,9 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
                     {"O", {"queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"heads", "queries"}, true, f32}};
-  kernel.schedules = {};
+  kernel.schedules[0].build = [](const OptionValues& options) {
+    return attention_varlen_forward_sm90(with_sm90_blocks(attention_of(options)));
+  };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options));
   };
