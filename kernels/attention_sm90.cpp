@@ -161,7 +161,7 @@ Kernel attention_sm90(const char* name, const Attention& a) {
     const SharedView q = q_slot[0].rows(64 * group, 64);
     const auto [first, last] = work.mask.visible(work.rows, work.keys, a.block_k);
     const auto [full_first, full_last] = work.mask.full(work.rows, work.keys, a.block_k);
-    LazySoftmax softmax(rows, p.scale);
+    OnlineSoftmax softmax(rows, p.scale);
     Var acc{zeros({rows, a.dim_v})};
 
     when(

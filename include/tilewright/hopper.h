@@ -24,12 +24,6 @@ struct WarpCount {
 inline WarpCount warps(int count) { return {count}; }
 inline WarpCount warpgroups(int count) { return {4 * count}; }
 
-struct RegisterBudget {
-  int count;
-};
-// Registers a thread of the role's warpgroup (setmaxnreg): 24..256, a multiple of 8.
-inline RegisterBudget registers(int count) { return {count}; }
-
 // Warps that run `body` beside those of the other roles. Roles of less than a warpgroup share one
 // when they follow each other with the same budget. The body may take the index of its warpgroup
 // in the role.
@@ -67,6 +61,9 @@ class SharedView {
   SharedView rows(const IndexOperand& start, int count) const;
   // `count` columns from `start`.
   SharedView columns(int start, int count, SourceLocation where = here()) const;
+  // The `index`-th run of `size` columns, for an index that the kernel computes: whole panels,
+  // which hold 128 bytes of a row, or all of a shorter one.
+  SharedView column_part(const IndexOperand& index, int size) const;
   // For products: the two axes swapped.
   SharedView T() const;
   int row_count() const { return row_count_; }
@@ -77,6 +74,7 @@ class SharedView {
   Handle shared_;
   Handle stage_;
   Handle row_;
+  Handle panel_;  // none: 0
   int row_count_ = 0;
   int column_ = 0;
   int column_count_ = 0;
@@ -119,6 +117,7 @@ class Slot {
 // fresh barriers; nothing arrives to prime them.
 class Ring {
  public:
+  // Without tiles it carries numbers alone.
   Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
@@ -183,6 +182,8 @@ Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 // Between this warpgroup's registers and shared memory.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
+// From the same place in another CTA of the cluster, given by its rank.
+Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where = here());
 
 // `count` hardware barriers over `threads` threads each.
 class NamedBarrier {
@@ -193,6 +194,20 @@ class NamedBarrier {
 
  private:
   int first_, threads_, count_;
+};
+
+// Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
+// has stored to shared memory before `arrive` the others may load behind `wait`.
+class ClusterBarrier {
+ public:
+  ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  void arrive(SourceLocation where = here());
+  // For the arrivals of one more phase, the first at the first call.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 void elect(const std::function<void()>& body, SourceLocation where = here());

@@ -79,6 +79,7 @@ void verify_view(const VerifierContext& context) {
                   name, shared.shape.size());
   context.require(view.dtype == shared.dtype, "a view of {} of {}, which is {}",
                   name_of(view.dtype), name, name_of(shared.dtype));
+  // The panel is not known as a rule: what is behind it lies inside if the first panel's does.
   const std::int64_t column = context.integer(Key::column);
   context.require(column >= 0 && column <= shared.shape[2] - view.shape[1],
                   "{} columns from {} of the {} of {}", view.shape[1], column, shared.shape[2],
@@ -90,6 +91,14 @@ void verify_view(const VerifierContext& context) {
   context.require(row >= 0 && row % 8 == 0 && row <= shared.shape[1] - view.shape[0],
                   "{} rows from {} of the {} of {}, expected a multiple of 8 inside", view.shape[0],
                   row, shared.shape[1], name);
+  if (context.operand_count() < 4) return;
+  const Operation* place = context.defined_by(context.operation().operands[0]);
+  const auto panels = place->attributes.shared_layout().as_panels();
+  context.require(panels.has_value(), "{} has no panels", name);
+  const std::int64_t panel = context.constant_operand(3).value_or(0);
+  context.require(panel >= 0 && column + panel * panels->span <= shared.shape[2] - view.shape[1],
+                  "{} columns from panel {} of the {} of {}", view.shape[1], panel, panels->count,
+                  name);
 }
 
 // The shape of a tile or view as a product sees it.

@@ -46,6 +46,9 @@ SharedView SharedView::rows(const IndexOperand& start, int count) const {
 SharedView SharedView::columns(int start, int count, SourceLocation where) const {
   return ExplicitTracing::columns(*this, start, count, where);
 }
+SharedView SharedView::column_part(const IndexOperand& index, int size) const {
+  return ExplicitTracing::column_part(*this, index, size);
+}
 SharedView SharedView::T() const { return ExplicitTracing::transpose(*this); }
 
 SharedTile::SharedTile(Kernel&, std::string name, DType dtype, int rows, int columns,
@@ -75,6 +78,23 @@ Tile load(const SharedView& from, SourceLocation where) {
   const ir::ValueId view = ExplicitTracing::emit(tracer, from, "load", where);
   return Tile(
       tracer.handle(tracer.emit(Op::load_tile, {view}, as_tile(tracer.type(view)), {}, where)));
+}
+
+Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where) {
+  Tracer& tracer = in_role("load", where);
+  const ir::ValueId rank = tracer.use(cta.index.handle(), "load", where);
+  const std::int64_t cluster = tracer.kernel().cluster;
+  if (const auto known = tracer.known(rank); known && (*known < 0 || *known >= cluster)) {
+    Diagnostic(where, "load: CTA " + std::to_string(*known) + " of a cluster of " +
+                          std::to_string(cluster))
+        .token("load")
+        .fix("CTAs count from 0 to " + std::to_string(cluster - 1) +
+             "; Kernel::ctas(count, cluster) says how many there are")
+        .raise();
+  }
+  const ir::ValueId view = ExplicitTracing::emit(tracer, from, "load", where);
+  return Tile(tracer.handle(
+      tracer.emit(Op::load_tile, {view, rank}, as_tile(tracer.type(view)), {}, where)));
 }
 
 SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/descriptor.h"
@@ -20,6 +21,7 @@ using ir::ValueId;
 // A `view` operation's operands and what its shared allocation is.
 struct View {
   ValueId shared, stage, row;
+  std::optional<ValueId> panel;
   std::int64_t column = 0;
   bool transposed = false;
   const ir::SharedLayout* layout = nullptr;
@@ -190,6 +192,7 @@ class RoleLowering {
     view.shared = o.operands[0];
     view.stage = o.operands[1];
     view.row = o.operands[2];
+    if (o.operands.size() > 3) view.panel = o.operands[3];
     view.column = o.attributes.integer(Key::column);
     view.transposed = o.attributes.integer(Key::transposed) != 0;
     view.layout = &places_.at(view.shared)->attributes.shared_layout();
@@ -197,10 +200,11 @@ class RoleLowering {
     views_[o.results[0]] = view;
   }
 
-  // Bytes from the allocation's start to the view's stage and row.
+  // Bytes from the allocation's start to the view's stage, first panel and row.
   ValueId offset(const View& view, bool with_row, SourceLocation where) {
-    const ValueId stage = scale(view.stage, view.layout->size_bytes(), where);
-    return with_row ? add(stage, scale(view.row, view.panels.span_bytes, where), where) : stage;
+    ValueId place = scale(view.stage, view.layout->size_bytes(), where);
+    if (view.panel) place = add(place, scale(*view.panel, view.panels.distance, where), where);
+    return with_row ? add(place, scale(view.row, view.panels.span_bytes, where), where) : place;
   }
   // Bytes to the panel in which the view's columns begin.
   std::int64_t panel_step(const View& view, const Operation& o) {
@@ -367,6 +371,9 @@ class RoleLowering {
     move_tile(o.operands[0], o.operands[1], Op::store_matrix, Op::store_elements, o);
   }
 
+  // From another CTA of the cluster, which ldmatrix does not reach.
+  static bool remote(const Operation& o) { return o.op == Op::load_tile && o.operands.size() > 1; }
+
   // By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, else element
   // by element.
   void move_tile(ValueId tile, ValueId place, Op by_matrix, Op by_element, const Operation& o) {
@@ -376,7 +383,7 @@ class RoleLowering {
                           type.shape[0] == 64 && type.shape[1] % 16 == 0 &&
                           view.panels.span_bytes >= 32 && view.panels.contiguous_axis == 1 &&
                           type.layout == ir::wgmma_accumulator(64, type.shape[1]);
-    if (!matrices) return elements(by_element, tile, view, o);
+    if (!matrices || remote(o)) return elements(by_element, tile, view, o);
     const std::int64_t columns = type.shape[1];
     const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
     const ValueId row = add(view.row, scale(warp, 16, o.where), o.where);
@@ -409,7 +416,9 @@ class RoleLowering {
     if (const std::int64_t start = panel_step(view, o)) {
       place = add(place, integer(start, o.where), o.where);
     }
-    emit(op, {array(tile), view.shared, place}, std::move(attributes), o.where);
+    std::vector<ValueId> operands{array(tile), view.shared, place};
+    if (remote(o)) operands.push_back(o.operands[1]);
+    emit(op, std::move(operands), std::move(attributes), o.where);
   }
 
   void store(const Operation& o) {

@@ -51,6 +51,8 @@ OperationPrinter printer_of(Op op) {
       return print_bulk_commit;
     case Op::bulk_wait:
       return print_bulk_wait;
+    case Op::fence_cluster:
+      return print_fence_cluster;
     case Op::warp_sync:
       return print_warp_sync;
     case Op::cta_sync:

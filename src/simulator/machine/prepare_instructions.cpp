@@ -156,7 +156,7 @@ void Preparation::matrix(const Operation& operation, Code code) {
   program_.matrix_stores.push_back(made);
 }
 
-// object: the array; value: the allocation; a: offset.
+// object: the array; value: the allocation; a: offset; b: CTA of the cluster if remote.
 void Preparation::access_elements(const Operation& operation, Code code) {
   const ir::Attributes& attributes = operation.attributes;
   ElementAccess made;
@@ -171,6 +171,8 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
+  made.remote = operation.operands.size() > 3;
+  if (made.remote) instruction.b = operation.operands[3];
   instruction.detail = static_cast<int>(program_.element_accesses.size());
   program_.element_accesses.push_back(std::move(made));
 }
@@ -274,6 +276,7 @@ void Preparation::visit(const Operation& operation) {
     // The lanes of a warp run together, and an access is visible to all at once.
     case Op::fence_proxy_async:
     case Op::fence_barrier_init:
+    case Op::fence_cluster:
     case Op::warp_sync:
       return;
     case Op::constant:

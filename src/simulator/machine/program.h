@@ -193,6 +193,7 @@ struct MatrixStore {
 struct ElementAccess {
   Spread spread;
   std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
+  bool remote = false;  // of another CTA of the cluster
 };
 
 // An element of a tensor: a coordinate an axis.
