@@ -6,7 +6,6 @@
 #include <set>
 
 #include "driver/claims.h"
-#include "passes/pipeline.h"
 #include "schedules/schedule.h"
 #include "support/diagnostic.h"
 

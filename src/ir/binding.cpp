@@ -184,9 +184,12 @@ class Solver {
     }
     if (dim.kind() != Dim::Kind::symbol) return;
     if (size < 0 || size > kMaximumSize) {
-      fail(parameter.where, fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
-                                        axis_of(shape, axis), shape.sizes[axis], parameter.name,
-                                        parameter.shape[axis].to_string(), dim.name(), size));
+      fail(parameter.where,
+           fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
+                       axis_of(shape, axis), shape.sizes[axis], parameter.name,
+                       parameter.shape[axis].to_string(), dim.name(), size),
+           fmt::format("pass {} with the elements that {} asks for", shape.name,
+                       parameter.shape[axis].to_string()));
     }
     const auto known = bound_.find(dim.name());
     if (known == bound_.end()) {

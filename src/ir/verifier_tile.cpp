@@ -58,6 +58,16 @@ void verify_access(const VerifierContext& context, std::size_t first, const Type
                   tensor.name, name_of(tensor.dtype));
 }
 
+void verify_load_index(const VerifierContext& context) {
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  context.require(context.operand_count() - 1 == tensor.shape.size(),
+                  "{} indices, but {} has rank {}", context.operand_count() - 1, tensor.name,
+                  tensor.shape.size());
+  context.require(tensor.dtype == DType::i32, "reads an integer of {}, which is {}, expected i32",
+                  tensor.name, name_of(tensor.dtype));
+  require_type(context, context.result(), Type::scalar(DType::i32));
+}
+
 // Of load, splat and iota: a layout of the result's shape, in the scheduled form.
 void verify_chosen_layout(const VerifierContext& context) {
   const Op op = context.operation().op;
@@ -72,16 +82,6 @@ void verify_chosen_layout(const VerifierContext& context) {
   if (layout.shape == context.result().shape) return;
   context.fail("the tile has shape {}, but its layout is of shape {}",
                shape_text(context.result().shape), shape_text(layout.shape));
-}
-
-void verify_load_index(const VerifierContext& context) {
-  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
-  context.require(context.operand_count() - 1 == tensor.shape.size(),
-                  "{} indices, but {} has rank {}", context.operand_count() - 1, tensor.name,
-                  tensor.shape.size());
-  context.require(tensor.dtype == DType::i32, "reads an integer of {}, which is {}, expected i32",
-                  tensor.name, name_of(tensor.dtype));
-  require_type(context, context.result(), Type::scalar(DType::i32));
 }
 
 void verify_store(const VerifierContext& context) {
