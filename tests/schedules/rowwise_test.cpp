@@ -152,7 +152,7 @@ TEST(RowwiseSchedule, WarpsShareAMaximumInALoop) {
   }
   HostTensor x = random(f32, {2, 3000}, 1), want = poison(f32, {2, 3000});
   compile(kernel, "interpreter").run({ref(x), ref(want)});
-  const ir::Kernel machine = driver::lower(kernel.finish());
+  const ir::Kernel machine = driver::translate(kernel.finish()).machine;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     HostTensor got = poison(f32, {2, 3000});
     const auto argument = [](const char* name, HostTensor& t) {
