@@ -194,6 +194,7 @@ Kernel attention_forward_sm90(const Attention& a) {
   // 65536 registers: a warpgroup of loads beside two or three of arithmetic.
   kernel.roles({role("load", warps(1), registers(groups > 2 ? 32 : 24), load_role),
                 role("math", warpgroups(groups), registers(groups > 2 ? 160 : 240), math_role)});
+  kernel.require({wgmma_rs, no_stack, no_spills});
   return kernel;
 }
 

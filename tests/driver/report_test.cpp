@@ -9,6 +9,7 @@
 #include "driver/report/pipeline_graph.h"
 #include "driver/report/source_map.h"
 #include "ir/text.h"
+#include "tilewright/explain.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 
@@ -190,6 +191,17 @@ TEST(PageTest, IsOneDocument) {
   const std::size_t begin = text.find(open) + open.size();
   const Json data = Json::parse(text.substr(begin, text.find("</script>", begin) - begin));
   EXPECT_EQ(data, Json::parse(page_data(explanation)));
+}
+
+TEST(PageTest, OfAKernelOfOnesOwn) {
+  setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+  Kernel kernel = kernels::gemm({});
+  kernel.require({instructions("wgmma") >= 1000});
+  const Json json = Json::parse(explain_json(kernel, "sm_90a"));
+  EXPECT_EQ(json["claims"][0]["holds"], false);
+  EXPECT_THAT(json["failures"][0].get<std::string>(), HasSubstr("report_test.cpp"));
+  EXPECT_TRUE(json["roofline"].is_null());
+  EXPECT_THAT(explain_page(kernel, "sm_90a", Numerics::strict()), HasSubstr("\"allowed\":false"));
 }
 
 TEST(PageTest, TheTileLevelHasOneToo) {

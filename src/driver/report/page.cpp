@@ -135,6 +135,7 @@ std::string page(const Explanation& explanation) {
   std::string text = kPageHtml;
   replace(text, "/*page.css*/", kPageCss);
   replace(text, "/*page.js*/", kPageScript);
+  replace(text, "/*drawings.js*/", kDrawingsScript);
   // Last: the data may hold any text.
   replace(text, "/*data*/", data);
   return text;

@@ -6,5 +6,6 @@ namespace tilewright::driver {
 extern const char* const kPageHtml;
 extern const char* const kPageCss;
 extern const char* const kPageScript;
+extern const char* const kDrawingsScript;
 
 }  // namespace tilewright::driver
