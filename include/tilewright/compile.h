@@ -28,6 +28,8 @@ struct CompileOptions {
   // Spilled registers and local arrays cost most of a kernel's speed: they are an error otherwise.
   bool allow_stack_frame = false;
   Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
+  // For kernels of the library: ScheduleOptions::rules_folder.
+  std::string rules_folder = {};
 };
 
 // A compiled kernel. It may be run from several threads at once.

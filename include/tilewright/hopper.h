@@ -61,6 +61,9 @@ class SharedView {
   SharedView rows(const IndexOperand& start, int count) const;
   // `count` columns from `start`.
   SharedView columns(int start, int count, SourceLocation where = here()) const;
+  // The `index`-th run of `size` columns, for an index that the kernel computes: whole panels,
+  // which hold 128 bytes of a row, or all of a shorter one.
+  SharedView column_part(const IndexOperand& index, int size) const;
   // For products: the two axes swapped.
   SharedView T() const;
   int row_count() const { return row_count_; }
@@ -71,6 +74,7 @@ class SharedView {
   Handle shared_;
   Handle stage_;
   Handle row_;
+  Handle panel_;  // none: 0
   int row_count_ = 0;
   int column_ = 0;
   int column_count_ = 0;
@@ -113,6 +117,7 @@ class Slot {
 // fresh barriers; nothing arrives to prime them.
 class Ring {
  public:
+  // Without tiles it carries numbers alone.
   Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
@@ -147,10 +152,12 @@ struct TmaOptions {
   Cache cache = Cache::normal;
   bool multicast = false;  // to the same place in every CTA of the cluster
 };
-// Only inside Ring::produce: global to shared. Elements outside the tensor arrive as zero.
+// Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
+// or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end before
+// the tensor does, such as those of a Ragged's sequences.
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
               SourceLocation where = here());
-// Shared to global, by one lane; elements outside the tensor are not written.
+// Shared to global, by one lane; elements that do not exist are not written.
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
 void bulk_commit(SourceLocation where = here());
 // Until at most `groups` of this thread's are under way: their sources may be written again (read),
@@ -185,6 +192,38 @@ class NamedBarrier {
 
  private:
   int first_, threads_, count_;
+};
+
+// f32 tiles of {64, columns} in shared memory, in the order of the registers of the warpgroup that
+// stores one: for itself, or for the warpgroup of another CTA that holds the same elements.
+class SharedFragments {
+ public:
+  SharedFragments(Kernel& kernel, std::string name, int count, int columns,
+                  SourceLocation where = here());
+  void store(const IndexOperand& place, const TileOperand& tile, SourceLocation where = here());
+  Tile load(const IndexOperand& place, SourceLocation where = here()) const;
+  // From the CTA of the cluster that has this rank.
+  Tile load(const IndexOperand& place, const IndexOperand& cta,
+            SourceLocation where = here()) const;
+
+ private:
+  Tile load(const IndexOperand& place, const IndexOperand* cta, SourceLocation where) const;
+  Handle shared_;
+  int columns_;
+};
+
+// Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
+// has stored to shared memory before `arrive` the others may load behind `wait`.
+class ClusterBarrier {
+ public:
+  ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  void arrive(SourceLocation where = here());
+  // For the arrivals of one more phase, the first at the first call.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 void elect(const std::function<void()>& body, SourceLocation where = here());

@@ -7,17 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "driver/library_build.h"
-#include "ir/ir.h"
 #include "support/diagnostic.h"
-#include "tilewright/compile.h"
-#include "tilewright/library.h"
+#include "tilewright/library_executable.h"
 #include "tilewright/version.h"
 
 struct tilewright_kernel {
   const tilewright::LibraryKernel* entry;
   std::vector<tilewright::DType> dtypes;  // of the tensors
-  tilewright::Executable executable;
+  tilewright::LibraryExecutable executable;
 };
 
 namespace {
@@ -87,20 +84,6 @@ tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t ind
   return result;
 }
 
-// A size that a launch binds would change nothing here, and passing it means something else was
-// meant.
-void refuse_sizes(const tilewright::Kernel& kernel, const std::vector<std::string>& settings) {
-  for (const std::string& setting : settings) {
-    const std::string name = setting.substr(0, setting.find('='));
-    for (const tilewright::Dim& dim : kernel.finish().dims) {
-      if (dim.name() != name) continue;
-      fail(fmt::format("option {}: {} takes tensors of every {}, and each run brings its own",
-                       setting, kernel.name(), name),
-           fmt::format("leave {} out of the options", name));
-    }
-  }
-}
-
 bool has_tensor(const tilewright_kernel* kernel, int32_t index) {
   return index >= 0 && index < tilewright_kernel_tensor_count(kernel);
 }
@@ -118,20 +101,16 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
   return guarded([&] {
     if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
-    const std::vector<std::string> settings = split(options);
-    const tilewright::OptionValues values = tilewright::resolve_options(entry, settings);
+    const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
     const char* wanted = required(target, "the target");
-    tilewright::CompileOptions how;
-    how.device = device;
     std::vector<tilewright::DType> dtypes;
     for (const tilewright::LibraryTensor& tensor : entry.tensors) {
       dtypes.push_back(tilewright::dtype_of(tensor, values));
     }
-    const tilewright::Kernel traced = tilewright::driver::trace_entry(
-        entry, values, tilewright::driver::parse_target(wanted, device));
-    refuse_sizes(traced, settings);
-    *kernel =
-        new tilewright_kernel{&entry, std::move(dtypes), tilewright::compile(traced, wanted, how)};
+    tilewright::CompileOptions how;
+    how.device = device;
+    *kernel = new tilewright_kernel{&entry, std::move(dtypes),
+                                    tilewright::compile(entry, values, wanted, how)};
   });
 }
 
@@ -151,6 +130,17 @@ int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel, int3
   return kernel->entry->tensors[static_cast<std::size_t>(index)].is_output ? 1 : 0;
 }
 
+int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel) {
+  return kernel == nullptr ? 0 : static_cast<int32_t>(kernel->executable.variants().size());
+}
+
+tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
+  return guarded([&] {
+    if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
+    kernel->executable.prepare();
+  });
+}
+
 tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                         const tilewright_tensor* tensors, int32_t count,
                                         void* stream) {
@@ -166,6 +156,6 @@ tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       refs.push_back(tensor_of(*kernel, i, tensors[i]));
     }
-    kernel->executable.run(refs, {}, stream);
+    kernel->executable.run(refs, stream);
   });
 }

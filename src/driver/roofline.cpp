@@ -25,7 +25,7 @@ double DeviceModel::flops(DType dtype) const {
 
 Work work_of(const LibraryKernel& kernel, const OptionValues& options) {
   Work work;
-  work.flops = kernel.floating_operations(options);
+  work.flops = kernel.floating_operations(options, {});
   work.dtype = dtype_of(kernel.tensors.at(0), options);
   for (const LibraryTensor& tensor : kernel.tensors) {
     double bytes = size_of(dtype_of(tensor, options));

@@ -56,6 +56,12 @@ void verify_tensor_map(const VerifierContext& context) {
                    extent);
     }
   }
+  const auto rank = static_cast<std::int64_t>(box.size());
+  const std::int64_t ragged = context.attributes().integer_or(Key::ragged, 0);
+  context.require(
+      !context.attributes().has(Key::ragged) || (ragged >= 0 && ragged < rank - 1 && rank <= 4),
+      "{}: axis {} of {} is ragged, expected one of at most 4 and not the last", name, ragged,
+      rank);
   const std::int64_t swizzle = context.integer(Key::swizzle);
   context.require(swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128,
                   "{}: a swizzle of {} bytes, expected 0, 32, 64 or 128", name, swizzle);
@@ -73,6 +79,7 @@ void verify_view(const VerifierContext& context) {
                   name, shared.shape.size());
   context.require(view.dtype == shared.dtype, "a view of {} of {}, which is {}",
                   name_of(view.dtype), name, name_of(shared.dtype));
+  // The panel is not known as a rule: what is behind it lies inside if the first panel's does.
   const std::int64_t column = context.integer(Key::column);
   context.require(column >= 0 && column <= shared.shape[2] - view.shape[1],
                   "{} columns from {} of the {} of {}", view.shape[1], column, shared.shape[2],
@@ -84,6 +91,21 @@ void verify_view(const VerifierContext& context) {
   context.require(row >= 0 && row % 8 == 0 && row <= shared.shape[1] - view.shape[0],
                   "{} rows from {} of the {} of {}, expected a multiple of 8 inside", view.shape[0],
                   row, shared.shape[1], name);
+  if (context.operand_count() < 4) return;
+  const Operation* place = context.defined_by(context.operation().operands[0]);
+  const auto panels = place->attributes.shared_layout().as_panels();
+  context.require(panels.has_value(), "{} has no panels", name);
+  const std::int64_t panel = context.constant_operand(3).value_or(0);
+  context.require(panel >= 0 && column + panel * panels->span <= shared.shape[2] - view.shape[1],
+                  "{} columns from panel {} of the {} of {}", view.shape[1], panel, panels->count,
+                  name);
+}
+
+void verify_fragment(const VerifierContext& context, const Type& tile, const Type& shared) {
+  const std::int64_t elements = tile.elements();
+  context.require(tile.dtype == f32 && shared.dtype == f32 && tile.shape.size() == 2 &&
+                      tile.shape[0] == 64 && shared.shape.back() == elements,
+                  "{} in places of {}", tile.to_string(), shared.to_string());
 }
 
 // The shape of a tile or view as a product sees it.
@@ -137,9 +159,10 @@ void require_same_tile(const VerifierContext& context, const Type& a, const Shap
 void verify_coordinates(const VerifierContext& context, std::size_t first) {
   const Operation* map = context.defined_by(context.operation().operands[0]);
   const Parameter& tensor = context.tensor_of(map->operands[0]);
-  context.require(context.operand_count() - first == tensor.shape.size(),
-                  "{} coordinates, but {} has rank {}", context.operand_count() - first,
-                  tensor.name, tensor.shape.size());
+  const std::size_t rank = tensor.shape.size() + (map->attributes.has(Key::ragged) ? 1 : 0);
+  context.require(context.operand_count() - first == rank,
+                  "{} coordinates, but the map of {} has {}", context.operand_count() - first,
+                  tensor.name, rank);
 }
 
 void verify_destination(const VerifierContext& context) {
@@ -217,6 +240,10 @@ void verify_asynchronous_types(const VerifierContext& context) {
     case Op::load_tile:
       return require_same_tile(context, context.operand(0), product_shape(context, 0),
                                context.result(), context.result().shape);
+    case Op::store_fragment:
+      return verify_fragment(context, context.operand(0), context.operand(1));
+    case Op::load_fragment:
+      return verify_fragment(context, context.result(), context.operand(0));
     case Op::tma_load_tile:
       verify_tma_tile(context, 4);
       return verify_barrier_index(context, 2);

@@ -41,12 +41,13 @@ class ExplicitTracing {
     const ir::ValueId shared = tracer.use(view.shared_, what, where);
     const ir::Type type = ir::Type::of(ir::Type::Kind::view, tracer.type(shared).dtype,
                                        {view.row_count_, view.column_count_});
-    return tracer.emit(
-        ir::Op::view,
-        {shared, tracer.use(view.stage_, what, where), tracer.use(view.row_, what, where)}, type,
-        {{ir::Key::column, std::int64_t{view.column_}},
-         {ir::Key::transposed, std::int64_t{view.transposed_}}},
-        where);
+    std::vector<ir::ValueId> operands{shared, tracer.use(view.stage_, what, where),
+                                      tracer.use(view.row_, what, where)};
+    if (view.panel_.tracer()) operands.push_back(tracer.use(view.panel_, what, where));
+    return tracer.emit(ir::Op::view, std::move(operands), type,
+                       {{ir::Key::column, std::int64_t{view.column_}},
+                        {ir::Key::transposed, std::int64_t{view.transposed_}}},
+                       where);
   }
 
   // As it lies in memory, and as a product sees it.
@@ -94,6 +95,34 @@ class ExplicitTracing {
     }
     view.column_ += start;
     view.column_count_ = count;
+    return view;
+  }
+  static SharedView column_part(const SharedView& from, const IndexOperand& index, int size) {
+    Tracer& tracer = Tracer::get("column_part", index.where);
+    const ir::ValueId shared = tracer.use(from.shared_, "column_part", index.where);
+    const std::int64_t span =
+        tracer.place_operation(shared).attributes.shared_layout().as_panels()->span;
+    if (from.transposed_ || size <= 0 || size % span != 0 || from.column_count_ % size != 0) {
+      Diagnostic(index.where, "column_part: runs of " + std::to_string(size) +
+                                  " columns of a view of " + std::to_string(from.column_count_) +
+                                  (from.transposed_ ? " (transposed)" : "") + ", in panels of " +
+                                  std::to_string(span))
+          .token("column_part")
+          .fix("take runs of whole panels that divide the view, before .T()")
+          .raise();
+    }
+    const auto number = tracer.known(tracer.use(index.index.handle(), "column_part", index.where));
+    if (number && (*number < 0 || *number >= from.column_count_ / size)) {
+      Diagnostic(index.where, "column_part: run " + std::to_string(*number) + " of " +
+                                  std::to_string(from.column_count_ / size))
+          .token("column_part")
+          .fix("take a run that lies inside")
+          .raise();
+    }
+    SharedView view = from;
+    const Index panels = index * (size / span);
+    view.panel_ = (from.panel_.tracer() ? Index(from.panel_) + panels : panels).handle();
+    view.column_count_ = size;
     return view;
   }
   static SharedView transpose(const SharedView& from) {

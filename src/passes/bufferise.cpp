@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/descriptor.h"
@@ -20,6 +21,7 @@ using ir::ValueId;
 // A `view` operation's operands and what its shared allocation is.
 struct View {
   ValueId shared, stage, row;
+  std::optional<ValueId> panel;
   std::int64_t column = 0;
   bool transposed = false;
   const ir::SharedLayout* layout = nullptr;
@@ -174,6 +176,10 @@ class RoleLowering {
         return store_tile(o);
       case Op::load_tile:
         return move_tile(o.results[0], o.operands[0], Op::load_matrix, Op::load_elements, o);
+      case Op::store_fragment:
+        return fragment(Op::store_words, o.operands[0], o.operands[1], o.operands[2], o);
+      case Op::load_fragment:
+        return fragment(Op::load_words, o.results[0], o.operands[0], o.operands[1], o);
       case Op::store:
         return store(o);
       case Op::tma_load_tile:
@@ -190,6 +196,7 @@ class RoleLowering {
     view.shared = o.operands[0];
     view.stage = o.operands[1];
     view.row = o.operands[2];
+    if (o.operands.size() > 3) view.panel = o.operands[3];
     view.column = o.attributes.integer(Key::column);
     view.transposed = o.attributes.integer(Key::transposed) != 0;
     view.layout = &places_.at(view.shared)->attributes.shared_layout();
@@ -197,10 +204,11 @@ class RoleLowering {
     views_[o.results[0]] = view;
   }
 
-  // Bytes from the allocation's start to the view's stage and row.
+  // Bytes from the allocation's start to the view's stage, first panel and row.
   ValueId offset(const View& view, bool with_row, SourceLocation where) {
-    const ValueId stage = scale(view.stage, view.layout->size_bytes(), where);
-    return with_row ? add(stage, scale(view.row, view.panels.span_bytes, where), where) : stage;
+    ValueId place = scale(view.stage, view.layout->size_bytes(), where);
+    if (view.panel) place = add(place, scale(*view.panel, view.panels.distance, where), where);
+    return with_row ? add(place, scale(view.row, view.panels.span_bytes, where), where) : place;
   }
   // Bytes to the panel in which the view's columns begin.
   std::int64_t panel_step(const View& view, const Operation& o) {
@@ -412,6 +420,22 @@ class RoleLowering {
     emit(op, {array(tile), view.shared, place}, std::move(attributes), o.where);
   }
 
+  void fragment(Op op, ValueId tile, ValueId shared, ValueId place, const Operation& o) {
+    if (!(layout(tile) == ir::wgmma_accumulator(64, kernel_.type(tile).shape[1]))) {
+      Diagnostic(o.where, "fragments: the tile does not lie as a product's result does: " +
+                              layout(tile).to_string())
+          .fix("pass it through a SharedTile: store(view, tile), then load(view)")
+          .raise();
+    }
+    constexpr std::int64_t kWarps = 4;
+    const std::int64_t warp_bytes = kernel_.type(tile).elements() * size_of(f32) / kWarps;
+    const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
+    const ValueId index = add(scale(place, kWarps, o.where), warp, o.where);
+    std::vector<ValueId> operands{array(tile), shared, scale(index, warp_bytes, o.where)};
+    if (op == Op::load_words && o.operands.size() > 2) operands.push_back(o.operands[2]);
+    emit(op, std::move(operands), {}, o.where);
+  }
+
   void store(const Operation& o) {
     std::vector<ValueId> operands = o.operands;
     operands[1] = array(o.operands[1]);
@@ -571,9 +595,12 @@ void bufferise(ir::Kernel& kernel) {
   // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
   const std::int64_t at_launch = 65536 / kernel.threads / 8 * 8;
   const bool cluster = kernel.cluster > 1;
-  std::vector<Operation> initialise, body, rest;
+  std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
     if (o.op == Op::role) lower_role(kernel, places, o, at_launch);
+    if (o.op == Op::tensor_map) {
+      prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));
+    }
     if (o.op != Op::mbarriers) continue;
     const std::int64_t arrivals = o.attributes.integer(Key::arrivals);
     initialise.push_back(
@@ -589,7 +616,7 @@ void bufferise(ir::Kernel& kernel) {
   }
   // A CTA may not end while others of its cluster still arrive on its barriers.
   if (cluster) rest.push_back(plain(Op::cluster_sync, {}, {}, kernel.where));
-  for (std::vector<Operation>* part : {&initialise, &rest}) {
+  for (std::vector<Operation>* part : {&prefetches, &initialise, &rest}) {
     body.insert(body.end(), std::make_move_iterator(part->begin()),
                 std::make_move_iterator(part->end()));
   }

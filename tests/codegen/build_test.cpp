@@ -76,6 +76,8 @@ body () {
     }
     %54: i32 = shared_load %10, %11
     shared_store %10, %12, %54
+    %55: i32 = load_index %1, %54
+    shared_store %10, %11, %55
     yield
   }
 }

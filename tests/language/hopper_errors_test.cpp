@@ -146,8 +146,6 @@ TEST(RingErrors, OutsideARole) {
 
 TEST(RingErrors, Declarations) {
   Traced t;
-  misuse("Ring(", {"the ring \"none\" has no tile", "fix: "},
-         [&] { Ring(t.kernel, "none", stages(2), {}); });
   misuse("\"r\", stages(0)", {"shared tile \"r\": 0 stages of 64 x 64", "fix: "}, [&] {
     Ring(t.kernel, "r", stages(0), {{bf16, 64, 64}});
   });
@@ -160,6 +158,15 @@ TEST(RingErrors, Declarations) {
          [&] { SharedIntegers n(t.kernel, "n", 0); });
 }
 
+TEST(RingErrors, LoadsNeedATile) {
+  misuse("produce(", {"produce: the ring \"none\" has no tile to load into", "fix: "}, [] {
+    Traced t;
+    Ring numbers(t.kernel, "none", stages(2), {});
+    t.kernel.roles(
+        {role("load", warps(1), registers(24), [&] { numbers.produce([](const Slot&) {}); })});
+  });
+}
+
 TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("rows(", {"12 rows of a view of 64", "fix: take a multiple of 8"},
           [](Traced& t) { t.tile.rows(0, 12); });
@@ -170,6 +177,11 @@ TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("rows(", {"(transposed)", "before .T()"}, [](Traced& t) { t.tile.T().rows(0, 16); });
   in_role("columns(", {"[32, 96) of a view of 64 columns", "fix: take columns that lie inside"},
           [](Traced& t) { t.tile.columns(32, 64); });
+  in_role("column_part(", {"runs of 32 columns of a view of 64, in panels of 64", "fix: "},
+          [](Traced& t) { t.tile.column_part(warp_index(), 32); });
+  in_role("column_part(", {"(transposed)", "before .T()"},
+          [](Traced& t) { t.tile.T().column_part(0, 64); });
+  in_role("column_part(", {"run 1 of 1", "fix: "}, [](Traced& t) { t.tile.column_part(1, 64); });
 }
 
 TEST(ProductErrors, ShapesAndDTypes) {

@@ -66,6 +66,24 @@ void print_atomic_add(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("{} = __shfl_sync(0xffffffffu, {}, 0);", name, name));
 }
 
+void print_load_index(Emitter& emitter, const Operation& operation) {
+  const ValueId tensor = operation.operands[0];
+  const int rank = static_cast<int>(operation.operands.size()) - 1;
+  std::vector<std::string> address{emitter.pointer(tensor)};
+  for (int axis = 0; axis < rank; ++axis) {
+    const std::string at = offset_text(emitter, operation.operands[1 + axis]);
+    if (at == "0") continue;
+    address.push_back(
+        axis == rank - 1 ? at : fmt::format("(i64){} * {}", at, emitter.stride(tensor, axis)));
+  }
+  const std::string load = fmt::format("*({})", sum_text(address));
+  const std::string& name = emitter.name(operation.results[0]);
+  // As in print_shared_load: the shuffle tells ptxas that all lanes have the same.
+  emitter.line(emitter.agent == Emitter::Agent::lane
+                   ? fmt::format("const int {} = {};", name, load)
+                   : fmt::format("const int {} = __shfl_sync(0xffffffffu, {}, 0);", name, load));
+}
+
 void print_matrix(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::int64_t divisor = attributes.integer(Key::swizzle_divisor);
@@ -87,6 +105,24 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format(
       "{}matrix_x4({}, {} + {});", operation.op == Op::load_matrix ? "ld" : "st", address,
       emitter.name(operation.operands[0]), attributes.integer(Key::register_)));
+  emitter.close();
+}
+
+void print_words(Emitter& emitter, const Operation& operation) {
+  const std::string& array = emitter.name(operation.operands[0]);
+  const bool remote = operation.operands.size() > 3;
+  emitter.open("");
+  std::string base = sum_text({emitter.name(operation.operands[1]),
+                               offset_text(emitter, operation.operands[2]), "lane * 16"});
+  if (remote) base = fmt::format("in_cta({}, {})", base, emitter.name(operation.operands[3]));
+  emitter.line(fmt::format("const u32 address = {};", base));
+  emitter.line("#pragma unroll");
+  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {}(address + 512 * i, {} + 4 * i);",
+                           emitter.type(operation.operands[0]).elements() / 4,
+                           operation.op == Op::store_words ? "store_words"
+                           : remote                        ? "load_words_cluster"
+                                                           : "load_words",
+                           array));
   emitter.close();
 }
 

@@ -22,6 +22,10 @@ typedef long long i64;
 )"},
     {"TensorMap", R"(struct alignas(64) TensorMap { u64 words[16]; };
 )"},
+    {"prefetch_map", R"(__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+)"},
     // Integers.
     {"unsigned_div", R"(// Of operands that are not negative.
 __device__ __forceinline__ int unsigned_div(int a, int b) { return (int)((u32)a / (u32)b); }
@@ -215,6 +219,10 @@ __device__ __forceinline__ void named_arrive() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 )"},
+    {"fence_cluster", R"(__device__ __forceinline__ void fence_cluster() {
+  asm volatile("fence.acq_rel.cluster;" ::: "memory");
+}
+)"},
     {"bulk_commit",
      R"(__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 )"},
@@ -268,6 +276,28 @@ __device__ __forceinline__ u8 load_shared(u32 address) {
   u32 v;
   asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
   return (u8)v;
+}
+)"},
+    {"in_cta", R"(// An address of this CTA's shared memory as one of another CTA of the cluster.
+__device__ __forceinline__ u32 in_cta(u32 address, u32 cta) {
+  u32 remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(cta));
+  return remote;
+}
+)"},
+    {"load_words", R"(__device__ __forceinline__ void load_words(u32 address, float* r) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
+}
+)"},
+    {"load_words_cluster", R"(__device__ __forceinline__ void load_words_cluster(u32 address, float* r) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
+}
+)"},
+    {"store_words", R"(__device__ __forceinline__ void store_words(u32 address, const float* r) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]),
+               "f"(r[3]) : "memory");
 }
 )"},
     {"store_shared", R"(__device__ __forceinline__ void store_shared(u32 address, int v) {

@@ -289,11 +289,16 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::store_elements:
     case Code::load_elements:
       return next(access_elements);
+    case Code::store_words:
+    case Code::load_words:
+      return next(move_words);
     case Code::shared_load:
     case Code::shared_store:
       return next(shared_scalar);
     case Code::atomic_add:
       return next(atomic_add);
+    case Code::load_index:
+      return next(load_index);
     case Code::mbarrier_init:
       return next(init_mbarriers);
     case Code::mbarrier_expect_tx:

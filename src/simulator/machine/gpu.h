@@ -273,8 +273,10 @@ void execute_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction);
+void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction);
+void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction);
 
 // deadlock.cpp
 Fault deadlock(const Gpu& gpu, const std::vector<std::unique_ptr<Cluster>>& clusters);

@@ -274,6 +274,8 @@ void Preparation::visit(const Operation& operation) {
     // The lanes of a warp run together, and an access is visible to all at once.
     case Op::fence_proxy_async:
     case Op::fence_barrier_init:
+    case Op::prefetch_map:
+    case Op::fence_cluster:
     case Op::warp_sync:
       return;
     case Op::constant:
@@ -333,6 +335,17 @@ void Preparation::visit(const Operation& operation) {
       return access_elements(operation, Code::store_elements);
     case Op::load_elements:
       return access_elements(operation, Code::load_elements);
+    case Op::store_words:
+    case Op::load_words: {  // object: array, value: allocation, a: offset, detail: b is the CTA
+      Instruction& made =
+          emit(operation.op == Op::load_words ? Code::load_words : Code::store_words, &operation);
+      made.object = object(operands[0]);
+      made.value = object(operands[1]);
+      made.a = operands[2];
+      made.detail = operands.size() > 3;
+      if (made.detail) made.b = operands[3];
+      return;
+    }
     case Op::tma_load:
       return transfer(operation, Code::tma_load);
     case Op::tma_store:
@@ -390,6 +403,16 @@ void Preparation::visit(const Operation& operation) {
       made.a = operands[1];
       made.b = operands[2];
       made.c = operation.results[0];
+      return;
+    }
+    case Op::load_index: {  // detail: the element, c: result
+      ElementRead read;
+      read.tensor = object(operands[0]);
+      read.coordinates.assign(operands.begin() + 1, operands.end());
+      Instruction& made = emit(Code::load_index, &operation);
+      made.detail = static_cast<int>(program_.element_reads.size());
+      made.c = operation.results[0];
+      program_.element_reads.push_back(std::move(read));
       return;
     }
     case Op::mbarrier_init: {  // object: array, value: arrivals

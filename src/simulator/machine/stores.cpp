@@ -41,6 +41,29 @@ std::int64_t scalar_address(Gpu& gpu, const Warp& warp, const Instruction& instr
   return gpu.inside(warp, instruction, instruction.object, address, 4) ? address : -1;
 }
 
+// The CTA of the warp's cluster that a remote access names; null after a fault.
+Cta* other_cta(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
+  const std::int64_t rank = warp.integer(instruction.b);
+  const auto& ctas = warp.cta->cluster->ctas;
+  if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
+    gpu.log.add({"out_of_bounds",
+                 instruction.where(),
+                 {},
+                 fmt::format("out of bounds: CTA {} of a cluster of {}\n{}", rank, ctas.size(),
+                             gpu.access("read", instruction, warp)),
+                 {}});
+    return nullptr;
+  }
+  if (ctas[rank]->live > 0) return ctas[rank].get();
+  gpu.log.add({"exit",
+               instruction.where(),
+               {},
+               fmt::format("exit: a read of shared memory of CTA {}, which has ended\n{}",
+                           ctas[rank]->index, gpu.access("read", instruction, warp)),
+               "cluster_sync before the kernel ends"});
+  return nullptr;
+}
+
 }  // namespace
 
 void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -149,6 +172,37 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 }
 
+void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const int allocation = static_cast<int>(instruction.value);
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const bool load = instruction.code == Code::load_words;
+  (load ? write_all : read_all)(gpu, warp, instruction, instruction.object);
+  Cta* cta = instruction.detail ? other_cta(gpu, warp, instruction) : warp.cta;
+  if (!cta) return;
+  RegisterArray& array = warp.arrays[instruction.object];
+  const std::int64_t first =
+      gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
+  const std::int64_t bytes = std::int64_t{info.elements} * kLanes * 4;
+  if (!gpu.inside(warp, instruction, allocation, first, bytes)) return;
+  if (load) {
+    gpu.check_read(warp, instruction, *cta, allocation, first, bytes);
+  } else {
+    gpu.check_write(warp, instruction, *cta, allocation, first, bytes);
+  }
+  for (int i = 0; i < info.elements; ++i) {
+    for (int l = 0; l < kLanes; ++l) {
+      const std::int64_t address = first + i / 4 * 512 + l * 16 + i % 4 * 4;
+      if (load) {
+        from_bytes(array, info.dtype, i, l, cta->shared.at(address));
+      } else {
+        std::byte word[4];
+        to_bytes(array, info.dtype, i, l, word);
+        cta->shared.write(address, word, 4);
+      }
+    }
+  }
+}
+
 void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int64_t address = scalar_address(gpu, warp, instruction);
   if (address < 0) return;
@@ -185,6 +239,29 @@ void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int32_t sum = old + static_cast<std::int32_t>(warp.integer(instruction.b));
   std::memcpy(at, &sum, 4);
   warp.scalars[instruction.c] = {old, static_cast<double>(old)};
+}
+
+void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const ElementRead& read = gpu.program.element_reads[instruction.detail];
+  const TensorArgument& tensor = gpu.arguments.tensors[read.tensor];
+  std::int64_t element = 0;
+  for (std::size_t axis = 0; axis < read.coordinates.size(); ++axis) {
+    const std::int64_t at = warp.integer(read.coordinates[axis]);
+    if (at < 0 || at >= tensor.shape[axis]) {
+      gpu.log.add({"out_of_bounds",
+                   instruction.where(),
+                   {},
+                   fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}",
+                               at, axis, tensor.name, tensor.shape[axis],
+                               gpu.access("read", instruction, warp)),
+                   {}});
+      return;
+    }
+    element += at * tensor.strides[axis];
+  }
+  std::int32_t value = 0;
+  std::memcpy(&value, tensor.data + element * 4, sizeof(value));
+  warp.scalars[instruction.c] = {value, static_cast<double>(value)};
 }
 
 }  // namespace tilewright::simulator
