@@ -248,18 +248,22 @@ TEST(CommandTest, ADumpReplacesTheOneBefore) {
   const std::string dump = folder / "dump";
   std::filesystem::create_directories(dump);
   const auto write = [&](const std::string& name) { std::ofstream(dump + "/" + name) << "mine"; };
-  const auto exists = [&](const std::string& name) {
-    return std::filesystem::exists(dump + "/" + name);
+  // Stages are numbered; the rest of a name is the stage's.
+  const auto exists = [&](const std::string& ending) {
+    for (const auto& entry : std::filesystem::directory_iterator(dump)) {
+      if (entry.path().filename().string().ends_with(ending)) return true;
+    }
+    return false;
   };
   write("99-notes.tw");
   tilewright("explain attention_forward --target sm_90a --dump " + dump);
-  EXPECT_TRUE(exists("15-bufferise.tw"));
-  EXPECT_TRUE(exists("15-bufferise.diff"));
+  EXPECT_TRUE(exists("-bufferise.tw"));
+  EXPECT_TRUE(exists("-bufferise.diff"));
   EXPECT_TRUE(exists("kernel.cu"));
   write("my.cu");
   tilewright("explain gemm --target interpreter --dump " + dump);
   EXPECT_TRUE(exists("01-trace.tw"));
-  for (const char* gone : {"15-bufferise.tw", "15-bufferise.diff", "kernel.cu", "resources.txt"}) {
+  for (const char* gone : {"-bufferise.tw", "-bufferise.diff", "kernel.cu", "resources.txt"}) {
     EXPECT_FALSE(exists(gone)) << gone;
   }
   EXPECT_TRUE(exists("99-notes.tw"));
