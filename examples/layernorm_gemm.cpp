@@ -80,6 +80,11 @@ double error_at(const Executable& executable, std::int64_t m, std::int64_t n, st
 
 }  // namespace
 
+// For bench/gpu_examples.py, which loads this file as a shared library.
+extern "C" int example_launch(const tilewright_tensor* tensors, std::int32_t count, void* stream) {
+  return examples::launch([] { return layernorm_gemm(); }, tensors, count, stream);
+}
+
 int main(int argc, char** argv) {
   // bf16 rounds the normalised rows and the result, each by 2^-9 = 2e-3 at most.
   return examples::run(argc, argv, layernorm_gemm(), 4e-3,
