@@ -2,9 +2,15 @@
 """gemm beside cuBLAS (torch.matmul), bf16 or f16: C = A B^T.
 
     bench/gpu_gemm.py --library build/release/lib/libtilewright.so [4096 8192x8192x1024 ...]
+    bench/gpu_gemm.py --group peers,ragged,random --seed 7
+    bench/gpu_gemm.py --compare 128x256,128x128,64x256_split2 64x14336x4096
 """
 
 import argparse
+import concurrent.futures
+import json
+import math
+import random
 import sys
 
 import torch
@@ -13,6 +19,13 @@ import measure
 import tilewright_c
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+GROUPS = {
+    "peers": "4096 8192 2048 8192x8192x1024 16384x8192x4096 4096x14336x4096 128x4096x4096 "
+             "64x14336x4096 16x4096x4096 16x14336x4096",
+    "ragged": "1000x704x520 4095x4096x4104 333x5000x1024 2047x2056x2056 777x3072x768 "
+              "5000x1000x3000 100x9000x2000 3001x4504x1504",
+}
 
 
 def parse_size(text):
@@ -24,25 +37,91 @@ def parse_size(text):
     return tuple(sizes)
 
 
-def run_row(kernel, dtype, m, n, k, rounds):
-    a = torch.randn(m, k, device="cuda", dtype=dtype)
-    b = torch.randn(n, k, device="cuda", dtype=dtype)
-    c = torch.empty(m, n, device="cuda", dtype=dtype)
-    c_peer = torch.empty_like(c)
-    ours = kernel.bind(a, b, c)
+def random_sizes(seed, count=20):
+    """Each size is as likely to lie in one octave as in another; n and k are multiples of 8."""
+    draw = random.Random(seed)
 
-    def peer():
-        torch.matmul(a, b.T, out=c_peer)
+    def size(low, high, multiple):
+        return round(2 ** draw.uniform(math.log2(low), math.log2(high)) / multiple) * multiple
 
-    measure.poison([c, c_peer])
-    ours()
-    peer()
-    torch.cuda.synchronize()
-    reference = a.double() @ b.double().T
-    error, peer_error = (measure.relative_rms(x, reference) for x in (c, c_peer))
-    del reference
-    alike = measure.runs_alike(ours, [c])
-    return measure.time_pairs(ours, peer, rounds), error, peer_error, alike
+    return [(size(16, 16384, 1), size(64, 16384, 8), size(64, 16384, 8)) for _ in range(count)]
+
+
+def sizes_of(arguments):
+    sizes = list(arguments.sizes)
+    groups = arguments.group or ("" if sizes else "peers,ragged")
+    for group in groups.split(","):
+        if group == "random":
+            sizes += random_sizes(arguments.seed)
+        elif group:
+            sizes += [parse_size(text) for text in GROUPS[group].split()]
+    return sizes
+
+
+class Row:
+    """The tensors of one shape, and cuBLAS on them."""
+
+    def __init__(self, dtype, m, n, k):
+        self.name = f"{m} x {n} x {k}"
+        self.work = 2e-12 * m * n * k
+        self.a = torch.randn(m, k, device="cuda", dtype=dtype)
+        self.b = torch.randn(n, k, device="cuda", dtype=dtype)
+        self.c = torch.empty(m, n, device="cuda", dtype=dtype)
+        self.c_peer = torch.empty_like(self.c)
+        measure.poison([self.c_peer])
+        self.peer()
+        self.reference = self.a.double() @ self.b.double().T
+        self.peer_error = measure.relative_rms(self.c_peer, self.reference)
+
+    def peer(self):
+        torch.matmul(self.a, self.b.T, out=self.c_peer)
+
+    def check(self, kernel):
+        """A launch; its error; whether it is wrong or changes from run to run."""
+        ours = kernel.bind(self.a, self.b, self.c)
+        measure.poison([self.c])
+        ours()
+        error = measure.relative_rms(self.c, self.reference)
+        alike = measure.runs_alike(ours, [self.c])
+        return ours, error, alike, not error <= 1.1 * self.peer_error or not alike
+
+
+def print_rows(kernel, rows, rounds):
+    print(f"{'m x n x k':>20} {'ours us':>9} {'cuBLAS us':>9} {'TFLOP/s':>8} {'cuBLAS':>8} "
+          f"{'ratio':>6} {'10%..90%':>13} {'error':>9} {'cuBLAS':>9}  same bits")
+    ratios, wrong = {}, []
+    for row in rows:
+        ours, error, alike, bad = row.check(kernel)
+        pairs = measure.time_pairs(ours, row.peer, rounds)
+        print(f"{row.name:>20} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} "
+              f"{row.work / pairs.ours:8.1f} {row.work / pairs.peer:8.1f} {pairs.ratio:6.3f} "
+              f"{pairs.low:6.3f}..{pairs.high:5.3f} {error:9.2e} {row.peer_error:9.2e}  "
+              f"{'yes' if alike else 'NO'}", flush=True)
+        ratios[row.name] = pairs.ratio
+        if bad:
+            wrong.append(row.name)
+    return ratios, wrong
+
+
+def compare(kernels, rows, rounds, path):
+    """Every schedule on every shape: the best few, and the ratio of the best one."""
+    ratios, wrong, table = {}, [], {}
+    for row in rows:
+        launches = {}
+        for name, kernel in kernels.items():
+            launches[name], _, _, bad = row.check(kernel)
+            if bad:
+                wrong.append(f"{name} at {row.name}")
+        times = measure.time_all({"cuBLAS": row.peer, **launches}, rounds)
+        table[row.name] = times
+        order = sorted(launches, key=times.get)
+        ratios[row.name] = times["cuBLAS"] / times[order[0]]
+        best = "  ".join(f"{name} {times['cuBLAS'] / times[name]:.3f}" for name in order[:6])
+        print(f"{row.name:>20} cuBLAS {times['cuBLAS'] * 1e6:8.1f} us   {best}", flush=True)
+    if path:
+        with open(path, "w") as file:
+            json.dump(table, file)
+    return ratios, wrong
 
 
 def main():
@@ -50,31 +129,30 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_arguments(parser)
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
-    parser.add_argument("sizes", nargs="*", type=parse_size,
-                        default=[parse_size(text) for text in ("2048", "4096", "8192")])
+    parser.add_argument("--group", help="shapes: peers, ragged, random (by --seed); several with commas")
+    parser.add_argument("--compare", metavar="SCHEDULES", help="time these beside each other")
+    parser.add_argument("--json", metavar="FILE", help="of --compare: every time, in seconds")
+    parser.add_argument("sizes", nargs="*", type=parse_size)
     arguments = parser.parse_args()
 
     torch.manual_seed(arguments.seed)
     library = tilewright_c.Library(arguments.library)
-    kernel = library.kernel("gemm", dtype=arguments.dtype, **measure.schedule_of(arguments))
     measure.print_versions(library)
-    print(f"{'m x n x k':>20} {'ours us':>9} {'cuBLAS us':>9} {'TFLOP/s':>8} {'cuBLAS':>8} "
-          f"{'ratio':>6} {'10%..90%':>13} {'error':>9} {'cuBLAS':>9}  same bits")
-    ratios, wrong = {}, []
-    for m, n, k in arguments.sizes:
-        name = f"{m} x {n} x {k}"
-        pairs, error, peer_error, alike = run_row(kernel, DTYPES[arguments.dtype], m, n, k,
-                                                  arguments.rounds)
-        work = 2e-12 * m * n * k
-        print(f"{name:>20} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} {work / pairs.ours:8.1f} "
-              f"{work / pairs.peer:8.1f} {pairs.ratio:6.3f} {pairs.low:6.3f}..{pairs.high:5.3f} "
-              f"{error:9.2e} {peer_error:9.2e}  {'yes' if alike else 'NO'}", flush=True)
-        ratios[name] = pairs.ratio
-        if not error <= 1.1 * peer_error or not alike:
-            wrong.append(name)
+    rows = (Row(DTYPES[arguments.dtype], *sizes) for sizes in sizes_of(arguments))
+
+    if arguments.compare:
+        names = arguments.compare.split(",")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            kernels = dict(zip(names, pool.map(
+                lambda name: library.kernel("gemm", dtype=arguments.dtype, schedule=name), names)))
+        ratios, wrong = compare(kernels, rows, arguments.rounds, arguments.json)
+    else:
+        kernel = library.kernel("gemm", dtype=arguments.dtype, **measure.schedule_of(arguments))
+        ratios, wrong = print_rows(kernel, rows, arguments.rounds)
     print(f"device: {measure.device_state()}")
-    worst = min(ratios, key=ratios.get)
-    print(f"worst row {worst}: {ratios[worst]:.3f}")
+    worst = sorted(ratios, key=ratios.get)
+    print(f"worst row {worst[0]}: {ratios[worst[0]]:.3f}; "
+          f"worst decile {ratios[worst[(len(worst) - 1) // 10]]:.3f}")
     if wrong:
         print(f"wrong results: {', '.join(wrong)}")
     print(f"geomean ratio {measure.geometric_mean(ratios.values()):.3f}")

@@ -104,5 +104,31 @@ def time_pairs(ours, peer, rounds):
                  statistics.median(ratios), ratios[tail], ratios[-1 - tail])
 
 
+def time_all(launches, rounds):
+    """The median time of each, in seconds; every round runs all of them, with a cold L2 cache."""
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+    for launch in launches.values():
+        launch()
+    torch.cuda.synchronize()
+    seconds = {name: [] for name in launches}
+    order = list(launches)
+    for index in range(rounds):
+        torch.cuda._sleep(SLEEP_CYCLES)
+        events = {}
+        # Nobody always follows the same one.
+        for name in order[::-1] if index % 2 else order:
+            start = torch.cuda.Event(enable_timing=True)
+            end = torch.cuda.Event(enable_timing=True)
+            flush.zero_()
+            start.record()
+            launches[name]()
+            end.record()
+            events[name] = start, end
+        torch.cuda.synchronize()
+        for name, (start, end) in events.items():
+            seconds[name].append(start.elapsed_time(end) * 1e-3)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
 def geometric_mean(values):
     return math.exp(statistics.fmean(math.log(value) for value in values))

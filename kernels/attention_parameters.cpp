@@ -53,4 +53,26 @@ AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
       LSE(kernel.out("LSE", f32, {batch, a.heads, queries})),
       mask(a.causal ? causal(queries, keys, a.window) : everything()) {}
 
+VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a)
+    : group(checked_group(a)),
+      scale(a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim)),
+      batch(kernel.dim("batch")),
+      total_queries(kernel.dim("total_queries")),
+      total_keys(kernel.dim("total_keys")),
+      Q(kernel.in("Q", a.dtype, {total_queries, a.heads, a.dim})),
+      K(kernel.in("K", a.dtype, {total_keys, a.kv_heads, a.dim})),
+      V(kernel.in("V", a.dtype, {total_keys, a.kv_heads, a.dim_v})),
+      cu_seqlens_q(kernel.in("cu_seqlens_q", i32, {batch + 1})),
+      cu_seqlens_k(kernel.in("cu_seqlens_k", i32, {batch + 1})),
+      O(kernel.out("O", a.dtype, {total_queries, a.heads, a.dim_v})),
+      LSE(kernel.out("LSE", f32, {a.heads, total_queries})),
+      queries(total_queries, cu_seqlens_q),
+      keys(total_keys, cu_seqlens_k),
+      causal_(a.causal),
+      window_(a.window) {}
+
+Mask VarlenParameters::mask(const Sequence& queries, const Sequence& keys) const {
+  return causal_ ? causal(queries, keys, window_) : everything();
+}
+
 }  // namespace tilewright::kernels

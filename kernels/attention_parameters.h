@@ -17,4 +17,19 @@ struct AttentionParameters {
   Mask mask;
 };
 
+// The same of attention_varlen_forward. `mask` is that of one sequence.
+struct VarlenParameters {
+  VarlenParameters(Kernel& kernel, const Attention& a);
+  Mask mask(const Sequence& queries, const Sequence& keys) const;
+  int group;
+  double scale;
+  Dim batch, total_queries, total_keys;
+  Tensor Q, K, V, cu_seqlens_q, cu_seqlens_k, O, LSE;
+  Ragged queries, keys;
+
+ private:
+  bool causal_;
+  int window_;
+};
+
 }  // namespace tilewright::kernels

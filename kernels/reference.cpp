@@ -46,26 +46,29 @@ double dot(const double* a, const double* b, std::int64_t count) {
   return sum;
 }
 
-}  // namespace
+// The rows of one sequence in packed tensors.
+struct Rows {
+  std::int64_t first_query, queries, first_key, keys;
+};
 
-std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
-                                                     const std::vector<HostTensor>& inputs) {
-  const std::vector<double> q = numbers_of(inputs[0]);
-  const std::vector<double> k = numbers_of(inputs[1]);
-  const std::vector<double> v = numbers_of(inputs[2]);
-  std::vector<double> output(static_cast<std::size_t>(s.batch * s.queries * s.heads * s.dim_v));
-  std::vector<double> sums(static_cast<std::size_t>(s.batch * s.heads * s.queries));
+// Writes the output of each row of `sequence`, and gives `sums(query, head, value)` its sum.
+void attend(const AttentionSizes& s, const Rows& sequence,
+            const std::vector<std::vector<double>>& inputs, std::vector<double>& output,
+            const std::function<void(std::int64_t, std::int64_t, double)>& sums) {
+  const std::vector<double>&q = inputs[0], &k = inputs[1], &v = inputs[2];
   const std::int64_t group = s.heads / s.kv_heads;
-
-  for_all(s.batch * s.heads * s.queries, [&](std::int64_t row) {
-    const std::int64_t i = row % s.queries;
-    const std::int64_t h = row / s.queries % s.heads;
-    const std::int64_t b = row / s.queries / s.heads;
-    const std::int64_t last = s.causal ? std::min(i + s.keys - s.queries, s.keys - 1) : s.keys - 1;
+  for_all(s.heads * sequence.queries, [&](std::int64_t row) {
+    const std::int64_t i = row % sequence.queries;
+    const std::int64_t h = row / sequence.queries;
+    const std::int64_t diagonal = i + sequence.keys - sequence.queries;
+    const std::int64_t last = s.causal ? std::min(diagonal, sequence.keys - 1) : sequence.keys - 1;
     const std::int64_t first =
-        s.window > 0 ? std::max<std::int64_t>(i + s.keys - s.queries - s.window + 1, 0) : 0;
-    const auto key_row = [&](std::int64_t j) { return (b * s.keys + j) * s.kv_heads + h / group; };
-    const double* query = q.data() + ((b * s.queries + i) * s.heads + h) * s.dim;
+        s.window > 0 ? std::max<std::int64_t>(diagonal - s.window + 1, 0) : 0;
+    const auto key_row = [&](std::int64_t j) {
+      return (sequence.first_key + j) * s.kv_heads + h / group;
+    };
+    const std::int64_t query_row = (sequence.first_query + i) * s.heads + h;
+    const double* query = q.data() + query_row * s.dim;
 
     std::vector<double> weights;
     double maximum = -std::numeric_limits<double>::infinity();
@@ -76,14 +79,53 @@ std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
     double sum = 0;
     for (double& weight : weights) sum += weight = std::exp(weight - maximum);
 
-    double* out = output.data() + ((b * s.queries + i) * s.heads + h) * s.dim_v;
+    double* out = output.data() + query_row * s.dim_v;
     for (std::int64_t j = first; j <= last; ++j) {
       const double weight = weights[static_cast<std::size_t>(j - first)] / sum;
       const double* value = v.data() + key_row(j) * s.dim_v;
       for (std::int64_t d = 0; d < s.dim_v; ++d) out[d] += weight * value[d];
     }
-    sums[static_cast<std::size_t>(row)] = maximum + std::log(sum);
+    sums(i, h, maximum + std::log(sum));
   });
+}
+
+std::vector<std::vector<double>> all_numbers(const std::vector<HostTensor>& tensors) {
+  std::vector<std::vector<double>> numbers;
+  for (const HostTensor& tensor : tensors) numbers.push_back(numbers_of(tensor));
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
+                                                     const std::vector<HostTensor>& inputs) {
+  const std::vector<std::vector<double>> numbers = all_numbers(inputs);
+  std::vector<double> output(static_cast<std::size_t>(s.batch * s.queries * s.heads * s.dim_v));
+  std::vector<double> sums(static_cast<std::size_t>(s.batch * s.heads * s.queries));
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    attend(s, {b * s.queries, s.queries, b * s.keys, s.keys}, numbers, output,
+           [&](std::int64_t i, std::int64_t h, double sum) {
+             sums[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = sum;
+           });
+  }
+  return {std::move(output), std::move(sums)};
+}
+
+std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& s,
+                                                            const std::vector<HostTensor>& inputs) {
+  const std::vector<std::vector<double>> numbers = all_numbers(inputs);
+  const auto begin = [&](const std::vector<double>& offsets, std::int64_t b) {
+    return static_cast<std::int64_t>(offsets[static_cast<std::size_t>(b)]);
+  };
+  std::vector<double> output(static_cast<std::size_t>(s.queries * s.heads * s.dim_v));
+  std::vector<double> sums(static_cast<std::size_t>(s.heads * s.queries));
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    const std::int64_t query = begin(numbers[3], b), key = begin(numbers[4], b);
+    attend(s, {query, begin(numbers[3], b + 1) - query, key, begin(numbers[4], b + 1) - key},
+           numbers, output, [&](std::int64_t i, std::int64_t h, double sum) {
+             sums[static_cast<std::size_t>(h * s.queries + query + i)] = sum;
+           });
+  }
   return {std::move(output), std::move(sums)};
 }
 

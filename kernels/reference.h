@@ -20,6 +20,12 @@ struct AttentionSizes {
 std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes,
                                                      const std::vector<HostTensor>& inputs);
 
+// The same of packed sequences: Q {queries, heads, dim}, K {keys, kv_heads, dim}, V {keys,
+// kv_heads, dim_v} and the first rows of the sequences, {batch + 1} each; sums {heads, queries}.
+// Rows of no sequence are 0.
+std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& sizes,
+                                                            const std::vector<HostTensor>& inputs);
+
 // A {m, k} times the transpose of B {n, k}.
 std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs);
 

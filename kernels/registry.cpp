@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
 
 #include "kernels/reference.h"
@@ -90,12 +92,11 @@ void check_attention(const OptionValues& options) {
   }
 }
 
-// Two products over the visible part of the score matrix; a causal mask counts as half of it.
-double attention_operations(const OptionValues& options) {
+// Two products over the visible part of `scores` of each head; a causal mask counts as half of it.
+double attention_operations(const OptionValues& options, double scores) {
   const AttentionSizes s = attention_sizes_of(options);
-  const double scores = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.queries) *
-                        static_cast<double>(s.keys);
-  return 2 * scores * static_cast<double>(s.dim + s.dim_v) * (s.causal ? 0.5 : 1);
+  return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v) *
+         (s.causal ? 0.5 : 1);
 }
 
 Gemm gemm_of(const OptionValues& options) {
@@ -128,7 +129,7 @@ LibraryKernel attention_forward_entry() {
   kernel.schedules = {
       {"sm90", "sm_90a",
        "a producer warp, and two or three warpgroups that overlap products with the softmax; "
-       "bf16 and f16, dims up to 128 in multiples of 16",
+       "bf16 and f16, dims up to 256 in multiples of 16",
        [](const OptionValues& options) {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
        }}};
@@ -142,7 +143,72 @@ LibraryKernel attention_forward_entry() {
   kernel.tolerance = [](const OptionValues& options) {
     return rounding_tolerance(options.dtype("dtype"));
   };
-  kernel.floating_operations = attention_operations;
+  kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>&) {
+    return attention_operations(o, static_cast<double>(o.integer("batch")) *
+                                       static_cast<double>(o.integer("queries")) *
+                                       static_cast<double>(o.integer("keys")));
+  };
+  return kernel;
+}
+
+// Where the sequences of a packed tensor begin: `total` rows cut at random places, which are the
+// same part of the whole for every tensor of a seed.
+HostTensor random_offsets(const OptionValues& options, const std::string& total,
+                          std::uint64_t seed) {
+  const std::int64_t batch = options.integer("batch"), rows = options.integer(total);
+  std::mt19937_64 generator(seed);
+  std::vector<double> offsets(static_cast<std::size_t>(batch) + 1);
+  for (double& cut : offsets) {
+    cut = std::floor(std::ldexp(static_cast<double>(generator() >> 11), -53) *
+                     static_cast<double>(rows));
+  }
+  offsets.front() = 0;
+  offsets.back() = static_cast<double>(rows);
+  std::sort(offsets.begin(), offsets.end());
+  return HostTensor::from_values(i32, {batch + 1}, offsets);
+}
+
+LibraryKernel attention_varlen_forward_entry() {
+  LibraryKernel kernel = attention_forward_entry();
+  kernel.name = "attention_varlen_forward";
+  kernel.description = "attention_forward of packed sequences, each with its own lengths";
+  for (KernelOption& option : kernel.options) {
+    if (option.name == "batch") {
+      option.standard = "4";
+      option.minimum = 1;
+    }
+    if (option.name == "queries") option.description = "query rows of all sequences together";
+    if (option.name == "keys") option.description = "key rows of all sequences together";
+    if (option.name == "causal")
+      option.description = "query i of a sequence sees its keys up to i + keys - queries";
+  }
+  const auto offsets_of = [](const char* total) {
+    return [total](const OptionValues& o, std::uint64_t seed) {
+      return random_offsets(o, total, seed);
+    };
+  };
+  kernel.tensors = {{"Q", {"queries", "heads", "dim"}, false, {}},
+                    {"K", {"keys", "kv_heads", "dim"}, false, {}},
+                    {"V", {"keys", "kv_heads", "dim_v"}, false, {}},
+                    {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets_of("queries")},
+                    {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
+                    {"O", {"queries", "heads", "dim_v"}, true, {}},
+                    {"LSE", {"heads", "queries"}, true, f32}};
+  kernel.schedules = {};
+  kernel.build = [](const OptionValues& options) {
+    return attention_varlen_forward(attention_of(options));
+  };
+  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    return attention_varlen_reference(attention_sizes_of(options), inputs);
+  };
+  kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    double scores = 0;
+    for (std::int64_t b = 0; b < o.integer("batch"); ++b) {
+      scores +=
+          (inputs[3].flat(b + 1) - inputs[3].flat(b)) * (inputs[4].flat(b + 1) - inputs[4].flat(b));
+    }
+    return attention_operations(o, scores);
+  };
   return kernel;
 }
 
@@ -159,16 +225,13 @@ LibraryKernel gemm_entry() {
   };
   kernel.tensors = {
       {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
-  kernel.schedules = {
-      {"sm90", "sm_90a",
-       "persistent; 128 x 256 tiles, two warpgroups; bf16 and f16, n and k multiples of 8",
-       [](const OptionValues& options) { return gemm_sm90(gemm_of(options)); }},
-      {"sm90_cluster", "sm_90a", "the same; clusters of two CTAs share B's tiles by multicast",
-       [](const OptionValues& options) {
-         Gemm gemm = gemm_of(options);
-         gemm.cluster = 2;
-         return gemm_sm90(gemm);
-       }}};
+  for (const GemmVariant& variant : gemm_variants()) {
+    kernel.schedules.push_back({variant.name, "sm_90a",
+                                "persistent, in such tiles; bf16 and f16, n and k multiples of 8",
+                                [variant](const OptionValues& options) {
+                                  return gemm_sm90(with_variant(gemm_of(options), variant));
+                                }});
+  }
   kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options)); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
@@ -177,7 +240,7 @@ LibraryKernel gemm_entry() {
   kernel.tolerance = [](const OptionValues& options) {
     return rounding_tolerance(options.dtype("dtype"));
   };
-  kernel.floating_operations = [](const OptionValues& options) {
+  kernel.floating_operations = [](const OptionValues& options, const std::vector<HostTensor>&) {
     return 2.0 * static_cast<double>(options.integer("m")) *
            static_cast<double>(options.integer("n")) * static_cast<double>(options.integer("k"));
   };
@@ -191,6 +254,7 @@ namespace tilewright {
 
 const std::vector<LibraryKernel>& kernel_library() {
   static const std::vector<LibraryKernel> library = {kernels::attention_forward_entry(),
+                                                     kernels::attention_varlen_forward_entry(),
                                                      kernels::gemm_entry()};
   return library;
 }

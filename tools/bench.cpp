@@ -26,7 +26,8 @@ int bench(const Request& request) {
       target.kind == driver::Target::Kind::cuda
           ? driver::time_on_gpu(executable, driver::DeviceTensors(workload.tensors))
           : driver::time_on_host(executable, workload.tensors);
-  const double rate = entry.floating_operations(workload.options) / timing.median();
+  const double rate =
+      entry.floating_operations(workload.options, workload.inputs()) / timing.median();
 
   if (request.json) {
     const nlohmann::ordered_json json = {{"ok", true},

@@ -62,7 +62,7 @@ Json json_of(const LibraryKernel& kernel) {
 void print(const LibraryKernel& kernel) {
   fmt::print("{}: {}\n", kernel.name, kernel.description);
   for (const LibraryTensor& tensor : kernel.tensors) {
-    fmt::print("  {:<4}{:<10} {} {{{}}}\n", tensor.is_output ? "out" : "in", tensor.name,
+    fmt::print("  {:<4}{:<13} {} {{{}}}\n", tensor.is_output ? "out" : "in", tensor.name,
                tensor.dtype ? name_of(*tensor.dtype) : "dtype", fmt::join(tensor.shape, ", "));
   }
   for (const KernelOption& option : kernel.options) {

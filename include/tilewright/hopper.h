@@ -123,6 +123,7 @@ class Slot {
 // fresh barriers; nothing arrives to prime them.
 class Ring {
  public:
+  // Without tiles it carries numbers alone.
   Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
@@ -157,10 +158,12 @@ struct TmaOptions {
   Cache cache = Cache::normal;
   bool multicast = false;  // to the same place in every CTA of the cluster
 };
-// Only inside Ring::produce: global to shared. Elements outside the tensor arrive as zero.
+// Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
+// or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end before
+// the tensor does, such as those of a Ragged's sequences.
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
               SourceLocation where = here());
-// Shared to global, by one lane; elements outside the tensor are not written.
+// Shared to global, by one lane; elements that do not exist are not written.
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
 void bulk_commit(SourceLocation where = here());
 // Until at most `groups` of this thread's are under way: their sources may be written again (read),
@@ -185,6 +188,8 @@ Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 // Between this warpgroup's registers and shared memory.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
+// From the same place in another CTA of the cluster, given by its rank.
+Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where = here());
 
 // `count` hardware barriers over `threads` threads each.
 class NamedBarrier {
@@ -195,6 +200,20 @@ class NamedBarrier {
 
  private:
   int first_, threads_, count_;
+};
+
+// Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
+// has stored to shared memory before `arrive` the others may load behind `wait`.
+class ClusterBarrier {
+ public:
+  ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  void arrive(SourceLocation where = here());
+  // For the arrivals of one more phase, the first at the first call.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 void elect(const std::function<void()>& body, SourceLocation where = here());

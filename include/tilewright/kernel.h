@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -30,6 +31,7 @@ struct Selector {
   bool whole = false;
   int size = 0;  // 0: the axis is indexed away
   Handle start, limit;
+  std::optional<Dim> packed;
 };
 
 // A part of a tensor: Q(b, rows, h, all).
@@ -66,6 +68,8 @@ class Tensor {
 Tile load(const TensorView& view, SourceLocation where = here());
 // Only elements that exist are written.
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
+// An i32 element in global memory: one index an axis. Outside the tensor there is none: a fault.
+Index load_index(const TensorView& element, SourceLocation where = here());
 // Adds to an i32 element in global memory; its former value.
 Index atomic_add(const TensorView& element, const IndexOperand& value,
                  SourceLocation where = here());
@@ -123,9 +127,10 @@ using BlockRange = detail::TracedRange<Block>;
 IndexRange range(const IndexOperand& high);
 IndexRange range(const IndexOperand& low, const IndexOperand& high);
 IndexRange range(const IndexOperand& low, const IndexOperand& high, const IndexOperand& step);
-// for (Block cols : blocks(keys, 128)): the dimension in runs of `size`; or runs low..high-1 of it.
-BlockRange blocks(const Dim& dim, int size, SourceLocation where = here());
-BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const IndexOperand& high,
+// for (Block cols : blocks(keys, 128)): the dimension (or one sequence of a packed
+// axis) in runs of `size`; or runs low..high-1 of it.
+BlockRange blocks(const Sequence& rows, int size, SourceLocation where = here());
+BlockRange blocks(const Sequence& rows, int size, const IndexOperand& low, const IndexOperand& high,
                   SourceLocation where = here());
 
 // A condition of the kernel. Cells that a branch assigns take its value.
@@ -184,17 +189,43 @@ class Kernel {
   std::unique_ptr<Tracer> tracer_;
 };
 
+// A packed axis: the rows of several sequences one behind the other, so that no row is spent on
+// padding. Sequence b has rows offsets[b] .. offsets[b + 1] - 1; `offsets` is i32 {sequences + 1}
+// in global memory and ascends. Rows before the first or behind the last belong to no sequence.
+class Ragged {
+ public:
+  // `axis` is what packed tensors' axes are as long as.
+  Ragged(const Dim& axis, const Tensor& offsets, SourceLocation where = here());
+
+  Sequence of(const IndexOperand& sequence) const;
+  Dim sequences() const { return sequences_; }
+
+  // Its sequences in tiles of `size` rows that do not cross from one into the next: a grid of
+  // tiles(size) has them all. There is at most one tile without rows for each sequence.
+  Dim tiles(int size) const { return axis_ / size + sequences_; }
+  struct Tile {
+    Index sequence;
+    Index block;  // in the sequence; past its last where the tile has no rows
+  };
+  // By a binary search of the offsets.
+  Tile tile(const IndexOperand& number, int size) const;
+
+ private:
+  Dim axis_, sequences_;
+  Tensor offsets_;
+};
+
 // Which elements of a score matrix (rows of queries, columns of keys) are visible.
 class Mask {
  public:
   // The blocks of keys with something visible to `rows`, in ascending order.
-  BlockRange blocks(const Block& rows, const Dim& keys, int size,
+  BlockRange blocks(const Block& rows, const Sequence& keys, int size,
                     SourceLocation where = here()) const;
   // The number of the first block with something visible, and one past the last's.
-  std::pair<Index, Index> visible(const Block& rows, const Dim& keys, int size,
+  std::pair<Index, Index> visible(const Block& rows, const Sequence& keys, int size,
                                   SourceLocation where = here()) const;
   // The blocks [first, last) all of whose elements exist and are visible to every one of `rows`.
-  std::pair<Index, Index> full(const Block& rows, const Dim& keys, int size,
+  std::pair<Index, Index> full(const Block& rows, const Sequence& keys, int size,
                                SourceLocation where = here()) const;
   // `scores` with -inf where an element is not visible or does not exist.
   Tile apply(const Tile& scores, const Block& rows, const Block& cols,
@@ -202,14 +233,16 @@ class Mask {
 
  private:
   friend Mask everything();
-  friend Mask causal(const Dim& queries, const Dim& keys, int window);
+  friend Mask causal(const Sequence& queries, const Sequence& keys, int window);
+  Index first_offset(const Sequence& keys, SourceLocation where) const;
   bool causal_ = false;
   int window_ = 0;
-  Dim queries_, keys_;
+  Sequence queries_, keys_;
 };
 Mask everything();
 // Query i sees key j while j <= i + keys - queries (the last query sees the last key); with a
-// window > 0, only the last `window` of those.
-Mask causal(const Dim& queries, const Dim& keys, int window = 0);
+// window > 0, only the last `window` of those. Of sequences of packed axes, i and j count from each
+// one's first row, and the lengths are the sequences' own.
+Mask causal(const Sequence& queries, const Sequence& keys, int window = 0);
 
 }  // namespace tilewright

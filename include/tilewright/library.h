@@ -44,9 +44,12 @@ class OptionValues {
 
 struct LibraryTensor {
   std::string name;
-  std::vector<std::string> shape;  // the integer options that its axes are as long as
+  // The integer options that its axes are as long as; "batch + 1" is one more.
+  std::vector<std::string> shape;
   bool is_output = false;
   std::optional<DType> dtype;  // nothing: the option dtype
+  // What it holds when no file is given; nothing: normal numbers. Tensors of one seed fit together.
+  std::function<HostTensor(const OptionValues&, std::uint64_t seed)> values = {};
 };
 
 // An explicit version of a kernel for one target; the tile-level definition is its meaning.
@@ -73,7 +76,8 @@ struct LibraryKernel {
   // Largest difference from the reference that rounding explains, relative to the magnitude of the
   // output.
   std::function<double(const OptionValues&)> tolerance;
-  std::function<double(const OptionValues&)> floating_operations;
+  std::function<double(const OptionValues&, const std::vector<HostTensor>& inputs)>
+      floating_operations;
 };
 
 const std::vector<LibraryKernel>& kernel_library();
@@ -86,6 +90,12 @@ const LibraryKernel& find_kernel(std::string_view name);
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
+// An axis "name" or "name + n" of a LibraryTensor.
+struct LibraryAxis {
+  std::string option;
+  std::int64_t more = 0;
+};
+LibraryAxis parse_axis(const std::string& text);
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options);
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options);
 

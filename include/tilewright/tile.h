@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tilewright/dim.h"
@@ -105,10 +107,13 @@ Condition operator!(const Condition& a);
 // `size` elements of an axis from `start`; those at or above `limit` do not exist.
 class Block {
  public:
-  Block(Index start, int size, Index limit) : start_(start), size_(size), limit_(limit) {}
+  // `packed`: the packed axis that its sequence is a part of, if it is of one (Ragged).
+  Block(Index start, int size, Index limit, std::optional<Dim> packed = {})
+      : start_(start), size_(size), limit_(limit), packed_(std::move(packed)) {}
   const Index& start() const { return start_; }
   int size() const { return size_; }
   const Index& limit() const { return limit_; }
+  const std::optional<Dim>& packed() const { return packed_; }
   // The `index`-th run of `size` of its elements.
   Block part(const IndexOperand& index, int size) const;
   // Coordinates of its elements on the axis, as a column {size, 1} or a row {1, size} of i32.
@@ -119,6 +124,34 @@ class Block {
   Index start_;
   int size_;
   Index limit_;
+  std::optional<Dim> packed_;
+};
+
+// A run of rows of an axis: all of a dimension's, or one sequence's of a packed axis (Ragged).
+class Sequence {
+ public:
+  Sequence(const Dim& all = 0) : axis_(all) {}
+  Sequence(int all) : axis_(all) {}
+  Sequence(std::int64_t all) : axis_(all) {}
+  // Rows begin .. end - 1 of a packed axis.
+  Sequence(const Dim& axis, const Index& begin, const Index& end)
+      : axis_(axis), part_({begin, end}) {}
+
+  // On the axis: its first row, and one past its last.
+  Index begin(SourceLocation where = here()) const;
+  Index end(SourceLocation where = here()) const;
+  // How many blocks of `size` rows it has, the last one cut.
+  Index blocks(int size, SourceLocation where = here()) const;
+  // The `index`-th of them.
+  Block block(const Index& index, int size, SourceLocation where = here()) const;
+  // Whether it is one of several on its axis, so that its lengths are known to the kernel alone.
+  bool is_packed() const { return part_.has_value(); }
+  // What the axis is as long as.
+  const Dim& axis() const { return axis_; }
+
+ private:
+  Dim axis_;
+  std::optional<std::pair<Index, Index>> part_;
 };
 
 // An extent of a tile's shape: a number, or as large as a block.

@@ -252,7 +252,22 @@ class Planner {
       dense = stride * static_cast<std::int64_t>(spec.sizes[i]);
     }
     runtime::check(spec);
+    if (const ir::Attribute* ragged = operation.attributes.find(ir::Key::ragged)) {
+      add_ragged_axis(spec, rank - 1 - static_cast<int>(std::get<std::int64_t>(*ragged)));
+    }
     return spec;
+  }
+
+  // The axis on which a copy says where it ends (operations.def). The address before the tensor is
+  // never touched: every copy adds at least what was subtracted.
+  static void add_ragged_axis(runtime::TensorMapSpec& spec, int axis) {
+    const std::uint64_t rows = spec.sizes[axis], stride = spec.strides[axis - 1];
+    spec.sizes[spec.rank] = rows + 1;
+    spec.strides[spec.rank - 1] = stride;
+    spec.box[spec.rank] = 1;
+    ++spec.rank;
+    spec.base =
+        reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(spec.base) - rows * stride);
   }
 
   // What the runtime would say of TMA's axes, said of the tensor's.

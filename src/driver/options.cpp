@@ -133,13 +133,22 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
   return options;
 }
 
+LibraryAxis parse_axis(const std::string& text) {
+  const std::size_t plus = text.find(" + ");
+  if (plus == text.npos) return {text, 0};
+  return {text.substr(0, plus), std::stoll(text.substr(plus + 3))};
+}
+
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options) {
   return tensor.dtype ? *tensor.dtype : options.dtype("dtype");
 }
 
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options) {
   std::vector<std::int64_t> shape;
-  for (const std::string& axis : tensor.shape) shape.push_back(options.integer(axis));
+  for (const std::string& text : tensor.shape) {
+    const LibraryAxis axis = parse_axis(text);
+    shape.push_back(options.integer(axis.option) + axis.more);
+  }
   return shape;
 }
 

@@ -45,14 +45,14 @@ void check_rank(const LibraryTensor& tensor, const HostTensor& read, const std::
 void note_sizes(const LibraryTensor& tensor, const HostTensor& read, const std::string& file,
                 std::map<std::string, FileSize>& sizes) {
   for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
-    const std::int64_t size = read.shape()[axis];
-    const auto [found, is_new] =
-        sizes.try_emplace(tensor.shape[axis], FileSize{size, tensor.name, file});
+    const LibraryAxis known = parse_axis(tensor.shape[axis]);
+    const std::int64_t size = read.shape()[axis] - known.more;
+    const auto [found, is_new] = sizes.try_emplace(known.option, FileSize{size, tensor.name, file});
     if (is_new || found->second.size == size) continue;
     Diagnostic(
-        {}, fmt::format("{}: {} is {} in {} and {} in {} ({})", file, tensor.shape[axis], size,
+        {}, fmt::format("{}: {} is {} in {} and {} in {} ({})", file, known.option, size,
                         tensor.name, found->second.size, found->second.tensor, found->second.file))
-        .fix(fmt::format("give tensors that agree on {}", tensor.shape[axis]))
+        .fix(fmt::format("give tensors that agree on {}", known.option))
         .raise();
   }
 }
@@ -176,6 +176,7 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
           .raise();
     }
     workload.tensors[i] = tensor.is_output ? HostTensor::poisoned(dtype, shape)
+                          : tensor.values  ? tensor.values(workload.options, seed)
                                            : HostTensor::random_normal(dtype, shape, seed + i);
   }
   return workload;

@@ -26,8 +26,8 @@ class Solver {
     for (const Dim& dim : kernel_.dims) {
       if (bound_.count(dim.name()) != 0) continue;
       Diagnostic(kernel_.where, prefix() + fmt::format("the dim {} has no value: no axis of a "
-                                                       "tensor is {} alone",
-                                                       dim.name(), dim.name()))
+                                                       "tensor is {}, or {} plus a number",
+                                                       dim.name(), dim.name(), dim.name()))
           .fix(fmt::format("make {} the size of a tensor's axis, or leave it out", dim.name()))
           .raise();
     }
@@ -155,9 +155,18 @@ class Solver {
   }
 
   void bind_axis(const Parameter& parameter, const TensorShape& shape, std::size_t axis) {
-    const Dim& dim = parameter.shape[axis];
+    Dim dim = parameter.shape[axis];
+    std::int64_t size = shape.sizes[axis];
+    if (dim.kind() == Dim::Kind::add && dim.rhs().is_constant()) {
+      size -= dim.rhs().constant();
+      dim = dim.lhs();
+    }
     if (dim.kind() != Dim::Kind::symbol) return;
-    const std::int64_t size = shape.sizes[axis];
+    if (size < 0 || size > kMaximumSize) {
+      fail(parameter.where, fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
+                                        axis_of(shape, axis), shape.sizes[axis], parameter.name,
+                                        parameter.shape[axis].to_string(), dim.name(), size));
+    }
     const auto known = bound_.find(dim.name());
     if (known == bound_.end()) {
       set(dim.name(), size, axis_of(shape, axis));

@@ -56,6 +56,12 @@ void verify_tensor_map(const VerifierContext& context) {
                    extent);
     }
   }
+  const auto rank = static_cast<std::int64_t>(box.size());
+  const std::int64_t ragged = context.attributes().integer_or(Key::ragged, 0);
+  context.require(
+      !context.attributes().has(Key::ragged) || (ragged >= 0 && ragged < rank - 1 && rank <= 4),
+      "{}: axis {} of {} is ragged, expected one of at most 4 and not the last", name, ragged,
+      rank);
   const std::int64_t swizzle = context.integer(Key::swizzle);
   context.require(swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128,
                   "{}: a swizzle of {} bytes, expected 0, 32, 64 or 128", name, swizzle);
@@ -146,9 +152,10 @@ void require_same_tile(const VerifierContext& context, const Type& a, const Shap
 void verify_coordinates(const VerifierContext& context, std::size_t first) {
   const Operation* map = context.defined_by(context.operation().operands[0]);
   const Parameter& tensor = context.tensor_of(map->operands[0]);
-  context.require(context.operand_count() - first == tensor.shape.size(),
-                  "{} coordinates, but {} has rank {}", context.operand_count() - first,
-                  tensor.name, tensor.shape.size());
+  const std::size_t rank = tensor.shape.size() + (map->attributes.has(Key::ragged) ? 1 : 0);
+  context.require(context.operand_count() - first == rank,
+                  "{} coordinates, but the map of {} has {}", context.operand_count() - first,
+                  tensor.name, rank);
 }
 
 void verify_destination(const VerifierContext& context) {

@@ -24,7 +24,7 @@ constexpr AttributeRow kAttributes[] = {
     {Op::slice, "offsets:list"},
     {Op::shared, "name:text layout:shared_layout stages:integer offset:integer?"},
     {Op::mbarriers, "name:text arrivals:integer offset:integer?"},
-    {Op::tensor_map, "name:text box:list swizzle:integer"},
+    {Op::tensor_map, "name:text box:list swizzle:integer ragged:integer?"},
     {Op::role, "name:text first_warp:integer warps:integer registers:integer?"},
     {Op::view, "column:integer? transposed:integer?"},
     {Op::tma_load_tile, "cache:integer? multicast:integer?"},

@@ -58,6 +58,16 @@ void verify_access(const VerifierContext& context, std::size_t first, const Type
                   tensor.name, name_of(tensor.dtype));
 }
 
+void verify_load_index(const VerifierContext& context) {
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  context.require(context.operand_count() - 1 == tensor.shape.size(),
+                  "{} indices, but {} has rank {}", context.operand_count() - 1, tensor.name,
+                  tensor.shape.size());
+  context.require(tensor.dtype == DType::i32, "reads an integer of {}, which is {}, expected i32",
+                  tensor.name, name_of(tensor.dtype));
+  require_type(context, context.result(), Type::scalar(DType::i32));
+}
+
 void verify_store(const VerifierContext& context) {
   verify_access(context, 2, context.operand(1));
   const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
@@ -160,6 +170,8 @@ void verify_tile_types(const VerifierContext& context) {
       return verify_constant(context);
     case Op::load:
       return verify_access(context, 1, context.result());
+    case Op::load_index:
+      return verify_load_index(context);
     case Op::store:
       return verify_store(context);
     case Op::dot:

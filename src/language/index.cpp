@@ -110,7 +110,7 @@ Block Block::part(const IndexOperand& index, int size) const {
         .raise();
   }
   const Tracer::At at(Tracer::get("part", index.where), index.where);
-  return Block(start_ + index * size, size, limit_);
+  return Block(start_ + index * size, size, limit_, packed_);
 }
 
 namespace {
@@ -132,15 +132,7 @@ Tile Block::as_column(SourceLocation where) const { return coordinates(*this, 0,
 Tile Block::as_row(SourceLocation where) const { return coordinates(*this, 1, where); }
 
 Block Dim::block(const Index& index, int size, SourceLocation where) const {
-  if (size <= 0) {
-    Diagnostic(where, "block: the size " + std::to_string(size) + " is not positive")
-        .token("block")
-        .fix("give the number of elements of a block")
-        .raise();
-  }
-  Tracer& tracer = Tracer::get("block", where);
-  const Tracer::At at(tracer, where);
-  return Block(index * size, size, Index(*this));
+  return Sequence(*this).block(index, size, where);
 }
 
 // Cells.

@@ -12,7 +12,10 @@ using ir::Op;
 using ir::Type;
 
 Selector::Selector(const Block& block)
-    : size(block.size()), start(block.start().handle()), limit(block.limit().handle()) {}
+    : size(block.size()),
+      start(block.start().handle()),
+      limit(block.limit().handle()),
+      packed(block.packed()) {}
 Selector::Selector(const Index& index) : start(index.handle()) {}
 Selector::Selector(const Cell<Index>& index) : start(static_cast<Index>(index).handle()) {}
 Selector::Selector(int index, SourceLocation where) : start(Index(index, where).handle()) {}
@@ -50,6 +53,15 @@ ResolvedView resolve(Tracer& tracer, const TensorView& view, const char* what,
       resolved.sizes.push_back(extent.constant());
       resolved.shape.push_back(extent.constant());
       continue;
+    }
+    if (selector.packed && !(*selector.packed == extent)) {
+      Diagnostic(where, std::string(what) + ": axis " + std::to_string(axis) + " of " +
+                            parameter.name + " is " + extent.to_string() +
+                            ", and the block is of a sequence of " + selector.packed->to_string())
+          .token(parameter.name)
+          .note(parameter.where, parameter.name + " is declared")
+          .fix("take the block of the sequence that the axis packs")
+          .raise();
     }
     resolved.starts.push_back(tracer.use(selector.start, what, where));
     resolved.sizes.push_back(selector.size);
@@ -127,6 +139,22 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
   }
   tracer.append(Op::store, operands_of(to, {to.tensor, source}), {}, {{ir::Key::sizes, to.sizes}},
                 where);
+}
+
+Index load_index(const TensorView& element, SourceLocation where) {
+  Tracer& tracer = Tracer::get("load_index", where);
+  const ResolvedView from = resolve(tracer, element, "load_index", where);
+  if (from.parameter->dtype != i32 || !from.shape.empty()) {
+    Diagnostic(where, "load_index: " + from.parameter->name + " is not indexed to an i32 element")
+        .token("load_index")
+        .note(from.parameter->where, from.parameter->name + " is declared")
+        .fix("declare it as in(name, i32, {...}) and give one index an axis: offsets(i)")
+        .raise();
+  }
+  std::vector<ir::ValueId> operands{from.tensor};
+  operands.insert(operands.end(), from.starts.begin(), from.starts.end());
+  return Index(tracer.handle(
+      tracer.emit(Op::load_index, std::move(operands), Type::scalar(i32), {}, where)));
 }
 
 Index atomic_add(const TensorView& element, const IndexOperand& value, SourceLocation where) {
@@ -217,11 +245,12 @@ IndexRange range(const IndexOperand& low, const IndexOperand& high, const IndexO
   return index_range(low, high, step, high.where);
 }
 
-BlockRange blocks(const Dim& dim, int size, SourceLocation where) {
-  return blocks(dim, size, IndexOperand(0, where), IndexOperand(ceil_div(dim, size), where), where);
+BlockRange blocks(const Sequence& rows, int size, SourceLocation where) {
+  return blocks(rows, size, IndexOperand(0, where), IndexOperand(rows.blocks(size, where), where),
+                where);
 }
 
-BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const IndexOperand& high,
+BlockRange blocks(const Sequence& rows, int size, const IndexOperand& low, const IndexOperand& high,
                   SourceLocation where) {
   if (size <= 0) {
     Diagnostic(where, "blocks: the size " + std::to_string(size) + " is not positive")
@@ -231,11 +260,7 @@ BlockRange blocks(const Dim& dim, int size, const IndexOperand& low, const Index
   }
   return BlockRange(
       low.index, high.index, Index(1, where),
-      [dim, size, where](const Index& i) {
-        const Tracer::At at(Tracer::get("blocks", where), where);
-        return Block(i * size, size, Index(dim));
-      },
-      where);
+      [rows, size, where](const Index& i) { return rows.block(i, size, where); }, where);
 }
 
 void when(const Condition& condition, const std::function<void()>& then,

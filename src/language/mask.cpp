@@ -3,10 +3,19 @@
 #include "language/tracer.h"
 
 namespace tilewright {
+namespace {
+
+// Row i, counted on its axis, sees columns up to i + the offset, counted on theirs.
+Index offset_of(const Sequence& queries, const Sequence& keys, SourceLocation where) {
+  if (!queries.is_packed() && !keys.is_packed()) return Index(keys.axis() - queries.axis(), where);
+  return keys.end(where) - queries.end(where);
+}
+
+}  // namespace
 
 Mask everything() { return {}; }
 
-Mask causal(const Dim& queries, const Dim& keys, int window) {
+Mask causal(const Sequence& queries, const Sequence& keys, int window) {
   Mask mask;
   mask.causal_ = true;
   mask.window_ = window;
@@ -15,13 +24,15 @@ Mask causal(const Dim& queries, const Dim& keys, int window) {
   return mask;
 }
 
-// Row i sees columns from i + offset - window + 1 to i + offset, offset = keys - queries.
-std::pair<Index, Index> Mask::visible(const Block& rows, const Dim& keys, int size,
+// Row i sees columns from i + offset - window + 1 to i + offset. Blocks count from the first key.
+std::pair<Index, Index> Mask::visible(const Block& rows, const Sequence& keys, int size,
                                       SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
-  const Index count(ceil_div(keys, size), where);
+  Index count = keys.blocks(size, where);
+  // A grid over sequences has blocks past a sequence's end, which need no keys.
+  if (keys.is_packed()) count = select(rows.start() < rows.limit(), count, 0);
   if (!causal_) return {Index(0, where), count};
-  const Index offset(keys_ - queries_, where);
+  const Index offset = first_offset(keys, where);
   const Index last_row = min(rows.start() + rows.size(), rows.limit()) - 1;
   const Index end = max(0, min(count, (last_row + offset) / size + 1));
   if (window_ == 0) return {Index(0, where), end};
@@ -29,13 +40,14 @@ std::pair<Index, Index> Mask::visible(const Block& rows, const Dim& keys, int si
   return {min(begin, end), end};
 }
 
-std::pair<Index, Index> Mask::full(const Block& rows, const Dim& keys, int size,
+std::pair<Index, Index> Mask::full(const Block& rows, const Sequence& keys, int size,
                                    SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
   const auto [first, last] = visible(rows, keys, size, where);
-  const Index whole(keys / size, where);
+  const Index whole = keys.is_packed() ? (keys.end(where) - keys.begin(where)) / size
+                                       : Index(keys.axis() / size, where);
   if (!causal_) return {first, whole};
-  const Index offset(keys_ - queries_, where);
+  const Index offset = first_offset(keys, where);
   const Index end = max(first, min(whole, (rows.start() + offset + 1) / size));
   if (window_ == 0) return {first, end};
   const Index last_row = rows.start() + (rows.size() - 1);
@@ -43,7 +55,14 @@ std::pair<Index, Index> Mask::full(const Block& rows, const Dim& keys, int size,
   return {min(max(first, begin), end), end};
 }
 
-BlockRange Mask::blocks(const Block& rows, const Dim& keys, int size, SourceLocation where) const {
+// The offset with columns counted from the first key.
+Index Mask::first_offset(const Sequence& keys, SourceLocation where) const {
+  const Index offset = offset_of(queries_, keys_, where);
+  return keys.is_packed() ? offset - keys.begin(where) : offset;
+}
+
+BlockRange Mask::blocks(const Block& rows, const Sequence& keys, int size,
+                        SourceLocation where) const {
   const auto [first, last] = visible(rows, keys, size, where);
   return tilewright::blocks(keys, size, IndexOperand(first, where), IndexOperand(last, where),
                             where);
@@ -56,7 +75,7 @@ Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
   const Tile limit({1, cols}, IndexOperand(cols.limit(), where), where);
   Tile seen = column < limit;
   if (causal_) {
-    const Index offset(keys_ - queries_, where);
+    const Index offset = offset_of(queries_, keys_, where);
     const Tile diagonal =
         rows.as_column(where) + Tile({rows, 1}, IndexOperand(offset, where), where);
     seen = seen && column <= diagonal;

@@ -32,12 +32,6 @@ Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tile
   ring.name = std::move(name);
   ring.stages = stages.count;
   ring.where = where;
-  if (tiles.empty()) {
-    Diagnostic(where, "the ring \"" + ring.name + "\" has no tile")
-        .token("Ring")
-        .fix("give the tiles of one stage: {{dtype, rows, columns}}")
-        .raise();
-  }
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const TileShape& tile = tiles[i];
     const std::string part = tiles.size() == 1 ? ring.name : ring.name + std::to_string(i);
@@ -153,6 +147,12 @@ void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocat
 
 void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
                 SourceLocation where) {
+  if (loads && state_->parts.empty()) {
+    Diagnostic(where, "produce: the ring \"" + state_->name + "\" has no tile to load into")
+        .token("produce")
+        .fix("give the tiles of one stage: {{dtype, rows, columns}}")
+        .raise();
+  }
   const Slot slot = enter(true, "produce", where);
   Tracer& tracer = Tracer::get("produce", where);
   const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);

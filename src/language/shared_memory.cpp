@@ -80,6 +80,23 @@ Tile load(const SharedView& from, SourceLocation where) {
       tracer.handle(tracer.emit(Op::load_tile, {view}, as_tile(tracer.type(view)), {}, where)));
 }
 
+Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where) {
+  Tracer& tracer = in_role("load", where);
+  const ir::ValueId rank = tracer.use(cta.index.handle(), "load", where);
+  const std::int64_t cluster = tracer.kernel().cluster;
+  if (const auto known = tracer.known(rank); known && (*known < 0 || *known >= cluster)) {
+    Diagnostic(where, "load: CTA " + std::to_string(*known) + " of a cluster of " +
+                          std::to_string(cluster))
+        .token("load")
+        .fix("CTAs count from 0 to " + std::to_string(cluster - 1) +
+             "; Kernel::ctas(count, cluster) says how many there are")
+        .raise();
+  }
+  const ir::ValueId view = ExplicitTracing::emit(tracer, from, "load", where);
+  return Tile(tracer.handle(
+      tracer.emit(Op::load_tile, {view, rank}, as_tile(tracer.type(view)), {}, where)));
+}
+
 SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where)
     : count_(count) {
   Tracer& tracer = scheduled("SharedIntegers", where);

@@ -147,8 +147,18 @@ ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
     operation.results.push_back(kernel_.add_value(std::move(type)));
     note(operation.results.back(), where);
   }
+  if (op == ir::Op::dim) dims_.emplace(operation.results[0], operation.attributes.dim());
+  if (op == ir::Op::constant) {
+    const auto* value = std::get_if<std::int64_t>(operation.attributes.find(ir::Key::value));
+    if (value) dims_.emplace(operation.results[0], *value);
+  }
   body().push_back(std::move(operation));
   return body().back();
+}
+
+bool Tracer::is_dim(ir::ValueId id, const Dim& dim) const {
+  const auto at = dims_.find(id);
+  return at != dims_.end() && at->second == dim;
 }
 
 void Tracer::check_place(ir::Op op, SourceLocation where) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -56,6 +57,8 @@ class Tracer {
   void check_dim(const Dim& dim, SourceLocation where) const;
   // The value of a constant integer that was recorded in the block that is open.
   std::optional<std::int64_t> known(ir::ValueId id) const;
+  // Whether the value is the dimension, or the number.
+  bool is_dim(ir::ValueId id, const Dim& dim) const;
   // Raises when the kernel takes nothing more.
   void require_open(const char* what, SourceLocation where) const;
   // Integer arithmetic with constants folded.
@@ -158,8 +161,9 @@ class Tracer {
   std::vector<ir::Operation> places_;
   std::vector<CellState> cells_;
   std::vector<SourceLocation> locations_;
-  std::vector<int> scope_of_;     // of every value
-  std::vector<bool> scope_open_;  // of every scope ever opened
+  std::map<ir::ValueId, Dim> dims_;  // values that are dimensions or numbers
+  std::vector<int> scope_of_;        // of every value
+  std::vector<bool> scope_open_;     // of every scope ever opened
   bool finished_ = false;
   bool in_role_ = false;
   Role role_{};

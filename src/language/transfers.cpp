@@ -11,9 +11,50 @@ using ir::Type;
 
 namespace {
 
-// The tensor map through which a view's box moves: one for each tensor, box and swizzle.
-ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, const SharedView& shared,
-                       const char* what, SourceLocation where) {
+// The axis on which the view ends before its tensor may; -1 where it ends with it.
+int ragged_axis(const Tracer& tracer, const ResolvedView& view, const char* what,
+                SourceLocation where) {
+  int ragged = -1;
+  const int rank = static_cast<int>(view.sizes.size());
+  for (int axis = 0; axis < rank; ++axis) {
+    const Dim& size = view.parameter->shape[axis];
+    if (view.sizes[axis] == 0 || tracer.is_dim(view.limits[axis], size)) continue;
+    const bool last = axis == rank - 1;
+    if (last || rank > 4 || ragged >= 0) {
+      const std::string other =
+          last       ? "the last axis of a copy ends with the tensor"
+          : rank > 4 ? "of at most 4 axes one may end before the tensor does"
+                     : "axis " + std::to_string(ragged) + " does so too, and one axis may";
+      Diagnostic(where, std::string(what) + ": on axis " + std::to_string(axis) + " the part of " +
+                            view.parameter->name + " ends before " + size.to_string())
+          .token(what)
+          .note(view.parameter->where, view.parameter->name + " is declared")
+          .fix("take the block of the axis's own dimension; " + other)
+          .raise();
+    }
+    ragged = axis;
+  }
+  return ragged;
+}
+
+// Where a copy is on the axes of its map, outermost first; operations.def says what a ragged axis
+// makes of it.
+std::vector<ir::ValueId> coordinates(Tracer& tracer, const ResolvedView& view, int ragged,
+                                     SourceLocation where) {
+  if (ragged < 0) return view.starts;
+  std::vector<ir::ValueId> result = view.starts;
+  const ir::ValueId size = tracer.dim(view.parameter->shape[ragged], where);
+  const ir::ValueId limit = tracer.arithmetic(Op::min, view.limits[ragged], size, where);
+  const ir::ValueId behind = tracer.arithmetic(Op::sub, size, limit, where);
+  result[ragged] = tracer.arithmetic(Op::add, behind, result[ragged], where);
+  result.insert(result.begin(), limit);
+  return result;
+}
+
+// The tensor map through which a view's box moves: one for each tensor, box, swizzle and ragged
+// axis.
+ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
+                       const SharedView& shared, const char* what, SourceLocation where) {
   const auto [rows, columns] = ExplicitTracing::shape(shared);
   const ir::ValueId shared_id = ExplicitTracing::shared(shared);
   const ir::SharedLayout layout = tracer.place_operation(shared_id).attributes.shared_layout();
@@ -46,9 +87,10 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, const SharedVie
   const std::int64_t swizzle = panels->swizzle_bytes;
   std::string name =
       view.parameter->name + "_" + std::to_string(rows) + "x" + std::to_string(box.back());
-  return tracer.tensor_map(
-      view.tensor,
-      {{Key::name, std::move(name)}, {Key::box, std::move(box)}, {Key::swizzle, swizzle}}, where);
+  ir::Attributes attributes{
+      {Key::name, std::move(name)}, {Key::box, std::move(box)}, {Key::swizzle, swizzle}};
+  if (ragged >= 0) attributes.set(Key::ragged, std::int64_t{ragged});
+  return tracer.tensor_map(view.tensor, std::move(attributes), where);
 }
 
 }  // namespace
@@ -67,9 +109,11 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
   }
   const ResolvedView view = resolve(tracer, from, "tma_load", where);
   const ir::ValueId shared = ExplicitTracing::emit(tracer, to, "tma_load", where);
-  const ir::ValueId map = tensor_map(tracer, view, to, "tma_load", where);
+  const int ragged = ragged_axis(tracer, view, "tma_load", where);
+  const ir::ValueId map = tensor_map(tracer, view, ragged, to, "tma_load", where);
+  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
   std::vector<ir::ValueId> operands{map, shared, tracer.filling->barriers, tracer.filling->stage};
-  operands.insert(operands.end(), view.starts.begin(), view.starts.end());
+  operands.insert(operands.end(), at.begin(), at.end());
   const std::int64_t cluster = tracer.kernel().cluster;
   const bool multicast = options.multicast && cluster > 1;
   ir::Attributes attributes{{Key::cache, std::int64_t(options.cache)}};
@@ -98,8 +142,11 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
         .raise();
   }
   const ir::ValueId shared = ExplicitTracing::emit(tracer, from, "tma_store", where);
-  std::vector<ir::ValueId> operands{tensor_map(tracer, view, from, "tma_store", where), shared};
-  operands.insert(operands.end(), view.starts.begin(), view.starts.end());
+  const int ragged = ragged_axis(tracer, view, "tma_store", where);
+  const ir::ValueId map = tensor_map(tracer, view, ragged, from, "tma_store", where);
+  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
+  std::vector<ir::ValueId> operands{map, shared};
+  operands.insert(operands.end(), at.begin(), at.end());
   plain(tracer, Op::tma_store_tile, std::move(operands), {}, where);
 }
 

@@ -371,6 +371,9 @@ class RoleLowering {
     move_tile(o.operands[0], o.operands[1], Op::store_matrix, Op::store_elements, o);
   }
 
+  // From another CTA of the cluster, which ldmatrix does not reach.
+  static bool remote(const Operation& o) { return o.op == Op::load_tile && o.operands.size() > 1; }
+
   // By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, else element
   // by element.
   void move_tile(ValueId tile, ValueId place, Op by_matrix, Op by_element, const Operation& o) {
@@ -380,7 +383,7 @@ class RoleLowering {
                           type.shape[0] == 64 && type.shape[1] % 16 == 0 &&
                           view.panels.span_bytes >= 32 && view.panels.contiguous_axis == 1 &&
                           type.layout == ir::wgmma_accumulator(64, type.shape[1]);
-    if (!matrices) return elements(by_element, tile, view, o);
+    if (!matrices || remote(o)) return elements(by_element, tile, view, o);
     const std::int64_t columns = type.shape[1];
     const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
     const ValueId row = add(view.row, scale(warp, 16, o.where), o.where);
@@ -413,7 +416,9 @@ class RoleLowering {
     if (const std::int64_t start = panel_step(view, o)) {
       place = add(place, integer(start, o.where), o.where);
     }
-    emit(op, {array(tile), view.shared, place}, std::move(attributes), o.where);
+    std::vector<ValueId> operands{array(tile), view.shared, place};
+    if (remote(o)) operands.push_back(o.operands[1]);
+    emit(op, std::move(operands), std::move(attributes), o.where);
   }
 
   void store(const Operation& o) {

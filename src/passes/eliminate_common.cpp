@@ -49,7 +49,7 @@ class Eliminator {
   // In registers a splat begins a variable of its own, and coordinates are cheaper made than kept.
   bool candidate(const Operation& operation) const {
     const bool constant_load =
-        operation.op == Op::load &&
+        (operation.op == Op::load || operation.op == Op::load_index) &&
         kernel_.parameter_of(operation.operands[0])->kind == ir::Parameter::Kind::in;
     return operation.results.size() == 1 && operation.blocks.empty() &&
            (ir::info(operation.op).pure() || constant_load) &&

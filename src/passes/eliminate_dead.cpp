@@ -9,6 +9,11 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
+// Whether nothing is lost with the operation once nobody reads its results.
+bool removable(const Operation& operation) {
+  return ir::info(operation.op).pure() || operation.op == Op::load;
+}
+
 class DeadCode {
  public:
   explicit DeadCode(ir::Kernel& kernel) : live_(kernel.types.size(), false) {}
@@ -44,9 +49,9 @@ class DeadCode {
         continue;
       }
       if (operation.op == Op::yield && !keep_yield) continue;
-      const bool needed = !ir::info(operation.op).pure() ||
-                          std::any_of(operation.results.begin(), operation.results.end(),
-                                      [this](ValueId result) { return live_[result]; });
+      const bool needed =
+          !removable(operation) || std::any_of(operation.results.begin(), operation.results.end(),
+                                               [this](ValueId result) { return live_[result]; });
       if (!needed) continue;
       for (const ValueId operand : operation.operands) use(operand);
       for (const ir::Block& inner : operation.blocks) mark(inner, true);
@@ -81,7 +86,7 @@ class DeadCode {
     for (Operation& operation : block.body) {
       const bool used = std::any_of(operation.results.begin(), operation.results.end(),
                                     [this](ValueId result) { return live_[result]; });
-      if (ir::info(operation.op).pure() && !used) continue;
+      if (removable(operation) && !used) continue;
       if (carries(operation)) sweep_carried(operation);
       for (ir::Block& inner : operation.blocks) sweep(inner);
       kept.push_back(std::move(operation));

@@ -14,9 +14,13 @@
 #include "passes/eliminate_dead.h"
 #include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
+#include "passes/materialise_extents.h"
+#include "passes/overlap_products.h"
+#include "passes/peel_masks.h"
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
+#include "passes/skip_identities.h"
 
 namespace tilewright::passes {
 namespace {
@@ -37,7 +41,14 @@ constexpr Pass kSimplify[] = {
 
 // What an automatic schedule begins with.
 constexpr Pass kPrepare[] = {
+    {"materialise_extents", materialise_extents},
     {"fold_accumulators", fold_accumulators},
+    {"skip_identities", skip_identities},
+    {"overlap_products", overlap_products},
+    {"peel_masks", peel_masks},
+    {"simplify_loops", simplify},
+    {"eliminate_common_loops", eliminate_common},
+    {"hoist_loops", hoist},
     {"eliminate_folded", eliminate_dead},
 };
 

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include "analysis/extents.h"
 #include "language/explicit_tracing.h"
-#include "schedules/extents.h"
 #include "schedules/placement.h"
+#include "schedules/shared_plan.h"
+#include "schedules/tile_order.h"
 #include "support/diagnostic.h"
 #include "tilewright/hopper.h"
 
@@ -22,8 +23,7 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
-constexpr int kMostStages = 4;
+constexpr int kWarpRows = 16;  // of a warpgroup's 64
 
 // Records the kernel once more, at the explicit level.
 class Retracing {
@@ -32,20 +32,28 @@ class Retracing {
       : tile_(tile),
         placement_(tile),
         extents_(tile),
+        plan_(placement_, extents_),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)) {}
 
   ir::Kernel run() {
     declare();
+    const TileOrder order(placement_);
+    if (order.uneven()) {
+      next_tile_.emplace(kernel_.workspace("next_tile", 1, tile_.where));
+      numbers_ =
+          std::make_unique<Ring>(kernel_, "tile", stages(2), std::vector<TileShape>{}, tile_.where);
+      numbers_->numbered();
+    }
     const int groups = static_cast<int>(placement_.rows / kGroupRows);
     kernel_.roles({RoleSpec(
                        "load", warps(1), registers(groups > 2 ? 32 : 24),
-                       [&](Index) { retrace(true, Index(0)); }, tile_.where),
+                       [&](Index) { each_tile(order, true, Index(0)); }, tile_.where),
                    RoleSpec(
                        "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
                        [&](Index group) {
-                         retrace(false, group);
-                         if (stores_) bulk_wait(0, tile_.where);
+                         each_tile(order, false, group);
+                         if (!staging_.empty()) bulk_wait(0, tile_.where);
                        },
                        tile_.where)},
                   tile_.where);
@@ -67,73 +75,77 @@ class Retracing {
                                                : kernel_.inout(p.name, p.dtype, p.shape, p.where);
       tensors_.emplace(p.value, tensor);
     }
-    Dim ctas = 1;
-    for (const Dim& extent : tile_.grid) ctas = ctas * extent;
-    kernel_.ctas(ctas, 1, tile_.where);
-    // What is stored by TMA and what is loaded once take their place; loops share the rest.
-    std::int64_t once = 0, in_loops = 0;
+    kernel_.ctas(multiprocessors(), 1, tile_.where);
+    for (const SharedPlan::RingPlan& ring : plan_.rings()) {
+      rings_.push_back(std::make_unique<Ring>(
+          kernel_, ring.name, stages(ring.stages),
+          std::vector<TileShape>{{ring.dtype, ring.rows, ring.columns}}, ring.where));
+    }
     ir::for_each(tile_.body, [&](const Operation& o) {
-      if (o.op == Op::store && staged(o)) once += bytes_of(o.operands[1]);
-    });
-    measure(tile_.body, false, once, in_loops);
-    const std::int64_t fit = in_loops == 0 ? 1 : (kSharedBytes - once) / in_loops;
-    make_rings(tile_.body, false, static_cast<int>(std::clamp<std::int64_t>(fit, 1, kMostStages)));
-  }
-
-  std::int64_t bytes_of(ValueId tile) const {
-    const Type& type = tile_.type(tile);
-    return type.elements() * size_of(type.dtype);
-  }
-
-  void measure(const ir::Block& block, bool in_loop, std::int64_t& once,
-               std::int64_t& in_loops) const {
-    for (const Operation& o : block.body) {
-      if (o.op == Op::load) (in_loop ? in_loops : once) += bytes_of(o.results[0]);
-      const bool loop = o.op == Op::for_loop;
-      for (const ir::Block& inner : o.blocks) measure(inner, in_loop || loop, once, in_loops);
-    }
-  }
-
-  void make_rings(const ir::Block& block, bool in_loop, int loop_stages) {
-    for (const Operation& o : block.body) {
-      if (o.op == Op::load) {
-        const Type& type = tile_.type(o.results[0]);
-        if (type.shape.size() != 2) unfit(o, "a tile of other than two axes", "index axes away");
-        rings_.emplace(
-            o.results[0],
-            std::make_unique<Ring>(
-                kernel_, tile_.parameter_of(o.operands[0])->name, stages(in_loop ? loop_stages : 1),
-                std::vector<TileShape>{
-                    {type.dtype, static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1])}},
-                o.where));
+      const SharedPlan::Staging* plan = o.op == Op::store ? plan_.staging_of(o) : nullptr;
+      if (!plan) return;
+      const Type& type = tile_.type(o.operands[1]);
+      for (int i = 0; i < plan->buffers; ++i) {
+        staging_[&o].push_back(SharedTile(
+            kernel_, tile_.parameter_of(o.operands[0])->name + "_staging" + std::to_string(i),
+            type.dtype, static_cast<int>(type.shape[0]), plan->columns, o.where));
       }
-      const bool loop = o.op == Op::for_loop || o.op == Op::while_loop;
-      for (const ir::Block& inner : o.blocks) make_rings(inner, in_loop || loop, loop_stages);
-    }
+    });
   }
 
-  void retrace(bool loading, const Index& group) {
+  // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles of the same length are
+  // dealt out beforehand, others from a counter by the producer.
+  void each_tile(const TileOrder& order, bool loading, const Index& group) {
     loading_ = loading;
-    values_.assign(tile_.types.size(), ir::kNoValue);
     slots_.clear();
-    ranges_.clear();
-    all_true_.clear();
     group_ = tracer_.use(group.handle(), "schedule", tile_.where);
     const Tracer::At at(tracer_, tile_.where);
-    Index rest = cta_index();
-    for (std::size_t i = 0; i < tile_.grid.size(); ++i) {
-      const bool last = i + 1 == tile_.grid.size();
-      const Index extent(tile_.grid[i]);
-      const Index place = last ? rest : rest % extent;
-      // Where loops grow with the index, the longest blocks come first and the short ones fill up.
-      values_[tile_.body.arguments[i]] = id(placement_.lengthens[i] ? extent - 1 - place : place);
-      if (!last) rest = rest / extent;
+    const auto body = [&](const Index& number) { trace_tile(order, number); };
+    if (!order.uneven()) {
+      for (Index number : range(cta_index(), order.count(), cta_count())) body(number);
+      return;
+    }
+    const Dim tiles = order.count();
+    Cell<Condition> more(true);
+    if (loading) {
+      Cell<Index> next(cta_index());
+      repeat_while(more, [&] {
+        const Index number = next;
+        more = number < tiles;
+        numbers_->produce(number);
+        when(number < tiles, [&] {
+          // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the last
+          // fetch of all sets the counter back for the next launch.
+          const Index fetched = atomic_add((*next_tile_)(0), 1);
+          when(fetched == tiles - 1, [&] { atomic_add((*next_tile_)(0), 0 - Index(tiles)); });
+          next = fetched + cta_count();
+          body(number);
+        });
+      });
+      return;
+    }
+    repeat_while(more, [&] {
+      const Slot slot = numbers_->consume();
+      const Index number = slot.number();
+      numbers_->release(slot);
+      more = number < tiles;
+      when(number < tiles, [&] { body(number); });
+    });
+  }
+
+  void trace_tile(const TileOrder& order, const Index& number) {
+    values_.assign(tile_.types.size(), ir::kNoValue);
+    const std::vector<Index> indices = order.indices(number);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      values_[tile_.body.arguments[i]] = id(indices[i]);
     }
     visit(tile_.body);
   }
 
   ValueId id(const Index& index) { return tracer_.use(index.handle(), "schedule", tile_.where); }
   Index index(ValueId tile_value) { return Index(tracer_.handle(values_[tile_value])); }
+  Tile tile(ValueId value) { return Tile(tracer_.handle(values_[value])); }
+  Index group() { return Index(tracer_.handle(group_)); }
   bool scalar(ValueId value) const { return tile_.type(value).is_scalar(); }
 
   // The part of a tile that one warpgroup has.
@@ -144,36 +156,77 @@ class Retracing {
     return type;
   }
 
+  // A product that has been issued and not been waited for.
+  struct InFlight {
+    ValueId result;
+    Pending product;
+    ValueId registers;              // its operand in registers, or none
+    std::vector<ValueId> releases;  // loads that nothing reads after it
+  };
+
   void visit(const ir::Block& block) {
-    std::map<ValueId, std::size_t> last_use;
-    for (std::size_t i = 0; i < block.body.size(); ++i) {
-      for (const ValueId operand : block.body[i].operands) last_use[operand] = i;
-      for (const ir::Block& inner : block.body[i].blocks) {
-        ir::for_each(inner, [&](const Operation& o) {
-          for (const ValueId operand : o.operands) last_use[operand] = i;
-        });
-      }
-    }
-    // A transposed tile is its load.
+    std::map<const Operation*, std::vector<ValueId>> ends;
+    for (const auto& [load, reader] : last_readers(block)) ends[reader].push_back(load);
+    const std::size_t before = in_flight_.size();
     for (const Operation& o : block.body) {
-      if (o.op == Op::transpose && last_use.count(o.results[0]) != 0) {
-        std::size_t& last = last_use[o.operands[0]];
-        last = std::max(last, last_use[o.results[0]]);
-      }
-    }
-    std::vector<ValueId> held;
-    for (std::size_t i = 0; i < block.body.size(); ++i) {
-      const Operation& o = block.body[i];
+      if (!loading_) finish_for(o);
       operation(o);
       if (loading_) continue;
-      if (o.op == Op::load) held.push_back(o.results[0]);
-      for (const ValueId load : held) {
-        const auto last = last_use.find(load);
-        const bool done = last == last_use.end() ? o.results.size() == 1 && o.results[0] == load
-                                                 : last->second == i;
-        if (done) rings_.at(load)->release(*slots_.at(load), o.where);
+      for (const ValueId load : ends[&o]) {
+        if (!in_flight_.empty() && o.op == Op::dot && in_flight_.back().result == o.results[0]) {
+          in_flight_.back().releases.push_back(load);
+        } else {
+          release(load, o);
+        }
       }
     }
+    const std::vector<InFlight> own(in_flight_.begin() + static_cast<std::ptrdiff_t>(before),
+                                    in_flight_.end());
+    finish_if(
+        [&](const InFlight& p) {
+          return std::any_of(own.begin(), own.end(),
+                             [&](const InFlight& mine) { return mine.result == p.result; });
+        },
+        block.body.back());
+  }
+
+  void release(ValueId load, const Operation& o) {
+    rings_[plan_.ring_of(load)]->release(*slots_.at(load), o.where);
+  }
+
+  // Waits for the products that the operation reads, itself or inside, and for those that still
+  // read the registers that its result will take over.
+  void finish_for(const Operation& o) {
+    if (in_flight_.empty()) return;
+    std::vector<ValueId> read = o.operands;
+    for (const ir::Block& inner : o.blocks) {
+      ir::for_each(inner, [&](const Operation& nested) {
+        read.insert(read.end(), nested.operands.begin(), nested.operands.end());
+      });
+    }
+    finish_if(
+        [&](const InFlight& p) {
+          const bool overwritten = std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) {
+            const auto at = takes_over_.find(r);
+            return at != takes_over_.end() && at->second == p.registers;
+          });
+          return overwritten || std::count(read.begin(), read.end(), p.result) != 0;
+        },
+        o);
+  }
+
+  template <typename Predicate>
+  void finish_if(const Predicate& predicate, const Operation& o) {
+    std::vector<InFlight> rest;
+    for (InFlight& p : in_flight_) {
+      if (!predicate(p)) {
+        rest.push_back(std::move(p));
+        continue;
+      }
+      values_[p.result] = tracer_.use(wait(p.product, o.where).handle(), "dot", o.where);
+      for (const ValueId load : p.releases) release(load, o);
+    }
+    in_flight_ = std::move(rest);
   }
 
   void operation(const Operation& o) {
@@ -190,14 +243,12 @@ class Retracing {
         return;
       case Op::load:
         return load(o);
-      case Op::any:
-        unfit(o, "asks all warpgroups", "use where() instead of a condition");
       default:
         break;
     }
-    const bool tile =
-        std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) { return !scalar(r); }) ||
-        o.op == Op::store;
+    const auto is_tile = [&](ValueId v) { return tile_.type(v).is_tile(); };
+    const bool tile = std::any_of(o.results.begin(), o.results.end(), is_tile) ||
+                      std::any_of(o.operands.begin(), o.operands.end(), is_tile);
     if (loading_ && tile) return;
     switch (o.op) {
       case Op::dot:
@@ -207,44 +258,58 @@ class Retracing {
       case Op::iota:
         return iota(o);
       case Op::reduce:
-        return reduce(o);
-      case Op::select:
-        return select(o);
+        if (o.attributes.integer(Key::axis) == 1) break;
+        unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
       default:
         break;
     }
-    note_range(o);
     std::vector<ValueId> operands;
-    for (const ValueId operand : o.operands) operands.push_back(values_[operand]);
+    for (const ValueId operand : o.operands) {
+      // A number that only tiles decide is the arithmetic's alone.
+      if (loading_ && values_[operand] == ir::kNoValue) return;
+      operands.push_back(values_[operand]);
+    }
     values_[o.results[0]] = tracer_.emit(o.op, std::move(operands), local(tile_.type(o.results[0])),
                                          o.attributes, o.where);
   }
 
-  // The view of global memory that a load or store names; a row-spread one is the warpgroup's part.
-  TensorView view(const Operation& o, std::size_t first, bool spread, int rows_of_warp = 0) {
+  // The view of global memory that a load or store names; of a spread one the warpgroup's rows, or
+  // a warp's, and of those a piece of the columns.
+  struct Part {
+    bool spread = false;
+    bool of_warp = false;
+    int columns = 0, piece = 0;
+  };
+  TensorView view(const Operation& o, std::size_t first, const Part& part) {
     const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
     std::vector<Selector> selectors;
-    bool rows = true;
+    int seen = 0;
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-      const Index start = index(o.operands[first + axis]);
+      const Index start = number(o, first + axis);
       if (sizes[axis] == 0) {
         selectors.push_back(Selector(start));
         continue;
       }
-      const Index limit = index(o.operands[first + sizes.size() + axis]);
-      Block block(start, static_cast<int>(sizes[axis]), limit);
-      if (rows && spread) {
-        block = block.part(Index(tracer_.handle(group_)), kGroupRows);
-        if (rows_of_warp > 0) block = block.part(warp_index(), rows_of_warp);
-      }
-      rows = false;
+      Block block(start, static_cast<int>(sizes[axis]), number(o, first + sizes.size() + axis));
+      if (seen == 0 && part.spread) block = block.part(group(), kGroupRows);
+      if (seen == 0 && part.of_warp) block = block.part(warp_index(), kWarpRows);
+      if (seen == 1 && part.columns > 0) block = block.part(part.piece, part.columns);
+      ++seen;
       selectors.push_back(Selector(block));
     }
     return TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where);
   }
 
+  // A scalar operand, which the producer may not have.
+  Index number(const Operation& o, std::size_t operand) {
+    if (values_[o.operands[operand]] == ir::kNoValue) {
+      unfit(o, "where it reads depends on what was computed", "compute addresses from indices");
+    }
+    return index(o.operands[operand]);
+  }
+
   void load(const Operation& o) {
-    Ring& ring = *rings_.at(o.results[0]);
+    Ring& ring = *rings_[plan_.ring_of(o.results[0])];
     if (!loading_) {
       slots_[o.results[0]] = std::make_unique<Slot>(ring.consume(o.where));
       return;
@@ -252,181 +317,71 @@ class Retracing {
     if (!extents_.ends_with_tensor(o)) {
       unfit(o, "ends before its tensor does", "take blocks of the tensor's own dimension");
     }
-    ring.produce([&](const Slot& slot) { tma_load(view(o, 1, false), slot, {}, o.where); },
-                 o.where);
+    ring.produce([&](const Slot& slot) { tma_load(view(o, 1, {}), slot, {}, o.where); }, o.where);
   }
 
   SharedView operand(ValueId value, bool spread) {
     bool transposed = false;
     const Operation* load = placement_.load_of(value, transposed);
     SharedView view = (*slots_.at(load->results[0]))[0];
-    if (spread) view = view.rows(Index(tracer_.handle(group_)) * kGroupRows, kGroupRows);
+    if (spread) view = view.rows(group() * kGroupRows, kGroupRows);
     return transposed ? view.T() : view;
-  }
-
-  // A select of `value` where the elements of axis 1 exist, else of `neutral`.
-  ValueId existing(ValueId tile_value, double neutral, const Operation& o) {
-    ValueId value = values_[tile_value];
-    const Type type = tracer_.type(value);
-    for (const Extents::Bound& bound : extents_.of(tile_value, 1)) {
-      const Index count = index(bound.limit) - index(bound.start);
-      const auto clipped = [&, whole = value] {
-        const Type row = Type::tile(i32, {1, type.shape[1]});
-        Type truth = row;
-        truth.dtype = DType::boolean;
-        const ValueId column =
-            tracer_.emit(Op::iota, {}, row, {{Key::axis, std::int64_t{1}}}, o.where);
-        const ValueId inside = tracer_.emit(Op::lt, {column, id(count)}, truth, {}, o.where);
-        return tracer_.emit(Op::select,
-                            {inside, whole, tracer_.number(neutral, type.dtype, "extent", o.where)},
-                            type, {}, o.where);
-      };
-      value = unless(Index(type.shape[1]) <= count, value, clipped, o);
-    }
-    return value;
   }
 
   void dot(const Operation& o) {
     bool transposed = false;
     const SharedView b = operand(o.operands[1], false);
-    const Operation* left = placement_.load_of(o.operands[0], transposed);
-    std::optional<Pending> product;
+    const bool loaded = placement_.load_of(o.operands[0], transposed) != nullptr;
     const bool accumulates = o.operands.size() > 2;
-    if (left) {
-      const SharedView a = operand(o.operands[0], true);
-      product = accumulates ? wgmma(a, b, tile(o.operands[2]), o.where) : wgmma(a, b, o.where);
-    } else {
-      // What does not exist of b arrives as zero; a's must be a number to vanish beside it.
-      const Tile a(tracer_.handle(existing(o.operands[0], 0, o)));
-      product = accumulates ? wgmma(a, b, tile(o.operands[2]), o.where) : wgmma(a, b, o.where);
-    }
-    values_[o.results[0]] = tracer_.use(wait(*product, o.where).handle(), "dot", o.where);
-  }
-
-  Tile tile(ValueId value) { return Tile(tracer_.handle(values_[value])); }
-
-  // Whether a tile leaves through shared memory: 16-bit rows of a matrix, clipped where the tensor
-  // ends, as TMA does it.
-  bool staged(const Operation& o) const {
-    const Type& type = tile_.type(o.operands[1]);
-    return size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == placement_.rows &&
-           type.shape[1] % 16 == 0 && o.attributes.integers(Key::sizes).back() != 0 &&
-           extents_.ends_with_tensor(o);
+    const auto issue = [&](const auto& a) {
+      return accumulates ? wgmma(a, b, tile(o.operands[2]), o.where) : wgmma(a, b, o.where);
+    };
+    in_flight_.push_back({o.results[0],
+                          loaded ? issue(operand(o.operands[0], true)) : issue(tile(o.operands[0])),
+                          loaded ? ir::kNoValue : o.operands[0],
+                          {}});
   }
 
   void store(const Operation& o) {
-    const Type& type = tile_.type(o.operands[1]);
-    if (!staged(o)) {
-      const bool spread = type.shape[0] == placement_.rows;
-      return tilewright::store(view(o, 2, spread), tile(o.operands[1]), o.where);
+    const SharedPlan::Staging* plan = plan_.staging_of(o);
+    if (!plan) {
+      const bool spread = tile_.type(o.operands[1]).shape[0] == placement_.rows;
+      return tilewright::store(view(o, 2, {spread}), tile(o.operands[1]), o.where);
     }
-    // Each warp sends its own 16 rows.
-    const SharedTile staging(kernel_, tile_.parameter_of(o.operands[0])->name + "_staging",
-                             type.dtype, static_cast<int>(type.shape[0]),
-                             static_cast<int>(type.shape[1]), o.where);
-    const Index first = Index(tracer_.handle(group_)) * kGroupRows;
-    // A store inside a loop writes again what the copy before may still read.
-    bulk_wait_read(0, o.where);
-    warp_sync(o.where);
-    tilewright::store(staging.rows(first, kGroupRows), tile(o.operands[1]), o.where);
-    fence_proxy_async(o.where);
-    warp_sync(o.where);
-    tma_store(view(o, 2, true, 16), staging.rows(first + warp_index() * 16, 16), o.where);
-    bulk_commit(o.where);
-    stores_ = true;
+    const std::vector<SharedTile>& staging = staging_.at(&o);
+    for (int piece = 0; piece < plan->pieces; ++piece) {
+      const SharedTile& buffer = staging[piece % plan->buffers];
+      bulk_wait_read(plan->in_flight, o.where);
+      warp_sync(o.where);
+      tilewright::store(buffer.rows(group() * kGroupRows, kGroupRows),
+                        columns(o.operands[1], piece * plan->columns, plan->columns, o), o.where);
+      fence_proxy_async(o.where);
+      warp_sync(o.where);
+      // Each warp sends its own rows: it waits for no other.
+      tma_store(view(o, 2, {true, true, plan->columns, piece}),
+                buffer.rows(group() * kGroupRows + warp_index() * kWarpRows, kWarpRows), o.where);
+      bulk_commit(o.where);
+    }
+  }
+
+  // Some columns of a tile; of a converted one they are converted piece by piece.
+  Tile columns(ValueId value, int first, int count, const Operation& o) {
+    const Operation* made = placement_.definitions[value];
+    if (!made || made->op != Op::cast || values_[made->operands[0]] == ir::kNoValue) {
+      return tile(value).slice({0, first}, {kGroupRows, count}, o.where);
+    }
+    return tile(made->operands[0])
+        .slice({0, first}, {kGroupRows, count}, o.where)
+        .cast(tile_.type(value).dtype, o.where);
   }
 
   void iota(const Operation& o) {
     const Type type = local(tile_.type(o.results[0]));
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
-    const int axis = static_cast<int>(o.attributes.integer(Key::axis));
-    Index first(0);
-    if (axis == 0 && type.shape[0] == kGroupRows) {
-      first = Index(tracer_.handle(group_)) * kGroupRows;
-      value = tracer_.emit(Op::add, {value, id(first)}, type, {}, o.where);
+    if (o.attributes.integer(Key::axis) == 0 && type.shape[0] == kGroupRows) {
+      value = tracer_.emit(Op::add, {value, id(group() * kGroupRows)}, type, {}, o.where);
     }
-    ranges_.insert_or_assign(o.results[0], Range{first, first + (type.shape[axis] - 1)});
     values_[o.results[0]] = value;
-  }
-
-  // The least and greatest element of a tile of integers, as scalars; and of a tile of booleans
-  // whether all are true. A mask is asked once a block instead of once an element.
-  struct Range {
-    Index least, greatest;
-  };
-  std::optional<Range> range_of(ValueId value) {
-    if (scalar(value)) return Range{index(value), index(value)};
-    const auto at = ranges_.find(value);
-    return at == ranges_.end() ? std::nullopt : std::optional<Range>(at->second);
-  }
-
-  void note_range(const Operation& o) {
-    const Type& type = tile_.type(o.results[0]);
-    if (!type.is_tile()) return;
-    const bool compares = o.op == Op::lt || o.op == Op::le;
-    if (o.op == Op::splat && type.dtype == i32) {
-      ranges_.insert_or_assign(o.results[0], Range{index(o.operands[0]), index(o.operands[0])});
-    } else if (o.op == Op::logical_and) {
-      const auto a = all_true_.find(o.operands[0]), b = all_true_.find(o.operands[1]);
-      if (a == all_true_.end() || b == all_true_.end()) return;
-      all_true_.insert_or_assign(o.results[0], a->second && b->second);
-    } else if (compares || ((o.op == Op::add || o.op == Op::sub) && type.dtype == i32)) {
-      const auto integers = [&](ValueId v) { return tile_.type(v).dtype == i32; };
-      if (!integers(o.operands[0]) || !integers(o.operands[1])) return;
-      const auto a = range_of(o.operands[0]), b = range_of(o.operands[1]);
-      if (!a || !b) return;
-      if (compares) {
-        const Condition all = o.op == Op::lt ? a->greatest < b->least : a->greatest <= b->least;
-        all_true_.insert_or_assign(o.results[0], all);
-      } else if (o.op == Op::add) {
-        ranges_.insert_or_assign(o.results[0],
-                                 Range{a->least + b->least, a->greatest + b->greatest});
-      } else {
-        ranges_.insert_or_assign(o.results[0],
-                                 Range{a->least - b->greatest, a->greatest - b->least});
-      }
-    }
-  }
-
-  // A select whose condition holds for a whole block is skipped there.
-  void select(const Operation& o) {
-    const Type type = local(tile_.type(o.results[0]));
-    const auto emit = [&] {
-      return tracer_.emit(o.op,
-                          {values_[o.operands[0]], values_[o.operands[1]], values_[o.operands[2]]},
-                          type, o.attributes, o.where);
-    };
-    const auto all = all_true_.find(o.operands[0]);
-    const bool whole = all != all_true_.end() && !scalar(o.operands[1]) &&
-                       tracer_.type(values_[o.operands[1]]).shape == type.shape;
-    if (!whole) {
-      values_[o.results[0]] = emit();
-      return;
-    }
-    values_[o.results[0]] = unless(all->second, values_[o.operands[1]], emit, o);
-  }
-
-  // `value` where the condition holds, which is asked once a block, else what `otherwise` records.
-  ValueId unless(const Condition& condition, ValueId value,
-                 const std::function<ValueId()>& otherwise, const Operation& o) {
-    const int cell = tracer_.open_cell(value, o.where);
-    tracer_.trace_if(
-        tracer_.use(condition.handle(), "select", o.where), {},
-        [&] { tracer_.assign(cell, otherwise(), o.where); }, o.where);
-    const ValueId result = tracer_.read(cell, o.where);
-    tracer_.close_cell(cell);
-    return result;
-  }
-
-  void reduce(const Operation& o) {
-    if (o.attributes.integer(Key::axis) != 1) {
-      unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
-    }
-    const Op function = o.attributes.function();
-    const double infinity = std::numeric_limits<double>::infinity();
-    const double neutral = function == Op::add ? 0 : function == Op::max ? -infinity : infinity;
-    values_[o.results[0]] = tracer_.emit(Op::reduce, {existing(o.operands[0], neutral, o)},
-                                         local(tile_.type(o.results[0])), o.attributes, o.where);
   }
 
   // Carried values become cells; the producer carries scalars only.
@@ -436,18 +391,18 @@ class Retracing {
   };
 
   void loop(const Operation& o) {
+    const auto is_scalar = [&](ValueId r) { return scalar(r); };
     if (loading_ && !has_loads(o.blocks[0])) {
-      if (std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) { return scalar(r); })) {
-        unfit(o, "computes a number", "compute it outside of the loop");
-      }
-      return;
+      if (std::none_of(o.results.begin(), o.results.end(), is_scalar)) return;
+      unfit(o, "computes a number", "compute it outside of the loop");
     }
+    const ir::Block& body = o.blocks[0];
     std::vector<Carried> cells;
     for (std::size_t i = 0; i < o.results.size(); ++i) {
       if (loading_ && !scalar(o.results[i])) continue;
       cells.push_back({i, tracer_.open_cell(values_[o.operands[3 + i]], o.where)});
+      takes_over_[body.body.back().operands[i]] = body.arguments[1 + i];
     }
-    const ir::Block& body = o.blocks[0];
     values_[body.arguments[0]] = tracer_.open_loop(values_[o.operands[0]], values_[o.operands[1]],
                                                    values_[o.operands[2]], o.where);
     for (const Carried& c : cells) {
@@ -455,15 +410,26 @@ class Retracing {
     }
     visit(body);
     std::vector<ValueId> yielded;
-    for (const Carried& c : cells)
+    for (const Carried& c : cells) {
       yielded.push_back(values_[body.body.back().operands[c.position]]);
-    for (std::size_t i = 0; i < cells.size(); ++i)
+    }
+    for (std::size_t i = 0; i < cells.size(); ++i) {
       tracer_.assign(cells[i].slot, yielded[i], o.where);
+    }
     tracer_.close_loop();
     close(o, cells);
   }
 
   void branch(const Operation& o) {
+    if (loading_ && values_[o.operands[0]] == ir::kNoValue) {
+      for (const ir::Block& inner : o.blocks) {
+        if (has_loads(inner)) {
+          unfit(o, "a condition that is computed decides what is loaded",
+                "load in either case, or decide by indices");
+        }
+      }
+      return;
+    }
     std::vector<Carried> cells;
     // A cell needs a value before the branches give it theirs.
     for (std::size_t i = 0; i < o.results.size(); ++i) {
@@ -496,17 +462,20 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const Placement placement_;
-  const Extents extents_;
+  const analysis::Extents extents_;
+  const SharedPlan plan_;
   Kernel kernel_;
   Tracer& tracer_;
   std::map<ValueId, Tensor> tensors_;
-  std::map<ValueId, std::unique_ptr<Ring>> rings_;
+  std::vector<std::unique_ptr<Ring>> rings_;
+  std::map<const Operation*, std::vector<SharedTile>> staging_;
+  std::unique_ptr<Ring> numbers_;  // of tiles that are taken from a counter
+  std::optional<Tensor> next_tile_;
   std::map<ValueId, std::unique_ptr<Slot>> slots_;
-  std::map<ValueId, Range> ranges_;
-  std::map<ValueId, Condition> all_true_;
-  std::vector<ValueId> values_;  // of the tile form, in the role that is recorded
+  std::map<ValueId, ValueId> takes_over_;  // from what a loop carries on to what it was before
+  std::vector<InFlight> in_flight_;        // in the order of their issue
+  std::vector<ValueId> values_;            // of the tile form, in the role that is recorded
   bool loading_ = false;
-  bool stores_ = false;  // by TMA
   ValueId group_ = ir::kNoValue;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/definitions.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::schedules {
@@ -18,11 +19,8 @@ void unfit(const Operation& o, const std::string& why, const std::string& fix) {
       .raise();
 }
 
-Placement::Placement(const ir::Kernel& kernel) : kernel(kernel) {
-  definitions.resize(kernel.types.size(), nullptr);
-  ir::for_each(kernel.body, [&](const Operation& o) {
-    for (const ValueId result : o.results) definitions[result] = &o;
-  });
+Placement::Placement(const ir::Kernel& kernel)
+    : kernel(kernel), definitions(analysis::definitions(kernel)) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
   });
@@ -32,13 +30,6 @@ Placement::Placement(const ir::Kernel& kernel) : kernel(kernel) {
         .raise();
   }
   ir::for_each(kernel.body, [&](const Operation& o) { check_reader(o); });
-  for (const ValueId argument : kernel.body.arguments) {
-    bool any = false;
-    ir::for_each(kernel.body, [&](const Operation& o) {
-      any |= o.op == Op::for_loop && depends(o.operands[1], argument);
-    });
-    lengthens.push_back(any);
-  }
 }
 
 bool Placement::depends(ValueId value, ValueId argument) const {
@@ -50,12 +41,7 @@ bool Placement::depends(ValueId value, ValueId argument) const {
 }
 
 const Operation* Placement::load_of(ValueId value, bool& transposed) const {
-  const Operation* o = definitions[value];
-  if (o && o->op == Op::transpose) {
-    transposed = !transposed;
-    o = definitions[o->operands[0]];
-  }
-  return o && o->op == Op::load ? o : nullptr;
+  return analysis::load_behind(definitions, value, transposed);
 }
 
 void Placement::visit_dot(const Operation& o) {

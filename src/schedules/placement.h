@@ -19,16 +19,15 @@ struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   // The load that makes the operand of a product, perhaps transposed; null for a computed one.
   const ir::Operation* load_of(ir::ValueId value, bool& transposed) const;
+  // Whether the scalar is computed from the argument.
+  bool depends(ir::ValueId value, ir::ValueId argument) const;
 
   const ir::Kernel& kernel;
   std::vector<const ir::Operation*> definitions;
   std::int64_t rows = 0;  // of every product: 64 for each warpgroup
-  std::vector<bool>
-      lengthens;  // for each index of the grid: whether the end of a loop depends on it
 
  private:
   void visit_dot(const ir::Operation& dot);
-  bool depends(ir::ValueId value, ir::ValueId argument) const;
   void check_reader(const ir::Operation& operation) const;
 };
 

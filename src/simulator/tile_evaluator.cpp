@@ -160,6 +160,8 @@ void TileEvaluator<Real>::run(const Operation& operation) {
       return if_then(operation);
     case Op::load:
       return load(operation);
+    case Op::load_index:
+      return load_index(operation);
     case Op::store:
       return store(operation);
     case Op::dot:
@@ -370,6 +372,28 @@ void TileEvaluator<Real>::load(const Operation& operation) {
   tile.extents() = existing_extents(box);
   read_box<Real>(box, tile);
   set(operation.results[0], std::move(tile));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::load_index(const Operation& operation) {
+  const TensorArgument& tensor = *tensors_[operation.operands[0]];
+  std::vector<std::int64_t> at;
+  std::int64_t element = 0;
+  bool exists = true;
+  for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+    at.push_back(integer(operation, 1 + axis));
+    exists = exists && at[axis] >= 0 && at[axis] < tensor.shape[axis];
+    element += at[axis] * tensor.strides[axis];
+  }
+  if (!exists) {
+    Diagnostic(operation.where, "load_index: element " + text(at) + " is outside " + tensor.name +
+                                    ", whose shape is " + text(tensor.shape))
+        .token(tensor.name)
+        .raise();
+  }
+  std::int32_t number = 0;
+  std::memcpy(&number, tensor.data + element * 4, sizeof(number));
+  set(operation.results[0], integer_value(operation.results[0], number, operation));
 }
 
 template <typename Real>

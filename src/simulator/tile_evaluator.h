@@ -46,6 +46,7 @@ class TileEvaluator {
   void if_then(const ir::Operation& operation);
   void constant(const ir::Operation& operation);
   void load(const ir::Operation& operation);
+  void load_index(const ir::Operation& operation);
   void store(const ir::Operation& operation);
   void dot(const ir::Operation& operation);
   void iota(const ir::Operation& operation);

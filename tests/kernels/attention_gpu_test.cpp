@@ -19,15 +19,16 @@ struct Lengths {
   std::int64_t batch, queries, keys;
 };
 
-Attention attention(DType dtype, int dim, bool causal = false, int window = 0) {
+Attention attention(DType dtype, int dim, bool causal = false, int window = 0, int dim_v = 0) {
   Attention a;
   a.heads = 4;
   a.kv_heads = 2;
   a.dtype = dtype;
-  a.dim = a.dim_v = dim;
+  a.dim = dim;
+  a.dim_v = dim_v > 0 ? dim_v : dim;
   a.causal = causal;
   a.window = window;
-  return a;
+  return with_sm90_blocks(a);
 }
 
 std::string setting(const char* name, std::int64_t value) {
@@ -74,10 +75,11 @@ class AttentionGpuTest : public test::HopperTest {
     const auto shape = shapes(a, l);
     const LibraryKernel& library = find_kernel("attention_forward");
     const std::vector<std::vector<double>> wanted = library.reference(
-        resolve_options(library, {setting("batch", l.batch), setting("queries", l.queries),
-                                  setting("keys", l.keys), setting("heads", a.heads),
-                                  setting("kv_heads", a.kv_heads), setting("dim", a.dim),
-                                  setting("causal", a.causal), setting("window", a.window)}),
+        resolve_options(
+            library,
+            {setting("batch", l.batch), setting("queries", l.queries), setting("keys", l.keys),
+             setting("heads", a.heads), setting("kv_heads", a.kv_heads), setting("dim", a.dim),
+             setting("dim_v", a.dim_v), setting("causal", a.causal), setting("window", a.window)}),
         {HostTensor::random_normal(a.dtype, shape[0], 1),
          HostTensor::random_normal(a.dtype, shape[1], 2),
          HostTensor::random_normal(a.dtype, shape[2], 3)});
@@ -94,28 +96,31 @@ struct Variant {
   int dim;
   bool causal;
   int window;
+  int dim_v = 0;  // 0: dim
 };
 class AttentionVariants : public AttentionGpuTest, public testing::WithParamInterface<Variant> {
  protected:
   Attention options() const {
     const Variant& v = GetParam();
-    return attention(v.dtype, v.dim, v.causal, v.window);
+    return attention(v.dtype, v.dim, v.causal, v.window, v.dim_v);
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, AttentionVariants,
-                         testing::Values(Variant{"bf16_64", bf16, 64, false, 0},
-                                         Variant{"bf16_128", bf16, 128, false, 0},
-                                         Variant{"f16_64", f16, 64, false, 0},
-                                         Variant{"f16_128", f16, 128, false, 0},
-                                         Variant{"bf16_64_causal", bf16, 64, true, 0},
-                                         Variant{"bf16_128_causal", bf16, 128, true, 0},
-                                         Variant{"f16_64_causal", f16, 64, true, 0},
-                                         Variant{"f16_128_causal", f16, 128, true, 0},
-                                         Variant{"bf16_64_window", bf16, 64, true, 60},
-                                         Variant{"bf16_128_window", bf16, 128, true, 200},
-                                         Variant{"f16_64_window1", f16, 64, true, 1},
-                                         Variant{"f16_128_window", f16, 128, true, 130}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, AttentionVariants,
+    testing::Values(
+        Variant{"bf16_64", bf16, 64, false, 0}, Variant{"bf16_128", bf16, 128, false, 0},
+        Variant{"f16_64", f16, 64, false, 0}, Variant{"f16_128", f16, 128, false, 0},
+        Variant{"bf16_64_causal", bf16, 64, true, 0},
+        Variant{"bf16_128_causal", bf16, 128, true, 0}, Variant{"f16_64_causal", f16, 64, true, 0},
+        Variant{"f16_128_causal", f16, 128, true, 0}, Variant{"bf16_64_window", bf16, 64, true, 60},
+        Variant{"bf16_128_window", bf16, 128, true, 200},
+        Variant{"f16_64_window1", f16, 64, true, 1}, Variant{"f16_128_window", f16, 128, true, 130},
+        Variant{"bf16_80", bf16, 80, false, 0}, Variant{"bf16_96_causal", bf16, 96, true, 0},
+        Variant{"bf16_160_causal", bf16, 160, true, 0}, Variant{"bf16_192", bf16, 192, false, 0},
+        Variant{"bf16_192_128_causal", bf16, 192, true, 0, 128},
+        Variant{"bf16_256", bf16, 256, false, 0}, Variant{"f16_256_causal", f16, 256, true, 0},
+        Variant{"bf16_256_window", bf16, 256, true, 100}),
+    [](const auto& info) { return info.param.name; });
 
 TEST_P(AttentionVariants, Lengths) {
   const Executable executable = compile(attention_forward_sm90(options()), "cuda");
@@ -128,7 +133,9 @@ TEST_P(AttentionVariants, Lengths) {
 }
 
 TEST_P(AttentionVariants, AutomaticSchedule) {
-  const Executable executable = compile(attention_forward(options()), "cuda");
+  Attention a = options();
+  a.block_q = 128;
+  const Executable executable = compile(attention_forward(a), "cuda");
   for (const Lengths& l :
        {Lengths{1, 0, 128}, {1, 17, 0}, {2, 129, 300}, {1, 517, 129}, {2, 2400, 300}}) {
     check(executable, options(), l);

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <numeric>
+#include <vector>
 
+#include "common/error_text.h"
 #include "kernels/execution.h"
 
 namespace tilewright::kernels {
@@ -41,41 +44,46 @@ struct Reference {
   std::vector<double> o, lse;
 };
 
+std::vector<double> flat(const Padded& tensor) {
+  std::vector<double> values;
+  tensor.each([&](const auto& index) { values.push_back(tensor.at(index)); });
+  return values;
+}
+
 // The definition, in float64: softmax over the keys that a query sees.
 Reference reference(const Problem& p, const Tensors& t) {
   const Attention& a = p.options;
   const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
   const std::int64_t group = a.heads / a.kv_heads;
+  const std::vector<double> q = flat(t.q), k = flat(t.k), v = flat(t.v);
   Reference r;
-  const auto lse_at = [&](std::int64_t b, std::int64_t i, std::int64_t h, std::vector<double>& w) {
-    double sum = 0;
-    for (std::int64_t j = 0; j < p.keys; ++j) {
-      const std::int64_t last = i + p.keys - p.queries;
-      const bool visible = !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
-      double score = 0;
-      for (std::int64_t d = 0; d < a.dim; ++d)
-        score += t.q.at({b, i, h, d}) * t.k.at({b, j, h / group, d});
-      w[j] = visible ? std::exp(score * scale) : 0;
-      sum += w[j];
-    }
-    for (double& weight : w) weight = sum > 0 ? weight / sum : 0;
-    return std::log(sum);
-  };
+  r.lse.resize(p.batch * a.heads * p.queries);
   std::vector<double> weights(p.keys);
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t i = 0; i < p.queries; ++i) {
       for (std::int64_t h = 0; h < a.heads; ++h) {
-        lse_at(b, i, h, weights);
-        for (std::int64_t d = 0; d < a.dim_v; ++d) {
-          double sum = 0;
-          for (std::int64_t j = 0; j < p.keys; ++j)
-            sum += weights[j] * t.v.at({b, j, h / group, d});
-          r.o.push_back(sum);
+        const double* query = &q[((b * p.queries + i) * a.heads + h) * a.dim];
+        const auto at_key = [&](std::int64_t j) {
+          return (b * p.keys + j) * a.kv_heads + h / group;
+        };
+        double sum = 0;
+        for (std::int64_t j = 0; j < p.keys; ++j) {
+          const std::int64_t last = i + p.keys - p.queries;
+          const bool visible = !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
+          const double* key = &k[at_key(j) * a.dim];
+          weights[j] =
+              visible ? std::exp(std::inner_product(key, key + a.dim, query, 0.0) * scale) : 0;
+          sum += weights[j];
         }
+        std::vector<double> o(a.dim_v, 0.0);
+        for (std::int64_t j = 0; j < p.keys; ++j) {
+          if (weights[j] == 0) continue;
+          const double* value = &v[at_key(j) * a.dim_v];
+          for (int d = 0; d < a.dim_v; ++d) o[d] += weights[j] / sum * value[d];
+        }
+        r.o.insert(r.o.end(), o.begin(), o.end());
+        r.lse[(b * a.heads + h) * p.queries + i] = std::log(sum);
       }
-    }
-    for (std::int64_t h = 0; h < a.heads; ++h) {
-      for (std::int64_t i = 0; i < p.queries; ++i) r.lse.push_back(lse_at(b, i, h, weights));
     }
   }
   return r;
@@ -163,16 +171,46 @@ TEST(AttentionTest, SharedHeads) {
   }
 }
 
-TEST(AttentionTest, Dimensions) {
-  for (const bool machine : {false, true}) {
-    Problem p = problem(100, 150, true);
-    p.options.dim = p.options.dim_v = 128;
-    check(p, {.machine = machine});
+struct Dims {
+  int dim, dim_v;
+};
+class AttentionDims : public testing::TestWithParam<Dims> {};
+INSTANTIATE_TEST_SUITE_P(Multiples, AttentionDims,
+                         testing::Values(Dims{16, 16}, Dims{80, 80}, Dims{96, 96}, Dims{112, 112},
+                                         Dims{128, 128}, Dims{160, 160}, Dims{192, 128},
+                                         Dims{192, 192}, Dims{256, 256}, Dims{64, 256},
+                                         Dims{208, 48}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.dim) + "_" +
+                                  std::to_string(info.param.dim_v);
+                         });
+void PrintTo(const Dims& dims, std::ostream* out) { *out << dims.dim << ", " << dims.dim_v; }
+
+// With the blocks that ship for the dims: more blocks of keys than stages, and tiles that follow
+// each other in a CTA.
+TEST_P(AttentionDims, Sm90) {
+  for (const bool causal : {false, true}) {
+    Problem p = problem(200, 300, causal);
+    p.options.dim = GetParam().dim;
+    p.options.dim_v = GetParam().dim_v;
+    p.options = with_sm90_blocks(p.options);
+    check(p, {.machine = true, .seed = 1, .multiprocessors = 1});
   }
+}
+
+TEST(AttentionTest, InterpretedDims) {
   Problem p = problem(100, 150);
   p.options.dim = 96;
   p.options.dim_v = 32;
   check(p, {});
+}
+
+TEST(AttentionTest, BlocksThatDoNotFitAreRefused) {
+  Attention a = small();
+  a.dim = a.dim_v = 256;
+  const std::string error = test::usage_error_of([&] { attention_forward_sm90(a); });
+  EXPECT_NE(error.find("128 rows and 128 keys of 256"), std::string::npos) << error;
+  EXPECT_NE(error.find("with_sm90_blocks"), std::string::npos) << error;
 }
 
 TEST(AttentionTest, HalfPrecisionAndScale) {

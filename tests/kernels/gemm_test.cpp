@@ -81,6 +81,33 @@ TEST(GemmTest, ClustersShareTiles) {
   }
 }
 
+class GemmVariants : public testing::TestWithParam<GemmVariant> {};
+INSTANTIATE_TEST_SUITE_P(All, GemmVariants, testing::ValuesIn(gemm_variants()),
+                         [](const auto& info) { return info.param.name; });
+
+// Tiles that are cut in each direction, more of them than CTAs, and sums shorter than the split.
+TEST_P(GemmVariants, Tails) {
+  const GemmVariant& v = GetParam();
+  Gemm g = with_variant({}, v);
+  struct Sizes {
+    std::int64_t m, n, k;
+  };
+  const int below = v.block_m * v.cluster;
+  for (const Sizes& s : {Sizes{1, 8, 8}, Sizes{0, 8, 8}, Sizes{3, 40, 0},
+                         Sizes{below + 17, 2 * v.block_n + 24, v.block_k * v.split + 8},
+                         Sizes{3 * below + 1, v.block_n + 8, 2 * v.block_k * v.split + 24}}) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    Tensors t(s.m, s.n, s.k);
+    const int cluster = v.cluster * v.split;
+    ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                              {.machine = true,
+                               .seed = static_cast<std::uint64_t>(s.m),
+                               .multiprocessors = 2 * cluster}));
+    EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+    EXPECT_EQ(t.c.written_outside(), 0);
+  }
+}
+
 // Copies move 16 bytes or more.
 TEST(GemmTest, OddLengthsAreRefusedForSm90) {
   Tensors t(72, 40, 17);

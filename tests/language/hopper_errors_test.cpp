@@ -146,8 +146,6 @@ TEST(RingErrors, OutsideARole) {
 
 TEST(RingErrors, Declarations) {
   Traced t;
-  misuse("Ring(", {"the ring \"none\" has no tile", "fix: "},
-         [&] { Ring(t.kernel, "none", stages(2), {}); });
   misuse("\"r\", stages(0)", {"shared tile \"r\": 0 stages of 64 x 64", "fix: "}, [&] {
     Ring(t.kernel, "r", stages(0), {{bf16, 64, 64}});
   });
@@ -158,6 +156,15 @@ TEST(RingErrors, Declarations) {
          [&] { SharedTile s(t.kernel, "s", bf16, 64, 4); });
   misuse("SharedIntegers ", {"\"n\": 0 integers", "fix: "},
          [&] { SharedIntegers n(t.kernel, "n", 0); });
+}
+
+TEST(RingErrors, LoadsNeedATile) {
+  misuse("produce(", {"produce: the ring \"none\" has no tile to load into", "fix: "}, [] {
+    Traced t;
+    Ring numbers(t.kernel, "none", stages(2), {});
+    t.kernel.roles(
+        {role("load", warps(1), registers(24), [&] { numbers.produce([](const Slot&) {}); })});
+  });
 }
 
 TEST(ViewErrors, RowsAndColumnsLieInside) {

@@ -22,11 +22,24 @@ struct Attention {
 // out  O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
 Kernel attention_forward(const Attention& attention);
 
-// The same for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128 or 192)
-// that overlap products with the softmax. dim and dim_v are multiples of 16 up to 128, the dtype is
-// f16 or bf16.
+// The same for sequences of different lengths, packed one behind the other. Sequence b has the
+// queries cu_seqlens_q[b] .. cu_seqlens_q[b + 1] - 1, and likewise its keys; both ascend, lengths
+// may be 0, and rows of no sequence are neither read nor written. Of a causal mask, the lengths are
+// the sequence's own: its last query sees its last key.
+// in   Q [total_queries, heads, dim], K [total_keys, kv_heads, dim], V [total_keys, kv_heads,
+//      dim_v], cu_seqlens_q i32 [batch + 1], cu_seqlens_k i32 [batch + 1]
+// out  O [total_queries, heads, dim_v], LSE f32 [heads, total_queries]
+Kernel attention_varlen_forward(const Attention& attention);
+
+// attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
+// or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
+// dtype is f16 or bf16. Raises where the blocks do not fit a CTA's shared memory.
 Kernel attention_forward_sm90(const Attention& attention);
-// The same attention with the block sizes that measured best for its dims (docs/performance.md).
+// attention_varlen_forward, by the same means. Sequences without rows and what pads the tiles cost
+// nothing.
+Kernel attention_varlen_forward_sm90(const Attention& attention);
+// The same attention with the blocks that shared memory and registers have room for, by what
+// measured best (docs/performance.md).
 Attention with_sm90_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

@@ -14,55 +14,37 @@ inline constexpr double kNone =
 // The running softmax of rows that arrive block by block (Milakov and Gimelshein, 2018). The
 // maximum is taken of unscaled scores and the scale folded into the exponent, which needs a
 // positive scale. A row with nothing visible has weight 0 and log-sum-exp -inf.
+//
+// The maximum lags: it is raised only when a score exceeds it by 2^kSlack in the exponent, so that
+// most blocks rescale nothing. Weights stay below 2^kSlack of the exact ones and the normaliser
+// divides by sums of the same weights; the result differs by rounding alone (docs/numerics.md).
 class OnlineSoftmax {
  public:
   OnlineSoftmax(const Extent& rows, double scale)
-      : scale_log2_(scale * kLog2e), maximum_(full({rows, 1}, kNone)), sum_(zeros({rows, 1})) {}
-
-  struct Step {
-    Tile weights;  // exp(scale * (scores - maximum))
-    Tile rescale;  // what sums of earlier weights are multiplied by
-  };
-  Step step(const Tile& scores) {
-    const Tile before = maximum_;
-    maximum_ = max(maximum_, reduce_max(scores, 1));
-    // -inf - -inf is no number: a row that has seen nothing yet is shifted by 0.
-    const Tile shift = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
-    const Tile weights = exp2(scores * scale_log2_ - shift);
-    const Tile rescale = exp2(before * scale_log2_ - shift);
-    sum_ = sum_ * rescale + reduce_sum(weights, 1);
-    return {weights, rescale};
-  }
-  // 1 / sum of the weights; 0 for a row with nothing visible.
-  Tile normaliser() const { return where(sum_ == 0, 0, 1 / sum_); }
-  // Natural logarithm of the sum of exp(scale * score).
-  Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
-
- private:
-  double scale_log2_;
-  Var maximum_, sum_;
-};
-
-// The same with a maximum that lags: it is raised only when a score exceeds it by 2^8 in the
-// exponent, so that most blocks rescale nothing. Weights stay below 2^8 of the exact ones and the
-// normaliser divides by sums of the same weights; the result differs by rounding alone.
-class LazySoftmax {
- public:
-  LazySoftmax(const Extent& rows, double scale)
       : scale_log2_(scale * kLog2e),
         maximum_(full({rows, 1}, kNone)),
         shift_(zeros({rows, 1})),
         rescale_(full({rows, 1}, 1)),
         sum_(zeros({rows, 1})) {}
 
-  // Whether this block raised the maximum: sums of earlier weights are then multiplied by
-  // rescale().
+  struct Step {
+    Tile weights;  // exp(scale * (scores - maximum))
+    Tile rescale;  // what sums of earlier weights are multiplied by
+  };
+  Step step(const Tile& scores) {
+    raise(scores);
+    return {weights(scores), rescale()};
+  }
+
+  // The two halves of a step. Whether this block raised the maximum: rescale() is 1 otherwise.
   Condition raise(const Tile& scores) {
     const Tile top = reduce_max(scores, 1);
     const Condition raised = any(top > maximum_ + kSlack / scale_log2_);
+    rescale_ = full({top.shape()[0], 1}, 1);
     when(raised, [&] {
       const Tile before = maximum_;
       maximum_ = max(maximum_, top);
+      // -inf - -inf is no number: a row that has seen nothing yet is shifted by 0.
       shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
       rescale_ = exp2(before * scale_log2_ - shift_);
       sum_ = sum_ * rescale_;
@@ -70,13 +52,14 @@ class LazySoftmax {
     return raised;
   }
   Tile rescale() const { return rescale_; }
-  // exp(scale * (scores - maximum)), after raise().
   Tile weights(const Tile& scores) {
     const Tile weights = exp2(scores * scale_log2_ - shift_);
     sum_ = sum_ + reduce_sum(weights, 1);
     return weights;
   }
+  // 1 / sum of the weights; 0 for a row with nothing visible.
   Tile normaliser() const { return where(sum_ == 0, 0, 1 / sum_); }
+  // Natural logarithm of the sum of exp(scale * score).
   Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
 
  private:

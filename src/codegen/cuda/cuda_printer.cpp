@@ -51,6 +51,8 @@ OperationPrinter printer_of(Op op) {
       return print_bulk_commit;
     case Op::bulk_wait:
       return print_bulk_wait;
+    case Op::fence_cluster:
+      return print_fence_cluster;
     case Op::warp_sync:
       return print_warp_sync;
     case Op::cta_sync:
@@ -83,6 +85,8 @@ OperationPrinter printer_of(Op op) {
       return print_shared_store;
     case Op::atomic_add:
       return print_atomic_add;
+    case Op::load_index:
+      return print_load_index;
     case Op::store_registers:
       return print_store_registers;
     case Op::store_matrix:

@@ -66,6 +66,24 @@ void print_atomic_add(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("{} = __shfl_sync(0xffffffffu, {}, 0);", name, name));
 }
 
+void print_load_index(Emitter& emitter, const Operation& operation) {
+  const ValueId tensor = operation.operands[0];
+  const int rank = static_cast<int>(operation.operands.size()) - 1;
+  std::vector<std::string> address{emitter.pointer(tensor)};
+  for (int axis = 0; axis < rank; ++axis) {
+    const std::string at = offset_text(emitter, operation.operands[1 + axis]);
+    if (at == "0") continue;
+    address.push_back(
+        axis == rank - 1 ? at : fmt::format("(i64){} * {}", at, emitter.stride(tensor, axis)));
+  }
+  const std::string load = fmt::format("*({})", sum_text(address));
+  const std::string& name = emitter.name(operation.results[0]);
+  // As in print_shared_load: the shuffle tells ptxas that all lanes have the same.
+  emitter.line(emitter.agent == Emitter::Agent::lane
+                   ? fmt::format("const int {} = {};", name, load)
+                   : fmt::format("const int {} = __shfl_sync(0xffffffffu, {}, 0);", name, load));
+}
+
 void print_matrix(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::int64_t divisor = attributes.integer(Key::swizzle_divisor);
@@ -107,13 +125,22 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                     : sum_text({index_text(coordinate_terms(layout.registers, axis), "i", count),
                                 thread_coordinate(emitter, layout, axis)});
   };
+  const bool remote = operation.operands.size() > 3;
+  std::string base = emitter.name(operation.operands[1]);
+  if (remote) {
+    emitter.open("");
+    emitter.line(fmt::format("const u32 remote = in_cta({}, {});", base,
+                             emitter.name(operation.operands[3])));
+    base = "remote";
+  }
+  const std::string_view load_function = remote ? "load_cluster" : "load_shared";
   emitter.line("#pragma unroll");
   emitter.open(fmt::format("for (int i = 0; i < {}; ++i)", count));
   emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
   emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
-  std::vector<std::string> terms{
-      emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
-      std::to_string(attributes.integer_or(Key::step, 0)), fmt::format("row * {}", row_bytes)};
+  std::vector<std::string> terms{base, offset_text(emitter, operation.operands[2]),
+                                 std::to_string(attributes.integer_or(Key::step, 0)),
+                                 fmt::format("row * {}", row_bytes)};
   std::string inner = "column";
   if (panel_columns > 0) {
     terms.push_back(
@@ -136,14 +163,15 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                                         emitter.name(array), per_register, per_register, 8 * bytes);
     emitter.line(fmt::format("store_shared(address, {});", value));
   } else if (per_register == 1) {
-    emitter.line(fmt::format("{}[i] = load_shared<{}>(address);", emitter.name(array), type));
+    emitter.line(fmt::format("{}[i] = {}<{}>(address);", emitter.name(array), load_function, type));
   } else {
     const std::string target = fmt::format("{}[i / {}]", emitter.name(array), per_register);
-    emitter.line(
-        fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32)load_shared<{}>(address) << i % {} * {};",
-                    target, per_register, target, type, per_register, 8 * bytes));
+    emitter.line(fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32){}<{}>(address) << i % {} * {};",
+                             target, per_register, target, load_function, type, per_register,
+                             8 * bytes));
   }
   emitter.close();
+  if (remote) emitter.close();
 }
 
 }  // namespace tilewright::codegen

@@ -36,6 +36,7 @@ TW_PRINTER(named_barrier);
 TW_PRINTER(fence_proxy_async);
 TW_PRINTER(bulk_commit);
 TW_PRINTER(bulk_wait);
+TW_PRINTER(fence_cluster);
 TW_PRINTER(warp_sync);
 TW_PRINTER(cta_sync);
 TW_PRINTER(cluster_sync);
@@ -54,6 +55,7 @@ TW_PRINTER(shared);
 TW_PRINTER(shared_load);
 TW_PRINTER(shared_store);
 TW_PRINTER(atomic_add);
+TW_PRINTER(load_index);
 TW_PRINTER(matrix);
 TW_PRINTER(shared_elements);
 // global_store.cpp

@@ -215,6 +215,10 @@ __device__ __forceinline__ void named_arrive() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 )"},
+    {"fence_cluster", R"(__device__ __forceinline__ void fence_cluster() {
+  asm volatile("fence.acq_rel.cluster;" ::: "memory");
+}
+)"},
     {"bulk_commit",
      R"(__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 )"},
@@ -267,6 +271,44 @@ template <>
 __device__ __forceinline__ u8 load_shared(u32 address) {
   u32 v;
   asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return (u8)v;
+}
+)"},
+    {"in_cta", R"(// An address of this CTA's shared memory as one of another CTA of the cluster.
+__device__ __forceinline__ u32 in_cta(u32 address, u32 cta) {
+  u32 remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(cta));
+  return remote;
+}
+)"},
+    {"load_cluster", R"(template <typename T>
+__device__ __forceinline__ T load_cluster(u32 address);
+template <>
+__device__ __forceinline__ int load_cluster(u32 address) {
+  int v;
+  asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return v;
+}
+template <>
+__device__ __forceinline__ u32 load_cluster(u32 address) { return (u32)load_cluster<int>(address); }
+template <>
+__device__ __forceinline__ float load_cluster(u32 address) { return __int_as_float(load_cluster<int>(address)); }
+template <>
+__device__ __forceinline__ i64 load_cluster(u32 address) {
+  i64 v;
+  asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(v) : "r"(address) : "memory");
+  return v;
+}
+template <>
+__device__ __forceinline__ u16 load_cluster(u32 address) {
+  u16 v;
+  asm volatile("ld.shared::cluster.b16 %0, [%1];" : "=h"(v) : "r"(address) : "memory");
+  return v;
+}
+template <>
+__device__ __forceinline__ u8 load_cluster(u32 address) {
+  u32 v;
+  asm volatile("ld.shared::cluster.u8 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
   return (u8)v;
 }
 )"},

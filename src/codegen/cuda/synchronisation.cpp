@@ -100,6 +100,8 @@ void print_fence_proxy_async(Emitter& emitter, const Operation&) {
   emitter.line("fence_proxy_async();");
 }
 
+void print_fence_cluster(Emitter& emitter, const Operation&) { emitter.line("fence_cluster();"); }
+
 void print_bulk_commit(Emitter& emitter, const Operation&) { emitter.lane_line("bulk_commit();"); }
 
 void print_bulk_wait(Emitter& emitter, const Operation& operation) {

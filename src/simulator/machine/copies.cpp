@@ -24,7 +24,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
   const std::int64_t per_chunk = 16 / map.element_bytes;
   const std::int64_t rows = map.box_bytes() / map.row_bytes();
   for (std::int64_t row = 0; row < rows; ++row) {
-    std::int64_t rest = row, offset = 0;
+    std::int64_t rest = row, offset = map.origin;
     bool exists = true;
     for (int axis = 1; axis < map.rank; ++axis) {
       const std::int64_t at = start[axis] + rest % map.box[axis];

@@ -294,6 +294,8 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       return next(shared_scalar);
     case Code::atomic_add:
       return next(atomic_add);
+    case Code::load_index:
+      return next(load_index);
     case Code::mbarrier_init:
       return next(init_mbarriers);
     case Code::mbarrier_expect_tx:

@@ -275,6 +275,7 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction);
+void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction);
 
 // deadlock.cpp
 Fault deadlock(const Gpu& gpu, const std::vector<std::unique_ptr<Cluster>>& clusters);

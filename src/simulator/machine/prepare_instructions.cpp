@@ -156,7 +156,7 @@ void Preparation::matrix(const Operation& operation, Code code) {
   program_.matrix_stores.push_back(made);
 }
 
-// object: the array; value: the allocation; a: offset.
+// object: the array; value: the allocation; a: offset; b: CTA of the cluster if remote.
 void Preparation::access_elements(const Operation& operation, Code code) {
   const ir::Attributes& attributes = operation.attributes;
   ElementAccess made;
@@ -171,6 +171,8 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
+  made.remote = operation.operands.size() > 3;
+  if (made.remote) instruction.b = operation.operands[3];
   instruction.detail = static_cast<int>(program_.element_accesses.size());
   program_.element_accesses.push_back(std::move(made));
 }
@@ -274,6 +276,7 @@ void Preparation::visit(const Operation& operation) {
     // The lanes of a warp run together, and an access is visible to all at once.
     case Op::fence_proxy_async:
     case Op::fence_barrier_init:
+    case Op::fence_cluster:
     case Op::warp_sync:
       return;
     case Op::constant:
@@ -390,6 +393,16 @@ void Preparation::visit(const Operation& operation) {
       made.a = operands[1];
       made.b = operands[2];
       made.c = operation.results[0];
+      return;
+    }
+    case Op::load_index: {  // detail: the element, c: result
+      ElementRead read;
+      read.tensor = object(operands[0]);
+      read.coordinates.assign(operands.begin() + 1, operands.end());
+      Instruction& made = emit(Code::load_index, &operation);
+      made.detail = static_cast<int>(program_.element_reads.size());
+      made.c = operation.results[0];
+      program_.element_reads.push_back(std::move(read));
       return;
     }
     case Op::mbarrier_init: {  // object: array, value: arrivals

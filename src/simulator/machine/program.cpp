@@ -240,6 +240,16 @@ void Preparation::tensor_map(const Operation& operation) {
     map.strides[innermost] = tensor.strides[axis] * map.element_bytes;
     map.box[innermost] = box[axis];
   }
+  if (const ir::Attribute* ragged = operation.attributes.find(Key::ragged)) {
+    // The axis more: n + 1 rows that begin n rows before the tensor.
+    const auto axis = map.rank - 1 - static_cast<int>(std::get<std::int64_t>(*ragged));
+    if (map.rank == 5) refuse(operation, "a ragged map of a tensor of rank 5; TMA takes 5 axes");
+    map.extents[map.rank] = map.extents[axis] + 1;
+    map.strides[map.rank] = map.strides[axis];
+    map.box[map.rank] = 1;
+    map.origin = -map.extents[axis] * map.strides[axis];
+    ++map.rank;
+  }
   object_[operation.results[0]] = static_cast<int>(program_.maps.size());
   program_.maps.push_back(std::move(map));
 }

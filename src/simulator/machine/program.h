@@ -52,6 +52,7 @@ struct TensorMap {
   std::byte* data = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
+  std::int64_t origin = 0;  // bytes from `data` to where the coordinates are all 0
   int element_bytes = 0;
   int swizzle = 0;
   SourceLocation where;
@@ -100,6 +101,7 @@ enum class Code : std::uint8_t {
   shared_load,
   shared_store,
   atomic_add,
+  load_index,
   mbarrier_init,
   mbarrier_expect_tx,
   mbarrier_arrive,
@@ -191,6 +193,13 @@ struct MatrixStore {
 struct ElementAccess {
   Spread spread;
   std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
+  bool remote = false;  // of another CTA of the cluster
+};
+
+// An element of a tensor: a coordinate an axis.
+struct ElementRead {
+  int tensor = 0;
+  std::vector<Slot> coordinates;
 };
 
 struct Transfer {
@@ -247,6 +256,7 @@ struct Program {
   std::vector<GlobalStore> global_stores;
   std::vector<MatrixStore> matrix_stores;
   std::vector<ElementAccess> element_accesses;
+  std::vector<ElementRead> element_reads;
   std::vector<Transfer> transfers;
   std::vector<Product> products;
 };

@@ -106,6 +106,33 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 }
 
+namespace {
+
+// The CTA of the warp's cluster that a remote access names; null after a fault.
+Cta* remote_cta(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
+  const std::int64_t rank = warp.integer(instruction.b);
+  const auto& ctas = warp.cta->cluster->ctas;
+  if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
+    gpu.log.add({"out_of_bounds",
+                 instruction.where(),
+                 {},
+                 fmt::format("out of bounds: CTA {} of a cluster of {}\n{}", rank, ctas.size(),
+                             gpu.access("read", instruction, warp)),
+                 {}});
+    return nullptr;
+  }
+  if (ctas[rank]->live > 0) return ctas[rank].get();
+  gpu.log.add({"exit",
+               instruction.where(),
+               {},
+               fmt::format("exit: a read of shared memory of CTA {}, which has ended\n{}",
+                           ctas[rank]->index, gpu.access("read", instruction, warp)),
+               "cluster_sync before the kernel ends"});
+  return nullptr;
+}
+
+}  // namespace
+
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const ElementAccess& access = gpu.program.element_accesses[instruction.detail];
   const int allocation = static_cast<int>(instruction.value);
@@ -116,8 +143,10 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   } else {
     read_all(gpu, warp, instruction, instruction.object);
   }
+  Cta* cta = access.remote ? remote_cta(gpu, warp, instruction) : warp.cta;
+  if (!cta) return;
   RegisterArray& array = warp.arrays[instruction.object];
-  SharedMemory& shared = warp.cta->shared;
+  SharedMemory& shared = cta->shared;
   const std::int64_t base =
       gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
   const int position = position_in_role(gpu, warp);
@@ -137,10 +166,10 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
       if (!gpu.inside(warp, instruction, allocation, address, size)) return;
       if (load) {
-        gpu.check_read(warp, instruction, *warp.cta, allocation, address, size);
+        gpu.check_read(warp, instruction, *cta, allocation, address, size);
         from_bytes(array, info.dtype, i, l, shared.at(address));
       } else {
-        gpu.check_write(warp, instruction, *warp.cta, allocation, address, size);
+        gpu.check_write(warp, instruction, *cta, allocation, address, size);
         std::byte bytes[8];
         to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
@@ -185,6 +214,29 @@ void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int32_t sum = old + static_cast<std::int32_t>(warp.integer(instruction.b));
   std::memcpy(at, &sum, 4);
   warp.scalars[instruction.c] = {old, static_cast<double>(old)};
+}
+
+void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const ElementRead& read = gpu.program.element_reads[instruction.detail];
+  const TensorArgument& tensor = gpu.arguments.tensors[read.tensor];
+  std::int64_t element = 0;
+  for (std::size_t axis = 0; axis < read.coordinates.size(); ++axis) {
+    const std::int64_t at = warp.integer(read.coordinates[axis]);
+    if (at < 0 || at >= tensor.shape[axis]) {
+      gpu.log.add({"out_of_bounds",
+                   instruction.where(),
+                   {},
+                   fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}",
+                               at, axis, tensor.name, tensor.shape[axis],
+                               gpu.access("read", instruction, warp)),
+                   {}});
+      return;
+    }
+    element += at * tensor.strides[axis];
+  }
+  std::int32_t value = 0;
+  std::memcpy(&value, tensor.data + element * 4, sizeof(value));
+  warp.scalars[instruction.c] = {value, static_cast<double>(value)};
 }
 
 }  // namespace tilewright::simulator

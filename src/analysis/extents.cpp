@@ -1,8 +1,8 @@
-#include "schedules/extents.h"
+#include "analysis/extents.h"
 
 #include <optional>
 
-namespace tilewright::schedules {
+namespace tilewright::analysis {
 
 using ir::Key;
 using ir::Op;
@@ -144,4 +144,4 @@ void Extents::visit(const Operation& o) {
   }
 }
 
-}  // namespace tilewright::schedules
+}  // namespace tilewright::analysis

@@ -5,7 +5,7 @@
 
 #include "ir/ir.h"
 
-namespace tilewright::schedules {
+namespace tilewright::analysis {
 
 // How much of each tile of the tile form exists, as the loads say that it comes from.
 class Extents {
@@ -36,4 +36,4 @@ class Extents {
   std::vector<std::vector<Bounds>> bounds_;
 };
 
-}  // namespace tilewright::schedules
+}  // namespace tilewright::analysis

@@ -1,0 +1,105 @@
+#include "passes/materialise_extents.h"
+
+#include <limits>
+#include <set>
+
+#include "analysis/definitions.h"
+#include "analysis/extents.h"
+#include "ir/builder.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::Type;
+using ir::ValueId;
+
+class Materialising {
+ public:
+  // The facts are of the kernel as it was; the copy keeps them while this one is rewritten.
+  explicit Materialising(ir::Kernel& kernel)
+      : kernel_(kernel),
+        before_(kernel),
+        extents_(before_),
+        definitions_(analysis::definitions(before_)) {}
+
+  void visit(ir::Block& block) {
+    std::set<ValueId> outside = defined_;
+    defined_.insert(block.arguments.begin(), block.arguments.end());
+    std::vector<Operation> old = std::move(block.body);
+    block.body.clear();
+    for (Operation& operation : old) {
+      for (ir::Block& inner : operation.blocks) visit(inner);
+      if (operation.op == Op::reduce) {
+        const Op function = operation.attributes.function();
+        const double infinity = std::numeric_limits<double>::infinity();
+        fill(block, operation, 0, static_cast<std::size_t>(operation.attributes.integer(Key::axis)),
+             function == Op::add   ? 0
+             : function == Op::max ? -infinity
+                                   : infinity);
+      } else if (operation.op == Op::dot) {
+        for (const std::size_t side : {0u, 1u}) {
+          bool transposed = false;
+          // What is not there of a loaded tile is zero already.
+          if (analysis::load_behind(definitions_, operation.operands[side], transposed)) continue;
+          fill(block, operation, side, 1 - side, 0);
+        }
+      }
+      defined_.insert(operation.results.begin(), operation.results.end());
+      block.body.push_back(std::move(operation));
+    }
+    defined_ = std::move(outside);
+  }
+
+ private:
+  void fill(ir::Block& block, Operation& reader, std::size_t operand, std::size_t axis,
+            double neutral) {
+    ir::Builder builder(kernel_, block, reader.where);
+    const ValueId whole = reader.operands[operand];
+    const Type type = kernel_.type(whole);
+    for (const analysis::Extents::Bound& bound : extents_.of(whole, axis)) {
+      if (defined_.count(bound.limit) + defined_.count(bound.start) != 2) {
+        Diagnostic(reader.where, std::string(ir::info(reader.op).name) +
+                                     ": how much of its operand exists was decided inside a loop "
+                                     "or a condition")
+            .token(ir::info(reader.op).name)
+            .fix("reduce it where it is made")
+            .raise();
+      }
+      std::vector<std::int64_t> shape(type.shape.size(), 1);
+      shape[axis] = type.shape[axis];
+      const ValueId place = builder.value(Op::iota, {}, Type::tile(DType::i32, shape),
+                                          {{Key::axis, static_cast<std::int64_t>(axis)}});
+      const ValueId count = builder.binary(Op::sub, bound.limit, bound.start);
+      const ValueId exists = builder.value(
+          Op::lt, {place, builder.value(Op::splat, {count}, Type::tile(DType::i32, shape))},
+          Type::tile(DType::boolean, shape));
+      const ValueId otherwise =
+          is_integer(type.dtype)
+              ? builder.constant(neutral_integer(neutral, type.dtype), type.dtype)
+              : builder.constant(neutral, type.dtype);
+      reader.operands[operand] =
+          builder.value(Op::select, {exists, reader.operands[operand], otherwise}, type);
+    }
+  }
+
+  static std::int64_t neutral_integer(double neutral, DType) {
+    if (neutral == 0) return 0;
+    return neutral < 0 ? INT32_MIN : INT32_MAX;
+  }
+
+  ir::Kernel& kernel_;
+  const ir::Kernel before_;
+  const analysis::Extents extents_;
+  const std::vector<const Operation*> definitions_;
+  std::set<ValueId> defined_;  // in the blocks around, so far
+};
+
+}  // namespace
+
+void materialise_extents(ir::Kernel& kernel) { Materialising(kernel).visit(kernel.body); }
+
+}  // namespace tilewright::passes

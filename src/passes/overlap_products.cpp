@@ -1,0 +1,312 @@
+#include "passes/overlap_products.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "analysis/definitions.h"
+#include "ir/builder.h"
+#include "ir/cloner.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Builder;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+// A sum that waits for the next iteration.
+struct Delayed {
+  std::size_t position;  // among the carried values
+  const Operation* product;
+};
+
+// One loop, while it is rotated.
+class Rotation {
+ public:
+  using Definitions = std::vector<const Operation*>;
+  Rotation(ir::Kernel& kernel, const Definitions& definitions, const Operation& loop)
+      : kernel_(kernel), definitions_(definitions), loop_(loop), body_(loop.blocks[0]) {
+    for (const ValueId argument : body_.arguments) inside_.insert(argument);
+    for (const Operation& o : body_.body) inside_.insert(o.results.begin(), o.results.end());
+    find_delayed();
+    find_front();
+  }
+
+  bool worthwhile() const {
+    const Operation* step = definitions_[loop_.operands[2]];
+    const bool by_one =
+        step && step->op == Op::constant && step->attributes.integer(ir::Key::value) == 1;
+    return by_one && !delayed_.empty() && !front_.empty() && fits();
+  }
+
+  // Appends what the loop becomes; its results are the loop's.
+  void append_to(ir::Block& block) {
+    Builder builder(kernel_, block, loop_.where);
+    const ValueId low = loop_.operands[0], high = loop_.operands[1];
+    const std::vector<ValueId> initial(loop_.operands.begin() + 3, loop_.operands.end());
+    const ValueId runs = builder.binary(Op::lt, low, high);
+    builder.if_then(
+        runs,
+        [&](Builder& inside) {
+          std::vector<ValueId> carried = prologue(inside, low, initial);
+          carried = rotated(inside, inside.binary(Op::add, low, loop_.operands[2]), high, carried);
+          return epilogue(inside, high, std::move(carried));
+        },
+        [&](Builder&) { return initial; });
+    block.body.back().results = loop_.results;
+  }
+
+ private:
+  std::vector<ValueId> yielded() const { return body_.body.back().operands; }
+
+  // Of the operations of the body, those that the values need, in order.
+  std::set<const Operation*> slice(const std::vector<ValueId>& values) const {
+    std::set<const Operation*> result;
+    std::vector<ValueId> open = values;
+    while (!open.empty()) {
+      const Operation* o = definitions_[open.back()];
+      const bool here = o && inside_.count(open.back()) != 0;
+      open.pop_back();
+      if (!here || !result.insert(o).second) continue;
+      open.insert(open.end(), o->operands.begin(), o->operands.end());
+      for (const ir::Block& inner : o->blocks) {
+        ir::for_each(inner, [&](const Operation& n) {
+          open.insert(open.end(), n.operands.begin(), n.operands.end());
+        });
+      }
+    }
+    return result;
+  }
+
+  bool reads(const std::set<const Operation*>& operations, ValueId value) const {
+    return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
+      bool found = std::count(o->operands.begin(), o->operands.end(), value) != 0;
+      for (const ir::Block& inner : o->blocks) {
+        ir::for_each(inner, [&](const Operation& n) {
+          found |= std::count(n.operands.begin(), n.operands.end(), value) != 0;
+        });
+      }
+      return found;
+    });
+  }
+
+  bool reads_carried(const std::set<const Operation*>& operations) const {
+    return std::any_of(body_.arguments.begin() + 1, body_.arguments.end(),
+                       [&](ValueId argument) { return reads(operations, argument); });
+  }
+
+  int uses(ValueId value) const {
+    int count = 0;
+    ir::for_each(body_, [&](const Operation& o) {
+      count += static_cast<int>(std::count(o.operands.begin(), o.operands.end(), value));
+    });
+    return count;
+  }
+
+  // Whether the values come from loads and index arithmetic alone, so that they can be had again.
+  bool repeatable(ValueId value) const {
+    const std::set<const Operation*> needed = slice({value});
+    if (reads_carried(needed)) return false;
+    return std::all_of(needed.begin(), needed.end(), [&](const Operation* o) {
+      if (o->op == Op::load) {
+        return kernel_.parameter_of(o->operands[0])->kind == ir::Parameter::Kind::in;
+      }
+      return o->op == Op::transpose ||
+             (ir::info(o->op).pure() && kernel_.type(o->results[0]).is_scalar());
+    });
+  }
+
+  static bool has_product(const std::set<const Operation*>& operations) {
+    return std::any_of(operations.begin(), operations.end(),
+                       [](const Operation* o) { return o->op == Op::dot; });
+  }
+
+  void find_delayed() {
+    const std::vector<ValueId> last = yielded();
+    for (std::size_t i = 0; i < last.size(); ++i) {
+      const Operation* o = definitions_[last[i]];
+      if (!o || o->op != Op::dot || o->operands.size() != 3 || inside_.count(last[i]) == 0)
+        continue;
+      const std::set<const Operation*> operand = slice({o->operands[0]});
+      if (uses(last[i]) == 1 && has_product(operand) && repeatable(o->operands[1]) &&
+          !reads(operand, body_.arguments[1 + i])) {
+        delayed_.push_back({i, o});
+      }
+    }
+  }
+
+  bool is_delayed(const Operation& o) const {
+    return std::any_of(delayed_.begin(), delayed_.end(),
+                       [&](const Delayed& d) { return d.product == &o; });
+  }
+
+  // The products that depend on nothing carried: they start an iteration.
+  void find_front() {
+    for (const Operation& o : body_.body) {
+      if (o.op != Op::dot || is_delayed(o)) continue;
+      const std::set<const Operation*> needed = slice({o.results[0]});
+      const auto products = std::count_if(needed.begin(), needed.end(),
+                                          [](const Operation* n) { return n->op == Op::dot; });
+      if (products == 1 && !reads_carried(needed)) front_.push_back(&o);
+    }
+  }
+
+  // What is live while the first products run beside the delayed ones, in registers of a thread: a
+  // warpgroup of 128 threads holds 64 rows.
+  bool fits() const {
+    std::int64_t row_bytes = 0, rows = 0;
+    const auto add = [&](ValueId value) {
+      const ir::Type& type = kernel_.type(value);
+      if (!type.is_tile() || type.shape.size() != 2) return;
+      rows = std::max(rows, type.shape[0]);
+      row_bytes += type.shape[1] * size_of(type.dtype);
+    };
+    for (const Operation* o : front_) add(o->results[0]);
+    for (const ValueId value : loop_.results) add(value);
+    for (const Delayed& d : delayed_) add(d.product->operands[0]);
+    const std::int64_t budget = rows > 2 * kGroupRows ? 160 : 240;
+    return row_bytes * kGroupRows / (kGroupThreads * 4) + kOtherRegisters <= budget;
+  }
+
+  static constexpr std::int64_t kGroupRows = 64, kGroupThreads = 128;
+  static constexpr std::int64_t kOtherRegisters = 32;  // addresses, statistics of rows
+
+  std::vector<ValueId> prologue(Builder& builder, ValueId low,
+                                const std::vector<ValueId>& initial) {
+    ir::Cloner cloner(kernel_);
+    cloner.bind(body_.arguments[0], low);
+    for (std::size_t i = 0; i < initial.size(); ++i) {
+      cloner.bind(body_.arguments[1 + i], initial[i]);
+    }
+    for (const Operation& o : body_.body) {
+      if (o.op != Op::yield && !is_delayed(o)) builder.block().body.push_back(cloner.copy(o));
+    }
+    return next(cloner);
+  }
+
+  // What an iteration leaves for the next.
+  std::vector<ValueId> next(const ir::Cloner& cloner) const {
+    std::vector<ValueId> values = cloner(yielded());
+    for (const Delayed& d : delayed_) values[d.position] = cloner(d.product->operands[2]);
+    for (const Delayed& d : delayed_) values.push_back(cloner(d.product->operands[0]));
+    return values;
+  }
+
+  // The sum that the iteration before left, whose index is `index`.
+  ValueId catch_up(Builder& builder, const Delayed& d, std::size_t number, ValueId index,
+                   const std::vector<ValueId>& carried) {
+    ir::Cloner cloner(kernel_);
+    cloner.bind(body_.arguments[0], index);
+    const std::set<const Operation*> needed = slice({d.product->operands[1]});
+    for (const Operation& o : body_.body) {
+      if (needed.count(&o) != 0) builder.block().body.push_back(cloner.copy(o));
+    }
+    cloner.bind(d.product->operands[0], carried[loop_.results.size() + number]);
+    cloner.bind(d.product->operands[2], carried[d.position]);
+    builder.block().body.push_back(cloner.copy(*d.product));
+    return builder.block().body.back().results[0];
+  }
+
+  std::vector<ValueId> rotated(Builder& outer, ValueId low, ValueId high,
+                               std::vector<ValueId> initial) {
+    return outer.for_loop(
+        low, high, loop_.operands[2], std::move(initial),
+        [&](Builder& builder, ValueId index, const std::vector<ValueId>& carried) {
+          ir::Cloner cloner(kernel_);
+          cloner.bind(body_.arguments[0], index);
+          for (std::size_t i = 0; i < loop_.results.size(); ++i) {
+            cloner.bind(body_.arguments[1 + i], carried[i]);
+          }
+          const auto copy = [&](const auto& chosen) {
+            for (const Operation& o : body_.body) {
+              if (chosen(o)) builder.block().body.push_back(cloner.copy(o));
+            }
+          };
+          std::vector<ValueId> products;
+          for (const Operation* o : front_) products.push_back(o->results[0]);
+          const std::set<const Operation*> first = slice(products);
+          copy([&](const Operation& o) { return first.count(&o) != 0; });
+          const ValueId before = builder.binary(Op::sub, index, loop_.operands[2]);
+          for (std::size_t i = 0; i < delayed_.size(); ++i) {
+            cloner.bind(body_.arguments[1 + delayed_[i].position],
+                        catch_up(builder, delayed_[i], i, before, carried));
+          }
+          // What needs the delayed sums comes last: they run as long as possible.
+          const std::set<const Operation*> late = readers_of_sums();
+          const auto rest = [&](const Operation& o) {
+            return o.op != Op::yield && !is_delayed(o) && first.count(&o) == 0;
+          };
+          copy([&](const Operation& o) { return rest(o) && late.count(&o) == 0; });
+          copy([&](const Operation& o) { return rest(o) && late.count(&o) != 0; });
+          return next(cloner);
+        });
+  }
+
+  std::set<const Operation*> readers_of_sums() const {
+    std::set<ValueId> sums;
+    for (const Delayed& d : delayed_) sums.insert(body_.arguments[1 + d.position]);
+    std::set<const Operation*> readers;
+    for (const Operation& o : body_.body) {
+      const bool reads_one =
+          std::any_of(sums.begin(), sums.end(), [&](ValueId sum) { return reads({&o}, sum); });
+      if (!reads_one) continue;
+      readers.insert(&o);
+      sums.insert(o.results.begin(), o.results.end());
+    }
+    return readers;
+  }
+
+  std::vector<ValueId> epilogue(Builder& builder, ValueId high, std::vector<ValueId> carried) {
+    const ValueId last = builder.binary(Op::sub, high, loop_.operands[2]);
+    for (std::size_t i = 0; i < delayed_.size(); ++i) {
+      const ValueId sum = catch_up(builder, delayed_[i], i, last, carried);
+      carried[delayed_[i].position] = sum;
+    }
+    carried.resize(loop_.results.size());
+    return carried;
+  }
+
+  ir::Kernel& kernel_;
+  const Definitions& definitions_;
+  const Operation& loop_;
+  const ir::Block& body_;
+  std::set<ValueId> inside_;
+  std::vector<Delayed> delayed_;
+  std::vector<const Operation*> front_;
+};
+
+class Overlapping {
+ public:
+  explicit Overlapping(ir::Kernel& kernel) : kernel_(kernel) {}
+
+  void visit(ir::Block& block) {
+    for (Operation& operation : block.body) {
+      for (ir::Block& inner : operation.blocks) visit(inner);
+    }
+    // Of this block as it is now; the blocks below have changed.
+    const std::vector<const Operation*> definitions = analysis::definitions(kernel_);
+    ir::Block result{block.arguments, {}};
+    for (const Operation& operation : block.body) {
+      if (operation.op == Op::for_loop) {
+        Rotation rotation(kernel_, definitions, operation);
+        if (rotation.worthwhile()) {
+          rotation.append_to(result);
+          continue;
+        }
+      }
+      result.body.push_back(operation);
+    }
+    block = std::move(result);
+  }
+
+ private:
+  ir::Kernel& kernel_;
+};
+
+}  // namespace
+
+void overlap_products(ir::Kernel& kernel) { Overlapping(kernel).visit(kernel.body); }
+
+}  // namespace tilewright::passes

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "ir/ir.h"
+
+namespace tilewright::passes {
+
+// Tile form: where a loop sums products of what it computes from other products of the same
+// iteration (attention: weights, of scores, times V), each sum waits for the next iteration, whose
+// first products it runs beside: the tensor core has work while the operand is computed. The
+// computed operand is carried to it, and what it is multiplied with is loaded there. Not done where
+// the tiles that would be live together take more than the registers of a warpgroup.
+// Must come after fold_accumulators, and before peel_masks, which would double what is rotated.
+void overlap_products(ir::Kernel& kernel);
+
+}  // namespace tilewright::passes

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "schedules/placement.h"
+#include "tilewright/kernel.h"
+
+namespace tilewright::schedules {
+
+// In which order the tiles of the grid are computed: those that load the same blocks close
+// together, so that the blocks are still in L2, and the longest first.
+class TileOrder {
+ public:
+  explicit TileOrder(const Placement& placement);
+  Dim count() const;
+  // Whether the end of a loop depends on the tile: CTAs then take tiles as they become free.
+  bool uneven() const { return uneven_; }
+  // The indices of the grid, x first, of the tile with this number.
+  std::vector<Index> indices(const Index& number) const;
+
+ private:
+  struct Axis {
+    Dim extent;
+    bool shared = false;     // what some loop loads does not depend on it
+    bool lengthens = false;  // the end of a loop does
+  };
+  Dim shared_bytes(const Placement& placement, std::size_t axis) const;
+  std::vector<Index> rows_of_groups(const Index& number, std::size_t shared) const;
+  std::vector<Index> bands(const Index& number, std::size_t column, std::size_t row) const;
+  void spread(Index number, const std::vector<std::size_t>& axes,
+              std::vector<Index>& indices) const;
+
+  std::vector<Axis> axes_;
+  Dim group_;  // tiles of the other axes whose loads stay in L2 together
+  bool uneven_ = false;
+};
+
+}  // namespace tilewright::schedules

@@ -1,0 +1,245 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+
+#include "kernels/execution.h"
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright::kernels {
+namespace {
+
+using test::Execution;
+using test::Padded;
+
+constexpr double kTolerance = 4e-3;  // of bf16
+constexpr double kLseTolerance = 1e-4;
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+using Lengths = std::vector<std::int64_t>;
+
+struct Problem {
+  Attention options;
+  Lengths queries, keys;         // of each sequence
+  std::int64_t unused_rows = 3;  // before the first sequence and behind the last
+};
+
+// The sequences' first rows, and the end of the last.
+Lengths offsets_of(const Problem& p, const Lengths& lengths) {
+  Lengths offsets{p.unused_rows};
+  for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
+  return offsets;
+}
+
+struct Tensors {
+  explicit Tensors(const Problem& p)
+      : q_offsets(offsets_of(p, p.queries)),
+        k_offsets(offsets_of(p, p.keys)),
+        q(packed(p, q_offsets, p.options.heads, p.options.dim, 1)),
+        k(packed(p, k_offsets, p.options.kv_heads, p.options.dim, 2)),
+        v(packed(p, k_offsets, p.options.kv_heads, p.options.dim_v, 3)),
+        cu_seqlens_q(integers(q_offsets)),
+        cu_seqlens_k(integers(k_offsets)),
+        o(p.options.dtype, {total(p, q_offsets), p.options.heads, p.options.dim_v}),
+        lse(f32, {p.options.heads, total(p, q_offsets)}) {}
+
+  static std::int64_t total(const Problem& p, const Lengths& offsets) {
+    return offsets.back() + p.unused_rows;
+  }
+  static HostTensor integers(const Lengths& values) {
+    return HostTensor::from_values(i32, {static_cast<std::int64_t>(values.size())},
+                                   {values.begin(), values.end()});
+  }
+  // Rows of no sequence are NaN.
+  static Padded packed(const Problem& p, const Lengths& offsets, std::int64_t heads,
+                       std::int64_t dim, std::uint64_t seed) {
+    Padded tensor = Padded::normal(p.options.dtype, {total(p, offsets), heads, dim}, seed);
+    tensor.each([&](const auto& index) {
+      if (index[0] < offsets.front() || index[0] >= offsets.back()) {
+        tensor.set(index, std::nan(""));
+      }
+    });
+    return tensor;
+  }
+  // All rows but those of one sequence.
+  void poison_others(std::size_t sequence) {
+    const auto poison = [sequence](Padded& tensor, const Lengths& offsets) {
+      tensor.each([&](const auto& index) {
+        if (index[0] >= offsets[sequence] && index[0] < offsets[sequence + 1]) return;
+        tensor.set(index, std::nan(""));
+      });
+    };
+    poison(q, q_offsets);
+    poison(k, k_offsets);
+    poison(v, k_offsets);
+  }
+  Arguments arguments() {
+    const auto of = [](const char* name, HostTensor& t) {
+      return TensorArgument{name, t.dtype(), t.shape(), t.strides(), t.data()};
+    };
+    Arguments a;
+    a.tensors = {q.argument("Q"),
+                 k.argument("K"),
+                 v.argument("V"),
+                 of("cu_seqlens_q", cu_seqlens_q),
+                 of("cu_seqlens_k", cu_seqlens_k),
+                 o.argument("O"),
+                 lse.argument("LSE")};
+    return a;
+  }
+
+  Lengths q_offsets, k_offsets;
+  Padded q, k, v;
+  HostTensor cu_seqlens_q, cu_seqlens_k;
+  Padded o, lse;
+};
+
+[[nodiscard]] bool run(const Problem& p, Tensors& t, const Execution& execution) {
+  return test::execute(execution.machine ? attention_varlen_forward_sm90(p.options)
+                                         : attention_varlen_forward(p.options),
+                       t.arguments(), execution);
+}
+
+// The weight of each of a sequence's keys for one query, by the definition; the sum's logarithm.
+double weights_of(const Problem& p, const Tensors& t, std::size_t b, std::int64_t i, std::int64_t h,
+                  std::vector<double>& weights) {
+  const Attention& a = p.options;
+  const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
+  weights.assign(static_cast<std::size_t>(p.keys[b]), 0);
+  double sum = 0;
+  for (std::int64_t j = 0; j < p.keys[b]; ++j) {
+    const std::int64_t last = i + p.keys[b] - p.queries[b];
+    if (a.causal && (j > last || (a.window > 0 && j <= last - a.window))) continue;
+    double score = 0;
+    for (std::int64_t d = 0; d < a.dim; ++d) {
+      score += t.q.at({t.q_offsets[b] + i, h, d}) *
+               t.k.at({t.k_offsets[b] + j, h * a.kv_heads / a.heads, d});
+    }
+    sum += weights[j] = std::exp(score * scale);
+  }
+  for (double& weight : weights) weight = sum > 0 ? weight / sum : 0;
+  return std::log(sum);
+}
+
+// Errors of the rows of sequences; rows of none must be as they were: NaN.
+void check(const Problem& p, const Execution& execution) {
+  Tensors t(p);
+  ASSERT_TRUE(run(p, t, execution));
+  const Attention& a = p.options;
+  double difference = 0, magnitude = 0, worst_lse = 0;
+  std::vector<double> weights;
+  for (std::size_t b = 0; b < p.queries.size(); ++b) {
+    for (std::int64_t i = 0; i < p.queries[b]; ++i) {
+      const std::int64_t row = t.q_offsets[b] + i;
+      for (std::int64_t h = 0; h < a.heads; ++h) {
+        const double lse = weights_of(p, t, b, i, h, weights), got = t.lse.at({h, row});
+        const double error = got == lse ? 0 : std::abs(got - lse);
+        ASSERT_TRUE(error < 1) << "sequence " << b << ", row " << i << ": " << got << ", " << lse;
+        worst_lse = std::max(worst_lse, error);
+        for (std::int64_t d = 0; d < a.dim_v; ++d) {
+          double sum = 0;
+          for (std::int64_t j = 0; j < p.keys[b]; ++j) {
+            sum += weights[j] * t.v.at({t.k_offsets[b] + j, h * a.kv_heads / a.heads, d});
+          }
+          const double x = t.o.at({row, h, d});
+          ASSERT_TRUE(std::isfinite(x)) << "sequence " << b << ", row " << i;
+          difference += (x - sum) * (x - sum);
+          magnitude += sum * sum;
+        }
+      }
+    }
+  }
+  EXPECT_LE(std::sqrt(difference), kTolerance * std::sqrt(magnitude));
+  EXPECT_LT(worst_lse, kLseTolerance);
+  t.o.each([&](const auto& index) {
+    if (index[0] >= t.q_offsets.front() && index[0] < t.q_offsets.back()) return;
+    ASSERT_TRUE(std::isnan(t.o.at(index))) << "row " << index[0] << " of no sequence is written";
+    ASSERT_TRUE(std::isnan(t.lse.at({index[1], index[0]})));
+  });
+  EXPECT_EQ(t.o.written_outside(), 0);
+  EXPECT_EQ(t.lse.written_outside(), 0);
+}
+
+Problem problem(Lengths queries, Lengths keys, bool causal = false, int window = 0) {
+  Problem p;
+  p.options.heads = p.options.kv_heads = 2;
+  p.options.causal = causal;
+  p.options.window = window;
+  p.queries = std::move(queries);
+  p.keys = std::move(keys);
+  return p;
+}
+
+const Lengths kQueries = {1, 0, 17, 128, 200, 0, 129, 64, 0};
+const Lengths kKeys = {1, 40, 0, 129, 70, 0, 300, 64, 0};
+
+class AttentionVarlen : public testing::TestWithParam<Execution> {};
+INSTANTIATE_TEST_SUITE_P(Forms, AttentionVarlen,
+                         testing::Values(Execution{}, Execution{.machine = true}));
+
+TEST_P(AttentionVarlen, Full) { check(problem(kQueries, kKeys), GetParam()); }
+// The diagonal ends at each sequence's own last query and key; some rows see nothing.
+TEST_P(AttentionVarlen, Causal) { check(problem(kQueries, kKeys, true), GetParam()); }
+TEST_P(AttentionVarlen, Window) {
+  check(problem(kQueries, kKeys, true, 1), GetParam());
+  check(problem(kQueries, kKeys, true, 100), GetParam());
+}
+TEST_P(AttentionVarlen, SharedHeadsAndDims) {
+  Problem p = problem({70, 3}, {5, 130}, true);
+  p.options.heads = 4;
+  p.options.dim = p.options.dim_v = 128;
+  check(p, GetParam());
+}
+TEST_P(AttentionVarlen, OneSequenceAndNone) {
+  Problem p = problem({150}, {150}, true);
+  p.unused_rows = 0;
+  check(p, GetParam());
+  check(problem({0, 0}, {0, 7}), GetParam());
+}
+
+// 0 * NaN is NaN: a neighbour's rows must be left out, not weighted with 0.
+TEST_P(AttentionVarlen, NeighboursDoNotReachAResult) {
+  for (const std::size_t sequence : {0u, 2u, 3u, 4u, 6u}) {
+    const Problem p = problem(kQueries, kKeys);
+    Tensors clean(p), poisoned(p);
+    poisoned.poison_others(sequence);
+    ASSERT_TRUE(run(p, clean, GetParam()));
+    ASSERT_TRUE(run(p, poisoned, GetParam()));
+    clean.o.each([&](const auto& index) {
+      if (index[0] < clean.q_offsets[sequence] || index[0] >= clean.q_offsets[sequence + 1]) return;
+      ASSERT_TRUE(std::isfinite(clean.o.at(index)));
+      ASSERT_EQ(clean.o.at(index), poisoned.o.at(index)) << "sequence " << sequence;
+      const std::vector<std::int64_t> row{index[1], index[0]};
+      ASSERT_EQ(clean.lse.at(row), poisoned.lse.at(row));
+    });
+  }
+}
+
+TEST(AttentionVarlenTest, NothingVisibleIsZeroAndMinusInfinity) {
+  const Problem p = problem({20, 30}, {5, 30}, true);
+  Tensors t(p);
+  ASSERT_TRUE(run(p, t, {}));
+  for (const std::int64_t row : {0, 14}) {
+    EXPECT_EQ(t.lse.at({0, t.q_offsets[0] + row}), kNothing);
+    EXPECT_EQ(t.o.at({t.q_offsets[0] + row, 0, 5}), 0);
+  }
+  EXPECT_TRUE(std::isfinite(t.lse.at({0, t.q_offsets[0] + 15})));
+}
+
+// A length that is one too long is seen by these tests' bounds.
+TEST(AttentionVarlenTest, ToleranceSeesAWrongLength) {
+  Problem p = problem({100}, {60});
+  Tensors t(p);
+  t.cu_seqlens_k.set_flat(1, static_cast<double>(t.k_offsets[1] - 1));
+  ASSERT_TRUE(run(p, t, {}));
+  std::vector<double> weights;
+  double worst = 0;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    const double lse = weights_of(p, t, 0, i, 0, weights);
+    worst = std::max(worst, std::abs(t.lse.at({0, t.q_offsets[0] + i}) - lse));
+  }
+  EXPECT_GT(worst, kLseTolerance);
+}
+
+}  // namespace
+}  // namespace tilewright::kernels
