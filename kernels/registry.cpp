@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/reference.h"
+#include "kernels/schedule_rules.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
@@ -16,14 +17,15 @@ using Kind = KernelOption::Kind;
 constexpr int kMaximumSize = INT32_MAX;
 constexpr int kMaximumDim = 4096;
 
-KernelOption size_option(std::string name, std::string description, std::string standard) {
+KernelOption length_option(std::string name, std::string description, std::string standard) {
   return {std::move(name),
           std::move(description),
           Kind::integer,
           std::move(standard),
           0,
           kMaximumSize,
-          {}};
+          {},
+          true};
 }
 
 KernelOption count_option(std::string name, std::string description, std::string standard,
@@ -108,17 +110,24 @@ Gemm gemm_of(const OptionValues& options) {
 LibraryKernel attention_forward_entry() {
   LibraryKernel kernel;
   kernel.name = "attention_forward";
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "O = softmax(Q K^T / sqrt(dim)) V, and the log-sum-exp of each row";
   kernel.options = {
-      size_option("batch", "sequences", "1"),
+      length_option("batch", "sequences", "1"),
       count_option("heads", "query heads", "8", 65535),
       count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535),
-      size_option("queries", "query rows of a sequence", "1024"),
-      size_option("keys", "key rows of a sequence", "queries"),
+      length_option("queries", "query rows of a sequence", "1024"),
+      length_option("keys", "key rows of a sequence", "queries"),
       count_option("dim", "elements of a query and key row", "64", kMaximumDim),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim),
       flag_option("causal", "query i sees keys up to i + keys - queries"),
-      size_option("window", "causal only: the last so many of those keys; 0 for all", "0"),
+      {"window",
+       "causal only: the last so many of those keys; 0 for all",
+       Kind::integer,
+       "0",
+       0,
+       kMaximumSize,
+       {}},
       dtype_option(),
   };
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
@@ -215,11 +224,12 @@ LibraryKernel attention_varlen_forward_entry() {
 LibraryKernel gemm_entry() {
   LibraryKernel kernel;
   kernel.name = "gemm";
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "C = A B^T, with A {m, k}, B {n, k} and sums in f32";
   kernel.options = {
-      size_option("m", "rows of A and C", "512"),
-      size_option("n", "rows of B, columns of C", "512"),
-      size_option("k", "columns of A and B", "512"),
+      length_option("m", "rows of A and C", "512"),
+      length_option("n", "rows of B, columns of C", "512"),
+      length_option("k", "columns of A and B", "512"),
       dtype_option(),
       {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}},
   };

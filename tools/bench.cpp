@@ -3,10 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "driver/library_build.h"
+#include "driver/rewrites.h"
 #include "driver/target.h"
 #include "driver/timing.h"
 #include "support/diagnostic.h"
+#include "tilewright/library_executable.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -21,11 +22,13 @@ int bench(const Request& request) {
         .raise();
   }
   driver::Workload workload = workload_of(request, entry);
-  const Executable executable = driver::compile_entry(entry, workload.options, target.name);
+  const LibraryExecutable executable = compile(
+      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
+  const auto launch = [&](const std::vector<TensorRef>& tensors) { executable.run(tensors); };
   const driver::Timing timing =
       target.kind == driver::Target::Kind::cuda
-          ? driver::time_on_gpu(executable, driver::DeviceTensors(workload.tensors))
-          : driver::time_on_host(executable, workload.tensors);
+          ? driver::time_on_gpu(launch, driver::DeviceTensors(workload.tensors))
+          : driver::time_on_host(launch, workload.tensors);
   const double rate =
       entry.floating_operations(workload.options, workload.inputs()) / timing.median();
 

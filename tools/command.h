@@ -13,11 +13,13 @@ struct Request {
   std::vector<std::string> settings;  // name=value
   std::vector<std::string> inputs;    // NAME=file
   std::vector<std::string> outputs;   // NAME=file
+  std::vector<std::string> numerics;  // strict, or NAME=off
   std::string dump;
   std::uint64_t seed = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   bool check = false;
+  bool diff = false;
   bool json = false;
 };
 

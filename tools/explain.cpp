@@ -1,53 +1,30 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "driver/explanation.h"
 #include "driver/library_build.h"
+#include "driver/report/explanation_json.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json known(std::int64_t value) { return value < 0 ? Json() : Json(value); }
-
-Json json_of(const driver::Explanation& explanation) {
-  Json stages = Json::array();
-  for (const driver::Stage& stage : explanation.stages) {
-    stages.push_back(
-        {{"name", stage.name}, {"milliseconds", stage.milliseconds}, {"changed", stage.changed}});
-  }
-  const driver::Resources& resources = explanation.resources;
-  Json shared = Json::object();
-  for (const driver::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
-  return {{"stages", stages},
-          {"front_end_milliseconds", explanation.front_end_milliseconds},
-          {"build_milliseconds", explanation.build_milliseconds},
-          {"from_cache", explanation.from_cache},
-          {"resources",
-           {{"registers", known(resources.registers)},
-            {"stack_bytes", known(resources.stack_bytes)},
-            {"spill_bytes", known(resources.spill_bytes)},
-            {"shared_bytes", known(resources.shared_bytes)}}},
-          {"shared", shared},
-          {"instructions", explanation.instructions},
-          {"warnings", explanation.warnings}};
-}
-
-void print(const driver::Explanation& explanation) {
-  for (const driver::Stage& stage : explanation.stages) {
+void print_stages(const driver::Explanation& explanation, bool with_diffs) {
+  for (const driver::ExplainedStage& stage : explanation.stages) {
     fmt::print("{:<36} {:8.3f} ms{}\n", stage.name, stage.milliseconds,
                stage.changed ? "" : "  (nothing changed)");
+    if (with_diffs) fmt::print("{}", ir::format_diff(stage.diff));
   }
   fmt::print("{:<36} {:8.3f} ms\n", "trace to source", explanation.front_end_milliseconds);
   if (explanation.build_milliseconds > 0) {
     fmt::print("{:<36} {:8.3f} ms{}\n", "assembler", explanation.build_milliseconds,
                explanation.from_cache ? "  (from the cache)" : "");
   }
+}
+
+void print_resources(const driver::Explanation& explanation) {
   const driver::Resources& resources = explanation.resources;
   if (resources.registers >= 0) {
     fmt::print("registers {}, stack {} bytes, spills {} bytes\n", resources.registers,
@@ -60,6 +37,53 @@ void print(const driver::Explanation& explanation) {
   for (const auto& [name, count] : explanation.instructions) {
     fmt::print("{:<36} {:8}\n", name, count);
   }
+  for (const auto& [name, count] : explanation.sass.instructions) {
+    fmt::print("SASS {:<31} {:8}\n", name, count);
+  }
+  if (!explanation.cubin.empty() && !explanation.sass.missing.empty()) {
+    fmt::print("SASS: {}\n", explanation.sass.missing);
+  }
+}
+
+void print_numerics(const driver::Explanation& explanation) {
+  for (const driver::AppliedRewrite& applied : explanation.rewrites) {
+    const std::string times =
+        applied.allowed ? fmt::format("{:>8}", applied.count) : std::string("     off");
+    fmt::print("{:<36} {}  {}\n", fmt::format("numerics {}", applied.rewrite->name), times,
+               applied.rewrite->effect);
+  }
+  for (const driver::Approximation& each : explanation.approximations) {
+    fmt::print("{:<36} {:8}  {}\n", fmt::format("numerics {}", each.function), each.count,
+               each.instruction);
+  }
+}
+
+void print_claims(const driver::Explanation& explanation) {
+  for (const driver::CheckedClaim& checked : explanation.claims) {
+    fmt::print("require {:<28} {:>8}  {}\n", checked.claim.to_string(),
+               checked.found ? std::to_string(*checked.found) : "unknown",
+               !checked.found    ? "not assembled"
+               : checked.holds() ? "holds"
+                                 : "does not hold");
+  }
+}
+
+void print_roofline(const driver::Work& work) {
+  fmt::print("{:.4g} GFLOP, at least {:.4g} MB of memory traffic: {:.4g} FLOP a byte\n",
+             work.flops / 1e9, work.bytes / 1e6, work.intensity());
+  for (const driver::RooflinePoint& point : driver::roofline(work)) {
+    fmt::print("  {:<12} bound by {} (ridge {:.0f}): at most {:.4g} TFLOP/s, at least {:.4g} us\n",
+               point.device->name, point.memory_bound ? "memory" : "arithmetic", point.ridge,
+               point.flops_per_second / 1e12, point.seconds * 1e6);
+  }
+}
+
+void print(const driver::Explanation& explanation, bool with_diffs) {
+  print_stages(explanation, with_diffs);
+  print_resources(explanation);
+  print_numerics(explanation);
+  print_claims(explanation);
+  if (explanation.work) print_roofline(*explanation.work);
   // That there is no cubin is the error that ends the command.
   if (explanation.no_cubin) return;
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
@@ -71,17 +95,23 @@ int explain(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
   const driver::Target target = driver::parse_target(request.target);
   const OptionValues options = resolve_options(entry, request.settings);
-  const driver::Explanation explanation =
-      driver::explain([&] { return driver::trace_entry(entry, options, target); }, target);
-  if (!request.dump.empty()) driver::write_dump(request.dump, explanation.dump);
+  driver::Explanation explanation =
+      driver::explain([&] { return driver::trace_entry(entry, options, target); }, target,
+                      driver::parse_numerics(request.numerics));
+  explanation.work = driver::work_of(entry, options);
+  if (!request.dump.empty()) driver::write_dump(request.dump, driver::dump_files(explanation));
   if (request.json) {
-    fmt::print("{}\n", json_of(explanation).dump(2));
+    fmt::print("{}\n", driver::explanation_json(explanation));
   } else {
-    print(explanation);
+    print(explanation, request.diff);
     if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
   }
-  if (!explanation.no_cubin) return 0;
   std::fflush(stdout);
+  for (const std::string& failure : explanation.failures) {
+    std::fprintf(stderr, "%s\n", failure.c_str());
+  }
+  if (!explanation.failures.empty()) return static_cast<int>(ErrorKind::usage);
+  if (!explanation.no_cubin) return 0;
   std::fprintf(stderr, "%s\n", explanation.no_cubin->c_str());
   return static_cast<int>(ErrorKind::unavailable);
 }

@@ -45,8 +45,10 @@ class CommandLine {
     CLI::App* explain = add("explain", "What a kernel is compiled to", tilewright::tools::explain);
     kernel(explain, "interpreter, cuda or sm_90a");
     explain
-        ->add_option("--dump", request_.dump, "Write every stage, the source, PTX and SASS to DIR")
+        ->add_option("--dump", request_.dump,
+                     "Write every stage and its difference, the source, PTX and SASS to DIR")
         ->type_name("DIR");
+    explain->add_flag("--diff", request_.diff, "Show what each stage changed");
     json(explain);
 
     CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
@@ -109,6 +111,10 @@ class CommandLine {
     app->add_option("--target", request_.target, targets)->required();
     app->add_option("--set", request_.settings, "An option of the kernel, or schedule")
         ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+    app->add_option("--numerics", request_.numerics,
+                    "Switch off a rewrite that changes rounding (docs/numerics.md); strict: all")
+        ->type_name("strict|NAME=off")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {

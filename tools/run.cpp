@@ -8,10 +8,11 @@
 
 #include "command.h"
 #include "driver/device_tensors.h"
-#include "driver/library_build.h"
+#include "driver/rewrites.h"
 #include "driver/target.h"
 #include "driver/tensor_file.h"
 #include "support/diagnostic.h"
+#include "tilewright/library_executable.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -20,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Seconds of one run, which leaves the outputs in the workload.
-double execute(const Executable& executable, const driver::Target& target,
+double execute(const LibraryExecutable& executable, const driver::Target& target,
                driver::Workload& workload) {
   std::optional<driver::DeviceTensors> on_device;
   std::vector<TensorRef> tensors;
@@ -69,7 +70,8 @@ int run(const Request& request) {
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
   driver::Workload workload = workload_of(request, entry);
-  const Executable executable = driver::compile_entry(entry, workload.options, target.name);
+  const LibraryExecutable executable = compile(
+      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
   const double seconds = execute(executable, target, workload);
   for (const auto& [name, path] : outputs) {
     driver::write_tensor(path, workload.tensors[driver::find_tensor(entry, name, true)]);

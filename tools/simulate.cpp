@@ -5,7 +5,9 @@
 #include <set>
 
 #include "command.h"
+#include "driver/claims.h"
 #include "driver/library_build.h"
+#include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "support/diagnostic.h"
@@ -92,7 +94,9 @@ int simulate(const Request& request) {
   }
   driver::Workload workload = workload_of(request, entry);
   const Kernel kernel = driver::trace_entry(entry, workload.options, target);
-  const ir::Kernel machine = driver::lower(kernel.finish());
+  passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
+  const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+  driver::enforce_claims(machine, nullptr);
   const Outcome outcome = execute(request, machine, workload);
 
   const double tolerance = entry.tolerance(workload.options);

@@ -53,7 +53,7 @@ TILEWRIGHT_API const char* tilewright_version(void);
 TILEWRIGHT_API const char* tilewright_last_error(void);
 
 /* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
- * tilewright list); NULL or "" for none. Sizes of tensors are not among them: a kernel takes all.
+ * tilewright list); NULL or "" for none. A kernel takes all lengths, whichever are set here.
  * `target` is "cuda" (the GPU number `device`), or "interpreter" or "sim:sm_90a", which run on the
  * host. `*kernel` is NULL on failure. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
@@ -71,6 +71,13 @@ TILEWRIGHT_API const char* tilewright_kernel_tensor_name(const tilewright_kernel
 /* 1 when the kernel writes it, else 0. */
 TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel,
                                                           int32_t index);
+
+/* How many variants the kernel's rules choose among, by the sizes of a run: each is built once, for
+ * all sizes. */
+TILEWRIGHT_API int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel);
+/* Builds those variants that are not built yet. Without it the first run that needs one waits for
+ * its build; only the one for the options' own sizes is built at creation. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel);
 
 /* On cuda, queues one run on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and
  * returns; the tensors must stay until the stream has passed it. On the other targets it is done at

@@ -9,6 +9,7 @@
 #include "tilewright/dtype.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
+#include "tilewright/numerics.h"
 
 // From a kernel to something that runs.
 namespace tilewright {
@@ -26,6 +27,9 @@ struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda
   // Spilled registers and local arrays cost most of a kernel's speed: they are an error otherwise.
   bool allow_stack_frame = false;
+  Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
+  // For kernels of the library: ScheduleOptions::rules_folder.
+  std::string rules_folder = {};
 };
 
 // A compiled kernel. It may be run from several threads at once.

@@ -12,6 +12,11 @@ struct SourceLocation {
   int line = 0;
 };
 
+// The caller's place: the default of every recording function.
+constexpr SourceLocation here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {file, line};
+}
+
 // The value is the exit status of the `tilewright` command.
 enum class ErrorKind {
   result = 1,       // a result falls short: a mismatch, a fault found by the simulator

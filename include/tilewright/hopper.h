@@ -24,12 +24,6 @@ struct WarpCount {
 inline WarpCount warps(int count) { return {count}; }
 inline WarpCount warpgroups(int count) { return {4 * count}; }
 
-struct RegisterBudget {
-  int count;
-};
-// Registers a thread of the role's warpgroup (setmaxnreg): 24..256, a multiple of 8.
-inline RegisterBudget registers(int count) { return {count}; }
-
 // Warps that run `body` beside those of the other roles. Roles of less than a warpgroup share one
 // when they follow each other with the same budget. The body may take the index of its warpgroup
 // in the role.
@@ -188,8 +182,6 @@ Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 // Between this warpgroup's registers and shared memory.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
-// From the same place in another CTA of the cluster, given by its rank.
-Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where = here());
 
 // `count` hardware barriers over `threads` threads each.
 class NamedBarrier {
@@ -200,6 +192,24 @@ class NamedBarrier {
 
  private:
   int first_, threads_, count_;
+};
+
+// f32 tiles of {64, columns} in shared memory, in the order of the registers of the warpgroup that
+// stores one: for itself, or for the warpgroup of another CTA that holds the same elements.
+class SharedFragments {
+ public:
+  SharedFragments(Kernel& kernel, std::string name, int count, int columns,
+                  SourceLocation where = here());
+  void store(const IndexOperand& place, const TileOperand& tile, SourceLocation where = here());
+  Tile load(const IndexOperand& place, SourceLocation where = here()) const;
+  // From the CTA of the cluster that has this rank.
+  Tile load(const IndexOperand& place, const IndexOperand& cta,
+            SourceLocation where = here()) const;
+
+ private:
+  Tile load(const IndexOperand& place, const IndexOperand* cta, SourceLocation where) const;
+  Handle shared_;
+  int columns_;
 };
 
 // Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/require.h"
 #include "tilewright/tile.h"
 
 // Kernels: parameters, a grid, and the traced control flow.
@@ -180,6 +182,9 @@ class Kernel {
   // Explicit level (hopper.h): the CTAs of a one-dimensional grid, and the roles of their warps.
   void ctas(const Dim& count, int cluster = 1, SourceLocation where = here());
   void roles(std::initializer_list<RoleSpec> roles, SourceLocation where = here());
+
+  // What the compiled kernel must be (require.h).
+  void require(std::initializer_list<Claim> claims);
 
   const std::string& name() const;
   // Ends the tracing; checks that everything is closed. The kernel can be traced no further.

@@ -13,8 +13,8 @@
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 
-// The kernels that come with Tilewright, each one entry: its options, schedules, tensors, builders
-// and float64 reference.
+// The kernels that come with Tilewright, each one entry: its options, schedules, rules, tensors,
+// builders and float64 reference.
 namespace tilewright {
 
 struct KernelOption {
@@ -26,11 +26,14 @@ struct KernelOption {
   std::int64_t minimum = 0;  // of an integer
   std::int64_t maximum = INT32_MAX;
   std::vector<std::string> choices;  // of a dtype or a choice
+  // Axes of tensors are as long as it, and a launch binds it: no build depends on it.
+  bool is_length = false;
 };
 
-// The values of all options of a kernel.
+// The values of all options of a kernel, and of the parameters of the schedule that builds it.
 class OptionValues {
  public:
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
   std::int64_t integer(const std::string& name) const;
   bool boolean(const std::string& name) const;
   DType dtype(const std::string& name) const;
@@ -52,12 +55,34 @@ struct LibraryTensor {
   std::function<HostTensor(const OptionValues&, std::uint64_t seed)> values = {};
 };
 
-// An explicit version of a kernel for one target; the tile-level definition is its meaning.
+// A number that a schedule leaves open, such as block_m. It is set like an option; else a rule sets
+// it, else it is `standard`.
+struct ScheduleParameter {
+  std::string name;
+  std::string description;
+  std::int64_t standard = 0;
+  std::vector<std::int64_t> values;  // all that it takes
+};
+
+// An explicit version of a kernel for one target; the tile-level definition is its meaning. With
+// parameters it is a family: each combination of their values is one variant, built when a launch
+// first needs it.
 struct LibrarySchedule {
   std::string name;
   std::string target;  // "sm_90a"
   std::string description;
-  std::function<Kernel(const OptionValues&)> build;
+  std::function<Kernel(const OptionValues&)> build;  // the options hold the parameters too
+  std::vector<ScheduleParameter> parameters = {};
+  // Why there is no variant with these options and parameters; empty where there is one. Null:
+  // there are all. It may hang on no length.
+  std::function<std::string(const OptionValues&)> refuse = {};
+};
+
+// Which schedule, with which parameters, serves a launch of which sizes: docs/schedules.md.
+struct ScheduleRules {
+  std::string target;  // "sm_90a"
+  std::string file;    // for messages
+  std::string text;
 };
 
 struct LibraryKernel {
@@ -66,7 +91,9 @@ struct LibraryKernel {
   std::vector<KernelOption> options;
   std::vector<LibraryTensor> tensors;      // in the order of the kernel's parameters
   std::vector<LibrarySchedule> schedules;  // of one target, the best first
+  std::vector<ScheduleRules> rules;        // one for a target at most; without, the first schedule
   std::function<Kernel(const OptionValues&)> build;
+  std::vector<ScheduleParameter> parameters;  // of the tile-level definition
   // What the options' own ranges do not say: raises a usage error.
   std::function<void(const OptionValues&)> check;
   // The outputs, row-major, in float64 throughout.
@@ -86,7 +113,8 @@ const LibraryKernel& find_kernel(std::string_view name);
 
 // Checks each setting "name=value" against the kernel's options and fills in what is not set: from
 // `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is
-// known to every kernel: "tile", or the name of one of its schedules.
+// known to every kernel: "tile", or the name of one of its schedules; so are the parameters of the
+// schedules, which are left out where they are not set.
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
@@ -99,8 +127,27 @@ LibraryAxis parse_axis(const std::string& text);
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options);
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options);
 
-// The schedule that was set; else the first for the target; null for the tile-level definition.
-const LibrarySchedule* select_schedule(const LibraryKernel& kernel, const OptionValues& options,
-                                       std::string_view target);
+// What a launch of the options' sizes is served by.
+struct ScheduleChoice {
+  const LibrarySchedule* schedule = nullptr;  // null: the tile-level definition
+  OptionValues options;                       // with the values of all its parameters
+  std::string why;                            // the rule's place and line, or what was set
+};
+
+struct ScheduleOptions {
+  int multiprocessors = 132;  // an H200's
+  // A folder with rules for kernels, KERNEL.TARGET.txt, that replace the built-in ones; empty: that
+  // which the environment names in TILEWRIGHT_SCHEDULES, if any.
+  std::string rules_folder = {};
+};
+
+// The schedule and parameters that were set; the kernel's rules for the target choose the rest.
+// Raises a usage error when the schedule that was set is for another target, or a parameter that
+// was set is not the chosen schedule's.
+ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& options,
+                               std::string_view target, const ScheduleOptions& how = {});
+
+// The kernel that was chosen. Raises a usage error when there is no such variant.
+Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice);
 
 }  // namespace tilewright

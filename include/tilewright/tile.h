@@ -16,11 +16,6 @@
 // `Cell` (`Var` of tiles) a variable that a traced loop or condition may assign.
 namespace tilewright {
 
-// The caller's place: the default of every recording function.
-constexpr SourceLocation here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return {file, line};
-}
-
 class Tracer;
 
 // A value of the kernel that is being traced.

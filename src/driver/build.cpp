@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <set>
 
-#include "passes/pipeline.h"
+#include "driver/claims.h"
 #include "schedules/hopper.h"
 #include "support/diagnostic.h"
 
@@ -44,33 +45,48 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   return uses;
 }
 
-ir::Kernel lower(const ir::Kernel& kernel, const StageObserver& observer) {
+ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
+                 const StageObserver& observer) {
+  std::set<std::string, std::less<>> seen;
   const auto record = [&](std::string_view name, const ir::Kernel& after, double milliseconds,
                           bool changed) {
-    if (observer) observer({std::string(name), milliseconds, changed}, after);
+    if (!observer) return;
+    // What the tile form went through is run again on the schedule that was made of it.
+    const bool first = seen.emplace(name).second;
+    observer({std::string(name) + (first ? "" : "_scheduled"), milliseconds, changed}, after);
   };
   ir::Kernel machine = kernel;
   if (kernel.form == ir::Form::tile) {
-    passes::prepare_for_schedule(machine, record);
+    passes::prepare_for_schedule(machine, record, rewrites);
     const Stopwatch stopwatch;
     machine = schedules::schedule_for_hopper(machine);
+    machine.claims = kernel.claims;
     record("schedule_for_hopper", machine, stopwatch.milliseconds(), true);
   }
-  passes::lower_to_machine(machine, record);
+  passes::lower_to_machine(machine, record, rewrites);
   return machine;
 }
 
-GpuProgram translate(const ir::Kernel& kernel, const StageObserver& observer) {
+GpuProgram translate(const ir::Kernel& kernel, passes::Rewrites& rewrites,
+                     const StageObserver& observer) {
   GpuProgram program;
-  program.machine = lower(kernel, observer);
+  program.machine = lower(kernel, rewrites, observer);
   const Stopwatch stopwatch;
   program.source = codegen::print_cuda(program.machine);
   if (observer) observer({"print_cuda", stopwatch.milliseconds(), true}, program.machine);
   return program;
 }
 
-runtime::Build assemble(const GpuProgram& program, const std::string& arch,
-                        const runtime::ResourcePolicy& policy) {
+GpuProgram translate(const ir::Kernel& kernel) {
+  passes::Rewrites rewrites;
+  return translate(kernel, rewrites);
+}
+
+std::string build_name(const GpuProgram& program, const std::string& arch) {
+  return fmt::format("{} for {}", program.source.entry, arch);
+}
+
+runtime::Build build(const GpuProgram& program, const std::string& arch) {
   runtime::CompileRequest request;
   request.name = program.source.entry;
   request.source = program.source.text;
@@ -78,7 +94,18 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
   // The machine form says itself where a product and a sum round once.
   request.options = {"--std=c++17", "--fmad=false"};
   request.where = program.machine.where;
-  return runtime::build_cubin(request, policy);
+  return runtime::build_cubin(request, {.allow_stack_frame = true});
+}
+
+runtime::Build assemble(const GpuProgram& program, const std::string& arch,
+                        const runtime::ResourcePolicy& policy) {
+  enforce_claims(program.machine, nullptr);
+  runtime::Build result = build(program, arch);
+  // Before the policy: the author's own line says more than the kernel's.
+  enforce_claims(program.machine, result.kernel.report.find(program.source.entry));
+  runtime::check_report(result.kernel.report, policy, build_name(program, arch),
+                        program.machine.where);
+  return result;
 }
 
 }  // namespace tilewright::driver

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "codegen/cuda/cuda_printer.h"
 #include "ir/ir.h"
+#include "passes/pipeline.h"
 #include "runtime/cubin_cache.h"
 
 // From a traced kernel to a cubin.
@@ -27,13 +29,21 @@ struct GpuProgram {
 };
 
 // A traced kernel through the passes to the machine form, and on to CUDA C++; one of the tile form
-// gets the automatic schedule first.
-ir::Kernel lower(const ir::Kernel& kernel, const StageObserver& observer = {});
-GpuProgram translate(const ir::Kernel& kernel, const StageObserver& observer = {});
+// gets the automatic schedule first. Neither holds the author's claims against what it makes.
+ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
+                 const StageObserver& observer = {});
+GpuProgram translate(const ir::Kernel& kernel, passes::Rewrites& rewrites,
+                     const StageObserver& observer = {});
+GpuProgram translate(const ir::Kernel& kernel);
 
-// The cubin of the program, from the cache when it was built before.
+// The cubin of the program, from the cache when it was built before. `build` checks nothing but
+// what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a
+// stack frame that the policy does not allow.
+runtime::Build build(const GpuProgram& program, const std::string& arch);
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
                         const runtime::ResourcePolicy& policy = {});
+// What a build is called in errors: "gemm for sm_90a".
+std::string build_name(const GpuProgram& program, const std::string& arch);
 
 // Bytes of each place in shared memory, in the order of declaration.
 struct SharedUse {

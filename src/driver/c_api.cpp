@@ -7,16 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "driver/library_build.h"
 #include "support/diagnostic.h"
-#include "tilewright/compile.h"
-#include "tilewright/library.h"
+#include "tilewright/library_executable.h"
 #include "tilewright/version.h"
 
 struct tilewright_kernel {
   const tilewright::LibraryKernel* entry;
   std::vector<tilewright::DType> dtypes;  // of the tensors
-  tilewright::Executable executable;
+  tilewright::LibraryExecutable executable;
 };
 
 namespace {
@@ -109,9 +107,10 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
     for (const tilewright::LibraryTensor& tensor : entry.tensors) {
       dtypes.push_back(tilewright::dtype_of(tensor, values));
     }
-    *kernel =
-        new tilewright_kernel{&entry, std::move(dtypes),
-                              tilewright::driver::compile_entry(entry, values, wanted, device)};
+    tilewright::CompileOptions how;
+    how.device = device;
+    *kernel = new tilewright_kernel{&entry, std::move(dtypes),
+                                    tilewright::compile(entry, values, wanted, how)};
   });
 }
 
@@ -131,6 +130,17 @@ int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel, int3
   return kernel->entry->tensors[static_cast<std::size_t>(index)].is_output ? 1 : 0;
 }
 
+int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel) {
+  return kernel == nullptr ? 0 : static_cast<int32_t>(kernel->executable.variants().size());
+}
+
+tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
+  return guarded([&] {
+    if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
+    kernel->executable.prepare();
+  });
+}
+
 tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                         const tilewright_tensor* tensors, int32_t count,
                                         void* stream) {
@@ -146,6 +156,6 @@ tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       refs.push_back(tensor_of(*kernel, i, tensors[i]));
     }
-    kernel->executable.run(refs, {}, stream);
+    kernel->executable.run(refs, stream);
   });
 }

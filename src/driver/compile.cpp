@@ -1,6 +1,7 @@
 #include "tilewright/compile.h"
 
 #include "driver/build.h"
+#include "driver/claims.h"
 #include "driver/compiled.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
@@ -76,11 +77,13 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
     return Executable(std::move(state));
   }
   const std::string& arch = state->target.arch;
+  passes::Rewrites rewrites{options.numerics, {}};
   if (state->target.kind == driver::Target::Kind::simulator) {
-    state->kernel = driver::lower(state->kernel);
+    state->kernel = driver::lower(state->kernel, rewrites);
+    driver::enforce_claims(state->kernel, nullptr);
     return Executable(std::move(state));
   }
-  driver::GpuProgram program = driver::translate(state->kernel);
+  driver::GpuProgram program = driver::translate(state->kernel, rewrites);
   runtime::Build build = driver::assemble(program, arch, {options.allow_stack_frame});
   if (state->target.kind == driver::Target::Kind::cuda) {
     state->compiled = std::make_unique<driver::CompiledKernel>(

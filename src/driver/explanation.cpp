@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
-#include <set>
-#include <span>
 
 #include "ir/text.h"
 #include "passes/pipeline.h"
-#include "runtime/process.h"
 #include "support/diagnostic.h"
-#include "support/file.h"
 
 namespace tilewright::driver {
 namespace {
@@ -22,69 +17,74 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// What does not become an instruction of the GPU.
-bool is_structure(const ir::Operation& operation) {
-  static const std::set<ir::Op> kStructure = {
-      ir::Op::constant, ir::Op::dim,       ir::Op::for_loop,  ir::Op::while_loop,
-      ir::Op::if_then,  ir::Op::yield,     ir::Op::role,      ir::Op::elect,
-      ir::Op::shared,   ir::Op::mbarriers, ir::Op::registers, ir::Op::tensor_map};
-  return kStructure.count(operation.op) != 0;
-}
-
-std::map<std::string, std::int64_t> count_instructions(const ir::Kernel& kernel) {
-  std::map<std::string, std::int64_t> counts;
-  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
-    if (is_structure(operation)) return;
-    const bool is_product = operation.op == ir::Op::wgmma_ss || operation.op == ir::Op::wgmma_rs;
-    ++counts[std::string(ir::info(operation.op).name)];
-    if (is_product) ++counts["wgmma"];
-  });
-  return counts;
-}
-
+// Keeps what each stage left. Writing it down is no part of the compilation's time.
 class Recorder {
  public:
   explicit Recorder(Explanation& explanation) : explanation_(explanation) {}
 
   void operator()(const Stage& stage, const ir::Kernel& kernel) {
-    explanation_.stages.push_back(stage);
-    const std::size_t number = explanation_.stages.size();
-    // Printing the text is no part of the compilation's time.
     const auto start = Clock::now();
+    ExplainedStage& recorded = explanation_.stages.emplace_back();
+    static_cast<Stage&>(recorded) = stage;
     if (stage.changed && stage.name != "print_cuda") {
-      explanation_.dump.push_back(
-          {fmt::format("{:02}-{}.tw", number, stage.name), ir::to_text(kernel)});
+      std::string plain = ir::to_text(kernel, {.locations = false});
+      if (!plain_.empty()) recorded.diff = ir::text_diff(plain_, plain);
+      plain_ = std::move(plain);
+      recorded.text = ir::to_text(kernel);
     }
+    if (kernel.form == ir::Form::scheduled) explanation_.scheduled = kernel;
     excluded_ += milliseconds_since(start);
   }
   double excluded_milliseconds() const { return excluded_; }
 
  private:
   Explanation& explanation_;
+  std::string plain_;  // the text without locations
   double excluded_ = 0;
 };
+
+void note_failure(Explanation& explanation, const std::function<void()>& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    explanation.failures.emplace_back(error.what());
+  }
+}
 
 void add_build(Explanation& explanation, const GpuProgram& program, const std::string& arch) {
   const auto start = Clock::now();
   try {
-    const runtime::Build build = assemble(program, arch);
+    const runtime::Build result = build(program, arch);
     explanation.build_milliseconds = milliseconds_since(start);
-    explanation.from_cache = build.from_cache;
-    const runtime::FunctionResources* function = build.kernel.report.find(program.source.entry);
+    explanation.from_cache = result.from_cache;
+    const runtime::PtxasReport& report = result.kernel.report;
+    const runtime::FunctionResources* function = report.find(program.source.entry);
     if (function != nullptr) {
       explanation.resources.registers = function->registers;
       explanation.resources.stack_bytes = function->stack_bytes;
-      explanation.resources.spill_bytes =
-          std::max(function->spill_store_bytes, 0) + std::max(function->spill_load_bytes, 0);
+      explanation.resources.spill_bytes = std::max(function->spill_bytes(), 0);
     }
-    explanation.warnings = runtime::warnings_of(build.kernel.report);
-    explanation.dump.push_back({"kernel.ptx", build.kernel.ptx});
-    explanation.dump.push_back({"kernel.cubin", build.kernel.cubin});
-    explanation.dump.push_back({"nvrtc.log", build.kernel.log});
+    explanation.claims = check_claims(program.machine, function);
+    note_failure(explanation, [&] {
+      runtime::check_report(report, {}, build_name(program, arch), program.machine.where);
+    });
+    explanation.warnings = runtime::warnings_of(report);
+    explanation.ptx = result.kernel.ptx;
+    explanation.cubin = result.kernel.cubin;
+    explanation.log = result.kernel.log;
+    explanation.sass = disassemble(explanation.cubin);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unavailable) throw;
     explanation.no_cubin = error.what();
     explanation.warnings.push_back("not assembled: " + error.message());
+    explanation.sass.missing = "there is no cubin to disassemble";
+    explanation.claims = check_claims(program.machine, nullptr);
+  }
+  for (const CheckedClaim& claim : explanation.claims) {
+    if (!claim.holds()) {
+      explanation.failures.push_back(diagnostic_of(claim, program.machine).render());
+    }
   }
 }
 
@@ -105,78 +105,72 @@ std::string resource_text(const Explanation& explanation) {
   for (const auto& [name, count] : explanation.instructions) {
     text += fmt::format("{:<24} {}\n", name, count);
   }
+  for (const auto& [name, count] : explanation.sass.instructions) {
+    text += fmt::format("SASS {:<19} {}\n", name, count);
+  }
   for (const std::string& warning : explanation.warnings) text += "warning: " + warning + "\n";
   return text;
 }
 
 }  // namespace
 
-Explanation explain(const std::function<Kernel()>& trace, const Target& target) {
+Explanation explain(const std::function<Kernel()>& trace, const Target& target,
+                    const Numerics& numerics) {
   Explanation explanation;
+  explanation.target = target.name;
   Recorder record(explanation);
   const auto start = Clock::now();
   const Kernel kernel = trace();
   const ir::Kernel& traced = kernel.finish();
+  explanation.kernel = traced.name;
   record({"trace", milliseconds_since(start), true}, traced);
 
   if (target.kind == Target::Kind::interpreter) {
-    ir::Kernel simplified = traced;
-    passes::simplify_kernel(simplified, [&](std::string_view name, const ir::Kernel& after,
-                                            double milliseconds, bool changed) {
+    explanation.last = traced;
+    passes::simplify_kernel(explanation.last, [&](std::string_view name, const ir::Kernel& after,
+                                                  double milliseconds, bool changed) {
       record({std::string(name), milliseconds, changed}, after);
     });
     explanation.front_end_milliseconds = milliseconds_since(start) - record.excluded_milliseconds();
-    explanation.instructions = count_instructions(simplified);
+    explanation.instructions = count_instructions(explanation.last);
     return explanation;
   }
 
-  const GpuProgram program = translate(traced, std::ref(record));
+  passes::Rewrites rewrites{numerics, {}};
+  const GpuProgram program = translate(traced, rewrites, std::ref(record));
   explanation.front_end_milliseconds = milliseconds_since(start) - record.excluded_milliseconds();
+  for (const Rewrite& rewrite : all_rewrites()) {
+    explanation.rewrites.push_back(
+        {&rewrite, numerics.*rewrite.allowed, rewrites.applied[rewrite.name]});
+  }
+  explanation.last = program.machine;
   explanation.instructions = count_instructions(program.machine);
+  explanation.approximations = approximations_in(program.machine);
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = shared_use(program.machine);
-  explanation.dump.push_back({"kernel.cu", program.source.text});
+  explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch);
-  explanation.dump.push_back({"resources.txt", resource_text(explanation)});
   return explanation;
 }
 
-namespace {
-
-// Beside the cubin, where one of NVIDIA's disassemblers is installed.
-void write_sass(const std::filesystem::path& folder) {
-  const std::string cubin = (folder / "kernel.cubin").string();
-  std::vector<std::string> command;
-  if (const auto path = runtime::find_program("nvdisasm")) {
-    command = {*path, cubin};
-  } else if (const auto other = runtime::find_program("cuobjdump")) {
-    command = {*other, "-sass", cubin};
-  } else {
-    return;
+std::vector<DumpFile> dump_files(const Explanation& explanation) {
+  std::vector<DumpFile> files;
+  std::size_t number = 0;
+  for (const ExplainedStage& stage : explanation.stages) {
+    const std::string name = fmt::format("{:02}-{}", ++number, stage.name);
+    if (!stage.text.empty()) files.push_back({name + ".tw", stage.text});
+    if (!stage.diff.empty()) files.push_back({name + ".diff", ir::format_diff(stage.diff)});
   }
-  const runtime::ProcessResult result = runtime::run_process(command);
-  const std::string& text = result.output;
-  if (result.status != 0) return;
-  write_file((folder / "kernel.sass").string(),
-             {std::as_bytes(std::span(text.data(), text.size()))});
-}
-
-}  // namespace
-
-void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) {
-    Diagnostic({}, fmt::format("{}: cannot make the folder: {}", folder, failed.message()))
-        .fix("name a folder that you may write to")
-        .raise();
-  }
-  for (const DumpFile& file : files) {
-    const std::string path = (fs::path(folder) / file.name).string();
-    write_file(path, {std::as_bytes(std::span(file.text.data(), file.text.size()))});
-    if (file.name == "kernel.cubin") write_sass(folder);
-  }
+  const auto add = [&files](const char* name, const std::string& text) {
+    if (!text.empty()) files.push_back({name, text});
+  };
+  add("kernel.cu", explanation.cuda);
+  add("kernel.ptx", explanation.ptx);
+  add("kernel.cubin", explanation.cubin);
+  add("kernel.sass", explanation.sass.text);
+  add("nvrtc.log", explanation.log);
+  if (explanation.resources.shared_bytes >= 0) add("resources.txt", resource_text(explanation));
+  return files;
 }
 
 }  // namespace tilewright::driver

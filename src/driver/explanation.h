@@ -8,7 +8,13 @@
 #include <vector>
 
 #include "driver/build.h"
+#include "driver/claims.h"
+#include "driver/dump.h"
+#include "driver/rewrites.h"
+#include "driver/roofline.h"
+#include "driver/sass.h"
 #include "driver/target.h"
+#include "ir/text_diff.h"
 #include "tilewright/kernel.h"
 
 namespace tilewright::driver {
@@ -21,31 +27,49 @@ struct Resources {
   std::int64_t shared_bytes = -1;
 };
 
-// A text of the compilation, as `explain --dump` writes it: "03-bufferise.tw", "kernel.cu".
-struct DumpFile {
-  std::string name;
-  std::string text;
+struct ExplainedStage : Stage {
+  std::string text;                // the kernel behind it; empty where it did not change
+  std::vector<ir::DiffLine> diff;  // from the stage before; values may be renumbered
+};
+
+struct AppliedRewrite {
+  const Rewrite* rewrite = nullptr;
+  bool allowed = true;
+  int count = 0;
 };
 
 // What a kernel is compiled to, and how.
 struct Explanation {
-  std::vector<Stage> stages;
+  std::string kernel, target;
+  std::vector<ExplainedStage> stages;
   double front_end_milliseconds = 0;  // from the first line of the trace to the source
   double build_milliseconds = 0;      // of the assembler; 0 when it did not run
   bool from_cache = false;
   Resources resources;
   std::vector<SharedUse> shared;
   std::map<std::string, std::int64_t> instructions;  // operations of the last form, by name
+  std::vector<AppliedRewrite> rewrites;              // none for the interpreter, which has none
+  std::vector<Approximation> approximations;
+  std::vector<CheckedClaim> claims;
   std::vector<std::string> warnings;
-  std::vector<DumpFile> dump;  // in order
+  // Why it would not be compiled: claims that do not hold, a stack frame.
+  std::vector<std::string> failures;
   // Why there is no cubin, where that is no fault of the kernel: NVRTC is missing or too old.
   std::optional<std::string> no_cubin;
+
+  ir::Kernel last;                      // the machine form, for the interpreter the tile form
+  std::optional<ir::Kernel> scheduled;  // with layouts assigned
+  std::string cuda, ptx, cubin, log;
+  Sass sass;
+  std::optional<Work> work;  // of the sizes that were set
 };
 
 // `trace` makes the kernel: its time counts.
-Explanation explain(const std::function<Kernel()>& trace, const Target& target);
+Explanation explain(const std::function<Kernel()>& trace, const Target& target,
+                    const Numerics& numerics = {});
 
-// Writes the files into the folder, which is made where it is missing.
-void write_dump(const std::string& folder, const std::vector<DumpFile>& files);
+// The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
+// what it takes.
+std::vector<DumpFile> dump_files(const Explanation& explanation);
 
 }  // namespace tilewright::driver

@@ -318,7 +318,8 @@ bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
   std::size_t tensor = 0;
   for (const ir::Parameter& parameter : kernel.parameters) {
     if (!parameter.is_tensor() || parameter.is_workspace()) continue;
-    const TensorArgument& argument = arguments.tensors.at(tensor++);
+    if (tensor >= arguments.tensors.size()) return false;  // that they are too few is told later
+    const TensorArgument& argument = arguments.tensors[tensor++];
     if (parameter.kind == ir::Parameter::Kind::in) continue;
     if (!is_empty(argument)) return false;
     any = true;

@@ -76,14 +76,53 @@ std::string checked_schedule(const LibraryKernel& kernel, const std::string& val
   return value;
 }
 
-const KernelOption& find_option(const LibraryKernel& kernel, const std::string& name) {
+const KernelOption* find_option(const LibraryKernel& kernel, const std::string& name) {
   for (const KernelOption& option : kernel.options) {
-    if (option.name == name) return option;
+    if (option.name == name) return &option;
   }
-  std::vector<std::string> known = names_of(kernel.options);
-  known.push_back(kSchedule);
-  fail(fmt::format("{} has no option '{}'", kernel.name, name),
-       fmt::format("set one of: {}", list_text(known)));
+  return nullptr;
+}
+
+// Of all schedules: which of them will be chosen is not known yet.
+std::vector<ScheduleParameter> all_parameters(const LibraryKernel& kernel) {
+  std::vector<ScheduleParameter> all = kernel.parameters;
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    all.insert(all.end(), schedule.parameters.begin(), schedule.parameters.end());
+  }
+  return all;
+}
+
+std::string checked_parameter(const LibraryKernel& kernel, const std::string& name,
+                              const std::string& value) {
+  std::set<std::int64_t> values;
+  const std::vector<ScheduleParameter> parameters = all_parameters(kernel);
+  for (const ScheduleParameter& parameter : parameters) {
+    if (parameter.name == name) values.insert(parameter.values.begin(), parameter.values.end());
+  }
+  if (values.empty()) {
+    std::vector<std::string> known = names_of(kernel.options);
+    known.push_back(kSchedule);
+    for (const ScheduleParameter& parameter : parameters) {
+      if (std::count(known.begin(), known.end(), parameter.name) == 0) {
+        known.push_back(parameter.name);
+      }
+    }
+    fail(fmt::format("{} has no option '{}'", kernel.name, name),
+         fmt::format("set one of: {}", list_text(known)));
+  }
+  for (const std::int64_t legal : values) {
+    if (value == std::to_string(legal)) return value;
+  }
+  fail(fmt::format("{}: {} = '{}' is not known", kernel.name, name, value),
+       fmt::format("set {} to one of: {}", name, fmt::join(values, ", ")));
+}
+
+std::string checked_setting(const LibraryKernel& kernel, const std::string& name,
+                            const std::string& value) {
+  if (name == kSchedule) return checked_schedule(kernel, value);
+  const KernelOption* option = find_option(kernel, name);
+  return option == nullptr ? checked_parameter(kernel, name, value)
+                           : checked_value(kernel, *option, value);
 }
 
 }  // namespace
@@ -115,8 +154,7 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
     if (!seen.insert(name).second) {
       fail(fmt::format("{} is set twice, the second time to '{}'", name, value), "set it once");
     }
-    options.set(name, name == kSchedule ? checked_schedule(kernel, value)
-                                        : checked_value(kernel, find_option(kernel, name), value));
+    options.set(name, checked_setting(kernel, name, value));
   }
   for (const KernelOption& option : kernel.options) {
     if (seen.count(option.name) != 0) continue;
@@ -150,17 +188,6 @@ std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValu
     shape.push_back(options.integer(axis.option) + axis.more);
   }
   return shape;
-}
-
-const LibrarySchedule* select_schedule(const LibraryKernel& kernel, const OptionValues& options,
-                                       std::string_view target) {
-  const auto set = options.all().find(kSchedule);
-  const std::string wanted = set == options.all().end() ? "" : set->second;
-  if (wanted == kTile) return nullptr;
-  for (const LibrarySchedule& schedule : kernel.schedules) {
-    if (wanted.empty() ? schedule.target == target : schedule.name == wanted) return &schedule;
-  }
-  return nullptr;
 }
 
 }  // namespace tilewright

@@ -14,14 +14,14 @@ constexpr std::size_t kFlushFactor = 4;  // the buffer that evicts the cache, in
 
 }  // namespace
 
-Timing time_on_host(const Executable& executable, std::vector<HostTensor>& tensors) {
+Timing time_on_host(const Launch& launch, std::vector<HostTensor>& tensors) {
   std::vector<TensorRef> refs;
   for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
   Timing timing;
   double total = 0;
   while (timing.seconds.size() < kHostRuns || total < kHostSeconds) {
     const auto start = std::chrono::steady_clock::now();
-    executable.run(refs);
+    launch(refs);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     timing.seconds.push_back(elapsed.count());
     total += elapsed.count();
@@ -30,12 +30,12 @@ Timing time_on_host(const Executable& executable, std::vector<HostTensor>& tenso
   return timing;
 }
 
-Timing time_on_gpu(const Executable& executable, const DeviceTensors& tensors) {
+Timing time_on_gpu(const Launch& launch, const DeviceTensors& tensors) {
   const runtime::Device& device = tensors.stream().device();
   const std::vector<TensorRef> refs = tensors.refs();
   const runtime::DeviceBuffer flush(
       device, kFlushFactor * std::max<std::size_t>(device.info().l2_bytes, 1 << 20), "cache flush");
-  for (int i = 0; i < kWarmUps; ++i) executable.run(refs);
+  for (int i = 0; i < kWarmUps; ++i) launch(refs);
 
   // The flush keeps the GPU busy while the launch behind it is queued: the host's time is not in
   // what the events measure.
@@ -45,7 +45,7 @@ Timing time_on_gpu(const Executable& executable, const DeviceTensors& tensors) {
     ends.emplace_back(device);
     flush.fill(static_cast<unsigned char>(i), tensors.stream());
     starts.back().record(tensors.stream());
-    executable.run(refs);
+    launch(refs);
     ends.back().record(tensors.stream());
   }
   tensors.synchronize();

@@ -18,7 +18,8 @@ class Solver {
 
   Binding solve(std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given) {
     if (multiprocessors < 1) {
-      fail(kernel_.where, fmt::format("{} multiprocessors, expected at least 1", multiprocessors));
+      fail(kernel_.where, fmt::format("{} multiprocessors, expected at least 1", multiprocessors),
+           "pass the number of the device that the launch is for");
     }
     set(kMultiprocessors, multiprocessors, "the device");
     for (const auto& [name, value] : given) bind_given(name, value);
@@ -40,8 +41,15 @@ class Solver {
  private:
   std::string prefix() const { return fmt::format("{}: ", kernel_.name); }
 
-  [[noreturn]] void fail(SourceLocation where, const std::string& message) const {
-    Diagnostic(where, prefix() + message).raise();
+  [[noreturn]] void fail(SourceLocation where, const std::string& message,
+                         const std::string& fix) const {
+    Diagnostic(where, prefix() + message).fix(fix).raise();
+  }
+
+  static std::string axes_of(const Parameter& parameter) {
+    std::vector<std::string> axes;
+    for (const Dim& dim : parameter.shape) axes.push_back(dim.to_string());
+    return fmt::format("{}", fmt::join(axes, ", "));
   }
 
   static std::string axis_of(const TensorShape& shape, std::size_t axis) {
@@ -69,7 +77,8 @@ class Solver {
   void check_range(const std::string& name, std::int64_t value, const std::string& from) const {
     if (value >= 0 && value <= kMaximumSize) return;
     fail(kernel_.where,
-         fmt::format("the dim {} is {} by {}, expected 0 to 2^31 - 1", name, value, from));
+         fmt::format("the dim {} is {} by {}, expected 0 to 2^31 - 1", name, value, from),
+         "split the launch into smaller ones");
   }
 
   void match_tensors() {
@@ -78,13 +87,17 @@ class Solver {
       if (tensors_.size() < shapes_.size()) {
         tensors_.emplace_back(&parameter, &shapes_[tensors_.size()]);
       } else {
-        fail(kernel_.where, fmt::format("{} tensors are given, but there is also {}",
-                                        shapes_.size(), parameter.name));
+        fail(kernel_.where,
+             fmt::format("{} tensors are given, but there is also {}", shapes_.size(),
+                         parameter.name),
+             "pass every tensor in the order of the kernel's parameters");
       }
     }
     if (tensors_.size() != shapes_.size()) {
-      fail(kernel_.where, fmt::format("{} tensors are given, but there are only {}", shapes_.size(),
-                                      tensors_.size()));
+      fail(kernel_.where,
+           fmt::format("{} tensors are given, but there are only {}", shapes_.size(),
+                       tensors_.size()),
+           "pass every tensor in the order of the kernel's parameters");
     }
     for (const auto& [parameter, shape] : tensors_) {
       check_tensor(*parameter, *shape);
@@ -98,22 +111,28 @@ class Solver {
     if (shape.dtype != parameter.dtype) {
       fail(parameter.where,
            fmt::format("{} is {}, but the kernel declares {} as {}", shape.name,
-                       name_of(shape.dtype), parameter.name, name_of(parameter.dtype)));
+                       name_of(shape.dtype), parameter.name, name_of(parameter.dtype)),
+           fmt::format("convert {} to {}, or build the kernel for {}", shape.name,
+                       name_of(parameter.dtype), name_of(shape.dtype)));
     }
     if (shape.sizes.size() != parameter.shape.size()) {
       fail(parameter.where,
            fmt::format("{} has rank {}, but the kernel declares {} with rank {}", shape.name,
-                       shape.sizes.size(), parameter.name, parameter.shape.size()));
+                       shape.sizes.size(), parameter.name, parameter.shape.size()),
+           fmt::format("pass {} with the axes {{{}}}", shape.name, axes_of(parameter)));
     }
     if (!shape.strides.empty() && shape.strides.size() != shape.sizes.size()) {
-      fail(parameter.where, fmt::format("{} has {} strides for {} axes", shape.name,
-                                        shape.strides.size(), shape.sizes.size()));
+      fail(parameter.where,
+           fmt::format("{} has {} strides for {} axes", shape.name, shape.strides.size(),
+                       shape.sizes.size()),
+           "pass one stride for each axis, or none for a contiguous tensor");
     }
     for (std::size_t axis = 0; axis < shape.sizes.size(); ++axis) {
       const std::int64_t size = shape.sizes[axis];
       if (size >= 0 && size <= kMaximumSize) continue;
       fail(parameter.where,
-           fmt::format("{} has size {}, expected 0 to 2^31 - 1", axis_of(shape, axis), size));
+           fmt::format("{} has size {}, expected 0 to 2^31 - 1", axis_of(shape, axis), size),
+           "split the tensor into smaller ones");
     }
     check_strides(parameter, shape);
     check_extent(parameter, shape);
@@ -149,8 +168,10 @@ class Solver {
                   __builtin_add_overflow(extent, step, &extent);
     }
     if (overflow) {
-      fail(parameter.where, fmt::format("{} with sizes {{{}}} spans more than 2^63 bytes",
-                                        shape.name, fmt::join(shape.sizes, ", ")));
+      fail(parameter.where,
+           fmt::format("{} with sizes {{{}}} spans more than 2^63 bytes", shape.name,
+                       fmt::join(shape.sizes, ", ")),
+           "check the sizes and strides that the launch passes");
     }
   }
 
@@ -163,9 +184,12 @@ class Solver {
     }
     if (dim.kind() != Dim::Kind::symbol) return;
     if (size < 0 || size > kMaximumSize) {
-      fail(parameter.where, fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
-                                        axis_of(shape, axis), shape.sizes[axis], parameter.name,
-                                        parameter.shape[axis].to_string(), dim.name(), size));
+      fail(parameter.where,
+           fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
+                       axis_of(shape, axis), shape.sizes[axis], parameter.name,
+                       parameter.shape[axis].to_string(), dim.name(), size),
+           fmt::format("pass {} with a size there that makes {} at least 0", parameter.name,
+                       dim.name()));
     }
     const auto known = bound_.find(dim.name());
     if (known == bound_.end()) {
@@ -173,7 +197,8 @@ class Solver {
     } else if (values_.at(dim.name()) != size) {
       fail(parameter.where,
            fmt::format("the dim {} is {} by {}, but {} by {}", dim.name(), values_.at(dim.name()),
-                       known->second, size, axis_of(shape, axis)));
+                       known->second, size, axis_of(shape, axis)),
+           fmt::format("tensors that share {} must agree in it", dim.name()));
     }
   }
 
@@ -187,16 +212,19 @@ class Solver {
                         (value / facts.multiple + 1) * facts.multiple);
     } else if (value < facts.minimum) {
       fact = fmt::format("at least {}", facts.minimum);
+      fix = fmt::format("launch with more of {}, or use a kernel that does not ask for it",
+                        dim.name());
     } else if (value > facts.maximum) {
       fact = fmt::format("at most {}", facts.maximum);
+      fix = fmt::format("launch with less of {}, or use a kernel that does not ask for it",
+                        dim.name());
     } else {
       return;
     }
-    Diagnostic error(kernel_.where,
-                     prefix() + fmt::format("the dim {} is {} by {}, but the kernel declares it {}",
-                                            dim.name(), value, bound_.at(dim.name()), fact));
-    if (!fix.empty()) error.fix(fix);
-    error.raise();
+    fail(kernel_.where,
+         fmt::format("the dim {} is {} by {}, but the kernel declares it {}", dim.name(), value,
+                     bound_.at(dim.name()), fact),
+         fix);
   }
 
   void check_sizes(const Binding& binding, const Parameter& parameter,
@@ -210,7 +238,8 @@ class Solver {
                ? fmt::format("{} has size {}, but {} has {} there", axis_of(shape, axis), have,
                              parameter.name, want)
                : fmt::format("{} has size {}, but {} has {} = {} there", axis_of(shape, axis), have,
-                             parameter.name, dim.to_string(), want));
+                             parameter.name, dim.to_string(), want),
+           fmt::format("pass {} with {} elements along axis {}", shape.name, want, axis));
     }
   }
 

@@ -12,6 +12,7 @@
 #include "tilewright/dim.h"
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
+#include "tilewright/require.h"
 
 // The intermediate representation: one node table (operations.def) in three forms.
 //   tile       SSA tiles, no target
@@ -164,6 +165,7 @@ struct Kernel {
   std::int64_t threads = 0;       // scheduled, machine: of a CTA
   std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory
   Block body;                     // tile form: its arguments are the grid's indices
+  std::vector<Claim> claims;      // of the author, about what it is compiled to
   std::vector<Type> types;        // of every value
   SourceLocation where;
 

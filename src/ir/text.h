@@ -21,10 +21,11 @@
 //     }
 //   }
 //
-// After the parameters come cluster, threads and shared_bytes where they are not the default.
-// Attributes are integers (4), numbers (4.0, inf, nan), texts ("k"), lists ([1, 2]), functions
-// (add), dim(rows + 1), register_layout[...], shared_layout[...] and maps[[1:64:1], []], whose
-// terms are divisor:modulus:stride.
+// After the parameters come cluster, threads and shared_bytes where they are not the default, and
+// the author's claims, such as `require stages("K") >= 2 @"copy.cpp":5`. Attributes are integers
+// (4), numbers (4.0, inf, nan), texts ("k"), lists ([1, 2]), functions (add), dim(rows + 1),
+// register_layout[...], shared_layout[...] and maps[[1:64:1], []], whose terms are
+// divisor:modulus:stride.
 namespace tilewright::ir {
 
 struct TextOptions {

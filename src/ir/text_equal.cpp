@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <bit>
 
+#include "ir/claim.h"
 #include "ir/text.h"
 
 namespace tilewright::ir {
@@ -49,7 +51,10 @@ class Comparison {
         return false;
       }
     }
-    return same(a_.body, b_.body);
+    const auto same_claim = [](const Claim& x, const Claim& y) { return equal(x, y); };
+    return std::equal(a_.claims.begin(), a_.claims.end(), b_.claims.begin(), b_.claims.end(),
+                      same_claim) &&
+           same(a_.body, b_.body);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/claim.h"
 #include "ir/text.h"
 #include "support/diagnostic.h"
 #include "support/intern.h"
@@ -274,12 +275,33 @@ class Parser {
       kernel_.threads = in_.integer();
     } else if (in_.accept_word("shared_bytes")) {
       kernel_.shared_bytes = in_.integer();
+    } else if (in_.accept_word("require")) {
+      claim(here);
     } else {
       in_.fail(begin,
                "expected dim, in, out, inout, scalar, workspace, grid, cluster, threads, "
-               "shared_bytes or body");
+               "shared_bytes, require or body");
     }
     return false;
+  }
+
+  void claim(SourceLocation here) {
+    const std::size_t begin = in_.position();
+    const auto figure = find_figure(in_.word("a figure such as registers"));
+    if (!figure) in_.fail(begin, "there is no such figure to make a claim about");
+    std::string name;
+    if (is_named(*figure)) {
+      in_.expect('(');
+      name = in_.quoted("a name in quotes");
+      in_.expect(')');
+    }
+    const Claim::Relation relation = in_.accept('<')   ? Claim::Relation::at_most
+                                     : in_.accept('>') ? Claim::Relation::at_least
+                                                       : Claim::Relation::equal;
+    if (relation == Claim::Relation::equal) in_.expect('=');
+    in_.expect('=');
+    const std::int64_t bound = in_.integer();
+    kernel_.claims.emplace_back(*figure, std::move(name), relation, bound, location_or(here));
   }
 
   void dim_clause() {

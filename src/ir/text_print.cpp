@@ -94,6 +94,7 @@ class Printer {
     if (kernel_.cluster != 1) line(0, fmt::format("cluster {}", kernel_.cluster));
     if (kernel_.threads != 0) line(0, fmt::format("threads {}", kernel_.threads));
     if (kernel_.shared_bytes != 0) line(0, fmt::format("shared_bytes {}", kernel_.shared_bytes));
+    for (const Claim& claim : kernel_.claims) line(0, "require " + claim.to_string(), claim.where);
     text_ += "body ";
     block(kernel_.body, 0);
     text_ += '\n';

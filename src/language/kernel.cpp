@@ -287,6 +287,24 @@ Kernel::~Kernel() = default;
 Kernel::Kernel(Kernel&&) noexcept = default;
 Kernel& Kernel::operator=(Kernel&&) noexcept = default;
 
+void Kernel::require(std::initializer_list<Claim> claims) {
+  for (const Claim& claim : claims) {
+    tracer_->require_open("require", claim.where);
+    if (claim.figure == Claim::Figure::instructions && claim.name != "wgmma") {
+      const std::optional<Op> op = ir::find_op(claim.name);
+      if (!op || !ir::info(*op).in(ir::Form::machine)) {
+        Diagnostic(claim.where, "require: there is no instruction \"" + claim.name + "\"")
+            .token(claim.name)
+            .fix(
+                "name one that `tilewright explain` counts, such as wgmma_rs, tma_load or "
+                "mbarrier_wait")
+            .raise();
+      }
+    }
+    tracer_->kernel().claims.push_back(claim);
+  }
+}
+
 const std::string& Kernel::name() const { return tracer_->kernel().name; }
 const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
 

@@ -18,6 +18,8 @@ class Contraction {
     });
   }
 
+  int count() const { return count_; }
+
   void visit(ir::Block& block) {
     std::vector<Operation> body;
     body.reserve(block.body.size());
@@ -51,6 +53,7 @@ class Contraction {
         before.push_back(std::move(negate));
       }
       operation.op = Op::fma;
+      ++count_;
       operation.operands = {product->second[0], product->second[1], addend};
       return;
     }
@@ -59,11 +62,16 @@ class Contraction {
   ir::Kernel& kernel_;
   std::vector<int> uses_;
   std::unordered_map<ValueId, std::vector<ValueId>> products_;
+  int count_ = 0;
 };
 
 }  // namespace
 
 // The product that was contracted is left for eliminate_dead.
-void contract_fma(ir::Kernel& kernel) { Contraction(kernel).visit(kernel.body); }
+int contract_fma(ir::Kernel& kernel) {
+  Contraction contraction(kernel);
+  contraction.visit(kernel.body);
+  return contraction.count();
+}
 
 }  // namespace tilewright::passes

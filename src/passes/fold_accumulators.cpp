@@ -17,6 +17,8 @@ class Folding {
     });
   }
 
+  int count() const { return count_; }
+
   // The product moves to the addition, within its block: neither reads memory.
   void visit(ir::Block& block) {
     std::unordered_map<ValueId, std::vector<ValueId>> products;
@@ -32,6 +34,7 @@ class Folding {
         if (product == products.end() || uses_[product->first] != 1) continue;
         if (kernel_.type(addend) != kernel_.type(operation.results[0])) continue;
         operation.op = Op::dot;
+        ++count_;
         operation.operands = {product->second[0], product->second[1], addend};
         break;
       }
@@ -41,11 +44,16 @@ class Folding {
  private:
   const ir::Kernel& kernel_;
   std::vector<int> uses_;
+  int count_ = 0;
 };
 
 }  // namespace
 
 // The product without accumulator is left for eliminate_dead.
-void fold_accumulators(ir::Kernel& kernel) { Folding(kernel).visit(kernel.body); }
+int fold_accumulators(ir::Kernel& kernel) {
+  Folding folding(kernel);
+  folding.visit(kernel.body);
+  return folding.count();
+}
 
 }  // namespace tilewright::passes

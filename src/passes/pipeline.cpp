@@ -27,8 +27,14 @@ namespace tilewright::passes {
 namespace {
 
 struct Pass {
+  constexpr Pass(const char* name, void (*run)(ir::Kernel&)) : name(name), run(run) {}
+  // One that changes rounding: it returns how often it did, and may be switched off.
+  constexpr Pass(const char* name, int (*rewrite)(ir::Kernel&), bool Numerics::*allowed)
+      : name(name), rewrite(rewrite), allowed(allowed) {}
   const char* name;
-  void (*run)(ir::Kernel&);
+  void (*run)(ir::Kernel&) = nullptr;
+  int (*rewrite)(ir::Kernel&) = nullptr;
+  bool Numerics::*allowed = nullptr;
 };
 
 // What both forms of SSA tiles take.
@@ -43,7 +49,7 @@ constexpr Pass kSimplify[] = {
 // What an automatic schedule begins with.
 constexpr Pass kPrepare[] = {
     {"materialise_extents", materialise_extents},
-    {"fold_accumulators", fold_accumulators},
+    {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
     {"skip_identities", skip_identities},
     {"overlap_products", overlap_products},
     {"peel_masks", peel_masks},
@@ -54,10 +60,10 @@ constexpr Pass kPrepare[] = {
 };
 
 constexpr Pass kLower[] = {
-    {"contract_fma", contract_fma},
+    {"contract_fma", contract_fma, &Numerics::contract_fma},
     {"eliminate_products", eliminate_dead},
-    {"sink_partial_sums", sink_partial_sums},
-    {"sink_partial_maxima", sink_partial_maxima},
+    {"sink_partial_sums", sink_partial_sums, &Numerics::sink_partial_sums},
+    {"sink_partial_maxima", sink_partial_maxima, &Numerics::sink_partial_maxima},
     {"eliminate_common_sums", eliminate_common},
     {"assign_layouts", assign_layouts},
     {"share_reductions", share_reductions},
@@ -74,11 +80,17 @@ constexpr Pass kLower[] = {
 };
 
 template <std::size_t N>
-void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observer) {
+void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observer,
+         Rewrites& rewrites) {
   for (const Pass& pass : passes) {
+    if (pass.rewrite && !(rewrites.allowed.*pass.allowed)) continue;
     const ir::Kernel before = observer ? kernel : ir::Kernel();
     const auto start = std::chrono::steady_clock::now();
-    pass.run(kernel);
+    if (pass.rewrite) {
+      rewrites.applied[pass.name] += pass.rewrite(kernel);
+    } else {
+      pass.run(kernel);
+    }
     ir::canonicalise(kernel);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     ir::verify(kernel);
@@ -90,17 +102,23 @@ void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observ
 
 void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer) {
   ir::verify(kernel);
-  run(kSimplify, kernel, observer);
+  Rewrites none;
+  run(kSimplify, kernel, observer, none);
 }
 
-void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer) {
+void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites) {
   simplify_kernel(kernel, observer);
-  run(kPrepare, kernel, observer);
+  run(kPrepare, kernel, observer, rewrites);
+}
+
+void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites) {
+  simplify_kernel(kernel, observer);
+  run(kLower, kernel, observer, rewrites);
 }
 
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer) {
-  simplify_kernel(kernel, observer);
-  run(kLower, kernel, observer);
+  Rewrites rewrites;
+  lower_to_machine(kernel, observer, rewrites);
 }
 
 }  // namespace tilewright::passes

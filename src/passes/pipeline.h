@@ -1,9 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "ir/ir.h"
+#include "tilewright/numerics.h"
 
 namespace tilewright::passes {
 
@@ -11,12 +14,19 @@ namespace tilewright::passes {
 using PassObserver = std::function<void(std::string_view name, const ir::Kernel& kernel,
                                         double milliseconds, bool changed)>;
 
-// Both verify the kernel before the first pass and after each.
+// The rewrites that change rounding: which are allowed, and how often each of those was applied.
+struct Rewrites {
+  Numerics allowed;
+  std::map<std::string, int> applied;  // by the pass's name
+};
+
+// All verify the kernel before the first pass and after each.
 // Simplifies a kernel of the tile or scheduled form.
 void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer = {});
 // The same, and what else a kernel of the tile form goes through before a schedule is made of it.
-void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer = {});
+void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites);
 // Takes a kernel of the scheduled form to the machine form.
+void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites);
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer = {});
 
 }  // namespace tilewright::passes

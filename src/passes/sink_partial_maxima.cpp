@@ -34,8 +34,9 @@ class PartialMaxima {
     });
   }
 
-  void apply() {
+  int apply() {
     if (!partial_.empty()) rewrite(kernel_.body);
+    return static_cast<int>(partial_.size());
   }
 
  private:
@@ -89,6 +90,6 @@ class PartialMaxima {
 
 }  // namespace
 
-void sink_partial_maxima(ir::Kernel& kernel) { PartialMaxima(kernel).apply(); }
+int sink_partial_maxima(ir::Kernel& kernel) { return PartialMaxima(kernel).apply(); }
 
 }  // namespace tilewright::passes

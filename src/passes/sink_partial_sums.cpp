@@ -34,9 +34,9 @@ class PartialSums {
     if (!any) partial_.clear();
   }
 
-  void apply() {
-    if (partial_.empty()) return;
-    rewrite(kernel_.body);
+  int apply() {
+    if (!partial_.empty()) rewrite(kernel_.body);
+    return count_;
   }
 
  private:
@@ -151,7 +151,10 @@ class PartialSums {
           body.push_back(std::move(complete));
         }
       }
-      if (is_sum(o) && holds(o.results[0])) o.attributes.set(Key::partial, std::int64_t{1});
+      if (is_sum(o) && holds(o.results[0])) {
+        o.attributes.set(Key::partial, std::int64_t{1});
+        ++count_;
+      }
       if (keeps && (o.op == Op::mul || o.op == Op::fma)) {
         o.attributes.set(Key::partial, std::int64_t{holds(o.operands[0]) ? 0 : 1});
       }
@@ -166,10 +169,11 @@ class PartialSums {
   std::set<ValueId> partial_, splats_;
   std::vector<int> depth_;
   std::vector<bool> zero_;
+  int count_ = 0;
 };
 
 }  // namespace
 
-void sink_partial_sums(ir::Kernel& kernel) { PartialSums(kernel).apply(); }
+int sink_partial_sums(ir::Kernel& kernel) { return PartialSums(kernel).apply(); }
 
 }  // namespace tilewright::passes

@@ -19,6 +19,13 @@ struct FunctionResources {
   int spill_load_bytes = -1;
   int shared_bytes = -1;  // static
   int parameter_bytes = -1;
+
+  // Stores and loads together; -1 where neither is stated.
+  int spill_bytes() const {
+    if (spill_store_bytes < 0 && spill_load_bytes < 0) return -1;
+    return (spill_store_bytes > 0 ? spill_store_bytes : 0) +
+           (spill_load_bytes > 0 ? spill_load_bytes : 0);
+  }
 };
 
 // A line that ptxas marked with a code: C7514 is {7514, "(C7514) Potential ..."}.

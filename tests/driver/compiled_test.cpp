@@ -30,8 +30,8 @@ class CompiledTest : public runtime::FakeDriverTest {
 
   static Kernel gemm() {
     const LibraryKernel& entry = find_kernel("gemm");
-    return select_schedule(entry, resolve_options(entry, {"schedule=sm90_cluster"}), "sm_90a")
-        ->build(resolve_options(entry, {}));
+    const OptionValues options = resolve_options(entry, {"schedule=sm90_cluster"});
+    return build_choice(entry, choose_schedule(entry, options, "sm_90a"));
   }
   static std::vector<TensorRef> tensors(std::int64_t m, std::int64_t n, std::int64_t k) {
     const auto make = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
@@ -124,7 +124,8 @@ TEST_F(CompiledTest, TimingTakesTheMedianOfManyRuns) {
   const driver::DeviceTensors on_device({HostTensor::zeros(bf16, {8, 8}),
                                          HostTensor::zeros(bf16, {8, 8}),
                                          HostTensor::zeros(bf16, {8, 8})});
-  const driver::Timing timing = driver::time_on_gpu(executable, on_device);
+  const driver::Timing timing = driver::time_on_gpu(
+      [&](const std::vector<TensorRef>& tensors) { executable.run(tensors); }, on_device);
   EXPECT_DOUBLE_EQ(timing.median(), 1.5e-3);  // what the fake driver says of all events
   EXPECT_GE(static_cast<std::size_t>(state_->launches), timing.seconds.size());
 }

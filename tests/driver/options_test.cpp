@@ -70,9 +70,9 @@ TEST(OptionsTest, WrongSettingsSayWhatWouldBeRight) {
 
 TEST(OptionsTest, TheScheduleFitsTheTarget) {
   const OptionValues unset = resolve_options(attention(), {});
-  EXPECT_EQ(select_schedule(attention(), unset, ""), nullptr);
-  ASSERT_NE(select_schedule(attention(), unset, "sm_90a"), nullptr);
-  EXPECT_EQ(select_schedule(attention(), unset, "sm_90a")->name, "sm90");
+  EXPECT_EQ(choose_schedule(attention(), unset, "").schedule, nullptr);
+  ASSERT_NE(choose_schedule(attention(), unset, "sm_90a").schedule, nullptr);
+  EXPECT_EQ(choose_schedule(attention(), unset, "sm_90a").schedule->name, "sm90");
 
   const auto error = [](const char* schedule, const char* target) {
     const OptionValues options =
@@ -96,10 +96,11 @@ TEST(OptionsTest, EntriesAgreeWithTheirKernels) {
     SCOPED_TRACE(entry.name);
     const OptionValues options = resolve_options(entry, {});
     std::vector<Kernel> kernels;
-    kernels.push_back(entry.build(options));
+    kernels.push_back(build_choice(entry, choose_schedule(entry, options, "")));
     kernels.back().finish();
     for (const LibrarySchedule& schedule : entry.schedules) {
-      kernels.push_back(schedule.build(options));
+      const OptionValues set = resolve_options(entry, {"schedule=" + schedule.name});
+      kernels.push_back(build_choice(entry, choose_schedule(entry, set, schedule.target)));
       kernels.back().finish();
     }
     for (const Kernel& kernel : kernels) {

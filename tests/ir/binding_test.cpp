@@ -129,6 +129,7 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
       EXPECT_EQ(error.kind(), ErrorKind::usage);
       EXPECT_STREQ(error.location().file, "gemm.cpp");
       EXPECT_EQ(error.message(), each.message);
+      EXPECT_NE(std::string(error.what()).find("\n  fix: "), std::string::npos) << error.what();
     }
   }
 }

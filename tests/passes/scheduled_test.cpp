@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include "common/error_text.h"
 #include "ir/text.h"
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
+#include "passes/check_divergence.h"
 #include "passes/count_waits.h"
 #include "passes/explicit_kernel.h"
 #include "passes/pass_case.h"
+#include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
 
 // The passes of the scheduled form, each alone: what it leaves of a role, as text.
@@ -167,6 +170,106 @@ TEST(SinkPartialSumsTest, MaximaAreNotSums) {
                    row_sums("{function = max, axis = 1}",
                             "      %28: tile<f32, 64x1> = max %24, %27\n      yield %28\n    }\n" +
                                 kept("%22")));
+}
+
+// A maximum of a product's rows, compared with a bound; `question` is what any() asks.
+std::string asked(const std::string& reduce, const std::string& question, const std::string& rest) {
+  return role_kernel(kViews +
+                     "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+                     "    %21: tile<f32, 64x64> = wait %20\n"
+                     "    %22: f32 = constant {value = 8.0}\n"
+                     "    %23: tile<f32, 64x1> = splat %22\n"
+                     "    %24: tile<f32, 64x1> = reduce %21 " +
+                     reduce + "\n    %25: tile<bool, 64x1> = " + question +
+                     "\n    %26: bool = any %25\n" + rest);
+}
+const std::string kMaximum = "{function = max, axis = 1}";
+const std::string kPartialMaximum = "{function = max, axis = 1, partial = 1}";
+// A condition in which the maximum is stored.
+std::string raised(const std::string& complete, const std::string& stored) {
+  return "    if_then %26 () {\n" + complete + "      store %1, " + stored +
+         ", %10, %10, %11, %15 {sizes = [64, 1]}\n      yield\n    } () {\n      yield\n    }\n";
+}
+
+TEST(SinkPartialMaximaTest, AMaximumThatIsOnlyAskedIsNeverCompleted) {
+  expect_pass(sink_partial_maxima, asked(kMaximum, "lt %23, %24", ""),
+              asked(kPartialMaximum, "lt %23, %24 {partial = 1}", ""));
+  expect_pass(sink_partial_maxima, asked(kMaximum, "le %23, %24", ""),
+              asked(kPartialMaximum, "le %23, %24 {partial = 1}", ""));
+}
+
+TEST(SinkPartialMaximaTest, OtherUsesCompleteItWhereTheyStand) {
+  expect_pass(sink_partial_maxima, asked(kMaximum, "lt %23, %24", raised("", "%24")),
+              asked(kPartialMaximum, "lt %23, %24 {partial = 1}",
+                    raised("      %30: tile<f32, 64x1> = complete %24 {function = max}\n", "%30")));
+}
+
+TEST(SinkPartialMaximaTest, MinimaFromBelow) {
+  expect_pass(sink_partial_maxima, asked("{function = min, axis = 1}", "lt %24, %23", ""),
+              asked("{function = min, axis = 1, partial = 1}", "lt %24, %23 {partial = 0}", ""));
+}
+
+// any(maximum < bound) asks of the whole; so does whoever reads the answer row by row.
+TEST(SinkPartialMaximaTest, QuestionsThatPartsDoNotAnswerStay) {
+  expect_unchanged(sink_partial_maxima, asked(kMaximum, "lt %24, %23", ""));
+  expect_unchanged(sink_partial_maxima, asked("{function = min, axis = 1}", "lt %23, %24", ""));
+  expect_unchanged(sink_partial_maxima, asked("{function = add, axis = 1}", "lt %23, %24", ""));
+  expect_unchanged(sink_partial_maxima,
+                   asked(kMaximum, "lt %23, %24",
+                         "    %27: tile<f32, 64x1> = select %25, %23, %24\n"
+                         "    store %1, %27, %10, %10, %11, %15 {sizes = [64, 1]}\n"));
+}
+
+// A product under `condition`, which `%22` to `%29` make.
+std::string conditional(const std::string& condition, const std::string& name) {
+  return role_kernel(kViews + condition + "    if_then " + name +
+                     " () {\n"
+                     "      %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                     "      retire %30\n      yield\n    } () {\n      yield\n    }\n");
+}
+
+TEST(CheckDivergenceTest, WhatAllWarpsShareIsNoDivergence) {
+  expect_unchanged(check_divergence, conditional("    %22: bool = lt %2, %11\n", "%22"));
+  expect_unchanged(check_divergence,
+                   role_kernel(kViews + "    for_loop %10, %11, %15 (%22: i32) {\n"
+                                        "      %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                                        "      retire %30\n      yield\n    }\n"));
+  // The warps part, and no product is under it.
+  expect_unchanged(check_divergence,
+                   role_kernel(kViews + "    %22: i32 = warp_index\n    %23: bool = lt %22, %15\n"
+                                        "    if_then %23 () {\n      warp_sync\n      yield\n"
+                                        "    } () {\n      yield\n    }\n"
+                                        "    %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                                        "    retire %30\n"));
+}
+
+void expect_divergence(const std::string& text, const std::string& source) {
+  ir::Kernel kernel = test::parsed(text);
+  const std::string error = test::usage_error_of([&] { check_divergence(kernel); });
+  EXPECT_NE(error.find("wgmma: inside a loop or condition"), std::string::npos) << error;
+  EXPECT_NE(error.find("its warps may differ in " + source), std::string::npos) << error;
+}
+
+TEST(CheckDivergenceTest, WhatWarpsSeeDifferentlyIsAnError) {
+  expect_divergence(conditional("    %22: i32 = warp_index\n    %23: bool = lt %22, %15\n", "%23"),
+                    "warp_index");
+  // Through a variable that a loop carries, and the count of another loop.
+  expect_divergence(
+      role_kernel(kViews + "    %22: i32 = warp_index\n"
+                           "    %23: i32 = for_loop %10, %11, %15, %10 (%24: i32, %25: i32) {\n"
+                           "      %26: i32 = add %25, %22\n      yield %26\n    }\n"
+                           "    for_loop %10, %23, %15 (%27: i32) {\n"
+                           "      %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                           "      retire %30\n      yield\n    }\n"),
+      "warp_index");
+}
+
+TEST(CheckDivergenceTest, SoIsAnAnswerOfAny) {
+  const std::string text = asked(kMaximum, "lt %23, %24",
+                                 "    if_then %26 () {\n"
+                                 "      %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                                 "      retire %30\n      yield\n    } () {\n      yield\n    }\n");
+  expect_divergence(text, "any");
 }
 
 // The layouts are those that PTX draws for wgmma: lane l of warp w holds rows 16 w + l / 4 and + 8.

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "common/temporary_folder.h"
@@ -208,6 +209,73 @@ TEST(CommandTest, ExplainsWhatIsCompiled) {
   EXPECT_GT(json["resources"]["registers"], 0);
   EXPECT_GT(json["resources"]["shared_bytes"], 0);
   EXPECT_GT(json["front_end_milliseconds"], 0);
+}
+
+TEST(CommandTest, EveryStageHasAName) {
+  for (const char* kernel : {"attention_forward", "attention_forward --set schedule=tile"}) {
+    const Answer answer = tilewright("explain " + std::string(kernel) + " --target sm_90a --json");
+    // Without NVRTC, its error follows the answer.
+    const Json json = Json::parse(answer.output.substr(0, answer.output.rfind('}') + 1));
+    std::set<std::string> names;
+    for (const Json& stage : json["stages"]) {
+      EXPECT_TRUE(names.insert(stage["name"]).second) << stage["name"] << " names two stages";
+    }
+    EXPECT_EQ(names.count("bufferise"), 1u);
+    EXPECT_GT(json["numerics"]["rewrites"]["sink_partial_sums"]["count"], 0);
+    EXPECT_EQ(json["roofline"]["devices"][0]["device"], "H200 SXM");
+    EXPECT_GT(json["roofline"]["flops_per_byte"], 0);
+  }
+}
+
+TEST(CommandTest, ExplainShowsWhatEachStageChanged) {
+  const std::string plain = tilewright("explain gemm --target interpreter").output;
+  const std::string diff = tilewright("explain gemm --target interpreter --diff").output;
+  EXPECT_EQ(plain.find("\n+ "), std::string::npos) << plain;
+  EXPECT_THAT(diff, AllOf(HasSubstr("hoist"), HasSubstr("\n+ "), HasSubstr("\n- ")));
+}
+
+TEST(CommandTest, ADumpReplacesTheOneBefore) {
+  const TemporaryFolder folder;
+  const std::string dump = folder / "dump";
+  std::filesystem::create_directories(dump);
+  const auto write = [&](const std::string& name) { std::ofstream(dump + "/" + name) << "mine"; };
+  const auto exists = [&](const std::string& name) {
+    return std::filesystem::exists(dump + "/" + name);
+  };
+  write("99-notes.tw");
+  tilewright("explain attention_forward --target sm_90a --dump " + dump);
+  EXPECT_TRUE(exists("15-bufferise.tw"));
+  EXPECT_TRUE(exists("15-bufferise.diff"));
+  EXPECT_TRUE(exists("kernel.cu"));
+  write("my.cu");
+  tilewright("explain gemm --target interpreter --dump " + dump);
+  EXPECT_TRUE(exists("01-trace.tw"));
+  for (const char* gone : {"15-bufferise.tw", "15-bufferise.diff", "kernel.cu", "resources.txt"}) {
+    EXPECT_FALSE(exists(gone)) << gone;
+  }
+  EXPECT_TRUE(exists("99-notes.tw"));
+  EXPECT_TRUE(exists("my.cu"));
+}
+
+TEST(CommandTest, RewritesCanBeSwitchedOff) {
+  const std::string explain = "explain attention_forward --target sm_90a --set schedule=tile ";
+  EXPECT_THAT(tilewright(explain + "--numerics contract_fma=off").output,
+              AllOf(testing::ContainsRegex("numerics contract_fma +off"),
+                    testing::ContainsRegex("numerics sink_partial_sums +[1-9]")));
+  const std::string strict = tilewright(explain + "--numerics strict").output;
+  for (const char* name :
+       {"fold_accumulators", "contract_fma", "sink_partial_sums", "sink_partial_maxima"}) {
+    EXPECT_THAT(strict, testing::ContainsRegex("numerics " + std::string(name) + " +off"));
+    EXPECT_EQ(strict.find("\n" + std::string(name)), std::string::npos) << "a stage all the same";
+  }
+  expect_failure(explain + "--numerics fma=off", 2, {"there is no rewrite 'fma'", "contract_fma"});
+  expect_failure(explain + "--numerics contract_fma", 2, {"'' is neither on nor off"});
+
+  const std::string simulate =
+      "simulate attention_forward --target sm_90a --set schedule=tile --set heads=1 "
+      "--set queries=130 --json ";
+  const Answer answer = tilewright(simulate + "--numerics strict");
+  EXPECT_EQ(answer.status, 0) << answer.output;
 }
 
 TEST(CommandTest, ExplainWithoutNvrtcShowsTheRestAndEndsWith3) {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/compile.h"
+#include "tilewright/library.h"
+
+namespace tilewright {
+
+// A kernel of the library, ready for launches of every length. A launch's sizes choose a variant by
+// the kernel's rules; each variant is built once, when a launch first needs it. It may be run from
+// several threads at once.
+class LibraryExecutable {
+ public:
+  ~LibraryExecutable();
+  LibraryExecutable(LibraryExecutable&&) noexcept;
+  LibraryExecutable& operator=(LibraryExecutable&&) noexcept;
+
+  // As Executable::run. The first launch that needs a variant waits for its build: call prepare()
+  // before where that must not happen.
+  void run(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
+
+  struct Variant {
+    std::string name;  // "sm90 block_m=128 block_n=256"
+    bool built = false;
+  };
+  // All that the rules name and that exist for these options, in the rules' order.
+  std::vector<Variant> variants() const;
+  // Builds all of them.
+  void prepare() const;
+
+ private:
+  friend LibraryExecutable compile(const LibraryKernel&, const OptionValues&, std::string_view,
+                                   const CompileOptions&);
+  struct State;
+  explicit LibraryExecutable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The variant for the options' own sizes is built at once, so that what is wrong is known.
+LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
+                          std::string_view target, const CompileOptions& how = {});
+
+}  // namespace tilewright

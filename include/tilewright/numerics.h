@@ -1,0 +1,17 @@
+#pragma once
+
+namespace tilewright {
+
+// The rewrites of docs/numerics.md, by the names of their passes: each may be switched off.
+// Instructions that only approximate a function (ex2.approx, ...) stay.
+struct Numerics {
+  bool fold_accumulators = true;
+  bool contract_fma = true;
+  bool sink_partial_sums = true;
+  bool sink_partial_maxima = true;
+
+  // None of them: sums are added and rounded as the kernel says it.
+  static constexpr Numerics strict() { return {false, false, false, false}; }
+};
+
+}  // namespace tilewright

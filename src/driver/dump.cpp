@@ -1,0 +1,49 @@
+#include "driver/dump.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "support/diagnostic.h"
+#include "support/file.h"
+
+namespace tilewright::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_text(const fs::path& path, const std::string& text) {
+  write_file(path.string(), {std::as_bytes(std::span(text.data(), text.size()))});
+}
+
+// Names with a folder in them are none of ours.
+void remove_listed(const fs::path& folder) {
+  std::ifstream manifest(folder / kDumpManifest);
+  for (std::string name; std::getline(manifest, name);) {
+    if (name.empty() || fs::path(name).filename() != name) continue;
+    std::error_code failed;
+    if (fs::is_regular_file(folder / name, failed)) fs::remove(folder / name, failed);
+  }
+}
+
+}  // namespace
+
+void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    Diagnostic({}, fmt::format("{}: cannot make the folder: {}", folder, failed.message()))
+        .fix("name a folder that you may write to")
+        .raise();
+  }
+  remove_listed(folder);
+  // First the list: what a dump that fails half-way has written is then known to the next one.
+  std::string names;
+  for (const DumpFile& file : files) names += file.name + '\n';
+  write_text(fs::path(folder) / kDumpManifest, names);
+  for (const DumpFile& file : files) write_text(fs::path(folder) / file.name, file.text);
+}
+
+}  // namespace tilewright::driver

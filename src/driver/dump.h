@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tilewright::driver {
+
+// A text of the compilation, as `explain --dump` writes it: "03-bufferise.tw", "kernel.cu".
+struct DumpFile {
+  std::string name;
+  std::string text;
+};
+
+// Lists what write_dump wrote into a folder, a name a line.
+inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
+
+// Writes the files into the folder, which is made where it is missing. What an earlier dump wrote
+// there, and no file else, is removed first: a stage of another kernel would mislead.
+void write_dump(const std::string& folder, const std::vector<DumpFile>& files);
+
+}  // namespace tilewright::driver

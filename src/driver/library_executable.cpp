@@ -1,0 +1,142 @@
+#include "tilewright/library_executable.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "driver/schedule_choice.h"
+#include "driver/target.h"
+#include "runtime/device.h"
+
+namespace tilewright {
+namespace {
+
+struct BuiltVariant {
+  explicit BuiltVariant(ScheduleChoice what) : choice(std::move(what)) {}
+  ScheduleChoice choice;
+  std::mutex mutex;  // of the build
+  std::unique_ptr<Executable> executable;
+  std::atomic<const Executable*> ready{nullptr};
+};
+
+// Where a launch reads a length.
+struct LengthSource {
+  std::size_t value, tensor, axis;
+};
+
+int multiprocessors_of(const driver::Target& target, int device) {
+  if (target.kind != driver::Target::Kind::cuda) return ScheduleOptions().multiprocessors;
+  return runtime::Device::get(device).info().multiprocessors;
+}
+
+}  // namespace
+
+struct LibraryExecutable::State {
+  State(const LibraryKernel& entry, const OptionValues& options, std::string_view name,
+        const CompileOptions& compile_options)
+      : kernel(entry),
+        how(compile_options),
+        target(driver::parse_target(name, how.device)),
+        rules(driver::open_rules(kernel, options, target.arch, how.rules_folder)),
+        values(rules.values_of(options, multiprocessors_of(target, how.device))) {
+    for (const driver::Rule& rule : rules.rules()) add_variant(options, rule);
+    for (std::size_t i = 0; i < kernel.options.size(); ++i) {
+      if (kernel.options[i].is_length) add_source(i);
+    }
+    std::vector<std::int64_t> own = values;
+    standard = variant_of_rule[rules.match(own.data())];
+  }
+
+  // Rules that choose the same share a variant.
+  void add_variant(const OptionValues& options, const driver::Rule& rule) {
+    ScheduleChoice choice = driver::choice_of(kernel, options, rule);
+    const auto [found, is_new] =
+        number_of_name.emplace(driver::name_of(kernel, choice), variants.size());
+    if (is_new) variants.push_back(std::make_unique<BuiltVariant>(std::move(choice)));
+    variant_of_rule.push_back(found->second);
+  }
+
+  void add_source(std::size_t option) {
+    const std::string& name = kernel.options[option].name;
+    for (std::size_t tensor = 0; tensor < kernel.tensors.size(); ++tensor) {
+      const std::vector<std::string>& shape = kernel.tensors[tensor].shape;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        if (shape[axis] != name) continue;
+        sources.push_back({option, tensor, axis});
+        return;
+      }
+    }
+  }
+
+  // A launch whose tensors have not the right axes is refused by whichever variant it reaches.
+  std::size_t choose(const std::vector<TensorRef>& tensors) const {
+    if (variants.size() == 1) return 0;
+    thread_local std::vector<std::int64_t> bound;
+    bound.assign(values.begin(), values.end());
+    for (const LengthSource& source : sources) {
+      if (source.tensor >= tensors.size()) return standard;
+      const std::vector<std::int64_t>& shape = tensors[source.tensor].shape;
+      if (source.axis >= shape.size()) return standard;
+      bound[source.value] = shape[source.axis];
+    }
+    return variant_of_rule[rules.match(bound.data())];
+  }
+
+  const Executable& built(std::size_t number) {
+    BuiltVariant& variant = *variants[number];
+    if (const Executable* ready = variant.ready.load(std::memory_order_acquire)) return *ready;
+    const std::lock_guard lock(variant.mutex);
+    if (variant.executable == nullptr) {
+      variant.executable = std::make_unique<Executable>(
+          compile(build_choice(kernel, variant.choice), target.name, how));
+      variant.ready.store(variant.executable.get(), std::memory_order_release);
+    }
+    return *variant.executable;
+  }
+
+  const LibraryKernel& kernel;
+  const CompileOptions how;
+  const driver::Target target;
+  const driver::CompiledRules rules;
+  const std::vector<std::int64_t> values;  // of the options that the kernel was compiled with
+  std::vector<std::unique_ptr<BuiltVariant>> variants;
+  std::map<std::string, std::size_t> number_of_name;
+  std::vector<std::size_t> variant_of_rule;
+  std::vector<LengthSource> sources;
+  std::size_t standard = 0;  // the variant for `values`
+};
+
+LibraryExecutable::LibraryExecutable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LibraryExecutable::~LibraryExecutable() = default;
+LibraryExecutable::LibraryExecutable(LibraryExecutable&&) noexcept = default;
+LibraryExecutable& LibraryExecutable::operator=(LibraryExecutable&&) noexcept = default;
+
+void LibraryExecutable::run(const std::vector<TensorRef>& tensors, void* stream) const {
+  state_->built(state_->choose(tensors)).run(tensors, {}, stream);
+}
+
+std::vector<LibraryExecutable::Variant> LibraryExecutable::variants() const {
+  std::vector<Variant> variants;
+  for (const std::unique_ptr<BuiltVariant>& variant : state_->variants) {
+    if (!driver::refusal_of(variant->choice).empty()) continue;
+    variants.push_back(
+        {driver::name_of(state_->kernel, variant->choice), variant->ready.load() != nullptr});
+  }
+  return variants;
+}
+
+void LibraryExecutable::prepare() const {
+  for (std::size_t i = 0; i < state_->variants.size(); ++i) {
+    if (driver::refusal_of(state_->variants[i]->choice).empty()) state_->built(i);
+  }
+}
+
+LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
+                          std::string_view target, const CompileOptions& how) {
+  auto state = std::make_unique<LibraryExecutable::State>(kernel, options, target, how);
+  state->built(state->standard);
+  return LibraryExecutable(std::move(state));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "driver/schedule_rules.h"
+#include "tilewright/library.h"
+
+namespace tilewright::driver {
+
+// The rules among which the options leave a choice: those of the schedule that is set, or all.
+// Raises when that schedule is for another target.
+CompiledRules open_rules(const LibraryKernel& kernel, const OptionValues& options,
+                         std::string_view target, const std::string& folder);
+
+// What the rule chooses, with what the options set themselves.
+ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& options,
+                         const Rule& rule);
+
+// Why there is no such variant; empty where there is one.
+std::string refusal_of(const ScheduleChoice& choice);
+
+// "sm90 block_m=128 block_n=256"
+std::string name_of(const LibraryKernel& kernel, const ScheduleChoice& choice);
+
+}  // namespace tilewright::driver
