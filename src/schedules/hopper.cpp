@@ -54,7 +54,7 @@ class Retracing {
                        "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
                        [&](Index group) {
                          each_tile(order, false, group);
-                         if (!staging_.empty()) bulk_wait(0, tile_.where);
+                         if (plan_.stages_stores()) bulk_wait(0, tile_.where);
                        },
                        tile_.where)},
                   tile_.where);
@@ -81,30 +81,12 @@ class Retracing {
           kernel_, ring.name, stages(ring.stages),
           std::vector<TileShape>{{ring.dtype, ring.rows, ring.columns}}, ring.where));
     }
-    declare_exchange();
-    ir::for_each(tile_.body, [&](const Operation& o) {
-      const SharedPlan::Staging* plan = o.op == Op::store ? plan_.staging_of(o) : nullptr;
-      if (!plan) return;
-      const Type& type = tile_.type(o.operands[1]);
-      for (int i = 0; i < plan->buffers; ++i) {
-        staging_[&o].push_back(SharedTile(
-            kernel_, tile_.parameter_of(o.operands[0])->name + "_staging" + std::to_string(i),
-            type.dtype, plan->rows, plan->columns, o.where));
-      }
-    });
-  }
-
-  void declare_exchange() {
-    for (ValueId value = 0; value < tile_.types.size(); ++value) {
-      if (!placement_.exchanged(value)) continue;
-      const Type& type = tile_.type(value);
-      const SourceLocation where = placement_.definitions[value]->where;
-      exchange_.emplace(value, SharedTile(kernel_, "operand" + std::to_string(exchange_.size()),
-                                          type.dtype, static_cast<int>(type.shape[0]),
-                                          static_cast<int>(type.shape[1]), where));
-      if (!all_groups_) {
-        all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, where);
-      }
+    for (const SharedPlan::Buffer& buffer : plan_.buffers()) {
+      buffers_.push_back(SharedTile(kernel_, buffer.name + std::to_string(buffers_.size()),
+                                    buffer.dtype, buffer.rows, buffer.columns, buffer.where));
+    }
+    if (plan_.exchanges()) {
+      all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, tile_.where);
     }
   }
 
@@ -222,12 +204,12 @@ class Retracing {
 
   // Where every warpgroup reads all of a computed tile, each puts its rows into shared memory.
   void exchange(ValueId value, const Operation& o) {
-    const auto at = exchange_.find(value);
-    if (at == exchange_.end()) return;
+    if (!placement_.exchanged(value)) return;
     const Tracer::At here(tracer_, o.where);
     // Nobody's products still read what was there before: they were waited for in their iteration.
     all_groups_->sync();
-    tilewright::store(at->second.rows(group() * kGroupRows, kGroupRows), tile(value), o.where);
+    tilewright::store(buffers_[plan_.buffer_of(value)].rows(group() * kGroupRows, kGroupRows),
+                      tile(value), o.where);
     fence_proxy_async(o.where);
     all_groups_->sync();
   }
@@ -393,7 +375,8 @@ class Retracing {
 
   // What a product reads from shared memory.
   SharedView shared_part(const Source& source) {
-    SharedView view = source.load ? (*slots_.at(source.value))[0] : exchange_.at(source.value);
+    SharedView view =
+        source.load ? (*slots_.at(source.value))[0] : buffers_[plan_.buffer_of(source.value)];
     if (source.rows != view.row_count()) {
       view = view.rows(static_cast<int>(source.row), static_cast<int>(source.rows));
     }
@@ -446,9 +429,8 @@ class Retracing {
     if (!plan) {
       return tilewright::store(view(o, 2, own_part(o.operands[1])), tile(o.operands[1]), o.where);
     }
-    const std::vector<SharedTile>& staging = staging_.at(&o);
     for (int piece = 0; piece < plan->pieces; ++piece) {
-      const SharedTile& buffer = staging[piece % plan->buffers];
+      const SharedTile& buffer = buffers_[plan->buffers[piece % plan->buffers.size()]];
       bulk_wait_read(plan->in_flight, o.where);
       warp_sync(o.where);
       tilewright::store(buffer.rows(group() * kGroupRows, kGroupRows),
@@ -568,8 +550,7 @@ class Retracing {
   std::map<ValueId, Tensor> tensors_;
   std::map<ValueId, Scalar> scalars_;
   std::vector<std::unique_ptr<Ring>> rings_;
-  std::map<const Operation*, std::vector<SharedTile>> staging_;
-  std::map<ValueId, SharedTile> exchange_;  // computed tiles that all warpgroups read
+  std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> all_groups_;
   std::unique_ptr<Ring> numbers_;  // of tiles that are taken from a counter
   std::optional<Tensor> next_tile_;
