@@ -76,6 +76,12 @@ class GemmSm90 {
     if (g.split > 1) exchange_.emplace(kernel, g, share_, staged_);
   }
 
+  // As many CTAs as have work, and as fit.
+  Dim ctas() const {
+    const int cluster = g_.cluster * g_.split;
+    return min(multiprocessors() / cluster, tile_rows() * tile_columns()) * cluster;
+  }
+
   void load() {
     each_tile([&](const Work& w) {
       for (Block depth : blocks(p_.k, g_.block_k, w.first, w.last)) {
@@ -126,19 +132,22 @@ class GemmSm90 {
              {Cache::normal, true});
   }
 
+  // Tiles of a cluster lie below each other, or side by side where they share A's.
+  int down() const { return g_.shared == GemmShared::b ? g_.cluster : 1; }
+  int across() const { return g_.cluster / down(); }
+  Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * down()); }
+  Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * across()); }
+
   void each_tile(const std::function<void(const Work&)>& body) {
     constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
     const int ctas = g_.cluster * g_.split;
-    // Tiles of a cluster lie below each other, or side by side where they share A's.
-    const int down = g_.shared == GemmShared::b ? g_.cluster : 1, across = g_.cluster / down;
-    const Dim rows = ceil_div(p_.m, g_.block_m * down);
-    const Dim columns = ceil_div(p_.n, g_.block_n * across), steps = ceil_div(p_.k, g_.block_k);
+    const Dim rows = tile_rows(), columns = tile_columns(), steps = ceil_div(p_.k, g_.block_k);
     for (Index t : range(cta_index() / ctas, rows * columns, cta_count() / ctas)) {
       const Index band = t / (columns * kBand), in_band = t % (columns * kBand);
       const Index height = min(rows - band * kBand, kBand);
       const Index row = band * kBand + in_band % height, column = in_band / height;
-      body({p_.m.block(down > 1 ? row * down + cluster_rank() : row, g_.block_m),
-            p_.n.block(across > 1 ? column * across + cluster_rank() : column, g_.block_n),
+      body({p_.m.block(down() > 1 ? row * down() + cluster_rank() : row, g_.block_m),
+            p_.n.block(across() > 1 ? column * across() + cluster_rank() : column, g_.block_n),
             g_.split > 1 ? Index(steps) * cluster_rank() / g_.split : Index(0),
             g_.split > 1 ? Index(steps) * (cluster_rank() + 1) / g_.split : Index(steps)});
     }
@@ -228,9 +237,8 @@ class GemmSm90 {
 
 Kernel gemm_sm90(const Gemm& g) {
   Kernel kernel("gemm_sm90");
-  const int cluster = g.cluster * g.split;
-  kernel.ctas(multiprocessors() / cluster * cluster, cluster);
   GemmSm90 gemm(kernel, g);
+  kernel.ctas(gemm.ctas(), g.cluster * g.split);
   const int groups = g.warpgroups;
   // What a launch gives each thread, and what the producer's warpgroup then leaves to the others.
   const int at_launch = 65536 / (128 * (groups + 1)) / 8 * 8;
