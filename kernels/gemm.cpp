@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tilewright/hopper.h"
@@ -39,20 +41,30 @@ Kernel gemm(const Gemm& g) {
 
 namespace {
 
-// The widest run of C's columns, of so many, that are staged together.
-int staged_columns(int columns) {
-  for (const int width : {64, 32}) {
-    if (columns % width == 0) return width;
+// The runs in which so many columns of C are staged: wide ones, whose rows TMA stores whole.
+std::vector<int> staged_runs(int columns) {
+  std::vector<int> runs;
+  for (const int width : {64, 32, 16}) {
+    for (; columns >= width; columns -= width) runs.push_back(width);
   }
-  return 16;
+  return runs;
+}
+
+// Staging tiles by their width: two where a width is used more than once.
+std::map<int, int> staging_tiles(const std::vector<int>& runs, int blocks) {
+  std::map<int, int> tiles;
+  for (const int width : runs) tiles[width] = std::min(tiles[width] + blocks, 2);
+  return tiles;
 }
 
 // Stages of A's and B's tiles: what shared memory still holds, and no more than hide its latency.
-int ring_stages(const Gemm& g, int staged) {
+int ring_stages(const Gemm& g, const std::map<int, int>& staging) {
   constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
-  const int parts = g.split > 1 ? g.block_m * g.block_n * size_of(f32) : 0;
-  const int staging = 2 * 64 * g.warpgroups * staged * size_of(g.dtype);
-  const int left = kShared - kBarriers - staging - parts;
+  int left = kShared - kBarriers;
+  if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
+  for (const auto& [width, count] : staging) {
+    left -= 64 * g.warpgroups * width * count * size_of(g.dtype);
+  }
   return std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
 }
 
@@ -67,13 +79,17 @@ class GemmSm90 {
         p_(kernel, g, multiple_of(8)),  // rows of whole 16 bytes, as TMA takes
         blocks_(g.block_m / 64 / g.warpgroups),
         share_(g.block_n / g.split),
-        staged_(staged_columns(share_)),
-        ring_(kernel, "ab", stages(ring_stages(g, staged_)),
+        runs_(staged_runs(share_)),
+        ring_(kernel, "ab", stages(ring_stages(g, staging_tiles(runs_, blocks_))),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
     if (g.cluster > 1) ring_.multicast();
-    for (const char* name : {"c0", "c1"})
-      staging_.emplace_back(kernel, name, g.dtype, 64 * g.warpgroups, staged_);
-    if (g.split > 1) exchange_.emplace(kernel, g, share_, staged_);
+    for (const auto& [width, count] : staging_tiles(runs_, blocks_)) {
+      for (int i = 0; i < count; ++i) {
+        const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
+        staging_[width].emplace_back(kernel, name, g.dtype, 64 * g.warpgroups, width);
+      }
+    }
+    if (g.split > 1) exchange_.emplace(kernel, g, share_, runs_.front());
   }
 
   // As many CTAs as have work, and as fit.
@@ -97,13 +113,13 @@ class GemmSm90 {
     each_tile([&](const Work& w) {
       const std::vector<Tile> sums = products(w, group);
       if (g_.split == 1) {
-        return store_columns(w.rows, w.cols, group, [&](int block, int column) {
-          return sums[block].slice({0, column}, {64, staged_});
+        return store_columns(w.rows, w.cols, group, [&](int block, int column, int width) {
+          return sums[block].slice({0, column}, {64, width});
         });
       }
       give_parts(sums, group);
       store_columns(w.rows, w.cols.part(cluster_rank(), share_), group,
-                    [&](int block, int column) { return sum_parts(block, column, group); });
+                    [&](int block, int column, int) { return sum_parts(block, column, group); });
       exchange_->read.wait();
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
@@ -180,10 +196,11 @@ class GemmSm90 {
 
   // Into this CTA's shared memory, each CTA's share of the columns apart.
   void give_parts(const std::vector<Tile>& sums, const Index& group) {
+    const int width = runs_.front();
     for (int block = 0; block < blocks_; ++block) {
-      for (int column = 0; column < g_.block_n; column += staged_) {
+      for (int column = 0; column < g_.block_n; column += width) {
         exchange_->parts.store(part(column / share_, row_block(group, block), column % share_),
-                               sums[block].slice({0, column}, {64, staged_}));
+                               sums[block].slice({0, column}, {64, width}));
       }
     }
     exchange_->written.arrive();
@@ -194,42 +211,60 @@ class GemmSm90 {
     const Index own = part(cluster_rank(), row_block(group, block), column);
     Tile sum = exchange_->parts.load(own, 0);
     for (int cta = 1; cta < g_.split; ++cta) sum = sum + exchange_->parts.load(own, cta);
-    if (block + 1 == blocks_ && column + staged_ == share_) exchange_->read.arrive();
+    if (block + 1 == blocks_ && column + runs_.front() == share_) exchange_->read.arrive();
     return sum;
   }
-  // Where the columns from `column` on of a CTA's share lie.
+  // Where the run from `column` on of a CTA's share lies.
   Index part(const IndexOperand& cta, const Index& row_block, int column) {
-    return (cta * (g_.block_m / 64) + row_block) * (share_ / staged_) + column / staged_;
+    const int runs = static_cast<int>(runs_.size());
+    return (cta * (g_.block_m / 64) + row_block) * runs + column / runs_.front();
   }
 
-  // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's from a column on.
+  // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's, a run of columns.
   void store_columns(const Block& rows, const Block& cols, const Index& group,
-                     const std::function<Tile(int block, int column)>& values) {
-    const int chunks = cols.size() / staged_, total = blocks_ * chunks;
-    for (int i = 0; i < total; ++i) {
-      const SharedTile& stage = staging_[i % 2];
-      const int block = i / chunks, chunk = i % chunks;
-      const Tile sum = values(block, chunk * staged_);
-      // The store before last has read this tile; after an odd number of them it was the last.
-      bulk_wait_read(i == 0 && total % 2 == 1 ? 0 : 1);
+                     const std::function<Tile(int block, int column, int width)>& values) {
+    struct Run {
+      int block, column, width;
+    };
+    std::vector<Run> all;
+    std::vector<const SharedTile*> staged;
+    std::map<int, int> used;
+    for (int block = 0; block < blocks_; ++block) {
+      int column = 0;
+      for (const int width : runs_) {
+        const std::vector<SharedTile>& tiles = staging_.at(width);
+        all.push_back({block, column, width});
+        staged.push_back(&tiles[used[width]++ % tiles.size()]);
+        column += width;
+      }
+    }
+    const int count = static_cast<int>(all.size());
+    for (int i = 0; i < count; ++i) {
+      const auto [block, column, width] = all[i];
+      const Tile sum = values(block, column, width);
+      // Until the staging tile is read: the stores since its last use, perhaps in the tile of C
+      // before, may be under way.
+      int since = 1;
+      while (staged[(i - since + 2 * count) % count] != staged[i]) ++since;
+      bulk_wait_read(since - 1);
       warp_sync();
-      tilewright::store(stage.rows(64 * group, 64), sum.cast(g_.dtype));
+      tilewright::store(staged[i]->rows(64 * group, 64), sum.cast(g_.dtype));
       fence_proxy_async();
       warp_sync();
       tma_store(p_.C(rows.part(row_block(group, block), 64).part(warp_index(), 16),
-                     cols.part(chunk, staged_)),
-                stage.rows(64 * group + 16 * warp_index(), 16));
+                     Block(cols.start() + column, width, cols.limit())),
+                staged[i]->rows(64 * group + 16 * warp_index(), 16));
       bulk_commit();
     }
   }
 
   Gemm g_;
   GemmParameters p_;
-  int blocks_;  // of 64 rows that a warpgroup multiplies
-  int share_;   // columns of the tile that a CTA stores
-  int staged_;  // columns of a staging tile
+  int blocks_;             // of 64 rows that a warpgroup multiplies
+  int share_;              // columns of the tile that a CTA stores
+  std::vector<int> runs_;  // of its columns, one after the other through shared memory
   Ring ring_;
-  std::vector<SharedTile> staging_;
+  std::map<int, std::vector<SharedTile>> staging_;  // by width
   std::optional<Exchange> exchange_;
 };
 
