@@ -41,31 +41,42 @@ Kernel gemm(const Gemm& g) {
 
 namespace {
 
-// The runs in which so many columns of C are staged: wide ones, whose rows TMA stores whole.
-std::vector<int> staged_runs(int columns) {
-  std::vector<int> runs;
-  for (const int width : {64, 32, 16}) {
-    for (; columns >= width; columns -= width) runs.push_back(width);
+// How a CTA divides its shared memory.
+struct SharedPlan {
+  int stages = 0;
+  std::vector<int> runs;       // of columns of C, which are staged one after the other
+  std::map<int, int> staging;  // tiles by their width: two where a width is used more than once
+};
+
+// Runs of `widest` columns, and narrower ones for the rest.
+SharedPlan plan_shared(const Gemm& g, int widest) {
+  SharedPlan plan;
+  const int blocks = g.block_m / 64 / g.warpgroups;
+  int columns = g.block_n / g.split;
+  for (int width = widest; width >= 16; width /= 2) {
+    for (; columns >= width; columns -= width) {
+      plan.runs.push_back(width);
+      plan.staging[width] = std::min(plan.staging[width] + blocks, 2);
+    }
   }
-  return runs;
-}
-
-// Staging tiles by their width: two where a width is used more than once.
-std::map<int, int> staging_tiles(const std::vector<int>& runs, int blocks) {
-  std::map<int, int> tiles;
-  for (const int width : runs) tiles[width] = std::min(tiles[width] + blocks, 2);
-  return tiles;
-}
-
-// Stages of A's and B's tiles: what shared memory still holds, and no more than hide its latency.
-int ring_stages(const Gemm& g, const std::map<int, int>& staging) {
   constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
   int left = kShared - kBarriers;
   if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
-  for (const auto& [width, count] : staging) {
+  for (const auto& [width, count] : plan.staging) {
     left -= 64 * g.warpgroups * width * count * size_of(g.dtype);
   }
-  return std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
+  plan.stages = std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
+  return plan;
+}
+
+// Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads.
+SharedPlan plan_shared(const Gemm& g) {
+  SharedPlan best = plan_shared(g, 64);
+  for (const int widest : {32, 16}) {
+    SharedPlan narrower = plan_shared(g, widest);
+    if (best.stages < 4 && narrower.stages > best.stages) best = std::move(narrower);
+  }
+  return best;
 }
 
 // Persistent: the CTAs, or clusters of them, go over C's tiles in bands of rows. A CTA's warp loads
@@ -79,17 +90,17 @@ class GemmSm90 {
         p_(kernel, g, multiple_of(8)),  // rows of whole 16 bytes, as TMA takes
         blocks_(g.block_m / 64 / g.warpgroups),
         share_(g.block_n / g.split),
-        runs_(staged_runs(share_)),
-        ring_(kernel, "ab", stages(ring_stages(g, staging_tiles(runs_, blocks_))),
+        plan_(plan_shared(g)),
+        ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
     if (g.cluster > 1) ring_.multicast();
-    for (const auto& [width, count] : staging_tiles(runs_, blocks_)) {
+    for (const auto& [width, count] : plan_.staging) {
       for (int i = 0; i < count; ++i) {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
         staging_[width].emplace_back(kernel, name, g.dtype, 64 * g.warpgroups, width);
       }
     }
-    if (g.split > 1) exchange_.emplace(kernel, g, share_, runs_.front());
+    if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
   }
 
   // As many CTAs as have work, and as fit.
@@ -196,7 +207,7 @@ class GemmSm90 {
 
   // Into this CTA's shared memory, each CTA's share of the columns apart.
   void give_parts(const std::vector<Tile>& sums, const Index& group) {
-    const int width = runs_.front();
+    const int width = plan_.runs.front();
     for (int block = 0; block < blocks_; ++block) {
       for (int column = 0; column < g_.block_n; column += width) {
         exchange_->parts.store(part(column / share_, row_block(group, block), column % share_),
@@ -211,13 +222,13 @@ class GemmSm90 {
     const Index own = part(cluster_rank(), row_block(group, block), column);
     Tile sum = exchange_->parts.load(own, 0);
     for (int cta = 1; cta < g_.split; ++cta) sum = sum + exchange_->parts.load(own, cta);
-    if (block + 1 == blocks_ && column + runs_.front() == share_) exchange_->read.arrive();
+    if (block + 1 == blocks_ && column + plan_.runs.front() == share_) exchange_->read.arrive();
     return sum;
   }
   // Where the run from `column` on of a CTA's share lies.
   Index part(const IndexOperand& cta, const Index& row_block, int column) {
-    const int runs = static_cast<int>(runs_.size());
-    return (cta * (g_.block_m / 64) + row_block) * runs + column / runs_.front();
+    const int runs = static_cast<int>(plan_.runs.size());
+    return (cta * (g_.block_m / 64) + row_block) * runs + column / plan_.runs.front();
   }
 
   // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's, a run of columns.
@@ -231,7 +242,7 @@ class GemmSm90 {
     std::map<int, int> used;
     for (int block = 0; block < blocks_; ++block) {
       int column = 0;
-      for (const int width : runs_) {
+      for (const int width : plan_.runs) {
         const std::vector<SharedTile>& tiles = staging_.at(width);
         all.push_back({block, column, width});
         staged.push_back(&tiles[used[width]++ % tiles.size()]);
@@ -260,9 +271,9 @@ class GemmSm90 {
 
   Gemm g_;
   GemmParameters p_;
-  int blocks_;             // of 64 rows that a warpgroup multiplies
-  int share_;              // columns of the tile that a CTA stores
-  std::vector<int> runs_;  // of its columns, one after the other through shared memory
+  int blocks_;  // of 64 rows that a warpgroup multiplies
+  int share_;   // columns of the tile that a CTA stores
+  SharedPlan plan_;
   Ring ring_;
   std::map<int, std::vector<SharedTile>> staging_;  // by width
   std::optional<Exchange> exchange_;
