@@ -203,7 +203,9 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
                     {"O", {"queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"heads", "queries"}, true, f32}};
-  kernel.schedules = {};
+  kernel.schedules[0].build = [](const OptionValues& options) {
+    return attention_varlen_forward_sm90(with_sm90_blocks(attention_of(options)));
+  };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options));
   };
@@ -211,6 +213,11 @@ LibraryKernel attention_varlen_forward_entry() {
     return attention_varlen_reference(attention_sizes_of(options), inputs);
   };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    if (inputs.empty()) {
+      return attention_operations(o, static_cast<double>(o.integer("queries")) *
+                                         static_cast<double>(o.integer("keys")) /
+                                         static_cast<double>(o.integer("batch")));
+    }
     double scores = 0;
     for (std::int64_t b = 0; b < o.integer("batch"); ++b) {
       scores +=
