@@ -12,16 +12,30 @@
 namespace tilewright::kernels {
 namespace {
 
+DType result_dtype(const Gemm& g) { return g.dtype == f8e4m3 ? bf16 : g.dtype; }
+
 struct GemmParameters {
-  GemmParameters(Kernel& kernel, const Gemm& g, DimFacts row = {})
+  GemmParameters(Kernel& kernel, const Gemm& g, DimFacts column = {}, DimFacts depth = {})
       : m(kernel.dim("m")),
-        n(kernel.dim("n", row)),
-        k(kernel.dim("k", row)),
+        n(kernel.dim("n", column)),
+        k(kernel.dim("k", depth)),
         A(kernel.in("A", g.dtype, {m, k})),
-        B(kernel.in("B", g.dtype, {n, k})),
-        C(kernel.out("C", g.dtype, {m, n})) {}
+        B(kernel.in("B", g.dtype, {n, k})) {
+    if (g.dtype == f8e4m3) {
+      scales = {kernel.in("scale_a", f32, {1}), kernel.in("scale_b", f32, {1})};
+    }
+    C.emplace(kernel.out("C", result_dtype(g), {m, n}));
+  }
+  // What the sums are multiplied by, {1, 1}; nothing for 1.
+  std::optional<Tile> scale() const {
+    if (scales.empty()) return {};
+    const Block only = Dim(1).block(0, 1);
+    return (load(scales[0](only)) * load(scales[1](only))).reshape({1, 1});
+  }
   Dim m, n, k;
-  Tensor A, B, C;
+  Tensor A, B;
+  std::vector<Tensor> scales;
+  std::optional<Tensor> C;
 };
 
 }  // namespace
@@ -35,7 +49,9 @@ Kernel gemm(const Gemm& g) {
   for (Block depth : blocks(p.k, g.block_k)) {
     acc = dot(load(p.A(rows, depth)), load(p.B(cols, depth)).T(), acc);
   }
-  store(p.C(rows, cols), acc);
+  const auto scale = p.scale();
+  const Tile sum = acc;
+  store((*p.C)(rows, cols), scale ? sum * *scale : sum);
   return kernel;
 }
 
@@ -63,7 +79,7 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
   int left = kShared - kBarriers;
   if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
   for (const auto& [width, count] : plan.staging) {
-    left -= 64 * g.warpgroups * width * count * size_of(g.dtype);
+    left -= 64 * g.warpgroups * width * count * size_of(result_dtype(g));
   }
   plan.stages = std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
   return plan;
@@ -87,7 +103,8 @@ class GemmSm90 {
  public:
   GemmSm90(Kernel& kernel, const Gemm& g)
       : g_(g),
-        p_(kernel, g, multiple_of(8)),  // rows of whole 16 bytes, as TMA takes
+        // Rows of whole 16 bytes, as TMA takes.
+        p_(kernel, g, multiple_of(8), multiple_of(16 / size_of(g.dtype))),
         blocks_(g.block_m / 64 / g.warpgroups),
         share_(g.block_n / g.split),
         plan_(plan_shared(g)),
@@ -97,7 +114,7 @@ class GemmSm90 {
     for (const auto& [width, count] : plan_.staging) {
       for (int i = 0; i < count; ++i) {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
-        staging_[width].emplace_back(kernel, name, g.dtype, 64 * g.warpgroups, width);
+        staging_[width].emplace_back(kernel, name, result_dtype(g), 64 * g.warpgroups, width);
       }
     }
     if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
@@ -121,6 +138,7 @@ class GemmSm90 {
   }
 
   void multiply(const Index& group) {
+    scale_ = p_.scale();
     each_tile([&](const Work& w) {
       const std::vector<Tile> sums = products(w, group);
       if (g_.split == 1) {
@@ -259,11 +277,12 @@ class GemmSm90 {
       while (staged[(i - since + 2 * count) % count] != staged[i]) ++since;
       bulk_wait_read(since - 1);
       warp_sync();
-      tilewright::store(staged[i]->rows(64 * group, 64), sum.cast(g_.dtype));
+      tilewright::store(staged[i]->rows(64 * group, 64),
+                        (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_)));
       fence_proxy_async();
       warp_sync();
-      tma_store(p_.C(rows.part(row_block(group, block), 64).part(warp_index(), 16),
-                     Block(cols.start() + column, width, cols.limit())),
+      tma_store((*p_.C)(rows.part(row_block(group, block), 64).part(warp_index(), 16),
+                        Block(cols.start() + column, width, cols.limit())),
                 staged[i]->rows(64 * group + 16 * warp_index(), 16));
       bulk_commit();
     }
@@ -277,6 +296,7 @@ class GemmSm90 {
   Ring ring_;
   std::map<int, std::vector<SharedTile>> staging_;  // by width
   std::optional<Exchange> exchange_;
+  std::optional<Tile> scale_;  // of the role that multiplies
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ const std::vector<GemmVariant>& gemm_variants() {
 Gemm with_variant(Gemm gemm, const GemmVariant& variant) {
   gemm.block_m = variant.block_m;
   gemm.block_n = variant.block_n;
-  gemm.block_k = variant.block_k;
+  gemm.block_k = variant.block_k * 2 / size_of(gemm.dtype);
   gemm.warpgroups = variant.warpgroups;
   gemm.cluster = variant.cluster;
   gemm.shared = variant.shared;
