@@ -15,6 +15,8 @@ struct Request {
   std::vector<std::string> outputs;   // NAME=file
   std::vector<std::string> numerics;  // strict, or NAME=off
   std::string dump;
+  std::string html;
+  std::string layouts;
   std::uint64_t seed = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/extents.h"
 #include "language/explicit_tracing.h"
 #include "schedules/placement.h"
 #include "schedules/row_spread.h"
@@ -33,7 +32,6 @@ class Retracing {
   explicit Retracing(const ir::Kernel& tile)
       : tile_(tile),
         spread_(tile),
-        extents_(tile),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
         values_(tile.types.size(), ir::kNoValue) {}
@@ -155,15 +153,6 @@ class Retracing {
       case Op::reshape:
         check_reshape(o);
         break;
-      case Op::slice:
-        check_slice(o);
-        break;
-      case Op::reduce: {
-        const Type& type = tile_.type(o.results[0]);
-        values_[o.results[0]] =
-            tracer_.emit(Op::reduce, {existing(o)}, type, o.attributes, o.where);
-        return;
-      }
       default:
         break;
     }
@@ -189,64 +178,16 @@ class Retracing {
           "load it in the shape that is wanted");
   }
 
-  void check_slice(const Operation& o) const {
-    const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
-    for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
-      if (offsets[axis] == 0 || extents_.of(o.operands[0], axis).empty()) continue;
-      unfit(o, "axis " + std::to_string(axis) + " may end before the slice begins",
-            "load the part that is wanted");
-    }
-  }
-
-  // Elements of the axis that exist.
-  Index count(const Extents::Bound& bound) { return index(bound.limit) - index(bound.start); }
-
-  // What a reduction reads: its operand where that exists along the axis, else the neutral element.
-  ValueId existing(const Operation& o) {
-    ValueId value = values_[o.operands[0]];
-    const Type type = tile_.type(o.operands[0]);
-    const auto axis = static_cast<std::size_t>(o.attributes.integer(Key::axis));
-    const Op function = o.attributes.function();
-    for (const Extents::Bound& bound : extents_.of(o.operands[0], axis)) {
-      Type line = Type::tile(i32, std::vector<std::int64_t>(type.shape.size(), 1));
-      line.shape[axis] = type.shape[axis];
-      const ValueId coordinate =
-          tracer_.emit(Op::iota, {}, line, {{Key::axis, static_cast<std::int64_t>(axis)}}, o.where);
-      line.dtype = DType::boolean;
-      const ValueId inside =
-          tracer_.emit(Op::lt, {coordinate, id(count(bound))}, line, {}, o.where);
-      value = tracer_.emit(Op::select, {inside, value, neutral(function, type.dtype, o)}, type, {},
-                           o.where);
-    }
-    return value;
-  }
-
-  ValueId neutral(Op function, DType dtype, const Operation& o) {
-    if (function == Op::add) return tracer_.number(0, dtype, "extent", o.where);
-    const double greatest = is_float(dtype) ? std::numeric_limits<double>::infinity()
-                            : dtype == i32  ? std::numeric_limits<std::int32_t>::max()
-                                            : 0x1p62;
-    return tracer_.number(function == Op::max ? -greatest : greatest, dtype, "extent", o.where);
-  }
-
-  // Written is what exists of the tile, too.
   void store(const Operation& o) {
     const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
     std::vector<Selector> selectors;
-    std::size_t tile_axis = 0;
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
       const ValueId first = o.operands[2 + axis], end = o.operands[2 + sizes.size() + axis];
       if (sizes[axis] == 0) {
         selectors.push_back(Selector(index(first)));
         continue;
       }
-      Index limit = index(end);
-      for (const Extents::Bound& bound : extents_.of(o.operands[1], tile_axis)) {
-        if (bound.start == first && bound.limit == end) continue;
-        limit = min(limit, index(first) + count(bound));
-      }
-      ++tile_axis;
-      selectors.push_back(Selector(Block(index(first), static_cast<int>(sizes[axis]), limit)));
+      selectors.push_back(Selector(Block(index(first), static_cast<int>(sizes[axis]), index(end))));
     }
     tilewright::store(
         TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where),
@@ -305,7 +246,6 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const RowSpread spread_;
-  const Extents extents_;
   Kernel kernel_;
   Tracer& tracer_;
   std::vector<ValueId> values_;  // of the tile form, in what is recorded
