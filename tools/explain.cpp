@@ -6,6 +6,7 @@
 #include "driver/explanation.h"
 #include "driver/library_build.h"
 #include "driver/report/explanation_json.h"
+#include "driver/tuning/schedule_report.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
@@ -104,6 +105,7 @@ int explain(const Request& request) {
     fmt::print("{}\n", driver::explanation_json(explanation));
   } else {
     print(explanation, request.diff);
+    fmt::print("{}", driver::to_text(driver::report_schedule(entry, options, target)));
     if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
   }
   std::fflush(stdout);

@@ -27,6 +27,8 @@ std::vector<TensorRef> DeviceTensors::refs() const { return refs_; }
 
 void DeviceTensors::synchronize() const { stream_.synchronize(); }
 
+void DeviceTensors::poison(std::size_t tensor) const { buffers_[tensor].fill(0xFF, stream_); }
+
 void DeviceTensors::download(std::vector<HostTensor>& tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::size_t bytes = tensors[i].size_bytes();

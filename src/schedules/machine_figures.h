@@ -20,8 +20,10 @@ struct MachineFigures {
   int registers = 65536;
   int threads = 2048;
   double launch_seconds = 2.5e-6;  // from the event before an empty kernel to the one behind it
-  double load_latency = 900;       // cycles of a TMA load from memory to its barrier's phase
-  double store_latency = 700;      // cycles until a bulk store is complete
+  double exposed = 0.1;  // of what is not the bottleneck, that shows nevertheless: where a pipeline
+                         // fills and drains; an assumption, which ranks equals
+  double load_latency = 900;   // cycles of a TMA load from memory to its barrier's phase
+  double store_latency = 700;  // cycles until a bulk store is complete
 
   // Cycles in which a scheduler issues one instruction of a warp: 32 lanes over the units of a
   // quarter of a multiprocessor (CUDA programming guide, throughput of native instructions).
