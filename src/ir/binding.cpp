@@ -184,9 +184,12 @@ class Solver {
     }
     if (dim.kind() != Dim::Kind::symbol) return;
     if (size < 0 || size > kMaximumSize) {
-      fail(parameter.where, fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
-                                        axis_of(shape, axis), shape.sizes[axis], parameter.name,
-                                        parameter.shape[axis].to_string(), dim.name(), size));
+      fail(parameter.where,
+           fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
+                       axis_of(shape, axis), shape.sizes[axis], parameter.name,
+                       parameter.shape[axis].to_string(), dim.name(), size),
+           fmt::format("pass {} with a size there that makes {} at least 0", parameter.name,
+                       dim.name()));
     }
     const auto known = bound_.find(dim.name());
     if (known == bound_.end()) {
