@@ -205,7 +205,7 @@ int tune(const Request& request) {
   }
   Json json = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (on_gpu) tuner.measure(results[i], sizes[i]);
+    if (on_gpu) tuner.measure(results[i]);
     for (const TuneEntry& each : results[i].entries) {
       if (!each.skipped.empty()) continue;
       points[i].seconds[each.name] = on_gpu ? each.measured : each.predicted;

@@ -19,6 +19,8 @@ class DeviceTensors {
   // Fills a tensor with bytes of 0xFF: NaN.
   void poison(std::size_t tensor) const;
   void download(std::vector<HostTensor>& tensors) const;
+  // One of them, when the stream has come there.
+  void download(std::size_t number, HostTensor& tensor) const;
 
  private:
   runtime::Stream stream_;

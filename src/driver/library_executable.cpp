@@ -23,6 +23,7 @@ struct BuiltVariant {
 // Where a launch reads a length.
 struct LengthSource {
   std::size_t value, tensor, axis;
+  std::int64_t excess;  // the axis is so much longer
 };
 
 int multiprocessors_of(const driver::Target& target, int device) {
@@ -62,8 +63,9 @@ struct LibraryExecutable::State {
     for (std::size_t tensor = 0; tensor < kernel.tensors.size(); ++tensor) {
       const std::vector<std::string>& shape = kernel.tensors[tensor].shape;
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        if (shape[axis] != name) continue;
-        sources.push_back({option, tensor, axis});
+        const bool is_longer = shape[axis] == name + " + 1";
+        if (shape[axis] != name && !is_longer) continue;
+        sources.push_back({option, tensor, axis, is_longer ? 1 : 0});
         return;
       }
     }
@@ -78,7 +80,7 @@ struct LibraryExecutable::State {
       if (source.tensor >= tensors.size()) return standard;
       const std::vector<std::int64_t>& shape = tensors[source.tensor].shape;
       if (source.axis >= shape.size()) return standard;
-      bound[source.value] = shape[source.axis];
+      bound[source.value] = shape[source.axis] - source.excess;
     }
     return variant_of_rule[rules.match(bound.data())];
   }

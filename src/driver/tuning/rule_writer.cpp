@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -28,9 +29,7 @@ class Divider {
   std::vector<Leaf> run() {
     Box all;
     for (const TunedAxis& axis : axes_) all.emplace_back(0, axis.values.size());
-    if (!all.empty()) return divide(all, 0);
-    std::string variant = common_variant(all);
-    return variant.empty() ? std::vector<Leaf>() : std::vector<Leaf>{{all, std::move(variant)}};
+    return *divide(all, 0);  // at the least each point for itself
   }
 
  private:
@@ -68,35 +67,38 @@ class Divider {
     return found;
   }
 
-  // Runs of values along the axis that one variant serves; a single value that none serves is
-  // divided along the next axis.
-  std::vector<Leaf> divide(const Box& box, std::size_t axis) {
+  bool has_points(const Box& box) const {
+    return std::any_of(points_.begin(), points_.end(), [&](const TunedPoint& point) {
+      return is_inside(point, box) && !point.seconds.empty();
+    });
+  }
+
+  // Divides the box along this axis and those behind it into few parts that one variant each
+  // serves; nothing where values that the box holds on an axis before want different ones.
+  std::optional<std::vector<Leaf>> divide(const Box& box, std::size_t axis) const {
+    if (axis == box.size()) {
+      std::string variant = common_variant(box);
+      if (!variant.empty()) return std::vector<Leaf>{{box, std::move(variant)}};
+      if (has_points(box)) return std::nullopt;
+      return std::vector<Leaf>();  // nothing runs there
+    }
     std::vector<Leaf> leaves;
     Box part = box;
-    std::size_t first = box[axis].first;
-    while (first < box[axis].second) {
-      part[axis] = {first, first + 1};
-      std::string variant = common_variant(part);
-      if (variant.empty()) {
-        if (axis + 1 == box.size()) {  // nothing runs there
-          ++first;
-          continue;
-        }
-        for (Leaf& leaf : divide(part, axis + 1)) leaves.push_back(std::move(leaf));
-        ++first;
-        continue;
+    for (std::size_t first = box[axis].first, end = first; first < box[axis].second; first = end) {
+      end = first + 1;
+      part[axis] = {first, end};
+      auto run = divide(part, axis + 1);
+      if (!run) return std::nullopt;
+      // Longer, as long as it saves a part.
+      for (; end < box[axis].second; ++end) {
+        part[axis] = {end, end + 1};
+        const auto single = divide(part, axis + 1);
+        part[axis] = {first, end + 1};
+        auto longer = divide(part, axis + 1);
+        if (!single || !longer || longer->size() >= run->size() + single->size()) break;
+        run = std::move(longer);
       }
-      while (part[axis].second < box[axis].second) {
-        ++part[axis].second;
-        const std::string longer = common_variant(part);
-        if (longer.empty()) {
-          --part[axis].second;
-          break;
-        }
-        variant = longer;
-      }
-      leaves.push_back({part, variant});
-      first = part[axis].second;
+      leaves.insert(leaves.end(), run->begin(), run->end());
     }
     return leaves;
   }
@@ -125,6 +127,19 @@ std::string condition_of(const Leaf& leaf, const std::vector<TunedAxis>& axes) {
     terms.push_back(fmt::format("{} <= {}", size_of(axes[axis]), axes[axis].values[end - 1]));
   }
   return fmt::format("{}", fmt::join(terms, " and "));
+}
+
+// A rule that the one behind it would replace by the same.
+void drop_covered(std::vector<Leaf>& leaves) {
+  for (std::size_t i = leaves.size(); i-- > 1;) {
+    const Leaf& before = leaves[i - 1];
+    const Leaf& after = leaves[i];
+    bool covered = before.variant == after.variant;
+    for (std::size_t axis = 0; axis < after.box.size(); ++axis) {
+      covered = covered && before.box[axis].second <= after.box[axis].second;
+    }
+    if (covered) leaves.erase(leaves.begin() + static_cast<std::ptrdiff_t>(i - 1));
+  }
 }
 
 double slowness(const std::vector<TunedPoint>& points, const std::vector<Leaf>& leaves) {
@@ -164,7 +179,8 @@ TunedRules make_rules(const std::vector<TunedAxis>& axes, const std::vector<Tune
                       double tolerance) {
   TunedRules rules;
   std::set<std::string> variants;
-  const std::vector<Leaf> leaves = Divider(axes, points, tolerance).run();
+  std::vector<Leaf> leaves = Divider(axes, points, tolerance).run();
+  drop_covered(leaves);
   for (const Leaf& leaf : leaves) {
     variants.insert(leaf.variant);
     std::string condition = condition_of(leaf, axes);

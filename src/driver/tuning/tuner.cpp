@@ -12,7 +12,6 @@
 
 #include "driver/schedule_choice.h"
 #include "driver/timing.h"
-#include "driver/workload.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 
@@ -20,6 +19,35 @@ namespace tilewright::driver {
 namespace {
 
 constexpr std::int64_t kComparedElements = 1 << 18;  // of each output, evenly spread
+
+// Normal numbers repeat after so many: making them takes longer than all measurements otherwise. A
+// prime, so that no row is like the one before.
+constexpr std::int64_t kPeriod = 1048573;
+
+HostTensor repeated_normal(DType dtype, const std::vector<std::int64_t>& shape,
+                           std::uint64_t seed) {
+  HostTensor tensor = HostTensor::zeros(dtype, shape);
+  const HostTensor period =
+      HostTensor::random_normal(dtype, {std::min(kPeriod, tensor.elements())}, seed);
+  for (std::size_t at = 0; at < tensor.size_bytes(); at += period.size_bytes()) {
+    std::copy_n(period.data(), std::min(period.size_bytes(), tensor.size_bytes() - at),
+                tensor.data() + at);
+  }
+  return tensor;
+}
+
+std::vector<HostTensor> make_tensors(const LibraryKernel& kernel, const OptionValues& options,
+                                     std::uint64_t seed) {
+  std::vector<HostTensor> tensors;
+  for (const LibraryTensor& tensor : kernel.tensors) {
+    const DType dtype = dtype_of(tensor, options);
+    const std::vector<std::int64_t> shape = shape_of(tensor, options);
+    tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
+                      : tensor.values  ? tensor.values(options, seed)
+                                       : repeated_normal(dtype, shape, seed + tensors.size()));
+  }
+  return tensors;
+}
 
 // Of the elements that are looked at; relative to the wanted one or to their root mean square.
 // Infinite when something is no number.
@@ -161,22 +189,24 @@ void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>&
   }
 }
 
-void Tuner::measure(TuneResult& result, const std::vector<std::string>& sizes) {
-  Workload work = make_workload(kernel_, with(sizes), {}, how_.seed);
-  const DeviceTensors on_device(work.tensors);
+void Tuner::measure(TuneResult& result) {
+  std::vector<HostTensor> tensors = make_tensors(kernel_, result.options, how_.seed);
+  const DeviceTensors on_device(tensors);
   std::vector<HostTensor> wanted;
   const auto compute = [&](const std::string& name) {
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
       if (kernel_.tensors[i].is_output) on_device.poison(i);
     }
     built_.at(name)->executable->run(on_device.refs());
-    on_device.download(work.tensors);
+    for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
+      if (kernel_.tensors[i].is_output) on_device.download(i, tensors[i]);
+    }
   };
   const auto worst = [&] {
     double largest = 0;
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
       if (!kernel_.tensors[i].is_output) continue;
-      largest = std::max(largest, difference(work.tensors[i], wanted[i]));
+      largest = std::max(largest, difference(tensors[i], wanted[i]));
     }
     return largest;
   };
@@ -189,7 +219,7 @@ void Tuner::measure(TuneResult& result, const std::vector<std::string>& sizes) {
         .raise();
   }
   compute(result.standard);
-  wanted = work.tensors;
+  wanted = tensors;
   if (!(worst() == 0)) {
     Diagnostic({},
                fmt::format("{}: {}, which the rules choose here, leaves elements that are no "

@@ -50,7 +50,7 @@ class Tuner {
   void build(std::vector<TuneResult>& results, const std::function<void()>& progress);
   // Each variant's result is checked against that of the rules' present choice, then all are
   // measured in turn, with a cold L2 cache. cuda only.
-  void measure(TuneResult& result, const std::vector<std::string>& sizes);
+  void measure(TuneResult& result);
 
   // "schedule=sm90 block_m=64", as a rule says it, by the variant's name.
   std::map<std::string, std::string> settings_of_members() const;
