@@ -1,5 +1,6 @@
 #include "tilewright/library_executable.h"
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -25,6 +26,28 @@ struct LengthSource {
   std::size_t value, tensor, axis;
   std::int64_t excess;  // the axis is so much longer
 };
+
+// A choice that this thread has made: most launches have the sizes of an earlier one.
+struct Remembered {
+  std::uint64_t executable = 0;
+  std::vector<std::int64_t> values;
+  std::size_t variant = 0;
+};
+constexpr std::size_t kRemembered = 64;
+
+std::uint64_t next_executable() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+std::size_t place_of(const std::vector<std::int64_t>& values) {
+  std::uint64_t hash = 0;
+  for (const std::int64_t value : values) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  return hash % kRemembered;
+}
 
 int multiprocessors_of(const driver::Target& target, int device) {
   if (target.kind != driver::Target::Kind::cuda) return ScheduleOptions().multiprocessors;
@@ -82,7 +105,13 @@ struct LibraryExecutable::State {
       if (source.axis >= shape.size()) return standard;
       bound[source.value] = shape[source.axis] - source.excess;
     }
-    return variant_of_rule[rules.match(bound.data())];
+    thread_local std::array<Remembered, kRemembered> memory;
+    Remembered& remembered = memory[place_of(bound)];
+    if (remembered.executable != number || remembered.values != bound) {
+      remembered = {number, bound, 0};
+      remembered.variant = variant_of_rule[rules.match(bound.data())];
+    }
+    return remembered.variant;
   }
 
   const Executable& built(std::size_t number) {
@@ -97,6 +126,7 @@ struct LibraryExecutable::State {
     return *variant.executable;
   }
 
+  const std::uint64_t number = next_executable();  // never another's, as an address may be
   const LibraryKernel& kernel;
   const CompileOptions how;
   const driver::Target target;
