@@ -180,6 +180,7 @@ HostTensor random_offsets(const OptionValues& options, const std::string& total,
 LibraryKernel attention_varlen_forward_entry() {
   LibraryKernel kernel = attention_forward_entry();
   kernel.name = "attention_varlen_forward";
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "attention_forward of packed sequences, each with its own lengths";
   for (KernelOption& option : kernel.options) {
     if (option.name == "batch") {
@@ -203,7 +204,9 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
                     {"O", {"queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"heads", "queries"}, true, f32}};
-  kernel.schedules = {};
+  kernel.schedules[0].build = [](const OptionValues& options) {
+    return attention_varlen_forward_sm90(with_sm90_blocks(attention_of(options)));
+  };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options));
   };
@@ -211,6 +214,11 @@ LibraryKernel attention_varlen_forward_entry() {
     return attention_varlen_reference(attention_sizes_of(options), inputs);
   };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    if (inputs.empty()) {
+      return attention_operations(o, static_cast<double>(o.integer("queries")) *
+                                         static_cast<double>(o.integer("keys")) /
+                                         static_cast<double>(o.integer("batch")));
+    }
     double scores = 0;
     for (std::int64_t b = 0; b < o.integer("batch"); ++b) {
       scores +=

@@ -17,6 +17,8 @@ struct Request {
   std::string dump;
   std::vector<std::string> sizes;  // NAME=SIZE,SIZE,...
   std::string rules_file;
+  std::string html;
+  std::string layouts;
   std::uint64_t seed = 0;
   std::int64_t keep = 8;
   double tolerance = 0.02;

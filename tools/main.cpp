@@ -48,6 +48,15 @@ class CommandLine {
         ->add_option("--dump", request_.dump,
                      "Write every stage and its difference, the source, PTX and SASS to DIR")
         ->type_name("DIR");
+    explain
+        ->add_option(
+            "--html", request_.html,
+            "Write a page with source and CUDA side by side, pipeline, stages and roofline")
+        ->type_name("FILE");
+    explain
+        ->add_option("--layouts", request_.layouts,
+                     "Draw the layouts of registers and shared memory to DIR, as SVG")
+        ->type_name("DIR");
     explain->add_flag("--diff", request_.diff, "Show what each stage changed");
     json(explain);
 

@@ -103,6 +103,7 @@ struct LibraryKernel {
   // Largest difference from the reference that rounding explains, relative to the magnitude of the
   // output.
   std::function<double(const OptionValues&)> tolerance;
+  // Without inputs where it hangs on what they hold, as the sequences' lengths: of equal ones.
   std::function<double(const OptionValues&, const std::vector<HostTensor>& inputs)>
       floating_operations;
 };
