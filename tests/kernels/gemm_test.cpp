@@ -127,6 +127,14 @@ TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
   }
 }
 
+TEST(GemmTest, TilesThatFillSharedMemoryAreRefused) {
+  Gemm g;
+  g.split = 2;  // 128 x 256 sums to exchange
+  const std::string error = test::usage_error_of([&] { gemm_sm90(g); });
+  EXPECT_NE(error.find("128 x 256, split by 2"), std::string::npos) << error;
+  EXPECT_NE(error.find("fix: take smaller tiles"), std::string::npos) << error;
+}
+
 // Both forms, against the float64 reference, with k no multiple of the block.
 TEST(GemmTest, ScaledE4m3) {
   for (const bool machine : {false, true}) {
