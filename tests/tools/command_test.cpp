@@ -127,7 +127,7 @@ TEST(CommandTest, BadUsageEndsWith2) {
                  {"GB of memory"});
   expect_failure("run attention_forward --target interpreter --set heads=8 --set kv_heads=3", 2,
                  {"heads = 8", "kv_heads = 3"});
-  expect_failure("run gemm --target interpreter --set schedule=sm90", 2, {"schedule sm90 is for"});
+  expect_failure("run gemm --target interpreter --set schedule=128x256", 2, {"schedule 128x256 is for"});
   expect_failure("simulate gemm --target interpreter", 2, {"is not simulated"});
   expect_failure("simulate gemm --target sm_90a --schedules 0", 2, {"--schedules"});
 }
