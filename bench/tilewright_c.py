@@ -24,6 +24,19 @@ class TilewrightError(RuntimeError):
     pass
 
 
+def tensor_arguments(tensors):
+    """The descriptions that a launch takes; the tensors themselves must be kept alive."""
+    arguments = (_Tensor * len(tensors))()
+    for argument, tensor in zip(arguments, tensors):
+        axes = ctypes.c_int64 * tensor.dim()
+        argument.data = tensor.data_ptr()
+        argument.dtype = _DTYPES[tensor.dtype]
+        argument.rank = tensor.dim()
+        argument.shape = axes(*tensor.shape)
+        argument.strides = axes(*tensor.stride())
+    return arguments
+
+
 class Library:
     def __init__(self, path):
         self.handle = ctypes.CDLL(str(pathlib.Path(path).resolve()))
@@ -64,14 +77,7 @@ class Kernel:
 
     def bind(self, *tensors):
         """A function that queues one launch on these tensors."""
-        arguments = (_Tensor * len(tensors))()
-        for argument, tensor in zip(arguments, tensors):
-            axes = ctypes.c_int64 * tensor.dim()
-            argument.data = tensor.data_ptr()
-            argument.dtype = _DTYPES[tensor.dtype]
-            argument.rank = tensor.dim()
-            argument.shape = axes(*tensor.shape)
-            argument.strides = axes(*tensor.stride())
+        arguments = tensor_arguments(tensors)
         run = self.library.handle.tilewright_kernel_run
 
         def launch(arguments=arguments, tensors=tensors):

@@ -180,6 +180,7 @@ HostTensor random_offsets(const OptionValues& options, const std::string& total,
 LibraryKernel attention_varlen_forward_entry() {
   LibraryKernel kernel = attention_forward_entry();
   kernel.name = "attention_varlen_forward";
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "attention_forward of packed sequences, each with its own lengths";
   for (KernelOption& option : kernel.options) {
     if (option.name == "batch") {

@@ -8,6 +8,7 @@
 #include "driver/report/explanation_json.h"
 #include "driver/report/layout_svg.h"
 #include "driver/report/page.h"
+#include "driver/tuning/schedule_report.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
@@ -110,6 +111,7 @@ int explain(const Request& request) {
     fmt::print("{}\n", driver::explanation_json(explanation));
   } else {
     print(explanation, request.diff);
+    fmt::print("{}", driver::to_text(driver::report_schedule(entry, options, target)));
     if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
     if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
     if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);

@@ -78,6 +78,8 @@ class CommandLine {
     seed(bench, "Of the random inputs");
     json(bench);
 
+    add_tune();
+
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
     json(doctor);
@@ -98,6 +100,28 @@ class CommandLine {
   }
 
  private:
+  void add_tune() {
+    CLI::App* tune = add("tune", "Measure a kernel's variants, and write which serves which sizes",
+                         tilewright::tools::tune);
+    kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a");
+    tune->add_option("--sizes", request_.sizes,
+                     "Sizes of a length, or of several that change together: m=16,64,128 or "
+                     "m=n=k=512,1024; all combinations of several --sizes")
+        ->type_name("NAME=SIZES")
+        ->allow_extra_args(false);
+    tune->add_option("--keep", request_.keep, "Variants to measure for each size: the model's best")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    tune->add_option("--tolerance", request_.tolerance,
+                     "Sizes share a rule where its variant is no more than this above the best")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str();
+    tune->add_flag("--model-only", request_.model_only, "Rank by the model; needs no GPU");
+    tune->add_option("--out", request_.rules_file, "Write the rules there, or update them")
+        ->type_name("FILE");
+    seed(tune, "Of the random inputs");
+    json(tune);
+  }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {
     std::string known;

@@ -42,9 +42,8 @@ class Materialising {
                                    : infinity);
       } else if (operation.op == Op::dot) {
         for (const std::size_t side : {0u, 1u}) {
-          bool transposed = false;
           // What is not there of a loaded tile is zero already.
-          if (analysis::load_behind(definitions_, operation.operands[side], transposed)) continue;
+          if (analysis::is_loaded(definitions_, operation.operands[side])) continue;
           fill(block, operation, side, 1 - side, 0);
         }
       } else if (operation.op == Op::store) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -94,7 +93,7 @@ class Retracing {
   // would else stand between one load and the next. Unless they took too many registers.
   void visit(const ir::Block& block) {
     std::vector<bool> recorded(block.body.size(), false);
-    if (loaded_registers(block) <= kLoadedRegisters) {
+    if (spread_.loaded_registers(tile_, block) <= kLoadedRegisters) {
       std::set<ValueId> later;  // what is made here, but not at once
       for (std::size_t i = 0; i < block.body.size(); ++i) {
         const Operation& o = block.body[i];
@@ -118,19 +117,6 @@ class Retracing {
   // Reads what never changes, or computes a number of such.
   bool early(const Operation& o) const {
     return loads_input(o) || (ir::info(o.op).pure() && tile_.type(o.results[0]).is_scalar());
-  }
-  // Of a thread, for all loads of the block.
-  std::int64_t loaded_registers(const ir::Block& block) const {
-    std::int64_t bytes = 0;
-    for (const Operation& o : block.body) {
-      if (!loads_input(o)) continue;
-      const Type& type = tile_.type(o.results[0]);
-      const ir::RegisterLayout layout = spread_.layout(type.shape);
-      bytes +=
-          size_of(type.dtype) * (layout.shape.empty() ? type.elements() / (32 * spread_.warps())
-                                                      : layout.register_count());
-    }
-    return (bytes + 3) / 4;
   }
 
   void operation(const Operation& o) {
