@@ -96,7 +96,7 @@ class LaunchPlanTest : public testing::Test {
 };
 
 TEST_F(LaunchPlanTest, TheShapeIsTheKernels) {
-  const LaunchPlan launch = plan(arguments(5120, 7680, 128));
+  const LaunchPlan launch = plan(arguments(512, 768, 128));
   EXPECT_FALSE(launch.empty);
   EXPECT_EQ(launch.shape.grid.x, 12u);  // tiles
   EXPECT_EQ(launch.shape.cluster.x, static_cast<unsigned>(program_.machine.cluster));
@@ -126,7 +126,7 @@ TEST_F(LaunchPlanTest, TensorMapsDescribeTheTensorsInnermostFirst) {
 }
 
 TEST_F(LaunchPlanTest, DimsAreEvaluated) {
-  const LaunchPlan launch = plan(arguments(5120, 7680, 128));
+  const LaunchPlan launch = plan(arguments(512, 768, 128));
   // The last parameters are 32-bit dims, in the order of the signature.
   std::vector<std::int32_t> wanted;
   for (const codegen::LaunchParameter& parameter : program_.source.parameters) {
