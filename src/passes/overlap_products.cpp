@@ -38,7 +38,7 @@ class Rotation {
     const Operation* step = definitions_[loop_.operands[2]];
     const bool by_one =
         step && step->op == Op::constant && step->attributes.integer(ir::Key::value) == 1;
-    return by_one && !delayed_.empty() && !front_.empty() && fits();
+    return by_one && !delayed_.empty() && fits();
   }
 
   // Appends what the loop becomes; its results are the loop's.
@@ -118,11 +118,6 @@ class Rotation {
     });
   }
 
-  static bool has_product(const std::set<const Operation*>& operations) {
-    return std::any_of(operations.begin(), operations.end(),
-                       [](const Operation* o) { return o->op == Op::dot; });
-  }
-
   void find_delayed() {
     const std::vector<ValueId> last = yielded();
     for (std::size_t i = 0; i < last.size(); ++i) {
@@ -130,7 +125,9 @@ class Rotation {
       if (!o || o->op != Op::dot || o->operands.size() != 3 || inside_.count(last[i]) == 0)
         continue;
       const std::set<const Operation*> operand = slice({o->operands[0]});
-      if (uses(last[i]) == 1 && has_product(operand) && repeatable(o->operands[1]) &&
+      const bool computed =
+          inside_.count(o->operands[0]) != 0 && !analysis::is_loaded(definitions_, o->operands[0]);
+      if (uses(last[i]) == 1 && computed && repeatable(o->operands[1]) &&
           !reads(operand, body_.arguments[1 + i])) {
         delayed_.push_back({i, o});
       }

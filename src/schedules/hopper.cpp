@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "analysis/extents.h"
 #include "language/explicit_tracing.h"
@@ -25,6 +26,7 @@ using ir::ValueId;
 
 constexpr int kWarpRows = 16;  // of a warpgroup's 64
 constexpr int kGroupThreads = 128;
+constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 
 // Records the kernel once more, at the explicit level.
 class Retracing {
@@ -178,7 +180,12 @@ class Retracing {
     std::map<const Operation*, std::vector<ValueId>> ends;
     for (const auto& [load, reader] : last_readers(block)) ends[reader].push_back(load);
     const std::size_t before = in_flight_.size();
+    const std::set<const Operation*> first = early_loads(block);
     for (const Operation& o : block.body) {
+      if (first.count(&o) != 0) operation(o);
+    }
+    for (const Operation& o : block.body) {
+      if (first.count(&o) != 0) continue;
       if (!loading_) finish_for(o);
       operation(o);
       if (loading_) continue;
@@ -200,6 +207,29 @@ class Retracing {
                              [&](const InFlight& mine) { return mine.result == p.result; });
         },
         block.body.back());
+  }
+
+  // Loads of rows straight into registers, with the addresses that they need: they come before
+  // anything waits, so that nothing waits for them.
+  std::set<const Operation*> early_loads(const ir::Block& block) const {
+    std::set<const Operation*> result;
+    std::set<ValueId> later;
+    for (const Operation& o : block.body) {
+      const bool in_order = std::none_of(o.operands.begin(), o.operands.end(),
+                                         [&](ValueId v) { return later.count(v) != 0; });
+      const bool row = o.op == Op::load && !placement_.in_ring(o) &&
+                       tile_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in &&
+                       tile_.type(o.results[0]).elements() <= kEarlyElements;
+      const bool address =
+          ir::info(o.op).pure() && !o.results.empty() && scalar(o.results[0]) &&
+          std::all_of(o.operands.begin(), o.operands.end(), [&](ValueId v) { return scalar(v); });
+      if (in_order && (row || address)) {
+        result.insert(&o);
+      } else {
+        later.insert(o.results.begin(), o.results.end());
+      }
+    }
+    return result;
   }
 
   // Where every warpgroup reads all of a computed tile, each puts its rows into shared memory.
