@@ -215,7 +215,7 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"LSE", {"heads", "queries"}, true, f32},
                     {"sinks", {"heads"}, false, f32, {}, "sinks"}};
   kernel.schedules[0].build = [](const OptionValues& options) {
-    return attention_varlen_forward_sm90(with_sm90_blocks(attention_of(options)));
+    return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options)));
   };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options));

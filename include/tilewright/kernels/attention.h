@@ -46,5 +46,6 @@ Kernel attention_varlen_forward_sm90(const Attention& attention);
 // The same attention with the blocks that shared memory and registers have room for, by what
 // measured best (docs/performance.md).
 Attention with_sm90_blocks(Attention attention);
+Attention with_sm90_varlen_blocks(Attention attention);
 
 }  // namespace tilewright::kernels
