@@ -182,8 +182,6 @@ Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 // Between this warpgroup's registers and shared memory.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
-// From the same place in another CTA of the cluster, given by its rank.
-Tile load(const SharedView& from, const IndexOperand& cta, SourceLocation where = here());
 
 // `count` hardware barriers over `threads` threads each.
 class NamedBarrier {
@@ -194,6 +192,24 @@ class NamedBarrier {
 
  private:
   int first_, threads_, count_;
+};
+
+// f32 tiles of {64, columns} in shared memory, in the order of the registers of the warpgroup that
+// stores one: for itself, or for the warpgroup of another CTA that holds the same elements.
+class SharedFragments {
+ public:
+  SharedFragments(Kernel& kernel, std::string name, int count, int columns,
+                  SourceLocation where = here());
+  void store(const IndexOperand& place, const TileOperand& tile, SourceLocation where = here());
+  Tile load(const IndexOperand& place, SourceLocation where = here()) const;
+  // From the CTA of the cluster that has this rank.
+  Tile load(const IndexOperand& place, const IndexOperand& cta,
+            SourceLocation where = here()) const;
+
+ private:
+  Tile load(const IndexOperand& place, const IndexOperand* cta, SourceLocation where) const;
+  Handle shared_;
+  int columns_;
 };
 
 // Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each

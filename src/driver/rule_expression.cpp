@@ -153,6 +153,13 @@ std::string RuleLine::word(const std::string& what) {
   return word;
 }
 
+std::string RuleLine::name(const std::string& what) {
+  const std::size_t start = position();
+  while (at_ < text_.size() && (is_word_start(text_[at_]) || is_digit(text_[at_]))) ++at_;
+  if (at_ == start) fail(start, "expected " + what, "write " + what + " here");
+  return text_.substr(start, at_ - start);
+}
+
 bool RuleLine::at_number() {
   const std::size_t at = position();
   return at < text_.size() && is_digit(text_[at]);

@@ -58,6 +58,8 @@ class RuleLine {
   bool accept(std::string_view token);  // a word, or punctuation
   void expect(std::string_view token);
   std::string word(const std::string& what);
+  // Letters, digits and _, in any order: "128x256".
+  std::string name(const std::string& what);
   std::int64_t number();
   bool at_number();
   std::size_t position();

@@ -179,7 +179,7 @@ void CompiledRules::add_settings(RuleLine& line, Rule& rule) {
     const std::size_t value_position = line.position();
     if (name == "schedule") {
       if (!is_first) line.fail(position, "schedule stands first in a rule", "move it to the front");
-      rule.schedule = line.word("a schedule");
+      rule.schedule = line.name("a schedule");
       std::vector<std::string> known = {kTile};
       for (const LibrarySchedule& schedule : kernel_->schedules) known.push_back(schedule.name);
       if (std::count(known.begin(), known.end(), rule.schedule) == 0) {

@@ -101,6 +101,13 @@ void verify_view(const VerifierContext& context) {
                   name);
 }
 
+void verify_fragment(const VerifierContext& context, const Type& tile, const Type& shared) {
+  const std::int64_t elements = tile.elements();
+  context.require(tile.dtype == f32 && shared.dtype == f32 && tile.shape.size() == 2 &&
+                      tile.shape[0] == 64 && shared.shape.back() == elements,
+                  "{} in places of {}", tile.to_string(), shared.to_string());
+}
+
 // The shape of a tile or view as a product sees it.
 Shape product_shape(const VerifierContext& context, std::size_t i) {
   Shape shape = context.operand(i).shape;
@@ -233,6 +240,10 @@ void verify_asynchronous_types(const VerifierContext& context) {
     case Op::load_tile:
       return require_same_tile(context, context.operand(0), product_shape(context, 0),
                                context.result(), context.result().shape);
+    case Op::store_fragment:
+      return verify_fragment(context, context.operand(0), context.operand(1));
+    case Op::load_fragment:
+      return verify_fragment(context, context.result(), context.operand(0));
     case Op::tma_load_tile:
       verify_tma_tile(context, 4);
       return verify_barrier_index(context, 2);

@@ -185,6 +185,12 @@ void verify_elements(const VerifierContext& context) {
   }
 }
 
+void verify_words(const VerifierContext& context) {
+  require_same_dtype(context, context.operand(0), context.operand(1));
+  context.require(context.operand(0).dtype == f32 && context.operand(0).elements() % 4 == 0,
+                  "{}, expected a multiple of 4 elements of f32", context.operand_text(0));
+}
+
 std::int64_t box_bytes(const VerifierContext& context) {
   const Operation* map = context.defined_by(context.operation().operands[0]);
   std::int64_t bytes = size_of(context.tensor_of(map->operands[0]).dtype);
@@ -273,6 +279,9 @@ void verify_machine_types(const VerifierContext& context) {
     case Op::store_elements:
     case Op::load_elements:
       return verify_elements(context);
+    case Op::store_words:
+    case Op::load_words:
+      return verify_words(context);
     case Op::tma_load:
     case Op::tma_store:
       return verify_tma(context);

@@ -83,7 +83,8 @@ class LayoutAssignment {
   // A tile from shared memory that no product determines lies as an accumulator would.
   void choose() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
-      if (changed_ || o.op != Op::load_tile || known(o.results[0])) return;
+      const bool loads = o.op == Op::load_tile || o.op == Op::load_fragment;
+      if (changed_ || !loads || known(o.results[0])) return;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       if (shape[0] != 64 || shape[1] % 8 != 0 || shape[1] > 256) return;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);

@@ -176,6 +176,10 @@ class RoleLowering {
         return store_tile(o);
       case Op::load_tile:
         return move_tile(o.results[0], o.operands[0], Op::load_matrix, Op::load_elements, o);
+      case Op::store_fragment:
+        return fragment(Op::store_words, o.operands[0], o.operands[1], o.operands[2], o);
+      case Op::load_fragment:
+        return fragment(Op::load_words, o.results[0], o.operands[0], o.operands[1], o);
       case Op::store:
         return store(o);
       case Op::tma_load_tile:
@@ -371,9 +375,6 @@ class RoleLowering {
     move_tile(o.operands[0], o.operands[1], Op::store_matrix, Op::store_elements, o);
   }
 
-  // From another CTA of the cluster, which ldmatrix does not reach.
-  static bool remote(const Operation& o) { return o.op == Op::load_tile && o.operands.size() > 1; }
-
   // By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, else element
   // by element.
   void move_tile(ValueId tile, ValueId place, Op by_matrix, Op by_element, const Operation& o) {
@@ -383,7 +384,7 @@ class RoleLowering {
                           type.shape[0] == 64 && type.shape[1] % 16 == 0 &&
                           view.panels.span_bytes >= 32 && view.panels.contiguous_axis == 1 &&
                           type.layout == ir::wgmma_accumulator(64, type.shape[1]);
-    if (!matrices || remote(o)) return elements(by_element, tile, view, o);
+    if (!matrices) return elements(by_element, tile, view, o);
     const std::int64_t columns = type.shape[1];
     const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
     const ValueId row = add(view.row, scale(warp, 16, o.where), o.where);
@@ -416,9 +417,23 @@ class RoleLowering {
     if (const std::int64_t start = panel_step(view, o)) {
       place = add(place, integer(start, o.where), o.where);
     }
-    std::vector<ValueId> operands{array(tile), view.shared, place};
-    if (remote(o)) operands.push_back(o.operands[1]);
-    emit(op, std::move(operands), std::move(attributes), o.where);
+    emit(op, {array(tile), view.shared, place}, std::move(attributes), o.where);
+  }
+
+  void fragment(Op op, ValueId tile, ValueId shared, ValueId place, const Operation& o) {
+    if (!(layout(tile) == ir::wgmma_accumulator(64, kernel_.type(tile).shape[1]))) {
+      Diagnostic(o.where, "fragments: the tile does not lie as a product's result does: " +
+                              layout(tile).to_string())
+          .fix("pass it through a SharedTile: store(view, tile), then load(view)")
+          .raise();
+    }
+    constexpr std::int64_t kWarps = 4;
+    const std::int64_t warp_bytes = kernel_.type(tile).elements() * size_of(f32) / kWarps;
+    const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
+    const ValueId index = add(scale(place, kWarps, o.where), warp, o.where);
+    std::vector<ValueId> operands{array(tile), shared, scale(index, warp_bytes, o.where)};
+    if (op == Op::load_words && o.operands.size() > 2) operands.push_back(o.operands[2]);
+    emit(op, std::move(operands), {}, o.where);
   }
 
   void store(const Operation& o) {
@@ -580,9 +595,12 @@ void bufferise(ir::Kernel& kernel) {
   // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
   const std::int64_t at_launch = 65536 / kernel.threads / 8 * 8;
   const bool cluster = kernel.cluster > 1;
-  std::vector<Operation> initialise, body, rest;
+  std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
     if (o.op == Op::role) lower_role(kernel, places, o, at_launch);
+    if (o.op == Op::tensor_map) {
+      prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));
+    }
     if (o.op != Op::mbarriers) continue;
     const std::int64_t arrivals = o.attributes.integer(Key::arrivals);
     initialise.push_back(
@@ -598,7 +616,7 @@ void bufferise(ir::Kernel& kernel) {
   }
   // A CTA may not end while others of its cluster still arrive on its barriers.
   if (cluster) rest.push_back(plain(Op::cluster_sync, {}, {}, kernel.where));
-  for (std::vector<Operation>* part : {&initialise, &rest}) {
+  for (std::vector<Operation>* part : {&prefetches, &initialise, &rest}) {
     body.insert(body.end(), std::make_move_iterator(part->begin()),
                 std::make_move_iterator(part->end()));
   }

@@ -24,6 +24,7 @@ using ir::Type;
 using ir::ValueId;
 
 constexpr int kWarpRows = 16;  // of a warpgroup's 64
+constexpr int kGroupThreads = 128;
 
 // Records the kernel once more, at the explicit level.
 class Retracing {
@@ -45,7 +46,7 @@ class Retracing {
           std::make_unique<Ring>(kernel_, "tile", stages(2), std::vector<TileShape>{}, tile_.where);
       numbers_->numbered();
     }
-    const int groups = static_cast<int>(placement_.rows / kGroupRows);
+    const int groups = placement_.groups;
     kernel_.roles({RoleSpec(
                        "load", warps(1), registers(groups > 2 ? 32 : 24),
                        [&](Index) { each_tile(order, true, Index(0)); }, tile_.where),
@@ -81,6 +82,7 @@ class Retracing {
           kernel_, ring.name, stages(ring.stages),
           std::vector<TileShape>{{ring.dtype, ring.rows, ring.columns}}, ring.where));
     }
+    declare_exchange();
     ir::for_each(tile_.body, [&](const Operation& o) {
       const SharedPlan::Staging* plan = o.op == Op::store ? plan_.staging_of(o) : nullptr;
       if (!plan) return;
@@ -88,9 +90,23 @@ class Retracing {
       for (int i = 0; i < plan->buffers; ++i) {
         staging_[&o].push_back(SharedTile(
             kernel_, tile_.parameter_of(o.operands[0])->name + "_staging" + std::to_string(i),
-            type.dtype, static_cast<int>(type.shape[0]), plan->columns, o.where));
+            type.dtype, plan->rows, plan->columns, o.where));
       }
     });
+  }
+
+  void declare_exchange() {
+    for (ValueId value = 0; value < tile_.types.size(); ++value) {
+      if (!placement_.exchanged(value)) continue;
+      const Type& type = tile_.type(value);
+      const SourceLocation where = placement_.definitions[value]->where;
+      exchange_.emplace(value, SharedTile(kernel_, "operand" + std::to_string(exchange_.size()),
+                                          type.dtype, static_cast<int>(type.shape[0]),
+                                          static_cast<int>(type.shape[1]), where));
+      if (!all_groups_) {
+        all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, where);
+      }
+    }
   }
 
   // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles of the same length are
@@ -142,19 +158,30 @@ class Retracing {
     visit(tile_.body);
   }
 
-  ValueId id(const Index& index) { return tracer_.use(index.handle(), "schedule", tile_.where); }
+  template <typename Value>
+  ValueId id(const Value& index) {
+    return tracer_.use(index.handle(), "schedule", tile_.where);
+  }
   Index index(ValueId tile_value) { return Index(tracer_.handle(values_[tile_value])); }
   Tile tile(ValueId value) { return Tile(tracer_.handle(values_[value])); }
   Index group() { return Index(tracer_.handle(group_)); }
   bool scalar(ValueId value) const { return tile_.type(value).is_scalar(); }
 
+  bool spread_by_columns(const Type& type) const {
+    return placement_.by_columns() && type.is_tile() && type.shape.size() == 2 &&
+           type.shape[1] == placement_.wide;
+  }
   // The part of a tile that one warpgroup has.
   Type local(Type type) const {
-    if (type.is_tile() && !type.shape.empty() && type.shape[0] == placement_.rows) {
+    if (spread_by_columns(type)) {
+      type.shape[1] /= placement_.groups;
+    } else if (type.is_tile() && !type.shape.empty() && type.shape[0] == placement_.rows) {
       type.shape[0] = kGroupRows;
     }
     return type;
   }
+  // Which run of 64 rows this warpgroup has.
+  Index row_part() { return placement_.by_columns() ? Index(0) : group(); }
 
   // A product that has been issued and not been waited for.
   struct InFlight {
@@ -172,7 +199,9 @@ class Retracing {
       if (!loading_) finish_for(o);
       operation(o);
       if (loading_) continue;
+      for (const ValueId result : o.results) exchange(result, o);
       for (const ValueId load : ends[&o]) {
+        if (slots_.count(load) == 0) continue;
         if (!in_flight_.empty() && o.op == Op::dot && in_flight_.back().result == o.results[0]) {
           in_flight_.back().releases.push_back(load);
         } else {
@@ -190,6 +219,18 @@ class Retracing {
         block.body.back());
   }
 
+  // Where every warpgroup reads all of a computed tile, each puts its rows into shared memory.
+  void exchange(ValueId value, const Operation& o) {
+    const auto at = exchange_.find(value);
+    if (at == exchange_.end()) return;
+    const Tracer::At here(tracer_, o.where);
+    // Nobody's products still read what was there before: they were waited for in their iteration.
+    all_groups_->sync();
+    tilewright::store(at->second.rows(group() * kGroupRows, kGroupRows), tile(value), o.where);
+    fence_proxy_async(o.where);
+    all_groups_->sync();
+  }
+
   void release(ValueId load, const Operation& o) {
     rings_[plan_.ring_of(load)]->release(*slots_.at(load), o.where);
   }
@@ -199,6 +240,7 @@ class Retracing {
   void finish_for(const Operation& o) {
     if (in_flight_.empty()) return;
     std::vector<ValueId> read = o.operands;
+    if (o.op == Op::dot) read[1] = placement_.source_of(o.operands[1]).value;
     for (const ir::Block& inner : o.blocks) {
       ir::for_each(inner, [&](const Operation& nested) {
         read.insert(read.end(), nested.operands.begin(), nested.operands.end());
@@ -241,6 +283,9 @@ class Retracing {
       case Op::yield:
       case Op::transpose:
         return;
+      case Op::slice:
+        if (placement_.source_of(o.results[0]).load) return;
+        break;
       case Op::load:
         return load(o);
       default:
@@ -278,7 +323,8 @@ class Retracing {
   struct Part {
     bool spread = false;
     bool of_warp = false;
-    int columns = 0, piece = 0;
+    int columns = 0;
+    Index piece = 0;
   };
   TensorView view(const Operation& o, std::size_t first, const Part& part) {
     const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
@@ -291,7 +337,7 @@ class Retracing {
         continue;
       }
       Block block(start, static_cast<int>(sizes[axis]), number(o, first + sizes.size() + axis));
-      if (seen == 0 && part.spread) block = block.part(group(), kGroupRows);
+      if (seen == 0 && part.spread) block = block.part(row_part(), kGroupRows);
       if (seen == 0 && part.of_warp) block = block.part(warp_index(), kWarpRows);
       if (seen == 1 && part.columns > 0) block = block.part(part.piece, part.columns);
       ++seen;
@@ -309,44 +355,88 @@ class Retracing {
   }
 
   void load(const Operation& o) {
+    if (!placement_.in_ring(o)) {
+      unfit(o, "a tile of " + tile_.type(o.results[0]).to_string() + " that no product reads",
+            "the automatic schedule loads tiles of products, or of as many rows");
+    }
     Ring& ring = *rings_[plan_.ring_of(o.results[0])];
-    if (!loading_) {
-      slots_[o.results[0]] = std::make_unique<Slot>(ring.consume(o.where));
-      return;
+    if (loading_) {
+      if (!extents_.ends_with_tensor(o)) {
+        unfit(o, "ends before its tensor does", "take blocks of the tensor's own dimension");
+      }
+      return ring.produce([&](const Slot& slot) { tma_load(view(o, 1, {}), slot, {}, o.where); },
+                          o.where);
     }
-    if (!extents_.ends_with_tensor(o)) {
-      unfit(o, "ends before its tensor does", "take blocks of the tensor's own dimension");
-    }
-    ring.produce([&](const Slot& slot) { tma_load(view(o, 1, {}), slot, {}, o.where); }, o.where);
+    const auto slot =
+        slots_.insert_or_assign(o.results[0], std::make_unique<Slot>(ring.consume(o.where))).first;
+    if (!placement_.in_registers(o.results[0])) return;
+    const SharedView rows = (*slot->second)[0].rows(row_part() * kGroupRows, kGroupRows);
+    values_[o.results[0]] = id(tilewright::load(rows, o.where));
+    if (placement_.in_products(o.results[0])) return;
+    ring.release(*slot->second, o.where);
+    slots_.erase(slot);
   }
 
-  SharedView operand(ValueId value, bool spread) {
-    bool transposed = false;
-    const Operation* load = placement_.load_of(value, transposed);
-    SharedView view = (*slots_.at(load->results[0]))[0];
-    if (spread) view = view.rows(group() * kGroupRows, kGroupRows);
-    return transposed ? view.T() : view;
+  // What a product reads from shared memory.
+  SharedView shared_part(const Source& source) {
+    SharedView view = source.load ? (*slots_.at(source.value))[0] : exchange_.at(source.value);
+    if (source.rows != view.row_count()) {
+      view = view.rows(static_cast<int>(source.row), static_cast<int>(source.rows));
+    }
+    if (source.columns != view.column_count()) {
+      view = view.columns(static_cast<int>(source.column), static_cast<int>(source.columns));
+    }
+    return view;
+  }
+  // This warpgroup's rows of a product's first operand.
+  SharedView left(const Source& source) {
+    const SharedView view = shared_part(source);
+    if (source.transposed) return view.column_part(row_part(), kGroupRows).T();
+    return view.rows(row_part() * kGroupRows, kGroupRows);
+  }
+  // The second operand: whole, but for results that are spread by columns.
+  SharedView right(const Source& source, bool spread) {
+    SharedView view = shared_part(source);
+    const int own = static_cast<int>(placement_.wide) / placement_.groups;
+    if (spread && source.transposed) view = view.rows(group() * own, own);
+    if (spread && !source.transposed) view = view.column_part(group(), own);
+    return source.transposed ? view.T() : view;
   }
 
   void dot(const Operation& o) {
-    bool transposed = false;
-    const SharedView b = operand(o.operands[1], false);
-    const bool loaded = placement_.load_of(o.operands[0], transposed) != nullptr;
+    const Source a = placement_.source_of(o.operands[0]);
+    const SharedView b =
+        right(placement_.source_of(o.operands[1]), spread_by_columns(tile_.type(o.results[0])));
     const bool accumulates = o.operands.size() > 2;
-    const auto issue = [&](const auto& a) {
-      return accumulates ? wgmma(a, b, tile(o.operands[2]), o.where) : wgmma(a, b, o.where);
+    const auto issue = [&](const auto& first) {
+      return accumulates ? wgmma(first, b, tile(o.operands[2]), o.where) : wgmma(first, b, o.where);
     };
     in_flight_.push_back({o.results[0],
-                          loaded ? issue(operand(o.operands[0], true)) : issue(tile(o.operands[0])),
-                          loaded ? ir::kNoValue : o.operands[0],
+                          a.load ? issue(left(a)) : issue(tile(o.operands[0])),
+                          a.load ? ir::kNoValue : o.operands[0],
                           {}});
   }
 
   void store(const Operation& o) {
+    const Type& type = tile_.type(o.operands[1]);
+    if (placement_.by_columns() && !spread_by_columns(type)) {
+      // All warpgroups have it.
+      return when(
+          group() == 0, [&] { store_own(o, false); }, {}, o.where);
+    }
+    store_own(o, spread_by_columns(type));
+  }
+
+  void store_own(const Operation& o, bool by_columns) {
+    const Type own = local(tile_.type(o.operands[1]));
     const SharedPlan::Staging* plan = plan_.staging_of(o);
     if (!plan) {
-      const bool spread = tile_.type(o.operands[1]).shape[0] == placement_.rows;
-      return tilewright::store(view(o, 2, {spread}), tile(o.operands[1]), o.where);
+      Part part{tile_.type(o.operands[1]).shape[0] == placement_.rows};
+      if (by_columns) {
+        part.columns = static_cast<int>(own.shape[1]);
+        part.piece = group();
+      }
+      return tilewright::store(view(o, 2, part), tile(o.operands[1]), o.where);
     }
     const std::vector<SharedTile>& staging = staging_.at(&o);
     for (int piece = 0; piece < plan->pieces; ++piece) {
@@ -358,7 +448,8 @@ class Retracing {
       fence_proxy_async(o.where);
       warp_sync(o.where);
       // Each warp sends its own rows: it waits for no other.
-      tma_store(view(o, 2, {true, true, plan->columns, piece}),
+      const Index place = by_columns ? group() * plan->pieces + piece : Index(piece);
+      tma_store(view(o, 2, {true, true, plan->columns, place}),
                 buffer.rows(group() * kGroupRows + warp_index() * kWarpRows, kWarpRows), o.where);
       bulk_commit(o.where);
     }
@@ -379,7 +470,7 @@ class Retracing {
     const Type type = local(tile_.type(o.results[0]));
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
     if (o.attributes.integer(Key::axis) == 0 && type.shape[0] == kGroupRows) {
-      value = tracer_.emit(Op::add, {value, id(group() * kGroupRows)}, type, {}, o.where);
+      value = tracer_.emit(Op::add, {value, id(row_part() * kGroupRows)}, type, {}, o.where);
     }
     values_[o.results[0]] = value;
   }
@@ -469,6 +560,8 @@ class Retracing {
   std::map<ValueId, Tensor> tensors_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::map<const Operation*, std::vector<SharedTile>> staging_;
+  std::map<ValueId, SharedTile> exchange_;  // computed tiles that all warpgroups read
+  std::optional<NamedBarrier> all_groups_;
   std::unique_ptr<Ring> numbers_;  // of tiles that are taken from a counter
   std::optional<Tensor> next_tile_;
   std::map<ValueId, std::unique_ptr<Slot>> slots_;

@@ -19,8 +19,20 @@ void unfit(const Operation& o, const std::string& why, const std::string& fix) {
       .raise();
 }
 
+namespace {
+
+constexpr std::int64_t kWidest = 256;  // columns of a wgmma
+
+bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
+
+}  // namespace
+
 Placement::Placement(const ir::Kernel& kernel)
-    : kernel(kernel), definitions(analysis::definitions(kernel)) {
+    : kernel(kernel),
+      definitions(analysis::definitions(kernel)),
+      read_by_products(kernel.types.size(), false),
+      read_elsewhere(kernel.types.size(), false),
+      exchanges(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
   });
@@ -29,7 +41,14 @@ Placement::Placement(const ir::Kernel& kernel)
         .fix("run it on the interpreter, or write it at the explicit level")
         .raise();
   }
-  ir::for_each(kernel.body, [&](const Operation& o) { check_reader(o); });
+  groups = static_cast<int>(by_columns() ? (wide + kWidest - 1) / kWidest : rows / kGroupRows);
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot) {
+      visit_left(o);
+      visit_right(o);
+    }
+  });
+  ir::for_each(kernel.body, [&](const Operation& o) { visit_reader(o); });
 }
 
 bool Placement::depends(ValueId value, ValueId argument) const {
@@ -40,8 +59,37 @@ bool Placement::depends(ValueId value, ValueId argument) const {
                      [&](ValueId operand) { return depends(operand, argument); });
 }
 
-const Operation* Placement::load_of(ValueId value, bool& transposed) const {
-  return analysis::load_behind(definitions, value, transposed);
+Source Placement::source_of(ValueId value) const {
+  const Operation* o = definitions[value];
+  if (o && is_part(o->op)) {
+    Source source = source_of(o->operands[0]);
+    if (o->op == Op::transpose) {
+      source.transposed = !source.transposed;
+      return source;
+    }
+    const std::vector<std::int64_t>& offsets = o->attributes.integers(ir::Key::offsets);
+    const Type& type = kernel.type(value);
+    const std::size_t first = source.transposed ? 1 : 0;
+    source.row += offsets[first];
+    source.column += offsets[1 - first];
+    source.rows = type.shape[first];
+    source.columns = type.shape[1 - first];
+    // A part of a computed tile is a tile of its own.
+    if (source.load) return source;
+  }
+  const Type& type = kernel.type(value);
+  Source source;
+  source.load = o && o->op == Op::load ? o : nullptr;
+  source.value = value;
+  source.rows = type.shape[0];
+  source.columns = type.shape[1];
+  return source;
+}
+
+bool Placement::in_ring(const Operation& load) const {
+  const Type& type = kernel.type(load.results[0]);
+  if (read_by_products[load.results[0]]) return true;
+  return type.shape.size() == 2 && type.shape[0] == rows && type.shape[1] % 16 == 0;
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -57,29 +105,59 @@ void Placement::visit_dot(const Operation& o) {
   if (size_of(a.dtype) > 2) {
     unfit(o, "operands are " + std::string(name_of(a.dtype)), "convert them to bf16 or f16");
   }
-  bool transposed = false;
-  if (!load_of(o.operands[1], transposed)) {
-    unfit(o, "its second operand is not a loaded tile", "load it, or swap the operands");
+  if (result.shape[1] <= kWidest) return;
+  if (rows != kGroupRows || result.shape[1] > 2 * kWidest ||
+      (wide != 0 && wide != result.shape[1])) {
+    unfit(o, std::to_string(rows) + " x " + std::to_string(result.shape[1]) + " results",
+          "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
   }
-  transposed = false;
-  if (load_of(o.operands[0], transposed) && transposed) {
-    unfit(o, "its first operand is transposed", "store the tensor transposed");
+  wide = result.shape[1];
+}
+
+void Placement::visit_left(const Operation& o) {
+  const Source a = source_of(o.operands[0]);
+  if (a.load) {
+    read_by_products[a.value] = true;
+  } else if (a.transposed) {
+    unfit(o, "its first operand is a computed tile, transposed", "swap the operands");
+  } else if (by_columns() && a.columns == wide) {
+    unfit(o, "its first operand is spread over warpgroups by columns",
+          "use at most 256 columns for what products read");
   }
 }
 
-// A loaded tile is read by products alone: it never is in registers.
-void Placement::check_reader(const Operation& o) const {
-  if (o.op == Op::transpose) return;
-  for (const ValueId operand : o.operands) {
-    const Operation* from = definitions[operand];
-    if (!from || (from->op != Op::load && from->op != Op::transpose)) continue;
-    if (o.op != Op::dot || (operand != o.operands[0] && operand != o.operands[1])) {
-      unfit(o, "reads a loaded tile, which is in shared memory for products",
-            "the automatic schedule does not load tiles for other operations yet");
-    }
-    bool transposed = false;
-    if (!load_of(operand, transposed)) {
-      unfit(o, "a transposed tile is not a loaded one", "transpose while loading");
+void Placement::visit_right(const Operation& o) {
+  const Source b = source_of(o.operands[1]);
+  if (b.load) {
+    read_by_products[b.value] = true;
+    return;
+  }
+  const Type& type = kernel.type(b.value);
+  if (!definitions[b.value] || b.rows != rows || by_columns() || size_of(type.dtype) != 2) {
+    unfit(o, "its second operand is a computed tile, " + type.to_string(),
+          "convert it to bf16 or f16 in the same iteration, with as many rows as the results of "
+          "products; or swap the operands");
+  }
+  exchanges[b.value] = true;
+}
+
+void Placement::visit_reader(const Operation& o) {
+  for (std::size_t i = 0; i < o.operands.size(); ++i) {
+    const Operation* from = definitions[o.operands[i]];
+    if (!from || (from->op != Op::load && !is_part(from->op))) continue;
+    if (is_part(o.op) || (o.op == Op::dot && i < 2)) continue;
+    const Source source = source_of(o.operands[i]);
+    if (from->op == Op::load) {
+      read_elsewhere[source.value] = true;
+      if (in_ring(*from) && source.rows != rows) {
+        unfit(o,
+              "reads a loaded tile of " + std::to_string(source.rows) +
+                  " rows that lies in shared memory for products of " + std::to_string(rows),
+              "load it once more for this");
+      }
+    } else if (source.load || source.transposed) {
+      unfit(o, "reads a part of a tile, or a transposed one, that only products can",
+            "load the part, or transpose while loading");
     }
   }
 }

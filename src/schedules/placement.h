@@ -13,22 +13,47 @@ inline constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
 [[noreturn]] void unfit(const ir::Operation& operation, const std::string& why,
                         const std::string& fix);
 
-// Which tiles of a kernel lie in shared memory for its products, and how many rows it works on.
-// Raises for a kernel that does not fit.
+// A tile as it was loaded or computed, and which part of it a product reads, perhaps transposed.
+struct Source {
+  const ir::Operation* load = nullptr;  // null for a computed one
+  ir::ValueId value = ir::kNoValue;
+  bool transposed = false;
+  std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+};
+
+// Where the tiles of a kernel lie, and how they are spread over warpgroups. Raises for a kernel
+// that does not fit.
+//
+// Each warpgroup has 64 rows of every tile that has as many rows as the products' results. Where
+// those are 64 and some have more columns than one warpgroup holds, all warpgroups have the same
+// rows, and those tiles are spread by columns.
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
-  // The load that makes the operand of a product, perhaps transposed; null for a computed one.
-  const ir::Operation* load_of(ir::ValueId value, bool& transposed) const;
+  Source source_of(ir::ValueId value) const;
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
+  bool by_columns() const { return wide > 0; }
+  // Whether a loaded tile lies in shared memory: products or warpgroups of all its rows read it.
+  bool in_ring(const ir::Operation& load) const;
+  bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
+  // Whether other operations than products read it.
+  bool in_registers(ir::ValueId load) const { return read_elsewhere.at(load); }
+  // Whether a computed tile goes through shared memory, since every warpgroup reads all of it.
+  bool exchanged(ir::ValueId value) const { return exchanges.at(value); }
 
   const ir::Kernel& kernel;
   std::vector<const ir::Operation*> definitions;
-  std::int64_t rows = 0;  // of every product: 64 for each warpgroup
+  std::int64_t rows = 0;  // of the results of products
+  std::int64_t wide = 0;  // columns of the tiles that are spread by columns; 0 where none are
+  int groups = 1;         // warpgroups
 
  private:
   void visit_dot(const ir::Operation& dot);
-  void check_reader(const ir::Operation& operation) const;
+  void visit_left(const ir::Operation& dot);
+  void visit_right(const ir::Operation& dot);
+  void visit_reader(const ir::Operation& operation);
+
+  std::vector<bool> read_by_products, read_elsewhere, exchanges;  // of every value
 };
 
 // Whether anything is loaded inside.

@@ -21,7 +21,7 @@ constexpr int kMostStages = 4;                        // more bring nothing: doc
 
 std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
   std::map<ValueId, const Operation*> last;
-  std::map<ValueId, ValueId> load_of;  // of a transposed tile
+  std::map<ValueId, ValueId> load_of;  // of a transposed tile, or a part of one
   const auto read = [&](const Operation& by, const Operation& o) {
     for (const ValueId operand : o.operands) {
       const auto source = load_of.find(operand);
@@ -35,8 +35,10 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
       ir::for_each(inner, [&](const Operation& nested) { read(o, nested); });
     }
     if (o.op == Op::load) last[o.results[0]] = &o;
-    if (o.op == Op::transpose && last.count(o.operands[0]) != 0) {
-      load_of[o.results[0]] = o.operands[0];
+    if (o.op == Op::transpose || o.op == Op::slice) {
+      const auto source = load_of.find(o.operands[0]);
+      const ValueId load = source == load_of.end() ? o.operands[0] : source->second;
+      if (last.count(load) != 0) load_of[o.results[0]] = load;
     }
   }
   return last;
@@ -47,13 +49,17 @@ SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& exte
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
   plan_staging(placement, extents);
+  for (ValueId value = 0; value < placement.kernel.types.size(); ++value) {
+    const ir::Type& type = placement.kernel.type(value);
+    if (placement.exchanged(value)) other_bytes_ += type.elements() * size_of(type.dtype);
+  }
   choose_stages();
 }
 
 void SharedPlan::plan_rings(const ir::Block& block, int loops) {
   const auto last = last_readers(block);
   for (const Operation& o : block.body) {
-    if (o.op == Op::load) {
+    if (o.op == Op::load && placement_.in_ring(o)) {
       const ir::Type& type = placement_.kernel.type(o.results[0]);
       if (type.shape.size() != 2) unfit(o, "a tile of other than two axes", "index axes away");
       // Held over a loop, it would stand in the way of the loop's own loads.
@@ -84,9 +90,11 @@ std::map<std::size_t, int> SharedPlan::count_held(const ir::Block& block) {
   const auto last = last_readers(block);
   std::map<std::size_t, int> now, most;
   std::map<const Operation*, std::vector<ValueId>> ends;
-  for (const auto& [load, reader] : last) ends[reader].push_back(load);
+  for (const auto& [load, reader] : last) {
+    if (ring_of_.count(load) != 0) ends[reader].push_back(load);
+  }
   for (const Operation& o : block.body) {
-    if (o.op == Op::load) {
+    if (o.op == Op::load && placement_.in_ring(o)) {
       const std::size_t ring = ring_of_.at(o.results[0]);
       most[ring] = std::max(most[ring], ++now[ring]);
     }
@@ -111,14 +119,18 @@ void SharedPlan::plan_staging(const Placement& placement, const analysis::Extent
         !extents.ends_with_tensor(o)) {
       return;
     }
+    // Of tiles that are spread by columns each warpgroup stages its own.
+    const std::int64_t own =
+        type.shape[1] / (type.shape[1] == placement.wide ? placement.groups : 1);
     Staging staging;
     for (const int columns : {64, 32, 16}) {
-      if (staging.columns == 0 && type.shape[1] % columns == 0) staging.columns = columns;
+      if (staging.columns == 0 && own % columns == 0) staging.columns = columns;
     }
-    staging.pieces = static_cast<int>(type.shape[1]) / staging.columns;
+    staging.rows = placement.groups * kGroupRows;
+    staging.pieces = static_cast<int>(own) / staging.columns;
     staging.buffers = std::min(staging.pieces, 2);
     staging_[&o] = staging;
-    staging_bytes_ += std::int64_t{staging.buffers} * staging.columns * type.shape[0] * 2;
+    other_bytes_ += std::int64_t{staging.buffers} * staging.columns * staging.rows * 2;
   });
   // With one such store the buffers take turns from tile to tile.
   if (staging_.size() != 1) return;
@@ -132,7 +144,7 @@ const SharedPlan::Staging* SharedPlan::staging_of(const Operation& store) const 
 }
 
 std::int64_t SharedPlan::bytes() const {
-  std::int64_t bytes = staging_bytes_;
+  std::int64_t bytes = other_bytes_;
   for (const RingPlan& ring : rings_) bytes += ring.stages * ring.stage_bytes();
   return bytes;
 }

@@ -25,7 +25,7 @@ class SharedPlan {
     std::int64_t stage_bytes() const { return std::int64_t{rows} * columns * size_of(dtype); }
   };
   struct Staging {
-    int columns = 0;  // of a piece
+    int rows = 0, columns = 0;  // of a buffer: a piece for each warpgroup
     int pieces = 0, buffers = 0;
     int in_flight = 0;  // copies that may still read their buffers when the next piece is written
   };
@@ -56,7 +56,7 @@ class SharedPlan {
   std::map<Kind, std::size_t> kinds_;
   std::map<ir::ValueId, std::size_t> ring_of_;
   std::map<const ir::Operation*, Staging> staging_;
-  std::int64_t staging_bytes_ = 0;
+  std::int64_t other_bytes_ = 0;  // of staging, and of computed operands of products
 };
 
 // For each load of the block, the operation of the block that last reads it.

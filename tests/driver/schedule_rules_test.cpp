@@ -32,7 +32,7 @@ LibraryKernel entry(const std::string& rules = "") {
   kernel.build = build;
   kernel.schedules = {
       {"fast", "sm_90a", "", build, {{"block", "", 128, {64, 128}}, {"stages", "", 4, {2, 3, 4}}}},
-      {"other", "sm_90a", "", build},
+      {"128x64_other", "sm_90a", "", build},
       {"next", "sm_100a", "", build}};
   if (!rules.empty()) kernel.rules = {{"sm_90a", "sum.sm_90a.txt", "sum sm_90a v1\n" + rules}};
   return kernel;
@@ -85,24 +85,24 @@ TEST(ScheduleRulesTest, TheFirstRuleThatHoldsSetsWhatItNames) {
       "when waves > 4: block=128 stages=3  # many\n"
       "\n"
       "when a <= 64: block=64\n"
-      "when not wide: schedule=other\n"
+      "when not wide: schedule=128x64_other\n"
       "else: schedule=tile\n";
   EXPECT_EQ(chosen(rules, {"a=10000", "b=10000"}), "fast block=128 stages=3");
   EXPECT_EQ(chosen(rules, {"a=64"}), "fast block=64 stages=4");
-  EXPECT_EQ(chosen(rules, {"a=65"}), "other");
+  EXPECT_EQ(chosen(rules, {"a=65"}), "128x64_other");
   EXPECT_EQ(chosen(rules, {"a=65", "wide=true"}), "tile");
 }
 
 TEST(ScheduleRulesTest, WhatIsSetComesBeforeTheRules) {
-  const std::string rules = "when a <= 64: block=64 stages=2\nelse: schedule=other\n";
+  const std::string rules = "when a <= 64: block=64 stages=2\nelse: schedule=128x64_other\n";
   EXPECT_EQ(chosen(rules, {"a=1", "stages=3"}), "fast block=64 stages=3");
   EXPECT_EQ(chosen(rules, {"a=65", "schedule=fast"}), "fast block=128 stages=4");
   EXPECT_EQ(chosen(rules, {"a=64", "schedule=fast"}), "fast block=64 stages=2");
-  EXPECT_EQ(chosen(rules, {"a=1", "schedule=other"}), "other");
+  EXPECT_EQ(chosen(rules, {"a=1", "schedule=128x64_other"}), "128x64_other");
   EXPECT_THAT(usage_error_of([&] {
                 chosen(rules, {"a=65", "block=64"});
               }),
-              AllOf(HasSubstr("block = 64 is set, and schedule other has no such parameter"),
+              AllOf(HasSubstr("block = 64 is set, and schedule 128x64_other has no such parameter"),
                     HasSubstr("leave block out")));
   EXPECT_THAT(usage_error_of([&] { chosen(rules, {"block=96"}); }),
               AllOf(HasSubstr("block = '96' is not known"), HasSubstr("64, 128")));
@@ -117,7 +117,7 @@ TEST(ScheduleRulesTest, TheChoiceSaysWhy) {
     const LibraryKernel kernel = entry(rules);
     return choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a").why;
   };
-  const std::string rules = "when a <= 64: block=64\nelse: schedule=other\n";
+  const std::string rules = "when a <= 64: block=64\nelse: schedule=128x64_other\n";
   EXPECT_EQ(why(rules, {"a=3"}), "sum.sm_90a.txt:2: when a <= 64: block=64");
   EXPECT_EQ(why(rules, {"a=3", "stages=2"}),
             "sum.sm_90a.txt:2: when a <= 64: block=64; stages=2 is set");
@@ -148,13 +148,14 @@ TEST(ScheduleRulesTest, MistakesNameTheirPlace) {
   EXPECT_THAT(error_of("else: blocks=64\n"),
               AllOf(HasSubstr("sum.sm_90a.txt:2: error: schedule fast has no parameter 'blocks'"),
                     HasSubstr("    else: blocks=64\n          ^"), HasSubstr("block, stages")));
-  EXPECT_THAT(error_of("else: schedule=other block=64\n"), HasSubstr("schedule other has no"));
+  EXPECT_THAT(error_of("else: schedule=128x64_other block=64\n"),
+              HasSubstr("schedule 128x64_other has no"));
   EXPECT_THAT(error_of("else: block=96\n"),
               AllOf(HasSubstr("block is never 96"), HasSubstr("64, 128")));
   EXPECT_THAT(error_of("else: block=64 block=64\n"), HasSubstr("block is set twice"));
   EXPECT_THAT(error_of("else: block=64 schedule=fast\n"), HasSubstr("schedule stands first"));
   EXPECT_THAT(error_of("else: schedule=slow\n"),
-              AllOf(HasSubstr("no schedule 'slow'"), HasSubstr("tile, fast, other")));
+              AllOf(HasSubstr("no schedule 'slow'"), HasSubstr("tile, fast, 128x64_other")));
   EXPECT_THAT(error_of("when a < 3: block=64\n"), HasSubstr("some sizes have no schedule"));
   EXPECT_THAT(error_of("else: block=64\nwhen a < 3: block=64\n"),
               AllOf(HasSubstr("sum.sm_90a.txt:3: error"), HasSubstr("never reached")));

@@ -92,10 +92,11 @@ TEST_P(GemmVariants, Tails) {
   struct Sizes {
     std::int64_t m, n, k;
   };
-  const int below = v.block_m * v.cluster;
+  const int below = v.shared == GemmShared::b ? v.block_m * v.cluster : v.block_m;
+  const int beside = v.shared == GemmShared::a ? v.block_n * v.cluster : v.block_n;
   for (const Sizes& s : {Sizes{1, 8, 8}, Sizes{0, 8, 8}, Sizes{3, 40, 0},
-                         Sizes{below + 17, 2 * v.block_n + 24, v.block_k * v.split + 8},
-                         Sizes{3 * below + 1, v.block_n + 8, 2 * v.block_k * v.split + 24}}) {
+                         Sizes{below + 17, 2 * beside + 24, v.block_k * v.split + 8},
+                         Sizes{3 * below + 1, beside + 8, 2 * v.block_k * v.split + 24}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
     Tensors t(s.m, s.n, s.k);
     const int cluster = v.cluster * v.split;

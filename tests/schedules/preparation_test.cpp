@@ -48,8 +48,10 @@ void expect_kept(Case c) {
   run(kernel, c);
   const auto wanted = values_of(c);
   int changed = 0;
+  passes::Rewrites rewrites;
   passes::prepare_for_schedule(
-      kernel, [&](std::string_view pass, const ir::Kernel& now, double, bool differs) {
+      kernel,
+      [&](std::string_view pass, const ir::Kernel& now, double, bool differs) {
         changed += differs;
         Case again = c;
         for (test::Padded& output : again.outputs) {
@@ -59,7 +61,8 @@ void expect_kept(Case c) {
         for (std::size_t i = 0; i < wanted.size(); ++i) {
           EXPECT_LT(test::relative_error(again.outputs[i], wanted[i]), 1e-4) << "after " << pass;
         }
-      });
+      },
+      rewrites);
   EXPECT_GT(changed, 0);
 }
 

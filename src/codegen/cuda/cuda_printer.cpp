@@ -95,6 +95,11 @@ OperationPrinter printer_of(Op op) {
     case Op::store_elements:
     case Op::load_elements:
       return print_shared_elements;
+    case Op::store_words:
+    case Op::load_words:
+      return print_words;
+    case Op::prefetch_map:
+      return print_prefetch_map;
     case Op::tensor_map:
       return print_tensor_map;
     case Op::tma_load:

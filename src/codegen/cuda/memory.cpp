@@ -108,6 +108,24 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
   emitter.close();
 }
 
+void print_words(Emitter& emitter, const Operation& operation) {
+  const std::string& array = emitter.name(operation.operands[0]);
+  const bool remote = operation.operands.size() > 3;
+  emitter.open("");
+  std::string base = sum_text({emitter.name(operation.operands[1]),
+                               offset_text(emitter, operation.operands[2]), "lane * 16"});
+  if (remote) base = fmt::format("in_cta({}, {})", base, emitter.name(operation.operands[3]));
+  emitter.line(fmt::format("const u32 address = {};", base));
+  emitter.line("#pragma unroll");
+  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {}(address + 512 * i, {} + 4 * i);",
+                           emitter.type(operation.operands[0]).elements() / 4,
+                           operation.op == Op::store_words ? "store_words"
+                           : remote                        ? "load_words_cluster"
+                                                           : "load_words",
+                           array));
+  emitter.close();
+}
+
 void print_shared_elements(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const ir::RegisterLayout& layout = attributes.register_layout();
@@ -125,22 +143,13 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                     : sum_text({index_text(coordinate_terms(layout.registers, axis), "i", count),
                                 thread_coordinate(emitter, layout, axis)});
   };
-  const bool remote = operation.operands.size() > 3;
-  std::string base = emitter.name(operation.operands[1]);
-  if (remote) {
-    emitter.open("");
-    emitter.line(fmt::format("const u32 remote = in_cta({}, {});", base,
-                             emitter.name(operation.operands[3])));
-    base = "remote";
-  }
-  const std::string_view load_function = remote ? "load_cluster" : "load_shared";
   emitter.line("#pragma unroll");
   emitter.open(fmt::format("for (int i = 0; i < {}; ++i)", count));
   emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
   emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
-  std::vector<std::string> terms{base, offset_text(emitter, operation.operands[2]),
-                                 std::to_string(attributes.integer_or(Key::step, 0)),
-                                 fmt::format("row * {}", row_bytes)};
+  std::vector<std::string> terms{
+      emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
+      std::to_string(attributes.integer_or(Key::step, 0)), fmt::format("row * {}", row_bytes)};
   std::string inner = "column";
   if (panel_columns > 0) {
     terms.push_back(
@@ -163,15 +172,14 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                                         emitter.name(array), per_register, per_register, 8 * bytes);
     emitter.line(fmt::format("store_shared(address, {});", value));
   } else if (per_register == 1) {
-    emitter.line(fmt::format("{}[i] = {}<{}>(address);", emitter.name(array), load_function, type));
+    emitter.line(fmt::format("{}[i] = load_shared<{}>(address);", emitter.name(array), type));
   } else {
     const std::string target = fmt::format("{}[i / {}]", emitter.name(array), per_register);
-    emitter.line(fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32){}<{}>(address) << i % {} * {};",
-                             target, per_register, target, load_function, type, per_register,
-                             8 * bytes));
+    emitter.line(
+        fmt::format("{} = (i % {} == 0 ? 0 : {}) | (u32)load_shared<{}>(address) << i % {} * {};",
+                    target, per_register, target, type, per_register, 8 * bytes));
   }
   emitter.close();
-  if (remote) emitter.close();
 }
 
 }  // namespace tilewright::codegen

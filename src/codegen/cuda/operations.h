@@ -61,6 +61,8 @@ TW_PRINTER(shared_elements);
 // global_store.cpp
 TW_PRINTER(store_registers);
 // products.cpp
+TW_PRINTER(words);
+TW_PRINTER(prefetch_map);
 TW_PRINTER(tensor_map);
 TW_PRINTER(tma);
 TW_PRINTER(wgmma);

@@ -22,6 +22,10 @@ typedef long long i64;
 )"},
     {"TensorMap", R"(struct alignas(64) TensorMap { u64 words[16]; };
 )"},
+    {"prefetch_map", R"(__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+)"},
     // Integers.
     {"unsigned_div", R"(// Of operands that are not negative.
 __device__ __forceinline__ int unsigned_div(int a, int b) { return (int)((u32)a / (u32)b); }
@@ -281,35 +285,19 @@ __device__ __forceinline__ u32 in_cta(u32 address, u32 cta) {
   return remote;
 }
 )"},
-    {"load_cluster", R"(template <typename T>
-__device__ __forceinline__ T load_cluster(u32 address);
-template <>
-__device__ __forceinline__ int load_cluster(u32 address) {
-  int v;
-  asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-  return v;
+    {"load_words", R"(__device__ __forceinline__ void load_words(u32 address, float* r) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
 }
-template <>
-__device__ __forceinline__ u32 load_cluster(u32 address) { return (u32)load_cluster<int>(address); }
-template <>
-__device__ __forceinline__ float load_cluster(u32 address) { return __int_as_float(load_cluster<int>(address)); }
-template <>
-__device__ __forceinline__ i64 load_cluster(u32 address) {
-  i64 v;
-  asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(v) : "r"(address) : "memory");
-  return v;
+)"},
+    {"load_words_cluster", R"(__device__ __forceinline__ void load_words_cluster(u32 address, float* r) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
 }
-template <>
-__device__ __forceinline__ u16 load_cluster(u32 address) {
-  u16 v;
-  asm volatile("ld.shared::cluster.b16 %0, [%1];" : "=h"(v) : "r"(address) : "memory");
-  return v;
-}
-template <>
-__device__ __forceinline__ u8 load_cluster(u32 address) {
-  u32 v;
-  asm volatile("ld.shared::cluster.u8 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-  return (u8)v;
+)"},
+    {"store_words", R"(__device__ __forceinline__ void store_words(u32 address, const float* r) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]),
+               "f"(r[3]) : "memory");
 }
 )"},
     {"store_shared", R"(__device__ __forceinline__ void store_shared(u32 address, int v) {

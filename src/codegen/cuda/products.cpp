@@ -138,6 +138,10 @@ void print_tensor_map(Emitter& emitter, const Operation& operation) {
   emitter.add_tensor_map(operation);
 }
 
+void print_prefetch_map(Emitter& emitter, const Operation& operation) {
+  emitter.lane_line(fmt::format("prefetch_map({});", emitter.name(operation.operands[0])));
+}
+
 void print_tma(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ValueId>& operands = operation.operands;

@@ -289,6 +289,9 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::store_elements:
     case Code::load_elements:
       return next(access_elements);
+    case Code::store_words:
+    case Code::load_words:
+      return next(move_words);
     case Code::shared_load:
     case Code::shared_store:
       return next(shared_scalar);

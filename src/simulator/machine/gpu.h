@@ -273,6 +273,7 @@ void execute_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction);
+void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction);

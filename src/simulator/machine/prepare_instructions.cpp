@@ -156,7 +156,7 @@ void Preparation::matrix(const Operation& operation, Code code) {
   program_.matrix_stores.push_back(made);
 }
 
-// object: the array; value: the allocation; a: offset; b: CTA of the cluster if remote.
+// object: the array; value: the allocation; a: offset.
 void Preparation::access_elements(const Operation& operation, Code code) {
   const ir::Attributes& attributes = operation.attributes;
   ElementAccess made;
@@ -171,8 +171,6 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
-  made.remote = operation.operands.size() > 3;
-  if (made.remote) instruction.b = operation.operands[3];
   instruction.detail = static_cast<int>(program_.element_accesses.size());
   program_.element_accesses.push_back(std::move(made));
 }
@@ -276,6 +274,7 @@ void Preparation::visit(const Operation& operation) {
     // The lanes of a warp run together, and an access is visible to all at once.
     case Op::fence_proxy_async:
     case Op::fence_barrier_init:
+    case Op::prefetch_map:
     case Op::fence_cluster:
     case Op::warp_sync:
       return;
@@ -336,6 +335,17 @@ void Preparation::visit(const Operation& operation) {
       return access_elements(operation, Code::store_elements);
     case Op::load_elements:
       return access_elements(operation, Code::load_elements);
+    case Op::store_words:
+    case Op::load_words: {  // object: array, value: allocation, a: offset, detail: b is the CTA
+      Instruction& made =
+          emit(operation.op == Op::load_words ? Code::load_words : Code::store_words, &operation);
+      made.object = object(operands[0]);
+      made.value = object(operands[1]);
+      made.a = operands[2];
+      made.detail = operands.size() > 3;
+      if (made.detail) made.b = operands[3];
+      return;
+    }
     case Op::tma_load:
       return transfer(operation, Code::tma_load);
     case Op::tma_store:

@@ -97,6 +97,8 @@ enum class Code : std::uint8_t {
   load_matrix,
   store_elements,
   load_elements,
+  store_words,
+  load_words,
   any_register,
   shared_load,
   shared_store,
@@ -193,7 +195,6 @@ struct MatrixStore {
 struct ElementAccess {
   Spread spread;
   std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
-  bool remote = false;  // of another CTA of the cluster
 };
 
 // An element of a tensor: a coordinate an axis.

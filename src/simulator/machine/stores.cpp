@@ -41,6 +41,29 @@ std::int64_t scalar_address(Gpu& gpu, const Warp& warp, const Instruction& instr
   return gpu.inside(warp, instruction, instruction.object, address, 4) ? address : -1;
 }
 
+// The CTA of the warp's cluster that a remote access names; null after a fault.
+Cta* other_cta(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
+  const std::int64_t rank = warp.integer(instruction.b);
+  const auto& ctas = warp.cta->cluster->ctas;
+  if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
+    gpu.log.add({"out_of_bounds",
+                 instruction.where(),
+                 {},
+                 fmt::format("out of bounds: CTA {} of a cluster of {}\n{}", rank, ctas.size(),
+                             gpu.access("read", instruction, warp)),
+                 {}});
+    return nullptr;
+  }
+  if (ctas[rank]->live > 0) return ctas[rank].get();
+  gpu.log.add({"exit",
+               instruction.where(),
+               {},
+               fmt::format("exit: a read of shared memory of CTA {}, which has ended\n{}",
+                           ctas[rank]->index, gpu.access("read", instruction, warp)),
+               "cluster_sync before the kernel ends"});
+  return nullptr;
+}
+
 }  // namespace
 
 void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -106,33 +129,6 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 }
 
-namespace {
-
-// The CTA of the warp's cluster that a remote access names; null after a fault.
-Cta* remote_cta(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
-  const std::int64_t rank = warp.integer(instruction.b);
-  const auto& ctas = warp.cta->cluster->ctas;
-  if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
-    gpu.log.add({"out_of_bounds",
-                 instruction.where(),
-                 {},
-                 fmt::format("out of bounds: CTA {} of a cluster of {}\n{}", rank, ctas.size(),
-                             gpu.access("read", instruction, warp)),
-                 {}});
-    return nullptr;
-  }
-  if (ctas[rank]->live > 0) return ctas[rank].get();
-  gpu.log.add({"exit",
-               instruction.where(),
-               {},
-               fmt::format("exit: a read of shared memory of CTA {}, which has ended\n{}",
-                           ctas[rank]->index, gpu.access("read", instruction, warp)),
-               "cluster_sync before the kernel ends"});
-  return nullptr;
-}
-
-}  // namespace
-
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const ElementAccess& access = gpu.program.element_accesses[instruction.detail];
   const int allocation = static_cast<int>(instruction.value);
@@ -143,10 +139,8 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   } else {
     read_all(gpu, warp, instruction, instruction.object);
   }
-  Cta* cta = access.remote ? remote_cta(gpu, warp, instruction) : warp.cta;
-  if (!cta) return;
   RegisterArray& array = warp.arrays[instruction.object];
-  SharedMemory& shared = cta->shared;
+  SharedMemory& shared = warp.cta->shared;
   const std::int64_t base =
       gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
   const int position = position_in_role(gpu, warp);
@@ -166,13 +160,44 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
       if (!gpu.inside(warp, instruction, allocation, address, size)) return;
       if (load) {
-        gpu.check_read(warp, instruction, *cta, allocation, address, size);
+        gpu.check_read(warp, instruction, *warp.cta, allocation, address, size);
         from_bytes(array, info.dtype, i, l, shared.at(address));
       } else {
-        gpu.check_write(warp, instruction, *cta, allocation, address, size);
+        gpu.check_write(warp, instruction, *warp.cta, allocation, address, size);
         std::byte bytes[8];
         to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
+      }
+    }
+  }
+}
+
+void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const int allocation = static_cast<int>(instruction.value);
+  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const bool load = instruction.code == Code::load_words;
+  (load ? write_all : read_all)(gpu, warp, instruction, instruction.object);
+  Cta* cta = instruction.detail ? other_cta(gpu, warp, instruction) : warp.cta;
+  if (!cta) return;
+  RegisterArray& array = warp.arrays[instruction.object];
+  const std::int64_t first =
+      gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
+  const std::int64_t bytes = std::int64_t{info.elements} * kLanes * 4;
+  if (!gpu.inside(warp, instruction, allocation, first, bytes)) return;
+  if (load) {
+    gpu.check_read(warp, instruction, *cta, allocation, first, bytes);
+  } else {
+    gpu.check_write(warp, instruction, *cta, allocation, first, bytes);
+  }
+  for (int i = 0; i < info.elements; ++i) {
+    for (int l = 0; l < kLanes; ++l) {
+      const std::int64_t address = first + i / 4 * 512 + l * 16 + i % 4 * 4;
+      if (load) {
+        from_bytes(array, info.dtype, i, l, cta->shared.at(address));
+      } else {
+        std::byte word[4];
+        to_bytes(array, info.dtype, i, l, word);
+        cta->shared.write(address, word, 4);
       }
     }
   }

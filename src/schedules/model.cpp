@@ -1,0 +1,100 @@
+#include "schedules/model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "schedules/timeline.h"
+
+namespace tilewright::schedules {
+namespace {
+
+// CTAs that are followed, spread over the grid: all do much the same.
+constexpr std::int64_t kSamples = 8;
+constexpr std::int64_t kMaximumRegisters = 255;  // of a thread
+
+// The build tells the assembler that one CTA of so many threads is resident, so that a thread gets
+// its share of all registers.
+std::int64_t resident_ctas(const ir::Kernel& machine, const MachineFigures& figures) {
+  const std::int64_t threads = std::max<std::int64_t>(machine.threads, 32);
+  const std::int64_t registers =
+      std::min<std::int64_t>(kMaximumRegisters, figures.registers / threads / 8 * 8);
+  const std::int64_t by_registers = figures.registers / (registers * threads);
+  const std::int64_t by_shared =
+      figures.shared_bytes / (machine.shared_bytes + figures.shared_bytes_of_system);
+  return std::max<std::int64_t>(1, std::min({by_registers, by_shared, figures.threads / threads}));
+}
+
+double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding) {
+  double total = 0;
+  for (const ir::Parameter& parameter : machine.parameters) {
+    if (!parameter.is_tensor() || parameter.is_workspace()) continue;
+    double bytes = size_of(parameter.dtype);
+    for (const Dim& extent : parameter.shape) {
+      bytes *= static_cast<double>(binding.evaluate(extent));
+    }
+    total += bytes;
+  }
+  return total;
+}
+
+struct Samples {
+  CtaTimeline mean, largest;
+};
+
+Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t ctas,
+                       const MachineFigures& figures) {
+  Samples samples;
+  const std::int64_t count = std::min(ctas, kSamples);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
+    const CtaTimeline one = follow_cta(machine, binding, cta, ctas, figures);
+    for (const auto field : {&CtaTimeline::products, &CtaTimeline::issue, &CtaTimeline::chain,
+                             &CtaTimeline::load_bytes}) {
+      samples.mean.*field += one.*field / static_cast<double>(count);
+      samples.largest.*field = std::max(samples.largest.*field, one.*field);
+    }
+  }
+  return samples;
+}
+
+}  // namespace
+
+Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
+                  const MachineFigures& figures) {
+  Estimate result;
+  result.shared_bytes = machine.shared_bytes;
+  result.ctas =
+      machine.grid.empty() ? 1 : std::max<std::int64_t>(0, binding.evaluate(machine.grid[0]));
+  result.resident = resident_ctas(machine, figures);
+  result.seconds = figures.launch_seconds;
+  if (result.ctas == 0) return result;
+  const Samples samples = follow_samples(machine, binding, result.ctas, figures);
+
+  // The busiest multiprocessor: of CTAs that all run at once the slowest, of many the mean.
+  const auto rounded_up = [](std::int64_t a, std::int64_t b) {
+    return static_cast<double>((a + b - 1) / b);
+  };
+  const std::int64_t places = figures.multiprocessors * result.resident;
+  result.waves = static_cast<double>(result.ctas) / static_cast<double>(places);
+  const CtaTimeline& cta = result.ctas <= places ? samples.largest : samples.mean;
+  const double each = rounded_up(result.ctas, figures.multiprocessors);
+  const double rounds = rounded_up(result.ctas, places);
+  const double second = 1 / figures.clock;
+  result.products = each * cta.products * second;
+  result.instructions = each * cta.issue * second;
+  result.loads = each * cta.load_bytes / figures.l2_bytes_per_cycle * second;
+  result.chain = rounds * cta.chain * second;
+  result.memory = tensor_bytes(machine, binding) / figures.memory_bytes_per_second;
+
+  const std::pair<double, const char*> bounds[] = {{result.products, "tensor cores"},
+                                                   {result.instructions, "instructions"},
+                                                   {result.loads, "loads from L2"},
+                                                   {result.chain, "a warp's own chain"},
+                                                   {result.memory, "memory"}};
+  const auto largest = *std::max_element(std::begin(bounds), std::end(bounds));
+  result.bound = largest.second;
+  result.seconds += largest.first + rounds * figures.load_latency * second;
+  return result;
+}
+
+}  // namespace tilewright::schedules

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ir/binding.h"
+#include "ir/ir.h"
+#include "schedules/machine_figures.h"
+
+namespace tilewright::schedules {
+
+// What a launch should take, and why. It is made to rank the variants of one kernel, not to replace
+// a clock (docs/schedules.md says how far it is off).
+struct Estimate {
+  double seconds = 0;
+  // What each would take alone; the largest decides.
+  double products = 0;      // tensor cores
+  double instructions = 0;  // the schedulers
+  double loads = 0;         // L2 to shared memory
+  double chain = 0;         // what the slowest warps do one after the other
+  double memory = 0;        // every tensor once
+  const char* bound = "";   // which of them it is
+  std::int64_t ctas = 0;
+  std::int64_t resident = 0;  // CTAs that a multiprocessor holds
+  double waves = 0;
+  std::int64_t shared_bytes = 0;
+};
+
+// Of a kernel of the machine form, with the dimensions bound.
+Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
+                  const MachineFigures& figures = {});
+
+}  // namespace tilewright::schedules
