@@ -166,6 +166,9 @@ class Kernel {
   Tensor inout(std::string name, DType dtype, std::vector<Dim> shape,
                SourceLocation where = here());
 
+  // A number of f32 or i32 that each launch gives, in order among the scalars.
+  Scalar scalar(std::string name, DType dtype, SourceLocation where = here());
+
   // `count` i32 values that no caller passes: zero at the first launch, and every launch leaves
   // them zero for the next (checked by the simulator). Launches of different streams have their
   // own.

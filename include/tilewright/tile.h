@@ -68,6 +68,16 @@ class Index {
   Handle handle_;
 };
 
+// A number that each launch gives (Kernel::scalar): f32 beside tiles of f32, i32 also as an index.
+class Scalar {
+ public:
+  explicit Scalar(Handle handle) : handle_(handle) {}
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
 struct IndexOperand {
   IndexOperand(const Index& index, SourceLocation where = here()) : index(index), where(where) {}
   IndexOperand(const Dim& dim, SourceLocation where = here()) : index(dim, where), where(where) {}
@@ -75,6 +85,7 @@ struct IndexOperand {
   IndexOperand(std::int64_t value, SourceLocation where = here())
       : index(value, where), where(where) {}
   IndexOperand(const Cell<Index>& cell, SourceLocation where = here());
+  IndexOperand(const Scalar& scalar, SourceLocation where = here());
   Index index;
   SourceLocation where;
 };
@@ -239,6 +250,8 @@ struct TileOperand {
   TileOperand(const Tile& tile, SourceLocation where = here())
       : handle(tile.handle()), where(where) {}
   TileOperand(const Var& var, SourceLocation where = here());
+  TileOperand(const Scalar& scalar, SourceLocation where = here())
+      : handle(scalar.handle()), where(where) {}
   // A number takes the dtype of the other operand.
   TileOperand(double value, SourceLocation where = here()) : number(value), where(where) {}
   TileOperand(int value, SourceLocation where = here()) : number(value), where(where) {}

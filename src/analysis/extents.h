@@ -28,6 +28,7 @@ class Extents {
  private:
   void visit(const ir::Block& block);
   void visit(const ir::Operation& operation);
+  void reshape(const ir::Operation& operation);
   void merge(ir::ValueId to, ir::ValueId from);
   bool whole(const ir::Operation& load, std::size_t axis) const;
 

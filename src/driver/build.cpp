@@ -6,7 +6,7 @@
 #include <set>
 
 #include "driver/claims.h"
-#include "schedules/hopper.h"
+#include "schedules/schedule.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -59,9 +59,9 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
   if (kernel.form == ir::Form::tile) {
     passes::prepare_for_schedule(machine, record, rewrites);
     const Stopwatch stopwatch;
-    machine = schedules::schedule_for_hopper(machine);
+    machine = schedules::schedule_for_sm90(machine);
     machine.claims = kernel.claims;
-    record("schedule_for_hopper", machine, stopwatch.milliseconds(), true);
+    record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
   }
   passes::lower_to_machine(machine, record, rewrites);
   return machine;

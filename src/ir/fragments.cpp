@@ -86,6 +86,44 @@ RegisterLayout blocked(const std::vector<std::int64_t>& shape, int threads, int 
   return layout.canonical();
 }
 
+RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps, int vector) {
+  const std::int64_t runs = columns / std::gcd<std::int64_t>(columns, vector);
+  RowSplit split;
+  split.column_lanes = std::gcd<std::int64_t>(kLanes, runs);
+  split.row_lanes = std::gcd(kLanes / split.column_lanes, rows);
+  split.warps = warps;
+  split.row_warps = std::gcd(warps, rows / split.row_lanes);
+  split.column_warps = std::gcd(warps / split.row_warps, runs / split.column_lanes);
+  return split;
+}
+
+RegisterLayout row_layout(std::int64_t rows, std::int64_t columns, const RowSplit& split,
+                          int vector) {
+  RegisterLayout layout;
+  layout.shape = {rows, columns};
+  const std::int64_t extents[] = {rows, columns};
+  std::int64_t taken[] = {1, 1};
+  const auto take = [&](std::vector<Mode>& modes, int axis, std::int64_t limit) {
+    const std::int64_t size = std::gcd(limit, extents[axis] / taken[axis]);
+    modes.push_back(distribute(size, axis, taken[axis]));
+    modes.push_back(replicate(limit / size));
+    taken[axis] *= size;
+  };
+  const std::int64_t adjacent = std::gcd<std::int64_t>(vector, columns);
+  layout.registers.push_back(distribute(adjacent, 1, 1));
+  taken[1] = adjacent;
+  take(layout.lanes, 1, split.column_lanes);
+  take(layout.lanes, 0, split.row_lanes);
+  layout.lanes.push_back(replicate(kLanes / (split.column_lanes * split.row_lanes)));
+  take(layout.warps, 1, split.column_warps);
+  take(layout.warps, 0, split.row_warps);
+  layout.warps.push_back(replicate(split.warps / (split.column_warps * split.row_warps)));
+  for (const int axis : {1, 0}) {
+    layout.registers.push_back(distribute(extents[axis] / taken[axis], axis, taken[axis]));
+  }
+  return layout.canonical();
+}
+
 RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where) {
   require_multiple("tcgen05 32x32b", "n", n, 1, where);
   return RegisterLayout{

@@ -113,6 +113,18 @@ RegisterLayout matrix_x4_rows(bool transposed = false);
 // For plain coalesced accesses of row-major memory: up to `vector` adjacent elements a lane.
 RegisterLayout blocked(const std::vector<std::int64_t>& shape, int threads, int vector,
                        SourceLocation where = {});
+// How the lanes of a warp and the warps of a group share the rows and columns of tiles. What is
+// left of 32 lanes, or of `warps`, holds the same.
+struct RowSplit {
+  std::int64_t column_lanes = 1, row_lanes = 1, column_warps = 1, row_warps = 1, warps = 1;
+};
+// The split that spreads rows over warps before columns, so that sums along a row seldom cross
+// them, and columns over lanes before rows.
+RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps, int vector);
+// {rows, columns}, up to `vector` adjacent elements a lane; either may be 1. Layouts of one split
+// agree: a row's sum lies as a column beside every tile of as many rows.
+RegisterLayout row_layout(std::int64_t rows, std::int64_t columns, const RowSplit& split,
+                          int vector);
 // tcgen05.ld/st .32x32b: 128 lanes of tensor memory by n columns of 32 bits.
 RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where = {});
 

@@ -119,13 +119,19 @@ void verify_coordinate(const VerifierContext& context) {
                   rank);
 }
 
-void verify_store_registers(const VerifierContext& context) {
-  verify_layout(context, 1);
-  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+// load_registers and store_registers: the operands that are the tensor and the array, in either
+// order.
+void verify_global_access(const VerifierContext& context, std::size_t tensor_operand,
+                          std::size_t array) {
+  verify_layout(context, array);
+  const bool stores = context.operation().op == Op::store_registers;
+  const Parameter& tensor = context.tensor_of(context.operation().operands[tensor_operand]);
   const std::size_t rank = tensor.shape.size();
-  context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
-  context.require(context.operand(1).dtype == tensor.dtype, "stores {} to {}, which is {}",
-                  name_of(context.operand(1).dtype), tensor.name, name_of(tensor.dtype));
+  context.require(!stores || tensor.kind != Parameter::Kind::in, "writes {}, which is an input",
+                  tensor.name);
+  context.require(context.operand(array).dtype == tensor.dtype, "{} {} {} {}, which is {}",
+                  stores ? "stores" : "loads", name_of(context.operand(array).dtype),
+                  stores ? "to" : "from", tensor.name, name_of(tensor.dtype));
   context.require(context.operand_count() == 2 + 2 * rank,
                   "{} starts and limits, expected {}: {} has rank {}", context.operand_count() - 2,
                   2 * rank, tensor.name, rank);
@@ -271,8 +277,10 @@ void verify_machine_types(const VerifierContext& context) {
       return verify_reduce_registers(context);
     case Op::reduce_lanes:
       return verify_masks(context);
+    case Op::load_registers:
+      return verify_global_access(context, 1, 0);
     case Op::store_registers:
-      return verify_store_registers(context);
+      return verify_global_access(context, 0, 1);
     case Op::store_matrix:
     case Op::load_matrix:
       return verify_matrix(context);

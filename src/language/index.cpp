@@ -55,6 +55,18 @@ Index::Index(const Dim& dim, SourceLocation where) {
 IndexOperand::IndexOperand(const Cell<Index>& cell, SourceLocation where)
     : index(static_cast<Index>(cell)), where(where) {}
 
+IndexOperand::IndexOperand(const Scalar& scalar, SourceLocation where)
+    : index(scalar.handle()), where(where) {
+  Tracer& tracer = Tracer::get("scalar", where);
+  const ir::ValueId id = tracer.use(scalar.handle(), "scalar", where);
+  const DType dtype = tracer.type(id).dtype;
+  if (dtype == i32) return;
+  Diagnostic(where, "a scalar of " + std::string(name_of(dtype)) + " as an index")
+      .note(tracer.location(id), "the scalar is declared")
+      .fix("declare it as i32")
+      .raise();
+}
+
 Index operator+(const IndexOperand& a, const IndexOperand& b) { return binary(Op::add, a, b, "+"); }
 Index operator-(const IndexOperand& a, const IndexOperand& b) { return binary(Op::sub, a, b, "-"); }
 Index operator*(const IndexOperand& a, const IndexOperand& b) { return binary(Op::mul, a, b, "*"); }

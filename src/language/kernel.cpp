@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "language/explicit_tracing.h"
 #include "language/tracer.h"
 #include "language/view.h"
 
@@ -87,6 +88,7 @@ std::vector<ir::ValueId> operands_of(const ResolvedView& view, std::vector<ir::V
 
 Tile load(const TensorView& view, SourceLocation where) {
   Tracer& tracer = Tracer::get("load", where);
+  if (tracer.kernel().form == ir::Form::scheduled) in_role("load", where);
   const ResolvedView from = resolve(tracer, view, "load", where);
   if (from.parameter->kind == ir::Parameter::Kind::out) {
     Diagnostic(where, "load: " + from.parameter->name + " is an output")
@@ -102,6 +104,7 @@ Tile load(const TensorView& view, SourceLocation where) {
 
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where) {
   Tracer& tracer = Tracer::get("store", where);
+  if (tracer.kernel().form == ir::Form::scheduled) in_role("store", where);
   const ResolvedView to = resolve(tracer, view, "store", where);
   if (to.parameter->kind == ir::Parameter::Kind::in) {
     Diagnostic(where, "store: " + to.parameter->name + " is an input")
@@ -116,6 +119,10 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
                         {tracer.number(tile.number, to.parameter->dtype, "store", where)},
                         Type::tile(to.parameter->dtype, to.shape), {}, where)
           : tracer.use(tile.handle, "store", where);
+  if (tracer.type(source).is_scalar()) {
+    source = tracer.emit(Op::splat, {source}, Type::tile(tracer.type(source).dtype, to.shape), {},
+                         where);
+  }
   Type type = tracer.type(source);
   if (type.shape != to.shape) {
     const Type expected = Type::tile(to.parameter->dtype, to.shape);
@@ -323,19 +330,50 @@ Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
   return tracer_->kernel().dims.back();
 }
 
+namespace {
+
+void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string& name,
+                     SourceLocation where) {
+  tracer.require_open("parameter", where);
+  const auto fail = [&](const std::string& problem, const std::string& fix) {
+    Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).fix(fix).raise();
+  };
+  for (const ir::Parameter& other : tracer.kernel().parameters) {
+    if (other.name == name) fail("the name is declared twice", "give each parameter its own name");
+    if (other.is_workspace() && kind != ir::Parameter::Kind::workspace) {
+      fail("it is declared behind the workspace \"" + other.name + "\"", "declare workspaces last");
+    }
+  }
+}
+
+}  // namespace
+
+Scalar Kernel::scalar(std::string name, DType dtype, SourceLocation where) {
+  check_parameter(*tracer_, ir::Parameter::Kind::scalar, name, where);
+  if (dtype != f32 && dtype != i32) {
+    Diagnostic(where, "scalar \"" + name + "\": of " + std::string(name_of(dtype)))
+        .token(name)
+        .fix("a scalar is f32 or i32")
+        .raise();
+  }
+  ir::Kernel& kernel = tracer_->kernel();
+  ir::Parameter parameter;
+  parameter.kind = ir::Parameter::Kind::scalar;
+  parameter.name = std::move(name);
+  parameter.dtype = dtype;
+  parameter.where = where;
+  parameter.value = kernel.add_value(Type::scalar(dtype));
+  kernel.parameters.push_back(std::move(parameter));
+  return Scalar(tracer_->declare(kernel.parameters.back().value, where));
+}
+
 Tensor Kernel::parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
                          SourceLocation where) {
-  tracer_->require_open("parameter", where);
+  check_parameter(*tracer_, static_cast<ir::Parameter::Kind>(kind), name, where);
   ir::Kernel& kernel = tracer_->kernel();
   const auto fail = [&](const std::string& problem, const std::string& fix) {
     Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).fix(fix).raise();
   };
-  for (const ir::Parameter& other : kernel.parameters) {
-    if (other.name == name) fail("the name is declared twice", "give each parameter its own name");
-    if (other.is_workspace() && kind != static_cast<int>(ir::Parameter::Kind::workspace)) {
-      fail("it is declared behind the workspace \"" + other.name + "\"", "declare workspaces last");
-    }
-  }
   if (dtype == DType::boolean) fail("bool has no place in memory", "use i32");
   if (shape.empty() || shape.size() > 5) {
     fail("a tensor has 1 to 5 axes, not " + std::to_string(shape.size()), "merge or add axes");

@@ -38,7 +38,8 @@ std::vector<std::int64_t> sizes_of(std::initializer_list<Extent> shape, const ch
   return sizes;
 }
 
-// Operands of an elementwise function: numbers become scalars of the tiles' dtype.
+// Operands of an elementwise function: numbers become scalars of the tiles' dtype, which scalars of
+// the launch must have.
 struct Elementwise {
   std::vector<ir::ValueId> ids;
   DType dtype = f32;
@@ -54,6 +55,7 @@ Elementwise gather(Tracer& tracer, const char* what,
   for (const TileOperand* operand : operands) {
     if (operand->is_number()) continue;
     const Type& type = tracer.type(tracer.use(operand->handle, what, operand->where));
+    if (type.is_scalar()) continue;
     if (!first) {
       first = operand;
       first_type = &type;
@@ -86,6 +88,19 @@ Elementwise gather(Tracer& tracer, const char* what,
         .raise();
   }
   for (const TileOperand* operand : operands) {
+    if (!operand->is_number()) {
+      const Type& type = tracer.type(operand->handle.id());
+      if (type.is_scalar() && type.dtype != e.dtype) {
+        Diagnostic(operand->where, std::string(what) + ": a scalar of " +
+                                       std::string(name_of(type.dtype)) + " and a tile of " +
+                                       std::string(name_of(e.dtype)))
+            .token(what)
+            .note(tracer.location(operand->handle.id()), "the scalar is declared")
+            .note(tracer.location(first->handle.id()), "the tile is computed")
+            .fix("convert the tile with .cast(" + std::string(name_of(type.dtype)) + ")")
+            .raise();
+      }
+    }
     e.ids.push_back(operand->is_number()
                         ? tracer.number(operand->number, e.dtype, what, operand->where)
                         : operand->handle.id());

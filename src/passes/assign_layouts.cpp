@@ -1,5 +1,6 @@
 #include "passes/assign_layouts.h"
 
+#include <algorithm>
 #include <map>
 
 #include "support/diagnostic.h"
@@ -25,6 +26,7 @@ class LayoutAssignment {
       changed_ = false;
       propagate(kernel_.body);
       if (!changed_) choose();
+      if (!changed_) spread();
     } while (changed_);
     ir::for_each(kernel_.body, [this](const Operation& o) {
       for (const ValueId result : o.results) {
@@ -33,7 +35,7 @@ class LayoutAssignment {
                                   ": nothing determines how this tile lies in registers: " +
                                   kernel_.type(result).to_string())
               .token(ir::info(o.op).name)
-              .fix("use it together with a product's result, or remove it")
+              .fix("make it inside a role, or remove it")
               .raise();
         }
       }
@@ -68,6 +70,9 @@ class LayoutAssignment {
 
   void seed() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (o.op == Op::load || o.op == Op::splat || o.op == Op::iota) {
+        if (o.attributes.has(Key::layout)) set(o.results[0], o.attributes.register_layout(), o);
+      }
       if (o.op != Op::wgmma) return;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
@@ -89,6 +94,46 @@ class LayoutAssignment {
       if (shape[0] != 64 || shape[1] % 8 != 0 || shape[1] > 256) return;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
     });
+  }
+
+  // Warps that share the tiles of a role: those of a warpgroup, or all of a smaller role, unless a
+  // layout that is known says otherwise.
+  std::int64_t warps_of(const Operation& role) const {
+    std::int64_t warps = 0;
+    ir::for_each(role.blocks[0], [&](const Operation& o) {
+      for (const ValueId result : o.results) {
+        if (in_registers(result) && known(result)) warps = layout(result).warp_count();
+      }
+    });
+    return warps != 0 ? warps : std::min<std::int64_t>(role.attributes.integer(Key::warps), 4);
+  }
+
+  // What nothing determines is spread over lanes as coalesced accesses want it; the largest tile
+  // first, so that those which stretch beside it follow.
+  void spread() {
+    for (const Operation& role : kernel_.body.body) {
+      if (changed_ || role.op != Op::role) continue;
+      const Operation* largest = nullptr;
+      ir::for_each(role.blocks[0], [&](const Operation& o) {
+        if (o.results.size() != 1 || !kernel_.type(o.results[0]).is_tile()) return;
+        if (known(o.results[0])) return;
+        const auto elements = [&](const Operation* of) {
+          return kernel_.type(of->results[0]).elements();
+        };
+        if (!largest || elements(&o) > elements(largest)) largest = &o;
+      });
+      if (largest) set(largest->results[0], coalesced(*largest, warps_of(role)), *largest);
+    }
+  }
+
+  RegisterLayout coalesced(const Operation& o, std::int64_t warps) const {
+    const Type& type = kernel_.type(o.results[0]);
+    const int vector = std::max(1, 16 / size_of(type.dtype));
+    if (type.shape.size() == 2) {
+      return ir::row_layout(type.shape[0], type.shape[1],
+                            ir::split_rows(type.shape[0], type.shape[1], warps, vector), vector);
+    }
+    return ir::blocked(type.shape, static_cast<int>(32 * warps), vector, o.where);
   }
 
   void propagate(const ir::Block& block) {
@@ -122,13 +167,6 @@ class LayoutAssignment {
       case Op::reduce: {
         if (!known(o.operands[0])) return;
         const int axis = static_cast<int>(o.attributes.integer(Key::axis));
-        if (layout(o.operands[0]).crosses_warps(axis)) {
-          Diagnostic(o.where, "reduce: axis " + std::to_string(axis) +
-                                  " is spread over the warps of a warpgroup")
-              .token("reduce")
-              .fix("reduce along the other axis, or through shared memory")
-              .raise();
-        }
         const bool partial = o.attributes.integer_or(Key::partial, 0) != 0;
         set(o.results[0],
             layout(o.operands[0])
@@ -200,9 +238,15 @@ class LayoutAssignment {
 
   // Axes of size 1 come or go; the others keep their order.
   void reshape(const Operation& o) {
-    if (!known(o.operands[0])) return;
-    const RegisterLayout& from = layout(o.operands[0]);
-    const std::vector<std::int64_t>& to = kernel_.type(o.results[0]).shape;
+    const ValueId from = o.operands[0], to = o.results[0];
+    if (known(from)) set(to, reshaped(layout(from), kernel_.type(to).shape, o), o);
+    if (known(to) && !known(from)) {
+      set(from, reshaped(layout(to), kernel_.type(from).shape, o), o);
+    }
+  }
+
+  static RegisterLayout reshaped(const RegisterLayout& from, const std::vector<std::int64_t>& to,
+                                 const Operation& o) {
     std::map<int, int> axis_of;
     std::size_t next = 0;
     for (std::size_t axis = 0; axis < from.shape.size(); ++axis) {
@@ -223,7 +267,7 @@ class LayoutAssignment {
         mode.axis = at == axis_of.end() ? 0 : at->second;
       }
     }
-    set(o.results[0], moved, o);
+    return moved;
   }
 
   // Whether lanes or warps divide the digit's axis more coarsely than it does.

@@ -7,6 +7,7 @@
 
 #include "ir/descriptor.h"
 #include "passes/buffers.h"
+#include "passes/share_reductions.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::passes {
@@ -31,8 +32,8 @@ struct View {
 class RoleLowering {
  public:
   RoleLowering(ir::Kernel& kernel, const std::map<ValueId, const Operation*>& places,
-               const ir::Block& role)
-      : kernel_(kernel), places_(places), buffers_(kernel, role) {
+               const Operation& role)
+      : kernel_(kernel), places_(places), role_(role), buffers_(kernel, role.blocks[0]) {
     for (int i = 0; i < buffers_.count(); ++i) {
       const Type& type = kernel.type(buffers_.representative(i));
       arrays_.push_back(kernel_.add_value(
@@ -159,7 +160,8 @@ class RoleLowering {
         return reduce(o);
       case Op::complete:
         copy(o.results[0], o.operands[0], o.where);
-        return reduce_lanes(o.results[0], layout(o.operands[0]), o);
+        reduce_lanes(o.results[0], layout(o.operands[0]), o);
+        return exchange(o);
       case Op::as_pending:
         complete_.insert(o.results[0]);
         return copy(o.results[0], o.operands[0], o.where);
@@ -180,6 +182,8 @@ class RoleLowering {
         return fragment(Op::store_words, o.operands[0], o.operands[1], o.operands[2], o);
       case Op::load_fragment:
         return fragment(Op::load_words, o.results[0], o.operands[0], o.operands[1], o);
+      case Op::load:
+        return load(o);
       case Op::store:
         return store(o);
       case Op::tma_load_tile:
@@ -258,6 +262,7 @@ class RoleLowering {
     if (o.attributes.integer_or(Key::partial, 0) == 0) {
       shuffle(result, layout(source).shuffle_distances(axis), o);
     }
+    exchange(o);
   }
   void reduce_lanes(ValueId result, const ir::RegisterLayout& partial, const Operation& o) {
     for (int axis = 0; axis < static_cast<int>(partial.shape.size()); ++axis) {
@@ -269,6 +274,44 @@ class RoleLowering {
     emit(Op::reduce_lanes, {array(result)},
          {{Key::function, o.attributes.function()},
           {Key::masks, std::vector<std::int64_t>(distances.begin(), distances.end())}},
+         o.where);
+  }
+
+  // What the warps hold of a reduction, through shared memory: all write, all read what all wrote.
+  void exchange(const Operation& o) {
+    const auto exchange = warp_exchange(kernel_, o);
+    if (!exchange) return;
+    const ValueId shared = o.operands[1], result = o.results[0];
+    const std::int64_t warps = exchange->written.warp_count();
+    const std::int64_t groups = role_.attributes.integer(Key::warps) / warps;
+    const ValueId group = groups > 1 ? role_.blocks[0].arguments[0] : integer(0, o.where);
+    const std::int64_t row_bytes = exchange->elements * size_of(kernel_.type(result).dtype);
+    const ValueId place = scale(group, exchange->parts * row_bytes, o.where);
+    const auto sync = [&] {
+      emit(Op::named_sync, {group},
+           {{Key::first, o.attributes.integer(Key::first)}, {Key::threads, 32 * warps}}, o.where);
+    };
+    const auto access = [&](Op op, ValueId array, const ir::RegisterLayout& layout) {
+      emit(op, {array, shared, place},
+           {{Key::layout, layout},
+            {Key::row_bytes, row_bytes},
+            {Key::swizzle_divisor, std::int64_t{1}},
+            {Key::swizzle_mask, std::int64_t{0}},
+            {Key::panel_columns, exchange->elements},
+            {Key::panel_bytes, row_bytes * exchange->parts}},
+           o.where);
+    };
+    // Before the next round writes, all have read what the last one wrote.
+    if (loops_ > 0) sync();
+    access(Op::store_elements, array(result), exchange->written);
+    sync();
+    const std::int64_t held = kernel_.type(array(result)).elements();
+    arrays_.push_back(kernel_.add_value(
+        Type::of(Type::Kind::registers, kernel_.type(result).dtype, {held * exchange->parts})));
+    access(Op::load_elements, arrays_.back(), exchange->read);
+    emit(Op::reduce_registers, {array(result), arrays_.back()},
+         {{Key::function, o.attributes.function()},
+          {Key::maps, std::vector<ir::IndexMap>{{{1, held, 1}}}}},
          o.where);
   }
 
@@ -436,6 +479,13 @@ class RoleLowering {
     emit(op, std::move(operands), {}, o.where);
   }
 
+  void load(const Operation& o) {
+    std::vector<ValueId> operands{array(o.results[0])};
+    operands.insert(operands.end(), o.operands.begin(), o.operands.end());
+    emit(Op::load_registers, std::move(operands),
+         {{Key::sizes, o.attributes.integers(Key::sizes)}, {Key::layout, layout(o.results[0])}},
+         o.where);
+  }
   void store(const Operation& o) {
     std::vector<ValueId> operands = o.operands;
     operands[1] = array(o.operands[1]);
@@ -499,7 +549,9 @@ class RoleLowering {
       kept.push_back(yielded[extra + i]);
     }
     copy_all(before, o.where);
+    ++loops_;
     lower_block(body, after, kept);
+    --loops_;
     body.arguments = std::move(arguments);
     lowered.blocks.push_back(std::move(body));
     out_.push_back(std::move(lowered));
@@ -549,7 +601,9 @@ class RoleLowering {
 
   ir::Kernel& kernel_;
   const std::map<ValueId, const Operation*>& places_;
+  const Operation& role_;
   Buffers buffers_;
+  int loops_ = 0;  // around what is lowered
   std::vector<ValueId> arrays_;
   std::vector<Operation> out_;
   std::map<ValueId, View> views_;
@@ -569,15 +623,18 @@ Operation plain(Op op, std::vector<ValueId> operands, ir::Attributes attributes,
 }
 
 void lower_role(ir::Kernel& kernel, const std::map<ValueId, const Operation*>& places,
-                Operation& role, std::int64_t registers_at_launch) {
-  RoleLowering lowering(kernel, places, role.blocks[0]);
+                Operation& role, std::int64_t registers_at_launch, bool alone) {
+  RoleLowering lowering(kernel, places, role);
   lowering.lower(role.blocks[0]);
   std::vector<Operation>& lowered = role.blocks[0].body;
   const std::int64_t budget = role.attributes.integer(Key::registers);
-  std::vector<Operation> body{
-      plain(Op::set_max_registers, {},
-            {{Key::count, budget}, {Key::increase, std::int64_t{budget > registers_at_launch}}},
-            role.where)};
+  std::vector<Operation> body;
+  if (!alone) {
+    body.push_back(
+        plain(Op::set_max_registers, {},
+              {{Key::count, budget}, {Key::increase, std::int64_t{budget > registers_at_launch}}},
+              role.where));
+  }
   for (Operation& array : lowering.declarations(role.where)) body.push_back(std::move(array));
   body.insert(body.end(), std::make_move_iterator(lowered.begin()),
               std::make_move_iterator(lowered.end()));
@@ -595,9 +652,12 @@ void bufferise(ir::Kernel& kernel) {
   // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
   const std::int64_t at_launch = 65536 / kernel.threads / 8 * 8;
   const bool cluster = kernel.cluster > 1;
+  // The only role has its registers from the launch, and leaves the others to further CTAs.
+  const bool alone = std::count_if(source.begin(), source.end(),
+                                   [](const Operation& o) { return o.op == Op::role; }) == 1;
   std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
-    if (o.op == Op::role) lower_role(kernel, places, o, at_launch);
+    if (o.op == Op::role) lower_role(kernel, places, o, at_launch, alone);
     if (o.op == Op::tensor_map) {
       prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));
     }

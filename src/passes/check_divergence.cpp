@@ -26,14 +26,18 @@ class Divergence {
     for (const Operation& o : block.body) {
       const Operation* const decided = decided_by(o);
       for (const ir::Block& inner : o.blocks) check(inner, decided ? decided : around);
-      if (o.op != Op::wgmma || !around) continue;
-      Diagnostic(o.where,
-                 "wgmma: inside a loop or condition that the warps of a warpgroup may "
-                 "decide differently")
-          .token("wgmma")
+      // A reduction that crosses warps has shared memory for it.
+      const bool reduction = (o.op == Op::reduce || o.op == Op::complete) && o.operands.size() > 1;
+      if (!(o.op == Op::wgmma || reduction) || !around) continue;
+      const std::string name(reduction ? "reduce" : "wgmma");
+      Diagnostic(o.where, name +
+                              ": inside a loop or condition that the warps of a warpgroup may "
+                              "decide differently")
+          .token(name)
           .note(around->where, "its warps may differ in " + std::string(ir::info(around->op).name))
           .fix(
-              "a warpgroup multiplies together: decide by what all its warps share, such as "
+              "a warpgroup multiplies and reduces together: decide by what all its warps share, "
+              "such as "
               "Slot::number or SharedIntegers")
           .raise();
     }

@@ -58,7 +58,9 @@ class Hoister {
   bool movable(const Operation& operation) const {
     if (operation.results.size() != 1 || !operation.blocks.empty()) return false;
     if (operation.op == Op::load) {
-      return kernel_.parameter_of(operation.operands[0])->kind == ir::Parameter::Kind::in;
+      // In registers it would take its place for the whole loop.
+      return kernel_.form == ir::Form::tile &&
+             kernel_.parameter_of(operation.operands[0])->kind == ir::Parameter::Kind::in;
     }
     // A division may have no result where the loop does not run.
     if (operation.op == Op::div || operation.op == Op::mod || operation.op == Op::ceildiv) {

@@ -17,6 +17,7 @@
 #include "passes/materialise_extents.h"
 #include "passes/overlap_products.h"
 #include "passes/peel_masks.h"
+#include "passes/share_reductions.h"
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
@@ -65,6 +66,7 @@ constexpr Pass kLower[] = {
     {"sink_partial_maxima", sink_partial_maxima, &Numerics::sink_partial_maxima},
     {"eliminate_common_sums", eliminate_common},
     {"assign_layouts", assign_layouts},
+    {"share_reductions", share_reductions},
     {"check_divergence", check_divergence},
     {"count_waits", count_waits},
     {"bufferise", bufferise},

@@ -66,9 +66,9 @@ class Retracing {
     for (const Dim& dim : tile_.dims) kernel_.dim(dim.name(), dim.facts(), tile_.where);
     for (const ir::Parameter& p : tile_.parameters) {
       if (!p.is_tensor()) {
-        Diagnostic(p.where, "schedule for sm_90a: the scalar parameter \"" + p.name + "\"")
-            .fix("the automatic schedule does not take scalar parameters yet")
-            .raise();
+        const Scalar scalar = kernel_.scalar(p.name, p.dtype, p.where);
+        scalars_[p.value] = tracer_.use(scalar.handle(), "schedule", p.where);
+        continue;
       }
       const Tensor tensor =
           p.kind == ir::Parameter::Kind::in    ? kernel_.in(p.name, p.dtype, p.shape, p.where)
@@ -151,6 +151,7 @@ class Retracing {
 
   void trace_tile(const TileOrder& order, const Index& number) {
     values_.assign(tile_.types.size(), ir::kNoValue);
+    for (const auto& [parameter, value] : scalars_) values_[parameter] = value;
     const std::vector<Index> indices = order.indices(number);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       values_[tile_.body.arguments[i]] = id(indices[i]);
@@ -346,6 +347,17 @@ class Retracing {
     return TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where);
   }
 
+  // This warpgroup's part of a tile.
+  Part own_part(ValueId value) {
+    const Type& type = tile_.type(value);
+    Part part{type.shape[0] == placement_.rows};
+    if (spread_by_columns(type)) {
+      part.columns = static_cast<int>(type.shape[1]) / placement_.groups;
+      part.piece = group();
+    }
+    return part;
+  }
+
   // A scalar operand, which the producer may not have.
   Index number(const Operation& o, std::size_t operand) {
     if (values_[o.operands[operand]] == ir::kNoValue) {
@@ -356,8 +368,9 @@ class Retracing {
 
   void load(const Operation& o) {
     if (!placement_.in_ring(o)) {
-      unfit(o, "a tile of " + tile_.type(o.results[0]).to_string() + " that no product reads",
-            "the automatic schedule loads tiles of products, or of as many rows");
+      if (loading_) return;
+      values_[o.results[0]] = id(tilewright::load(view(o, 1, own_part(o.results[0])), o.where));
+      return;
     }
     Ring& ring = *rings_[plan_.ring_of(o.results[0])];
     if (loading_) {
@@ -428,15 +441,9 @@ class Retracing {
   }
 
   void store_own(const Operation& o, bool by_columns) {
-    const Type own = local(tile_.type(o.operands[1]));
     const SharedPlan::Staging* plan = plan_.staging_of(o);
     if (!plan) {
-      Part part{tile_.type(o.operands[1]).shape[0] == placement_.rows};
-      if (by_columns) {
-        part.columns = static_cast<int>(own.shape[1]);
-        part.piece = group();
-      }
-      return tilewright::store(view(o, 2, part), tile(o.operands[1]), o.where);
+      return tilewright::store(view(o, 2, own_part(o.operands[1])), tile(o.operands[1]), o.where);
     }
     const std::vector<SharedTile>& staging = staging_.at(&o);
     for (int piece = 0; piece < plan->pieces; ++piece) {
@@ -558,6 +565,7 @@ class Retracing {
   Kernel kernel_;
   Tracer& tracer_;
   std::map<ValueId, Tensor> tensors_;
+  std::map<ValueId, ValueId> scalars_;  // parameters
   std::vector<std::unique_ptr<Ring>> rings_;
   std::map<const Operation*, std::vector<SharedTile>> staging_;
   std::map<ValueId, SharedTile> exchange_;  // computed tiles that all warpgroups read

@@ -33,7 +33,8 @@ struct Placement {
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
   bool by_columns() const { return wide > 0; }
-  // Whether a loaded tile lies in shared memory: products or warpgroups of all its rows read it.
+  // Whether a loaded tile passes through shared memory: products read it, or it comes in a loop and
+  // each warpgroup reads its rows. Others go straight to registers.
   bool in_ring(const ir::Operation& load) const;
   bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
   // Whether other operations than products read it.
@@ -53,7 +54,7 @@ struct Placement {
   void visit_right(const ir::Operation& dot);
   void visit_reader(const ir::Operation& operation);
 
-  std::vector<bool> read_by_products, read_elsewhere, exchanges;  // of every value
+  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop;  // of every value
 };
 
 // Whether anything is loaded inside.

@@ -236,17 +236,17 @@ yield
   return t.text();
 }
 
-// Registers of each type to global memory, and to shared memory and back.
+// Registers of each type from and to global memory, and to shared memory and back.
 std::string stores_text() {
   MachineText t(R"(kernel "stores" machine
 dim rows
 dim columns
-out f32_out: f32[rows, 3, columns] = %0
-out bf16_out: bf16[rows, 3, columns] = %1
-out f16_out: f16[rows, 3, columns] = %2
-out e4m3_out: f8e4m3[rows, 3, columns] = %3
-out i32_out: i32[rows, 3, columns] = %4
-out i64_out: i64[rows, 3, columns] = %5
+inout f32_out: f32[rows, 3, columns] = %0
+inout bf16_out: bf16[rows, 3, columns] = %1
+inout f16_out: f16[rows, 3, columns] = %2
+inout e4m3_out: f8e4m3[rows, 3, columns] = %3
+inout i32_out: i32[rows, 3, columns] = %4
+inout i64_out: i64[rows, 3, columns] = %5
 grid (1)
 threads 256
 shared_bytes 65536
@@ -283,10 +283,12 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
                                         "registers {name = \"held\"}");
       const std::string zero = t.value(types[i], "cast %15");
       t.line(fmt::format("fill {}, {}", array, zero));
-      t.line(fmt::format(
-          "store_registers %{}, {}, %11, %14, %10, %13, %14, %12 {{sizes = [64, 0, {}], "
-          "layout = register_layout{}}}",
-          i, array, column ? 1 : 16, layouts[form]));
+      const std::string place = fmt::format(
+          "%11, %14, %10, %13, %14, %12 {{sizes = [64, 0, {}], layout = "
+          "register_layout{}}}",
+          column ? 1 : 16, layouts[form]);
+      t.line(fmt::format("load_registers {}, %{}, {}", array, i, place));
+      t.line(fmt::format("store_registers %{}, {}, {}", i, array, place));
       if (column) continue;
       for (const char* op : {"store_elements", "load_elements"}) {
         t.line(

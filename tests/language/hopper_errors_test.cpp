@@ -349,9 +349,7 @@ TEST(AtomicErrors, OnlyIntegers) {
           [](Traced& t) { atomic_add(t.F(0, 0), 1); });
 }
 
-TEST(TileErrors, TilesAreLoadedThroughSharedMemory) {
-  in_role("load(t.X", {"load: it has no place at the explicit level", "fix: "},
-          [](Traced& t) { load(t.X(t.block, all)); });
+TEST(TileErrors, ProductsAreThoseOfWarpgroups) {
   in_role("dot(", {"dot: it has no place at the explicit level", "fix: use wgmma"}, [](Traced&) {
     const Tile a = zeros({64, 64});
     dot(a, a);

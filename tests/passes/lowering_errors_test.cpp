@@ -141,7 +141,7 @@ TEST(LoweringErrors, ProductsThatSomeWarpsSkip) {
     misuse(
         "wgmma",
         {"wgmma: inside a loop or condition that the warps of a warpgroup may decide differently",
-         "its warps may differ in " + source, "fix: a warpgroup multiplies together"},
+         "its warps may differ in " + source, "fix: a warpgroup multiplies and reduces together"},
         [&](test::ExplicitKernel& t) {
           const Slot slot = t.ring.consume();
           Var sum{wait(t.product(slot))};
@@ -172,15 +172,18 @@ TEST(LoweringErrors, SlicesOfRows) {
 }
 
 TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
-  misuse("const Tile lost",
-         {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
-          "fix: use it together with a product's result"},
-         [](test::ExplicitKernel& t) {
-           const Slot slot = t.ring.consume();
-           t.ring.release(slot);
-           const Tile lost = zeros({64, 64});
-           t.save(lost);
-         });
+  test::expect_misuse("lowering_errors_test.cpp", "const Tile lost",
+                      {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
+                       "fix: make it inside a role"},
+                      [] {
+                        test::ExplicitKernel t;
+                        const Tile lost = zeros({64, 64});
+                        t.lower([&] {
+                          const Slot slot = t.ring.consume();
+                          t.ring.release(slot);
+                          t.save(lost);
+                        });
+                      });
 }
 
 TEST(LoweringErrors, TwoLayoutsForOneTile) {
@@ -195,14 +198,18 @@ TEST(LoweringErrors, TwoLayoutsForOneTile) {
          });
 }
 
-TEST(LoweringErrors, ReductionsAcrossWarps) {
-  misuse("reduce", {"reduce: axis 0 is spread over the warps", "fix: reduce along the other axis"},
+TEST(LoweringErrors, ReductionsAcrossWarpsThatMayPart) {
+  misuse("reduce",
+         {"reduce: inside a loop or condition that the warps of a warpgroup may decide differently",
+          "fix: a warpgroup multiplies and reduces together"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Tile s = wait(t.product(slot));
            t.ring.release(slot);
-           const Tile top = reduce_max(s, 0);
-           t.save(s - top);
+           when(warp_index() == 0, [&] {
+             const Tile top = reduce_max(s, 0);
+             t.save(s - top);
+           });
          });
 }
 

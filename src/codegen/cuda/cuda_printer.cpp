@@ -87,8 +87,9 @@ OperationPrinter printer_of(Op op) {
       return print_atomic_add;
     case Op::load_index:
       return print_load_index;
+    case Op::load_registers:
     case Op::store_registers:
-      return print_store_registers;
+      return print_global_access;
     case Op::store_matrix:
     case Op::load_matrix:
       return print_matrix;

@@ -191,6 +191,24 @@ void Emitter::add_tensor_map(const Operation& operation) {
       {launch, "const __grid_constant__ TensorMap " + name(operation.results[0])});
 }
 
+namespace {
+
+// CTAs of a multiprocessor that the compiler leaves registers for: one where roles share them out
+// by setmaxnreg, else as many as the only role's budget allows.
+std::int64_t resident_ctas(const ir::Kernel& kernel) {
+  constexpr std::int64_t kRegisters = 65536;
+  std::int64_t roles = 0, budget = 0;
+  for (const Operation& operation : kernel.body.body) {
+    if (operation.op != ir::Op::role) continue;
+    ++roles;
+    budget = operation.attributes.integer_or(Key::registers, 0);
+  }
+  if (roles != 1 || budget == 0) return 1;
+  return std::max<std::int64_t>(1, kRegisters / (kernel.threads * budget));
+}
+
+}  // namespace
+
 CudaSource Emitter::finish() {
   CudaSource source;
   source.entry = identifier(kernel_.name);
@@ -205,8 +223,8 @@ CudaSource Emitter::finish() {
   for (const auto& [name, text] : wrappers_) functions += text;
   std::string kernel = "extern \"C\" __global__ void ";
   if (kernel_.cluster > 1) kernel += fmt::format("__cluster_dims__({}, 1, 1) ", kernel_.cluster);
-  kernel += fmt::format("__launch_bounds__({}, 1)\n{}({}) {{\n", kernel_.threads, source.entry,
-                        signature);
+  kernel += fmt::format("__launch_bounds__({}, {})\n{}({}) {{\n", kernel_.threads,
+                        resident_ctas(kernel_), source.entry, signature);
   if (kernel_.shared_bytes > 0) {
     kernel +=
         "  extern __shared__ __align__(1024) u8 dynamic_shared[];\n"

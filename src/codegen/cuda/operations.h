@@ -58,8 +58,8 @@ TW_PRINTER(atomic_add);
 TW_PRINTER(load_index);
 TW_PRINTER(matrix);
 TW_PRINTER(shared_elements);
-// global_store.cpp
-TW_PRINTER(store_registers);
+// global_access.cpp
+TW_PRINTER(global_access);
 // products.cpp
 TW_PRINTER(words);
 TW_PRINTER(prefetch_map);

@@ -290,7 +290,8 @@ __device__ __forceinline__ u32 in_cta(u32 address, u32 cta) {
                : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
 }
 )"},
-    {"load_words_cluster", R"(__device__ __forceinline__ void load_words_cluster(u32 address, float* r) {
+    {"load_words_cluster",
+     R"(__device__ __forceinline__ void load_words_cluster(u32 address, float* r) {
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
 }
@@ -347,6 +348,34 @@ __device__ __forceinline__ void store_vector_8(void* address, const T* r) {
     {"store_vector_16", R"(template <typename T>
 __device__ __forceinline__ void store_vector_16(void* address, const T* r) {
   *(uint4*)address = make_uint4(word(r[0]), word(r[1]), word(r[2]), word(r[3]));
+}
+)"},
+    {"compiler_fence",
+     R"(__device__ __forceinline__ void compiler_fence() { asm volatile("" ::: "memory"); }
+)"},
+    {"set_word", R"(__device__ __forceinline__ void set_word(u32& r, u32 v) { r = v; }
+__device__ __forceinline__ void set_word(int& r, u32 v) { r = (int)v; }
+__device__ __forceinline__ void set_word(float& r, u32 v) { r = __uint_as_float(v); }
+)"},
+    {"load_vector_4", R"(template <typename T>
+__device__ __forceinline__ void load_vector_4(T* r, const void* address, bool exists) {
+  u32 v = 0;
+  if (exists) v = *(const u32*)address;
+  set_word(r[0], v);
+}
+)"},
+    {"load_vector_8", R"(template <typename T>
+__device__ __forceinline__ void load_vector_8(T* r, const void* address, bool exists) {
+  uint2 v = make_uint2(0, 0);
+  if (exists) v = *(const uint2*)address;
+  set_word(r[0], v.x); set_word(r[1], v.y);
+}
+)"},
+    {"load_vector_16", R"(template <typename T>
+__device__ __forceinline__ void load_vector_16(T* r, const void* address, bool exists) {
+  uint4 v = make_uint4(0, 0, 0, 0);
+  if (exists) v = *(const uint4*)address;
+  set_word(r[0], v.x); set_word(r[1], v.y); set_word(r[2], v.z); set_word(r[3], v.w);
 }
 )"},
     // Products.

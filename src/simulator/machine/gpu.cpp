@@ -281,8 +281,9 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::any_register:
     case Code::reduce_lanes:
       return next(execute_registers);
+    case Code::load_registers:
     case Code::store_registers:
-      return next(store_registers);
+      return next(access_global);
     case Code::store_matrix:
     case Code::load_matrix:
       return next(move_matrix);

@@ -270,7 +270,7 @@ void execute_registers(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void execute_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction);
 
 // stores.cpp
-void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction);
+void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction);

@@ -52,7 +52,7 @@ class Preparation {
   void reduce_lanes(const ir::Operation& operation);
   void check_spread(const ir::Operation& operation, const Spread& spread,
                     const RegisterInfo& array) const;
-  void store_registers(const ir::Operation& operation);
+  void access_global(const ir::Operation& operation, Code code);
   void matrix(const ir::Operation& operation, Code code);
   void access_elements(const ir::Operation& operation, Code code);
   void transfer(const ir::Operation& operation, Code code);

@@ -103,18 +103,20 @@ void Preparation::check_spread(const Operation& operation, const Spread& spread,
                                 array.elements));
 }
 
-void Preparation::store_registers(const Operation& operation) {
-  GlobalStore made;
-  made.tensor = &arguments_.tensors[object(operation.operands[0])];
-  made.source = object(operation.operands[1]);
+void Preparation::access_global(const Operation& operation, Code code) {
+  const bool loads = code == Code::load_registers;
+  const ir::ValueId array = operation.operands[loads ? 0 : 1];
+  GlobalAccess made;
+  made.tensor = &arguments_.tensors[object(operation.operands[loads ? 1 : 0])];
+  made.array = object(array);
   made.spread = spread_of(operation.attributes.register_layout());
-  check_spread(operation, made.spread, array_info(operation.operands[1]));
+  check_spread(operation, made.spread, array_info(array));
   const std::size_t rank = made.tensor->shape.size();
   const std::vector<std::int64_t>& sizes = operation.attributes.integers(Key::sizes);
   if (sizes.size() != rank || operation.operands.size() != 2 + 2 * rank) {
     refuse(operation,
-           fmt::format("tensor {} has rank {}, the store {} sizes and {} bounds", made.tensor->name,
-                       rank, sizes.size(), operation.operands.size() - 2));
+           fmt::format("tensor {} has rank {}, the access {} sizes and {} bounds",
+                       made.tensor->name, rank, sizes.size(), operation.operands.size() - 2));
   }
   int tile_axis = 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -124,10 +126,10 @@ void Preparation::store_registers(const Operation& operation) {
   }
   if (tile_axis > made.spread.rank) {
     refuse(operation,
-           fmt::format("{} axes are stored, the layout has {}", tile_axis, made.spread.rank));
+           fmt::format("{} axes are accessed, the layout has {}", tile_axis, made.spread.rank));
   }
-  emit(Code::store_registers, &operation).detail = static_cast<int>(program_.global_stores.size());
-  program_.global_stores.push_back(std::move(made));
+  emit(code, &operation).detail = static_cast<int>(program_.global_accesses.size());
+  program_.global_accesses.push_back(std::move(made));
 }
 
 // object: the array; value: the allocation; a: offset; b: row.
@@ -325,8 +327,10 @@ void Preparation::visit(const Operation& operation) {
       made.b = operation.results[0];
       return;
     }
+    case Op::load_registers:
+      return access_global(operation, Code::load_registers);
     case Op::store_registers:
-      return store_registers(operation);
+      return access_global(operation, Code::store_registers);
     case Op::store_matrix:
       return matrix(operation, Code::store_matrix);
     case Op::load_matrix:

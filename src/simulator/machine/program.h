@@ -92,6 +92,7 @@ enum class Code : std::uint8_t {
   coordinate,
   reduce_registers,
   reduce_lanes,
+  load_registers,
   store_registers,
   store_matrix,
   load_matrix,
@@ -179,9 +180,9 @@ struct Spread {
   }
 };
 
-struct GlobalStore {
+struct GlobalAccess {
   const TensorArgument* tensor = nullptr;
-  int source = 0;
+  int array = 0;
   std::vector<Slot> starts, limits;
   std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
   Spread spread;
@@ -254,7 +255,7 @@ struct Program {
   std::vector<RegisterReduction> reductions;
   std::vector<LaneReduction> lane_reductions;
   std::vector<Spread> spreads;
-  std::vector<GlobalStore> global_stores;
+  std::vector<GlobalAccess> global_accesses;
   std::vector<MatrixStore> matrix_stores;
   std::vector<ElementAccess> element_accesses;
   std::vector<ElementRead> element_reads;

@@ -66,28 +66,34 @@ Cta* other_cta(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
 
 }  // namespace
 
-void store_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const GlobalStore& store = gpu.program.global_stores[instruction.detail];
-  const RegisterInfo& info = gpu.program.registers[store.source];
-  const TensorArgument& tensor = *store.tensor;
-  read_all(gpu, warp, instruction, store.source);
-  RegisterArray& array = warp.arrays[store.source];
+void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  const GlobalAccess& access = gpu.program.global_accesses[instruction.detail];
+  const RegisterInfo& info = gpu.program.registers[access.array];
+  const TensorArgument& tensor = *access.tensor;
+  const bool loads = instruction.code == Code::load_registers;
+  (loads ? write_all : read_all)(gpu, warp, instruction, access.array);
+  RegisterArray& array = warp.arrays[access.array];
   const int position = position_in_role(gpu, warp);
   const std::size_t rank = tensor.shape.size();
   const int size = size_of(tensor.dtype);
+  constexpr std::byte kZero[8]{};
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
       std::int64_t offset = 0;
       bool exists = true;
       for (std::size_t axis = 0; axis < rank; ++axis) {
-        const int tile_axis = store.tile_axis[axis];
-        const std::int64_t at = warp.integer(store.starts[axis]) +
-                                (tile_axis < 0 ? 0 : store.spread.at(tile_axis, i, l, position));
+        const int tile_axis = access.tile_axis[axis];
+        const std::int64_t at = warp.integer(access.starts[axis]) +
+                                (tile_axis < 0 ? 0 : access.spread.at(tile_axis, i, l, position));
         exists =
-            exists && at >= 0 && at < tensor.shape[axis] && at < warp.integer(store.limits[axis]);
+            exists && at >= 0 && at < tensor.shape[axis] && at < warp.integer(access.limits[axis]);
         offset += at * tensor.strides[axis];
       }
-      if (exists) to_bytes(array, tensor.dtype, i, l, tensor.data + offset * size);
+      if (loads) {
+        from_bytes(array, tensor.dtype, i, l, exists ? tensor.data + offset * size : kZero);
+      } else if (exists) {
+        to_bytes(array, tensor.dtype, i, l, tensor.data + offset * size);
+      }
     }
   }
 }

@@ -12,18 +12,19 @@ using ir::Key;
 using ir::Operation;
 using ir::ValueId;
 
-// One store_registers: c0, c1, ... are the tensor's coordinates of this thread's register 0, e0,
-// ... the limits, and register i is at c + d.
-class GlobalStore {
+// One load_registers or store_registers: c0, c1, ... are the tensor's coordinates of this thread's
+// register 0, e0, ... the limits, and register i is at c + d.
+class GlobalAccess {
  public:
-  GlobalStore(Emitter& emitter, const Operation& operation)
+  GlobalAccess(Emitter& emitter, const Operation& operation)
       : emitter_(emitter),
         operation_(operation),
-        tensor_(operation.operands[0]),
-        source_(operation.operands[1]),
+        loads_(operation.op == ir::Op::load_registers),
+        tensor_(operation.operands[loads_ ? 1 : 0]),
+        array_(operation.operands[loads_ ? 0 : 1]),
         parameter_(*emitter.kernel().parameter_of(tensor_)),
         layout_(operation.attributes.register_layout()),
-        count_(emitter.type(source_).elements()) {
+        count_(emitter.type(array_).elements()) {
     int axis = 0;
     for (const std::int64_t size : operation.attributes.integers(Key::sizes)) {
       tile_axis_.push_back(size == 0 ? -1 : axis++);
@@ -37,7 +38,11 @@ class GlobalStore {
   }
 
   void print() {
-    const std::string owners = owner_condition();
+    // Every thread loads what it holds; of those that hold the same, one stores.
+    const std::string owners = loads_ ? "" : owner_condition();
+    // Memory that the kernel writes as well, perhaps through pointers to other types.
+    const bool ordered = loads_ && parameter_.kind != ir::Parameter::Kind::in;
+    if (ordered) emitter_.line("compiler_fence();");
     emitter_.open(owners.empty() ? "" : fmt::format("if ({})", owners));
     std::vector<std::string> base{emitter_.pointer(tensor_)};
     for (int axis = 0; axis < rank_; ++axis) {
@@ -48,14 +53,12 @@ class GlobalStore {
     emitter_.line(
         fmt::format("{}* const first = {};", memory_type(parameter_.dtype), sum_text(base)));
     if (const int vector = vector_elements(); vector > 1) {
-      print_vectors(vector);
+      loads_ ? load_vectors(vector) : store_vectors(vector);
     } else {
-      emitter_.line("#pragma unroll");
-      emitter_.open(fmt::format("for (int i = 0; i < {}; ++i)", count_));
-      print_element("i");
-      emitter_.close();
+      print_elements("0", fmt::format("{}", count_));
     }
     emitter_.close();
+    if (ordered) emitter_.line("compiler_fence();");
   }
 
  private:
@@ -92,7 +95,6 @@ class GlobalStore {
     return fmt::format("minimum({}, {})", emitter_.name(limit(axis)), emitter_.dim(size));
   }
 
-  // Of threads that hold the same elements, one stores them.
   std::string owner_condition() {
     std::string text;
     const auto add = [&](const std::vector<ir::Mode>& modes, const std::string& index,
@@ -128,27 +130,59 @@ class GlobalStore {
 
   std::string value(const std::string& i) const {
     const int per_register = packing(parameter_.dtype);
-    if (per_register == 1) return fmt::format("{}[{}]", emitter_.name(source_), i);
+    if (per_register == 1) return fmt::format("{}[{}]", emitter_.name(array_), i);
     return fmt::format("({})({}[({}) / {}] >> ({}) % {} * {})", memory_type(parameter_.dtype),
-                       emitter_.name(source_), i, per_register, i, per_register,
+                       emitter_.name(array_), i, per_register, i, per_register,
                        8 * size_of(parameter_.dtype));
   }
 
-  void print_element(const std::string& i) {
-    std::string condition;
+  // Where register i lies behind `first`, and whether it exists.
+  struct Place {
+    std::string offset, exists;
+  };
+  // Of `count` registers side by side in the innermost axis.
+  Place place(const std::string& i, int count) {
+    Place place;
     std::vector<std::string> offset;
     for (int axis = 0; axis < rank_; ++axis) {
       const std::string d = step(axis, i);
-      condition += fmt::format("{}{} < e{}", condition.empty() ? "" : " && ",
-                               sum_text({fmt::format("c{}", axis), d}), axis);
+      const std::string coordinate = sum_text({fmt::format("c{}", axis), d});
+      if (axis > 0) place.exists += " && ";
+      place.exists += axis + 1 < rank_ || count == 1
+                          ? fmt::format("{} < e{}", coordinate, axis)
+                          : fmt::format("{} + {} <= e{}", coordinate, count, axis);
       offset.push_back(scaled(d == "0" ? d : fmt::format("({})", d), axis));
     }
-    emitter_.line(fmt::format("if ({}) first[{}] = {};", condition, sum_text(offset), value(i)));
+    place.offset = sum_text(offset);
+    return place;
   }
 
-  // Rows may start anywhere: one test for this thread says whether vectors may be used, and each
-  // vector has to lie before the limit as a whole.
-  void print_vectors(int vector) {
+  void print_elements(const std::string& from, const std::string& to) {
+    const std::string i = from == "0" ? "i" : "j";
+    emitter_.line("#pragma unroll");
+    emitter_.open(fmt::format("for (int {} = {}; {} < {}; ++{})", i, from, i, to, i));
+    const Place at = place(i, 1);
+    if (!loads_) {
+      emitter_.line(fmt::format("if ({}) first[{}] = {};", at.exists, at.offset, value(i)));
+      return emitter_.close();
+    }
+    const std::string element =
+        fmt::format("{} ? first[{}] : ({})0", at.exists, at.offset, memory_type(parameter_.dtype));
+    const int per_register = packing(parameter_.dtype);
+    if (per_register == 1) {
+      emitter_.line(fmt::format("{}[{}] = {};", emitter_.name(array_), i, element));
+    } else {
+      const std::string target = fmt::format("{}[{} / {}]", emitter_.name(array_), i, per_register);
+      emitter_.line(fmt::format("const u32 element = {};", element));
+      emitter_.line(fmt::format("{} = ({} % {} == 0 ? 0 : {}) | element << {} % {} * {};", target,
+                                i, per_register, target, i, per_register,
+                                8 * size_of(parameter_.dtype)));
+    }
+    emitter_.close();
+  }
+
+  // Rows may start anywhere: whether this thread's rows all lie where vectors may.
+  std::string aligned(int vector) {
     const int bytes = vector * size_of(parameter_.dtype);
     std::vector<std::string> addresses{"(u64)first"};
     for (int axis = 0; axis + 1 < rank_; ++axis) {
@@ -156,38 +190,55 @@ class GlobalStore {
       addresses.push_back(
           fmt::format("(u64)({} * {})", emitter_.stride(tensor_, axis), size_of(parameter_.dtype)));
     }
-    emitter_.line(fmt::format("const bool aligned = (({}) & {}) == 0;", fmt::join(addresses, " | "),
-                              bytes - 1));
+    return fmt::format("(({}) & {}) == 0", fmt::join(addresses, " | "), bytes - 1);
+  }
+
+  // A vector of registers as the functions of the prelude take it.
+  std::string registers_at(const std::string& i) const {
+    const int per_register = packing(parameter_.dtype);
+    return fmt::format("{} + {}", emitter_.name(array_),
+                       per_register == 1 ? i : fmt::format("{} / {}", i, per_register));
+  }
+
+  // Each vector has to lie before the limit as a whole.
+  void store_vectors(int vector) {
+    const int bytes = vector * size_of(parameter_.dtype);
+    emitter_.line(fmt::format("const bool aligned = {};", aligned(vector)));
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
-    std::string condition = "aligned";
-    std::vector<std::string> offset;
-    for (int axis = 0; axis < rank_; ++axis) {
-      const std::string d = step(axis, "i");
-      const std::string coordinate = sum_text({fmt::format("c{}", axis), d});
-      condition += axis + 1 < rank_ ? fmt::format(" && {} < e{}", coordinate, axis)
-                                    : fmt::format(" && {} + {} <= e{}", coordinate, vector, axis);
-      offset.push_back(scaled(d == "0" ? d : fmt::format("({})", d), axis));
-    }
-    emitter_.open(fmt::format("if ({})", condition));
-    const int words = bytes / 4;
-    const std::string index =
-        packing(parameter_.dtype) == 1 ? "i" : fmt::format("i / {}", packing(parameter_.dtype));
-    emitter_.line(fmt::format("store_vector_{}(first + {}, {} + {});", 4 * words, sum_text(offset),
-                              emitter_.name(source_), index));
+    const Place at = place("i", vector);
+    emitter_.open(fmt::format("if (aligned && {})", at.exists));
+    emitter_.line(
+        fmt::format("store_vector_{}(first + {}, {});", bytes, at.offset, registers_at("i")));
     emitter_.close();
     emitter_.open("else");
+    print_elements("i", fmt::format("i + {}", vector));
+    emitter_.close();
+    emitter_.close();
+  }
+
+  // One test for all vectors: a branch at each would wait for the one before. Where the limit falls
+  // between two vectors each of them exists as its first element does.
+  void load_vectors(int vector) {
+    const int bytes = vector * size_of(parameter_.dtype);
+    emitter_.open(fmt::format("if ({} && ((e{} - c{}) & {}) == 0)", aligned(vector), rank_ - 1,
+                              rank_ - 1, vector - 1));
     emitter_.line("#pragma unroll");
-    emitter_.open(fmt::format("for (int j = i; j < i + {}; ++j)", vector));
-    print_element("j");
+    emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
+    const Place at = place("i", 1);
+    emitter_.line(fmt::format("load_vector_{}({}, first + {}, {});", bytes, registers_at("i"),
+                              at.offset, at.exists));
     emitter_.close();
     emitter_.close();
+    emitter_.open("else");
+    print_elements("0", fmt::format("{}", count_));
     emitter_.close();
   }
 
   Emitter& emitter_;
   const Operation& operation_;
-  ValueId tensor_, source_;
+  bool loads_;
+  ValueId tensor_, array_;
   const ir::Parameter& parameter_;
   const ir::RegisterLayout& layout_;
   std::int64_t count_;
@@ -197,8 +248,8 @@ class GlobalStore {
 
 }  // namespace
 
-void print_store_registers(Emitter& emitter, const Operation& operation) {
-  GlobalStore(emitter, operation).print();
+void print_global_access(Emitter& emitter, const Operation& operation) {
+  GlobalAccess(emitter, operation).print();
 }
 
 }  // namespace tilewright::codegen

@@ -1,0 +1,139 @@
+#include "passes/share_reductions.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Key;
+using ir::Mode;
+using ir::ModeKind;
+using ir::Op;
+using ir::Operation;
+using ir::RegisterLayout;
+using ir::Type;
+using ir::ValueId;
+
+constexpr std::int64_t kNamedBarriers = 15;  // of a CTA, beside barrier 0
+
+bool reduces(const Operation& o) {
+  return o.op == Op::complete ||
+         (o.op == Op::reduce && o.attributes.integer_or(Key::partial, 0) == 0);
+}
+
+// Whether the warps that a mode numbers hold parts of what the operation sums.
+bool parted(const Operation& o, const Mode& mode) {
+  if (mode.size == 1 || mode.kind == ModeKind::replicate) return false;
+  return o.op == Op::complete ? mode.kind == ModeKind::partial
+                              : mode.axis == o.attributes.integer(Key::axis);
+}
+
+class Sharing {
+ public:
+  explicit Sharing(ir::Kernel& kernel) : kernel_(kernel) {
+    ir::for_each(kernel.body, [this](const Operation& o) {
+      if (o.op != Op::named_sync && o.op != Op::named_arrive) return;
+      const std::int64_t count = o.attributes.integer_or(Key::count, 1);
+      next_barrier_ = std::max(next_barrier_, o.attributes.integer(Key::first) + count);
+    });
+  }
+
+  void run() {
+    for (Operation& role : kernel_.body.body) {
+      if (role.op != Op::role) continue;
+      const std::int64_t warps = role.attributes.integer(Key::warps);
+      first_barrier_ = 0;
+      ir::for_each(role.blocks[0], [&](Operation& o) { visit(o, warps); });
+    }
+    kernel_.body.body.insert(kernel_.body.body.begin(), std::make_move_iterator(places_.begin()),
+                             std::make_move_iterator(places_.end()));
+  }
+
+ private:
+  void visit(Operation& o, std::int64_t role_warps) {
+    const auto exchange = warp_exchange(kernel_, o);
+    if (!exchange) return;
+    const std::int64_t groups = role_warps / exchange->written.warp_count();
+    if (first_barrier_ == 0) {
+      first_barrier_ = next_barrier_;
+      next_barrier_ += groups;
+    }
+    if (next_barrier_ > kNamedBarriers + 1) {
+      Diagnostic(o.where,
+                 "reduce: the parts of its axis lie in several warps, which need a named "
+                 "barrier, and all " +
+                     std::to_string(kNamedBarriers) + " are taken")
+          .token("reduce")
+          .fix("use fewer named barriers, or reduce along the other axis")
+          .raise();
+    }
+    const DType dtype = kernel_.type(o.results[0]).dtype;
+    const std::vector<std::int64_t> shape{exchange->parts, exchange->elements};
+    Operation place;
+    place.op = Op::shared;
+    place.results = {kernel_.add_value(
+        Type::of(Type::Kind::shared, dtype, {groups, exchange->parts, exchange->elements}))};
+    place.attributes = {{Key::name, "reduction" + std::to_string(places_.size())},
+                        {Key::layout, ir::SharedLayout::row_major(shape, size_of(dtype))},
+                        {Key::stages, groups}};
+    place.where = o.where;
+    o.operands.push_back(place.results[0]);
+    o.attributes.set(Key::first, first_barrier_);
+    places_.push_back(std::move(place));
+  }
+
+  ir::Kernel& kernel_;
+  std::vector<Operation> places_;
+  std::int64_t next_barrier_ = 1;
+  std::int64_t first_barrier_ = 0;  // of this role; 0 while it has none
+};
+
+}  // namespace
+
+std::optional<WarpExchange> warp_exchange(const ir::Kernel& kernel, const Operation& o) {
+  if (!reduces(o)) return std::nullopt;
+  const RegisterLayout& source = kernel.type(o.operands[0]).layout;
+  const RegisterLayout& result = kernel.type(o.results[0]).layout;
+  WarpExchange exchange;
+  std::vector<std::int64_t> stride(result.shape.size(), 1);  // in the row of the result's elements
+  for (std::size_t axis = result.shape.size(); axis-- > 0;) {
+    stride[axis] = exchange.elements;
+    exchange.elements *= result.shape[axis];
+  }
+  const auto flat = [&](const std::vector<Mode>& modes) {
+    std::vector<Mode> row;
+    for (Mode mode : modes) {
+      if (mode.kind == ModeKind::distribute) mode.stride *= stride[mode.axis];
+      mode.axis = mode.kind == ModeKind::distribute ? 1 : 0;
+      row.push_back(mode);
+    }
+    return row;
+  };
+  exchange.written.registers = exchange.read.registers = flat(result.registers);
+  exchange.written.lanes = exchange.read.lanes = flat(result.lanes);
+  for (const Mode& mode : source.warps) {
+    const Mode same{mode.size, 0, 0, ModeKind::replicate};
+    if (parted(o, mode)) {
+      exchange.written.warps.push_back({mode.size, 0, exchange.parts, ModeKind::distribute});
+      exchange.read.warps.push_back(same);
+      exchange.parts *= mode.size;
+      continue;
+    }
+    const Mode kept = mode.kind == ModeKind::distribute ? flat({mode})[0] : same;
+    exchange.written.warps.push_back(kept);
+    exchange.read.warps.push_back(kept);
+  }
+  if (exchange.parts == 1) return std::nullopt;
+  exchange.read.registers.push_back({exchange.parts, 0, 1, ModeKind::distribute});
+  exchange.written.shape = exchange.read.shape = {exchange.parts, exchange.elements};
+  return exchange;
+}
+
+void share_reductions(ir::Kernel& kernel) { Sharing(kernel).run(); }
+
+}  // namespace tilewright::passes
