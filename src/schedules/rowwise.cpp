@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -158,12 +157,6 @@ class Retracing {
       case Op::slice:
         check_slice(o);
         break;
-      case Op::reduce: {
-        const Type& type = tile_.type(o.results[0]);
-        values_[o.results[0]] =
-            tracer_.emit(Op::reduce, {existing(o)}, type, o.attributes, o.where);
-        return;
-      }
       default:
         break;
     }
@@ -199,34 +192,8 @@ class Retracing {
   }
 
   // Elements of the axis that exist.
-  Index count(const Extents::Bound& bound) { return index(bound.limit) - index(bound.start); }
-
-  // What a reduction reads: its operand where that exists along the axis, else the neutral element.
-  ValueId existing(const Operation& o) {
-    ValueId value = values_[o.operands[0]];
-    const Type type = tile_.type(o.operands[0]);
-    const auto axis = static_cast<std::size_t>(o.attributes.integer(Key::axis));
-    const Op function = o.attributes.function();
-    for (const Extents::Bound& bound : extents_.of(o.operands[0], axis)) {
-      Type line = Type::tile(i32, std::vector<std::int64_t>(type.shape.size(), 1));
-      line.shape[axis] = type.shape[axis];
-      const ValueId coordinate =
-          tracer_.emit(Op::iota, {}, line, {{Key::axis, static_cast<std::int64_t>(axis)}}, o.where);
-      line.dtype = DType::boolean;
-      const ValueId inside =
-          tracer_.emit(Op::lt, {coordinate, id(count(bound))}, line, {}, o.where);
-      value = tracer_.emit(Op::select, {inside, value, neutral(function, type.dtype, o)}, type, {},
-                           o.where);
-    }
-    return value;
-  }
-
-  ValueId neutral(Op function, DType dtype, const Operation& o) {
-    if (function == Op::add) return tracer_.number(0, dtype, "extent", o.where);
-    const double greatest = is_float(dtype) ? std::numeric_limits<double>::infinity()
-                            : dtype == i32  ? std::numeric_limits<std::int32_t>::max()
-                                            : 0x1p62;
-    return tracer_.number(function == Op::max ? -greatest : greatest, dtype, "extent", o.where);
+  Index count(const analysis::Extents::Bound& bound) {
+    return index(bound.limit) - index(bound.start);
   }
 
   // Written is what exists of the tile, too.
@@ -241,7 +208,7 @@ class Retracing {
         continue;
       }
       Index limit = index(end);
-      for (const Extents::Bound& bound : extents_.of(o.operands[1], tile_axis)) {
+      for (const analysis::Extents::Bound& bound : extents_.of(o.operands[1], tile_axis)) {
         if (bound.start == first && bound.limit == end) continue;
         limit = min(limit, index(first) + count(bound));
       }
@@ -305,7 +272,7 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const RowSpread spread_;
-  const Extents extents_;
+  const analysis::Extents extents_;
   Kernel kernel_;
   Tracer& tracer_;
   std::vector<ValueId> values_;  // of the tile form, in what is recorded

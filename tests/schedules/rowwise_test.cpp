@@ -7,6 +7,7 @@
 #include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
 #include "driver/build.h"
+#include "simulator/machine/machine.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -133,6 +134,40 @@ TEST(RowwiseSchedule, RowsLongerThanATile) {
           {{random(f32, {19, columns}, 1), temperature}, {poison(f32, {19, columns})}});
   }
   expect_builds(long_softmax());
+}
+
+// A maximum that four warps share, again and again: none may write before all have read.
+TEST(RowwiseSchedule, WarpsShareAMaximumInALoop) {
+  Kernel kernel("row_maximum");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", f32, {rows, columns});
+  const Tensor Y = kernel.out("Y", f32, {rows, columns});
+  const auto [i] = kernel.grid(rows);
+  const Block own = rows.block(i, 1);
+  Var maximum{full({own, 1}, 0)};
+  for (Block cols : blocks(columns, 512)) {
+    const Tile x = load(X(own, cols));
+    maximum = reduce_max(x + maximum, 1);
+    store(Y(own, cols), x * maximum);
+  }
+  HostTensor x = random(f32, {2, 3000}, 1), want = poison(f32, {2, 3000});
+  compile(kernel, "interpreter").run({ref(x), ref(want)});
+  const ir::Kernel machine = driver::lower(kernel.finish());
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    HostTensor got = poison(f32, {2, 3000});
+    const auto argument = [](const char* name, HostTensor& t) {
+      return TensorArgument{name, t.dtype(), t.shape(), t.strides(), t.data()};
+    };
+    Arguments arguments;
+    arguments.tensors = {argument("X", x), argument("Y", got)};
+    simulator::MachineOptions options;
+    options.seed = seed;
+    const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
+    ASSERT_TRUE(report.ok()) << report.faults[0].message;
+    for (std::int64_t e = 0; e < got.elements(); ++e) {
+      ASSERT_NEAR(got.flat(e), want.flat(e), 1e-4 * (1 + std::abs(want.flat(e)))) << seed;
+    }
+  }
 }
 
 // With weights and biases of a column each; the statistics leave as columns.
