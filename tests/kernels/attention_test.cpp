@@ -245,32 +245,38 @@ Problem with_sinks(std::int64_t queries, std::int64_t keys, bool causal) {
 }
 
 TEST(AttentionTest, Sinks) {
-  check(with_sinks(100, 150, false), {});
-  check(with_sinks(130, 5, true), {});  // rows that see nothing but the sink
-  check(with_sinks(17, 0, false), {});
-  Problem capped = with_sinks(65, 129, true);
-  capped.options.softcap = 2;
-  capped.options.window = 20;
-  check(capped, {});
+  for (const bool machine : {false, true}) {
+    check(with_sinks(100, 150, false), {.machine = machine});
+    check(with_sinks(130, 5, true), {.machine = machine});  // rows that see nothing but the sink
+    check(with_sinks(17, 0, false), {.machine = machine});
+    Problem capped = with_sinks(65, 129, true);
+    capped.options.softcap = 2;
+    capped.options.window = 20;
+    check(capped, {.machine = machine});
+  }
 }
 
 // The sink outweighs every score by far, or is far below: the sum must neither overflow nor lose
 // it.
 TEST(AttentionTest, SinksOfAnySize) {
-  for (const double sink : {300.0, -300.0, -std::numeric_limits<double>::infinity()}) {
-    Problem p = with_sinks(70, 80, false);
-    Tensors t(p);
-    for (std::int64_t h = 0; h < 3; ++h) t.sinks.set({h}, sink);
-    ASSERT_TRUE(test::execute(attention_forward(p.options), t.arguments(), {}));
-    if (sink > 0) {
-      t.lse.each([&](const auto& index) { EXPECT_NEAR(t.lse.at(index), 300, 1e-3); });
-      t.o.each([&](const auto& index) { EXPECT_EQ(t.o.at(index), 0); });
-      continue;
+  for (const bool machine : {false, true}) {
+    for (const double sink : {300.0, -300.0, -std::numeric_limits<double>::infinity()}) {
+      Problem p = with_sinks(70, 80, false);
+      Tensors t(p);
+      for (std::int64_t h = 0; h < 3; ++h) t.sinks.set({h}, sink);
+      ASSERT_TRUE(
+          test::execute(machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
+                        t.arguments(), {.machine = machine}));
+      if (sink > 0) {
+        t.lse.each([&](const auto& index) { EXPECT_NEAR(t.lse.at(index), 300, 1e-3); });
+        t.o.each([&](const auto& index) { EXPECT_EQ(t.o.at(index), 0); });
+        continue;
+      }
+      p.options.sinks = false;
+      const Reference r = reference(p, t);
+      EXPECT_LT(test::relative_error(t.o, r.o), kTolerance);
+      EXPECT_LT(test::relative_error(t.lse, r.lse), kLseTolerance);
     }
-    p.options.sinks = false;
-    const Reference r = reference(p, t);
-    EXPECT_LT(test::relative_error(t.o, r.o), kTolerance);
-    EXPECT_LT(test::relative_error(t.lse, r.lse), kLseTolerance);
   }
 }
 

@@ -41,7 +41,9 @@ struct Tensors {
         cu_seqlens_q(integers(q_offsets)),
         cu_seqlens_k(integers(k_offsets)),
         o(p.options.dtype, {total(p, q_offsets), p.options.heads, p.options.dim_v}),
-        lse(f32, {p.options.heads, total(p, q_offsets)}) {}
+        lse(f32, {p.options.heads, total(p, q_offsets)}),
+        sinks(Padded::normal(f32, {p.options.heads}, 4)),
+        has_sinks(p.options.sinks) {}
 
   static std::int64_t total(const Problem& p, const Lengths& offsets) {
     return offsets.back() + p.unused_rows;
@@ -85,13 +87,15 @@ struct Tensors {
                  of("cu_seqlens_k", cu_seqlens_k),
                  o.argument("O"),
                  lse.argument("LSE")};
+    if (has_sinks) a.tensors.push_back(sinks.argument("sinks"));
     return a;
   }
 
   Lengths q_offsets, k_offsets;
   Padded q, k, v;
   HostTensor cu_seqlens_q, cu_seqlens_k;
-  Padded o, lse;
+  Padded o, lse, sinks;
+  bool has_sinks;
 };
 
 [[nodiscard]] bool run(const Problem& p, Tensors& t, const Execution& execution) {
@@ -106,7 +110,7 @@ double weights_of(const Problem& p, const Tensors& t, std::size_t b, std::int64_
   const Attention& a = p.options;
   const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
   weights.assign(static_cast<std::size_t>(p.keys[b]), 0);
-  double sum = 0;
+  double sum = a.sinks ? std::exp(t.sinks.at({h})) : 0;
   for (std::int64_t j = 0; j < p.keys[b]; ++j) {
     const std::int64_t last = i + p.keys[b] - p.queries[b];
     if (a.causal && (j > last || (a.window > 0 && j <= last - a.window))) continue;
@@ -115,7 +119,9 @@ double weights_of(const Problem& p, const Tensors& t, std::size_t b, std::int64_
       score += t.q.at({t.q_offsets[b] + i, h, d}) *
                t.k.at({t.k_offsets[b] + j, h * a.kv_heads / a.heads, d});
     }
-    sum += weights[j] = std::exp(score * scale);
+    score *= scale;
+    if (a.softcap > 0) score = a.softcap * std::tanh(score / a.softcap);
+    sum += weights[j] = std::exp(score);
   }
   for (double& weight : weights) weight = sum > 0 ? weight / sum : 0;
   return std::log(sum);
@@ -188,6 +194,12 @@ TEST_P(AttentionVarlen, SharedHeadsAndDims) {
   Problem p = problem({70, 3}, {5, 130}, true);
   p.options.heads = 4;
   p.options.dim = p.options.dim_v = 128;
+  check(p, GetParam());
+}
+TEST_P(AttentionVarlen, SinksAndASoftCap) {
+  Problem p = problem({70, 0, 3}, {5, 4, 130}, true);
+  p.options.sinks = true;
+  p.options.softcap = 2;
   check(p, GetParam());
 }
 TEST_P(AttentionVarlen, OneSequenceAndNone) {
