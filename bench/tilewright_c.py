@@ -6,6 +6,7 @@ import pathlib
 import torch
 
 _DTYPES = {torch.bfloat16: b"bf16", torch.float16: b"f16", torch.float32: b"f32",
+           torch.float8_e4m3fn: b"f8e4m3",
            torch.int32: b"i32"}
 
 
@@ -21,6 +22,19 @@ class _Tensor(ctypes.Structure):
 
 class TilewrightError(RuntimeError):
     pass
+
+
+def tensor_arguments(tensors):
+    """The descriptions that a launch takes; the tensors themselves must be kept alive."""
+    arguments = (_Tensor * len(tensors))()
+    for argument, tensor in zip(arguments, tensors):
+        axes = ctypes.c_int64 * tensor.dim()
+        argument.data = tensor.data_ptr()
+        argument.dtype = _DTYPES[tensor.dtype]
+        argument.rank = tensor.dim()
+        argument.shape = axes(*tensor.shape)
+        argument.strides = axes(*tensor.stride())
+    return arguments
 
 
 class Library:
@@ -63,14 +77,7 @@ class Kernel:
 
     def bind(self, *tensors):
         """A function that queues one launch on these tensors."""
-        arguments = (_Tensor * len(tensors))()
-        for argument, tensor in zip(arguments, tensors):
-            axes = ctypes.c_int64 * tensor.dim()
-            argument.data = tensor.data_ptr()
-            argument.dtype = _DTYPES[tensor.dtype]
-            argument.rank = tensor.dim()
-            argument.shape = axes(*tensor.shape)
-            argument.strides = axes(*tensor.stride())
+        arguments = tensor_arguments(tensors)
         run = self.library.handle.tilewright_kernel_run
 
         def launch(arguments=arguments, tensors=tensors):

@@ -75,6 +75,12 @@ double error_at(const Executable& executable, std::int64_t queries, std::int64_t
 
 }  // namespace
 
+// For bench/gpu_examples.py, which loads this file as a shared library.
+extern "C" int example_launch(const tilewright_tensor* tensors, std::int32_t count, void* stream) {
+  return examples::launch([] { return alibi_sigmoid_attention(16, kDim, kScale); }, tensors, count,
+                          stream);
+}
+
 int main(int argc, char** argv) {
   // bf16 rounds the weights and the result, each by 2^-9 = 2e-3 at most.
   return examples::run(argc, argv, alibi_sigmoid_attention(kHeads, kDim, kScale), 4e-3,

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/c_api.h"
 #include "tilewright/compile.h"
 
-// What the examples' programs share: the target of the command line, and the comparison.
+// What the examples' programs share: the target of the command line, the comparison, and how
+// programs in other languages launch their kernels.
 namespace tilewright::examples {
 
 // "--target interpreter" (the default), "sim:sm_90a" or "sm_90a" (built and checked, not run).
@@ -53,6 +55,26 @@ inline int run(int argc, char** argv, const Kernel& kernel, double bound,
     std::printf("%s: relative RMS error %.2e against float64, on %s\n", kernel.name().c_str(),
                 worst, target.c_str());
     return worst < bound ? 0 : 1;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.kind());
+  }
+}
+
+// One launch of the kernel that `make` returns on tensors in the GPU's memory, queued on a stream;
+// the status of tilewright/c_api.h. The first call compiles.
+template <typename Make>
+int launch(const Make& make, const tilewright_tensor* tensors, std::int32_t count, void* stream) {
+  try {
+    static const Executable executable = compile(make(), "cuda");
+    std::vector<TensorRef> arguments;
+    for (const tilewright_tensor* t = tensors; t != tensors + count; ++t) {
+      TensorRef argument{t->data, parse_dtype(t->dtype), {t->shape, t->shape + t->rank}, {}};
+      if (t->strides) argument.strides.assign(t->strides, t->strides + t->rank);
+      arguments.push_back(std::move(argument));
+    }
+    executable.run(arguments, {}, stream);
+    return TILEWRIGHT_OK;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.kind());

@@ -67,6 +67,11 @@ double error_at(const Executable& executable, std::int64_t batch, std::int64_t l
 
 }  // namespace
 
+// For bench/gpu_examples.py, which loads this file as a shared library.
+extern "C" int example_launch(const tilewright_tensor* tensors, std::int32_t count, void* stream) {
+  return examples::launch([] { return linear_attention(16, kDim); }, tensors, count, stream);
+}
+
 int main(int argc, char** argv) {
   // bf16 rounds the scores, the state and the result, each by 2^-9 = 2e-3 at most.
   return examples::run(argc, argv, linear_attention(kHeads, kDim), 4e-3,

@@ -120,7 +120,7 @@ const LibraryKernel& find_kernel(std::string_view name);
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
-// An axis "name" or "name + n" of a LibraryTensor.
+// An axis "name", "name + n" or "n" (without an option) of a LibraryTensor.
 struct LibraryAxis {
   std::string option;
   std::int64_t more = 0;

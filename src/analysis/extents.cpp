@@ -150,10 +150,12 @@ void Extents::visit(const Operation& o) {
       bounds_[result][static_cast<std::size_t>(o.attributes.integer(Key::axis))].clear();
       return;
     case Op::slice: {
-      // What begins at the first element keeps its end.
       const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
       for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
-        if (offsets[axis] == 0) bounds_[result][axis] = bounds_[o.operands[0]][axis];
+        for (Bound bound : bounds_[o.operands[0]][axis]) {
+          bound.offset += offsets[axis];
+          bounds_[result][axis].insert(bound);
+        }
       }
       return;
     }

@@ -32,10 +32,9 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
     if (operation.op == ir::Op::shared) {
       const ir::SharedLayout& layout = operation.attributes.shared_layout();
-      const std::int64_t unit = layout.alignment();
-      const std::int64_t stage = (layout.size_bytes() + unit - 1) / unit * unit;
       uses.push_back({operation.attributes.text(ir::Key::name),
-                      stage * operation.attributes.integer(ir::Key::stages), operation.where});
+                      layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
+                      operation.where});
     } else if (operation.op == ir::Op::mbarriers) {
       uses.push_back({operation.attributes.text(ir::Key::name),
                       kBarrierBytes * kernel.type(operation.results[0]).elements(),

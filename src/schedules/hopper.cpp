@@ -54,7 +54,7 @@ class Retracing {
                        "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
                        [&](Index group) {
                          each_tile(order, false, group);
-                         if (!staging_.empty()) bulk_wait(0, tile_.where);
+                         if (plan_.stages_stores()) bulk_wait(0, tile_.where);
                        },
                        tile_.where)},
                   tile_.where);
@@ -66,8 +66,7 @@ class Retracing {
     for (const Dim& dim : tile_.dims) kernel_.dim(dim.name(), dim.facts(), tile_.where);
     for (const ir::Parameter& p : tile_.parameters) {
       if (!p.is_tensor()) {
-        const Scalar scalar = kernel_.scalar(p.name, p.dtype, p.where);
-        scalars_[p.value] = tracer_.use(scalar.handle(), "schedule", p.where);
+        scalars_.emplace(p.value, kernel_.scalar(p.name, p.dtype, p.where));
         continue;
       }
       const Tensor tensor =
@@ -82,30 +81,12 @@ class Retracing {
           kernel_, ring.name, stages(ring.stages),
           std::vector<TileShape>{{ring.dtype, ring.rows, ring.columns}}, ring.where));
     }
-    declare_exchange();
-    ir::for_each(tile_.body, [&](const Operation& o) {
-      const SharedPlan::Staging* plan = o.op == Op::store ? plan_.staging_of(o) : nullptr;
-      if (!plan) return;
-      const Type& type = tile_.type(o.operands[1]);
-      for (int i = 0; i < plan->buffers; ++i) {
-        staging_[&o].push_back(SharedTile(
-            kernel_, tile_.parameter_of(o.operands[0])->name + "_staging" + std::to_string(i),
-            type.dtype, plan->rows, plan->columns, o.where));
-      }
-    });
-  }
-
-  void declare_exchange() {
-    for (ValueId value = 0; value < tile_.types.size(); ++value) {
-      if (!placement_.exchanged(value)) continue;
-      const Type& type = tile_.type(value);
-      const SourceLocation where = placement_.definitions[value]->where;
-      exchange_.emplace(value, SharedTile(kernel_, "operand" + std::to_string(exchange_.size()),
-                                          type.dtype, static_cast<int>(type.shape[0]),
-                                          static_cast<int>(type.shape[1]), where));
-      if (!all_groups_) {
-        all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, where);
-      }
+    for (const SharedPlan::Buffer& buffer : plan_.buffers()) {
+      buffers_.push_back(SharedTile(kernel_, buffer.name + std::to_string(buffers_.size()),
+                                    buffer.dtype, buffer.rows, buffer.columns, buffer.where));
+    }
+    if (plan_.exchanges()) {
+      all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, tile_.where);
     }
   }
 
@@ -151,7 +132,7 @@ class Retracing {
 
   void trace_tile(const TileOrder& order, const Index& number) {
     values_.assign(tile_.types.size(), ir::kNoValue);
-    for (const auto& [parameter, value] : scalars_) values_[parameter] = value;
+    for (const auto& [value, scalar] : scalars_) values_[value] = id(scalar);
     const std::vector<Index> indices = order.indices(number);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       values_[tile_.body.arguments[i]] = id(indices[i]);
@@ -173,10 +154,11 @@ class Retracing {
            type.shape[1] == placement_.wide;
   }
   // The part of a tile that one warpgroup has.
-  Type local(Type type) const {
+  Type local(ValueId value) const {
+    Type type = tile_.type(value);
     if (spread_by_columns(type)) {
       type.shape[1] /= placement_.groups;
-    } else if (type.is_tile() && !type.shape.empty() && type.shape[0] == placement_.rows) {
+    } else if (placement_.has_rows(value)) {
       type.shape[0] = kGroupRows;
     }
     return type;
@@ -222,12 +204,12 @@ class Retracing {
 
   // Where every warpgroup reads all of a computed tile, each puts its rows into shared memory.
   void exchange(ValueId value, const Operation& o) {
-    const auto at = exchange_.find(value);
-    if (at == exchange_.end()) return;
+    if (!placement_.exchanged(value)) return;
     const Tracer::At here(tracer_, o.where);
     // Nobody's products still read what was there before: they were waited for in their iteration.
     all_groups_->sync();
-    tilewright::store(at->second.rows(group() * kGroupRows, kGroupRows), tile(value), o.where);
+    tilewright::store(buffers_[plan_.buffer_of(value)].rows(group() * kGroupRows, kGroupRows),
+                      tile(value), o.where);
     fence_proxy_async(o.where);
     all_groups_->sync();
   }
@@ -315,8 +297,8 @@ class Retracing {
       if (loading_ && values_[operand] == ir::kNoValue) return;
       operands.push_back(values_[operand]);
     }
-    values_[o.results[0]] = tracer_.emit(o.op, std::move(operands), local(tile_.type(o.results[0])),
-                                         o.attributes, o.where);
+    values_[o.results[0]] =
+        tracer_.emit(o.op, std::move(operands), local(o.results[0]), o.attributes, o.where);
   }
 
   // The view of global memory that a load or store names; of a spread one the warpgroup's rows, or
@@ -347,12 +329,11 @@ class Retracing {
     return TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where);
   }
 
-  // This warpgroup's part of a tile.
+  // What of a tile this warpgroup has.
   Part own_part(ValueId value) {
-    const Type& type = tile_.type(value);
-    Part part{type.shape[0] == placement_.rows};
-    if (spread_by_columns(type)) {
-      part.columns = static_cast<int>(type.shape[1]) / placement_.groups;
+    Part part{placement_.has_rows(value)};
+    if (spread_by_columns(tile_.type(value))) {
+      part.columns = static_cast<int>(local(value).shape[1]);
       part.piece = group();
     }
     return part;
@@ -368,8 +349,10 @@ class Retracing {
 
   void load(const Operation& o) {
     if (!placement_.in_ring(o)) {
-      if (loading_) return;
-      values_[o.results[0]] = id(tilewright::load(view(o, 1, own_part(o.results[0])), o.where));
+      if (!loading_) {
+        const Part part = own_part(o.results[0]);
+        values_[o.results[0]] = id(tilewright::load(view(o, 1, part), o.where));
+      }
       return;
     }
     Ring& ring = *rings_[plan_.ring_of(o.results[0])];
@@ -392,7 +375,8 @@ class Retracing {
 
   // What a product reads from shared memory.
   SharedView shared_part(const Source& source) {
-    SharedView view = source.load ? (*slots_.at(source.value))[0] : exchange_.at(source.value);
+    SharedView view =
+        source.load ? (*slots_.at(source.value))[0] : buffers_[plan_.buffer_of(source.value)];
     if (source.rows != view.row_count()) {
       view = view.rows(static_cast<int>(source.row), static_cast<int>(source.rows));
     }
@@ -445,9 +429,8 @@ class Retracing {
     if (!plan) {
       return tilewright::store(view(o, 2, own_part(o.operands[1])), tile(o.operands[1]), o.where);
     }
-    const std::vector<SharedTile>& staging = staging_.at(&o);
     for (int piece = 0; piece < plan->pieces; ++piece) {
-      const SharedTile& buffer = staging[piece % plan->buffers];
+      const SharedTile& buffer = buffers_[plan->buffers[piece % plan->buffers.size()]];
       bulk_wait_read(plan->in_flight, o.where);
       warp_sync(o.where);
       tilewright::store(buffer.rows(group() * kGroupRows, kGroupRows),
@@ -474,7 +457,7 @@ class Retracing {
   }
 
   void iota(const Operation& o) {
-    const Type type = local(tile_.type(o.results[0]));
+    const Type type = local(o.results[0]);
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
     if (o.attributes.integer(Key::axis) == 0 && type.shape[0] == kGroupRows) {
       value = tracer_.emit(Op::add, {value, id(row_part() * kGroupRows)}, type, {}, o.where);
@@ -490,7 +473,7 @@ class Retracing {
 
   void loop(const Operation& o) {
     const auto is_scalar = [&](ValueId r) { return scalar(r); };
-    if (loading_ && !has_loads(o.blocks[0])) {
+    if (loading_ && !placement_.fills_rings(o.blocks[0])) {
       if (std::none_of(o.results.begin(), o.results.end(), is_scalar)) return;
       unfit(o, "computes a number", "compute it outside of the loop");
     }
@@ -521,7 +504,7 @@ class Retracing {
   void branch(const Operation& o) {
     if (loading_ && values_[o.operands[0]] == ir::kNoValue) {
       for (const ir::Block& inner : o.blocks) {
-        if (has_loads(inner)) {
+        if (placement_.fills_rings(inner)) {
           unfit(o, "a condition that is computed decides what is loaded",
                 "load in either case, or decide by indices");
         }
@@ -532,7 +515,7 @@ class Retracing {
     // A cell needs a value before the branches give it theirs.
     for (std::size_t i = 0; i < o.results.size(); ++i) {
       if (loading_ && !scalar(o.results[i])) continue;
-      const Type type = local(tile_.type(o.results[i]));
+      const Type type = local(o.results[i]);
       const ValueId zero = tracer_.number(0, type.dtype, "if", o.where);
       cells.push_back(
           {i, tracer_.open_cell(
@@ -565,10 +548,9 @@ class Retracing {
   Kernel kernel_;
   Tracer& tracer_;
   std::map<ValueId, Tensor> tensors_;
-  std::map<ValueId, ValueId> scalars_;  // parameters
+  std::map<ValueId, Scalar> scalars_;
   std::vector<std::unique_ptr<Ring>> rings_;
-  std::map<const Operation*, std::vector<SharedTile>> staging_;
-  std::map<ValueId, SharedTile> exchange_;  // computed tiles that all warpgroups read
+  std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> all_groups_;
   std::unique_ptr<Ring> numbers_;  // of tiles that are taken from a counter
   std::optional<Tensor> next_tile_;

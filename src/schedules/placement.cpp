@@ -33,7 +33,8 @@ Placement::Placement(const ir::Kernel& kernel)
       read_by_products(kernel.types.size(), false),
       read_elsewhere(kernel.types.size(), false),
       exchanges(kernel.types.size(), false),
-      in_loop(kernel.types.size(), false) {
+      in_loop(kernel.types.size(), false),
+      columns(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
   });
@@ -56,6 +57,7 @@ Placement::Placement(const ir::Kernel& kernel)
     });
   });
   ir::for_each(kernel.body, [&](const Operation& o) { visit_reader(o); });
+  find_columns();
 }
 
 bool Placement::depends(ValueId value, ValueId argument) const {
@@ -170,10 +172,46 @@ void Placement::visit_reader(const Operation& o) {
   }
 }
 
-bool has_loads(const ir::Block& block) {
+bool Placement::fills_rings(const ir::Block& block) const {
   bool any = false;
-  ir::for_each(block, [&](const Operation& o) { any |= o.op == Op::load; });
+  ir::for_each(block, [&](const Operation& o) { any |= o.op == Op::load && in_ring(o); });
   return any;
+}
+
+// Tiles of one axis that are reshaped from or to a column, and those computed together with them.
+void Placement::find_columns() {
+  const auto is_vector = [&](ValueId v) {
+    return kernel.type(v).is_tile() && kernel.type(v).shape.size() == 1;
+  };
+  bool changed = true;
+  const auto mark = [&](ValueId value) {
+    if (!is_vector(value) || columns[value]) return;
+    columns[value] = changed = true;
+  };
+  while (changed) {
+    changed = false;
+    ir::for_each(kernel.body, [&](const Operation& o) {
+      if (o.results.size() != 1) return;
+      const ValueId result = o.results[0];
+      if (o.op == Op::reshape) {
+        const std::vector<std::int64_t> column{rows, 1};
+        if (kernel.type(result).shape == column) mark(o.operands[0]);
+        if (kernel.type(o.operands[0]).shape == column) mark(result);
+      } else if (ir::info(o.op).elementwise() && is_vector(result)) {
+        bool any = columns[result];
+        for (const ValueId operand : o.operands) any |= columns[operand];
+        if (!any) return;
+        mark(result);
+        for (const ValueId operand : o.operands) mark(operand);
+      }
+    });
+  }
+}
+
+bool Placement::has_rows(ValueId value) const {
+  const Type& type = kernel.type(value);
+  if (!type.is_tile() || type.shape.empty() || type.shape[0] != rows) return false;
+  return type.shape.size() > 1 || columns[value];
 }
 
 }  // namespace tilewright::schedules

@@ -33,12 +33,17 @@ struct Placement {
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
   bool by_columns() const { return wide > 0; }
+  // Whether anything is loaded to shared memory inside.
+  bool fills_rings(const ir::Block& block) const;
   // Whether a loaded tile passes through shared memory: products read it, or it comes in a loop and
   // each warpgroup reads its rows. Others go straight to registers.
   bool in_ring(const ir::Operation& load) const;
   bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
   // Whether other operations than products read it.
   bool in_registers(ir::ValueId load) const { return read_elsewhere.at(load); }
+  // Whether each warpgroup has rows of the tile of its own. A tile of one axis is a row or a
+  // column, as it is reshaped.
+  bool has_rows(ir::ValueId value) const;
   // Whether a computed tile goes through shared memory, since every warpgroup reads all of it.
   bool exchanged(ir::ValueId value) const { return exchanges.at(value); }
 
@@ -53,11 +58,10 @@ struct Placement {
   void visit_left(const ir::Operation& dot);
   void visit_right(const ir::Operation& dot);
   void visit_reader(const ir::Operation& operation);
+  void find_columns();
 
-  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop;  // of every value
+  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop,
+      columns;  // of every value
 };
-
-// Whether anything is loaded inside.
-bool has_loads(const ir::Block& block);
 
 }  // namespace tilewright::schedules

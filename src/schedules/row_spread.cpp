@@ -60,7 +60,13 @@ RowSpread::RowSpread(const ir::Kernel& kernel) {
   }
   divide(best->warps, widest);
   warps_ = best->warps;
-  registers_ = held <= kFewElements ? kFewRegisters : best->registers;
+  registers_ = best->registers;
+  if (held <= kFewElements) {
+    // One computed tile, all that is loaded, and what addresses and sums take.
+    const std::int64_t wanted = held + loaded_registers(kernel, kernel.body) + 48;
+    registers_ = static_cast<int>(
+        std::clamp<std::int64_t>((wanted + 7) / 8 * 8, kFewRegisters, best->registers));
+  }
   if (held <= best->elements) return;
   unfit(*largest,
         "a tile of " + std::to_string(elements) + " elements, " + std::to_string(held) +
@@ -68,6 +74,21 @@ RowSpread::RowSpread(const ir::Kernel& kernel) {
             std::to_string(best->elements) + " beside what goes with them",
         "take fewer rows a block, loop over blocks of columns, or give tiles sizes that are "
         "multiples of 32");
+}
+
+std::int64_t RowSpread::loaded_registers(const ir::Kernel& kernel, const ir::Block& block) const {
+  std::int64_t bytes = 0;
+  ir::for_each(block, [&](const Operation& o) {
+    if (o.op != Op::load) return;
+    const ir::Type& type = kernel.type(o.results[0]);
+    // A tile of one axis may become a row, which the warps of all rows hold.
+    const auto [rows, columns] = matrix(type.shape);
+    const std::int64_t held = type.shape.size() > 2 || largest_.size() > 2
+                                  ? type.elements() / (32 * warps_)
+                                  : of_rows(rows, columns).register_count();
+    bytes += size_of(type.dtype) * held;
+  });
+  return (bytes + 3) / 4;
 }
 
 std::int64_t RowSpread::divide(int warps, int widest) {

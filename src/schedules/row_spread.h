@@ -15,6 +15,8 @@ class RowSpread {
   int warps() const { return warps_; }
   int registers() const { return registers_; }  // of a thread, at most
   const std::vector<std::int64_t>& largest() const { return largest_; }
+  // Of a thread, for all that the block and those inside it load.
+  std::int64_t loaded_registers(const ir::Kernel& kernel, const ir::Block& block) const;
   // Of a tile that no operation determines (a load, a constant); an empty one where its neighbours
   // have to say.
   ir::RegisterLayout layout(const std::vector<std::int64_t>& shape) const;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/extents.h"
 #include "language/explicit_tracing.h"
 #include "schedules/placement.h"
 #include "schedules/row_spread.h"
@@ -32,7 +31,6 @@ class Retracing {
   explicit Retracing(const ir::Kernel& tile)
       : tile_(tile),
         spread_(tile),
-        extents_(tile),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
         values_(tile.types.size(), ir::kNoValue) {}
@@ -95,7 +93,7 @@ class Retracing {
   // would else stand between one load and the next. Unless they took too many registers.
   void visit(const ir::Block& block) {
     std::vector<bool> recorded(block.body.size(), false);
-    if (loaded_registers(block) <= kLoadedRegisters) {
+    if (spread_.loaded_registers(tile_, block) <= kLoadedRegisters) {
       std::set<ValueId> later;  // what is made here, but not at once
       for (std::size_t i = 0; i < block.body.size(); ++i) {
         const Operation& o = block.body[i];
@@ -120,19 +118,6 @@ class Retracing {
   bool early(const Operation& o) const {
     return loads_input(o) || (ir::info(o.op).pure() && tile_.type(o.results[0]).is_scalar());
   }
-  // Of a thread, for all loads of the block.
-  std::int64_t loaded_registers(const ir::Block& block) const {
-    std::int64_t bytes = 0;
-    for (const Operation& o : block.body) {
-      if (!loads_input(o)) continue;
-      const Type& type = tile_.type(o.results[0]);
-      const ir::RegisterLayout layout = spread_.layout(type.shape);
-      bytes +=
-          size_of(type.dtype) * (layout.shape.empty() ? type.elements() / (32 * spread_.warps())
-                                                      : layout.register_count());
-    }
-    return (bytes + 3) / 4;
-  }
 
   void operation(const Operation& o) {
     const Tracer::At at(tracer_, o.where);
@@ -153,9 +138,6 @@ class Retracing {
         return store(o);
       case Op::reshape:
         check_reshape(o);
-        break;
-      case Op::slice:
-        check_slice(o);
         break;
       default:
         break;
@@ -182,38 +164,16 @@ class Retracing {
           "load it in the shape that is wanted");
   }
 
-  void check_slice(const Operation& o) const {
-    const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
-    for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
-      if (offsets[axis] == 0 || extents_.of(o.operands[0], axis).empty()) continue;
-      unfit(o, "axis " + std::to_string(axis) + " may end before the slice begins",
-            "load the part that is wanted");
-    }
-  }
-
-  // Elements of the axis that exist.
-  Index count(const analysis::Extents::Bound& bound) {
-    return index(bound.limit) - index(bound.start);
-  }
-
-  // Written is what exists of the tile, too.
   void store(const Operation& o) {
     const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
     std::vector<Selector> selectors;
-    std::size_t tile_axis = 0;
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
       const ValueId first = o.operands[2 + axis], end = o.operands[2 + sizes.size() + axis];
       if (sizes[axis] == 0) {
         selectors.push_back(Selector(index(first)));
         continue;
       }
-      Index limit = index(end);
-      for (const analysis::Extents::Bound& bound : extents_.of(o.operands[1], tile_axis)) {
-        if (bound.start == first && bound.limit == end) continue;
-        limit = min(limit, index(first) + count(bound));
-      }
-      ++tile_axis;
-      selectors.push_back(Selector(Block(index(first), static_cast<int>(sizes[axis]), limit)));
+      selectors.push_back(Selector(Block(index(first), static_cast<int>(sizes[axis]), index(end))));
     }
     tilewright::store(
         TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where),
@@ -272,7 +232,6 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const RowSpread spread_;
-  const analysis::Extents extents_;
   Kernel kernel_;
   Tracer& tracer_;
   std::vector<ValueId> values_;  // of the tile form, in what is recorded

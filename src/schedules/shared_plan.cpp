@@ -17,6 +17,10 @@ namespace {
 constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
 constexpr int kMostStages = 4;                        // more bring nothing: docs/performance.md
 
+// Columns of a piece, and through how many buffers pieces go in turn. The best first: as many as a
+// 128-byte swizzle spans.
+constexpr SharedPlan::StagingSize kStagingSizes[] = {{64, 2}, {64, 1}, {32, 1}, {16, 1}};
+
 }  // namespace
 
 std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
@@ -48,12 +52,18 @@ SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& exte
     : placement_(placement) {
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
-  plan_staging(placement, extents);
-  for (ValueId value = 0; value < placement.kernel.types.size(); ++value) {
-    const ir::Type& type = placement.kernel.type(value);
-    if (placement.exchanged(value)) other_bytes_ += type.elements() * size_of(type.dtype);
+  plan_exchange(placement.kernel.body, {});
+  const std::size_t exchanges = buffers_.size();
+  // Staging gives way to a second stage of what loops load.
+  const auto choose = [&](const StagingSize& size) {
+    buffers_.resize(exchanges);
+    plan_staging(extents, size);
+    choose_stages();
+    return loads_ahead();
+  };
+  if (std::none_of(std::begin(kStagingSizes), std::end(kStagingSizes), choose)) {
+    choose(kStagingSizes[0]);
   }
-  choose_stages();
 }
 
 void SharedPlan::plan_rings(const ir::Block& block, int loops) {
@@ -65,7 +75,7 @@ void SharedPlan::plan_rings(const ir::Block& block, int loops) {
       // Held over a loop, it would stand in the way of the loop's own loads.
       const bool over_loop =
           std::any_of(last.at(o.results[0])->blocks.begin(), last.at(o.results[0])->blocks.end(),
-                      [](const ir::Block& inner) { return has_loads(inner); });
+                      [&](const ir::Block& inner) { return placement_.fills_rings(inner); });
       const Kind kind{o.operands[0], type.shape, over_loop ? loops : -1};
       const auto [at, fresh] = kinds_.emplace(kind, rings_.size());
       if (fresh) {
@@ -108,34 +118,70 @@ std::map<std::size_t, int> SharedPlan::count_held(const ir::Block& block) {
   return most;
 }
 
-// 16-bit rows of a matrix, clipped where the tensor ends, as TMA does it; in pieces of the columns
-// that a 128-byte swizzle spans, through two buffers in turn.
-void SharedPlan::plan_staging(const Placement& placement, const analysis::Extents& extents) {
-  ir::for_each(placement.kernel.body, [&](const Operation& o) {
+std::size_t SharedPlan::buffer(const Buffer& kind, const std::set<std::size_t>& taken) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const Buffer& b = buffers_[i];
+    const bool alike = b.name == kind.name && b.dtype == kind.dtype && b.rows == kind.rows &&
+                       b.columns == kind.columns;
+    if (alike && taken.count(i) == 0) return i;
+  }
+  buffers_.push_back(kind);
+  return buffers_.size() - 1;
+}
+
+// `taken`: by the blocks around, which still read them.
+void SharedPlan::plan_exchange(const ir::Block& block, std::set<std::size_t> taken) {
+  for (const Operation& o : block.body) {
+    for (const ir::Block& inner : o.blocks) plan_exchange(inner, taken);
+    for (const ValueId value : o.results) {
+      if (!placement_.exchanged(value)) continue;
+      const ir::Type& type = placement_.kernel.type(value);
+      const std::size_t place = buffer({"operand", type.dtype, static_cast<int>(type.shape[0]),
+                                        static_cast<int>(type.shape[1]), o.where},
+                                       taken);
+      buffer_of_[value] = place;
+      taken.insert(place);
+    }
+  }
+}
+
+// 16-bit rows of a matrix, clipped where the tensor ends, as TMA does it.
+void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSize& size) {
+  staging_.clear();
+  const std::size_t first = buffers_.size();
+  bool in_turn = true;  // the buffers, from store to store
+  ir::for_each(placement_.kernel.body, [&](const Operation& o) {
     if (o.op != Op::store) return;
-    const ir::Type& type = placement.kernel.type(o.operands[1]);
-    if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement.rows ||
+    const ir::Type& type = placement_.kernel.type(o.operands[1]);
+    if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
         !extents.ends_with_tensor(o)) {
       return;
     }
     // Of tiles that are spread by columns each warpgroup stages its own.
     const std::int64_t own =
-        type.shape[1] / (type.shape[1] == placement.wide ? placement.groups : 1);
+        type.shape[1] / (type.shape[1] == placement_.wide ? placement_.groups : 1);
     Staging staging;
-    for (const int columns : {64, 32, 16}) {
-      if (staging.columns == 0 && own % columns == 0) staging.columns = columns;
-    }
-    staging.rows = placement.groups * kGroupRows;
+    for (staging.columns = size.columns; own % staging.columns != 0;) staging.columns /= 2;
     staging.pieces = static_cast<int>(own) / staging.columns;
-    staging.buffers = std::min(staging.pieces, 2);
+    const int count = std::min(staging.pieces, size.buffers);
+    std::set<std::size_t> taken;
+    for (int i = 0; i < count; ++i) {
+      staging.buffers.push_back(
+          buffer({"staging", type.dtype, placement_.groups * kGroupRows, staging.columns, o.where},
+                 taken));
+      taken.insert(staging.buffers.back());
+    }
+    in_turn &= staging.pieces % count == 0;
     staging_[&o] = staging;
-    other_bytes_ += std::int64_t{staging.buffers} * staging.columns * staging.rows * 2;
   });
-  // With one such store the buffers take turns from tile to tile.
-  if (staging_.size() != 1) return;
-  Staging& only = staging_.begin()->second;
-  only.in_flight = only.pieces % only.buffers == 0 ? only.buffers - 1 : 0;
+  for (auto& [store, staging] : staging_) {
+    in_turn &= staging.buffers.size() == buffers_.size() - first;
+  }
+  // The next store begins where the one before ended: at the buffer that waited longest.
+  for (auto& [store, staging] : staging_) {
+    staging.in_flight = in_turn ? static_cast<int>(staging.buffers.size()) - 1 : 0;
+  }
 }
 
 const SharedPlan::Staging* SharedPlan::staging_of(const Operation& store) const {
@@ -143,8 +189,15 @@ const SharedPlan::Staging* SharedPlan::staging_of(const Operation& store) const 
   return at == staging_.end() ? nullptr : &at->second;
 }
 
+// Whether all that loops read is loaded while what came before it is read.
+bool SharedPlan::loads_ahead() const {
+  return std::all_of(rings_.begin(), rings_.end(),
+                     [](const RingPlan& ring) { return !ring.in_loop || ring.stages > ring.held; });
+}
+
 std::int64_t SharedPlan::bytes() const {
-  std::int64_t bytes = other_bytes_;
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : buffers_) bytes += buffer.bytes();
   for (const RingPlan& ring : rings_) bytes += ring.stages * ring.stage_bytes();
   return bytes;
 }
@@ -165,11 +218,11 @@ void SharedPlan::choose_stages() {
     error.fix("take smaller blocks").raise();
   }
   const auto grow = [&](bool in_loop, int most) {
-    std::vector<RingPlan> before = rings_;
     for (RingPlan& ring : rings_) {
-      if (ring.in_loop == in_loop && ring.stages < most * ring.held) ++ring.stages;
+      if (ring.in_loop != in_loop || ring.stages >= most * ring.held) continue;
+      ++ring.stages;
+      if (bytes() > kSharedBytes) --ring.stages;
     }
-    if (bytes() > kSharedBytes) rings_ = std::move(before);
   };
   grow(true, 2);
   grow(false, 2);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -10,9 +11,10 @@
 
 namespace tilewright::schedules {
 
-// What a CTA keeps in shared memory: rings for what products read, and staging for what leaves by
-// TMA. Loads of one tensor and shape share a ring, as do the copies of a loop that passes have
-// split; one that is held while others of its kind pass has a ring of its own.
+// What a CTA keeps in shared memory: rings for what products read, buffers for operands that are
+// computed, and staging for what leaves by TMA. Loads of one tensor and shape share a ring, as do
+// the copies of a loop that passes have split; one that is held while others of its kind pass has a
+// ring of its own.
 class SharedPlan {
  public:
   struct RingPlan {
@@ -24,15 +26,32 @@ class SharedPlan {
     SourceLocation where;
     std::int64_t stage_bytes() const { return std::int64_t{rows} * columns * size_of(dtype); }
   };
+  // Written and read anew in each iteration: loops that follow each other share it.
+  struct Buffer {
+    std::string name;
+    DType dtype;
+    int rows = 0, columns = 0;
+    SourceLocation where;
+    std::int64_t bytes() const { return std::int64_t{rows} * columns * size_of(dtype); }
+  };
   struct Staging {
-    int rows = 0, columns = 0;  // of a buffer: a piece for each warpgroup
-    int pieces = 0, buffers = 0;
+    int columns = 0, pieces = 0;
+    std::vector<std::size_t> buffers;  // of the pieces in turn, with a part for each warpgroup
     int in_flight = 0;  // copies that may still read their buffers when the next piece is written
+  };
+
+  struct StagingSize {
+    int columns = 0, buffers = 0;
   };
 
   SharedPlan(const Placement& placement, const analysis::Extents& extents);
   const std::vector<RingPlan>& rings() const { return rings_; }
   std::size_t ring_of(ir::ValueId load) const { return ring_of_.at(load); }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  // Of a tile that every warpgroup reads all of.
+  std::size_t buffer_of(ir::ValueId exchanged) const { return buffer_of_.at(exchanged); }
+  bool exchanges() const { return !buffer_of_.empty(); }
+  bool stages_stores() const { return !staging_.empty(); }
   // How a store leaves through shared memory; null for one that goes straight from registers.
   const Staging* staging_of(const ir::Operation& store) const;
 
@@ -47,7 +66,11 @@ class SharedPlan {
   };
   void plan_rings(const ir::Block& block, int loops);
   std::map<std::size_t, int> count_held(const ir::Block& block);
-  void plan_staging(const Placement& placement, const analysis::Extents& extents);
+  void plan_exchange(const ir::Block& block, std::set<std::size_t> taken);
+  void plan_staging(const analysis::Extents& extents, const StagingSize& size);
+  // The first buffer of the kind that is not taken.
+  std::size_t buffer(const Buffer& kind, const std::set<std::size_t>& taken);
+  bool loads_ahead() const;
   void choose_stages();
   std::int64_t bytes() const;
 
@@ -56,7 +79,8 @@ class SharedPlan {
   std::map<Kind, std::size_t> kinds_;
   std::map<ir::ValueId, std::size_t> ring_of_;
   std::map<const ir::Operation*, Staging> staging_;
-  std::int64_t other_bytes_ = 0;  // of staging, and of computed operands of products
+  std::vector<Buffer> buffers_;
+  std::map<ir::ValueId, std::size_t> buffer_of_;
 };
 
 // For each load of the block, the operation of the block that last reads it.

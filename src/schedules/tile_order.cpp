@@ -14,12 +14,13 @@ using ir::Operation;
 constexpr std::int64_t kL2Bytes = 32 << 20;
 constexpr int kBand = 8;
 
-void for_each_loop_load(const ir::Block& block, bool in_loop,
+// The loads to shared memory inside loops.
+void for_each_loop_load(const Placement& placement, const ir::Block& block, bool in_loop,
                         const std::function<void(const Operation&)>& visit) {
   for (const Operation& o : block.body) {
-    if (o.op == Op::load && in_loop) visit(o);
+    if (o.op == Op::load && in_loop && placement.in_ring(o)) visit(o);
     for (const ir::Block& inner : o.blocks) {
-      for_each_loop_load(inner, in_loop || o.op == Op::for_loop, visit);
+      for_each_loop_load(placement, inner, in_loop || o.op == Op::for_loop, visit);
     }
   }
 }
@@ -40,7 +41,7 @@ TileOrder::TileOrder(const Placement& placement) {
     ir::for_each(kernel.body, [&](const Operation& o) {
       axis.lengthens |= o.op == Op::for_loop && placement.depends(o.operands[1], argument);
     });
-    for_each_loop_load(kernel.body, false, [&](const Operation& load) {
+    for_each_loop_load(placement, kernel.body, false, [&](const Operation& load) {
       axis.shared |= !address_depends(placement, load, argument);
     });
     uneven_ |= axis.lengthens;
@@ -63,7 +64,7 @@ Dim TileOrder::shared_bytes(const Placement& placement, std::size_t axis) const 
   const ir::Kernel& kernel = placement.kernel;
   Dim bytes = 0;
   std::vector<ir::ValueId> seen;
-  for_each_loop_load(kernel.body, false, [&](const Operation& load) {
+  for_each_loop_load(placement, kernel.body, false, [&](const Operation& load) {
     if (address_depends(placement, load, kernel.body.arguments[axis])) return;
     if (std::count(seen.begin(), seen.end(), load.operands[0]) != 0) return;
     seen.push_back(load.operands[0]);

@@ -32,13 +32,14 @@ double relative_error(const HostTensor& got, const HostTensor& want) {
   return error == 0 ? 0 : std::sqrt(error / norm);
 }
 
-void check(const Kernel& kernel, std::vector<HostTensor> inputs, std::vector<HostTensor> outputs) {
+void check(const Kernel& kernel, std::vector<HostTensor> inputs, std::vector<HostTensor> outputs,
+           const std::vector<double>& scalars = {}) {
   std::vector<HostTensor> wanted = outputs;
   const auto run = [&](const char* target, std::vector<HostTensor>& out) {
     std::vector<TensorRef> tensors;
     for (HostTensor& t : inputs) tensors.push_back(ref(t));
     for (HostTensor& t : out) tensors.push_back(ref(t));
-    compile(kernel, target).run(tensors);
+    compile(kernel, target).run(tensors, scalars);
   };
   run("interpreter", wanted);
   run("sim:sm_90a", outputs);
@@ -141,6 +142,50 @@ TEST(HopperSchedule, FusedMlp) {
   store(Y(block, all), acc);
   check(kernel, {random({200, 128}, 1), random({300, 128}, 2), random({300, 128}, 3)},
         {poison({200, 128})});
+}
+
+// A vector of as many elements as a block has rows, once as a column and once as a row; and a
+// number of the launch.
+TEST(HopperSchedule, VectorsBesideAProduct) {
+  Kernel kernel("scaled_gemm");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+  const Tensor scale = kernel.in("scale", f32, {m}), bias = kernel.in("bias", f32, {n});
+  const Tensor C = kernel.out("C", bf16, {m, n}), top = kernel.out("top", f32, {m});
+  const Scalar alpha = kernel.scalar("alpha", f32);
+  const auto [x, y] = kernel.grid(ceil_div(n, 128), ceil_div(m, 128));
+  const Block rows = m.block(y, 128), cols = n.block(x, 128);
+  Var acc{zeros({rows, cols})};
+  for (Block depth : blocks(k, 64)) {
+    acc = dot(load(A(rows, depth)), load(B(cols, depth)).T(), acc);
+  }
+  const Tile row_scale = (load(scale(rows)) * alpha).reshape({128, 1});
+  const Tile c = acc * row_scale + load(bias(cols)).reshape({1, 128});
+  store(C(rows, cols), c);
+  store(top(rows), reduce_max(c, 1).reshape({128}));
+  check(kernel,
+        {random({200, 72}, 1), random({104, 72}, 2), HostTensor::random_normal(f32, {200}, 3),
+         HostTensor::random_normal(f32, {104}, 4)},
+        {poison({200, 104}), poison({200}, f32)}, {-1.5});
+}
+
+// A tile that is an operand of one product and in arithmetic as well, and a loop in a loop.
+TEST(HopperSchedule, ALoadedTileInArithmetic) {
+  Kernel kernel("gated");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {n, 64});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 256));
+  for (Block rows : blocks(m, 128, 2 * i, min(2 * i + 2, ceil_div(m, 128)))) {
+    const Tile x = load(X(rows, all));
+    Var acc{x.cast(f32) * 0.5};
+    for (Block units : blocks(n, 64)) {
+      const Tile w = load(W(units, all));
+      acc = acc + dot((dot(x, w.T()) * 0.1).cast(bf16), w);
+    }
+    store(Y(rows, all), acc * rsqrt(reduce_sum(x.cast(f32) * x.cast(f32), 1) + 1));
+  }
+  check(kernel, {random({300, 64}, 1), random({100, 64}, 2)}, {poison({300, 64})});
 }
 
 std::string refusal(const Kernel& kernel) {

@@ -152,7 +152,7 @@ TEST(RowwiseSchedule, WarpsShareAMaximumInALoop) {
   }
   HostTensor x = random(f32, {2, 3000}, 1), want = poison(f32, {2, 3000});
   compile(kernel, "interpreter").run({ref(x), ref(want)});
-  const ir::Kernel machine = driver::lower(kernel.finish());
+  const ir::Kernel machine = driver::translate(kernel.finish()).machine;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     HostTensor got = poison(f32, {2, 3000});
     const auto argument = [](const char* name, HostTensor& t) {
@@ -171,13 +171,13 @@ TEST(RowwiseSchedule, WarpsShareAMaximumInALoop) {
 }
 
 // With weights and biases of a column each; the statistics leave as columns.
-Kernel layer_norm(int block_rows, int width) {
+Kernel layer_norm(int block_rows, int width, DType dtype = bf16) {
   Kernel kernel("layer_norm");
   const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns", at_most(width));
-  const Tensor X = kernel.in("X", bf16, {rows, columns});
-  const Tensor weight = kernel.in("weight", bf16, {columns});
-  const Tensor bias = kernel.in("bias", bf16, {columns});
-  const Tensor Y = kernel.out("Y", bf16, {rows, columns});
+  const Tensor X = kernel.in("X", dtype, {rows, columns});
+  const Tensor weight = kernel.in("weight", dtype, {columns});
+  const Tensor bias = kernel.in("bias", dtype, {columns});
+  const Tensor Y = kernel.out("Y", dtype, {rows, columns});
   const Tensor mean = kernel.out("mean", f32, {rows});
   const Scalar epsilon = kernel.scalar("epsilon", f32);
   const Scalar scale = kernel.scalar("scale", f32);  // 1 / columns
@@ -188,7 +188,7 @@ Kernel layer_norm(int block_rows, int width) {
   const Tile mu = reduce_sum(x, 1) * scale;
   const Tile centred = x - mu;
   const Tile variance = reduce_sum(centred * centred, 1) * scale;
-  store(Y(own, cols), (centred * rsqrt(variance + epsilon) * row(weight) + row(bias)).cast(bf16));
+  store(Y(own, cols), (centred * rsqrt(variance + epsilon) * row(weight) + row(bias)).cast(dtype));
   store(mean(own), mu.reshape({block_rows}));
   return kernel;
 }
@@ -206,6 +206,7 @@ TEST(RowwiseSchedule, LayerNorm) {
   }
   for (const int width : {1024, 8192, 16384}) expect_builds(layer_norm(1, width));
   expect_builds(layer_norm(8, 1024));
+  expect_builds(layer_norm(4, 1024, f32));
 }
 
 Kernel add(DType dtype, int size) {
