@@ -92,6 +92,14 @@ SharedPlan plan_shared(const Gemm& g) {
     SharedPlan narrower = plan_shared(g, widest);
     if (best.stages < 4 && narrower.stages > best.stages) best = std::move(narrower);
   }
+  if (best.stages < 2) {
+    const std::string message =
+        "gemm_sm90: tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
+        ", split by " + std::to_string(g.split) + ", leave shared memory for " +
+        std::to_string(best.stages) + " stages; a product in flight needs 2";
+    throw Error(ErrorKind::usage, {}, message,
+                "error: " + message + "\n  fix: take smaller tiles, or split less");
+  }
   return best;
 }
 

@@ -174,46 +174,59 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+bool is_measured(const driver::Target& target, bool model_only) {
+  if (model_only && !target.arch.empty()) return false;
+  if (!model_only && target.kind == driver::Target::Kind::cuda) return true;
+  Diagnostic({}, fmt::format("target {} is not measured", target.name), ErrorKind::unavailable)
+      .fix("use cuda (the GPU that is here), or sm_90a with --model-only, which ranks by the model")
+      .raise();
+}
+
+void write_rules(const Request& request, const LibraryKernel& entry, const driver::Target& target,
+                 const driver::TunedRules& rules, const std::string& facts,
+                 const std::string& where) {
+  const std::string sizes =
+      request.sizes.empty() ? "one size" : fmt::format("{}", fmt::join(request.sizes, ", "));
+  const std::string text = driver::update_rules(text_of(request.rules_file), entry, target.arch,
+                                                rules, facts, fmt::format("{}; {}", where, sizes));
+  write_file(request.rules_file, {std::as_bytes(std::span(text.data(), text.size()))});
+  if (!request.json) fmt::print("written to {}\n", request.rules_file);
+}
+
 }  // namespace
 
 int tune(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
   const driver::Target target = driver::parse_target(request.target);
-  const bool on_gpu = target.kind == driver::Target::Kind::cuda && !request.model_only;
-  if (!on_gpu && !(request.model_only && !target.arch.empty())) {
-    Diagnostic({}, fmt::format("target {} is not measured", target.name), ErrorKind::unavailable)
-        .fix("use cuda (the GPU that is here), or --model-only, which ranks by the model")
-        .raise();
-  }
+  const bool on_gpu = is_measured(target, request.model_only);
   const std::vector<TunedAxis> axes = parse_axes(entry, request);
   driver::TuneOptions how;
   how.keep = static_cast<std::size_t>(request.keep);
   how.seed = request.seed;
   driver::Tuner tuner(entry, request.settings, target, how);
 
-  std::vector<std::vector<std::string>> sizes;
   std::vector<driver::TunedPoint> points;
   std::vector<TuneResult> results;
   for (const std::vector<std::size_t>& place : places_of(axes)) {
-    sizes.push_back(sizes_at(axes, place));
     points.push_back({place, {}});
-    results.push_back(tuner.rank(sizes.back()));
+    results.push_back(tuner.rank(sizes_at(axes, place)));
   }
   if (on_gpu) {
-    ProgressBar builds("building", static_cast<std::int64_t>(results.size()));
-    tuner.build(results, [&] { builds.advance(); });
+    ProgressBar bar("building", static_cast<std::int64_t>(tuner.count_builds(results)));
+    tuner.build(results, [&] { bar.advance(); });
   }
   Json json = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::vector<std::string> sizes = sizes_at(axes, points[i].place);
     if (on_gpu) tuner.measure(results[i]);
     for (const TuneEntry& each : results[i].entries) {
       if (!each.skipped.empty()) continue;
       points[i].seconds[each.name] = on_gpu ? each.measured : each.predicted;
     }
     if (request.json) {
-      json.push_back(json_of(results[i], sizes[i]));
+      json.push_back(json_of(results[i], sizes));
     } else {
-      print(results[i], sizes[i]);
+      print(results[i], sizes);
     }
   }
 
@@ -233,16 +246,10 @@ int tune(const Request& request) {
                rules.worst);
     for (const std::string& line : rules.lines) fmt::print("  {}\n", line);
   }
-  if (request.rules_file.empty()) return 0;
-  const std::string where =
-      on_gpu ? runtime::Device::get(0).info().name : std::string("by the model, not measured");
-  std::vector<std::string> ranges = request.sizes;
-  const std::string remark = fmt::format(
-      "{}; {}", where, ranges.empty() ? "one size" : fmt::format("{}", fmt::join(ranges, ", ")));
-  const std::string text =
-      driver::update_rules(text_of(request.rules_file), entry, target.arch, rules, facts, remark);
-  write_file(request.rules_file, {std::as_bytes(std::span(text.data(), text.size()))});
-  if (!request.json) fmt::print("written to {}\n", request.rules_file);
+  if (!request.rules_file.empty()) {
+    write_rules(request, entry, target, rules, facts,
+                on_gpu ? runtime::Device::get(0).info().name : "by the model, not measured");
+  }
   return 0;
 }
 

@@ -49,7 +49,7 @@ TEST_F(CompiledTest, LaunchesWhatTheKernelDeclares) {
   const Executable executable = compile(gemm(), "cuda");
   executable.run(tensors(512, 768, 128));
   EXPECT_EQ(state_->launches, 1);
-  EXPECT_EQ(state_->grid[0], 132u);
+  EXPECT_EQ(state_->grid[0], 12u);  // tiles
   EXPECT_EQ(state_->cluster[0], 2u);
   EXPECT_EQ(state_->block[0], 384u);
   EXPECT_GT(state_->shared_bytes, 49152u);

@@ -98,7 +98,7 @@ class LaunchPlanTest : public testing::Test {
 TEST_F(LaunchPlanTest, TheShapeIsTheKernels) {
   const LaunchPlan launch = plan(arguments(512, 768, 128));
   EXPECT_FALSE(launch.empty);
-  EXPECT_EQ(launch.shape.grid.x, 132u);
+  EXPECT_EQ(launch.shape.grid.x, 12u);  // tiles
   EXPECT_EQ(launch.shape.cluster.x, static_cast<unsigned>(program_.machine.cluster));
   EXPECT_EQ(launch.shape.block.x, static_cast<unsigned>(program_.machine.threads));
   EXPECT_EQ(launch.shape.shared_bytes, static_cast<unsigned>(program_.machine.shared_bytes));

@@ -146,6 +146,7 @@ TEST(RuleWriterTest, AFileIsUpdatedFactByFact) {
             "# tuned for dtype == f16: here\n"
             "when dtype == f16 and m <= 64: schedule=sm90 block_m=64\n"
             "when dtype == f16: schedule=tile\n"
+            "\n"
             "else: schedule=sm90\n");
   EXPECT_EQ(chosen(half, {"dtype=f16", "m=64"}), "sm90 block_m=64 block_n=256");
   EXPECT_EQ(chosen(half, {"dtype=f16", "m=65"}), "tile");
@@ -157,9 +158,11 @@ TEST(RuleWriterTest, AFileIsUpdatedFactByFact) {
             "# tuned for dtype == f16: here\n"
             "when dtype == f16 and m <= 64: schedule=sm90 block_m=64\n"
             "when dtype == f16: schedule=tile\n"
+            "\n"
             "# tuned for all: there\n"
             "when m <= 64: schedule=sm90 block_m=64\n"
             "else: schedule=sm90\n");
+  EXPECT_EQ(chosen(both, {"m=64"}), "sm90 block_m=64 block_n=256");
 
   const std::string again =
       update_rules(both, kernel, "sm_90a", rules("c", "c", "dtype == f16"), "dtype == f16", "now");
@@ -167,6 +170,7 @@ TEST(RuleWriterTest, AFileIsUpdatedFactByFact) {
             "gemm sm_90a v1\n"
             "# tuned for dtype == f16: now\n"
             "when dtype == f16: schedule=tile\n"
+            "\n"
             "# tuned for all: there\n"
             "when m <= 64: schedule=sm90 block_m=64\n"
             "else: schedule=sm90\n");
@@ -174,7 +178,38 @@ TEST(RuleWriterTest, AFileIsUpdatedFactByFact) {
             "gemm sm_90a v1\n"
             "# tuned for dtype == f16: now\n"
             "when dtype == f16: schedule=tile\n"
+            "\n"
             "# tuned for all: last\n"
+            "else: schedule=tile\n");
+}
+
+TEST(RuleWriterTest, WhatWasWrittenByHandServesTheRest) {
+  const LibraryKernel kernel = family();
+  const std::vector<TunedAxis> axes = {{{"m"}, {64}}};
+  const auto rules = [&](const std::string& facts) {
+    return make_rules(axes, points({{{"c", 1.0}}}), kSettings, facts, 0.02);
+  };
+  const std::string hand =
+      "gemm sm_90a v1\n"
+      "# by hand\n"
+      "let tiles = ceil_div(m, 128)\n"
+      "when tiles > 4: block_m=64\n"
+      "else: schedule=sm90\n";
+  std::string tuned = hand;
+  for (int i = 0; i < 2; ++i) {
+    tuned = update_rules(tuned, kernel, "sm_90a", rules("dtype == f16"), "dtype == f16", "here");
+    EXPECT_EQ(tuned,
+              "gemm sm_90a v1\n"
+              "# tuned for dtype == f16: here\n"
+              "when dtype == f16: schedule=tile\n"
+              "\n" +
+                  hand.substr(hand.find('\n') + 1));
+  }
+  EXPECT_EQ(chosen(tuned, {"dtype=f16"}), "tile");
+  EXPECT_EQ(chosen(tuned, {"m=1000"}), "sm90 block_m=64 block_n=256");
+  EXPECT_EQ(update_rules(hand, kernel, "sm_90a", rules(""), "", "there"),
+            "gemm sm_90a v1\n"
+            "# tuned for all: there\n"
             "else: schedule=tile\n");
 }
 

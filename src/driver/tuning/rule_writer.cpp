@@ -200,38 +200,32 @@ TunedRules make_rules(const std::vector<TunedAxis>& axes, const std::vector<Tune
 std::string update_rules(const std::string& text, const LibraryKernel& kernel,
                          const std::string& target, const TunedRules& rules,
                          const std::string& facts, const std::string& remark) {
-  std::vector<std::string> kept;
-  std::string header = fmt::format("{} {} v1", kernel.name, target);
   const std::string heading = heading_of(facts);
+  std::vector<std::string> lines = {fmt::format("{} {}", heading, remark)};
+  lines.insert(lines.end(), rules.lines.begin(), rules.lines.end());
+  lines.emplace_back();  // a tuned part ends at an empty line
+
+  std::vector<std::string> kept;
   std::istringstream in(text);
-  bool is_old = false, has_header = false;
-  std::size_t place = std::string::npos;  // of the new rules among the lines that are kept
+  std::string part;  // the heading of the tuned part that a line is in
+  bool has_header = false, has_last = facts.empty();
   for (std::string line; std::getline(in, line);) {
     if (!has_header && !line.empty() && line[0] != '#') {
       has_header = true;
       continue;
     }
-    const bool is_heading = line.rfind("# tuned for ", 0) == 0;
-    if (is_heading) is_old = line.rfind(heading, 0) == 0;
-    // The last rule of all stays where the new ones have conditions.
-    const bool is_last = line.rfind("else", 0) == 0;
-    if (is_old && is_last && !facts.empty()) is_old = false;
-    if (is_last && facts.empty()) continue;
-    if (is_old) {
-      if (place == std::string::npos) place = kept.size();
-      continue;
-    }
-    kept.push_back(line);
+    if (line.rfind("# tuned for ", 0) == 0) part = line;
+    const bool is_replaced = part.rfind(heading, 0) == 0 && !part.empty();
+    // Rules without facts of their own serve all: only one set of them is of use.
+    const bool is_kept = facts.empty() ? !part.empty() && !is_replaced : !is_replaced;
+    if (is_kept) kept.push_back(line);
+    has_last = has_last || (is_kept && line.rfind("else", 0) == 0);
+    if (line.empty()) part.clear();
   }
-  std::vector<std::string> lines = {fmt::format("{} {}", heading, remark)};
-  lines.insert(lines.end(), rules.lines.begin(), rules.lines.end());
-  if (facts.empty()) place = kept.size();
-  if (place == std::string::npos) place = 0;
-  kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(place), lines.begin(), lines.end());
-  const bool has_last = std::any_of(
-      kept.begin(), kept.end(), [](const std::string& line) { return line.rfind("else", 0) == 0; });
   if (!has_last) kept.push_back("else: schedule=" + standard_schedule(kernel, target));
-  return header + "\n" + fmt::format("{}\n", fmt::join(kept, "\n"));
+  kept.insert(facts.empty() ? kept.end() : kept.begin(), lines.begin(), lines.end());
+  while (!kept.empty() && kept.back().empty()) kept.pop_back();
+  return fmt::format("{} {} v1\n{}\n", kernel.name, target, fmt::join(kept, "\n"));
 }
 
 }  // namespace tilewright::driver

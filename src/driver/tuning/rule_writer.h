@@ -36,8 +36,9 @@ TunedRules make_rules(const std::vector<TunedAxis>& axes, const std::vector<Tune
                       const std::map<std::string, std::string>& settings, const std::string& facts,
                       double tolerance);
 
-// The text of the rules with those for the same facts replaced; `text` is empty for a new file.
-// Without facts they replace all that comes behind the rules that have facts.
+// The text of a file of rules with these in it: with facts before all others, in place of what was
+// tuned for the same facts; without facts behind what was tuned for facts, in place of all others.
+// `text` is empty for a new file.
 std::string update_rules(const std::string& text, const LibraryKernel& kernel,
                          const std::string& target, const TunedRules& rules,
                          const std::string& facts, const std::string& remark);

@@ -150,6 +150,16 @@ TuneResult Tuner::rank(const std::vector<std::string>& sizes) const {
   return result;
 }
 
+std::size_t Tuner::count_builds(const std::vector<TuneResult>& results) const {
+  std::set<std::string> names;
+  for (const TuneResult& result : results) {
+    for (const TuneEntry& entry : result.entries) {
+      if (is_measurable(entry) && built_.count(entry.name) == 0) names.insert(entry.name);
+    }
+  }
+  return names.size();
+}
+
 void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>& progress) {
   std::vector<std::string> names;
   for (const TuneResult& result : results) {

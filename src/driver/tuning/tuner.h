@@ -46,7 +46,9 @@ class Tuner {
 
   // The model's ranking at one point.
   TuneResult rank(const std::vector<std::string>& sizes) const;
-  // Builds what the results keep, several at once.
+  // How many variants the results keep, each of which is built once.
+  std::size_t count_builds(const std::vector<TuneResult>& results) const;
+  // Builds them, several at once.
   void build(std::vector<TuneResult>& results, const std::function<void()>& progress);
   // Each variant's result is checked against that of the rules' present choice, then all are
   // measured in turn, with a cold L2 cache. cuda only.
