@@ -13,11 +13,11 @@ Kernel attention_forward(const Attention& a) {
   const Index kv_head = h / p.group;
 
   const Tile q = load(p.Q(b, rows, h, all));
-  OnlineSoftmax softmax(rows, p.scale);
+  OnlineSoftmax softmax(rows, p.scale, p.sink(h));
   Var acc{zeros({rows, a.dim_v})};
   for (Block cols : p.mask.blocks(rows, p.keys, a.block_k)) {
     const Tile k = load(p.K(b, cols, kv_head, all));
-    const Tile s = p.mask.apply(dot(q, k.T()), rows, cols);
+    const Tile s = p.mask.apply(p.capped(dot(q, k.T())), rows, cols);
     const auto [weights, rescale] = softmax.step(s);
     const Tile v = load(p.V(b, cols, kv_head, all));
     acc = acc * rescale + dot(weights.cast(a.dtype), v);

@@ -35,14 +35,39 @@ int checked_group(const Attention& a) {
   if (a.scale < 0) {
     fail("scale is " + std::to_string(a.scale), "scale is positive, or 0 for 1 / sqrt(dim)");
   }
+  if (a.softcap < 0) {
+    fail("softcap is " + std::to_string(a.softcap), "softcap is positive, or 0 for none");
+  }
   return a.heads / a.kv_heads;
 }
 
+double product_scale(const Attention& a) { return a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim); }
+
 }  // namespace
 
-AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
+AttentionScores::AttentionScores(const Attention& a)
     : group(checked_group(a)),
-      scale(a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim)),
+      scale(a.softcap > 0 ? a.softcap : product_scale(a)),
+      softcap_(a.softcap),
+      product_scale_(product_scale(a)),
+      heads_(a.heads) {}
+
+// The softmax scales what it is given, so that the cap's own factor costs nothing.
+Tile AttentionScores::capped(const Tile& products) const {
+  return softcap_ > 0 ? tanh(products * (product_scale_ / softcap_)) : products;
+}
+
+std::optional<Tile> AttentionScores::sink(const Index& head) const {
+  if (!sinks_) return std::nullopt;
+  return load((*sinks_)(Dim(heads_).block(head, 1))).reshape({1, 1});
+}
+
+void AttentionScores::declare_sinks(Kernel& kernel, const Attention& a) {
+  if (a.sinks) sinks_ = kernel.in("sinks", f32, {a.heads});
+}
+
+AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
+    : AttentionScores(a),
       batch(kernel.dim("batch")),
       queries(kernel.dim("queries")),
       keys(kernel.dim("keys")),
@@ -51,11 +76,12 @@ AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
       V(kernel.in("V", a.dtype, {batch, keys, a.kv_heads, a.dim_v})),
       O(kernel.out("O", a.dtype, {batch, queries, a.heads, a.dim_v})),
       LSE(kernel.out("LSE", f32, {batch, a.heads, queries})),
-      mask(a.causal ? causal(queries, keys, a.window) : everything()) {}
+      mask(a.causal ? causal(queries, keys, a.window) : everything()) {
+  declare_sinks(kernel, a);
+}
 
 VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a)
-    : group(checked_group(a)),
-      scale(a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim)),
+    : AttentionScores(a),
       batch(kernel.dim("batch")),
       total_queries(kernel.dim("total_queries")),
       total_keys(kernel.dim("total_keys")),
@@ -69,7 +95,9 @@ VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a)
       queries(total_queries, cu_seqlens_q),
       keys(total_keys, cu_seqlens_k),
       causal_(a.causal),
-      window_(a.window) {}
+      window_(a.window) {
+  declare_sinks(kernel, a);
+}
 
 Mask VarlenParameters::mask(const Sequence& queries, const Sequence& keys) const {
   return causal_ ? causal(queries, keys, window_) : everything();

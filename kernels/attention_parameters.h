@@ -1,28 +1,44 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 
 #include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
 
-// The parameters that every schedule of attention_forward declares. Raises for options that fit no
-// attention.
-struct AttentionParameters {
+// What is the same in every attention. Raises for options that fit none.
+class AttentionScores {
+ public:
+  explicit AttentionScores(const Attention& a);
+  int group;     // query heads that share a K and V head
+  double scale;  // of the softmax
+  // Q K^T as the softmax takes it: with a soft cap, the part of the cap that it is.
+  Tile capped(const Tile& products) const;
+  // The head's sink {1, 1}, if there are sinks.
+  std::optional<Tile> sink(const Index& head) const;
+
+ protected:
+  void declare_sinks(Kernel& kernel, const Attention& a);
+
+ private:
+  double softcap_, product_scale_;
+  int heads_;
+  std::optional<Tensor> sinks_;
+};
+
+// The parameters that every schedule of attention_forward declares.
+struct AttentionParameters : AttentionScores {
   AttentionParameters(Kernel& kernel, const Attention& a);
-  int group;  // query heads that share a K and V head
-  double scale;
   Dim batch, queries, keys;
   Tensor Q, K, V, O, LSE;
   Mask mask;
 };
 
 // The same of attention_varlen_forward. `mask` is that of one sequence.
-struct VarlenParameters {
+struct VarlenParameters : AttentionScores {
   VarlenParameters(Kernel& kernel, const Attention& a);
   Mask mask(const Sequence& queries, const Sequence& keys) const;
-  int group;
-  double scale;
   Dim batch, total_queries, total_keys;
   Tensor Q, K, V, cu_seqlens_q, cu_seqlens_k, O, LSE;
   Ragged queries, keys;

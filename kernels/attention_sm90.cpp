@@ -161,14 +161,15 @@ Kernel attention_sm90(const char* name, const Attention& a) {
     const SharedView q = q_slot[0].rows(64 * group, 64);
     const auto [first, last] = work.mask.visible(work.rows, work.keys, a.block_k);
     const auto [full_first, full_last] = work.mask.full(work.rows, work.keys, a.block_k);
-    OnlineSoftmax softmax(rows, p.scale);
+    OnlineSoftmax softmax(rows, p.scale, p.sink(work.head));
     Var acc{zeros({rows, a.dim_v})};
 
     when(
         first < last,
         [&, &first = first, &last = last, &full_first = full_first, &full_last = full_last] {
           const auto mask = [&](const Tile& s, const Index& j, bool masked) {
-            return masked ? work.mask.apply(s, rows, work.keys.block(j, a.block_k)) : s;
+            const Tile scores = p.capped(s);
+            return masked ? work.mask.apply(scores, rows, work.keys.block(j, a.block_k)) : scores;
           };
           const Slot k = k_ring.consume();
           const Tile s = mask(wait(wgmma(q, k.T())), last - 1, true);

@@ -76,4 +76,11 @@ Attention with_sm90_blocks(Attention a) {
   return a;
 }
 
+Attention with_sm90_varlen_blocks(Attention a) {
+  a = with_sm90_blocks(a);
+  // What a sequence's lengths take of three warpgroups' registers is missing for scores.
+  if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);
+  return a;
+}
+
 }  // namespace tilewright::kernels

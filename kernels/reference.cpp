@@ -53,7 +53,8 @@ struct Rows {
 
 // Writes the output of each row of `sequence`, and gives `sums(query, head, value)` its sum.
 void attend(const AttentionSizes& s, const Rows& sequence,
-            const std::vector<std::vector<double>>& inputs, std::vector<double>& output,
+            const std::vector<std::vector<double>>& inputs, const std::vector<double>& sinks,
+            std::vector<double>& output,
             const std::function<void(std::int64_t, std::int64_t, double)>& sums) {
   const std::vector<double>&q = inputs[0], &k = inputs[1], &v = inputs[2];
   const std::int64_t group = s.heads / s.kv_heads;
@@ -71,12 +72,15 @@ void attend(const AttentionSizes& s, const Rows& sequence,
     const double* query = q.data() + query_row * s.dim;
 
     std::vector<double> weights;
-    double maximum = -std::numeric_limits<double>::infinity();
+    const double sink = sinks.empty() ? -std::numeric_limits<double>::infinity()
+                                      : sinks[static_cast<std::size_t>(h)];
+    double maximum = sink;
     for (std::int64_t j = first; j <= last; ++j) {
-      weights.push_back(s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim));
+      const double score = s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim);
+      weights.push_back(s.softcap > 0 ? s.softcap * std::tanh(score / s.softcap) : score);
       maximum = std::max(maximum, weights.back());
     }
-    double sum = 0;
+    double sum = sinks.empty() ? 0 : std::exp(sink - maximum);
     for (double& weight : weights) sum += weight = std::exp(weight - maximum);
 
     double* out = output.data() + query_row * s.dim_v;
@@ -95,6 +99,11 @@ std::vector<std::vector<double>> all_numbers(const std::vector<HostTensor>& tens
   return numbers;
 }
 
+// The sinks behind the other inputs, if they are there.
+std::vector<double> sinks_of(const std::vector<std::vector<double>>& inputs, std::size_t others) {
+  return inputs.size() > others ? inputs[others] : std::vector<double>();
+}
+
 }  // namespace
 
 std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
@@ -103,7 +112,7 @@ std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
   std::vector<double> output(static_cast<std::size_t>(s.batch * s.queries * s.heads * s.dim_v));
   std::vector<double> sums(static_cast<std::size_t>(s.batch * s.heads * s.queries));
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    attend(s, {b * s.queries, s.queries, b * s.keys, s.keys}, numbers, output,
+    attend(s, {b * s.queries, s.queries, b * s.keys, s.keys}, numbers, sinks_of(numbers, 3), output,
            [&](std::int64_t i, std::int64_t h, double sum) {
              sums[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = sum;
            });
@@ -122,7 +131,7 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t query = begin(numbers[3], b), key = begin(numbers[4], b);
     attend(s, {query, begin(numbers[3], b + 1) - query, key, begin(numbers[4], b + 1) - key},
-           numbers, output, [&](std::int64_t i, std::int64_t h, double sum) {
+           numbers, sinks_of(numbers, 5), output, [&](std::int64_t i, std::int64_t h, double sum) {
              sums[static_cast<std::size_t>(h * s.queries + query + i)] = sum;
            });
   }

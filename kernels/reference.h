@@ -13,10 +13,12 @@ struct AttentionSizes {
   bool causal;
   std::int64_t window;
   double scale;
+  double softcap;  // 0: none
 };
-// Q {batch, queries, heads, dim}, K {batch, keys, kv_heads, dim}, V {batch, keys, kv_heads, dim_v}:
-// the output {batch, queries, heads, dim_v} and the natural logarithm of the sums {batch, heads,
-// queries}. A row that sees nothing is 0, with -inf.
+// The last input may be the heads' sinks {heads}. Q {batch, queries, heads, dim}, K {batch, keys,
+// kv_heads, dim}, V {batch, keys, kv_heads, dim_v}: the output {batch, queries, heads, dim_v} and
+// the natural logarithm of the sums {batch, heads, queries}. A row that sees nothing is 0, with
+// -inf.
 std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes,
                                                      const std::vector<HostTensor>& inputs);
 

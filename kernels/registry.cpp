@@ -34,6 +34,10 @@ KernelOption count_option(std::string name, std::string description, std::string
       std::move(name), std::move(description), Kind::integer, std::move(standard), 1, maximum, {}};
 }
 
+KernelOption integer_option(std::string name, std::string description) {
+  return {std::move(name), std::move(description), Kind::integer, "0", 0, kMaximumSize, {}};
+}
+
 KernelOption flag_option(std::string name, std::string description) {
   return {std::move(name), std::move(description), Kind::boolean, "false", 0, 0, {}};
 }
@@ -68,15 +72,23 @@ Attention attention_of(const OptionValues& options) {
   a.causal = options.boolean("causal");
   a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
+  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.sinks = options.boolean("sinks");
   return a;
 }
 
 AttentionSizes attention_sizes_of(const OptionValues& o) {
-  return {o.integer("batch"),    o.integer("queries"),
-          o.integer("keys"),     o.integer("heads"),
-          o.integer("kv_heads"), o.integer("dim"),
-          o.integer("dim_v"),    o.boolean("causal"),
-          o.integer("window"),   1 / std::sqrt(static_cast<double>(o.integer("dim")))};
+  return {o.integer("batch"),
+          o.integer("queries"),
+          o.integer("keys"),
+          o.integer("heads"),
+          o.integer("kv_heads"),
+          o.integer("dim"),
+          o.integer("dim_v"),
+          o.boolean("causal"),
+          o.integer("window"),
+          1 / std::sqrt(static_cast<double>(o.integer("dim"))),
+          static_cast<double>(o.integer("softcap"))};
 }
 
 void check_attention(const OptionValues& options) {
@@ -121,20 +133,17 @@ LibraryKernel attention_forward_entry() {
       count_option("dim", "elements of a query and key row", "64", kMaximumDim),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim),
       flag_option("causal", "query i sees keys up to i + keys - queries"),
-      {"window",
-       "causal only: the last so many of those keys; 0 for all",
-       Kind::integer,
-       "0",
-       0,
-       kMaximumSize,
-       {}},
+      integer_option("window", "causal only: the last so many of those keys; 0 for all"),
+      integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none"),
+      flag_option("sinks", "each head has a logit more, whose value is 0"),
       dtype_option(),
   };
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
                     {"K", {"batch", "keys", "kv_heads", "dim"}, false, {}},
                     {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
                     {"O", {"batch", "queries", "heads", "dim_v"}, true, {}},
-                    {"LSE", {"batch", "heads", "queries"}, true, f32}};
+                    {"LSE", {"batch", "heads", "queries"}, true, f32},
+                    {"sinks", {"heads"}, false, f32, {}, "sinks"}};
   kernel.schedules = {
       {"sm90", "sm_90a",
        "a producer warp, and two or three warpgroups that overlap products with the softmax; "
@@ -203,9 +212,10 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets_of("queries")},
                     {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
                     {"O", {"queries", "heads", "dim_v"}, true, {}},
-                    {"LSE", {"heads", "queries"}, true, f32}};
+                    {"LSE", {"heads", "queries"}, true, f32},
+                    {"sinks", {"heads"}, false, f32, {}, "sinks"}};
   kernel.schedules[0].build = [](const OptionValues& options) {
-    return attention_varlen_forward_sm90(with_sm90_blocks(attention_of(options)));
+    return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options)));
   };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options));

@@ -53,6 +53,7 @@ struct LibraryTensor {
   std::optional<DType> dtype;  // nothing: the option dtype
   // What it holds when no file is given; nothing: normal numbers. Tensors of one seed fit together.
   std::function<HostTensor(const OptionValues&, std::uint64_t seed)> values = {};
+  std::string option = {};  // there only if this option is true; such tensors stand last
 };
 
 // A number that a schedule leaves open, such as block_m. It is set like an option; else a rule sets
@@ -125,6 +126,8 @@ struct LibraryAxis {
   std::int64_t more = 0;
 };
 LibraryAxis parse_axis(const std::string& text);
+// Of the kernel's tensors so many are there with these options, from the first.
+std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options);
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options);
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options);
 

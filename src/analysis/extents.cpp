@@ -40,13 +40,16 @@ const Extents::Bounds& Extents::of(ValueId tile, std::size_t axis) const {
   return axis < bounds_[tile].size() ? bounds_[tile][axis] : none;
 }
 
-bool Extents::ends_with_tensor(const Operation& access) const {
+bool Extents::tma_clips(const Operation& access) const {
   const ir::Parameter& tensor = *kernel_.parameter_of(access.operands[0]);
+  const std::vector<std::int64_t>& sizes = access.attributes.integers(Key::sizes);
   const std::size_t rank = tensor.shape.size();
   const std::size_t first = access.operands.size() - rank;  // limits come last
+  int earlier = 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto limit = known(definitions_[access.operands[first + axis]]);
-    if (!limit || !(*limit == tensor.shape[axis])) return false;
+    if (sizes[axis] == 0 || (limit && *limit == tensor.shape[axis])) continue;
+    if (axis == rank - 1 || rank > 4 || ++earlier > 1) return false;
   }
   return true;
 }

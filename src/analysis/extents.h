@@ -24,8 +24,9 @@ class Extents {
   explicit Extents(const ir::Kernel& kernel);
   // Empty where the axis provably exists whole.
   const Bounds& of(ir::ValueId tile, std::size_t axis) const;
-  // Whether every limit of a load or store is the size of its tensor's axis.
-  bool ends_with_tensor(const ir::Operation& access) const;
+  // Whether TMA clips a load or store as its limits say: they are the sizes of its tensor's axes,
+  // but for one of at most four axes, which is not the last.
+  bool tma_clips(const ir::Operation& access) const;
 
  private:
   void visit(const ir::Block& block);

@@ -104,8 +104,8 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
     const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
     const char* wanted = required(target, "the target");
     std::vector<tilewright::DType> dtypes;
-    for (const tilewright::LibraryTensor& tensor : entry.tensors) {
-      dtypes.push_back(tilewright::dtype_of(tensor, values));
+    for (std::size_t i = 0; i < tilewright::tensor_count(entry, values); ++i) {
+      dtypes.push_back(tilewright::dtype_of(entry.tensors[i], values));
     }
     tilewright::CompileOptions how;
     how.device = device;

@@ -178,6 +178,13 @@ LibraryAxis parse_axis(const std::string& text) {
   return {text.substr(0, plus), std::stoll(text.substr(plus + 3))};
 }
 
+std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options) {
+  return static_cast<std::size_t>(
+      std::count_if(kernel.tensors.begin(), kernel.tensors.end(), [&](const LibraryTensor& tensor) {
+        return tensor.option.empty() || options.boolean(tensor.option);
+      }));
+}
+
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options) {
   return tensor.dtype ? *tensor.dtype : options.dtype("dtype");
 }

@@ -27,7 +27,8 @@ Work work_of(const LibraryKernel& kernel, const OptionValues& options) {
   Work work;
   work.flops = kernel.floating_operations(options, {});
   work.dtype = dtype_of(kernel.tensors.at(0), options);
-  for (const LibraryTensor& tensor : kernel.tensors) {
+  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
+    const LibraryTensor& tensor = kernel.tensors[i];
     double bytes = size_of(dtype_of(tensor, options));
     for (const std::int64_t size : shape_of(tensor, options)) bytes *= static_cast<double>(size);
     work.bytes += bytes;

@@ -69,7 +69,8 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
   const double available =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   double total = 0;
-  for (const LibraryTensor& tensor : kernel.tensors) {
+  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
+    const LibraryTensor& tensor = kernel.tensors[i];
     const std::vector<std::int64_t> shape = shape_of(tensor, options);
     double bytes = size_of(dtype_of(tensor, options));
     for (const std::int64_t extent : shape) bytes *= static_cast<double>(extent);
@@ -168,7 +169,17 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
   workload.options = resolve_options(kernel, settings, known_sizes);
   check_memory(kernel, workload.options);
 
-  for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
+  const std::size_t count = tensor_count(kernel, workload.options);
+  for (const auto& [name, file] : files) {
+    const LibraryTensor& tensor = kernel.tensors[find_tensor(kernel, name, false)];
+    if (tensor.option.empty() || workload.options.boolean(tensor.option)) continue;
+    Diagnostic({}, fmt::format("{}: {} has no input {} while {} is false", file, kernel.name, name,
+                               tensor.option))
+        .fix(fmt::format("--set {}=true", tensor.option))
+        .raise();
+  }
+  workload.tensors.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
     const LibraryTensor& tensor = kernel.tensors[i];
     const std::vector<std::int64_t> shape = shape_of(tensor, workload.options);
     const DType dtype = dtype_of(tensor, workload.options);

@@ -292,7 +292,9 @@ class Retracing {
       case Op::if_then:
         return branch(o);
       case Op::while_loop:
-        unfit(o, "a loop whose end the kernel decides", "use a loop over a range");
+        return repeat(o);
+      case Op::load_index:
+        return load_index(o);
       case Op::yield:
       case Op::transpose:
         return;
@@ -387,9 +389,6 @@ class Retracing {
     }
     Ring& ring = *rings_[plan_.ring_of(o.results[0])];
     if (loading_) {
-      if (!extents_.ends_with_tensor(o)) {
-        unfit(o, "ends before its tensor does", "take blocks of the tensor's own dimension");
-      }
       return ring.produce([&](const Slot& slot) { tma_load(view(o, 1, {}), slot, {}, o.where); },
                           o.where);
     }
@@ -529,6 +528,50 @@ class Retracing {
     }
     tracer_.close_loop();
     close(o, cells);
+  }
+
+  // A loop over scalars, which both roles run: a search, for instance.
+  void repeat(const Operation& o) {
+    for (const ValueId result : o.results) {
+      if (!scalar(result)) {
+        unfit(o, "a tile in a loop whose end the kernel decides", "use a loop over a range");
+      }
+    }
+    if (placement_.fills_rings(o.blocks[0])) {
+      unfit(o, "loads in a loop whose end the kernel decides", "use a loop over a range");
+    }
+    const ir::Block& body = o.blocks[0];
+    const std::vector<ValueId>& yielded = body.body.back().operands;
+    const int condition = tracer_.open_cell(values_[o.operands[0]], o.where);
+    std::vector<Carried> cells;
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      cells.push_back({i, tracer_.open_cell(values_[o.operands[1 + i]], o.where)});
+    }
+    tracer_.trace_while(
+        condition,
+        [&] {
+          for (const Carried& c : cells) {
+            values_[body.arguments[c.position]] = tracer_.read(c.slot, o.where);
+          }
+          visit(body);
+          tracer_.assign(condition, values_[yielded[0]], o.where);
+          for (const Carried& c : cells) {
+            tracer_.assign(c.slot, values_[yielded[1 + c.position]], o.where);
+          }
+        },
+        o.where);
+    tracer_.close_cell(condition);
+    close(o, cells);
+  }
+
+  void load_index(const Operation& o) {
+    std::vector<ValueId> operands{
+        tracer_.use(tensors_.at(o.operands[0]).handle(), "load_index", o.where)};
+    for (std::size_t i = 1; i < o.operands.size(); ++i) {
+      operands.push_back(id(number(o, i)));
+    }
+    values_[o.results[0]] =
+        tracer_.emit(Op::load_index, std::move(operands), tile_.type(o.results[0]), {}, o.where);
   }
 
   void branch(const Operation& o) {

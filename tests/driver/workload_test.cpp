@@ -71,6 +71,22 @@ TEST(WorkloadTest, OffsetsAscendAndTellTheNumberOfSequences) {
   EXPECT_EQ(read.tensors[4].shape(), (std::vector<std::int64_t>{3}));
 }
 
+TEST(WorkloadTest, SinksAreThereIfTheyAreAskedFor) {
+  const LibraryKernel& kernel = find_kernel("attention_forward");
+  EXPECT_EQ(make_workload(kernel, {"queries=8"}, {}, 0).tensors.size(), 5u);
+  const Workload with = make_workload(kernel, {"queries=8", "heads=3", "sinks=true"}, {}, 0);
+  ASSERT_EQ(with.tensors.size(), 6u);
+  EXPECT_EQ(with.tensors[5].shape(), (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(with.inputs().size(), 4u);
+  const TemporaryFolder folder;
+  write_tensor(folder / "s.npy", HostTensor::zeros(f32, {8}));
+  EXPECT_THAT(
+      usage_error_of([&] {
+        make_workload(kernel, {"queries=8"}, {{"sinks", folder / "s.npy"}}, 0);
+      }),
+      AllOf(HasSubstr("has no input sinks while sinks is false"), HasSubstr("--set sinks=true")));
+}
+
 TEST(WorkloadTest, FilesThatDisagreeAreErrors) {
   const TemporaryFolder folder;
   write_tensor(folder / "a.npy", HostTensor::zeros(f32, {5, 7}));

@@ -30,14 +30,18 @@ struct Tensors {
         v(Padded::normal(p.options.dtype, {p.batch, p.keys, p.options.kv_heads, p.options.dim_v},
                          3)),
         o(p.options.dtype, {p.batch, p.queries, p.options.heads, p.options.dim_v}),
-        lse(f32, {p.batch, p.options.heads, p.queries}) {}
+        lse(f32, {p.batch, p.options.heads, p.queries}),
+        sinks(Padded::normal(f32, {p.options.heads}, 4)),
+        has_sinks(p.options.sinks) {}
   Arguments arguments() {
     Arguments a;
     a.tensors = {q.argument("Q"), k.argument("K"), v.argument("V"), o.argument("O"),
                  lse.argument("LSE")};
+    if (has_sinks) a.tensors.push_back(sinks.argument("sinks"));
     return a;
   }
-  Padded q, k, v, o, lse;
+  Padded q, k, v, o, lse, sinks;
+  bool has_sinks;
 };
 
 struct Reference {
@@ -66,13 +70,14 @@ Reference reference(const Problem& p, const Tensors& t) {
         const auto at_key = [&](std::int64_t j) {
           return (b * p.keys + j) * a.kv_heads + h / group;
         };
-        double sum = 0;
+        double sum = a.sinks ? std::exp(t.sinks.at({h})) : 0;
         for (std::int64_t j = 0; j < p.keys; ++j) {
           const std::int64_t last = i + p.keys - p.queries;
           const bool visible = !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
           const double* key = &k[at_key(j) * a.dim];
-          weights[j] =
-              visible ? std::exp(std::inner_product(key, key + a.dim, query, 0.0) * scale) : 0;
+          double score = std::inner_product(key, key + a.dim, query, 0.0) * scale;
+          if (a.softcap > 0) score = a.softcap * std::tanh(score / a.softcap);
+          weights[j] = visible ? std::exp(score) : 0;
           sum += weights[j];
         }
         std::vector<double> o(a.dim_v, 0.0);
@@ -222,6 +227,59 @@ TEST(AttentionTest, HalfPrecisionAndScale) {
   }
 }
 
+TEST(AttentionTest, SoftCap) {
+  for (const bool machine : {false, true}) {
+    for (const double softcap : {1.0, 30.0}) {
+      Problem p = problem(130, 150, true);
+      p.options.softcap = softcap;
+      check(p, {.machine = machine});
+    }
+  }
+}
+
+Problem with_sinks(std::int64_t queries, std::int64_t keys, bool causal) {
+  Problem p = problem(queries, keys, causal);
+  p.options.heads = p.options.kv_heads = 3;
+  p.options.sinks = true;
+  return p;
+}
+
+TEST(AttentionTest, Sinks) {
+  for (const bool machine : {false, true}) {
+    check(with_sinks(100, 150, false), {.machine = machine});
+    check(with_sinks(130, 5, true), {.machine = machine});  // rows that see nothing but the sink
+    check(with_sinks(17, 0, false), {.machine = machine});
+    Problem capped = with_sinks(65, 129, true);
+    capped.options.softcap = 2;
+    capped.options.window = 20;
+    check(capped, {.machine = machine});
+  }
+}
+
+// The sink outweighs every score by far, or is far below: the sum must neither overflow nor lose
+// it.
+TEST(AttentionTest, SinksOfAnySize) {
+  for (const bool machine : {false, true}) {
+    for (const double sink : {300.0, -300.0, -std::numeric_limits<double>::infinity()}) {
+      Problem p = with_sinks(70, 80, false);
+      Tensors t(p);
+      for (std::int64_t h = 0; h < 3; ++h) t.sinks.set({h}, sink);
+      ASSERT_TRUE(
+          test::execute(machine ? attention_forward_sm90(p.options) : attention_forward(p.options),
+                        t.arguments(), {.machine = machine}));
+      if (sink > 0) {
+        t.lse.each([&](const auto& index) { EXPECT_NEAR(t.lse.at(index), 300, 1e-3); });
+        t.o.each([&](const auto& index) { EXPECT_EQ(t.o.at(index), 0); });
+        continue;
+      }
+      p.options.sinks = false;
+      const Reference r = reference(p, t);
+      EXPECT_LT(test::relative_error(t.o, r.o), kTolerance);
+      EXPECT_LT(test::relative_error(t.lse, r.lse), kLseTolerance);
+    }
+  }
+}
+
 // The order in which warps and copies go must not show.
 TEST(AttentionTest, AnyOrderGivesTheSameBits) {
   const Problem p = problem(200, 300, true);
@@ -247,7 +305,10 @@ TEST(AttentionTest, ToleranceSeesWrongResults) {
   Problem windowed = right, wider = right;
   windowed.options.window = 19;
   wider.options.scale = 1.02 / 8;
-  for (const Problem& wrong : {windowed, wider}) {
+  Problem capped = right, sunk = right;
+  capped.options.softcap = 5;
+  sunk.options.sinks = true;
+  for (const Problem& wrong : {windowed, wider, capped, sunk}) {
     const Reference other = reference(wrong, t);
     EXPECT_GT(test::relative_error(t.o, other.o), kTolerance);
     EXPECT_GT(test::relative_error(t.lse, other.lse), kLseTolerance);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/execution.h"
+#include "tilewright/compile.h"
 #include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
@@ -41,7 +42,9 @@ struct Tensors {
         cu_seqlens_q(integers(q_offsets)),
         cu_seqlens_k(integers(k_offsets)),
         o(p.options.dtype, {total(p, q_offsets), p.options.heads, p.options.dim_v}),
-        lse(f32, {p.options.heads, total(p, q_offsets)}) {}
+        lse(f32, {p.options.heads, total(p, q_offsets)}),
+        sinks(Padded::normal(f32, {p.options.heads}, 4)),
+        has_sinks(p.options.sinks) {}
 
   static std::int64_t total(const Problem& p, const Lengths& offsets) {
     return offsets.back() + p.unused_rows;
@@ -85,66 +88,97 @@ struct Tensors {
                  of("cu_seqlens_k", cu_seqlens_k),
                  o.argument("O"),
                  lse.argument("LSE")};
+    if (has_sinks) a.tensors.push_back(sinks.argument("sinks"));
     return a;
   }
 
   Lengths q_offsets, k_offsets;
   Padded q, k, v;
   HostTensor cu_seqlens_q, cu_seqlens_k;
-  Padded o, lse;
+  Padded o, lse, sinks;
+  bool has_sinks;
 };
 
-[[nodiscard]] bool run(const Problem& p, Tensors& t, const Execution& execution) {
-  return test::execute(execution.machine ? attention_varlen_forward_sm90(p.options)
-                                         : attention_varlen_forward(p.options),
-                       t.arguments(), execution);
+// How the kernel is run: interpreted, or on the simulated GPU by the compiler's schedule or its
+// own.
+enum class Form { interpreted, automatic, sm90 };
+
+[[nodiscard]] bool run(const Problem& p, Tensors& t, Form form) {
+  if (form == Form::sm90) {
+    return test::execute(attention_varlen_forward_sm90(p.options), t.arguments(),
+                         {.machine = true});
+  }
+  const Kernel kernel = attention_varlen_forward(p.options);
+  if (form == Form::interpreted) return test::execute(kernel, t.arguments(), {});
+  std::vector<TensorRef> tensors;
+  for (const TensorArgument& a : t.arguments().tensors) {
+    tensors.push_back({a.data, a.dtype, a.shape, a.strides});
+  }
+  compile(kernel, "sim:sm_90a").run(tensors);
+  return true;
 }
 
-// The weight of each of a sequence's keys for one query, by the definition; the sum's logarithm.
-double weights_of(const Problem& p, const Tensors& t, std::size_t b, std::int64_t i, std::int64_t h,
-                  std::vector<double>& weights) {
-  const Attention& a = p.options;
-  const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
-  weights.assign(static_cast<std::size_t>(p.keys[b]), 0);
-  double sum = 0;
-  for (std::int64_t j = 0; j < p.keys[b]; ++j) {
-    const std::int64_t last = i + p.keys[b] - p.queries[b];
-    if (a.causal && (j > last || (a.window > 0 && j <= last - a.window))) continue;
-    double score = 0;
-    for (std::int64_t d = 0; d < a.dim; ++d) {
-      score += t.q.at({t.q_offsets[b] + i, h, d}) *
-               t.k.at({t.k_offsets[b] + j, h * a.kv_heads / a.heads, d});
-    }
-    sum += weights[j] = std::exp(score * scale);
-  }
-  for (double& weight : weights) weight = sum > 0 ? weight / sum : 0;
-  return std::log(sum);
+std::vector<double> flat(const Padded& tensor) {
+  std::vector<double> values;
+  tensor.each([&](const auto& index) { values.push_back(tensor.at(index)); });
+  return values;
 }
+
+// By the definition, in float64.
+class Reference {
+ public:
+  Reference(const Problem& p, const Tensors& t)
+      : p_(p), t_(t), q_(flat(t.q)), k_(flat(t.k)), v_(flat(t.v)) {}
+
+  // Of query i of sequence b: the row of O, and the logarithm of the sum.
+  double row(std::size_t b, std::int64_t i, std::int64_t h, std::vector<double>& o) const {
+    const Attention& a = p_.options;
+    const std::int64_t kv_head = h * a.kv_heads / a.heads;
+    const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
+    const double* query = &q_[((t_.q_offsets[b] + i) * a.heads + h) * a.dim];
+    double sum = a.sinks ? std::exp(t_.sinks.at({h})) : 0;
+    o.assign(a.dim_v, 0);
+    for (std::int64_t j = 0; j < p_.keys[b]; ++j) {
+      const std::int64_t last = i + p_.keys[b] - p_.queries[b];
+      if (a.causal && (j > last || (a.window > 0 && j <= last - a.window))) continue;
+      const std::int64_t at = (t_.k_offsets[b] + j) * a.kv_heads + kv_head;
+      const double* key = &k_[at * a.dim];
+      double score = std::inner_product(key, key + a.dim, query, 0.0) * scale;
+      if (a.softcap > 0) score = a.softcap * std::tanh(score / a.softcap);
+      const double weight = std::exp(score);
+      sum += weight;
+      for (int d = 0; d < a.dim_v; ++d) o[d] += weight * v_[at * a.dim_v + d];
+    }
+    for (double& x : o) x = sum > 0 ? x / sum : 0;
+    return std::log(sum);
+  }
+
+ private:
+  const Problem& p_;
+  const Tensors& t_;
+  std::vector<double> q_, k_, v_;
+};
 
 // Errors of the rows of sequences; rows of none must be as they were: NaN.
-void check(const Problem& p, const Execution& execution) {
+void check(const Problem& p, Form form) {
   Tensors t(p);
-  ASSERT_TRUE(run(p, t, execution));
-  const Attention& a = p.options;
+  ASSERT_TRUE(run(p, t, form));
+  const Reference reference(p, t);
   double difference = 0, magnitude = 0, worst_lse = 0;
-  std::vector<double> weights;
+  std::vector<double> o;
   for (std::size_t b = 0; b < p.queries.size(); ++b) {
     for (std::int64_t i = 0; i < p.queries[b]; ++i) {
       const std::int64_t row = t.q_offsets[b] + i;
-      for (std::int64_t h = 0; h < a.heads; ++h) {
-        const double lse = weights_of(p, t, b, i, h, weights), got = t.lse.at({h, row});
+      for (std::int64_t h = 0; h < p.options.heads; ++h) {
+        const double lse = reference.row(b, i, h, o), got = t.lse.at({h, row});
         const double error = got == lse ? 0 : std::abs(got - lse);
         ASSERT_TRUE(error < 1) << "sequence " << b << ", row " << i << ": " << got << ", " << lse;
         worst_lse = std::max(worst_lse, error);
-        for (std::int64_t d = 0; d < a.dim_v; ++d) {
-          double sum = 0;
-          for (std::int64_t j = 0; j < p.keys[b]; ++j) {
-            sum += weights[j] * t.v.at({t.k_offsets[b] + j, h * a.kv_heads / a.heads, d});
-          }
+        for (int d = 0; d < p.options.dim_v; ++d) {
           const double x = t.o.at({row, h, d});
           ASSERT_TRUE(std::isfinite(x)) << "sequence " << b << ", row " << i;
-          difference += (x - sum) * (x - sum);
-          magnitude += sum * sum;
+          difference += (x - o[d]) * (x - o[d]);
+          magnitude += o[d] * o[d];
         }
       }
     }
@@ -173,9 +207,9 @@ Problem problem(Lengths queries, Lengths keys, bool causal = false, int window =
 const Lengths kQueries = {1, 0, 17, 128, 200, 0, 129, 64, 0};
 const Lengths kKeys = {1, 40, 0, 129, 70, 0, 300, 64, 0};
 
-class AttentionVarlen : public testing::TestWithParam<Execution> {};
+class AttentionVarlen : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Forms, AttentionVarlen,
-                         testing::Values(Execution{}, Execution{.machine = true}));
+                         testing::Values(Form::interpreted, Form::automatic, Form::sm90));
 
 TEST_P(AttentionVarlen, Full) { check(problem(kQueries, kKeys), GetParam()); }
 // The diagonal ends at each sequence's own last query and key; some rows see nothing.
@@ -188,6 +222,12 @@ TEST_P(AttentionVarlen, SharedHeadsAndDims) {
   Problem p = problem({70, 3}, {5, 130}, true);
   p.options.heads = 4;
   p.options.dim = p.options.dim_v = 128;
+  check(p, GetParam());
+}
+TEST_P(AttentionVarlen, SinksAndASoftCap) {
+  Problem p = problem({70, 0, 3}, {5, 4, 130}, true);
+  p.options.sinks = true;
+  p.options.softcap = 2;
   check(p, GetParam());
 }
 TEST_P(AttentionVarlen, OneSequenceAndNone) {
@@ -218,7 +258,7 @@ TEST_P(AttentionVarlen, NeighboursDoNotReachAResult) {
 TEST(AttentionVarlenTest, NothingVisibleIsZeroAndMinusInfinity) {
   const Problem p = problem({20, 30}, {5, 30}, true);
   Tensors t(p);
-  ASSERT_TRUE(run(p, t, {}));
+  ASSERT_TRUE(run(p, t, Form::interpreted));
   for (const std::int64_t row : {0, 14}) {
     EXPECT_EQ(t.lse.at({0, t.q_offsets[0] + row}), kNothing);
     EXPECT_EQ(t.o.at({t.q_offsets[0] + row, 0, 5}), 0);
@@ -231,12 +271,13 @@ TEST(AttentionVarlenTest, ToleranceSeesAWrongLength) {
   Problem p = problem({100}, {60});
   Tensors t(p);
   t.cu_seqlens_k.set_flat(1, static_cast<double>(t.k_offsets[1] - 1));
-  ASSERT_TRUE(run(p, t, {}));
-  std::vector<double> weights;
+  ASSERT_TRUE(run(p, t, Form::interpreted));
+  const Reference reference(p, t);
+  std::vector<double> o;
   double worst = 0;
   for (std::int64_t i = 0; i < 100; ++i) {
-    const double lse = weights_of(p, t, 0, i, 0, weights);
-    worst = std::max(worst, std::abs(t.lse.at({0, t.q_offsets[0] + i}) - lse));
+    worst =
+        std::max(worst, std::abs(t.lse.at({0, t.q_offsets[0] + i}) - reference.row(0, i, 0, o)));
   }
   EXPECT_GT(worst, kLseTolerance);
 }

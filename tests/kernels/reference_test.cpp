@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tilewright/library.h"
 
@@ -57,6 +58,42 @@ TEST(ReferenceTest, AttentionSeesWhatTheMaskShows) {
   EXPECT_EQ(with({"causal=true"})[1], 3.75);
   EXPECT_NEAR(with({"causal=true"})[0], 7.0 / 3, 1e-12);
   EXPECT_EQ(with({"causal=true", "window=2"}), (std::vector<double>{3, 6}));
+}
+
+TEST(ReferenceTest, ASinkTakesItsShareAndACapBoundsScores) {
+  const HostTensor q = HostTensor::from_values(f32, {1, 1, 1, 1}, {100});
+  const HostTensor k = HostTensor::from_values(f32, {1, 2, 1, 1}, {0, 1});
+  const HostTensor v = HostTensor::from_values(f32, {1, 2, 1, 1}, {10, 20});
+  const std::vector<std::string> sizes = {"heads=1", "queries=1", "keys=2", "dim=1"};
+  const auto with = [&](std::vector<std::string> more, const std::vector<HostTensor>& inputs) {
+    more.insert(more.end(), sizes.begin(), sizes.end());
+    return attention(more, inputs);
+  };
+  // The scores are 0 and 100, capped 0 and 1.
+  const double e = std::exp(1.0);
+  EXPECT_NEAR(with({"softcap=1"}, {q, k, v})[0][0], (10 + 20 * e) / (1 + e), 1e-9);
+  const HostTensor sink = HostTensor::from_values(f32, {1}, {std::log(2.0)});
+  const auto sunk = with({"softcap=1", "sinks=true"}, {q, k, v, sink});
+  EXPECT_NEAR(sunk[0][0], (10 + 20 * e) / (3 + e), 1e-6);
+  EXPECT_NEAR(sunk[1][0], std::log(3 + e), 1e-6);
+}
+
+TEST(ReferenceTest, AttentionOfPackedSequencesIsThatOfEach) {
+  const LibraryKernel& kernel = find_kernel("attention_varlen_forward");
+  const HostTensor q = HostTensor::zeros(f32, {3, 1, 1});
+  const HostTensor k = HostTensor::zeros(f32, {4, 1, 1});
+  const HostTensor v = HostTensor::from_values(f32, {4, 1, 1}, {1, 2, 4, 8});
+  const HostTensor q_offsets = HostTensor::from_values(i32, {4}, {0, 1, 1, 3});
+  const HostTensor k_offsets = HostTensor::from_values(i32, {4}, {0, 0, 1, 4});
+  const auto out = kernel.reference(resolve_options(kernel, {"batch=3", "heads=1", "queries=3",
+                                                             "keys=4", "dim=1", "causal=true"}),
+                                    {q, k, v, q_offsets, k_offsets});
+  // The first has no key; the last two queries see two and three.
+  EXPECT_EQ(out[0][0], 0);
+  EXPECT_NEAR(out[0][1], 3, 1e-12);
+  EXPECT_NEAR(out[0][2], 14.0 / 3, 1e-12);
+  EXPECT_EQ(out[1][0], -std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(out[1][2], std::log(3.0), 1e-12);
 }
 
 TEST(ReferenceTest, AttentionSharesKeyHeads) {

@@ -94,7 +94,8 @@ body () {{
   bulk_wait {{count = 0}}
 }}
 )";
-  // All of Y's box is stored from the start: what was not loaded shows as zeros.
+  // Either the whole box is stored, to Y's first rows, so that what was not loaded shows as zeros;
+  // or the rows that were loaded, where they were in X.
   const std::string from_start = "%20, %24", same_rows = "%26, %23";
   for (const auto& [first, limit] : {std::pair(0, 40), std::pair(3, 11), std::pair(30, 40),
                                      std::pair(8, 8), std::pair(20, 12), std::pair(39, 40)}) {
@@ -108,8 +109,7 @@ body () {{
                    {&x, &y}, 7);
       ASSERT_TRUE(report.ok()) << first_message(report);
       for (int row = 0; row < 40; ++row) {
-        // `from_start`: coordinate 40 - 40 + 0 of a copy that ends with the tensor.
-        const int source = whole ? row - 0 + first : row;
+        const int source = whole ? first + row : row;
         const bool stored = whole ? row < 16 : row >= first && row < first + 16 && row < limit;
         for (int column = 0; column < 64; ++column) {
           const auto at = [column](const HostTensor& t, int r, int h) {

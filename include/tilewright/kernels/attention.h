@@ -13,13 +13,17 @@ struct Attention {
   bool causal = false;  // query i sees keys up to i + keys - queries
   int window = 0;       // causal: only the last `window` of those; 0 for all
   DType dtype = bf16;
-  double scale = 0;                  // 0: 1 / sqrt(dim)
+  double scale = 0;    // 0: 1 / sqrt(dim)
+  double softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0: they stay
+  bool sinks = false;  // each head has one more logit, with nothing behind it
   int block_q = 128, block_k = 128;  // rows of a tile, keys of a block
 };
 
 // in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],
 //      V [batch, keys, kv_heads, dim_v]
 // out  O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
+// in   with sinks: sinks f32 [heads], the score of a key more that every query of the head sees and
+//      whose value is 0: it joins the softmax's sum and LSE
 Kernel attention_forward(const Attention& attention);
 
 // The same for sequences of different lengths, packed one behind the other. Sequence b has the
@@ -29,6 +33,7 @@ Kernel attention_forward(const Attention& attention);
 // in   Q [total_queries, heads, dim], K [total_keys, kv_heads, dim], V [total_keys, kv_heads,
 //      dim_v], cu_seqlens_q i32 [batch + 1], cu_seqlens_k i32 [batch + 1]
 // out  O [total_queries, heads, dim_v], LSE f32 [heads, total_queries]
+// in   with sinks: sinks f32 [heads]
 Kernel attention_varlen_forward(const Attention& attention);
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
@@ -41,5 +46,6 @@ Kernel attention_varlen_forward_sm90(const Attention& attention);
 // The same attention with the blocks that shared memory and registers have room for, by what
 // measured best (docs/performance.md).
 Attention with_sm90_blocks(Attention attention);
+Attention with_sm90_varlen_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

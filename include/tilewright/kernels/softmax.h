@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 
 #include "tilewright/kernel.h"
 
@@ -20,12 +21,18 @@ inline constexpr double kNone =
 // divides by sums of the same weights; the result differs by rounding alone (docs/numerics.md).
 class OnlineSoftmax {
  public:
-  OnlineSoftmax(const Extent& rows, double scale)
+  // `sink` {1, 1}: a score, scaled already, that belongs to no block; it joins the sum.
+  OnlineSoftmax(const Extent& rows, double scale, const std::optional<Tile>& sink = {})
       : scale_log2_(scale * kLog2e),
         maximum_(full({rows, 1}, kNone)),
         shift_(zeros({rows, 1})),
         rescale_(full({rows, 1}, 1)),
-        sum_(zeros({rows, 1})) {}
+        sum_(zeros({rows, 1})) {
+    if (!sink) return;
+    maximum_ = zeros({rows, 1}) + *sink * (1 / scale);
+    shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
+    sum_ = exp2(maximum_ * scale_log2_ - shift_);
+  }
 
   struct Step {
     Tile weights;  // exp(scale * (scores - maximum))
