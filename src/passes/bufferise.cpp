@@ -429,8 +429,6 @@ class RoleLowering {
                           type.layout == ir::wgmma_accumulator(64, type.shape[1]);
     if (!matrices) return elements(by_element, tile, view, o);
     const std::int64_t columns = type.shape[1];
-    // ldmatrix and stmatrix take a whole warp, whose lane 0 may still be busy with a copy.
-    emit(Op::warp_sync, {}, {}, o.where);
     const ValueId warp = scalar(Op::warp_index, {}, {}, i32, o.where);
     const ValueId row = add(view.row, scale(warp, 16, o.where), o.where);
     const ValueId stage = offset(view, false, o.where);
