@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""gemm beside cuBLAS (torch.matmul), bf16 or f16: C = A B^T.
+"""gemm beside cuBLAS (torch.matmul, torch._scaled_mm), bf16, f16 or e4m3: C = A B^T.
 
     bench/gpu_gemm.py --library build/release/lib/libtilewright.so [4096 8192x8192x1024 ...]
     bench/gpu_gemm.py --group peers,ragged,random --seed 7
+    bench/gpu_gemm.py --dtype e4m3 8192
     bench/gpu_gemm.py --compare 128x256,128x128,64x256_split2 64x14336x4096
 """
 
@@ -18,7 +19,7 @@ import torch
 import measure
 import tilewright_c
 
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "e4m3": torch.float8_e4m3fn}
 
 GROUPS = {
     "peers": "4096 8192 2048 8192x8192x1024 16384x8192x4096 4096x14336x4096 128x4096x4096 "
@@ -59,26 +60,37 @@ def sizes_of(arguments):
 
 
 class Row:
-    """The tensors of one shape, and cuBLAS on them."""
+    """The tensors of one shape, and cuBLAS on them. Of e4m3 each has a scale, as for rows of
+    standard deviation 1; cuBLAS then sums as the tensor cores do, without promotion, as ours."""
 
     def __init__(self, dtype, m, n, k):
         self.name = f"{m} x {n} x {k}"
         self.work = 2e-12 * m * n * k
-        self.a = torch.randn(m, k, device="cuda", dtype=dtype)
-        self.b = torch.randn(n, k, device="cuda", dtype=dtype)
-        self.c = torch.empty(m, n, device="cuda", dtype=dtype)
+        self.scaled = dtype == torch.float8_e4m3fn
+        a, b = (torch.randn(rows, k, device="cuda") for rows in (m, n))
+        self.scales = [x.abs().max().reshape(1) / 448 for x in (a, b)] if self.scaled else []
+        if self.scaled:
+            a, b = a / self.scales[0], b / self.scales[1]
+        self.a, self.b = a.to(dtype), b.to(dtype)
+        self.c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16 if self.scaled else dtype)
         self.c_peer = torch.empty_like(self.c)
         measure.poison([self.c_peer])
         self.peer()
         self.reference = self.a.double() @ self.b.double().T
+        for scale in self.scales:
+            self.reference *= scale.double()
         self.peer_error = measure.relative_rms(self.c_peer, self.reference)
 
     def peer(self):
-        torch.matmul(self.a, self.b.T, out=self.c_peer)
+        if self.scaled:
+            torch._scaled_mm(self.a, self.b.T, *self.scales, out_dtype=self.c.dtype,
+                             use_fast_accum=True, out=self.c_peer)
+        else:
+            torch.matmul(self.a, self.b.T, out=self.c_peer)
 
     def check(self, kernel):
         """A launch; its error; whether it is wrong or changes from run to run."""
-        ours = kernel.bind(self.a, self.b, self.c)
+        ours = kernel.bind(self.a, self.b, *self.scales, self.c)
         measure.poison([self.c])
         ours()
         error = measure.relative_rms(self.c, self.reference)
@@ -140,14 +152,17 @@ def main():
     measure.print_versions(library)
     rows = (Row(DTYPES[arguments.dtype], *sizes) for sizes in sizes_of(arguments))
 
+    options = ({"name": "gemm_fp8"} if arguments.dtype == "e4m3" else
+               {"name": "gemm", "dtype": arguments.dtype})
+
     if arguments.compare:
         names = arguments.compare.split(",")
         with concurrent.futures.ThreadPoolExecutor() as pool:
             kernels = dict(zip(names, pool.map(
-                lambda name: library.kernel("gemm", dtype=arguments.dtype, schedule=name), names)))
+                lambda name: library.kernel(**options, schedule=name), names)))
         ratios, wrong = compare(kernels, rows, arguments.rounds, arguments.json)
     else:
-        kernel = library.kernel("gemm", dtype=arguments.dtype, **measure.schedule_of(arguments))
+        kernel = library.kernel(**options, **measure.schedule_of(arguments))
         ratios, wrong = print_rows(kernel, rows, arguments.rounds)
     print(f"device: {measure.device_state()}")
     worst = sorted(ratios, key=ratios.get)

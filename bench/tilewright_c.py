@@ -5,7 +5,9 @@ import pathlib
 
 import torch
 
-_DTYPES = {torch.bfloat16: b"bf16", torch.float16: b"f16", torch.float32: b"f32"}
+_DTYPES = {torch.bfloat16: b"bf16", torch.float16: b"f16", torch.float32: b"f32",
+           torch.float8_e4m3fn: b"f8e4m3",
+           torch.int32: b"i32"}
 
 
 class _Tensor(ctypes.Structure):

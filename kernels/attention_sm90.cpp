@@ -246,6 +246,7 @@ Kernel attention_sm90(const char* name, const Attention& a) {
   kernel.roles(
       {role("load", warps(1), registers(plan.load_registers), load_role),
        role("math", warpgroups(a.block_q / 64), registers(plan.math_registers), math_role)});
+  kernel.require({wgmma_rs, no_stack, no_spills});
   return kernel;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tilewright/hopper.h"
@@ -10,16 +12,30 @@
 namespace tilewright::kernels {
 namespace {
 
+DType result_dtype(const Gemm& g) { return g.dtype == f8e4m3 ? bf16 : g.dtype; }
+
 struct GemmParameters {
-  GemmParameters(Kernel& kernel, const Gemm& g, DimFacts row = {})
+  GemmParameters(Kernel& kernel, const Gemm& g, DimFacts column = {}, DimFacts depth = {})
       : m(kernel.dim("m")),
-        n(kernel.dim("n", row)),
-        k(kernel.dim("k", row)),
+        n(kernel.dim("n", column)),
+        k(kernel.dim("k", depth)),
         A(kernel.in("A", g.dtype, {m, k})),
-        B(kernel.in("B", g.dtype, {n, k})),
-        C(kernel.out("C", g.dtype, {m, n})) {}
+        B(kernel.in("B", g.dtype, {n, k})) {
+    if (g.dtype == f8e4m3) {
+      scales = {kernel.in("scale_a", f32, {1}), kernel.in("scale_b", f32, {1})};
+    }
+    C.emplace(kernel.out("C", result_dtype(g), {m, n}));
+  }
+  // What the sums are multiplied by, {1, 1}; nothing for 1.
+  std::optional<Tile> scale() const {
+    if (scales.empty()) return {};
+    const Block only = Dim(1).block(0, 1);
+    return (load(scales[0](only)) * load(scales[1](only))).reshape({1, 1});
+  }
   Dim m, n, k;
-  Tensor A, B, C;
+  Tensor A, B;
+  std::vector<Tensor> scales;
+  std::optional<Tensor> C;
 };
 
 }  // namespace
@@ -33,27 +49,58 @@ Kernel gemm(const Gemm& g) {
   for (Block depth : blocks(p.k, g.block_k)) {
     acc = dot(load(p.A(rows, depth)), load(p.B(cols, depth)).T(), acc);
   }
-  store(p.C(rows, cols), acc);
+  const auto scale = p.scale();
+  const Tile sum = acc;
+  store((*p.C)(rows, cols), scale ? sum * *scale : sum);
   return kernel;
 }
 
 namespace {
 
-// The widest run of C's columns, of so many, that are staged together.
-int staged_columns(int columns) {
-  for (const int width : {64, 32}) {
-    if (columns % width == 0) return width;
+// How a CTA divides its shared memory.
+struct SharedPlan {
+  int stages = 0;
+  std::vector<int> runs;       // of columns of C, which are staged one after the other
+  std::map<int, int> staging;  // tiles by their width: two where a width is used more than once
+};
+
+// Runs of `widest` columns, and narrower ones for the rest.
+SharedPlan plan_shared(const Gemm& g, int widest) {
+  SharedPlan plan;
+  const int blocks = g.block_m / 64 / g.warpgroups;
+  int columns = g.block_n / g.split;
+  for (int width = widest; width >= 16; width /= 2) {
+    for (; columns >= width; columns -= width) {
+      plan.runs.push_back(width);
+      plan.staging[width] = std::min(plan.staging[width] + blocks, 2);
+    }
   }
-  return 16;
+  constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
+  int left = kShared - kBarriers;
+  if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
+  for (const auto& [width, count] : plan.staging) {
+    left -= 64 * g.warpgroups * width * count * size_of(result_dtype(g));
+  }
+  plan.stages = std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
+  return plan;
 }
 
-// Stages of A's and B's tiles: what shared memory still holds, and no more than hide its latency.
-int ring_stages(const Gemm& g, int staged) {
-  constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
-  const int parts = g.split > 1 ? g.block_m * g.block_n * size_of(f32) : 0;
-  const int staging = 2 * 64 * g.warpgroups * staged * size_of(g.dtype);
-  const int left = kShared - kBarriers - staging - parts;
-  return std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
+// Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads.
+SharedPlan plan_shared(const Gemm& g) {
+  SharedPlan best = plan_shared(g, 64);
+  for (const int widest : {32, 16}) {
+    SharedPlan narrower = plan_shared(g, widest);
+    if (best.stages < 4 && narrower.stages > best.stages) best = std::move(narrower);
+  }
+  if (best.stages < 2) {
+    const std::string message =
+        "gemm_sm90: tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
+        ", split by " + std::to_string(g.split) + ", leave shared memory for " +
+        std::to_string(best.stages) + " stages; a product in flight needs 2";
+    throw Error(ErrorKind::usage, {}, message,
+                "error: " + message + "\n  fix: take smaller tiles, or split less");
+  }
+  return best;
 }
 
 // Persistent: the CTAs, or clusters of them, go over C's tiles in bands of rows. A CTA's warp loads
@@ -64,16 +111,27 @@ class GemmSm90 {
  public:
   GemmSm90(Kernel& kernel, const Gemm& g)
       : g_(g),
-        p_(kernel, g, multiple_of(8)),  // rows of whole 16 bytes, as TMA takes
+        // Rows of whole 16 bytes, as TMA takes.
+        p_(kernel, g, multiple_of(8), multiple_of(16 / size_of(g.dtype))),
         blocks_(g.block_m / 64 / g.warpgroups),
         share_(g.block_n / g.split),
-        staged_(staged_columns(share_)),
-        ring_(kernel, "ab", stages(ring_stages(g, staged_)),
+        plan_(plan_shared(g)),
+        ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
     if (g.cluster > 1) ring_.multicast();
-    for (const char* name : {"c0", "c1"})
-      staging_.emplace_back(kernel, name, g.dtype, 64 * g.warpgroups, staged_);
-    if (g.split > 1) exchange_.emplace(kernel, g, share_, staged_);
+    for (const auto& [width, count] : plan_.staging) {
+      for (int i = 0; i < count; ++i) {
+        const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
+        staging_[width].emplace_back(kernel, name, result_dtype(g), 64 * g.warpgroups, width);
+      }
+    }
+    if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
+  }
+
+  // As many CTAs as have work, and as fit.
+  Dim ctas() const {
+    const int cluster = g_.cluster * g_.split;
+    return min(multiprocessors() / cluster, tile_rows() * tile_columns()) * cluster;
   }
 
   void load() {
@@ -88,16 +146,17 @@ class GemmSm90 {
   }
 
   void multiply(const Index& group) {
+    scale_ = p_.scale();
     each_tile([&](const Work& w) {
       const std::vector<Tile> sums = products(w, group);
       if (g_.split == 1) {
-        return store_columns(w.rows, w.cols, group, [&](int block, int column) {
-          return sums[block].slice({0, column}, {64, staged_});
+        return store_columns(w.rows, w.cols, group, [&](int block, int column, int width) {
+          return sums[block].slice({0, column}, {64, width});
         });
       }
       give_parts(sums, group);
       store_columns(w.rows, w.cols.part(cluster_rank(), share_), group,
-                    [&](int block, int column) { return sum_parts(block, column, group); });
+                    [&](int block, int column, int) { return sum_parts(block, column, group); });
       exchange_->read.wait();
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
@@ -126,19 +185,22 @@ class GemmSm90 {
              {Cache::normal, true});
   }
 
+  // Tiles of a cluster lie below each other, or side by side where they share A's.
+  int down() const { return g_.shared == GemmShared::b ? g_.cluster : 1; }
+  int across() const { return g_.cluster / down(); }
+  Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * down()); }
+  Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * across()); }
+
   void each_tile(const std::function<void(const Work&)>& body) {
     constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
     const int ctas = g_.cluster * g_.split;
-    // Tiles of a cluster lie below each other, or side by side where they share A's.
-    const int down = g_.shared == GemmShared::b ? g_.cluster : 1, across = g_.cluster / down;
-    const Dim rows = ceil_div(p_.m, g_.block_m * down);
-    const Dim columns = ceil_div(p_.n, g_.block_n * across), steps = ceil_div(p_.k, g_.block_k);
+    const Dim rows = tile_rows(), columns = tile_columns(), steps = ceil_div(p_.k, g_.block_k);
     for (Index t : range(cta_index() / ctas, rows * columns, cta_count() / ctas)) {
       const Index band = t / (columns * kBand), in_band = t % (columns * kBand);
       const Index height = min(rows - band * kBand, kBand);
       const Index row = band * kBand + in_band % height, column = in_band / height;
-      body({p_.m.block(down > 1 ? row * down + cluster_rank() : row, g_.block_m),
-            p_.n.block(across > 1 ? column * across + cluster_rank() : column, g_.block_n),
+      body({p_.m.block(down() > 1 ? row * down() + cluster_rank() : row, g_.block_m),
+            p_.n.block(across() > 1 ? column * across() + cluster_rank() : column, g_.block_n),
             g_.split > 1 ? Index(steps) * cluster_rank() / g_.split : Index(0),
             g_.split > 1 ? Index(steps) * (cluster_rank() + 1) / g_.split : Index(steps)});
     }
@@ -171,10 +233,11 @@ class GemmSm90 {
 
   // Into this CTA's shared memory, each CTA's share of the columns apart.
   void give_parts(const std::vector<Tile>& sums, const Index& group) {
+    const int width = plan_.runs.front();
     for (int block = 0; block < blocks_; ++block) {
-      for (int column = 0; column < g_.block_n; column += staged_) {
+      for (int column = 0; column < g_.block_n; column += width) {
         exchange_->parts.store(part(column / share_, row_block(group, block), column % share_),
-                               sums[block].slice({0, column}, {64, staged_}));
+                               sums[block].slice({0, column}, {64, width}));
       }
     }
     exchange_->written.arrive();
@@ -185,31 +248,50 @@ class GemmSm90 {
     const Index own = part(cluster_rank(), row_block(group, block), column);
     Tile sum = exchange_->parts.load(own, 0);
     for (int cta = 1; cta < g_.split; ++cta) sum = sum + exchange_->parts.load(own, cta);
-    if (block + 1 == blocks_ && column + staged_ == share_) exchange_->read.arrive();
+    if (block + 1 == blocks_ && column + plan_.runs.front() == share_) exchange_->read.arrive();
     return sum;
   }
-  // Where the columns from `column` on of a CTA's share lie.
+  // Where the run from `column` on of a CTA's share lies.
   Index part(const IndexOperand& cta, const Index& row_block, int column) {
-    return (cta * (g_.block_m / 64) + row_block) * (share_ / staged_) + column / staged_;
+    const int runs = static_cast<int>(plan_.runs.size());
+    return (cta * (g_.block_m / 64) + row_block) * runs + column / plan_.runs.front();
   }
 
-  // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's from a column on.
+  // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's, a run of columns.
   void store_columns(const Block& rows, const Block& cols, const Index& group,
-                     const std::function<Tile(int block, int column)>& values) {
-    const int chunks = cols.size() / staged_, total = blocks_ * chunks;
-    for (int i = 0; i < total; ++i) {
-      const SharedTile& stage = staging_[i % 2];
-      const int block = i / chunks, chunk = i % chunks;
-      const Tile sum = values(block, chunk * staged_);
-      // The store before last has read this tile; after an odd number of them it was the last.
-      bulk_wait_read(i == 0 && total % 2 == 1 ? 0 : 1);
+                     const std::function<Tile(int block, int column, int width)>& values) {
+    struct Run {
+      int block, column, width;
+    };
+    std::vector<Run> all;
+    std::vector<const SharedTile*> staged;
+    std::map<int, int> used;
+    for (int block = 0; block < blocks_; ++block) {
+      int column = 0;
+      for (const int width : plan_.runs) {
+        const std::vector<SharedTile>& tiles = staging_.at(width);
+        all.push_back({block, column, width});
+        staged.push_back(&tiles[used[width]++ % tiles.size()]);
+        column += width;
+      }
+    }
+    const int count = static_cast<int>(all.size());
+    for (int i = 0; i < count; ++i) {
+      const auto [block, column, width] = all[i];
+      const Tile sum = values(block, column, width);
+      // Until the staging tile is read: the stores since its last use, perhaps in the tile of C
+      // before, may be under way.
+      int since = 1;
+      while (staged[(i - since + 2 * count) % count] != staged[i]) ++since;
+      bulk_wait_read(since - 1);
       warp_sync();
-      tilewright::store(stage.rows(64 * group, 64), sum.cast(g_.dtype));
+      tilewright::store(staged[i]->rows(64 * group, 64),
+                        (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_)));
       fence_proxy_async();
       warp_sync();
-      tma_store(p_.C(rows.part(row_block(group, block), 64).part(warp_index(), 16),
-                     cols.part(chunk, staged_)),
-                stage.rows(64 * group + 16 * warp_index(), 16));
+      tma_store((*p_.C)(rows.part(row_block(group, block), 64).part(warp_index(), 16),
+                        Block(cols.start() + column, width, cols.limit())),
+                staged[i]->rows(64 * group + 16 * warp_index(), 16));
       bulk_commit();
     }
   }
@@ -218,19 +300,19 @@ class GemmSm90 {
   GemmParameters p_;
   int blocks_;  // of 64 rows that a warpgroup multiplies
   int share_;   // columns of the tile that a CTA stores
-  int staged_;  // columns of a staging tile
+  SharedPlan plan_;
   Ring ring_;
-  std::vector<SharedTile> staging_;
+  std::map<int, std::vector<SharedTile>> staging_;  // by width
   std::optional<Exchange> exchange_;
+  std::optional<Tile> scale_;  // of the role that multiplies
 };
 
 }  // namespace
 
 Kernel gemm_sm90(const Gemm& g) {
   Kernel kernel("gemm_sm90");
-  const int cluster = g.cluster * g.split;
-  kernel.ctas(multiprocessors() / cluster * cluster, cluster);
   GemmSm90 gemm(kernel, g);
+  kernel.ctas(gemm.ctas(), g.cluster * g.split);
   const int groups = g.warpgroups;
   // What a launch gives each thread, and what the producer's warpgroup then leaves to the others.
   const int at_launch = 65536 / (128 * (groups + 1)) / 8 * 8;

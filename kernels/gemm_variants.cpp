@@ -28,32 +28,21 @@ GemmVariant split(int block_m, int block_n, int parts, int block_k = 64) {
 const std::vector<GemmVariant>& gemm_variants() {
   constexpr GemmShared a = GemmShared::a, b = GemmShared::b;
   static const std::vector<GemmVariant> variants = {
-      plain(128, 256),       plain(128, 224),    plain(128, 192),       plain(128, 160),
-      plain(128, 128),       plain(128, 96),     plain(128, 64),        plain(128, 32),
-      plain(192, 192),       plain(192, 176),    plain(192, 160),       plain(192, 128),
-      plain(256, 128),       plain(256, 160),    plain(256, 176),       plain(256, 192),
-      plain(64, 256),        plain(64, 192),     plain(64, 160),        plain(64, 128),
-      plain(64, 112),        plain(64, 96),      plain(64, 64),         plain(64, 32),
-      plain(64, 64, 128),    plain(64, 32, 128), plain(64, 48, 128),    plain(128, 64, 128),
-      pair(128, 256, b),     pair(128, 256, a),  pair(128, 224, b),     pair(128, 192, b),
-      pair(128, 192, a),     pair(128, 160, b),  pair(128, 128, a),     pair(128, 128, b),
-      pair(64, 128, a),      pair(64, 64, a),    pair(64, 112, a),      pair(192, 192, a),
-      pair(192, 192, b),     pair(192, 176, a),  pair(192, 160, b),     pair(192, 160, a),
-      pair(192, 128, a),     pair(192, 128, b),  pair(256, 128, a),     pair(256, 128, b),
-      pair(256, 160, a),     pair(256, 160, b),  pair(256, 176, a),     pair(256, 176, b),
-      pair(256, 192, a),     pair(256, 192, b),  split(64, 64, 2),      split(64, 128, 2),
-      split(64, 192, 2),     split(128, 128, 2), split(128, 64, 2),     split(64, 224, 2),
-      split(64, 96, 3),      split(64, 192, 3),  split(64, 64, 4),      split(64, 128, 4),
-      split(128, 128, 4),    split(128, 64, 4),  split(64, 64, 2, 128), split(64, 128, 2, 128),
-      split(64, 64, 4, 128),
-  };
+      plain(128, 256),    plain(128, 192),   plain(128, 160),   plain(128, 128),
+      plain(128, 96),     plain(256, 192),   plain(192, 192),   plain(64, 256),
+      plain(64, 192),     plain(64, 160),    plain(64, 128),    plain(64, 112),
+      plain(64, 96),      plain(64, 64),     plain(64, 32),     plain(64, 64, 128),
+      plain(64, 48, 128), pair(128, 256, b), pair(128, 224, b), pair(64, 128, a),
+      pair(192, 192, a),  pair(192, 176, a), pair(192, 160, b), pair(192, 128, a),
+      pair(256, 160, a),  pair(256, 176, a), pair(256, 192, a), split(64, 128, 2),
+      split(128, 128, 2), split(64, 96, 3),  split(64, 192, 3), split(64, 64, 4, 128)};
   return variants;
 }
 
 Gemm with_variant(Gemm gemm, const GemmVariant& variant) {
   gemm.block_m = variant.block_m;
   gemm.block_n = variant.block_n;
-  gemm.block_k = variant.block_k;
+  gemm.block_k = variant.block_k * 2 / size_of(gemm.dtype);
   gemm.warpgroups = variant.warpgroups;
   gemm.cluster = variant.cluster;
   gemm.shared = variant.shared;

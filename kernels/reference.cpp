@@ -134,10 +134,12 @@ std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& i
   const std::int64_t n = inputs[1].shape()[0];
   const std::vector<double> a = numbers_of(inputs[0]);
   const std::vector<double> b = numbers_of(inputs[1]);
+  double scale = 1;
+  for (std::size_t i = 2; i < inputs.size(); ++i) scale *= inputs[i].flat(0);
   std::vector<double> c(static_cast<std::size_t>(m * n));
   for_all(m, [&](std::int64_t i) {
     for (std::int64_t j = 0; j < n; ++j) {
-      c[static_cast<std::size_t>(i * n + j)] = dot(a.data() + i * k, b.data() + j * k, k);
+      c[static_cast<std::size_t>(i * n + j)] = scale * dot(a.data() + i * k, b.data() + j * k, k);
     }
   });
   return {std::move(c)};

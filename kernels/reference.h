@@ -26,7 +26,7 @@ std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes
 std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& sizes,
                                                             const std::vector<HostTensor>& inputs);
 
-// A {m, k} times the transpose of B {n, k}.
+// A {m, k} times the transpose of B {n, k}, and times each of the scales {1} that follow.
 std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs);
 
 }  // namespace tilewright::kernels

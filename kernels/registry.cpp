@@ -143,7 +143,7 @@ LibraryKernel attention_forward_entry() {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
        }}};
   kernel.build = [](const OptionValues& options) {
-    return attention_forward(attention_of(options));
+    return attention_forward(with_sm90_blocks(attention_of(options)));
   };
   kernel.check = check_attention;
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
@@ -180,6 +180,7 @@ HostTensor random_offsets(const OptionValues& options, const std::string& total,
 LibraryKernel attention_varlen_forward_entry() {
   LibraryKernel kernel = attention_forward_entry();
   kernel.name = "attention_varlen_forward";
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "attention_forward of packed sequences, each with its own lengths";
   for (KernelOption& option : kernel.options) {
     if (option.name == "batch") {
@@ -203,7 +204,9 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
                     {"O", {"queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"heads", "queries"}, true, f32}};
-  kernel.schedules = {};
+  kernel.schedules[0].build = [](const OptionValues& options) {
+    return attention_varlen_forward_sm90(with_sm90_blocks(attention_of(options)));
+  };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options));
   };
@@ -211,6 +214,11 @@ LibraryKernel attention_varlen_forward_entry() {
     return attention_varlen_reference(attention_sizes_of(options), inputs);
   };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    if (inputs.empty()) {
+      return attention_operations(o, static_cast<double>(o.integer("queries")) *
+                                         static_cast<double>(o.integer("keys")) /
+                                         static_cast<double>(o.integer("batch")));
+    }
     double scores = 0;
     for (std::int64_t b = 0; b < o.integer("batch"); ++b) {
       scores +=
@@ -257,15 +265,44 @@ LibraryKernel gemm_entry() {
   return kernel;
 }
 
+LibraryKernel gemm_fp8_entry() {
+  LibraryKernel kernel = gemm_entry();
+  kernel.name = "gemm_fp8";
+  kernel.description =
+      "C = scale_a scale_b A B^T, with A {m, k} and B {n, k} e4m3, C bf16, sums in f32";
+  kernel.rules.clear();
+  const auto option = [](const KernelOption& o) { return o.name == "dtype"; };
+  kernel.options.erase(std::remove_if(kernel.options.begin(), kernel.options.end(), option),
+                       kernel.options.end());
+  kernel.tensors = {{"A", {"m", "k"}, false, f8e4m3},
+                    {"B", {"n", "k"}, false, f8e4m3},
+                    {"scale_a", {"1"}, false, f32},
+                    {"scale_b", {"1"}, false, f32},
+                    {"C", {"m", "n"}, true, bf16}};
+  Gemm g;
+  g.dtype = f8e4m3;
+  kernel.schedules.clear();
+  for (const GemmVariant& variant : gemm_variants()) {
+    if (variant.split > 1 || variant.block_k != 64) continue;
+    kernel.schedules.push_back(
+        {variant.name, "sm_90a", "persistent, in such tiles; n a multiple of 8, k of 16",
+         [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant)); }});
+  }
+  g.block_k = 128;
+  kernel.build = [g](const OptionValues&) { return gemm(g); };
+  kernel.tolerance = [](const OptionValues&) { return rounding_tolerance(bf16); };
+  return kernel;
+}
+
 }  // namespace
 }  // namespace tilewright::kernels
 
 namespace tilewright {
 
 const std::vector<LibraryKernel>& kernel_library() {
-  static const std::vector<LibraryKernel> library = {kernels::attention_forward_entry(),
-                                                     kernels::attention_varlen_forward_entry(),
-                                                     kernels::gemm_entry()};
+  static const std::vector<LibraryKernel> library = {
+      kernels::attention_forward_entry(), kernels::attention_varlen_forward_entry(),
+      kernels::gemm_entry(), kernels::gemm_fp8_entry()};
   return library;
 }
 

@@ -15,12 +15,19 @@ struct Request {
   std::vector<std::string> outputs;   // NAME=file
   std::vector<std::string> numerics;  // strict, or NAME=off
   std::string dump;
+  std::vector<std::string> sizes;  // NAME=SIZE,SIZE,...
+  std::string rules_file;
+  std::string html;
+  std::string layouts;
   std::uint64_t seed = 0;
+  std::int64_t keep = 8;
+  double tolerance = 0.02;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   bool check = false;
   bool diff = false;
   bool json = false;
+  bool model_only = false;
 };
 
 // Each prints its answer on standard output and returns the exit status; errors are thrown.
@@ -29,6 +36,7 @@ int run(const Request& request);
 int explain(const Request& request);
 int simulate(const Request& request);
 int bench(const Request& request);
+int tune(const Request& request);
 int doctor(const Request& request);
 
 }  // namespace tilewright::tools

@@ -6,6 +6,9 @@
 #include "driver/explanation.h"
 #include "driver/library_build.h"
 #include "driver/report/explanation_json.h"
+#include "driver/report/layout_svg.h"
+#include "driver/report/page.h"
+#include "driver/tuning/schedule_report.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
@@ -100,11 +103,18 @@ int explain(const Request& request) {
                       driver::parse_numerics(request.numerics));
   explanation.work = driver::work_of(entry, options);
   if (!request.dump.empty()) driver::write_dump(request.dump, driver::dump_files(explanation));
+  if (!request.html.empty()) driver::write_text(request.html, driver::page(explanation));
+  if (!request.layouts.empty()) {
+    driver::write_dump(request.layouts, driver::layout_files(explanation));
+  }
   if (request.json) {
     fmt::print("{}\n", driver::explanation_json(explanation));
   } else {
     print(explanation, request.diff);
+    fmt::print("{}", driver::to_text(driver::report_schedule(entry, options, target)));
     if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
+    if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
+    if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);
   }
   std::fflush(stdout);
   for (const std::string& failure : explanation.failures) {

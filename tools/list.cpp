@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "driver/schedule_choice.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
@@ -23,6 +24,17 @@ const char* kind_name(const KernelOption& option) {
       break;
   }
   return "choice";
+}
+
+Json parameters_json(const LibrarySchedule& schedule) {
+  Json parameters = Json::array();
+  for (const ScheduleParameter& parameter : schedule.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"description", parameter.description},
+                          {"default", parameter.standard},
+                          {"values", parameter.values}});
+  }
+  return parameters;
 }
 
 Json json_of(const LibraryKernel& kernel) {
@@ -50,13 +62,17 @@ Json json_of(const LibraryKernel& kernel) {
   for (const LibrarySchedule& schedule : kernel.schedules) {
     schedules.push_back({{"name", schedule.name},
                          {"target", schedule.target},
-                         {"description", schedule.description}});
+                         {"description", schedule.description},
+                         {"parameters", parameters_json(schedule)}});
   }
-  return {{"name", kernel.name},
-          {"description", kernel.description},
-          {"options", options},
-          {"tensors", tensors},
-          {"schedules", schedules}};
+  Json variants = Json::object();
+  for (const ScheduleRules& rules : kernel.rules) {
+    variants[rules.target] =
+        driver::variant_names(kernel, resolve_options(kernel, {}), rules.target);
+  }
+  return {{"name", kernel.name},    {"description", kernel.description},
+          {"options", options},     {"tensors", tensors},
+          {"schedules", schedules}, {"variants", variants}};
 }
 
 void print(const LibraryKernel& kernel) {
@@ -71,11 +87,21 @@ void print(const LibraryKernel& kernel) {
     fmt::print("  {:<14} {}{}\n", fmt::format("{}={}", option.name, option.standard),
                option.description, choices);
   }
+  for (const ScheduleRules& rules : kernel.rules) {
+    const std::size_t variants =
+        driver::variant_names(kernel, resolve_options(kernel, {}), rules.target).size();
+    fmt::print("  {:<21} {}\n", "variants: " + std::to_string(variants),
+               "for all lengths on " + rules.target + ", chosen by " + rules.file);
+  }
   fmt::print("  {:<21} {}\n", "schedule=tile",
              "the tile-level definition; for a GPU the compiler makes the schedule");
   for (const LibrarySchedule& schedule : kernel.schedules) {
     fmt::print("  {:<21} {}: {}\n", "schedule=" + schedule.name, schedule.target,
                schedule.description);
+    for (const ScheduleParameter& parameter : schedule.parameters) {
+      fmt::print("    {:<19} {} ({})\n", fmt::format("{}={}", parameter.name, parameter.standard),
+                 parameter.description, fmt::join(parameter.values, ", "));
+    }
   }
 }
 

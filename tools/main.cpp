@@ -48,6 +48,15 @@ class CommandLine {
         ->add_option("--dump", request_.dump,
                      "Write every stage and its difference, the source, PTX and SASS to DIR")
         ->type_name("DIR");
+    explain
+        ->add_option(
+            "--html", request_.html,
+            "Write a page with source and CUDA side by side, pipeline, stages and roofline")
+        ->type_name("FILE");
+    explain
+        ->add_option("--layouts", request_.layouts,
+                     "Draw the layouts of registers and shared memory to DIR, as SVG")
+        ->type_name("DIR");
     explain->add_flag("--diff", request_.diff, "Show what each stage changed");
     json(explain);
 
@@ -69,6 +78,8 @@ class CommandLine {
     seed(bench, "Of the random inputs");
     json(bench);
 
+    add_tune();
+
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
     json(doctor);
@@ -89,6 +100,28 @@ class CommandLine {
   }
 
  private:
+  void add_tune() {
+    CLI::App* tune = add("tune", "Measure a kernel's variants, and write which serves which sizes",
+                         tilewright::tools::tune);
+    kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a");
+    tune->add_option("--sizes", request_.sizes,
+                     "Sizes of a length, or of several that change together: m=16,64,128 or "
+                     "m=n=k=512,1024; all combinations of several --sizes")
+        ->type_name("NAME=SIZES")
+        ->allow_extra_args(false);
+    tune->add_option("--keep", request_.keep, "Variants to measure for each size: the model's best")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    tune->add_option("--tolerance", request_.tolerance,
+                     "Sizes share a rule where its variant is no more than this above the best")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str();
+    tune->add_flag("--model-only", request_.model_only, "Rank by the model; needs no GPU");
+    tune->add_option("--out", request_.rules_file, "Write the rules there, or update them")
+        ->type_name("FILE");
+    seed(tune, "Of the random inputs");
+    json(tune);
+  }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {
     std::string known;

@@ -103,6 +103,7 @@ struct LibraryKernel {
   // Largest difference from the reference that rounding explains, relative to the magnitude of the
   // output.
   std::function<double(const OptionValues&)> tolerance;
+  // Without inputs where it hangs on what they hold, as the sequences' lengths: of equal ones.
   std::function<double(const OptionValues&, const std::vector<HostTensor>& inputs)>
       floating_operations;
 };
@@ -118,7 +119,7 @@ const LibraryKernel& find_kernel(std::string_view name);
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
-// An axis "name" or "name + n" of a LibraryTensor.
+// An axis "name", "name + n" or "n" (without an option) of a LibraryTensor.
 struct LibraryAxis {
   std::string option;
   std::int64_t more = 0;

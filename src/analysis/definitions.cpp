@@ -13,14 +13,12 @@ std::vector<const Operation*> definitions(const ir::Kernel& kernel) {
   return result;
 }
 
-const Operation* load_behind(const std::vector<const Operation*>& definitions, ir::ValueId value,
-                             bool& transposed) {
+bool is_loaded(const std::vector<const Operation*>& definitions, ir::ValueId value) {
   const Operation* operation = definitions[value];
-  if (operation && operation->op == Op::transpose) {
-    transposed = !transposed;
+  while (operation && (operation->op == Op::transpose || operation->op == Op::slice)) {
     operation = definitions[operation->operands[0]];
   }
-  return operation && operation->op == Op::load ? operation : nullptr;
+  return operation && operation->op == Op::load;
 }
 
 }  // namespace tilewright::analysis

@@ -10,8 +10,7 @@ namespace tilewright::analysis {
 // kernel's blocks are not changed.
 std::vector<const ir::Operation*> definitions(const ir::Kernel& kernel);
 
-// The load that makes a product's operand, directly or transposed; null for a computed one.
-const ir::Operation* load_behind(const std::vector<const ir::Operation*>& definitions,
-                                 ir::ValueId value, bool& transposed);
+// Whether the value is a loaded tile, or a part of one, perhaps transposed.
+bool is_loaded(const std::vector<const ir::Operation*>& definitions, ir::ValueId value);
 
 }  // namespace tilewright::analysis

@@ -103,6 +103,19 @@ void Extents::visit(const ir::Block& block) {
   }
 }
 
+// Axes of size 1 come and go, and the others keep their ends; of others nothing is known.
+void Extents::reshape(const Operation& o) {
+  const std::vector<std::int64_t>& from = kernel_.type(o.operands[0]).shape;
+  const std::vector<std::int64_t>& to = kernel_.type(o.results[0]).shape;
+  std::size_t next = 0;
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    if (from[axis] == 1) continue;
+    while (next < to.size() && to[next] == 1) ++next;
+    if (next == to.size() || to[next] != from[axis]) return;
+    bounds_[o.results[0]][next++] = bounds_[o.operands[0]][axis];
+  }
+}
+
 void Extents::visit(const Operation& o) {
   if (o.results.size() != 1 || !kernel_.type(o.results[0]).is_tile()) return;
   const ValueId result = o.results[0];
@@ -136,9 +149,18 @@ void Extents::visit(const Operation& o) {
       bounds_[result] = bounds_[o.operands[0]];
       bounds_[result][static_cast<std::size_t>(o.attributes.integer(Key::axis))].clear();
       return;
-    case Op::slice:
+    case Op::slice: {
+      const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
+      for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
+        for (Bound bound : bounds_[o.operands[0]][axis]) {
+          bound.offset += offsets[axis];
+          bounds_[result][axis].insert(bound);
+        }
+      }
+      return;
+    }
     case Op::reshape:
-      return;  // axis 0 is clipped where it is stored
+      return reshape(o);
     default:
       return;
   }

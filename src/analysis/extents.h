@@ -1,6 +1,7 @@
 #pragma once
 
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "ir/ir.h"
@@ -10,11 +11,12 @@ namespace tilewright::analysis {
 // How much of each tile of the tile form exists, as the loads say that it comes from.
 class Extents {
  public:
-  // Elements below limit - start exist.
+  // Elements below limit - start - offset exist.
   struct Bound {
     ir::ValueId start, limit;
+    std::int64_t offset = 0;  // of a part within the tile that was loaded
     friend bool operator<(const Bound& a, const Bound& b) {
-      return a.start != b.start ? a.start < b.start : a.limit < b.limit;
+      return std::tie(a.start, a.limit, a.offset) < std::tie(b.start, b.limit, b.offset);
     }
   };
   using Bounds = std::set<Bound>;
@@ -28,6 +30,7 @@ class Extents {
  private:
   void visit(const ir::Block& block);
   void visit(const ir::Operation& operation);
+  void reshape(const ir::Operation& operation);
   void merge(ir::ValueId to, ir::ValueId from);
   bool whole(const ir::Operation& load, std::size_t axis) const;
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "driver/claims.h"
-#include "schedules/hopper.h"
+#include "schedules/schedule.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -32,10 +32,9 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
     if (operation.op == ir::Op::shared) {
       const ir::SharedLayout& layout = operation.attributes.shared_layout();
-      const std::int64_t unit = layout.alignment();
-      const std::int64_t stage = (layout.size_bytes() + unit - 1) / unit * unit;
       uses.push_back({operation.attributes.text(ir::Key::name),
-                      stage * operation.attributes.integer(ir::Key::stages), operation.where});
+                      layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
+                      operation.where});
     } else if (operation.op == ir::Op::mbarriers) {
       uses.push_back({operation.attributes.text(ir::Key::name),
                       kBarrierBytes * kernel.type(operation.results[0]).elements(),
@@ -59,9 +58,9 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
   if (kernel.form == ir::Form::tile) {
     passes::prepare_for_schedule(machine, record, rewrites);
     const Stopwatch stopwatch;
-    machine = schedules::schedule_for_hopper(machine);
+    machine = schedules::schedule_for_sm90(machine);
     machine.claims = kernel.claims;
-    record("schedule_for_hopper", machine, stopwatch.milliseconds(), true);
+    record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
   }
   passes::lower_to_machine(machine, record, rewrites);
   return machine;

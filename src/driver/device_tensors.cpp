@@ -27,11 +27,15 @@ std::vector<TensorRef> DeviceTensors::refs() const { return refs_; }
 
 void DeviceTensors::synchronize() const { stream_.synchronize(); }
 
+void DeviceTensors::poison(std::size_t tensor) const { buffers_[tensor].fill(0xFF, stream_); }
+
 void DeviceTensors::download(std::vector<HostTensor>& tensors) const {
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::size_t bytes = tensors[i].size_bytes();
-    if (bytes > 0) buffers_[i].download(tensors[i].data(), bytes, stream_);
-  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) download(i, tensors[i]);
+}
+
+void DeviceTensors::download(std::size_t number, HostTensor& tensor) const {
+  const std::size_t bytes = tensor.size_bytes();
+  if (bytes > 0) buffers_[number].download(tensor.data(), bytes, stream_);
   synchronize();
 }
 

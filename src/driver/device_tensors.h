@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "runtime/device.h"
@@ -15,7 +16,11 @@ class DeviceTensors {
   const runtime::Stream& stream() const { return stream_; }
   std::vector<TensorRef> refs() const;
   void synchronize() const;
+  // Fills a tensor with bytes of 0xFF: NaN.
+  void poison(std::size_t tensor) const;
   void download(std::vector<HostTensor>& tensors) const;
+  // One of them, when the stream has come there.
+  void download(std::size_t number, HostTensor& tensor) const;
 
  private:
   runtime::Stream stream_;

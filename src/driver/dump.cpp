@@ -14,10 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_text(const fs::path& path, const std::string& text) {
-  write_file(path.string(), {std::as_bytes(std::span(text.data(), text.size()))});
-}
-
 // Names with a folder in them are none of ours.
 void remove_listed(const fs::path& folder) {
   std::ifstream manifest(folder / kDumpManifest);
@@ -29,6 +25,10 @@ void remove_listed(const fs::path& folder) {
 }
 
 }  // namespace
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, {std::as_bytes(std::span(text.data(), text.size()))});
+}
 
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   std::error_code failed;
@@ -42,8 +42,10 @@ void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   // First the list: what a dump that fails half-way has written is then known to the next one.
   std::string names;
   for (const DumpFile& file : files) names += file.name + '\n';
-  write_text(fs::path(folder) / kDumpManifest, names);
-  for (const DumpFile& file : files) write_text(fs::path(folder) / file.name, file.text);
+  write_text((fs::path(folder) / kDumpManifest).string(), names);
+  for (const DumpFile& file : files) {
+    write_text((fs::path(folder) / file.name).string(), file.text);
+  }
 }
 
 }  // namespace tilewright::driver

@@ -112,45 +112,61 @@ std::string resource_text(const Explanation& explanation) {
   return text;
 }
 
-}  // namespace
-
-Explanation explain(const std::function<Kernel()>& trace, const Target& target,
-                    const Numerics& numerics) {
-  Explanation explanation;
-  explanation.target = target.name;
-  Recorder record(explanation);
-  const auto start = Clock::now();
-  const Kernel kernel = trace();
-  const ir::Kernel& traced = kernel.finish();
-  explanation.kernel = traced.name;
-  record({"trace", milliseconds_since(start), true}, traced);
-
-  if (target.kind == Target::Kind::interpreter) {
-    explanation.last = traced;
-    passes::simplify_kernel(explanation.last, [&](std::string_view name, const ir::Kernel& after,
-                                                  double milliseconds, bool changed) {
-      record({std::string(name), milliseconds, changed}, after);
-    });
-    explanation.front_end_milliseconds = milliseconds_since(start) - record.excluded_milliseconds();
-    explanation.instructions = count_instructions(explanation.last);
-    return explanation;
-  }
-
+void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
+                 const Target& target, const Numerics& numerics) {
   passes::Rewrites rewrites{numerics, {}};
+  const auto start = Clock::now();
+  const double excluded = record.excluded_milliseconds();
   const GpuProgram program = translate(traced, rewrites, std::ref(record));
-  explanation.front_end_milliseconds = milliseconds_since(start) - record.excluded_milliseconds();
+  explanation.front_end_milliseconds +=
+      milliseconds_since(start) - (record.excluded_milliseconds() - excluded);
   for (const Rewrite& rewrite : all_rewrites()) {
     explanation.rewrites.push_back(
         {&rewrite, numerics.*rewrite.allowed, rewrites.applied[rewrite.name]});
   }
   explanation.last = program.machine;
-  explanation.instructions = count_instructions(program.machine);
   explanation.approximations = approximations_in(program.machine);
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = shared_use(program.machine);
   explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch);
+}
+
+Explanation explain_traced(const Kernel& kernel, double trace_milliseconds, const Target& target,
+                           const Numerics& numerics) {
+  Explanation explanation;
+  Recorder record(explanation);
+  const ir::Kernel& traced = kernel.finish();
+  explanation.target = target.name;
+  explanation.kernel = traced.name;
+  explanation.front_end_milliseconds = trace_milliseconds;
+  record({"trace", trace_milliseconds, true}, traced);
+  if (target.kind == Target::Kind::interpreter) {
+    explanation.last = traced;
+    passes::simplify_kernel(explanation.last, [&](std::string_view name, const ir::Kernel& after,
+                                                  double milliseconds, bool changed) {
+      record({std::string(name), milliseconds, changed}, after);
+      explanation.front_end_milliseconds += milliseconds;
+    });
+  } else {
+    explain_gpu(explanation, record, traced, target, numerics);
+  }
+  explanation.instructions = count_instructions(explanation.last);
   return explanation;
+}
+
+}  // namespace
+
+Explanation explain(const std::function<Kernel()>& trace, const Target& target,
+                    const Numerics& numerics) {
+  const auto start = Clock::now();
+  const Kernel kernel = trace();
+  (void)kernel.finish();
+  return explain_traced(kernel, milliseconds_since(start), target, numerics);
+}
+
+Explanation explain(const Kernel& kernel, const Target& target, const Numerics& numerics) {
+  return explain_traced(kernel, 0, target, numerics);
 }
 
 std::vector<DumpFile> dump_files(const Explanation& explanation) {

@@ -67,6 +67,8 @@ struct Explanation {
 // `trace` makes the kernel: its time counts.
 Explanation explain(const std::function<Kernel()>& trace, const Target& target,
                     const Numerics& numerics = {});
+// Of one that was made before.
+Explanation explain(const Kernel& kernel, const Target& target, const Numerics& numerics = {});
 
 // The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
 // what it takes.

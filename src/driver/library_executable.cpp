@@ -1,5 +1,6 @@
 #include "tilewright/library_executable.h"
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -23,7 +24,30 @@ struct BuiltVariant {
 // Where a launch reads a length.
 struct LengthSource {
   std::size_t value, tensor, axis;
+  std::int64_t excess;  // the axis is so much longer
 };
+
+// A choice that this thread has made: most launches have the sizes of an earlier one.
+struct Remembered {
+  std::uint64_t executable = 0;
+  std::vector<std::int64_t> values;
+  std::size_t variant = 0;
+};
+constexpr std::size_t kRemembered = 64;
+
+std::uint64_t next_executable() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+std::size_t place_of(const std::vector<std::int64_t>& values) {
+  std::uint64_t hash = 0;
+  for (const std::int64_t value : values) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  return hash % kRemembered;
+}
 
 int multiprocessors_of(const driver::Target& target, int device) {
   if (target.kind != driver::Target::Kind::cuda) return ScheduleOptions().multiprocessors;
@@ -62,8 +86,9 @@ struct LibraryExecutable::State {
     for (std::size_t tensor = 0; tensor < kernel.tensors.size(); ++tensor) {
       const std::vector<std::string>& shape = kernel.tensors[tensor].shape;
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        if (shape[axis] != name) continue;
-        sources.push_back({option, tensor, axis});
+        const bool is_longer = shape[axis] == name + " + 1";
+        if (shape[axis] != name && !is_longer) continue;
+        sources.push_back({option, tensor, axis, is_longer ? 1 : 0});
         return;
       }
     }
@@ -78,9 +103,15 @@ struct LibraryExecutable::State {
       if (source.tensor >= tensors.size()) return standard;
       const std::vector<std::int64_t>& shape = tensors[source.tensor].shape;
       if (source.axis >= shape.size()) return standard;
-      bound[source.value] = shape[source.axis];
+      bound[source.value] = shape[source.axis] - source.excess;
     }
-    return variant_of_rule[rules.match(bound.data())];
+    thread_local std::array<Remembered, kRemembered> memory;
+    Remembered& remembered = memory[place_of(bound)];
+    if (remembered.executable != number || remembered.values != bound) {
+      remembered = {number, bound, 0};
+      remembered.variant = variant_of_rule[rules.match(bound.data())];
+    }
+    return remembered.variant;
   }
 
   const Executable& built(std::size_t number) {
@@ -95,6 +126,7 @@ struct LibraryExecutable::State {
     return *variant.executable;
   }
 
+  const std::uint64_t number = next_executable();  // never another's, as an address may be
   const LibraryKernel& kernel;
   const CompileOptions how;
   const driver::Target target;

@@ -172,6 +172,7 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
 }
 
 LibraryAxis parse_axis(const std::string& text) {
+  if (text.find_first_not_of("0123456789") == text.npos) return {"", std::stoll(text)};
   const std::size_t plus = text.find(" + ");
   if (plus == text.npos) return {text, 0};
   return {text.substr(0, plus), std::stoll(text.substr(plus + 3))};
@@ -185,7 +186,7 @@ std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValu
   std::vector<std::int64_t> shape;
   for (const std::string& text : tensor.shape) {
     const LibraryAxis axis = parse_axis(text);
-    shape.push_back(options.integer(axis.option) + axis.more);
+    shape.push_back((axis.option.empty() ? 0 : options.integer(axis.option)) + axis.more);
   }
   return shape;
 }

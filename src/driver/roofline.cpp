@@ -25,13 +25,7 @@ double DeviceModel::flops(DType dtype) const {
 
 Work work_of(const LibraryKernel& kernel, const OptionValues& options) {
   Work work;
-  // Only those that say how much work there is; the others stay empty.
-  std::vector<HostTensor> inputs;
-  for (const LibraryTensor& tensor : kernel.tensors) {
-    if (!tensor.is_output)
-      inputs.push_back(tensor.values ? tensor.values(options, 0) : HostTensor());
-  }
-  work.flops = kernel.floating_operations(options, inputs);
+  work.flops = kernel.floating_operations(options, {});
   work.dtype = dtype_of(kernel.tensors.at(0), options);
   for (const LibraryTensor& tensor : kernel.tensors) {
     double bytes = size_of(dtype_of(tensor, options));

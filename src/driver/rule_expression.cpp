@@ -46,7 +46,9 @@ std::int64_t quotient(std::int64_t a, std::int64_t b) {
 std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
   std::array<std::int64_t, kDepth> stack;
   std::size_t top = 0;  // where the next value goes
-  for (const Instruction& instruction : program_) {
+  const Instruction* const end = program_.data() + program_.size();
+  for (const Instruction* next = program_.data(); next != end;) {
+    const Instruction& instruction = *next++;
     if (instruction.code <= Code::value) {
       stack[top++] = instruction.code == Code::number
                          ? instruction.operand
@@ -59,6 +61,14 @@ std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
       continue;
     }
     const std::int64_t b = stack[--top];
+    if (instruction.code >= Code::and_then) {  // what decides stays, and its other side is skipped
+      const bool decides = (b != 0) == (instruction.code == Code::or_else);
+      if (decides) {
+        ++top;
+        next += instruction.operand;
+      }
+      continue;
+    }
     std::int64_t& a = stack[top - 1];
     switch (instruction.code) {
       case Code::add:
@@ -97,11 +107,8 @@ std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
       case Code::not_equal:
         a = a != b;
         break;
-      case Code::both:
-        a = a != 0 && b != 0;
-        break;
       default:
-        a = a != 0 || b != 0;
+        a = a != 0 && b != 0;
         break;
     }
   }
@@ -218,19 +225,25 @@ class RuleExpressionParser {
     --nesting_;
   }
 
+  template <typename Action>
+  void guarded(Code code, const Action& other_side) {
+    const std::size_t guard = program().size();
+    combine(code);
+    other_side();
+    program()[guard].operand = static_cast<std::int64_t>(program().size() - guard - 1);
+  }
+
   void disjunction() {
     conjunction();
     while (line_.accept("or")) {
-      conjunction();
-      combine(Code::either);
+      guarded(Code::or_else, [this] { conjunction(); });
     }
   }
 
   void conjunction() {
     inversion();
     while (line_.accept("and")) {
-      inversion();
-      combine(Code::both);
+      guarded(Code::and_then, [this] { inversion(); });
     }
   }
 

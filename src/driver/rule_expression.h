@@ -37,7 +37,8 @@ class RuleExpression {
     equal,
     not_equal,
     both,
-    either,
+    and_then,  // drops the uppermost, or keeps it and jumps over so many instructions
+    or_else,
   };
   struct Instruction {
     Code code;

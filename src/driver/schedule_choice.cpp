@@ -93,6 +93,19 @@ ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& option
   return choice;
 }
 
+std::vector<std::string> variant_names(const LibraryKernel& kernel, const OptionValues& options,
+                                       std::string_view target) {
+  std::vector<std::string> names;
+  const CompiledRules rules = open_rules(kernel, options, target, "");
+  for (const Rule& rule : rules.rules()) {
+    const ScheduleChoice choice = choice_of(kernel, options, rule);
+    if (!refusal_of(choice).empty()) continue;
+    std::string name = name_of(kernel, choice);
+    if (std::count(names.begin(), names.end(), name) == 0) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 std::string refusal_of(const ScheduleChoice& choice) {
   const bool asks = choice.schedule != nullptr && choice.schedule->refuse != nullptr;
   return asks ? choice.schedule->refuse(choice.options) : "";

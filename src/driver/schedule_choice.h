@@ -14,6 +14,11 @@ CompiledRules open_rules(const LibraryKernel& kernel, const OptionValues& option
 ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& options,
                          const Rule& rule);
 
+// The variants among which the kernel's rules choose by lengths, in their order: what a kernel with
+// these options is built as, at most.
+std::vector<std::string> variant_names(const LibraryKernel& kernel, const OptionValues& options,
+                                       std::string_view target);
+
 // Why there is no such variant; empty where there is one.
 std::string refusal_of(const ScheduleChoice& choice);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct Timing {
 
 // At least three runs, and more while they take less than a second together.
 Timing time_on_host(const Launch& launch, std::vector<HostTensor>& tensors);
+
+// The same for several kernels of one problem, which take turns: what changes the GPU's clock meets
+// them all. Each is measured `rounds` times.
+std::vector<Timing> time_in_turn(const std::vector<Launch>& launches, const DeviceTensors& tensors,
+                                 std::int64_t rounds);
 
 // By the GPU's own clock, each run with a cold L2 cache, after some that do not count.
 Timing time_on_gpu(const Launch& launch, const DeviceTensors& tensors);

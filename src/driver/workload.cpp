@@ -47,6 +47,13 @@ void note_sizes(const LibraryTensor& tensor, const HostTensor& read, const std::
   for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     const LibraryAxis known = parse_axis(tensor.shape[axis]);
     const std::int64_t size = read.shape()[axis] - known.more;
+    if (known.option.empty()) {
+      if (size == 0) continue;
+      Diagnostic({}, fmt::format("{}: axis {} has size {}, and that of tensor {} has size {}", file,
+                                 axis, read.shape()[axis], tensor.name, known.more))
+          .fix("save the array in that shape")
+          .raise();
+    }
     const auto [found, is_new] = sizes.try_emplace(known.option, FileSize{size, tensor.name, file});
     if (is_new || found->second.size == size) continue;
     Diagnostic(

@@ -188,8 +188,8 @@ class Solver {
            fmt::format("{} has size {}, but {} has {} there, which makes {} {}",
                        axis_of(shape, axis), shape.sizes[axis], parameter.name,
                        parameter.shape[axis].to_string(), dim.name(), size),
-           fmt::format("pass {} with a size there that makes {} at least 0", parameter.name,
-                       dim.name()));
+           fmt::format("pass {} with the elements that {} asks for", shape.name,
+                       parameter.shape[axis].to_string()));
     }
     const auto known = bound_.find(dim.name());
     if (known == bound_.end()) {

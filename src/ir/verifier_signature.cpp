@@ -16,9 +16,10 @@ struct AttributeRow {
 constexpr AttributeRow kAttributes[] = {
     {Op::constant, "value:value"},
     {Op::dim, "dim:dim"},
-    {Op::load, "sizes:list"},
+    {Op::load, "sizes:list layout:register_layout?"},
     {Op::store, "sizes:list"},
-    {Op::iota, "axis:integer"},
+    {Op::iota, "axis:integer layout:register_layout?"},
+    {Op::splat, "layout:register_layout?"},
     {Op::reduce, "function:function axis:integer partial:integer? first:integer?"},
     {Op::transpose, "permutation:list"},
     {Op::slice, "offsets:list"},

@@ -68,6 +68,22 @@ void verify_load_index(const VerifierContext& context) {
   require_type(context, context.result(), Type::scalar(DType::i32));
 }
 
+// Of load, splat and iota: a layout of the result's shape, in the scheduled form.
+void verify_chosen_layout(const VerifierContext& context) {
+  const Op op = context.operation().op;
+  if (op != Op::load && op != Op::splat && op != Op::iota) return;
+  if (!context.attributes().has(Key::layout)) return;
+  const RegisterLayout& layout = context.attributes().register_layout();
+  context.require(context.kernel().form == Form::scheduled, "has a layout in the {} form",
+                  name_of(context.kernel().form));
+  if (const auto problem = layout.problem()) {
+    context.fail("layout {}: {}", layout.to_string(), *problem);
+  }
+  if (layout.shape == context.result().shape) return;
+  context.fail("the tile has shape {}, but its layout is of shape {}",
+               shape_text(context.result().shape), shape_text(layout.shape));
+}
+
 void verify_store(const VerifierContext& context) {
   verify_access(context, 2, context.operand(1));
   const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
@@ -164,6 +180,7 @@ void verify_slice(const VerifierContext& context) {
 
 void verify_tile_types(const VerifierContext& context) {
   const Op op = context.operation().op;
+  verify_chosen_layout(context);
   if (info(op).elementwise()) return verify_elementwise(context);
   switch (op) {
     case Op::constant:

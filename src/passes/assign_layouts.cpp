@@ -70,6 +70,9 @@ class LayoutAssignment {
 
   void seed() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (o.op == Op::load || o.op == Op::splat || o.op == Op::iota) {
+        if (o.attributes.has(Key::layout)) set(o.results[0], o.attributes.register_layout(), o);
+      }
       if (o.op != Op::wgmma) return;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);

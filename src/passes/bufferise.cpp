@@ -178,12 +178,12 @@ class RoleLowering {
         return store_tile(o);
       case Op::load_tile:
         return move_tile(o.results[0], o.operands[0], Op::load_matrix, Op::load_elements, o);
-      case Op::load:
-        return load(o);
       case Op::store_fragment:
         return fragment(Op::store_words, o.operands[0], o.operands[1], o.operands[2], o);
       case Op::load_fragment:
         return fragment(Op::load_words, o.results[0], o.operands[0], o.operands[1], o);
+      case Op::load:
+        return load(o);
       case Op::store:
         return store(o);
       case Op::tma_load_tile:

@@ -42,11 +42,12 @@ class Materialising {
                                    : infinity);
       } else if (operation.op == Op::dot) {
         for (const std::size_t side : {0u, 1u}) {
-          bool transposed = false;
           // What is not there of a loaded tile is zero already.
-          if (analysis::load_behind(definitions_, operation.operands[side], transposed)) continue;
+          if (analysis::is_loaded(definitions_, operation.operands[side])) continue;
           fill(block, operation, side, 1 - side, 0);
         }
+      } else if (operation.op == Op::store) {
+        clip(block, operation);
       }
       defined_.insert(operation.results.begin(), operation.results.end());
       block.body.push_back(std::move(operation));
@@ -61,19 +62,11 @@ class Materialising {
     const ValueId whole = reader.operands[operand];
     const Type type = kernel_.type(whole);
     for (const analysis::Extents::Bound& bound : extents_.of(whole, axis)) {
-      if (defined_.count(bound.limit) + defined_.count(bound.start) != 2) {
-        Diagnostic(reader.where, std::string(ir::info(reader.op).name) +
-                                     ": how much of its operand exists was decided inside a loop "
-                                     "or a condition")
-            .token(ir::info(reader.op).name)
-            .fix("reduce it where it is made")
-            .raise();
-      }
       std::vector<std::int64_t> shape(type.shape.size(), 1);
       shape[axis] = type.shape[axis];
       const ValueId place = builder.value(Op::iota, {}, Type::tile(DType::i32, shape),
                                           {{Key::axis, static_cast<std::int64_t>(axis)}});
-      const ValueId count = builder.binary(Op::sub, bound.limit, bound.start);
+      const ValueId count = count_of(builder, bound, reader);
       const ValueId exists = builder.value(
           Op::lt, {place, builder.value(Op::splat, {count}, Type::tile(DType::i32, shape))},
           Type::tile(DType::boolean, shape));
@@ -83,6 +76,41 @@ class Materialising {
               : builder.constant(neutral, type.dtype);
       reader.operands[operand] =
           builder.value(Op::select, {exists, reader.operands[operand], otherwise}, type);
+    }
+  }
+
+  // How many elements exist.
+  ValueId count_of(ir::Builder& builder, const analysis::Extents::Bound& bound,
+                   const Operation& reader) {
+    if (defined_.count(bound.limit) + defined_.count(bound.start) != 2) {
+      Diagnostic(reader.where, std::string(ir::info(reader.op).name) +
+                                   ": how much of its operand exists was decided inside a loop or "
+                                   "a condition")
+          .token(ir::info(reader.op).name)
+          .fix("reduce it where it is made")
+          .raise();
+    }
+    const ValueId count = builder.binary(Op::sub, bound.limit, bound.start);
+    if (bound.offset == 0) return count;
+    return builder.binary(Op::sub, count, builder.constant(bound.offset));
+  }
+
+  // A store ends where its tile does, too.
+  void clip(ir::Block& block, Operation& store) {
+    ir::Builder builder(kernel_, block, store.where);
+    const std::vector<std::int64_t>& sizes = store.attributes.integers(Key::sizes);
+    std::size_t tile_axis = 0;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] == 0) continue;
+      const ValueId first = store.operands[2 + axis];
+      ValueId& end = store.operands[2 + sizes.size() + axis];
+      const ValueId own_end = end;
+      for (const analysis::Extents::Bound& bound : extents_.of(store.operands[1], tile_axis)) {
+        if (bound.start == first && bound.limit == own_end && bound.offset == 0) continue;
+        const ValueId count = count_of(builder, bound, store);
+        end = builder.binary(Op::min, end, builder.binary(Op::add, first, count));
+      }
+      ++tile_axis;
     }
   }
 

@@ -93,7 +93,10 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                                    {result.memory, "memory"}};
   const auto largest = *std::max_element(std::begin(bounds), std::end(bounds));
   result.bound = largest.second;
-  result.seconds += largest.first + rounds * figures.load_latency * second;
+  double others = -largest.first;
+  for (const auto& [seconds, name] : bounds) others += seconds;
+  result.seconds +=
+      largest.first + figures.exposed * others + rounds * figures.load_latency * second;
   return result;
 }
 

@@ -33,6 +33,7 @@ Placement::Placement(const ir::Kernel& kernel)
       read_by_products(kernel.types.size(), false),
       read_elsewhere(kernel.types.size(), false),
       exchanges(kernel.types.size(), false),
+      in_loop(kernel.types.size(), false),
       columns(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
@@ -48,6 +49,12 @@ Placement::Placement(const ir::Kernel& kernel)
       visit_left(o);
       visit_right(o);
     }
+  });
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op != Op::for_loop) return;
+    ir::for_each(o.blocks[0], [&](const Operation& inner) {
+      for (const ValueId result : inner.results) in_loop[result] = true;
+    });
   });
   ir::for_each(kernel.body, [&](const Operation& o) { visit_reader(o); });
   find_columns();
@@ -91,7 +98,8 @@ Source Placement::source_of(ValueId value) const {
 bool Placement::in_ring(const Operation& load) const {
   const Type& type = kernel.type(load.results[0]);
   if (read_by_products[load.results[0]]) return true;
-  return type.shape.size() == 2 && type.shape[0] == rows && type.shape[1] % 16 == 0;
+  return in_loop[load.results[0]] && type.shape.size() == 2 && type.shape[0] == rows &&
+         type.shape[1] % 16 == 0;
 }
 
 void Placement::visit_dot(const Operation& o) {

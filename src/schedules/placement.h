@@ -35,7 +35,8 @@ struct Placement {
   bool by_columns() const { return wide > 0; }
   // Whether anything is loaded to shared memory inside.
   bool fills_rings(const ir::Block& block) const;
-  // Whether a loaded tile lies in shared memory: products or warpgroups of all its rows read it.
+  // Whether a loaded tile passes through shared memory: products read it, or it comes in a loop and
+  // each warpgroup reads its rows. Others go straight to registers.
   bool in_ring(const ir::Operation& load) const;
   bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
   // Whether other operations than products read it.
@@ -59,7 +60,8 @@ struct Placement {
   void visit_reader(const ir::Operation& operation);
   void find_columns();
 
-  std::vector<bool> read_by_products, read_elsewhere, exchanges, columns;  // of every value
+  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop,
+      columns;  // of every value
 };
 
 }  // namespace tilewright::schedules

@@ -205,6 +205,9 @@ class Follower {
         return spend(kWarpsOfGroup * 512 / figures_.shared_bytes_per_cycle);
       case Op::store_elements:
         return spend(elements(operation.operands[0]) * kWarpsOfGroup);
+      case Op::load_words:
+        if (operation.operands.size() > 3) return load_remote(operation.operands[0]);
+        [[fallthrough]];
       case Op::load_elements:
         return spend(elements(operation.operands[0]) * kWarpsOfGroup);
       case Op::store_registers: {
@@ -301,6 +304,13 @@ class Follower {
 
   static bool is_float(DType dtype) {
     return dtype != DType::i32 && dtype != DType::i64 && dtype != DType::boolean;
+  }
+
+  // All warpgroups of a role ask at the same time.
+  void load_remote(ValueId destination) {
+    const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) * 32 *
+                         kWarpsOfGroup * groups_;
+    now_ += bytes / figures_.remote_bytes_per_cycle;
   }
 
   // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.

@@ -76,6 +76,8 @@ body () {
     }
     %54: i32 = shared_load %10, %11
     shared_store %10, %12, %54
+    %55: i32 = load_index %1, %54
+    shared_store %10, %11, %55
     yield
   }
 }
@@ -87,8 +89,9 @@ out C: bf16[256, 64] = %1
 grid (132)
 cluster 2
 threads 384
-shared_bytes 17408
+shared_bytes 24576
 body () {
+  %20: shared<f32, 1x2x512> = shared {name = "parts", layout = shared_layout[2x512*4|2@0:2048,512@1:4], stages = 1, offset = 17408}
   %2: shared<bf16, 2x64x64> = shared {name = "tiles", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 2, offset = 0}
   %3: mbarriers<2> = mbarriers {name = "full", arrivals = 1, offset = 16384}
   %4: mbarriers<2> = mbarriers {name = "empty", arrivals = 2, offset = 16400}
@@ -97,6 +100,8 @@ body () {
   %7: i32 = constant {value = 0}
   %8: i32 = constant {value = 1}
   %9: i32 = cluster_rank
+  prefetch_map %5
+  prefetch_map %6
   mbarrier_init %3 {arrivals = 1}
   mbarrier_init %4 {arrivals = 2}
   fence_barrier_init
@@ -125,7 +130,14 @@ body () {
     named_sync %7 {first = 3, threads = 128}
     named_arrive %8 {first = 3, threads = 128}
     mbarrier_arrive %4, %7
+    %21: registers<f32, 4> = registers {name = "part"}
+    %22: f32 = constant {value = 1.5}
+    fill %21, %22
+    store_words %21, %20, %7
+    fence_cluster
     mbarrier_arrive %4, %8, %9
+    load_words %21, %20, %7
+    load_words %21, %20, %7, %9
     fence_proxy_async
     yield
   }

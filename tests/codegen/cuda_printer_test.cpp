@@ -120,6 +120,20 @@ TEST(CudaPrinter, CarriedValuesStayNonnegativeOnlyWhenEveryPathSaysSo) {
   EXPECT_THAT(printed(fmt::format(fmt::runtime(loop), "sub")), HasSubstr("= floor_div("));
 }
 
+TEST(CudaPrinter, AnIndexIsLoadedOnceForTheWarp) {
+  const std::string text = printed(R"(
+    %30: i32 = load_index %2, %12
+    %31: i32 = load_index %2, %30
+    elect () {
+      %32: i32 = load_index %2, %31
+      mbarrier_arrive %11, %32
+      yield
+    })");
+  EXPECT_THAT(text, HasSubstr("= __shfl_sync(0xffffffffu, *(counter_2), 0);"));
+  EXPECT_THAT(text, HasSubstr("= __shfl_sync(0xffffffffu, *(counter_2 + v9), 0);"));
+  EXPECT_THAT(text, HasSubstr("      const int v11 = *(counter_2 + v10);"));
+}
+
 TEST(CudaPrinter, YieldThatPermutesGoesThroughACopy) {
   const std::string text = printed(R"(
     %30: i32, %31: i32 = for_loop %12, %13, %13, %12, %13 (%32: i32, %33: i32, %34: i32) {

@@ -9,6 +9,7 @@
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc.h"
 #include "tilewright/compile.h"
+#include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
 
 namespace tilewright {
@@ -29,9 +30,9 @@ class CompiledTest : public runtime::FakeDriverTest {
   }
 
   static Kernel gemm() {
-    const LibraryKernel& entry = find_kernel("gemm");
-    const OptionValues options = resolve_options(entry, {"schedule=sm90_cluster"});
-    return build_choice(entry, choose_schedule(entry, options, "sm_90a"));
+    kernels::Gemm how;
+    how.cluster = 2;
+    return kernels::gemm_sm90(how);
   }
   static std::vector<TensorRef> tensors(std::int64_t m, std::int64_t n, std::int64_t k) {
     const auto make = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
@@ -48,7 +49,7 @@ TEST_F(CompiledTest, LaunchesWhatTheKernelDeclares) {
   const Executable executable = compile(gemm(), "cuda");
   executable.run(tensors(512, 768, 128));
   EXPECT_EQ(state_->launches, 1);
-  EXPECT_EQ(state_->grid[0], 132u);
+  EXPECT_EQ(state_->grid[0], 12u);  // tiles
   EXPECT_EQ(state_->cluster[0], 2u);
   EXPECT_EQ(state_->block[0], 384u);
   EXPECT_GT(state_->shared_bytes, 49152u);

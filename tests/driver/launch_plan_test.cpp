@@ -7,6 +7,7 @@
 
 #include "common/error_text.h"
 #include "driver/build.h"
+#include "tilewright/hopper.h"
 #include "tilewright/library.h"
 
 namespace tilewright::driver {
@@ -17,6 +18,55 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr std::int64_t kMultiprocessors = 132;
+
+// Rows of sequences of X go through shared memory to Y.
+TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
+  Kernel kernel("copy");
+  const Dim rows = kernel.dim("rows"), batch = kernel.dim("batch");
+  const Tensor X = kernel.in("X", bf16, {rows, 2, 64});
+  const Tensor offsets = kernel.in("offsets", i32, {batch + 1});
+  const Tensor Y = kernel.out("Y", bf16, {rows, 2, 64});
+  const Ragged ragged(rows, offsets);
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, 64, 64}});
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       ring.produce([&](const Slot& slot) {
+                         tma_load(X(ragged.of(0).block(0, 64), 1, all), slot);
+                       });
+                     }),
+                role("store", warps(1), registers(24), [&] {
+                  const Slot slot = ring.consume();
+                  tma_store(Y(rows.block(0, 64), 1, all), slot);
+                  bulk_commit();
+                  bulk_wait(0);
+                  ring.release(slot);
+                })});
+  const GpuProgram program = translate(kernel.finish());
+  const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
+  Arguments given;
+  given.tensors = {{"X", bf16, {100, 2, 64}, {256, 128, 1}, data(0x100000)},
+                   {"offsets", i32, {3}, {1}, data(0x300000)},
+                   {"Y", bf16, {100, 2, 64}, {128, 64, 1}, data(0x200000)}};
+  const LaunchPlan plan =
+      plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);
+  ASSERT_EQ(plan.maps.size(), 2u);
+  const runtime::TensorMapSpec &x = plan.maps[0].spec, &y = plan.maps[1].spec;
+  EXPECT_EQ(x.rank, 4);
+  EXPECT_EQ(x.sizes[2], 100u);
+  EXPECT_EQ(x.sizes[3], 101u);
+  EXPECT_EQ(x.strides[1], 512u);
+  EXPECT_EQ(x.strides[2], 512u);
+  EXPECT_EQ(x.box[3], 1u);
+  EXPECT_EQ(x.base, data(0x100000 - 100 * 512));
+  EXPECT_EQ(y.rank, 3);
+  EXPECT_EQ(y.base, data(0x200000));
+  given.tensors[0].data = nullptr;
+  EXPECT_THAT(usage_error_of([&] {
+                plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);
+              }),
+              AllOf(HasSubstr("X"), HasSubstr("null")));
+}
 
 // gemm's own schedule for sm_90a; the addresses of its tensors are never read.
 class LaunchPlanTest : public testing::Test {
@@ -48,7 +98,7 @@ class LaunchPlanTest : public testing::Test {
 TEST_F(LaunchPlanTest, TheShapeIsTheKernels) {
   const LaunchPlan launch = plan(arguments(512, 768, 128));
   EXPECT_FALSE(launch.empty);
-  EXPECT_EQ(launch.shape.grid.x, 132u);
+  EXPECT_EQ(launch.shape.grid.x, 12u);  // tiles
   EXPECT_EQ(launch.shape.cluster.x, static_cast<unsigned>(program_.machine.cluster));
   EXPECT_EQ(launch.shape.block.x, static_cast<unsigned>(program_.machine.threads));
   EXPECT_EQ(launch.shape.shared_bytes, static_cast<unsigned>(program_.machine.shared_bytes));

@@ -67,6 +67,22 @@ TEST(LibraryExecutableTest, SizesChooseAmongVariantsThatAreBuiltOnce) {
   EXPECT_THAT(built(executable), ElementsAre("wide block_n=64", "wide block_n=128"));
 }
 
+TEST(LibraryExecutableTest, AChoiceIsRememberedForItsOwnKernelAlone) {
+  LibraryKernel other = family();
+  other.rules[0].text = "gemm sm_90a v1\nwhen n <= 64: block_n=128\nelse: block_n=64\n";
+  for (int i = 0; i < 2; ++i) {
+    const LibraryExecutable first =
+        compile(family(), resolve_options(family(), {"n=512"}), "sim:sm_90a");
+    const LibraryExecutable second =
+        compile(other, resolve_options(other, {"n=512"}), "sim:sm_90a");
+    run(first, "48");
+    run(second, "48");
+    run(second, "48");
+    EXPECT_THAT(built(first), ElementsAre("wide block_n=64", "wide block_n=128"));
+    EXPECT_THAT(built(second), ElementsAre("wide block_n=128", "wide block_n=64"));
+  }
+}
+
 TEST(LibraryExecutableTest, PrepareBuildsAllVariants) {
   const LibraryExecutable executable =
       compile(family(), resolve_options(family(), {}), "sim:sm_90a");

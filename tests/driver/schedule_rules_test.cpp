@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "common/error_text.h"
@@ -182,6 +183,27 @@ TEST(ScheduleRulesTest, ASingleSizeIsNoRange) {
   EXPECT_FALSE(holds("a % 64 == 0"));
   EXPECT_TRUE(holds("c == 0"));
   EXPECT_TRUE(holds("b != 1"));
+}
+
+// Every launch pays for the choice: 20 rules, of which the last one holds.
+TEST(ScheduleRulesTest, AChoiceCostsLittle) {
+  std::string text = "let tiles = ceil_div(a, 128) * ceil_div(b, 256)\n";
+  for (int i = 0; i < 20; ++i) {
+    text += "when dtype == f16 and a <= " + std::to_string(64 * i + 64) +
+            " and tiles < multiprocessors: block=64\n";
+  }
+  const LibraryKernel kernel = entry(text + "else: block=128\n");
+  const CompiledRules rules = load_rules(kernel, "sm_90a", "");
+  std::vector<std::int64_t> values = rules.values_of(resolve_options(kernel, {}), 132);
+  double best = 1e9;
+  for (int batch = 0; batch < 20; ++batch) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(rules.match(values.data()), 20u);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    best = std::min(best, elapsed.count() / 1000);
+  }
+  RecordProperty("nanoseconds", std::to_string(best * 1e9));
+  EXPECT_LT(best, 2e-6);
 }
 
 TEST(ScheduleRulesTest, TheHeaderMustFit) {

@@ -61,11 +61,11 @@ TEST(SimulatorTargetTest, AFaultIsAnErrorThatNamesTheLine) {
 // Through the automatic schedule, whose refusal names the user's line.
 TEST(SimulatorTargetTest, KernelsOfTheTileLevel) {
   Kernel kernel("tiles");
-  const Tensor y = kernel.out("Y", f32, {16});
+  const Tensor x = kernel.in("X", f32, {16, 32}), y = kernel.out("Y", f32, {32, 16});
   kernel.grid(1);
-  store(y(all), zeros({16}));
+  store(y(all, all), load(x(all, all)).T());
   EXPECT_THAT(test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); }),
-              AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("\"tiles\" has no product")));
+              AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("transpose")));
 }
 
 }  // namespace

@@ -49,6 +49,28 @@ TEST(WorkloadTest, SizesAreThoseOfTheFiles) {
   EXPECT_EQ(workload.options.integer("k"), 7);
 }
 
+TEST(WorkloadTest, OffsetsAscendAndTellTheNumberOfSequences) {
+  const LibraryKernel& kernel = find_kernel("attention_varlen_forward");
+  const std::vector<std::string> settings = {"queries=100", "keys=50", "heads=1"};
+  const Workload workload = make_workload(kernel, settings, {}, 5);
+  const HostTensor &queries = workload.tensors[3], &keys = workload.tensors[4];
+  EXPECT_EQ(queries.shape(), (std::vector<std::int64_t>{5}));
+  EXPECT_EQ(queries.flat(0), 0);
+  EXPECT_EQ(queries.flat(4), 100);
+  EXPECT_EQ(keys.flat(4), 50);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_LE(queries.flat(i), queries.flat(i + 1));
+    EXPECT_EQ(keys.flat(i), std::floor(queries.flat(i) / 2)) << "cut at the same places";
+  }
+  EXPECT_NE(queries, make_workload(kernel, settings, {}, 6).tensors[3]);
+
+  const TemporaryFolder folder;
+  write_tensor(folder / "ends.npy", HostTensor::from_values(i32, {3}, {0, 10, 100}));
+  const Workload read = make_workload(kernel, settings, {{"cu_seqlens_q", folder / "ends.npy"}}, 5);
+  EXPECT_EQ(read.options.integer("batch"), 2);
+  EXPECT_EQ(read.tensors[4].shape(), (std::vector<std::int64_t>{3}));
+}
+
 TEST(WorkloadTest, FilesThatDisagreeAreErrors) {
   const TemporaryFolder folder;
   write_tensor(folder / "a.npy", HostTensor::zeros(f32, {5, 7}));

@@ -42,6 +42,20 @@ TEST(Binding, SolvesSymbols) {
   EXPECT_THROW((void)binding.value("k"), Error);
 }
 
+TEST(Binding, SolvesASymbolPlusANumber) {
+  const Kernel kernel = parse_text(
+      "kernel \"offsets\" tile\ndim batch\nin X: i32[(batch + 1)] = %0\nin Y: f32[batch] = %1\n"
+      "grid (1)\nbody (%2: i32) {\n}\n",
+      "");
+  const auto bound = [&](std::int64_t x, std::int64_t y) {
+    return ir::bind(kernel, {{"x", i32, {x}, {}}, {"y", f32, {y}, {}}}, 1).value("batch");
+  };
+  EXPECT_EQ(bound(4, 3), 3);
+  EXPECT_EQ(bound(1, 0), 0);
+  EXPECT_THROW(bound(4, 4), Error);
+  EXPECT_THROW(bound(0, 0), Error);
+}
+
 TEST(Binding, AcceptsEmptyAndDegenerateTensors) {
   const Kernel kernel = parse_text(kHeader, "");
   auto shapes = good();
@@ -147,7 +161,9 @@ TEST(Binding, CountsElementsOfHugeTensors) {
 TEST(Binding, UnboundAndUnknownDimsAreErrors) {
   const Kernel kernel = parse_text(kHeader, "");
   const std::pair<std::map<std::string, std::int64_t>, const char*> cases[] = {
-      {{}, "gemm: the dim blocks has no value: no axis of a tensor is blocks alone"},
+      {{},
+       "gemm: the dim blocks has no value: no axis of a tensor is blocks, or "
+       "blocks plus a number"},
       {{{"blocks", -1}}, "gemm: the dim blocks is -1 by the value given, expected 0 to 2^31 - 1"},
       {{{"blocks", 1}, {"heads", 2}}, "gemm: there is no dim heads"},
   };

@@ -515,6 +515,36 @@ TEST(Layouts, DamagedTextNeverPassesUnchecked) {
   }
 }
 
+// Tiles of one split cover their shapes, and what reductions of them leave lies as columns and rows
+// do.
+TEST(RegisterLayout, RowLayoutsOfOneSplitAgree) {
+  for (const std::int64_t rows : {1, 3, 4, 16, 64}) {
+    for (const std::int64_t columns : {1, 8, 96, 100, 1024}) {
+      for (const std::int64_t warps : {1, 4, 16}) {
+        for (const int vector : {1, 4, 8}) {
+          const RowSplit split = split_rows(rows, columns, warps, vector);
+          const RegisterLayout whole = row_layout(rows, columns, split, vector);
+          SCOPED_TRACE(whole.to_string());
+          ASSERT_EQ(whole.problem(), std::nullopt);
+          EXPECT_TRUE(covers_shape(whole));
+          EXPECT_EQ(whole.warp_count(), warps);
+          EXPECT_EQ(whole.reduce(1, Reduction::complete), row_layout(rows, 1, split, vector));
+          EXPECT_EQ(whole.reduce(0, Reduction::complete), row_layout(1, columns, split, vector));
+          for (const std::int64_t narrow : {8, 48}) {
+            const RegisterLayout other = row_layout(rows, narrow, split, vector);
+            ASSERT_EQ(other.problem(), std::nullopt);
+            EXPECT_EQ(other.reduce(1, Reduction::complete), whole.reduce(1, Reduction::complete));
+          }
+        }
+      }
+    }
+  }
+  // A row for each warp; then all warps for one row, 16 bytes of bf16 a lane.
+  EXPECT_FALSE(row_layout(4, 256, split_rows(4, 256, 4, 8), 8).crosses_warps(1));
+  EXPECT_EQ(row_layout(1, 1024, split_rows(1, 1024, 4, 8), 8).to_string(),
+            "[1x1024|r:8@1:1|l:32@1:8|w:4@1:256]");
+}
+
 TEST(RegisterLayout, ImpossibleFragmentsAreErrors) {
   EXPECT_THROW(wgmma_accumulator(32, 128), Error);
   EXPECT_THROW(wgmma_accumulator(64, 12), Error);

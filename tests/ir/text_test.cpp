@@ -174,6 +174,49 @@ TEST(Equality, SeesEveryDifference) {
       equal(kernel, parse_text(replaced(kTileSample, "\"sums.cpp\":8", "\"x.cpp\":9"), "")));
 }
 
+const std::string kClaimed =
+    "kernel \"claimed\" tile\ngrid (1)\n"
+    "require registers <= 168 @\"a.cpp\":3\nrequire stages(\"K\") >= 2\n"
+    "require stack_bytes == 0\nrequire instructions(\"tma_load\") == 4\n"
+    "body (%0: i32) {\n}\n";
+
+TEST(Claims, ReadBackAsTheyWere) {
+  const Kernel kernel = parse_text(kClaimed, "claimed.tw");
+  ASSERT_EQ(kernel.claims.size(), 4u);
+  EXPECT_EQ(kernel.claims[0].bound, 168);
+  EXPECT_STREQ(kernel.claims[0].where.file, "a.cpp");
+  EXPECT_EQ(kernel.claims[1].name, "K");
+  EXPECT_EQ(kernel.claims[1].relation, Claim::Relation::at_least);
+  EXPECT_EQ(kernel.claims[2].relation, Claim::Relation::equal);
+  EXPECT_TRUE(equal(kernel, parse_text(to_text(kernel), "again.tw")));
+  for (const auto& [from, to] : {std::pair{"168", "169"},
+                                 {"<=", ">="},
+                                 {"\"K\"", "\"V\""},
+                                 {"stack", "spill"},
+                                 {"require stack_bytes == 0\n", ""}}) {
+    EXPECT_FALSE(equal(kernel, parse_text(replaced(kClaimed, from, to), ""))) << to;
+  }
+}
+
+TEST(Claims, ThatMeanNothingAreErrors) {
+  const std::pair<std::pair<const char*, const char*>, const char*> cases[] = {
+      {{"registers <=", "speed <="}, "there is no such figure to make a claim about"},
+      {{"registers <=", "registers <"}, "expected '=', found \"168\""},
+      {{"registers <=", "registers"}, "expected '=', found \"168\""},
+      {{"stages(\"K\")", "stages"}, "expected '(', found '>'"},
+      {{"<= 168", "<= many"}, "expected an integer, found \"many\""},
+  };
+  for (const auto& [change, message] : cases) {
+    try {
+      (void)parse_text(replaced(kClaimed, change.first, change.second), "claimed.tw");
+      ADD_FAILURE() << change.second;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), message);
+      EXPECT_STREQ(error.location().file, "claimed.tw");
+    }
+  }
+}
+
 // Barriers and tensor maps have no elements, so the text names no dtype.
 TEST(Equality, IgnoresDTypesThatMeanNothing) {
   using Kind = Type::Kind;

@@ -79,6 +79,52 @@ TEST(Verifier, RejectsBrokenTileForm) {
   for (const Case& each : cases) expect_rejected(kTileSample, each);
 }
 
+TEST(Verifier, RejectsBrokenLoadsIntoRegisters) {
+  const char* scheduled = R"(kernel "loads" scheduled
+in A: bf16[64, 32] = %0
+grid (1)
+threads 128
+body () {
+  role {name = "all", first_warp = 0, warps = 4} (%1: i32) {
+    %2: i32 = constant {value = 0}
+    %3: i32 = constant {value = 64}
+    %4: tile<bf16, 64x32> = load %0, %2, %2, %3, %3 {sizes = [64, 32], layout = register_layout[64x32|r:8@1:1,2@0:32|l:4@1:8,8@0:1|w:4@0:8]}
+    yield
+  }
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(scheduled, "")));
+  for (const Case& each : {Case{"[64x32|r:8@1:1,2@0:32|l:4@1:8,8@0:1|w:4@0:8]",
+                                "[32x32|r:8@1:1|l:4@1:8,8@0:1|w:4@0:8]",
+                                "the tile has shape {64, 32}, but its layout is of shape {32, 32}"},
+                           Case{"sizes = [64, 32]", "sizes = [64, 16]",
+                                "the tile has shape {64, 32}, but the sizes on A are {64, 16}"}}) {
+    expect_rejected(scheduled, each);
+  }
+  const char* machine = R"(kernel "loads" machine
+in A: bf16[64, 32] = %0
+grid (1)
+threads 128
+body () {
+  role {name = "all", first_warp = 0, warps = 4} (%1: i32) {
+    %2: i32 = constant {value = 0}
+    %3: i32 = constant {value = 64}
+    %4: registers<bf16, 16> = registers {name = "r"}
+    load_registers %4, %0, %2, %2, %3, %3 {sizes = [64, 32], layout = register_layout[64x32|r:8@1:1,2@0:32|l:4@1:8,8@0:1|w:4@0:8]}
+    yield
+  }
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(machine, "")));
+  for (const Case& each :
+       {Case{"registers<bf16, 16>", "registers<f16, 16>", "loads f16 from A, which is bf16"},
+        Case{"registers<bf16, 16>", "registers<bf16, 8>", "has 8 elements, but its layout"},
+        Case{"sizes = [64, 32]", "sizes = [64, 16]", "the sizes on A are {64, 16}, but the layout"},
+        Case{"%2, %2, %3, %3", "%2, %2, %3", "3 starts and limits, expected 4: A has rank 2"}}) {
+    expect_rejected(machine, each);
+  }
+}
+
 TEST(Verifier, RejectsBrokenShapeOperations) {
   const char* sample = R"(kernel "shapes" tile
 in A: bf16[64, 32] = %0
@@ -136,7 +182,14 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
       {"view %3, %7, %7\n", "view %3, %7, %8\n", "64 rows from 1 of the 64 of %3 (shared tiles)"},
       {"{transposed = 1}", "{column = 8}", "64 columns from 8 of the 64 of %3 (shared tiles)"},
       {"tma_load_tile %5, %11, %4, %7, %7, %7", "tma_load_tile %5, %11, %4, %7, %7",
-       "1 coordinates, but A has rank 2"},
+       "1 coordinates, but the map of A has 2"},
+      {"swizzle = 128}\n  %6", "swizzle = 128, ragged = 0}\n  %6",
+       "2 coordinates, but the map of A has 3"},
+      {"swizzle = 128", "swizzle = 128, ragged = 1", "axis 1 of 2 is ragged"},
+      {"    elect () {", "    %40: i32 = load_index %0, %7, %7\n    elect () {",
+       "reads an integer of A, which is bf16, expected i32"},
+      {"    elect () {", "    %40: i32 = load_index %0, %7\n    elect () {",
+       "1 indices, but A has rank 2"},
       {"tma_load_tile %5, %11, %4, %7", "tma_load_tile %5, %11, %4, %9",
        "index 64 of the 2 barriers of %4 (mbarriers full)"},
       {"%16: pending<f32, 64x64>", "%16: pending<f32, 64x32>",
@@ -216,7 +269,7 @@ TEST(Verifier, RejectsBrokenMachineForm) {
       {"bytes = 8192, step = 0", "bytes = 8192, step = 64",
        "a step of 64 bytes, expected a multiple"},
       {"tma_load %5, %3, %7, %4, %7, %7, %7", "tma_load %5, %3, %7, %4, %7, %7",
-       "1 coordinates, but A has rank 2"},
+       "1 coordinates, but the map of A has 2"},
       {"{sizes = [64, 64], layout", "{sizes = [64, 32], layout",
        "the sizes on C are {64, 32}, but the layout has shape {64, 64}"},
       {"wgmma_wait %13 {count = 0}", "wgmma_wait %13 {count = 8}", "a count of 8, expected 0 to 7"},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -23,7 +24,8 @@ class Padded {
   Padded(DType dtype, std::vector<std::int64_t> shape) : shape_(std::move(shape)) {
     std::vector<std::int64_t> outer = shape_;
     for (std::int64_t& size : outer) size += 1;
-    outer.back() = (shape_.back() + 15) / 8 * 8;
+    const std::int64_t step = std::max(8, 16 / size_of(dtype));
+    outer.back() = (shape_.back() + 2 * step - 1) / step * step;
     memory_ = HostTensor::poisoned(dtype, outer);
   }
   static Padded normal(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_t seed) {

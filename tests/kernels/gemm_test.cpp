@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "common/error_text.h"
 #include "kernels/execution.h"
 
@@ -88,24 +90,76 @@ INSTANTIATE_TEST_SUITE_P(All, GemmVariants, testing::ValuesIn(gemm_variants()),
 // Tiles that are cut in each direction, more of them than CTAs, and sums shorter than the split.
 TEST_P(GemmVariants, Tails) {
   const GemmVariant& v = GetParam();
-  Gemm g = with_variant({}, v);
+  const Gemm g = with_variant({}, v);
   struct Sizes {
     std::int64_t m, n, k;
   };
   const int below = v.shared == GemmShared::b ? v.block_m * v.cluster : v.block_m;
   const int beside = v.shared == GemmShared::a ? v.block_n * v.cluster : v.block_n;
-  for (const Sizes& s : {Sizes{1, 8, 8}, Sizes{0, 8, 8}, Sizes{3, 40, 0},
-                         Sizes{below + 17, 2 * beside + 24, v.block_k * v.split + 8},
-                         Sizes{3 * below + 1, beside + 8, 2 * v.block_k * v.split + 24}}) {
+  for (const Sizes& s :
+       {Sizes{0, 8, 8}, Sizes{3, 40, 0}, Sizes{below + 17, beside + 24, v.block_k * v.split + 8}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
     Tensors t(s.m, s.n, s.k);
-    const int cluster = v.cluster * v.split;
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                               {.machine = true,
                                .seed = static_cast<std::uint64_t>(s.m),
-                               .multiprocessors = 2 * cluster}));
+                               .multiprocessors = v.cluster * v.split}));
     EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
     EXPECT_EQ(t.c.written_outside(), 0);
+  }
+}
+
+// The parts of a split are summed in the order of the CTAs, whatever order they arrive in.
+TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
+  Gemm g;
+  g.block_m = 64;
+  g.block_n = 64;
+  g.warpgroups = 1;
+  g.split = 4;
+  std::optional<Tensors> first;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Tensors t(70, 136, 600);
+    ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                              {.machine = true, .seed = seed, .multiprocessors = 8}));
+    EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+    if (!first) first.emplace(t);
+    t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first->c.at(index)); });
+  }
+}
+
+TEST(GemmTest, TilesThatFillSharedMemoryAreRefused) {
+  Gemm g;
+  g.split = 2;  // 128 x 256 sums to exchange
+  const std::string error = test::usage_error_of([&] { gemm_sm90(g); });
+  EXPECT_NE(error.find("128 x 256, split by 2"), std::string::npos) << error;
+  EXPECT_NE(error.find("fix: take smaller tiles"), std::string::npos) << error;
+}
+
+// Both forms, against the float64 reference, with k no multiple of the block.
+TEST(GemmTest, ScaledE4m3) {
+  for (const bool machine : {false, true}) {
+    for (const std::int64_t m : {1, 70, 130}) {
+      const std::int64_t n = 40, k = 144;
+      Padded a = Padded::normal(f8e4m3, {m, k}, 1), b = Padded::normal(f8e4m3, {n, k}, 2);
+      Padded scale_a(f32, {1}), scale_b(f32, {1}), c(bf16, {m, n});
+      scale_a.set({0}, 0.5);
+      scale_b.set({0}, -3);
+      Arguments arguments;
+      arguments.tensors = {a.argument("A"), b.argument("B"), scale_a.argument("scale_a"),
+                           scale_b.argument("scale_b"), c.argument("C")};
+      Gemm g;
+      g.dtype = f8e4m3;
+      g.block_k = 128;
+      ASSERT_TRUE(test::execute(machine ? gemm_sm90(g) : gemm(g), arguments, {.machine = machine}));
+      std::vector<double> wanted;
+      c.each([&](const std::vector<std::int64_t>& index) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < k; ++i) sum += a.at({index[0], i}) * b.at({index[1], i});
+        wanted.push_back(sum * 0.5 * -3);
+      });
+      EXPECT_LT(test::relative_error(c, wanted), kTolerance);
+      EXPECT_EQ(c.written_outside(), 0);
+    }
   }
 }
 

@@ -48,6 +48,20 @@ TEST(ProductErrors, DTypesRanksAndAccumulator) {
          [&] { dot(condition, condition); });
 }
 
+TEST(ScalarErrors, DTypesAndNames) {
+  Traced t;
+  const Scalar alpha = t.kernel.scalar("alpha", f32);
+  const Tile a = zeros({64, 64}, bf16);
+  misuse("* a; }",
+         {"*: a scalar of f32 and a tile of bf16", "the scalar is declared", "the tile is computed",
+          "fix: convert the tile with .cast(f32)"},
+         [&] { alpha* a; });
+  misuse("[&] { range(alpha)", {"a scalar of f32 as an index", "fix: declare it as i32"},
+         [&] { range(alpha); });
+  misuse("beta\", bf16", {"scalar \"beta\": of bf16", "fix: a scalar is f32 or i32"},
+         [&] { t.kernel.scalar("beta", bf16); });
+}
+
 TEST(ElementwiseErrors, ShapesDTypesAndRanks) {
   Traced t;
   const Tile a = zeros({64, 64}), b = zeros({64, 32}), c = zeros({64, 64}, bf16), d = zeros({64});

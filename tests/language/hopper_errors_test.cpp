@@ -39,6 +39,36 @@ void in_role(const std::string& caret, const std::vector<std::string>& parts,
   });
 }
 
+TEST(FragmentErrors, OtherShape) {
+  misuse("store(", {"the tile is", "the fragments f32 {64, 16}", "fix: both must agree"}, [] {
+    Traced t;
+    SharedFragments parts(t.kernel, "parts", 2, 16);
+    t.in_role([&] { parts.store(0, zeros({64, 32})); });
+  });
+}
+
+TEST(FragmentErrors, NoSuchCta) {
+  misuse("load(", {"load: CTA 2 of a cluster of 2", "CTAs count from 0 to 1"}, [] {
+    Traced t;
+    t.kernel.ctas(2, 2);
+    SharedFragments parts(t.kernel, "parts", 2, 16);
+    t.in_role([&] { parts.load(0, 2); });
+  });
+}
+
+TEST(ClusterBarrierErrors, TwoRoles) {
+  misuse("arrive(",
+         {"the role \"b\" uses the cluster barrier \"met\" of the role \"a\"",
+          "fix: give each role a barrier of its own"},
+         [] {
+           Traced t;
+           t.kernel.ctas(2, 2);
+           ClusterBarrier met(t.kernel, "met");
+           t.kernel.roles({role("a", warps(1), registers(24), [&] { met.arrive(); }),
+                           role("b", warps(1), registers(24), [&] { met.arrive(); })});
+         });
+}
+
 TEST(LoadErrors, OutsideProduce) {
   in_role("tma_load(", {"tma_load: outside Ring::produce", "fix: a stage's loads are counted"},
           [](Traced& t) { tma_load(t.X(t.block, all), t.tile); });

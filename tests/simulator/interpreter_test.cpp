@@ -527,6 +527,25 @@ TEST(ErrorsTest, NameTheLineAndTheValues) {
             "div of -9223372036854775808 and -1 overflows i64");
 }
 
+TEST(ErrorsTest, AnIndexOutsideItsTensor) {
+  HostTensor x = HostTensor::from_values(i32, {2, 3}, {0, 1, 2, 3, 4, 5});
+  const auto loaded = [&](std::int64_t row, std::int64_t column) {
+    KernelBuilder b;
+    const Id in = b.tensor("X", i32, {2, 3}), zero = b.integer(0), one = b.integer(1);
+    const Id index =
+        b.add(Op::load_index, {in, b.integer(row), b.integer(column)}, ir::Type::scalar(i32));
+    b.store(in, b.splat({1, 1}, b.fn(Op::mul, {index, b.integer(10)})), {zero, zero}, {one, one},
+            {1, 1});
+    run(b.finish(), {&x});
+  };
+  loaded(1, 2);
+  EXPECT_EQ(x.flat(0), 50);
+  EXPECT_EQ(error_of([&] { loaded(1, 3); }).first,
+            "load_index: element {1, 3} is outside tensor, whose shape is {2, 3}");
+  EXPECT_EQ(error_of([&] { loaded(-1, 0); }).first,
+            "load_index: element {-1, 0} is outside tensor, whose shape is {2, 3}");
+}
+
 TEST(ErrorsTest, ANegativeStartAndALoopWithoutEnd) {
   HostTensor x = HostTensor::zeros(f32, {4});
   {

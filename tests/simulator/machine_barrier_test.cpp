@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "simulator/machine_kernels.h"
 
 namespace tilewright::simulator {
@@ -157,6 +159,23 @@ TEST(MachineLitmus, SharedElementOutOfBoundsIsFound) {
       run_litmus(litmus("  %60: i32 = mul %8, %2\n  shared_store %22, %60, %1\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x40..0x43"));
+}
+
+TEST(MachineLitmus, IndicesAreLoadedFromTheTensorAndNowhereElse) {
+  HostTensor x("X", DType::i32, {64});
+  for (int i = 0; i < 64; ++i) {
+    const std::int32_t value = 63 - i;
+    std::memcpy(x.bytes.data() + 4 * i, &value, sizeof(value));
+  }
+  const std::string text =
+      litmus("  %60: i32 = load_index %90, %5\n  %61: i32 = load_index %90, %60\n" +
+             role("a", 0, 1, 50, "    %62: i32 = atomic_add %90, %61, %60\n"));
+  ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
+  EXPECT_EQ(x.integer(5), 58 + 58);
+  const MachineReport report =
+      run_litmus(litmus("  %60: i32 = mul %8, %8\n  %61: i32 = load_index %90, %60\n"));
+  EXPECT_EQ(kind_of(report), "out_of_bounds");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("index 64 on axis 0 of tensor X, which has 64"));
 }
 
 TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {

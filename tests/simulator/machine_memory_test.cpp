@@ -62,6 +62,69 @@ TEST(MachineCopies, BoxesAreClippedAndFilledWithZeros) {
   }
 }
 
+// Rows `first` and on that are below `limit` go from X to the same rows of Y; both maps are ragged
+// on axis 0, which has 40 rows.
+TEST(MachineCopies, ARaggedMapEndsWhereTheCopySays) {
+  const std::string ragged = R"(kernel "ragged" machine
+in X: bf16[40, 2, 64] = %0
+out Y: bf16[40, 2, 64] = %1
+grid (1)
+threads 32
+shared_bytes 2056
+body () {{
+  %5: tensor_map = tensor_map %0 {{name = "X map", box = [16, 1, 64], swizzle = 128, ragged = 0}}
+  %6: tensor_map = tensor_map %1 {{name = "Y map", box = [16, 1, 64], swizzle = 128, ragged = 0}}
+  %7: shared<bf16, 1x16x64> = shared {{name = "box", layout = shared_layout[16x64*2|16@0:128,64@1:2|x3.4.3], stages = 1, offset = 0}}
+  %8: mbarriers<1> = mbarriers {{name = "full", arrivals = 1, offset = 2048}}
+  mbarrier_init %8 {{arrivals = 1}}
+  fence_barrier_init
+  cta_sync
+  %20: i32 = constant {{value = 0}}
+  %21: i32 = constant {{value = 1}}
+  %22: i32 = constant {{value = {0}}}
+  %23: i32 = constant {{value = {1}}}
+  %24: i32 = constant {{value = 40}}
+  %25: i32 = sub %24, %23
+  %26: i32 = add %25, %22
+  mbarrier_expect_tx %8, %20 {{bytes = 2048}}
+  tma_load %5, %7, %20, %8, %20, %20, %21, %26, %23 {{bytes = 2048}}
+  mbarrier_wait %8, %20, %20
+  tma_store %6, %7, %20, %20, %21, {2}
+  bulk_commit
+  bulk_wait {{count = 0}}
+}}
+)";
+  // All of Y's box is stored from the start: what was not loaded shows as zeros.
+  const std::string from_start = "%20, %24", same_rows = "%26, %23";
+  for (const auto& [first, limit] : {std::pair(0, 40), std::pair(3, 11), std::pair(30, 40),
+                                     std::pair(8, 8), std::pair(20, 12), std::pair(39, 40)}) {
+    for (const bool whole : {true, false}) {
+      HostTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
+      x.randomise(3);
+      y.randomise(4);
+      const HostTensor before = y;
+      const MachineReport report =
+          run_seed(fmt::format(fmt::runtime(ragged), first, limit, whole ? from_start : same_rows),
+                   {&x, &y}, 7);
+      ASSERT_TRUE(report.ok()) << first_message(report);
+      for (int row = 0; row < 40; ++row) {
+        // `from_start`: coordinate 40 - 40 + 0 of a copy that ends with the tensor.
+        const int source = whole ? row - 0 + first : row;
+        const bool stored = whole ? row < 16 : row >= first && row < first + 16 && row < limit;
+        for (int column = 0; column < 64; ++column) {
+          const auto at = [column](const HostTensor& t, int r, int h) {
+            return t.values[(r * 2 + h) * 64 + column];
+          };
+          const float loaded = source < limit ? at(x, source, 1) : 0.0f;
+          ASSERT_EQ(at(y, row, 1), stored ? loaded : at(before, row, 1))
+              << first << ".." << limit << ": row " << row;
+          ASSERT_EQ(at(y, row, 0), at(before, row, 0));
+        }
+      }
+    }
+  }
+}
+
 TEST(MachineCopies, StoreThatIsNotWaitedForIsFound) {
   HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 64});
   x.randomise(9);

@@ -8,6 +8,7 @@
 
 #include "common/temporary_folder.h"
 #include "runtime/process.h"
+#include "runtime/runtime_test.h"
 #include "support/npy.h"
 #include "tilewright/host_tensor.h"
 
@@ -41,13 +42,21 @@ void expect_failure(const std::string& line, int status, const std::vector<std::
   for (const std::string& part : parts) EXPECT_THAT(answer.output, HasSubstr(part));
 }
 
+// For what does not need a cubin: building one takes seconds where it is not cached.
+class WithoutNvrtc {
+ public:
+  WithoutNvrtc() { setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1); }
+  ~WithoutNvrtc() { unsetenv("TILEWRIGHT_NVRTC"); }
+};
+
 constexpr const char* kSmallGemm = "run gemm --target interpreter --set m=5 --set n=6 --set k=7 ";
 
 TEST(CommandTest, ListsKernels) {
   const Json kernels = tilewright("list --json").json()["kernels"];
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
-  EXPECT_THAT(names, testing::ElementsAre("attention_forward", "gemm"));
+  EXPECT_THAT(names, testing::ElementsAre("attention_forward", "attention_varlen_forward", "gemm",
+                                          "gemm_fp8"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
@@ -120,7 +129,8 @@ TEST(CommandTest, BadUsageEndsWith2) {
                  {"GB of memory"});
   expect_failure("run attention_forward --target interpreter --set heads=8 --set kv_heads=3", 2,
                  {"heads = 8", "kv_heads = 3"});
-  expect_failure("run gemm --target interpreter --set schedule=sm90", 2, {"schedule sm90 is for"});
+  expect_failure("run gemm --target interpreter --set schedule=128x256", 2,
+                 {"schedule 128x256 is for"});
   expect_failure("simulate gemm --target interpreter", 2, {"is not simulated"});
   expect_failure("simulate gemm --target sm_90a --schedules 0", 2, {"--schedules"});
 }
@@ -135,6 +145,7 @@ TEST(CommandTest, UnavailableTargetsEndWith3) {
 TEST(CommandTest, NoDriverEndsWith3) {
   setenv("TILEWRIGHT_CUDA_DRIVER", "/nonexistent/libcuda.so.1", 1);
   expect_failure("run gemm --target cuda", 3, {"libcuda.so.1", "fix:"});
+  expect_failure("tune gemm --target cuda --sizes m=16", 3, {"libcuda.so.1", "fix:"});
   unsetenv("TILEWRIGHT_CUDA_DRIVER");
 }
 
@@ -212,9 +223,10 @@ TEST(CommandTest, ExplainsWhatIsCompiled) {
 }
 
 TEST(CommandTest, EveryStageHasAName) {
+  const WithoutNvrtc without_nvrtc;
   for (const char* kernel : {"attention_forward", "attention_forward --set schedule=tile"}) {
     const Answer answer = tilewright("explain " + std::string(kernel) + " --target sm_90a --json");
-    // Without NVRTC, its error follows the answer.
+    // The error that there is no NVRTC follows the answer.
     const Json json = Json::parse(answer.output.substr(0, answer.output.rfind('}') + 1));
     std::set<std::string> names;
     for (const Json& stage : json["stages"]) {
@@ -235,29 +247,49 @@ TEST(CommandTest, ExplainShowsWhatEachStageChanged) {
 }
 
 TEST(CommandTest, ADumpReplacesTheOneBefore) {
+  const WithoutNvrtc without_nvrtc;
   const TemporaryFolder folder;
   const std::string dump = folder / "dump";
   std::filesystem::create_directories(dump);
   const auto write = [&](const std::string& name) { std::ofstream(dump + "/" + name) << "mine"; };
-  const auto exists = [&](const std::string& name) {
-    return std::filesystem::exists(dump + "/" + name);
+  // Stages are numbered; the rest of a name is the stage's.
+  const auto exists = [&](const std::string& ending) {
+    for (const auto& entry : std::filesystem::directory_iterator(dump)) {
+      if (entry.path().filename().string().ends_with(ending)) return true;
+    }
+    return false;
   };
   write("99-notes.tw");
   tilewright("explain attention_forward --target sm_90a --dump " + dump);
-  EXPECT_TRUE(exists("15-bufferise.tw"));
-  EXPECT_TRUE(exists("15-bufferise.diff"));
+  EXPECT_TRUE(exists("-bufferise.tw"));
+  EXPECT_TRUE(exists("-bufferise.diff"));
   EXPECT_TRUE(exists("kernel.cu"));
   write("my.cu");
   tilewright("explain gemm --target interpreter --dump " + dump);
   EXPECT_TRUE(exists("01-trace.tw"));
-  for (const char* gone : {"15-bufferise.tw", "15-bufferise.diff", "kernel.cu", "resources.txt"}) {
+  for (const char* gone : {"-bufferise.tw", "-bufferise.diff", "kernel.cu", "resources.txt"}) {
     EXPECT_FALSE(exists(gone)) << gone;
   }
   EXPECT_TRUE(exists("99-notes.tw"));
   EXPECT_TRUE(exists("my.cu"));
 }
 
+TEST(CommandTest, WritesThePageAndTheLayouts) {
+  const WithoutNvrtc without_nvrtc;
+  const TemporaryFolder folder;
+  tilewright("explain attention_forward --target sm_90a --html " + (folder / "page.html") +
+             " --layouts " + (folder / "layouts"));
+  std::ifstream stream(folder / "page.html");
+  std::string first;
+  std::getline(stream, first);
+  EXPECT_EQ(first, "<!DOCTYPE html>");
+  EXPECT_TRUE(std::filesystem::exists(folder / "layouts/shared-k.svg"));
+  expect_failure("explain gemm --target interpreter --html " + (folder / "none/page.html"), 2,
+                 {"none/page.html"});
+}
+
 TEST(CommandTest, RewritesCanBeSwitchedOff) {
+  const WithoutNvrtc without_nvrtc;
   const std::string explain = "explain attention_forward --target sm_90a --set schedule=tile ";
   EXPECT_THAT(tilewright(explain + "--numerics contract_fma=off").output,
               AllOf(testing::ContainsRegex("numerics contract_fma +off"),
@@ -318,6 +350,49 @@ TEST(CommandTest, BenchTimes) {
   EXPECT_GE(json["runs"], 3);
   EXPECT_LE(json["minimum_seconds"], json["seconds"]);
   EXPECT_GT(json["tflops"], 0);
+}
+
+TEST(CommandTest, TuneByTheModelWritesRulesThatAreTaken) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "gemm.sm_90a.txt";
+  const Answer answer = tilewright(
+      "tune gemm --target sm_90a --model-only --json --sizes m=16,8192 --set n=4096 --set k=4096 "
+      "--out " +
+      file);
+  ASSERT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["points"].size(), 2u);
+  EXPECT_GE(json["variants"], 2) << "one tile for 16 rows and for 8192?";
+  EXPECT_LE(json["worst_ratio"], 1.02 + 1e-9);
+  for (const Json& point : json["points"]) {
+    EXPECT_GT(point["variants"][0]["predicted_seconds"], 0);
+  }
+  std::ifstream written(file);
+  std::string first;
+  std::getline(written, first);
+  EXPECT_EQ(first, "gemm sm_90a v1");
+
+  const runtime::ScopedVariable rules("TILEWRIGHT_SCHEDULES", folder.path().string());
+  EXPECT_THAT(tilewright("list").output, HasSubstr("variants: " + json["variants"].dump()));
+  EXPECT_EQ(tilewright("simulate gemm --target sm_90a --set m=20 --set n=72 --set k=64").status, 0);
+}
+
+TEST(CommandTest, TuneRefusesWhatItCannotMeasure) {
+  expect_failure("tune gemm --target sm_90a --sizes m=16", 3, {"is not measured", "--model-only"});
+  expect_failure("tune gemm --target interpreter --model-only", 3, {"is not measured"});
+  const std::string tune = "tune gemm --target sm_90a --model-only ";
+  expect_failure(tune + "--sizes m", 2, {"no length and sizes", "m=16,64,128"});
+  expect_failure(tune + "--sizes m=16,x", 2, {"'x' is no size"});
+  expect_failure(tune + "--sizes dtype=16", 2, {"has no length 'dtype'", "m, n, k", "--set"});
+  expect_failure(tune + "--sizes m=16 --sizes m=n=32", 2, {"m comes twice"});
+  expect_failure(tune + "--sizes m=16 --set m=3", 2, {"m is set twice"});
+}
+
+TEST(CommandTest, ExplainSaysWhyAScheduleWasChosen) {
+  const Answer answer = tilewright("explain gemm --target sm_90a --set m=16");
+  EXPECT_THAT(answer.output, AllOf(HasSubstr("because    kernels/schedules/gemm.sm_90a.txt:"),
+                                   HasSubstr("for all lengths"), HasSubstr("by the model"),
+                                   HasSubstr("others are slower by the model")));
 }
 
 TEST(CommandTest, DoctorSaysWhatIsHere) {

@@ -12,9 +12,10 @@ namespace tilewright::kernels {
 // lie side by side.
 enum class GemmShared : std::uint8_t { a, b };
 
-// C = A B^T: A [m, k] row-major, B [n, k] row-major (B^T is K-major), C [m, n]; f32 sums.
+// C = A B^T: A [m, k] row-major, B [n, k] row-major (B^T is K-major), C [m, n]; f32 sums. With
+// f8e4m3 C is bf16 and multiplied by scale_a and scale_b, f32 [1] each, which stand before C.
 struct Gemm {
-  DType dtype = bf16;
+  DType dtype = bf16;  // of A and B, and of C but for f8e4m3
   int block_m = 128, block_n = 256, block_k = 64;
   int warpgroups = 2;  // sm_90a: they divide block_m in multiples of 64 rows
   // sm_90a only, and at most one of the two above 1:
@@ -25,13 +26,16 @@ struct Gemm {
 Kernel gemm(const Gemm& gemm);
 
 // The same for sm_90a: persistent, a producer warp and the warpgroups that multiply. n and k are
-// multiples of 8 (TMA takes rows of whole 16 bytes); block_n is a multiple of 16 split up to 256.
+// multiples of 8, k with f8e4m3 of 16 (TMA takes rows of whole 16 bytes); block_n is a multiple of
+// 16 split up to 256.
 Kernel gemm_sm90(const Gemm& gemm);
 
 // The tile shapes that the library compiles gemm_sm90 in.
 struct GemmVariant {
   std::string name;  // "128x256", "64x128_split4"
-  int block_m, block_n, block_k, warpgroups;
+  int block_m, block_n;
+  int block_k;  // of 16-bit elements: twice as many of 8 bits
+  int warpgroups;
   int cluster;
   GemmShared shared;
   int split;

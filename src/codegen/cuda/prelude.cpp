@@ -290,7 +290,8 @@ __device__ __forceinline__ u32 in_cta(u32 address, u32 cta) {
                : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
 }
 )"},
-    {"load_words_cluster", R"(__device__ __forceinline__ void load_words_cluster(u32 address, float* r) {
+    {"load_words_cluster",
+     R"(__device__ __forceinline__ void load_words_cluster(u32 address, float* r) {
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
 }

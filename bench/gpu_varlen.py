@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""attention_varlen_forward on sequences of random lengths beside attention_forward on as many of one
+length with the same work: 32 sequences of 16384 tokens together, hidden 2048.
+
+    bench/gpu_varlen.py --library build/release/lib/libtilewright.so [--dim 128] [--sequences 32]
+
+`ratio` is the fixed batch's time over the ragged one's, each for the same work.
+"""
+
+import argparse
+import math
+import random
+import sys
+
+import torch
+
+import measure
+import tilewright_c
+from gpu_attention import reference_of
+
+TOKENS = 16384
+HIDDEN = 2048
+MASKS = ("full", "causal")
+SPREADS = ("uniform", "cuts")
+
+
+def lengths_of(spread, sequences, generator):
+    """`uniform`: lengths are 0.1 to 1.9 of the mean; `cuts`: between random places, so that some are
+    very short and some several times the mean."""
+    if spread == "uniform":
+        weights = [generator.uniform(0.1, 1.9) for _ in range(sequences)]
+        total, ends, offset = sum(weights), [], 0.0
+        for weight in weights:
+            offset += weight
+            ends.append(round(TOKENS * offset / total))
+    else:
+        ends = sorted(generator.randint(0, TOKENS) for _ in range(sequences - 1)) + [TOKENS]
+    return [end - begin for begin, end in zip([0] + ends, ends)]
+
+
+def work_of(lengths, causal):
+    return sum(4 * length * length * HIDDEN for length in lengths) * (0.5 if causal else 1)
+
+
+def run_row(library, arguments, lengths, causal):
+    heads = HIDDEN // arguments.dim
+    options = dict(heads=heads, dim=arguments.dim, causal=causal, **measure.schedule_of(arguments))
+    packed = (TOKENS, heads, arguments.dim)
+    q, k, v = (torch.randn(packed, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    ends = torch.tensor([0] + lengths).cumsum(0).to(device="cuda", dtype=torch.int32)
+    output = torch.empty_like(q)
+    lse = torch.empty(heads, TOKENS, device="cuda", dtype=torch.float32)
+    ours = library.kernel("attention_varlen_forward", **options).bind(q, k, v, ends, ends.clone(),
+                                                                      output, lse)
+    # As many sequences of one length, whose work is the same but for the rounding of the length.
+    length = max(1, round(math.sqrt(sum(n * n for n in lengths) / len(lengths))))
+    fixed = [torch.randn((len(lengths), length, heads, arguments.dim), device="cuda",
+                         dtype=torch.bfloat16) for _ in range(4)]
+    fixed_lse = torch.empty(len(lengths), heads, length, device="cuda", dtype=torch.float32)
+    peer = library.kernel("attention_forward", **options).bind(*fixed, fixed_lse)
+
+    measure.poison([output, lse])
+    ours()
+    torch.cuda.synchronize()
+    worst = worst_lse = 0.0
+    begin = 0
+    for n in lengths:
+        rows = slice(begin, begin + n)
+        begin += n
+        if n == 0:
+            continue
+        wanted, wanted_lse = reference_of(q[None, rows], k[None, rows], v[None, rows], causal)
+        worst = max(worst, measure.relative_rms(output[None, rows], wanted))
+        worst_lse = max(worst_lse, (lse[None, :, rows] - wanted_lse).abs().max().item())
+    alike = measure.runs_alike(ours, [output, lse])
+    pairs = measure.time_pairs(ours, peer, arguments.rounds)
+    scale = work_of(lengths, causal) / work_of([length] * len(lengths), causal)
+    good = worst <= 5e-3 and worst_lse <= 1e-4 and alike
+    return pairs, scale, length, worst, worst_lse, good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    measure.add_arguments(parser)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--sequences", type=int, default=32)
+    parser.add_argument("--masks", nargs="+", choices=MASKS, default=MASKS)
+    parser.add_argument("--spreads", nargs="+", choices=SPREADS, default=SPREADS)
+    arguments = parser.parse_args()
+
+    torch.manual_seed(arguments.seed)
+    library = tilewright_c.Library(arguments.library)
+    measure.print_versions(library)
+    print(f"{'lengths mask':>15} {'ragged us':>9} {'fixed us':>9} {'longest':>7} {'fixed':>6} "
+          f"{'TFLOP/s':>8} {'fixed':>6} {'ratio':>6} {'10%..90%':>13} {'error':>9} {'LSE':>9}")
+    ratios, wrong = {}, []
+    for spread in arguments.spreads:
+        lengths = lengths_of(spread, arguments.sequences, random.Random(arguments.seed))
+        for mask in arguments.masks:
+            causal = mask == "causal"
+            name = f"{spread} {mask}"
+            pairs, scale, length, error, lse_error, good = run_row(library, arguments, lengths,
+                                                                   causal)
+            work = 1e-12 * work_of(lengths, causal)
+            ratios[name] = pairs.ratio * scale
+            print(f"{name:>15} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} {max(lengths):7} "
+                  f"{length:6} {work / pairs.ours:8.1f} {work / scale / pairs.peer:6.1f} "
+                  f"{ratios[name]:6.3f} {pairs.low * scale:6.3f}..{pairs.high * scale:5.3f} "
+                  f"{error:9.2e} {lse_error:9.2e}", flush=True)
+            if not good:
+                wrong.append(name)
+    print(f"device: {measure.device_state()}")
+    worst = min(ratios, key=ratios.get)
+    print(f"worst row {worst}: {ratios[worst]:.3f}")
+    if wrong:
+        print(f"wrong results: {', '.join(wrong)}")
+    print(f"geomean ratio {measure.geometric_mean(ratios.values()):.3f}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

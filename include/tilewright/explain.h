@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tilewright/kernel.h"
+#include "tilewright/numerics.h"
+
+// What `tilewright explain` says, of a kernel of one's own. `target` is "sm_90a", "cuda" or
+// "interpreter". A kernel that cannot be compiled raises as compile() does; claims that do not
+// hold, and a missing NVRTC, are part of the answer.
+namespace tilewright {
+
+// As `tilewright explain --json`, without the roofline: sizes are known when a kernel is launched.
+std::string explain_json(const Kernel& kernel, std::string_view target,
+                         const Numerics& numerics = {});
+// As `tilewright explain --html`: one document that needs nothing else.
+std::string explain_page(const Kernel& kernel, std::string_view target,
+                         const Numerics& numerics = {});
+
+}  // namespace tilewright

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "driver/explanation.h"
+
+namespace tilewright::driver {
+
+// What the page shows, as JSON: what explanation_json has, and the source, stages, pipeline and
+// layouts.
+std::string page_data(const Explanation& explanation);
+
+// The kernel's layouts, a picture each; none for the tile form, which has no layouts.
+std::vector<DumpFile> layout_files(const Explanation& explanation);
+
+// One HTML document that needs nothing else: page.html, page.css and page.js with the data.
+std::string page(const Explanation& explanation);
+
+}  // namespace tilewright::driver

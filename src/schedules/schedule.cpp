@@ -1,0 +1,14 @@
+#include "schedules/schedule.h"
+
+#include "schedules/hopper.h"
+#include "schedules/rowwise.h"
+
+namespace tilewright::schedules {
+
+ir::Kernel schedule_for_sm90(const ir::Kernel& tile) {
+  bool products = false;
+  ir::for_each(tile.body, [&](const ir::Operation& o) { products |= o.op == ir::Op::dot; });
+  return products ? schedule_for_hopper(tile) : schedule_rowwise(tile);
+}
+
+}  // namespace tilewright::schedules

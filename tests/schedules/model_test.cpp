@@ -1,0 +1,110 @@
+#include "schedules/model.h"
+
+#include <gtest/gtest.h>
+
+#include "driver/build.h"
+#include "schedules/timeline.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/gemm.h"
+
+namespace tilewright::schedules {
+namespace {
+
+ir::Kernel machine_of(const Kernel& kernel) {
+  passes::Rewrites rewrites;
+  return driver::lower(kernel.finish(), rewrites);
+}
+
+kernels::Gemm tiles(int m, int n, int split = 1) {
+  kernels::Gemm gemm;
+  gemm.block_m = m;
+  gemm.block_n = n;
+  gemm.split = split;
+  return gemm;
+}
+
+ir::Binding gemm_sizes(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return ir::Binding({{"m", m}, {"n", n}, {"k", k}, {"multiprocessors", 132}});
+}
+
+double seconds(const kernels::Gemm& gemm, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return estimate(machine_of(kernels::gemm_sm90(gemm)), gemm_sizes(m, n, k)).seconds;
+}
+
+// All CTAs of a grid together.
+CtaTimeline follow_all(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t ctas) {
+  CtaTimeline total;
+  for (std::int64_t cta = 0; cta < ctas; ++cta) {
+    const CtaTimeline one = follow_cta(machine, binding, cta, ctas, {});
+    total.fma += one.fma;
+    total.load_bytes += one.load_bytes;
+    total.store_bytes += one.store_bytes;
+  }
+  return total;
+}
+
+TEST(ModelTest, TheCtasOfAGemmDoItsWorkOnce) {
+  const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
+  // 3 x 70 tiles, which 132 CTAs take in turn; 50 steps, of which most are not followed.
+  const CtaTimeline total = follow_all(machine, gemm_sizes(384, 70 * 256, 3200), 132);
+  EXPECT_DOUBLE_EQ(total.fma, 384.0 * 70 * 256 * 3200);
+  EXPECT_DOUBLE_EQ(total.load_bytes, 3.0 * 70 * 50 * (128 + 256) * 64 * 2);
+  EXPECT_DOUBLE_EQ(total.store_bytes, 384.0 * 70 * 256 * 2);
+}
+
+TEST(ModelTest, TilesFromACounterAreDoneOnceToo) {
+  kernels::Attention attention;
+  attention.dim = attention.dim_v = 128;
+  attention = kernels::with_sm90_blocks(attention);
+  const auto work = [&](bool causal) {
+    attention.causal = causal;
+    const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(attention));
+    const ir::Binding sizes(
+        {{"batch", 1}, {"queries", 4096}, {"keys", 4096}, {"multiprocessors", 132}});
+    return follow_all(machine, sizes, 132).fma;
+  };
+  const double full = 8.0 * 4096 * 4096 * (128 + 128);
+  EXPECT_DOUBLE_EQ(work(false), full);
+  EXPECT_NEAR(work(true), 0.5 * full, 0.03 * full) << "the blocks on the diagonal are whole";
+}
+
+TEST(ModelTest, TheSlowestResourceBinds) {
+  const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
+  const Estimate large = estimate(machine, gemm_sizes(8192, 8192, 8192));
+  EXPECT_STREQ(large.bound, "tensor cores");
+  EXPECT_EQ(large.ctas, 132);
+  EXPECT_EQ(large.resident, 1);
+  EXPECT_EQ(large.shared_bytes, machine.shared_bytes);
+  const Estimate thin =
+      estimate(machine_of(kernels::gemm_sm90(tiles(64, 128, 4))), gemm_sizes(16, 8192, 8192));
+  EXPECT_STREQ(thin.bound, "memory");
+  EXPECT_GT(thin.seconds, 8192.0 * 8192 * 2 / 4.8e12);
+}
+
+// Measured on one H200: docs/performance.md.
+TEST(ModelTest, EstimatesAreNearWhatWasMeasured) {
+  const auto ratio = [](double size, double tflops) {
+    const auto n = static_cast<std::int64_t>(size);
+    return seconds(tiles(128, 256), n, n, n) / (2 * size * size * size / (tflops * 1e12));
+  };
+  EXPECT_NEAR(ratio(2048, 610), 1, 0.25);
+  EXPECT_NEAR(ratio(4096, 780), 1, 0.25);
+  EXPECT_NEAR(ratio(8192, 809), 1, 0.25);
+}
+
+TEST(ModelTest, ShapesRankVariantsDifferently) {
+  EXPECT_LT(seconds(tiles(64, 128, 4), 16, 4096, 4096), seconds(tiles(128, 256), 16, 4096, 4096));
+  EXPECT_LT(seconds(tiles(128, 256), 8192, 8192, 8192), seconds(tiles(64, 64), 8192, 8192, 8192));
+  EXPECT_LT(seconds(tiles(128, 256), 8192, 8192, 8192), seconds(tiles(64, 256), 8192, 8192, 8192));
+  // 132 tiles of 128 x 128 are one wave, of 128 x 256 half a wave.
+  EXPECT_LT(seconds(tiles(128, 128), 1408, 1536, 4096), seconds(tiles(128, 256), 1408, 1536, 4096));
+}
+
+TEST(ModelTest, NothingToDoTakesALaunch) {
+  const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
+  EXPECT_LT(estimate(machine, gemm_sizes(0, 512, 512)).seconds,
+            MachineFigures().launch_seconds + 2e-6);
+}
+
+}  // namespace
+}  // namespace tilewright::schedules

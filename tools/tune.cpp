@@ -1,0 +1,256 @@
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+
+#include "command.h"
+#include "driver/target.h"
+#include "driver/tuning/tuner.h"
+#include "runtime/device.h"
+#include "support/diagnostic.h"
+#include "support/file.h"
+#include "support/progress.h"
+
+namespace tilewright::tools {
+namespace {
+
+using driver::TunedAxis;
+using driver::TuneEntry;
+using driver::TuneResult;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaximumPoints = 4096;
+
+[[noreturn]] void fail(const std::string& message, const std::string& fix) {
+  Diagnostic({}, message).fix(fix).raise();
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, separator);) words.push_back(word);
+  return words;
+}
+
+const KernelOption& find_length(const LibraryKernel& kernel, const std::string& name) {
+  std::vector<std::string> known;
+  for (const KernelOption& option : kernel.options) {
+    if (!option.is_length) continue;
+    if (option.name == name) return option;
+    known.push_back(option.name);
+  }
+  fail(fmt::format("--sizes: {} has no length '{}'", kernel.name, name),
+       fmt::format("name one of: {}; facts, which a build depends on, are set by --set",
+                   fmt::join(known, ", ")));
+}
+
+// "m=16,64,128", or "m=n=k=512,1024" for lengths that change together.
+TunedAxis parse_sizes(const LibraryKernel& kernel, const std::string& text) {
+  TunedAxis axis;
+  std::vector<std::string> parts = split(text, '=');
+  if (parts.size() < 2 || text.back() == '=') {
+    fail(fmt::format("--sizes {}: no length and sizes", text), "write --sizes m=16,64,128");
+  }
+  for (const std::string& word : split(parts.back(), ',')) {
+    std::int64_t value = 0;
+    const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (code != std::errc() || end != word.data() + word.size() || value < 1) {
+      fail(fmt::format("--sizes {}: '{}' is no size", text, word), "write sizes from 1 on");
+    }
+    axis.values.push_back(value);
+  }
+  parts.pop_back();
+  for (const std::string& name : parts) axis.names.push_back(find_length(kernel, name).name);
+  std::sort(axis.values.begin(), axis.values.end());
+  axis.values.erase(std::unique(axis.values.begin(), axis.values.end()), axis.values.end());
+  return axis;
+}
+
+std::vector<TunedAxis> parse_axes(const LibraryKernel& kernel, const Request& request) {
+  std::vector<TunedAxis> axes;
+  std::vector<std::string> seen;
+  std::size_t points = 1;
+  for (const std::string& text : request.sizes) {
+    axes.push_back(parse_sizes(kernel, text));
+    points *= axes.back().values.size();
+    for (const std::string& name : axes.back().names) {
+      if (std::count(seen.begin(), seen.end(), name) != 0) {
+        fail(fmt::format("--sizes: {} comes twice", name), "give all its sizes at once");
+      }
+      seen.push_back(name);
+    }
+  }
+  if (points > kMaximumPoints) {
+    fail(fmt::format("--sizes make {} combinations", points),
+         fmt::format("tune at most {} at a time", kMaximumPoints));
+  }
+  return axes;
+}
+
+// All combinations of the axes' values, the last axis fastest.
+std::vector<std::vector<std::size_t>> places_of(const std::vector<TunedAxis>& axes) {
+  std::vector<std::vector<std::size_t>> places = {{}};
+  for (const TunedAxis& axis : axes) {
+    std::vector<std::vector<std::size_t>> longer;
+    for (const std::vector<std::size_t>& place : places) {
+      for (std::size_t i = 0; i < axis.values.size(); ++i) {
+        longer.push_back(place);
+        longer.back().push_back(i);
+      }
+    }
+    places = std::move(longer);
+  }
+  return places;
+}
+
+std::vector<std::string> sizes_at(const std::vector<TunedAxis>& axes,
+                                  const std::vector<std::size_t>& place) {
+  std::vector<std::string> sizes;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    for (const std::string& name : axes[axis].names) {
+      sizes.push_back(fmt::format("{}={}", name, axes[axis].values[place[axis]]));
+    }
+  }
+  return sizes;
+}
+
+// What was set and a build depends on: the rules hold for that alone.
+std::string facts_of(const LibraryKernel& kernel, const Request& request) {
+  std::vector<std::string> facts;
+  for (const std::string& setting : request.settings) {
+    const std::size_t at = setting.find('=');
+    const std::string name = setting.substr(0, at);
+    for (const KernelOption& option : kernel.options) {
+      if (option.name != name || option.is_length) continue;
+      if (option.kind == KernelOption::Kind::boolean) {
+        const std::string value = setting.substr(at + 1);
+        facts.push_back(value == "true" || value == "1" ? name : "not " + name);
+      } else {
+        facts.push_back(fmt::format("{} == {}", name, setting.substr(at + 1)));
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(facts, " and "));
+}
+
+void print(const TuneResult& result, const std::vector<std::string>& sizes) {
+  fmt::print(
+      "{}: {} measured or ranked, {} too slow by the model, {} not for these options, {} "
+      "failed\n",
+      sizes.empty() ? "the sizes set" : fmt::format("{}", fmt::join(sizes, " ")),
+      result.entries.size() - result.slow - result.refused - result.failed, result.slow,
+      result.refused, result.failed);
+  for (const TuneEntry& entry : result.entries) {
+    if (!entry.skipped.empty()) continue;
+    const std::string measured =
+        entry.measured > 0 ? fmt::format("{:9.2f} us", entry.measured * 1e6) : "";
+    fmt::print("  {:<40} {}  by the model {:9.2f} us{}\n", entry.name, measured,
+               entry.predicted * 1e6, entry.name == result.standard ? "  (the rules' choice)" : "");
+  }
+}
+
+Json json_of(const TuneResult& result, const std::vector<std::string>& sizes) {
+  Json entries = Json::array();
+  for (const TuneEntry& entry : result.entries) {
+    Json json = {{"name", entry.name}};
+    if (entry.predicted < 1e30) json["predicted_seconds"] = entry.predicted;
+    if (entry.measured > 0) json["seconds"] = entry.measured;
+    if (!entry.skipped.empty()) json["skipped"] = entry.skipped;
+    entries.push_back(std::move(json));
+  }
+  return {{"sizes", sizes}, {"standard", result.standard}, {"variants", entries}};
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  return text.str();
+}
+
+bool is_measured(const driver::Target& target, bool model_only) {
+  if (model_only && !target.arch.empty()) return false;
+  if (!model_only && target.kind == driver::Target::Kind::cuda) return true;
+  Diagnostic({}, fmt::format("target {} is not measured", target.name), ErrorKind::unavailable)
+      .fix("use cuda (the GPU that is here), or sm_90a with --model-only, which ranks by the model")
+      .raise();
+}
+
+void write_rules(const Request& request, const LibraryKernel& entry, const driver::Target& target,
+                 const driver::TunedRules& rules, const std::string& facts,
+                 const std::string& where) {
+  const std::string sizes =
+      request.sizes.empty() ? "one size" : fmt::format("{}", fmt::join(request.sizes, ", "));
+  const std::string text = driver::update_rules(text_of(request.rules_file), entry, target.arch,
+                                                rules, facts, fmt::format("{}; {}", where, sizes));
+  write_file(request.rules_file, {std::as_bytes(std::span(text.data(), text.size()))});
+  if (!request.json) fmt::print("written to {}\n", request.rules_file);
+}
+
+}  // namespace
+
+int tune(const Request& request) {
+  const LibraryKernel& entry = find_kernel(request.kernel);
+  const driver::Target target = driver::parse_target(request.target);
+  const bool on_gpu = is_measured(target, request.model_only);
+  const std::vector<TunedAxis> axes = parse_axes(entry, request);
+  driver::TuneOptions how;
+  how.keep = static_cast<std::size_t>(request.keep);
+  how.seed = request.seed;
+  driver::Tuner tuner(entry, request.settings, target, how);
+
+  std::vector<driver::TunedPoint> points;
+  std::vector<TuneResult> results;
+  for (const std::vector<std::size_t>& place : places_of(axes)) {
+    points.push_back({place, {}});
+    results.push_back(tuner.rank(sizes_at(axes, place)));
+  }
+  if (on_gpu) {
+    ProgressBar bar("building", static_cast<std::int64_t>(tuner.count_builds(results)));
+    tuner.build(results, [&] { bar.advance(); });
+  }
+  Json json = Json::array();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::vector<std::string> sizes = sizes_at(axes, points[i].place);
+    if (on_gpu) tuner.measure(results[i]);
+    for (const TuneEntry& each : results[i].entries) {
+      if (!each.skipped.empty()) continue;
+      points[i].seconds[each.name] = on_gpu ? each.measured : each.predicted;
+    }
+    if (request.json) {
+      json.push_back(json_of(results[i], sizes));
+    } else {
+      print(results[i], sizes);
+    }
+  }
+
+  const std::string facts = facts_of(entry, request);
+  const driver::TunedRules rules =
+      driver::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
+  if (request.json) {
+    fmt::print("{}\n", Json{{"kernel", entry.name},
+                            {"target", target.name},
+                            {"points", json},
+                            {"rules", rules.lines},
+                            {"variants", rules.variants},
+                            {"worst_ratio", rules.worst}}
+                           .dump(2));
+  } else {
+    fmt::print("\nrules: {} variants; at worst {:.3f} of the best's time\n", rules.variants,
+               rules.worst);
+    for (const std::string& line : rules.lines) fmt::print("  {}\n", line);
+  }
+  if (!request.rules_file.empty()) {
+    write_rules(request, entry, target, rules, facts,
+                on_gpu ? runtime::Device::get(0).info().name : "by the model, not measured");
+  }
+  return 0;
+}
+
+}  // namespace tilewright::tools
