@@ -192,13 +192,18 @@ TEST(HopperSchedule, ALoadedTileInArithmetic) {
 
 // The simulated GPU does not model the proxies: that the fence is there is asked of the text.
 TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
-  Kernel kernel("sums_and_product");
-  const Dim m = kernel.dim("m");
-  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {64, 64});
+  Kernel kernel("scaled_product");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {k, 64});
   const Tensor Y = kernel.out("Y", bf16, {m, 64});
   const auto [i] = kernel.grid(ceil_div(m, 128));
-  const Tile x = load(X(m.block(i, 128), all)).cast(f32);
-  store(Y(m.block(i, 128), all), dot((x - reduce_max(x, 1)).cast(bf16), load(W(all, all))));
+  const Block rows = m.block(i, 128);
+  Var acc{zeros({rows, 64})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile x = load(X(rows, depth)).cast(f32) * 2;
+    acc = acc + dot(x.cast(bf16), load(W(depth, all)));
+  }
+  store(Y(rows, all), acc);
   ir::Kernel tile = kernel.finish();
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(tile, {}, rewrites);
@@ -213,7 +218,7 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
     if (o.op == ir::Op::fence_proxy_async) unfenced = false;
     if (o.op == ir::Op::mbarrier_arrive) EXPECT_FALSE(unfenced);
   });
-  EXPECT_EQ(reads, 1);
+  EXPECT_GT(reads, 0);
 }
 
 std::string refusal(const Kernel& kernel) {
