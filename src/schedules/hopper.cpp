@@ -397,6 +397,9 @@ class Retracing {
     if (!placement_.in_registers(o.results[0])) return;
     const SharedView rows = (*slot->second)[0].rows(row_part() * kGroupRows, kGroupRows);
     values_[o.results[0]] = id(tilewright::load(rows, o.where));
+    // Before the stage is released: else TMA may write it while these reads are still under way.
+    fence_proxy_async(o.where);
+    warp_sync(o.where);
     if (placement_.in_products(o.results[0])) return;
     ring.release(*slot->second, o.where);
     slots_.erase(slot);

@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "common/error_text.h"
+#include "passes/pipeline.h"
+#include "schedules/hopper.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernels/attention.h"
@@ -186,6 +188,37 @@ TEST(HopperSchedule, ALoadedTileInArithmetic) {
     store(Y(rows, all), acc * rsqrt(reduce_sum(x.cast(f32) * x.cast(f32), 1) + 1));
   }
   check(kernel, {random({300, 64}, 1), random({100, 64}, 2)}, {poison({300, 64})});
+}
+
+// The simulated GPU does not model the proxies: that the fence is there is asked of the text.
+TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
+  Kernel kernel("scaled_product");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {k, 64});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  Var acc{zeros({rows, 64})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile x = load(X(rows, depth)).cast(f32) * 2;
+    acc = acc + dot(x.cast(bf16), load(W(depth, all)));
+  }
+  store(Y(rows, all), acc);
+  ir::Kernel tile = kernel.finish();
+  passes::Rewrites rewrites;
+  passes::prepare_for_schedule(tile, {}, rewrites);
+  const ir::Kernel scheduled = schedules::schedule_for_hopper(tile);
+  int reads = 0;
+  bool unfenced = false;
+  ir::for_each(scheduled.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::load_tile) {
+      ++reads;
+      unfenced = true;
+    }
+    if (o.op == ir::Op::fence_proxy_async) unfenced = false;
+    if (o.op == ir::Op::mbarrier_arrive) EXPECT_FALSE(unfenced);
+  });
+  EXPECT_GT(reads, 0);
 }
 
 std::string refusal(const Kernel& kernel) {
