@@ -313,6 +313,10 @@ class Peeling {
 
 }  // namespace
 
-void peel_masks(ir::Kernel& kernel) { Peeling(kernel).visit(kernel.body, false); }
+void peel_masks(ir::Kernel& kernel) {
+  bool products = false;
+  ir::for_each(kernel.body, [&](const Operation& o) { products |= o.op == Op::dot; });
+  if (products) Peeling(kernel).visit(kernel.body, false);
+}
 
 }  // namespace tilewright::passes

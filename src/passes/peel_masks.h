@@ -8,7 +8,8 @@ namespace tilewright::passes {
 // mask is a select whose condition compares integers that are linear in the loop's index; interval
 // arithmetic gives the iterations in which it holds for every element. Up to three loops follow
 // each other: cut by a lower bound, whole, cut by an upper one. A mask outside of loops is skipped
-// by a condition of its own.
+// by a condition of its own. Only of kernels with products: beside them every instruction on the
+// elements counts, while rows without any wait for memory.
 void peel_masks(ir::Kernel& kernel);
 
 }  // namespace tilewright::passes

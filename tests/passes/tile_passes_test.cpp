@@ -53,7 +53,8 @@ TEST(MaterialiseExtents, WhatExistsWholeIsLeftAlone) {
 // A loop over blocks of 64 columns in which column c of block i is kept where c + 64 i OP bound.
 std::string masked_loop(const std::string& condition) {
   return kernel(
-      "  %20: tile<f32, 4x64> = splat %15\n"
+      "  %20: tile<f32, 4x64> = splat %15\n  %16: tile<f32, 64x4> = splat %15\n"
+      "  %17: tile<f32, 4x4> = dot %20, %16\n"
       "  %21: tile<f32, 4x64> = for_loop %10, %11, %13, %20 (%22: i32, %23: tile<f32, 4x64>) {\n"
       "    %24: i32 = mul %22, %12\n    %25: tile<i32, 1x64> = iota {axis = 1}\n"
       "    %26: tile<i32, 1x64> = splat %24\n    %27: tile<i32, 1x64> = add %25, %26\n"
@@ -91,7 +92,8 @@ TEST(PeelMasks, AnUpperBoundCutsTheEnd) {
   };
   expect_pass(
       peel_masks, masked_loop("lt %27, %28"),
-      kernel("  %20: tile<f32, 4x64> = splat %15\n  %40: i32 = constant {value = -64}\n"
+      kernel("  %20: tile<f32, 4x64> = splat %15\n  %16: tile<f32, 64x4> = splat %15\n"
+             "  %17: tile<f32, 4x4> = dot %20, %16\n  %40: i32 = constant {value = -64}\n"
              "  %41: i32 = constant {value = 1}\n  %42: i32 = mul %2, %41\n"
              "  %43: i32 = add %40, %42\n  %44: i32 = constant {value = 64}\n"
              "  %45: i32 = div %43, %44\n  %46: i32 = constant {value = 1}\n"
