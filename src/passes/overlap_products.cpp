@@ -105,10 +105,20 @@ class Rotation {
     return count;
   }
 
-  // Whether the values come from loads and index arithmetic alone, so that they can be had again.
+  // Whether the values come from loads and index arithmetic alone, so that they can be had again,
+  // and from no load that others read too: it would be loaded twice.
   bool repeatable(ValueId value) const {
     const std::set<const Operation*> needed = slice({value});
     if (reads_carried(needed)) return false;
+    for (const Operation* o : needed) {
+      if (o->op != Op::load) continue;
+      int within = 0;
+      for (const Operation* reader : needed) {
+        within += static_cast<int>(
+            std::count(reader->operands.begin(), reader->operands.end(), o->results[0]));
+      }
+      if (uses(o->results[0]) != within + (o->results[0] == value)) return false;
+    }
     return std::all_of(needed.begin(), needed.end(), [&](const Operation* o) {
       if (o->op == Op::load) {
         return kernel_.parameter_of(o->operands[0])->kind == ir::Parameter::Kind::in;
