@@ -22,7 +22,7 @@ Kernel layernorm_gemm() {
   const Block rows = m.block(y, 128);
 
   Var sum{zeros({rows, 1})}, squares{zeros({rows, 1})};
-  for (Block depth : blocks(k, 64)) {
+  for (Block depth : blocks(k, 128)) {
     const Tile values = load(X(rows, depth)).cast(f32);
     sum = sum + reduce_sum(values, 1);
     squares = squares + reduce_sum(values * values, 1);
@@ -30,13 +30,14 @@ Kernel layernorm_gemm() {
   const Tile count = Tile({1, 1}, k).cast(f32);
   const Tile mean = sum / count;
   const Tile deviation = rsqrt(max(squares / count - mean * mean, 0) + kEpsilon);
+  const Tile shift = mean * deviation;
 
   for (Block cols : blocks(n, 256, 4 * x, min(4 * x + 4, ceil_div(n, 256)))) {
     Var acc{zeros({rows, cols})};
-    for (Block depth : blocks(k, 64)) {
-      const Tile normal = (load(X(rows, depth)).cast(f32) - mean) * deviation;
-      const Tile scaled = normal * load(gain(depth)).reshape({1, 64});
-      const Tile a = (scaled + load(bias(depth)).reshape({1, 64})).cast(bf16);
+    for (Block depth : blocks(k, 128)) {
+      const Tile normal = load(X(rows, depth)).cast(f32) * deviation - shift;
+      const Tile scaled = normal * load(gain(depth)).reshape({1, 128});
+      const Tile a = (scaled + load(bias(depth)).reshape({1, 128})).cast(bf16);
       acc = acc + dot(a, load(W(cols, depth)).T());
     }
     store(Y(rows, cols), acc);
