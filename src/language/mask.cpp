@@ -1,8 +1,28 @@
 #include <limits>
 
 #include "language/tracer.h"
+#include "support/diagnostic.h"
 
 namespace tilewright {
+
+namespace {
+
+// The coordinates of `rows` as a column, each as often as `height` rows of scores have it.
+Tile row_coordinates(const Block& rows, std::int64_t height, SourceLocation where) {
+  if (height % rows.size() != 0) {
+    Diagnostic(where, "Mask: scores of " + std::to_string(height) + " rows for " +
+                          std::to_string(rows.size()) + " queries")
+        .token("apply")
+        .fix("give as many rows of scores to each query")
+        .raise();
+  }
+  if (height == rows.size()) return rows.as_column(where);
+  return iota({height, 1}, 0, where) /
+             TileOperand(static_cast<double>(height / rows.size()), where) +
+         Tile({height, 1}, IndexOperand(rows.start(), where), where);
+}
+
+}  // namespace
 
 Mask everything() { return {}; }
 
@@ -57,8 +77,9 @@ Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
   Tile seen = column < limit;
   if (causal_) {
     const Index offset(keys_ - queries_, where);
-    const Tile diagonal =
-        rows.as_column(where) + Tile({rows, 1}, IndexOperand(offset, where), where);
+    const std::int64_t height = scores.shape()[0];
+    const Tile diagonal = row_coordinates(rows, height, where) +
+                          Tile({height, 1}, IndexOperand(offset, where), where);
     seen = seen && column <= diagonal;
     if (window_ > 0) seen = seen && column > diagonal - window_;
   }
