@@ -1,7 +1,8 @@
-#include <string>
+#include <functional>
 
 #include "kernels/attention_parameters.h"
 #include "kernels/attention_sm90_plan.h"
+#include "kernels/attention_sm90_tiles.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -9,195 +10,207 @@
 namespace tilewright::kernels {
 namespace {
 
-// The order of tiles (row block, head and batch): the longest rows of a causal mask first, within
-// groups of heads whose K and V stay in L2 together.
-class TileOrder {
+class Forward {
  public:
-  TileOrder(const AttentionParameters& p, const Attention& a)
-      : p_(p),
-        a_(a),
-        row_blocks_(ceil_div(p.queries, a.block_q)),
-        heads_(p.batch * a.heads),
-        group_(min(heads_,
-                   max(kL2Bytes / (max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype)), 1))) {}
-
-  Dim count() const { return row_blocks_ * heads_; }
-
-  struct Work {
-    Block rows;
-    Index head, batch;
-  };
-  Work work(const Index& tile) const {
-    const Dim per_group = max(group_ * row_blocks_, 1);
-    const Index first = tile / per_group * group_, in_group = tile % per_group;
-    const Index height = min(heads_ - first, group_);
-    const Index head = first + in_group % height,
-                longest_first = row_blocks_ - 1 - in_group / height;
-    return {p_.queries.block(longest_first, a_.block_q), head % a_.heads, head / a_.heads};
+  Forward(Kernel& kernel, const Attention& a)
+      : a_(a),
+        plan_(sm90_plan(a)),
+        p_(kernel, a),
+        // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
+        next_tile_(kernel.workspace("next_tile", 1)),
+        order_(p_, a, plan_.packed_heads),
+        tiles_(order_.count()),
+        q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
+        k_ring_(kernel, "k", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.qk_columns}}),
+        v_ring_(kernel, "v", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.v_columns}}),
+        o_tile_(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers) {
+    q_ring_.numbered();  // with each Q tile its number
+    kernel.ctas(multiprocessors());
+    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load_tiles(); }),
+                  role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
+                       [this](const Index& group) { compute_tiles(group); })});
   }
 
  private:
-  static constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/performance.md
-  const AttentionParameters& p_;
+  void load_tiles() {
+    Cell<Index> tile(cta_index());
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Index now = tile;
+      more = now < tiles_;
+      when(
+          now < tiles_,
+          [&] {
+            // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the
+            // last fetch of all sets the counter back for the next launch.
+            const Index fetched = atomic_add(next_tile_(0), 1);
+            when(fetched == tiles_ - 1, [&] { atomic_add(next_tile_(0), 0 - Index(tiles_)); });
+            tile = fetched + cta_count();
+            load_tile(now);
+          },
+          [&] { q_ring_.produce(now); });
+    });
+  }
+
+  void load_tile(const Index& number) {
+    const Work work = order_.work(number);
+    const Block qk_columns = Dim(a_.dim).block(0, plan_.qk_columns);
+    const Block v_columns = Dim(a_.dim_v).block(0, plan_.v_columns);
+    const auto load_k = [&](const Index& j) {
+      k_ring_.produce([&](const Slot& k) {
+        tma_load(p_.K(work.batch, p_.keys.block(j, a_.block_k), work.kv_head, qk_columns), k);
+      });
+    };
+    const auto load_v = [&](const Index& j) {
+      v_ring_.produce([&](const Slot& v) {
+        tma_load(p_.V(work.batch, p_.keys.block(j, a_.block_k), work.kv_head, v_columns), v);
+      });
+    };
+    q_ring_.produce(number, [&](const Slot& q) {
+      tma_load(p_.Q(work.batch, work.queries, work.heads, qk_columns), q);
+    });
+    // In the order of use: blocks descend, K one block ahead of V.
+    const KeyBlocks blocks(p_, a_, work.queries);
+    when(blocks.first < blocks.last, [&] {
+      load_k(blocks.last - 1);
+      for (Index i : range(blocks.first + 1, blocks.last)) {
+        const Index j = blocks.last + blocks.first - i;
+        load_k(j - 1);
+        load_v(j);
+      }
+      load_v(blocks.first);
+    });
+  }
+
+  void compute_tiles(const Index& group) {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot q_slot = q_ring_.consume();
+      const Condition valid = q_slot.number() < tiles_;
+      more = valid;
+      when(valid, [&] { compute_tile(group, q_slot); });
+    });
+    bulk_wait(0);
+  }
+
+  void compute_tile(const Index& group, const Slot& q_slot) {
+    const Work work = order_.work(q_slot.number());
+    const Block queries = work.queries.part(group, 64 / plan_.packed_heads);
+    // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
+    const KeyBlocks tile(p_, a_, work.queries);
+    const KeyBlocks own = KeyBlocks(p_, a_, queries).within(tile, queries);
+    LazySoftmax softmax(64, p_.scale);
+    Var acc{zeros({64, a_.dim_v})};
+    leave_out(own.last, tile.last);
+    when(
+        own.first < own.last,
+        [&] {
+          attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), queries, own, softmax, acc,
+                 [&] { q_ring_.release(q_slot); });
+        },
+        [&] { q_ring_.release(q_slot); });
+    leave_out(tile.first, own.first);
+    store_output(group, work, acc, softmax);
+    const Tile lse = softmax.log_sum_exp();
+    const int heads = plan_.packed_heads;
+    store(p_.LSE(work.batch, work.heads, queries), lse.reshape({64 / heads, heads}).T());
+  }
+
+  // Takes blocks [first, last) from the rings unread.
+  void leave_out(const Index& first, const Index& last) {
+    for ([[maybe_unused]] Index j : range(first, last)) {
+      k_ring_.release(k_ring_.consume());
+      v_ring_.release(v_ring_.consume());
+    }
+  }
+
+  // acc and softmax over the blocks of keys; calls `q_is_read` once no product reads q any more.
+  void attend(const SharedView& q, const Block& queries, const KeyBlocks& blocks,
+              LazySoftmax& softmax, Var& acc, const std::function<void()>& q_is_read) {
+    const auto mask = [&](const Tile& s, const Index& j, bool masked) {
+      return masked ? p_.mask.apply(s, queries, p_.keys.block(j, a_.block_k)) : s;
+    };
+    const Slot k = k_ring_.consume();
+    Var first{wait(wgmma(q, k[0].columns(0, a_.dim).T()))};
+    k_ring_.release(k);
+    when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
+      const Tile s = first;
+      first = mask(s, blocks.last - 1, true);
+    });
+    const Tile s = first;
+    softmax.raise(s);
+    Var weights{softmax.weights(s).cast(a_.dtype)};
+
+    // S of block j is computed beside the product of the weights of block j + 1, and its softmax
+    // under that product.
+    const auto step = [&](const Index& j, bool masked) {
+      const Slot k = k_ring_.consume();
+      const Pending scores = wgmma(q, k[0].columns(0, a_.dim).T());
+      const Slot v = v_ring_.consume();
+      const Pending sum = wgmma(weights, v[0].columns(0, a_.dim_v), acc);
+      const Tile s = mask(wait(scores), j, masked);
+      k_ring_.release(k);
+      const Condition raised = softmax.raise(s);
+      const Tile next = softmax.weights(s);
+      acc = wait(sum);
+      v_ring_.release(v);
+      weights = next.cast(a_.dtype);
+      when(raised, [&] { acc = acc * softmax.rescale(); });
+    };
+    // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole
+    // ones, those that the window cuts.
+    const Index top = blocks.last - 1;
+    const Index whole_end = max(blocks.first, min(blocks.whole_last, top));
+    const Index whole_begin = max(blocks.first, min(blocks.whole_first, whole_end));
+    for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
+    for (Index i : range(whole_begin, whole_end)) step(whole_end - 1 + whole_begin - i, false);
+    if (a_.window > 0) {
+      for (Index i : range(blocks.first, whole_begin)) {
+        step(whole_begin - 1 + blocks.first - i, true);
+      }
+    }
+    q_is_read();
+    const Slot v = v_ring_.consume();
+    acc = wait(wgmma(weights, v[0].columns(0, a_.dim_v), acc));
+    v_ring_.release(v);
+  }
+
+  // Each warp stores its own 16 rows, once the copy that last read its part of the buffer has.
+  void store_output(const Index& group, const Work& work, const Var& acc,
+                    const LazySoftmax& softmax) {
+    const Tile sum = acc, normaliser = softmax.normaliser();
+    const Index own = 64 * group + 16 * warp_index();
+    const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
+    for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {
+      const int column = part % plan_.o_buffers * plan_.o_columns;
+      const Tile columns = sum.slice({0, part * plan_.o_columns}, {64, plan_.o_columns});
+      bulk_wait_read(plan_.o_buffers - 1);
+      warp_sync();
+      store(o_tile_.rows(64 * group, 64).columns(column, plan_.o_columns),
+            (columns * normaliser).cast(a_.dtype));
+      fence_proxy_async();
+      warp_sync();
+      tma_store(p_.O(work.batch, queries, work.heads, Dim(a_.dim_v).block(part, plan_.o_columns)),
+                o_tile_.rows(own, 16).columns(column, plan_.o_columns));
+      bulk_commit();
+    }
+  }
+
   const Attention& a_;
-  Dim row_blocks_, heads_, group_;
+  Sm90Plan plan_;
+  AttentionParameters p_;
+  Tensor next_tile_;
+  TileOrder order_;
+  Dim tiles_;
+  Ring q_ring_, k_ring_, v_ring_;
+  SharedTile o_tile_;
 };
 
 }  // namespace
 
 Kernel attention_forward_sm90(const Attention& a) {
   Kernel kernel("attention_forward_sm90");
-  const Sm90Plan plan = sm90_plan(a);
-  const AttentionParameters p(kernel, a);
-  // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
-  const Tensor next_tile = kernel.workspace("next_tile", 1);
-  kernel.ctas(multiprocessors());
-  const TileOrder order(p, a);
-  const Dim tiles = order.count();
-
-  Ring q_ring(kernel, "q", stages(plan.q_stages), {{a.dtype, a.block_q, a.dim}});
-  q_ring.numbered();  // with each Q tile its number
-  Ring k_ring(kernel, "k", stages(plan.kv_stages), {{a.dtype, a.block_k, a.dim}});
-  Ring v_ring(kernel, "v", stages(plan.kv_stages), {{a.dtype, a.block_k, a.dim_v}});
-  SharedTile o_tile(kernel, "o", a.dtype, a.block_q, plan.o_columns * plan.o_buffers);
-
-  const auto load_role = [&] {
-    Cell<Index> tile(cta_index());
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Index now = tile;
-      more = now < tiles;
-      when(
-          now < tiles,
-          [&] {
-            // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the
-            // last fetch of all sets the counter back for the next launch.
-            const Index fetched = atomic_add(next_tile(0), 1);
-            when(fetched == tiles - 1, [&] { atomic_add(next_tile(0), 0 - Index(tiles)); });
-            tile = fetched + cta_count();
-
-            const auto [rows, head, batch] = order.work(now);
-            const Index kv_head = head / p.group;
-            const auto load_k = [&, &batch = batch](const Index& j) {
-              k_ring.produce([&](const Slot& k) {
-                tma_load(p.K(batch, p.keys.block(j, a.block_k), kv_head, all), k);
-              });
-            };
-            const auto load_v = [&, &batch = batch](const Index& j) {
-              v_ring.produce([&](const Slot& v) {
-                tma_load(p.V(batch, p.keys.block(j, a.block_k), kv_head, all), v);
-              });
-            };
-            q_ring.produce(now, [&, &rows = rows, &head = head, &batch = batch](const Slot& q) {
-              tma_load(p.Q(batch, rows, head, all), q);
-            });
-            // In the order of use: blocks descend, K one block ahead of V.
-            const auto [first, last] = p.mask.visible(rows, p.keys, a.block_k);
-            when(first < last, [&, &first = first, &last = last] {
-              load_k(last - 1);
-              for (Index i : range(first + 1, last)) {
-                const Index j = last + first - i;
-                load_k(j - 1);
-                load_v(j);
-              }
-              load_v(first);
-            });
-          },
-          [&] { q_ring.produce(now); });
-    });
-  };
-
-  const auto math_tile = [&](const Index& group, const Slot& q_slot) {
-    const auto [tile_rows, head, batch] = order.work(q_slot.number());
-    const Block rows = tile_rows.part(group, 64);
-    const SharedView q = q_slot[0].rows(64 * group, 64);
-    const auto [first, last] = p.mask.visible(tile_rows, p.keys, a.block_k);
-    const auto [full_first, full_last] = p.mask.full(tile_rows, p.keys, a.block_k);
-    LazySoftmax softmax(rows, p.scale);
-    Var acc{zeros({rows, a.dim_v})};
-
-    when(
-        first < last,
-        [&, &first = first, &last = last, &full_first = full_first, &full_last = full_last] {
-          const auto mask = [&](const Tile& s, const Index& j, bool masked) {
-            return masked ? p.mask.apply(s, rows, p.keys.block(j, a.block_k)) : s;
-          };
-          const Slot k = k_ring.consume();
-          const Tile s = mask(wait(wgmma(q, k.T())), last - 1, true);
-          k_ring.release(k);
-          softmax.raise(s);
-          Var weights{softmax.weights(s).cast(a.dtype)};
-
-          // S of block j is computed beside the product of the weights of block j + 1, and its
-          // softmax under that product.
-          const auto step = [&](const Index& j, bool masked) {
-            const Slot k = k_ring.consume();
-            const Pending scores = wgmma(q, k.T());
-            const Slot v = v_ring.consume();
-            const Pending sum = wgmma(weights, v, acc);
-            const Tile s = mask(wait(scores), j, masked);
-            k_ring.release(k);
-            const Condition raised = softmax.raise(s);
-            const Tile next = softmax.weights(s);
-            acc = wait(sum);
-            v_ring.release(v);
-            weights = next.cast(a.dtype);
-            when(raised, [&] { acc = acc * softmax.rescale(); });
-          };
-          // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the
-          // whole ones, those that the window cuts.
-          const Index top = last - 1;
-          const Index whole_end = max(first, min(full_last, top));
-          const Index whole_begin = max(first, min(full_first, whole_end));
-          for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
-          for (Index i : range(whole_begin, whole_end))
-            step(whole_end - 1 + whole_begin - i, false);
-          if (a.window > 0) {
-            for (Index i : range(first, whole_begin)) step(whole_begin - 1 + first - i, true);
-          }
-
-          // The next tile's Q may come while this one ends.
-          q_ring.release(q_slot);
-          const Slot v = v_ring.consume();
-          acc = wait(wgmma(weights, v, acc));
-          v_ring.release(v);
-        },
-        [&] { q_ring.release(q_slot); });
-
-    // Each warp stores its own 16 rows, once the copy that last read its part of the buffer has.
-    const Tile sum = acc, normaliser = softmax.normaliser();
-    const Index own = 64 * group + 16 * warp_index();
-    for (int part = 0; part * plan.o_columns < a.dim_v; ++part) {
-      const int column = part % plan.o_buffers * plan.o_columns;
-      const Tile columns = sum.slice({0, part * plan.o_columns}, {64, plan.o_columns});
-      bulk_wait_read(plan.o_buffers - 1);
-      warp_sync();
-      store(o_tile.rows(64 * group, 64).columns(column, plan.o_columns),
-            (columns * normaliser).cast(a.dtype));
-      fence_proxy_async();
-      warp_sync();
-      tma_store(
-          p.O(batch, rows.part(warp_index(), 16), head, Dim(a.dim_v).block(part, plan.o_columns)),
-          o_tile.rows(own, 16).columns(column, plan.o_columns));
-      bulk_commit();
-    }
-    store(p.LSE(batch, head, rows), softmax.log_sum_exp().reshape({64}));
-  };
-
-  const auto math_role = [&](const Index& group) {
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Slot q_slot = q_ring.consume();
-      const Condition valid = q_slot.number() < tiles;
-      more = valid;
-      when(valid, [&] { math_tile(group, q_slot); });
-    });
-    bulk_wait(0);
-  };
-
-  kernel.roles(
-      {role("load", warps(1), registers(plan.load_registers), load_role),
-       role("math", warpgroups(a.block_q / 64), registers(plan.math_registers), math_role)});
+  Forward(kernel, a);
   return kernel;
 }
 

@@ -198,6 +198,28 @@ TEST_P(AttentionDims, Sm90) {
   }
 }
 
+// Heads that share keys lie beside each other in the rows of a tile, as many as divide 16.
+TEST(AttentionTest, PackedHeads) {
+  for (const auto& [heads, kv_heads] :
+       std::vector<std::pair<int, int>>{{16, 1}, {24, 1}, {6, 2}, {8, 2}, {32, 1}}) {
+    for (const int window : {0, 50}) {
+      Problem p = problem(37, 150, true, window);
+      p.options.heads = heads;
+      p.options.kv_heads = kv_heads;
+      p.options = with_sm90_blocks(p.options);
+      SCOPED_TRACE(std::to_string(heads) + " heads of " + std::to_string(kv_heads));
+      check(p, {.machine = true, .seed = 2});
+    }
+  }
+}
+
+// The window cuts the block in which the diagonal ends.
+TEST(AttentionTest, WindowWithinOneBlock) {
+  for (const int queries : {1, 2, 65}) {
+    check(problem(queries, 128, true, 60), {.machine = true});
+  }
+}
+
 TEST(AttentionTest, InterpretedDims) {
   Problem p = problem(100, 150);
   p.options.dim = 96;

@@ -1,0 +1,50 @@
+#include "kernels/attention_sm90_tiles.h"
+
+#include <tuple>
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/performance.md
+
+// Query heads that read one K and V head once, for one row of tiles.
+Dim heads_in_l2(const AttentionParameters& p, const Attention& a, int packed_heads) {
+  const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
+  return max(kL2Bytes / kv_bytes, 1) * (p.group / packed_heads);
+}
+
+}  // namespace
+
+TileOrder::TileOrder(const AttentionParameters& p, const Attention& a, int packed_heads)
+    : p_(p),
+      a_(a),
+      packed_heads_(packed_heads),
+      block_q_(a.block_q / packed_heads),
+      row_blocks_(ceil_div(p.queries, block_q_)),
+      heads_(p.batch * (a.heads / packed_heads)),
+      group_(min(heads_, heads_in_l2(p, a, packed_heads))) {}
+
+Work TileOrder::work(const Index& tile) const {
+  const Dim per_group = max(group_ * row_blocks_, 1);
+  const Index first = tile / per_group * group_, in_group = tile % per_group;
+  const Index height = min(heads_ - first, group_);
+  const Index head = first + in_group % height, longest_first = row_blocks_ - 1 - in_group / height;
+  const int packs = a_.heads / packed_heads_;
+  const Index pack = head % packs;
+  return {p_.queries.block(longest_first, block_q_), Dim(a_.heads).block(pack, packed_heads_),
+          pack / (p_.group / packed_heads_), head / packs};
+}
+
+KeyBlocks::KeyBlocks(const AttentionParameters& p, const Attention& a, const Block& queries)
+    : first(0), last(0), whole_first(0), whole_last(0) {
+  std::tie(first, last) = p.mask.visible(queries, p.keys, a.block_k);
+  std::tie(whole_first, whole_last) = p.mask.full(queries, p.keys, a.block_k);
+}
+
+KeyBlocks KeyBlocks::within(const KeyBlocks& tile, const Block& queries) const {
+  const Index begin = min(max(first, tile.first), tile.last);
+  const Index end = select(queries.start() < queries.limit(), min(last, tile.last), begin);
+  return KeyBlocks(begin, max(begin, end), *this);
+}
+
+}  // namespace tilewright::kernels
