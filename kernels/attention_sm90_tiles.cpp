@@ -7,10 +7,13 @@ namespace {
 
 constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/performance.md
 
-// Query heads that read one K and V head once, for one row of tiles.
-Dim heads_in_l2(const AttentionParameters& p, const Attention& a, int packed_heads) {
+// Heads are taken in groups whose K and V stay in L2 together. The groups are of even size: a last
+// one of few heads would end with its longest tiles on some of the multiprocessors only.
+Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
+                   int packed_heads) {
   const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
-  return max(kL2Bytes / kv_bytes, 1) * (p.group / packed_heads);
+  const Dim fit = max(kL2Bytes / kv_bytes, 1) * (p.group / packed_heads);
+  return ceil_div(heads, max(ceil_div(heads, fit), 1));
 }
 
 }  // namespace
@@ -22,7 +25,7 @@ TileOrder::TileOrder(const AttentionParameters& p, const Attention& a, int packe
       block_q_(a.block_q / packed_heads),
       row_blocks_(ceil_div(p.queries, block_q_)),
       heads_(p.batch * (a.heads / packed_heads)),
-      group_(min(heads_, heads_in_l2(p, a, packed_heads))) {}
+      group_(heads_of_group(p, a, heads_, packed_heads)) {}
 
 Work TileOrder::work(const Index& tile) const {
   const Dim per_group = max(group_ * row_blocks_, 1);

@@ -198,6 +198,17 @@ TEST_P(AttentionDims, Sm90) {
   }
 }
 
+TEST(AttentionTest, DimsThatTheMatrixUnitDoesNotTakeAreRefused) {
+  for (const int dim : {72, 272}) {
+    Attention a = small();
+    a.dim = dim;
+    const std::string error =
+        test::usage_error_of([&] { attention_forward_sm90(with_sm90_blocks(a)); });
+    EXPECT_NE(error.find("dim is " + std::to_string(dim)), std::string::npos) << error;
+    EXPECT_NE(error.find("multiple of 16 up to 256"), std::string::npos) << error;
+  }
+}
+
 // Heads that share keys lie beside each other in the rows of a tile, as many as divide 16.
 TEST(AttentionTest, PackedHeads) {
   for (const auto& [heads, kv_heads] :
