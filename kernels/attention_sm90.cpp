@@ -24,7 +24,7 @@ class Forward {
         k_ring_(kernel, "k", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.qk_columns}}),
         v_ring_(kernel, "v", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.v_columns}}),
         o_tile_(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers) {
-    q_ring_.numbered();  // with each Q tile its number
+    q_ring_.numbered(3);  // with each Q tile its place; row block -1 ends the work
     kernel.ctas(multiprocessors());
     kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load_tiles(); }),
                   role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
@@ -48,12 +48,15 @@ class Forward {
             tile = fetched + cta_count();
             load_tile(now);
           },
-          [&] { q_ring_.produce(now); });
+          [&] {
+            q_ring_.produce({-1, 0, 0});
+          });
     });
   }
 
   void load_tile(const Index& number) {
-    const Work work = order_.work(number);
+    const TileOrder::Place place = order_.place(number);
+    const Work work = order_.work(place);
     const Block qk_columns = Dim(a_.dim).block(0, plan_.qk_columns);
     const Block v_columns = Dim(a_.dim_v).block(0, plan_.v_columns);
     const auto load_k = [&](const Index& j) {
@@ -66,7 +69,7 @@ class Forward {
         tma_load(p_.V(work.batch, p_.keys.block(j, a_.block_k), work.kv_head, v_columns), v);
       });
     };
-    q_ring_.produce(number, [&](const Slot& q) {
+    q_ring_.produce({place.row_block, place.pack, place.batch}, [&](const Slot& q) {
       tma_load(p_.Q(work.batch, work.queries, work.heads, qk_columns), q);
     });
     // In the order of use: blocks descend, K one block ahead of V.
@@ -86,7 +89,7 @@ class Forward {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot q_slot = q_ring_.consume();
-      const Condition valid = q_slot.number() < tiles_;
+      const Condition valid = q_slot.number() >= 0;
       more = valid;
       when(valid, [&] { compute_tile(group, q_slot); });
     });
@@ -94,7 +97,7 @@ class Forward {
   }
 
   void compute_tile(const Index& group, const Slot& q_slot) {
-    const Work work = order_.work(q_slot.number());
+    const Work work = order_.work({q_slot.number(0), q_slot.number(1), q_slot.number(2)});
     const Block queries = work.queries.part(group, 64 / plan_.packed_heads);
     // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
     const KeyBlocks tile(p_, a_, work.queries);

@@ -27,15 +27,19 @@ TileOrder::TileOrder(const AttentionParameters& p, const Attention& a, int packe
       heads_(p.batch * (a.heads / packed_heads)),
       group_(heads_of_group(p, a, heads_, packed_heads)) {}
 
-Work TileOrder::work(const Index& tile) const {
+TileOrder::Place TileOrder::place(const Index& tile) const {
   const Dim per_group = max(group_ * row_blocks_, 1);
   const Index first = tile / per_group * group_, in_group = tile % per_group;
   const Index height = min(heads_ - first, group_);
-  const Index head = first + in_group % height, longest_first = row_blocks_ - 1 - in_group / height;
-  const int packs = a_.heads / packed_heads_;
-  const Index pack = head % packs;
-  return {p_.queries.block(longest_first, block_q_), Dim(a_.heads).block(pack, packed_heads_),
-          pack / (p_.group / packed_heads_), head / packs};
+  const Index head = first + in_group % height, packs = a_.heads / packed_heads_;
+  // The longest first.
+  return {row_blocks_ - 1 - in_group / height, head % packs, head / packs};
+}
+
+Work TileOrder::work(const Place& place) const {
+  return {p_.queries.block(place.row_block, block_q_),
+          Dim(a_.heads).block(place.pack, packed_heads_), place.pack / (p_.group / packed_heads_),
+          place.batch};
 }
 
 KeyBlocks::KeyBlocks(const AttentionParameters& p, const Attention& a, const Block& queries)

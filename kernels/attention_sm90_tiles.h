@@ -18,7 +18,13 @@ class TileOrder {
  public:
   TileOrder(const AttentionParameters& p, const Attention& a, int packed_heads);
   Dim count() const { return row_blocks_ * heads_; }
-  Work work(const Index& tile) const;
+  // Which block of queries, which heads and which batch the tile is: divisions, which one warp does
+  // for all.
+  struct Place {
+    Index row_block, pack, batch;
+  };
+  Place place(const Index& tile) const;
+  Work work(const Place& place) const;
 
  private:
   const AttentionParameters& p_;
