@@ -1,13 +1,21 @@
 #!/usr/bin/env python3
-"""attention_forward beside cuDNN (PyTorch's scaled_dot_product_attention), 16k tokens, hidden 2048.
+"""attention_forward beside cuDNN (PyTorch's scaled_dot_product_attention), 16k tokens.
 
     bench/gpu_attention.py --library build/release/lib/libtilewright.so [--dim 128] [--lengths 2048 ...]
+    bench/gpu_attention.py --library ... --all
 
-`ratio` is cuDNN's time over ours. `to FA3` is that ratio times cuDNN's time over FlashAttention-3's,
-which FA3_TFLOPS and CUDNN_TFLOPS give: FlashAttention-3 itself is not needed here.
+`ratio` is cuDNN's time over ours. `to best` is the same against the better of cuDNN and
+FlashAttention-3, whose speed relative to cuDNN FA3_TFLOPS and CUDNN_TFLOPS give:
+FlashAttention-3 itself is not needed here. Where it was not measured, `to best` is `ratio`.
+
+Two kinds of rows have no such peer, and are held against our own kernel: dims other than 64, 128
+and 256 against the rate at dim 128, and a sliding window against the causal kernel's time for as
+many blocks of 128 x 128 as the window visits. Their ratio stands under `to own` and takes no part
+in `geomean ratio`.
 """
 
 import argparse
+import dataclasses
 import math
 import sys
 
@@ -19,132 +27,269 @@ import tilewright_c
 
 TOKENS = 16384
 HIDDEN = 2048
-LENGTHS = (2048, 4096, 8192, 16384)
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 MASKS = ("full", "causal")
 
 # Forward, bf16, by (dim, mask): FlashAttention-3 and cuDNN 9.19, alternating in one process.
-# Measured on one H200, 2026-11. In the order of LENGTHS.
+# Measured on one H200, 2026-11, hidden size 2048, at these lengths.
+MEASURED_LENGTHS = (512, 2048, 4096, 8192, 16384)
 FA3_TFLOPS = {
-    (64, "full"): (498, 528, 579, 576),
-    (64, "causal"): (419, 482, 548, 572),
-    (128, "full"): (690, 726, 747, 747),
-    (128, "causal"): (606, 692, 734, 757),
+    (64, "full"): (322, 498, 528, 579, 576),
+    (64, "causal"): (219, 419, 482, 548, 572),
+    (128, "full"): (510, 690, 726, 747, 747),
+    (128, "causal"): (321, 606, 692, 734, 757),
+    (256, "full"): (525, 748, 782, 803, 806),
+    (256, "causal"): (334, 624, 725, 783, 811),
 }
 CUDNN_TFLOPS = {
-    (64, "full"): (463, 480, 487, 475),
-    (64, "causal"): (390, 430, 456, 469),
-    (128, "full"): (649, 675, 685, 686),
-    (128, "causal"): (506, 578, 618, 640),
+    (64, "full"): (380, 463, 480, 487, 475),
+    (64, "causal"): (253, 390, 430, 456, 469),
+    (128, "full"): (511, 649, 675, 685, 686),
+    (128, "causal"): (326, 506, 578, 618, 640),
+    (256, "full"): (511, 692, 730, 744, 734),
+    (256, "causal"): (335, 537, 604, 639, 660),
 }
 
 
-def cudnn_over_fa3(dim, mask, length):
-    """Speed of cuDNN relative to FlashAttention-3; None for a length that was not measured."""
-    if (dim, mask) not in FA3_TFLOPS or length not in LENGTHS:
-        return None
-    index = LENGTHS.index(length)
-    return CUDNN_TFLOPS[dim, mask][index] / FA3_TFLOPS[dim, mask][index]
+@dataclasses.dataclass(frozen=True)
+class Row:
+    dim: int
+    dim_v: int
+    heads: int
+    kv_heads: int
+    mask: str
+    length: int
+    window: int = 0
+
+    def name(self):
+        dims = f"d{self.dim}" if self.dim_v == self.dim else f"d{self.dim}/{self.dim_v}"
+        shared = f" {self.heads}/{self.kv_heads}" if self.kv_heads != self.heads else ""
+        window = f" window {self.window}" if self.window else ""
+        return f"{dims}{shared} {self.mask}{window} {self.length}"
+
+    def options(self):
+        return dict(heads=self.heads, kv_heads=self.kv_heads, dim=self.dim, dim_v=self.dim_v,
+                    causal=self.mask == "causal", window=self.window)
+
+    def operations(self):
+        """Of two products; a mask counts as half the work, a window as what it shows."""
+        pairs = TOKENS * self.length * (0.5 if self.mask == "causal" else 1)
+        if self.window:
+            shown = sum(min(i + 1, self.window) for i in range(self.length))
+            pairs = TOKENS // self.length * shown
+        return 2 * pairs * self.heads * (self.dim + self.dim_v)
+
+    def fa3_over_cudnn(self):
+        """Speed of FlashAttention-3 relative to cuDNN; 0 where it was not measured."""
+        if (self.kv_heads != self.heads or self.heads * self.dim != HIDDEN or self.window or
+                self.dim_v != self.dim or (self.dim, self.mask) not in FA3_TFLOPS or
+                self.length not in MEASURED_LENGTHS):
+            return 0
+        index = MEASURED_LENGTHS.index(self.length)
+        return FA3_TFLOPS[self.dim, self.mask][index] / CUDNN_TFLOPS[self.dim, self.mask][index]
+
+    def own_peer(self):
+        """The row of ours that this one is held against, or None for cuDNN."""
+        if self.window:
+            return dataclasses.replace(self, window=0)
+        if self.dim in (64, 128, 256) and self.dim == self.dim_v:
+            return None
+        return dataclasses.replace(self, dim=128, dim_v=128, heads=HIDDEN // 128,
+                                   kv_heads=HIDDEN // 128)
+
+    def visited_blocks(self, size=128):
+        """Blocks of size x size that a causal mask, with the window if there is one, visits."""
+        blocks = 0
+        for first in range(0, self.length, size):
+            low = max(0, first - self.window + 1) // size if self.window else 0
+            blocks += min(first + size - 1, self.length - 1) // size + 1 - low
+        return blocks
 
 
-def reference_of(q, k, v, causal):
-    """In float64, a head and some rows at a time: O {batch, length, heads, dim} and LSE."""
-    batch, length, heads, dim = q.shape
-    output = torch.empty(q.shape, device="cuda", dtype=torch.float64)
+def all_rows():
+    rows = [make_row(dim, mask, length) for dim in (64, 128, 256) for mask in MASKS
+            for length in LENGTHS]
+    rows += [make_row(128, mask, length, heads=32, kv_heads=8) for mask in MASKS
+             for length in (2048, 8192)]
+    for mask in MASKS:
+        for length in (2048, 8192):
+            rows += [make_row(96, mask, length), make_row(192, mask, length, dim_v=128)]
+    rows += [make_row(128, "causal", length, window=window) for length in (8192, 16384)
+             for window in (256, 1024, 4096)]
+    return rows
+
+
+def make_row(dim, mask, length, dim_v=None, heads=None, kv_heads=None, window=0):
+    heads = heads or HIDDEN // (dim_v or dim)
+    return Row(dim, dim_v or dim, heads, kv_heads or heads, mask, length, window)
+
+
+def hidden(row, part):
+    columns = torch.arange(row.length, device="cuda")[None, :]
+    rows = torch.arange(part.start, part.stop, device="cuda")[:, None]
+    mask = columns > rows
+    return mask | (columns <= rows - row.window) if row.window else mask
+
+
+def reference_of(row, q, k, v):
+    """In float64, a head and some rows at a time: O {batch, length, heads, dim_v} and LSE."""
+    batch, length, heads, _ = q.shape
+    output = torch.empty(*q.shape[:3], row.dim_v, device="cuda", dtype=torch.float64)
     lse = torch.empty(batch, heads, length, device="cuda", dtype=torch.float64)
-    rows = min(length, 4096)
-    columns = torch.arange(length, device="cuda")
+    step = min(length, 4096)
+    group = row.heads // row.kv_heads
     for b in range(batch):
         for h in range(heads):
-            keys, values = k[b, :, h].double(), v[b, :, h].double()
-            for start in range(0, length, rows):
-                part = slice(start, start + rows)
-                scores = q[b, part, h].double() @ keys.T / math.sqrt(dim)
-                if causal:
-                    hidden = columns[None, :] > columns[part, None]
-                    scores.masked_fill_(hidden, -math.inf)
+            keys, values = k[b, :, h // group].double(), v[b, :, h // group].double()
+            for start in range(0, length, step):
+                part = slice(start, min(start + step, length))
+                scores = q[b, part, h].double() @ keys.T / math.sqrt(row.dim)
+                if row.mask == "causal":
+                    scores.masked_fill_(hidden(row, part), -math.inf)
                 lse[b, h, part] = torch.logsumexp(scores, dim=1)
                 output[b, part, h] = torch.softmax(scores, dim=1) @ values
     return output, lse
 
 
-def run_row(kernel, dim, length, causal, rounds):
-    shape = (TOKENS // length, length, HIDDEN // dim, dim)
-    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-    output = torch.empty_like(q)
-    lse = torch.empty(shape[0], shape[2], length, device="cuda", dtype=torch.float32)
-    ours = kernel.bind(q, k, v, output, lse)
-    heads_first = [tensor.transpose(1, 2) for tensor in (q, k, v)]
+class Problem:
+    """Random tensors of a row, and our kernel bound to them."""
 
-    def peer():
-        return torch.nn.functional.scaled_dot_product_attention(*heads_first, is_causal=causal)
+    def __init__(self, library, row, schedule):
+        self.row = row
+        batch = TOKENS // row.length
 
-    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        measure.poison([output, lse])
-        ours()
-        peer_output = peer().transpose(1, 2)
+        def random(heads, dim):
+            return torch.randn(batch, row.length, heads, dim, device="cuda", dtype=torch.bfloat16)
+
+        self.inputs = (random(row.heads, row.dim), random(row.kv_heads, row.dim),
+                       random(row.kv_heads, row.dim_v))
+        self.output = torch.empty(batch, row.length, row.heads, row.dim_v, device="cuda",
+                                  dtype=torch.bfloat16)
+        self.lse = torch.empty(batch, row.heads, row.length, device="cuda", dtype=torch.float32)
+        kernel = library.kernel("attention_forward", **row.options(), **schedule)
+        self.launch = kernel.bind(*self.inputs, self.output, self.lse)
+
+    def cudnn(self):
+        heads_first = [tensor.transpose(1, 2) for tensor in self.inputs]
+        causal, shared = self.row.mask == "causal", self.row.heads != self.row.kv_heads
+
+        def launch():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    *heads_first, is_causal=causal, enable_gqa=shared)
+
+        return launch
+
+    def check(self, peer_output=None):
+        """Errors of ours and the peer's relative to float64, and what is wrong, if anything."""
+        measure.poison([self.output, self.lse])
+        self.launch()
         torch.cuda.synchronize()
-        reference, reference_lse = reference_of(q, k, v, causal)
-        error = measure.relative_rms(output, reference)
-        peer_error = measure.relative_rms(peer_output, reference)
-        lse_error = measure.relative_rms(lse, reference_lse)
-        del reference, reference_lse, peer_output
-        alike = measure.runs_alike(ours, [output, lse])
-        pairs = measure.time_pairs(ours, peer, rounds)
-    good = error <= 1.1 * peer_error and lse_error <= 1e-5 and alike
-    return pairs, error, peer_error, alike, good
+        reference, reference_lse = reference_of(self.row, *self.inputs)
+        error = measure.relative_rms(self.output, reference)
+        peer_error = math.nan
+        if peer_output is not None:
+            peer_error = measure.relative_rms(peer_output.transpose(1, 2), reference)
+        lse_error = measure.relative_rms(self.lse, reference_lse)
+        del reference, reference_lse
+        problems = []
+        if not error <= (4e-3 if peer_output is None else 1.1 * peer_error):
+            problems.append("output")
+        if not lse_error <= 1e-5:
+            problems.append(f"LSE {lse_error:.1e}")
+        if not measure.runs_alike(self.launch, [self.output, self.lse]):
+            problems.append("differs from run to run")
+        return error, peer_error, problems
+
+
+@dataclasses.dataclass
+class Result:
+    row: Row
+    pairs: measure.Pairs
+    to_best: float  # nan where the row is held against our own
+    to_own: float
+    problems: list
+
+
+def run_row(library, row, arguments):
+    schedule = measure.schedule_of(arguments)
+    ours, own = Problem(library, row, schedule), row.own_peer()
+    to_best = to_own = math.nan
+    if own is None:
+        peer = ours.cudnn()
+        error, peer_error, problems = ours.check(peer())
+        pairs = measure.time_pairs(ours.launch, peer, arguments.rounds)
+        to_best = pairs.ratio / max(1, row.fa3_over_cudnn())
+    else:
+        error, peer_error, problems = ours.check()
+        pairs = measure.time_pairs(ours.launch, Problem(library, own, schedule).launch,
+                                   arguments.rounds)
+        share = (row.visited_blocks() / own.visited_blocks() if row.window
+                 else row.operations() / own.operations())
+        to_own = pairs.ratio * share
+    work = row.operations() * 1e-12
+    peer_work = (own or row).operations() * 1e-12
+
+    def figure(value):
+        return f"{value:7.3f}" if value == value else "      -"
+
+    print(f"{row.name():>26} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} "
+          f"{work / pairs.ours:8.1f} {peer_work / pairs.peer:8.1f} {pairs.ratio:6.3f} "
+          f"{pairs.low:6.3f}..{pairs.high:5.3f} {figure(to_best)} {figure(to_own)} "
+          f"{error:9.2e} {peer_error:9.2e}  {', '.join(problems) or 'ok'}", flush=True)
+    return Result(row, pairs, to_best, to_own, problems)
+
+
+def summarise(results):
+    compared = [r for r in results if r.to_best == r.to_best]
+    own = [r for r in results if r.to_own == r.to_own]
+    groups = {}
+    for r in compared:
+        shared = f" {r.row.heads}/{r.row.kv_heads}" if r.row.heads != r.row.kv_heads else ""
+        groups.setdefault(f"d{r.row.dim}{shared} {r.row.mask}", []).append(r)
+    for name, rows in groups.items():
+        print(f"{name}: {measure.geometric_mean(r.pairs.ratio for r in rows):.3f} of cuDNN's speed, "
+              f"{measure.geometric_mean(r.to_best for r in rows):.3f} of the better of "
+              f"FlashAttention-3 and cuDNN")
+    if own:
+        worst = min(own, key=lambda r: r.to_own)
+        print(f"worst row held against our own: {worst.row.name()}: {worst.to_own:.3f}")
+    wrong = [r.row.name() for r in results if r.problems]
+    if wrong:
+        print(f"wrong results: {'; '.join(wrong)}")
+    rows = [(r.to_best, r.row.name()) for r in compared] or [(r.to_own, r.row.name()) for r in own]
+    print("worst row {1}: {0:.3f}".format(*min(rows)))
+    print(f"geomean ratio {measure.geometric_mean(ratio for ratio, _ in rows):.3f}")
+    return 1 if wrong else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_arguments(parser)
-    parser.add_argument("--dim", type=int, choices=(64, 128), default=128)
+    parser.add_argument("--all", action="store_true",
+                        help="every dim, mask and length, shared heads, windows")
+    parser.add_argument("--dim", type=int, default=128, help="multiple of 16 up to 256")
+    parser.add_argument("--dim-v", type=int, help="of a value row; dim if left out")
+    parser.add_argument("--heads", type=int, help="2048 / dim_v if left out")
+    parser.add_argument("--kv-heads", type=int, help="a divisor of the heads")
+    parser.add_argument("--window", type=int, default=0, help="causal rows: keys that a query sees")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--masks", nargs="+", choices=MASKS, default=MASKS)
     arguments = parser.parse_args()
 
     torch.manual_seed(arguments.seed)
     library = tilewright_c.Library(arguments.library)
-    heads = HIDDEN // arguments.dim
+    masks = ("causal",) if arguments.window else arguments.masks
+    rows = all_rows() if arguments.all else [
+        make_row(arguments.dim, mask, length, arguments.dim_v, arguments.heads, arguments.kv_heads,
+                 arguments.window) for mask in masks for length in arguments.lengths]
     measure.print_versions(library)
-    print(f"{'mask length':>14} {'ours us':>9} {'cuDNN us':>9} {'TFLOP/s':>8} {'cuDNN':>8} {'ratio':>6} "
-          f"{'10%..90%':>13} {'to FA3':>6} {'error':>9} {'cuDNN':>9}  same bits")
-    to_peer, to_fa3, wrong = {}, {}, []
-    for mask in arguments.masks:
-        causal = mask == "causal"
-        kernel = library.kernel("attention_forward", heads=heads, dim=arguments.dim, causal=causal,
-                                **measure.schedule_of(arguments))
-        for length in arguments.lengths:
-            name = f"{mask} {length}"
-            pairs, error, peer_error, alike, good = run_row(kernel, arguments.dim, length, causal,
-                                                            arguments.rounds)
-            work = 4e-12 * TOKENS * length * HIDDEN * (0.5 if causal else 1)
-            factor = cudnn_over_fa3(arguments.dim, mask, length)
-            to_peer[name] = pairs.ratio
-            if factor is not None:
-                to_fa3[name] = pairs.ratio * factor
-            print(f"{name:>14} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} "
-                  f"{work / pairs.ours:8.1f} {work / pairs.peer:8.1f} {pairs.ratio:6.3f} "
-                  f"{pairs.low:6.3f}..{pairs.high:5.3f} {to_fa3.get(name, math.nan):6.3f} "
-                  f"{error:9.2e} {peer_error:9.2e}  {'yes' if alike else 'NO'}", flush=True)
-            if not good:
-                wrong.append(name)
+    print(f"{'row':>26} {'ours us':>9} {'peer us':>9} {'TFLOP/s':>8} {'peer':>8} {'ratio':>6} "
+          f"{'10%..90%':>13} {'to best':>7} {'to own':>7} {'error':>9} {'peer':>9}")
+    results = [run_row(library, row, arguments) for row in rows]
     print(f"device: {measure.device_state()}")
-    for mask in arguments.masks:
-        rows = [ratio for name, ratio in to_peer.items() if name.startswith(mask)]
-        fa3_rows = [ratio for name, ratio in to_fa3.items() if name.startswith(mask)]
-        text = f"{mask}: {measure.geometric_mean(rows):.3f} of cuDNN's speed"
-        if fa3_rows:
-            text += f", {measure.geometric_mean(fa3_rows):.3f} of FlashAttention-3's"
-        print(text)
-    ratios = to_fa3 or to_peer
-    worst = min(ratios, key=ratios.get)
-    print(f"worst row {worst}: {ratios[worst]:.3f}")
-    if wrong:
-        print(f"wrong results: {', '.join(wrong)}")
-    # To FlashAttention-3 where its speed is known, else to cuDNN.
-    print(f"geomean ratio {measure.geometric_mean(ratios.values()):.3f}")
-    return 1 if wrong else 0
+    return summarise(results)
 
 
 if __name__ == "__main__":

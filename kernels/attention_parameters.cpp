@@ -58,8 +58,15 @@ Tile AttentionScores::capped(const Tile& products) const {
 }
 
 std::optional<Tile> AttentionScores::sink(const Index& head) const {
+  return sinks(Dim(heads_).block(head, 1), 1);
+}
+
+std::optional<Tile> AttentionScores::sinks(const Block& heads, std::int64_t rows) const {
   if (!sinks_) return std::nullopt;
-  return load((*sinks_)(Dim(heads_).block(head, 1))).reshape({1, 1});
+  const std::int64_t count = heads.size();
+  const Tile of_heads = load((*sinks_)(heads)).reshape({1, count});
+  if (count == 1) return of_heads;
+  return (zeros({rows / count, count}) + of_heads).reshape({rows, 1});
 }
 
 void AttentionScores::declare_sinks(Kernel& kernel, const Attention& a) {

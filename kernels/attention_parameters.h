@@ -17,6 +17,8 @@ class AttentionScores {
   Tile capped(const Tile& products) const;
   // The head's sink {1, 1}, if there are sinks.
   std::optional<Tile> sink(const Index& head) const;
+  // The same of `rows` rows (query, head), the head fastest: {rows, 1}, or {1, 1} for one head.
+  std::optional<Tile> sinks(const Block& heads, std::int64_t rows) const;
 
  protected:
   void declare_sinks(Kernel& kernel, const Attention& a);

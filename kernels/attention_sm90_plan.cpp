@@ -1,6 +1,7 @@
 #include "kernels/attention_sm90_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "tilewright/error.h"
@@ -10,68 +11,113 @@ namespace {
 
 constexpr int kSharedBytes = 227 << 10;  // of a CTA on sm_90
 constexpr int kBarrierBytes = 1 << 10;   // barriers, tile numbers and what aligns the tiles
-constexpr int kKvStages = 2;
+
+constexpr int kWarpgroupRows = 64;
+// 65536 registers: a warpgroup of loads beside two or three of arithmetic.
+constexpr int kMathRegisters[] = {0, 240, 240, 160}, kLoadRegisters[] = {0, 24, 24, 32};
+// Three warpgroups drift further apart than two: a third stage keeps them from waiting.
+constexpr int kKvStages[] = {0, 2, 2, 3};
+// What the accumulator and one block's scores may take of them, in f32: the weights take half of
+// the scores again, and addresses, masks and the softmax the rest (ptxas serialises the products
+// above 108 of 160).
+constexpr int kTileRegisters[] = {0, 160, 160, 96};
+
+int warpgroups_of(const Attention& a) { return std::clamp(a.block_q / kWarpgroupRows, 1, 3); }
+
+int panel_columns(const Attention& a) { return 128 / size_of(a.dtype); }
+
+// Rows of 32 or 64 bytes are panels of their own.
+int shared_columns(const Attention& a, int dim) {
+  const int panel = panel_columns(a);
+  return dim <= panel / 2 && panel % dim == 0 ? dim : (dim + panel - 1) / panel * panel;
+}
 
 struct Bytes {
   explicit Bytes(const Attention& a)
       : element(size_of(a.dtype)),
-        q(a.block_q * a.dim * element),
-        kv(kKvStages * a.block_k * (a.dim + a.dim_v) * element),
+        q(a.block_q * shared_columns(a, a.dim) * element),
+        kv(kKvStages[warpgroups_of(a)] * a.block_k *
+           (shared_columns(a, a.dim) + shared_columns(a, a.dim_v)) * element),
         o(a.block_q * a.dim_v * element),
         left(kSharedBytes - kBarrierBytes - kv) {}
   int element, q, kv, o, left;
 };
 
-// Columns of O that one 128-byte swizzled panel holds; the whole row where panels are narrower.
-int panel_columns(const Attention& a) {
-  const int columns = 128 / size_of(a.dtype);
-  return a.dim_v % columns == 0 ? columns : a.dim_v;
+// Columns of one buffer of O if it does not fit as a whole.
+int part_columns(const Attention& a) {
+  return a.dim_v % panel_columns(a) == 0 ? panel_columns(a) : a.dim_v;
 }
 
-// The most buffers of a panel each that divide a row of O evenly: 0 if there is no room for one.
-int panel_buffers(const Attention& a, const Bytes& bytes) {
-  const int panels = a.dim_v / panel_columns(a), panel = bytes.o / panels;
-  int buffers = std::min(panels, std::max(bytes.left - bytes.q, 0) / panel);
-  while (buffers > 0 && panels % buffers != 0) --buffers;
+// The most buffers of so many columns that divide a row of O evenly: 0 if there is no room for one.
+int part_buffers(const Attention& a, const Bytes& bytes) {
+  const int parts = a.dim_v / part_columns(a), part = bytes.o / parts;
+  int buffers = std::min(parts, std::max(bytes.left - bytes.q, 0) / part);
+  while (buffers > 0 && parts % buffers != 0) --buffers;
   return buffers;
+}
+
+// The most keys, 128 at most, whose block leaves room for O, or for a part of it; 0 if none do.
+// Every block costs waits and one question whether the maximum rises.
+int widest_block_k(Attention a, bool o_in_parts) {
+  const int registers = kTileRegisters[warpgroups_of(a)] - a.dim_v / 2;
+  for (a.block_k = std::min(128, 2 * registers / 16 * 16); a.block_k > 0; a.block_k -= 16) {
+    const Bytes bytes(a);
+    if (bytes.q + bytes.o <= bytes.left || (o_in_parts && part_buffers(a, bytes) > 0)) break;
+  }
+  return a.block_k;
+}
+
+[[noreturn]] void fail(const std::string& what, const std::string& fix) {
+  const std::string message = "attention for sm_90a: " + what;
+  throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
+}
+
+void check_dim(const char* name, int dim) {
+  if (dim % 16 == 0 && dim <= 256) return;
+  fail(std::string(name) + " is " + std::to_string(dim),
+       "take a multiple of 16 up to 256, or the tile form's own schedule (schedule=tile)");
+}
+
+void check_fit(const Attention& a, const Sm90Plan& plan) {
+  if (plan.o_buffers > 0) return;
+  fail("blocks of " + std::to_string(a.block_q) + " rows and " + std::to_string(a.block_k) +
+           " keys of " + std::to_string(a.dim) + " and " + std::to_string(a.dim_v) +
+           " elements do not fit " + std::to_string(kSharedBytes) + " bytes of shared memory",
+       "take with_sm90_blocks(attention), or smaller blocks");
 }
 
 }  // namespace
 
 Sm90Plan sm90_plan(const Attention& a) {
+  check_dim("dim", a.dim);
+  check_dim("dim_v", a.dim_v);
   const Bytes bytes(a);
-  // 65536 registers: a warpgroup of loads beside two or three of arithmetic.
-  const bool wide = a.block_q > 128;
-  Sm90Plan plan{1, kKvStages, a.dim_v, 1, wide ? 32 : 24, wide ? 160 : 240};
+  const int groups = warpgroups_of(a);
+  Sm90Plan plan;
+  plan.packed_heads = std::gcd(a.heads / a.kv_heads, 16);
+  plan.qk_columns = shared_columns(a, a.dim);
+  plan.v_columns = shared_columns(a, a.dim_v);
+  plan.kv_stages = kKvStages[groups];
+  plan.load_registers = kLoadRegisters[groups];
+  plan.math_registers = kMathRegisters[groups];
   // First a buffer for all of O, so that a tile need not wait for its own stores; then a second Q,
   // so that the next tile's comes before this one ends.
-  if (bytes.q + bytes.o <= bytes.left) {
-    plan.q_stages = 2 * bytes.q + bytes.o <= bytes.left ? 2 : 1;
-    return plan;
-  }
-  plan.o_columns = panel_columns(a);
-  plan.o_buffers = panel_buffers(a, bytes);
-  if (plan.o_buffers == 0) {
-    const std::string message = "attention: blocks of " + std::to_string(a.block_q) + " rows and " +
-                                std::to_string(a.block_k) + " keys of " + std::to_string(a.dim) +
-                                " and " + std::to_string(a.dim_v) + " elements do not fit " +
-                                std::to_string(kSharedBytes) + " bytes of shared memory";
-    throw Error(
-        ErrorKind::usage, {}, message,
-        "error: " + message + "\n  fix: take with_sm90_blocks(attention), or smaller blocks");
-  }
+  const bool whole = bytes.q + bytes.o <= bytes.left;
+  plan.q_stages = whole && 2 * bytes.q + bytes.o <= bytes.left ? 2 : 1;
+  plan.o_columns = whole ? a.dim_v : part_columns(a);
+  plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
+  check_fit(a, plan);
   return plan;
 }
 
 Attention with_sm90_blocks(Attention a) {
-  // A row of 64 has half the products of one of 128 for the same exponentials: a third warpgroup
-  // covers them.
-  a.block_q = a.dim <= 64 && a.dim_v <= 64 ? 192 : 128;
-  // The most keys that leave room for a panel of O: every block costs waits and one question
-  // whether the maximum rises.
-  for (a.block_k = 128; a.block_k > 16; a.block_k -= 16) {
-    const Bytes bytes(a);
-    if (bytes.q + bytes.o <= bytes.left || panel_buffers(a, bytes) > 0) break;
+  // Three warpgroups hide more of each other's softmax than two, where they leave room for a block
+  // of keys that is worth its waits.
+  a.block_q = 3 * kWarpgroupRows;
+  a.block_k = widest_block_k(a, false);
+  if (a.block_k < 64) {
+    a.block_q = 2 * kWarpgroupRows;
+    a.block_k = std::max(widest_block_k(a, true), 16);
   }
   return a;
 }

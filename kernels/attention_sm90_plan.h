@@ -6,6 +6,12 @@ namespace tilewright::kernels {
 
 // How the shared memory of a CTA and the registers of its threads are divided for given blocks.
 struct Sm90Plan {
+  // Heads that share keys and lie beside each other in the rows of a tile: with few queries they
+  // fill it. Each warp's 16 rows hold whole queries.
+  int packed_heads;
+  // Columns of Q and K, and of V, in shared memory: whole panels of 128 bytes, since narrower ones
+  // cost twice the copies. TMA fills what lies beyond the dim with zeros; products leave it out.
+  int qk_columns, v_columns;
   int q_stages, kv_stages;
   // The output leaves through `o_buffers` buffers of so many columns in turn.
   int o_columns, o_buffers;

@@ -100,16 +100,17 @@ class Slot {
   operator const SharedView&() const { return parts_[0]; }
   SharedView T() const { return parts_[0].T(); }
   const Index& stage() const { return stage_; }
-  // What the producer gave with the stage.
-  Index number(SourceLocation where = here()) const;
+  // What the producer gave with the stage: the `which`-th of the stage's numbers.
+  Index number(int which = 0, SourceLocation where = here()) const;
 
  private:
   friend class Ring;
-  Slot(Index stage, std::vector<SharedView> parts, Handle numbers)
-      : stage_(stage), parts_(std::move(parts)), numbers_(numbers) {}
+  Slot(Index stage, std::vector<SharedView> parts, Handle numbers, int number_count)
+      : stage_(stage), parts_(std::move(parts)), numbers_(numbers), number_count_(number_count) {}
   Index stage_;
   std::vector<SharedView> parts_;
   Handle numbers_;
+  int number_count_;
 };
 
 // Stages of shared memory with full and empty barriers between one producing role and the consuming
@@ -122,16 +123,19 @@ class Ring {
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
   Ring& multicast();
-  // Its stages carry numbers (Slot::number).
-  Ring& numbered();
+  // Its stages carry so many numbers each (Slot::number).
+  Ring& numbered(int count = 1);
   ~Ring();
   // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full
   // barrier.
   void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
-  // The same with a number that travels with the stage, or a number alone. In a ring with numbers
-  // every stage has one.
+  // The same with numbers that travel with the stage, or numbers alone. In a ring with numbers
+  // every stage has all of them.
   void produce(const IndexOperand& number, const std::function<void(const Slot&)>& fill);
   void produce(const IndexOperand& number);
+  void produce(const std::vector<IndexOperand>& numbers,
+               const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
   // Every warp of the consuming role has finished reading the stage.
@@ -139,7 +143,7 @@ class Ring {
   void release(const Index& stage, SourceLocation where = here());
 
  private:
-  void fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
+  void fill(const std::vector<IndexOperand>& numbers, const std::function<void(const Slot&)>* loads,
             SourceLocation where);
   Slot enter(bool producing, const char* what, SourceLocation where);
   struct State;

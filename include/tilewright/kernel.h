@@ -235,7 +235,8 @@ class Mask {
   // The blocks [first, last) all of whose elements exist and are visible to every one of `rows`.
   std::pair<Index, Index> full(const Block& rows, const Sequence& keys, int size,
                                SourceLocation where = here()) const;
-  // `scores` with -inf where an element is not visible or does not exist.
+  // `scores` with -inf where an element is not visible or does not exist. Several rows of scores
+  // may follow each other for each of `rows`: heads that share keys.
   Tile apply(const Tile& scores, const Block& rows, const Block& cols,
              SourceLocation where = here()) const;
 

@@ -107,6 +107,13 @@ std::string position_mismatch(const RegisterLayout& result, const RegisterLayout
   return {};
 }
 
+// Elements of a row-major tile from one coordinate on `axis` to the next.
+std::int64_t elements_behind(const std::vector<std::int64_t>& shape, int axis) {
+  std::int64_t elements = 1;
+  for (std::size_t next = axis + 1; next < shape.size(); ++next) elements *= shape[next];
+  return elements;
+}
+
 }  // namespace
 
 std::int64_t evaluate(const std::vector<IndexTerm>& terms, std::int64_t index) {
@@ -216,6 +223,33 @@ RegisterLayout RegisterLayout::transposed() const {
           with_axes_swapped(registers),
           with_axes_swapped(lanes),
           with_axes_swapped(warps)};
+}
+
+std::optional<RegisterLayout> RegisterLayout::reshaped(const std::vector<std::int64_t>& to) const {
+  RegisterLayout result{to, {}, {}, {}};
+  const std::pair<const std::vector<Mode>*, std::vector<Mode>*> sections[] = {
+      {&registers, &result.registers}, {&lanes, &result.lanes}, {&warps, &result.warps}};
+  for (const auto& [from, into] : sections) {
+    for (const Mode& mode : *from) {
+      if (mode.kind != ModeKind::distribute) {
+        into->push_back({mode.size, 0, mode.stride, mode.kind});
+        continue;
+      }
+      std::int64_t stride = mode.stride * elements_behind(shape, mode.axis), left = mode.size;
+      for (int axis = static_cast<int>(to.size()) - 1; axis >= 0 && left > 1; --axis) {
+        const std::int64_t behind = elements_behind(to, axis), end = behind * to[axis];
+        if (stride >= end) continue;
+        const std::int64_t digits = std::min(left, end / stride);
+        if (stride % behind != 0 || end % stride != 0 || left % digits != 0) return std::nullopt;
+        into->push_back({digits, axis, stride / behind, ModeKind::distribute});
+        left /= digits;
+        stride *= digits;
+      }
+      if (left > 1) return std::nullopt;
+    }
+  }
+  if (result.problem()) return std::nullopt;
+  return result.canonical();
 }
 
 RegisterLayout RegisterLayout::canonical() const {

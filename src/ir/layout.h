@@ -72,6 +72,9 @@ struct RegisterLayout {
   bool crosses_warps(int axis) const;
   // The same registers seen as the transposed tile (rank 2).
   RegisterLayout transposed() const;
+  // ... and as a tile of another shape with the elements in the same row-major order; nothing when
+  // a digit would fall between the new axes.
+  std::optional<RegisterLayout> reshaped(const std::vector<std::int64_t>& to) const;
 
   // Modes of size 1 dropped and adjacent ones that continue each other merged; two layouts are
   // equal when these are.

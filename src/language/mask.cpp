@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "language/tracer.h"
+#include "support/diagnostic.h"
 
 namespace tilewright {
 namespace {
@@ -9,6 +10,21 @@ namespace {
 Index offset_of(const Sequence& queries, const Sequence& keys, SourceLocation where) {
   if (!queries.is_packed() && !keys.is_packed()) return Index(keys.axis() - queries.axis(), where);
   return keys.end(where) - queries.end(where);
+}
+
+// The coordinates of `rows` as a column, each as often as `height` rows of scores have it.
+Tile row_coordinates(const Block& rows, std::int64_t height, SourceLocation where) {
+  if (height % rows.size() != 0) {
+    Diagnostic(where, "Mask: scores of " + std::to_string(height) + " rows for " +
+                          std::to_string(rows.size()) + " queries")
+        .token("apply")
+        .fix("give as many rows of scores to each query")
+        .raise();
+  }
+  if (height == rows.size()) return rows.as_column(where);
+  return iota({height, 1}, 0, where) /
+             TileOperand(static_cast<double>(height / rows.size()), where) +
+         Tile({height, 1}, IndexOperand(rows.start(), where), where);
 }
 
 }  // namespace
@@ -76,8 +92,9 @@ Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
   Tile seen = column < limit;
   if (causal_) {
     const Index offset = offset_of(queries_, keys_, where);
-    const Tile diagonal =
-        rows.as_column(where) + Tile({rows, 1}, IndexOperand(offset, where), where);
+    const std::int64_t height = scores.shape()[0];
+    const Tile diagonal = row_coordinates(rows, height, where) +
+                          Tile({height, 1}, IndexOperand(offset, where), where);
     seen = seen && column <= diagonal;
     if (window_ > 0) seen = seen && column > diagonal - window_;
   }

@@ -20,6 +20,7 @@ struct Ring::State {
   std::string producer_name;
   bool multicast = false;
   Handle numbers;  // i32 beside each stage, if the ring has them
+  int number_count = 0;
   // The position of the role that is being traced.
   std::unique_ptr<Cell<Index>> stage, phase;
 };
@@ -58,13 +59,22 @@ Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tile
 
 Ring::~Ring() = default;
 
-Ring& Ring::numbered() {
+Ring& Ring::numbered(int count) {
   State& ring = *state_;
   Tracer& tracer = scheduled("numbered", ring.where);
+  if (count <= 0) {
+    Diagnostic(ring.where, "numbered: " + std::to_string(count) +
+                               " numbers a stage of the ring \"" + ring.name + "\"")
+        .token("Ring")
+        .fix("ask for one or more")
+        .raise();
+  }
+  const std::int64_t elements = std::int64_t{count} * ring.stages;
+  ring.number_count = count;
   ring.numbers = tracer.handle(
-      tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, ring.stages}),
+      tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, elements}),
                    {{Key::name, ring.name + "_numbers"},
-                    {Key::layout, ir::SharedLayout::row_major({1, ring.stages}, 4)},
+                    {Key::layout, ir::SharedLayout::row_major({1, elements}, 4)},
                     {Key::stages, std::int64_t{1}}},
                    ring.where));
   return *this;
@@ -112,10 +122,10 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
   for (const State::Part& part : ring.parts) {
     parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
   }
-  return Slot(stage, std::move(parts), ring.numbers);
+  return Slot(stage, std::move(parts), ring.numbers, ring.number_count);
 }
 
-Index Slot::number(SourceLocation where) const {
+Index Slot::number(int which, SourceLocation where) const {
   Tracer& tracer = in_role("number", where);
   if (!numbers_.tracer()) {
     Diagnostic(where, "number: the ring's stages carry none")
@@ -123,9 +133,17 @@ Index Slot::number(SourceLocation where) const {
         .fix("declare it as Ring(...).numbered()")
         .raise();
   }
+  if (which < 0 || which >= number_count_) {
+    Diagnostic(where, "number: " + std::to_string(which) + " of " + std::to_string(number_count_))
+        .token("number")
+        .fix("declare the ring with .numbered(" + std::to_string(which + 1) + ")")
+        .raise();
+  }
+  const Tracer::At at(tracer, where);
+  const Index element = number_count_ == 1 ? stage_ : stage_ * number_count_ + which;
   return Index(tracer.handle(tracer.emit(
       Op::shared_load,
-      {tracer.use(numbers_, "number", where), tracer.use(stage_.handle(), "number", where)},
+      {tracer.use(numbers_, "number", where), tracer.use(element.handle(), "number", where)},
       Type::scalar(i32), {}, where)));
 }
 
@@ -145,8 +163,8 @@ void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocat
 
 }  // namespace
 
-void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&)>* loads,
-                SourceLocation where) {
+void Ring::fill(const std::vector<IndexOperand>& numbers,
+                const std::function<void(const Slot&)>* loads, SourceLocation where) {
   if (loads && state_->parts.empty()) {
     Diagnostic(where, "produce: the ring \"" + state_->name + "\" has no tile to load into")
         .token("produce")
@@ -155,20 +173,24 @@ void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&
   }
   const Slot slot = enter(true, "produce", where);
   Tracer& tracer = Tracer::get("produce", where);
+  const Tracer::At at(tracer, where);
   const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);
-  if ((number != nullptr) != (state_->numbers.tracer() != nullptr)) {
-    Diagnostic(where, "produce: the ring \"" + state_->name +
-                          (number ? "\" carries no numbers, but one is given"
-                                  : "\" carries numbers, but none is given"))
+  const int count = static_cast<int>(numbers.size());
+  if (count != state_->number_count) {
+    Diagnostic(where, "produce: the stages of the ring \"" + state_->name + "\" carry " +
+                          std::to_string(state_->number_count) + " numbers, but " +
+                          std::to_string(count) + " are given")
         .token("produce")
-        .fix("declare it with .numbered() and give every stage its number")
+        .fix("declare it with .numbered(count) and give every stage its numbers")
         .raise();
   }
-  // Before the arrival that publishes it.
-  if (number) {
+  // Before the arrival that publishes them.
+  for (int i = 0; i < count; ++i) {
+    const Index element = count == 1 ? slot.stage() : slot.stage() * count + i;
     plain(tracer, Op::shared_store,
-          {tracer.use(state_->numbers, "produce", where), stage,
-           tracer.use(number->index.handle(), "produce", where)},
+          {tracer.use(state_->numbers, "produce", where),
+           tracer.use(element.handle(), "produce", where),
+           tracer.use(numbers[i].index.handle(), "produce", where)},
           {}, where);
   }
   if (!loads) {
@@ -176,7 +198,7 @@ void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&
     return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
   }
   // The transaction count is known once the loads are recorded, but expected before them.
-  const std::size_t at = tracer.body().size();
+  const std::size_t expected = tracer.body().size();
   tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
   tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(), state_->multicast};
   (*loads)(slot);
@@ -188,17 +210,24 @@ void Ring::fill(const IndexOperand* number, const std::function<void(const Slot&
         .fix("call tma_load inside")
         .raise();
   }
-  tracer.body()[at].attributes.set(Key::bytes, bytes);
+  tracer.body()[expected].attributes.set(Key::bytes, bytes);
   require_one_warp(tracer, state_->name, where);
 }
 
 void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {
-  fill(nullptr, &loads, where);
+  fill({}, &loads, where);
 }
 void Ring::produce(const IndexOperand& number, const std::function<void(const Slot&)>& loads) {
-  fill(&number, &loads, number.where);
+  fill({number}, &loads, number.where);
 }
-void Ring::produce(const IndexOperand& number) { fill(&number, nullptr, number.where); }
+void Ring::produce(const IndexOperand& number) { fill({number}, nullptr, number.where); }
+void Ring::produce(const std::vector<IndexOperand>& numbers,
+                   const std::function<void(const Slot&)>& loads, SourceLocation where) {
+  fill(numbers, &loads, where);
+}
+void Ring::produce(const std::vector<IndexOperand>& numbers, SourceLocation where) {
+  fill(numbers, nullptr, where);
+}
 
 Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
 

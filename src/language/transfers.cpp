@@ -59,7 +59,10 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
   const ir::ValueId shared_id = ExplicitTracing::shared(shared);
   const ir::SharedLayout layout = tracer.place_operation(shared_id).attributes.shared_layout();
   const DType dtype = tracer.type(shared_id).dtype;
-  if (view.shape.size() != 2 || view.shape[0] != rows || view.shape[1] != columns ||
+  // Axes before the last one follow each other as rows.
+  std::int64_t view_rows = 1;
+  for (std::size_t axis = 0; axis + 1 < view.shape.size(); ++axis) view_rows *= view.shape[axis];
+  if (view.shape.size() < 2 || view_rows != rows || view.shape.back() != columns ||
       view.sizes.back() == 0 || dtype != view.parameter->dtype) {
     std::string shape;
     for (const std::int64_t n : view.shape)
@@ -70,7 +73,7 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
                           std::to_string(rows) + ", " + std::to_string(columns) + "}")
         .token(what)
         .note(view.parameter->where, view.parameter->name + " is declared")
-        .fix("both must agree; the innermost axis is the tile's columns")
+        .fix("both must agree; the innermost axis is the tile's columns, the others its rows")
         .raise();
   }
   const auto panels = layout.as_panels();
@@ -85,8 +88,12 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
         .raise();
   }
   const std::int64_t swizzle = panels->swizzle_bytes;
-  std::string name =
-      view.parameter->name + "_" + std::to_string(rows) + "x" + std::to_string(box.back());
+  std::string name = view.parameter->name;
+  for (std::size_t axis = 0; axis + 1 < view.shape.size(); ++axis) {
+    name += axis == 0 ? '_' : 'x';
+    name += std::to_string(view.shape[axis]);
+  }
+  name += "x" + std::to_string(box.back());
   ir::Attributes attributes{
       {Key::name, std::move(name)}, {Key::box, std::move(box)}, {Key::swizzle, swizzle}};
   if (ragged >= 0) attributes.set(Key::ragged, std::int64_t{ragged});

@@ -1,7 +1,7 @@
 #include "passes/assign_layouts.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "support/diagnostic.h"
 
@@ -175,11 +175,7 @@ class LayoutAssignment {
         return;
       }
       case Op::transpose:
-        Diagnostic(o.where, "transpose: a tile in registers is not transposed: " +
-                                kernel_.type(o.operands[0]).to_string())
-            .token("T")
-            .fix("pass it through shared memory: a product takes view.T()")
-            .raise();
+        return transpose(o);
       case Op::reshape:
         return reshape(o);
       case Op::slice:
@@ -236,38 +232,38 @@ class LayoutAssignment {
     }
   }
 
-  // Axes of size 1 come or go; the others keep their order.
-  void reshape(const Operation& o) {
-    const ValueId from = o.operands[0], to = o.results[0];
-    if (known(from)) set(to, reshaped(layout(from), kernel_.type(to).shape, o), o);
-    if (known(to) && !known(from)) {
-      set(from, reshaped(layout(to), kernel_.type(from).shape, o), o);
-    }
-  }
-
-  static RegisterLayout reshaped(const RegisterLayout& from, const std::vector<std::int64_t>& to,
-                                 const Operation& o) {
-    std::map<int, int> axis_of;
-    std::size_t next = 0;
-    for (std::size_t axis = 0; axis < from.shape.size(); ++axis) {
-      if (from.shape[axis] == 1) continue;
-      while (next < to.size() && to[next] == 1) ++next;
-      if (next == to.size() || to[next] != from.shape[axis]) {
-        Diagnostic(o.where, "reshape: a tile in registers only gains or loses axes of size 1")
-            .token("reshape")
-            .raise();
-      }
-      axis_of[static_cast<int>(axis)] = static_cast<int>(next++);
-    }
-    RegisterLayout moved = from.canonical();
-    moved.shape = to;
+  void transpose(const Operation& o) {
+    if (!known(o.operands[0])) return;
+    const std::vector<std::int64_t>& permutation = o.attributes.integers(Key::permutation);
+    RegisterLayout moved = layout(o.operands[0]);
+    moved.shape = kernel_.type(o.results[0]).shape;
     for (std::vector<ir::Mode>* modes : {&moved.registers, &moved.lanes, &moved.warps}) {
       for (ir::Mode& mode : *modes) {
-        const auto at = axis_of.find(mode.axis);
-        mode.axis = at == axis_of.end() ? 0 : at->second;
+        const auto at = std::find(permutation.begin(), permutation.end(), mode.axis);
+        mode.axis = static_cast<int>(at - permutation.begin());
       }
     }
-    return moved;
+    set(o.results[0], moved, o);
+  }
+
+  void reshape(const Operation& o) {
+    const ValueId from = o.operands[0], to = o.results[0];
+    if (known(from)) set(to, reshaped(from, to, o), o);
+    if (known(to) && !known(from)) set(from, reshaped(to, from, o), o);
+  }
+
+  // What `known` holds, as the tile `other` of the reshape.
+  RegisterLayout reshaped(ValueId known, ValueId other, const Operation& o) const {
+    const std::optional<RegisterLayout> moved = layout(known).reshaped(kernel_.type(other).shape);
+    if (!moved) {
+      Diagnostic(o.where, "reshape: " + kernel_.type(o.operands[0]).to_string() + " to " +
+                              kernel_.type(o.results[0]).to_string() +
+                              " tears apart what a lane holds")
+          .token("reshape")
+          .fix("split or join axes by powers of two, or add and drop axes of size 1")
+          .raise();
+    }
+    return *moved;
   }
 
   // Whether lanes or warps divide the digit's axis more coarsely than it does.

@@ -166,6 +166,7 @@ class RoleLowering {
         complete_.insert(o.results[0]);
         return copy(o.results[0], o.operands[0], o.where);
       case Op::reshape:
+      case Op::transpose:
         return copy(o.results[0], o.operands[0], o.where);
       case Op::slice:
         return slice(o);

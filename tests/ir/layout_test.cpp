@@ -557,5 +557,45 @@ TEST(RegisterLayout, ImpossibleFragmentsAreErrors) {
   EXPECT_THROW(tcgen05_32x32b(0), Error);
 }
 
+std::int64_t row_major(const Coordinates& coordinates, const Coordinates& shape) {
+  std::int64_t index = 0;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    index = index * shape[axis] + coordinates[axis];
+  }
+  return index;
+}
+
+TEST(RegisterLayoutTest, ReshapedHoldsTheSameElements) {
+  const RegisterLayout rows = wgmma_accumulator(64, 8).reduce(1, Reduction::complete);
+  const std::pair<RegisterLayout, Coordinates> cases[] = {
+      {wgmma_accumulator(64, 64), {16, 4, 64}},
+      {wgmma_accumulator(64, 64), {32, 128}},
+      {wgmma_accumulator(64, 48), {64, 3, 16}},
+      {wgmma_accumulator(64, 48), {32, 96}},
+      {wgmma_accumulator(64, 48), {1, 64, 1, 48}},
+      {wgmma_accumulator(128, 32), {2, 64, 32}},
+      {rows, {16, 4}},
+      {rows, {64}},
+      {rows, {4, 1, 16}},
+  };
+  for (const auto& [layout, shape] : cases) {
+    const std::optional<RegisterLayout> reshaped = layout.reshaped(shape);
+    ASSERT_TRUE(reshaped) << layout.to_string();
+    SCOPED_TRACE(layout.to_string() + " as " + reshaped->to_string());
+    ASSERT_EQ(reshaped->shape, shape);
+    ASSERT_EQ(reshaped->register_count(), layout.register_count());
+    for (std::int64_t warp = 0; warp < 4; ++warp) {
+      for (std::int64_t lane = 0; lane < 32; ++lane) {
+        for (std::int64_t reg = 0; reg < layout.register_count(); ++reg) {
+          ASSERT_EQ(row_major(reshaped->coordinates(reg, lane, warp), shape),
+                    row_major(layout.coordinates(reg, lane, warp), layout.shape));
+        }
+      }
+    }
+  }
+  EXPECT_FALSE(wgmma_accumulator(64, 24).reshaped({24, 64}));
+  EXPECT_FALSE(wgmma_accumulator(64, 48).reshaped({96, 32}));
+}
+
 }  // namespace
 }  // namespace tilewright::ir

@@ -203,6 +203,39 @@ TEST_P(AttentionDims, Sm90) {
   }
 }
 
+TEST(AttentionTest, DimsThatTheMatrixUnitDoesNotTakeAreRefused) {
+  for (const int dim : {72, 272}) {
+    Attention a = small();
+    a.dim = dim;
+    const std::string error =
+        test::usage_error_of([&] { attention_forward_sm90(with_sm90_blocks(a)); });
+    EXPECT_NE(error.find("dim is " + std::to_string(dim)), std::string::npos) << error;
+    EXPECT_NE(error.find("multiple of 16 up to 256"), std::string::npos) << error;
+  }
+}
+
+// Heads that share keys lie beside each other in the rows of a tile, as many as divide 16.
+TEST(AttentionTest, PackedHeads) {
+  for (const auto& [heads, kv_heads] :
+       std::vector<std::pair<int, int>>{{16, 1}, {24, 1}, {6, 2}, {8, 2}, {32, 1}}) {
+    for (const int window : {0, 50}) {
+      Problem p = problem(37, 150, true, window);
+      p.options.heads = heads;
+      p.options.kv_heads = kv_heads;
+      p.options = with_sm90_blocks(p.options);
+      SCOPED_TRACE(std::to_string(heads) + " heads of " + std::to_string(kv_heads));
+      check(p, {.machine = true, .seed = 2});
+    }
+  }
+}
+
+// The window cuts the block in which the diagonal ends.
+TEST(AttentionTest, WindowWithinOneBlock) {
+  for (const int queries : {1, 2, 65}) {
+    check(problem(queries, 128, true, 60), {.machine = true});
+  }
+}
+
 TEST(AttentionTest, InterpretedDims) {
   Problem p = problem(100, 150);
   p.options.dim = 96;

@@ -342,5 +342,13 @@ TEST(AtomicErrors, OneElementOfAnIntegerVector) {
          [&] { atomic_add(t.X(t.grid[0], 0), 1); });
 }
 
+TEST(MaskErrors, RowsThatAreNoMultipleOfTheQueries) {
+  Traced t;
+  const Mask mask = causal(t.rows, t.rows);
+  const Tile scores = zeros({80, 64});
+  misuse("apply(", {"Mask: scores of 80 rows for 64 queries", "fix: "},
+         [&] { mask.apply(scores, t.block, t.block); });
+}
+
 }  // namespace
 }  // namespace tilewright

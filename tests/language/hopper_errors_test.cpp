@@ -166,6 +166,17 @@ TEST(RingErrors, EveryWarpOfARoleProduces) {
       });
 }
 
+TEST(RingErrors, NumbersThatAreNotThere) {
+  in_role("produce(", {"the stages of the ring \"ring\" carry 0 numbers, but 1 are given", "fix: "},
+          [](Traced& t) { t.ring.produce(1); });
+  in_role("number(", {"number: the ring's stages carry none", "fix: declare it as"},
+          [](Traced& t) { t.ring.consume().number(); });
+  in_role("number(", {"number: 2 of 2", "fix: declare the ring with .numbered(3)"}, [](Traced& t) {
+    t.ring.numbered(2);
+    t.ring.consume().number(2);
+  });
+}
+
 TEST(RingErrors, OutsideARole) {
   misuse("consume(", {"consume is called outside a role", "fix: call it in the body of a role"},
          [] {

@@ -323,5 +323,30 @@ TEST(BufferiseTest, ThroughSharedMemoryAndBack) {
   expect_multiple(machine, 3);
 }
 
+// Neither moves a register: the store alone sees the elements elsewhere.
+test::ExplicitResult rearranged(Tile (*rearrange)(const Tile&)) {
+  test::ExplicitKernel t;
+  return test::run(t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile s = wait(t.product(slot));
+    t.ring.release(slot);
+    t.save(rearrange(s));
+  }));
+}
+
+TEST(BufferiseTest, TransposedAndReshapedTiles) {
+  const test::ExplicitResult swapped = rearranged([](const Tile& s) { return s.T(); });
+  const test::ExplicitResult same = rearranged([](const Tile& s) {
+    return s.reshape({16, 4, 64}).reshape({1, 32, 128}).reshape({64, 64});
+  });
+  ASSERT_TRUE(swapped.faults.empty() && same.faults.empty());
+  for (std::int64_t i = 0; i < 64; ++i) {
+    for (std::int64_t j = 0; j < 64; ++j) {
+      ASSERT_NEAR(swapped.c.at({j, i}), swapped.product[i * 64 + j], 1e-3) << i << ", " << j;
+      ASSERT_NEAR(same.c.at({i, j}), same.product[i * 64 + j], 1e-3) << i << ", " << j;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::passes

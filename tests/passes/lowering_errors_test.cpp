@@ -225,13 +225,16 @@ TEST(LoweringErrors, SlicesOffWholeRegisters) {
          });
 }
 
-TEST(LoweringErrors, TransposingRegisters) {
-  misuse("T()", {"transpose: a tile in registers is not transposed", "fix: "},
+TEST(LoweringErrors, ReshapesThatTearLanesApart) {
+  misuse("reshape(",
+         {"to tile<f32, 24x64> tears apart what a lane holds",
+          "fix: split or join axes by powers of two"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Tile s = wait(t.product(slot));
            t.ring.release(slot);
-           t.save(s.T());
+           const Tile part = s.slice({0, 0}, {64, 24}).reshape({24, 64});
+           store(t.C(t.rows.block(0, 24), all), part);
          });
 }
 

@@ -1,0 +1,93 @@
+#include "kernels/attention_sm90_tiles.h"
+
+#include <tuple>
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/performance.md
+
+// Heads are taken in groups whose K and V stay in L2 together. The groups are of even size: a last
+// one of few heads would end with its longest tiles on some of the multiprocessors only.
+Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
+                   int packed_heads) {
+  const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
+  const Dim fit = max(kL2Bytes / kv_bytes, 1) * (p.group / packed_heads);
+  return ceil_div(heads, max(ceil_div(heads, fit), 1));
+}
+
+}  // namespace
+
+TensorView Work::part(const Tensor& tensor, const Block& rows, const Selector& heads_of_tensor,
+                      const Selector& columns) const {
+  return batch ? tensor(*batch, rows, heads_of_tensor, columns)
+               : tensor(rows, heads_of_tensor, columns);
+}
+
+TensorView Work::sums(const Tensor& lse, const Block& rows) const {
+  return batch ? lse(*batch, heads, rows) : lse(heads, rows);
+}
+
+BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, int packed_heads)
+    : p_(p),
+      a_(a),
+      packed_heads_(packed_heads),
+      block_q_(a.block_q / packed_heads),
+      row_blocks_(ceil_div(p.queries, block_q_)),
+      heads_(p.batch * (a.heads / packed_heads)),
+      group_(heads_of_group(p, a, heads_, packed_heads)) {}
+
+Place BatchOrder::place(const Index& tile) const {
+  const Dim per_group = max(group_ * row_blocks_, 1);
+  const Index first = tile / per_group * group_, in_group = tile % per_group;
+  const Index height = min(heads_ - first, group_);
+  const Index head = first + in_group % height, packs = a_.heads / packed_heads_;
+  // The longest first.
+  return {row_blocks_ - 1 - in_group / height, head % packs, head / packs};
+}
+
+Work BatchOrder::work(const Place& place) const {
+  return {p_.queries.block(place.row_block, block_q_),
+          Dim(a_.heads).block(place.pack, packed_heads_),
+          place.pack / (p_.group / packed_heads_),
+          p_.keys,
+          p_.mask,
+          place.sequence};
+}
+
+PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, int packed_heads)
+    : p_(p),
+      a_(a),
+      packed_heads_(packed_heads),
+      block_q_(a.block_q / packed_heads),
+      row_blocks_(p.queries.tiles(block_q_)) {}
+
+Place PackedOrder::place(const Index& tile) const {
+  const Dim per_pack = max(row_blocks_, 1);
+  const auto [sequence, block] = p_.queries.tile(per_pack - 1 - tile % per_pack, block_q_);
+  return {block, tile / per_pack, sequence};
+}
+
+Work PackedOrder::work(const Place& place) const {
+  const Sequence queries = p_.queries.of(place.sequence), keys = p_.keys.of(place.sequence);
+  return {queries.block(place.row_block, block_q_),
+          Dim(a_.heads).block(place.pack, packed_heads_),
+          place.pack / (p_.group / packed_heads_),
+          keys,
+          p_.mask(queries, keys),
+          {}};
+}
+
+KeyBlocks::KeyBlocks(const Work& work, const Attention& a, const Block& queries)
+    : first(0), last(0), whole_first(0), whole_last(0) {
+  std::tie(first, last) = work.mask.visible(queries, work.keys, a.block_k);
+  std::tie(whole_first, whole_last) = work.mask.full(queries, work.keys, a.block_k);
+}
+
+KeyBlocks KeyBlocks::within(const KeyBlocks& tile, const Block& queries) const {
+  const Index begin = min(max(first, tile.first), tile.last);
+  const Index end = select(queries.start() < queries.limit(), min(last, tile.last), begin);
+  return KeyBlocks(begin, max(begin, end), *this);
+}
+
+}  // namespace tilewright::kernels

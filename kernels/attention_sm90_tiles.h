@@ -1,0 +1,83 @@
+#pragma once
+
+#include <optional>
+
+#include "kernels/attention_parameters.h"
+#include "tilewright/hopper.h"
+
+namespace tilewright::kernels {
+
+// A tile: some queries of the heads that share a K and V head, and the keys that they see. Its rows
+// are (query, head), the head fastest.
+struct Work {
+  Block queries, heads;
+  Index kv_head;
+  Sequence keys;
+  Mask mask;
+  std::optional<Index> batch;  // of tensors that have such an axis
+
+  // Of Q, K, V or O.
+  TensorView part(const Tensor& tensor, const Block& rows, const Selector& heads_of_tensor,
+                  const Selector& columns) const;
+  // Of the log-sum-exp.
+  TensorView sums(const Tensor& lse, const Block& rows) const;
+};
+
+// Which block of queries, which heads and which sequence a tile is: divisions and searches, which
+// one warp does for all.
+struct Place {
+  Index row_block, pack, sequence;
+};
+
+// The order of tiles of sequences of one length: the longest rows of a causal mask first, within
+// groups of heads whose K and V stay in L2 together.
+class BatchOrder {
+ public:
+  using Parameters = AttentionParameters;
+  static constexpr bool kEveryTileHasRows = true;
+
+  BatchOrder(const AttentionParameters& p, const Attention& a, int packed_heads);
+  Dim count() const { return row_blocks_ * heads_; }
+  Place place(const Index& tile) const;
+  Work work(const Place& place) const;
+
+ private:
+  const AttentionParameters& p_;
+  const Attention& a_;
+  int packed_heads_, block_q_;
+  Dim row_blocks_, heads_, group_;
+};
+
+// Of packed sequences, each with its own lengths: heads by heads, the tiles of all sequences, of
+// each sequence the longest rows of a causal mask first.
+class PackedOrder {
+ public:
+  using Parameters = VarlenParameters;
+  static constexpr bool kEveryTileHasRows = false;
+
+  PackedOrder(const VarlenParameters& p, const Attention& a, int packed_heads);
+  Dim count() const { return row_blocks_ * (a_.heads / packed_heads_); }
+  Place place(const Index& tile) const;
+  Work work(const Place& place) const;
+
+ private:
+  const VarlenParameters& p_;
+  const Attention& a_;
+  int packed_heads_, block_q_;
+  Dim row_blocks_;
+};
+
+// The blocks of keys that some of the queries see, [first, last), and those of them that need no
+// mask.
+struct KeyBlocks {
+  KeyBlocks(const Work& work, const Attention& a, const Block& queries);
+  // No more than those of `tile`, and none where no query exists.
+  KeyBlocks within(const KeyBlocks& tile, const Block& queries) const;
+  Index first, last, whole_first, whole_last;
+
+ private:
+  KeyBlocks(const Index& first, const Index& last, const KeyBlocks& whole)
+      : first(first), last(last), whole_first(whole.whole_first), whole_last(whole.whole_last) {}
+};
+
+}  // namespace tilewright::kernels
