@@ -166,7 +166,7 @@ class Follower {
     if (!scalar(index).known) return;
     const auto place = std::make_pair(operation.operands[0], scalar(index).value);
     Read& read = reads_[place];
-    const std::int64_t waits = waits_[index];
+    const std::int64_t waits = waits_[stage_of(index)];
     if (read.waits != waits) {
       if (read.waits >= 0) ++read.next;
       read.waits = waits;
@@ -175,6 +175,13 @@ class Follower {
     if (found != numbers_.end() && read.next < found->second.size()) {
       value = found->second[read.next];
     }
+  }
+
+  // What was waited for, if the value was computed from it: of a stage with several numbers, the
+  // element is.
+  ValueId stage_of(ValueId value) const {
+    const auto found = stages_.find(value);
+    return waits_.count(value) != 0 || found == stages_.end() ? value : found->second;
   }
 
   // CTAs take tiles in turn; whatever else is counted is not known.
@@ -343,6 +350,8 @@ class Follower {
     for (std::size_t i = 0; i < operation.operands.size() && i < 3; ++i) {
       in[i] = scalar(operation.operands[i]);
       known = known && in[i].known;
+      const ValueId stage = stage_of(operation.operands[i]);
+      if (waits_.count(stage) != 0) stages_[operation.results[0]] = stage;
     }
     Scalar& out = scalars_[operation.results[0]];
     if (operation.op == Op::select && in[0].known) {
@@ -432,6 +441,7 @@ class Follower {
   std::unordered_map<const Operation*, std::int64_t> dims_;
   std::unordered_map<ValueId, const Operation*> maps_;
   std::unordered_map<ValueId, std::int64_t> waits_;  // by the index that was waited for
+  std::unordered_map<ValueId, ValueId> stages_;      // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
   std::deque<double> groups_in_flight_;  // when each will be complete
   std::int64_t tiles_ = 0;

@@ -47,14 +47,14 @@ TEST(PipelineGraphTest, SaysWhoMovesWhat) {
   ASSERT_EQ(graph.roles.size(), 2u);
   EXPECT_EQ(graph.roles[1].name, "math");
   EXPECT_EQ(graph.roles[1].first_warp, 4);
-  EXPECT_EQ(graph.threads, 384);
+  EXPECT_EQ(graph.threads, 512);
 
   const GraphFlow* load = find_flow(graph, "load", "tma_load", "k");
   ASSERT_NE(load, nullptr);
   EXPECT_TRUE(load->writes && !load->reads);
   EXPECT_EQ(graph.tensors.at(load->tensor).name, "K");
-  EXPECT_EQ(graph.places.at(load->place).stages, 2);
-  EXPECT_EQ(graph.places.at(load->place).bytes, 2 * 128 * 128 * 2);
+  EXPECT_EQ(graph.places.at(load->place).stages, 3);
+  EXPECT_EQ(graph.places.at(load->place).bytes, 3 * 128 * 128 * 2);
   ASSERT_EQ(load->where.size(), 1u);
   EXPECT_THAT(load->where[0].file, HasSubstr("attention_sm90.cpp"));
 

@@ -222,6 +222,7 @@ TEST(AttentionTest, PackedHeads) {
       Problem p = problem(37, 150, true, window);
       p.options.heads = heads;
       p.options.kv_heads = kv_heads;
+      p.options.sinks = window > 0;
       p.options = with_sm90_blocks(p.options);
       SCOPED_TRACE(std::to_string(heads) + " heads of " + std::to_string(kv_heads));
       check(p, {.machine = true, .seed = 2});

@@ -224,6 +224,15 @@ TEST_P(AttentionVarlen, SharedHeadsAndDims) {
   p.options.dim = p.options.dim_v = 128;
   check(p, GetParam());
 }
+// Several heads in a tile's rows, which end with each sequence; each has its own sink.
+TEST_P(AttentionVarlen, PackedHeads) {
+  Problem p = problem({1, 0, 37, 64, 5}, {70, 3, 20, 64, 0}, true, 30);
+  p.options.heads = 8;
+  p.options.sinks = true;
+  p.options.dim = 48;
+  p.options.dim_v = 80;
+  check(p, GetParam());
+}
 TEST_P(AttentionVarlen, SinksAndASoftCap) {
   Problem p = problem({70, 0, 3}, {5, 4, 130}, true);
   p.options.sinks = true;
