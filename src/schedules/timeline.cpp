@@ -18,6 +18,8 @@ constexpr std::int64_t kWarpsOfGroup = 4;
 // An innermost loop of more turns is followed for its first turns, and the rest is like the last of
 // them: a turn's number changes no instruction but those of masks.
 constexpr std::int64_t kFollowedTurns = 6;
+constexpr int kMostTurns =
+    1 << 16;  // of a loop whose end the kernel decides: none is followed for ever
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -134,7 +136,7 @@ class Follower {
   void while_loop(const Operation& operation) {
     Scalar going = scalar(operation.operands[0]);
     std::vector<Scalar> values = carried(operation, 1);
-    while (!going.known || going.value != 0) {
+    for (int turn = 0; turn < kMostTurns && (!going.known || going.value != 0); ++turn) {
       const bool once = !going.known;
       values = enter(operation.blocks[0], values);
       going = values.front();

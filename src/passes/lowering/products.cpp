@@ -1,0 +1,96 @@
+#include "passes/lowering/products.h"
+
+#include "ir/descriptor.h"
+
+namespace tilewright::passes {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::Type;
+using ir::ValueId;
+
+void ProductLowering::product(const Operation& o) {
+  const ValueId result = o.results[0], accumulator = code_.array(result);
+  const Type type = code_.type(result);
+  const bool accumulates = o.operands.size() > 2;
+  if (accumulates) code_.copy(result, o.operands[2], o.where);
+  const bool a_in_registers = code_.in_registers(o.operands[0]);
+  const View b = views_.at(o.operands[1]);
+  const DType dtype = code_.type(o.operands[1]).dtype;
+  const std::int64_t step_k = 32 / size_of(dtype);
+  const int b_axis = b.transposed ? 1 : 0;
+  const std::int64_t depth = code_.type(o.operands[1]).shape[b_axis];
+
+  std::vector<ValueId> pinned{accumulator};
+  if (a_in_registers) pinned.push_back(code_.array(o.operands[0]));
+  // ptxas serialises products when what is read beside this one shares its registers.
+  if (const auto copy = copied_.find(accumulator); copy != copied_.end()) {
+    pinned.insert(pinned.begin(), copy->second);
+  }
+  Side right = side(b, b_axis, o);
+  Side left;
+  if (!a_in_registers) {
+    const View a = views_.at(o.operands[0]);
+    left = side(a, a.transposed ? 0 : 1, o);
+  }
+  code_.emit(Op::wgmma_fence, pinned, {}, o.where);
+  const ValueId yes = code_.boolean(true, o.where);
+  const ValueId first = accumulates ? yes : code_.boolean(false, o.where);
+  for (std::int64_t step = 0; step * step_k < depth; ++step) {
+    ir::Attributes attributes{{Key::n, type.shape[1]},
+                              {Key::k, step_k},
+                              {Key::descriptor_b, right.descriptor},
+                              {Key::step_b, right.steps.at(right.first + step)},
+                              {Key::transpose_b, right.transposed}};
+    std::vector<ValueId> operands{accumulator};
+    if (a_in_registers) {
+      operands.push_back(code_.array(o.operands[0]));
+      attributes.set(Key::register_, step * 4);
+    } else {
+      operands.insert(operands.end(), {left.shared, left.offset});
+      attributes.set(Key::descriptor_a, left.descriptor);
+      attributes.set(Key::step_a, left.steps.at(left.first + step));
+      attributes.set(Key::transpose_a, left.transposed);
+    }
+    operands.insert(operands.end(), {right.shared, right.offset, step == 0 ? first : yes});
+    code_.emit(a_in_registers ? Op::wgmma_rs : Op::wgmma_ss, std::move(operands),
+               std::move(attributes), o.where);
+  }
+  code_.emit(Op::wgmma_commit, {}, {}, o.where);
+  if (a_in_registers) operands_of_[result] = code_.array(o.operands[0]);
+}
+
+ProductLowering::Side ProductLowering::side(const View& view, int k_axis, const Operation& o) {
+  const ir::WgmmaOperand operand = ir::wgmma_operand(*view.layout, k_axis, o.where);
+  Side side;
+  side.shared = view.shared;
+  side.offset = views_.offset(view, true, o.where);
+  side.descriptor = static_cast<std::int64_t>(operand.high_bits >> 14);  // above the address
+  side.transposed = operand.major == ir::Major::mn;
+  side.steps = operand.k_steps;
+  const std::int64_t step_k = 32 / size_of(code_.type(view.shared).dtype);
+  if (k_axis == 1) {
+    if (view.column % step_k != 0) views_.panel_step(view, o);
+    side.first = view.column / step_k;
+  } else {
+    const std::int64_t slice = ir::wgmma_slice_offset(*view.layout, k_axis, view.column, o.where);
+    for (std::int64_t& step : side.steps) step += slice;
+  }
+  return side;
+}
+
+void ProductLowering::wait(const Operation& o) {
+  std::vector<ValueId> readable;
+  // Where the product wrote, which the copy below may read.
+  if (o.op == Op::wait) readable.push_back(code_.array(o.operands[0]));
+  const auto a = operands_of_.find(o.operands[0]);
+  if (a != operands_of_.end()) readable.push_back(a->second);
+  code_.emit(Op::wgmma_wait, std::move(readable), {{Key::count, o.attributes.integer(Key::count)}},
+             o.where);
+  if (o.op != Op::wait || !code_.must_move(o.results[0], o.operands[0], o.where)) return;
+  code_.copy(o.results[0], o.operands[0], o.where);
+  copied_[code_.array(o.operands[0])] = code_.array(o.results[0]);
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+
+#include "passes/lowering/role_code.h"
+#include "passes/lowering/views.h"
+
+namespace tilewright::passes {
+
+// Lowers products and the waits for them.
+class ProductLowering {
+ public:
+  ProductLowering(RoleCode& code, Views& views) : code_(code), views_(views) {}
+  void product(const ir::Operation& o);
+  void wait(const ir::Operation& o);
+  // What is copied in a block matters to the products of that block only.
+  void end_block() { copied_.clear(); }
+
+ private:
+  struct Side {
+    ir::ValueId shared = 0, offset = 0;
+    std::int64_t descriptor = 0, transposed = 0;
+    std::vector<std::int64_t> steps;
+    std::int64_t first = 0;
+  };
+  // `k_axis`: the axis of the tile in memory that is summed over.
+  Side side(const View& view, int k_axis, const ir::Operation& o);
+
+  RoleCode& code_;
+  Views& views_;
+  std::map<ir::ValueId, ir::ValueId> operands_of_;  // register operand of a pending product
+  std::map<ir::ValueId, ir::ValueId> copied_;  // from an accumulator in this block, and to where
+};
+
+}  // namespace tilewright::passes

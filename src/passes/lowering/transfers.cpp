@@ -1,0 +1,149 @@
+#include "passes/lowering/transfers.h"
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::passes {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::Type;
+using ir::ValueId;
+
+namespace {
+
+// Chunk c of row r lies at chunk c ^ (r / divisor & mask): Swizzle<bits, 4, 3> of 16-byte chunks
+// in rows of the panel's span.
+ir::Attributes swizzle_attributes(const View& view) {
+  const std::int64_t chunks = view.panels.swizzle_bytes / 16;
+  return {{Key::row_bytes, view.panels.span_bytes},
+          {Key::swizzle_divisor, chunks > 0 ? 8 / chunks : 1},
+          {Key::swizzle_mask, chunks > 0 ? chunks - 1 : 0}};
+}
+
+}  // namespace
+
+void TransferLowering::load_tile(const Operation& o) {
+  move_tile(o.results[0], o.operands[0], Op::load_matrix, Op::load_elements, o);
+}
+
+void TransferLowering::store_tile(const Operation& o) {
+  move_tile(o.operands[0], o.operands[1], Op::store_matrix, Op::store_elements, o);
+}
+
+// By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, else element
+// by element.
+void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op by_element,
+                                 const Operation& o) {
+  const View view = views_.at(place);
+  const Type& type = code_.type(tile);
+  const bool matrices = size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == 64 &&
+                        type.shape[1] % 16 == 0 && view.panels.span_bytes >= 32 &&
+                        view.panels.contiguous_axis == 1 &&
+                        type.layout == ir::wgmma_accumulator(64, type.shape[1]);
+  if (!matrices) return elements(by_element, tile, view, o);
+  const std::int64_t columns = type.shape[1];
+  const ValueId warp = code_.scalar(Op::warp_index, {}, {}, i32, o.where);
+  const ValueId row = code_.add(view.row, code_.scale(warp, 16, o.where), o.where);
+  const ValueId stage = views_.offset(view, false, o.where);
+  const std::int64_t start = views_.panel_step(view, o);
+  for (std::int64_t column = 0; column < columns; column += 16) {
+    ir::Attributes attributes = swizzle_attributes(view);
+    attributes.set(Key::register_, column / 4);
+    attributes.set(Key::step, start + column / view.panels.span * view.panels.distance);
+    attributes.set(Key::column_bytes, column % view.panels.span * 2);
+    code_.emit(by_matrix, {code_.array(tile), view.shared, stage, row}, std::move(attributes),
+               o.where);
+  }
+}
+
+void TransferLowering::elements(Op op, ValueId tile, const View& view, const Operation& o) {
+  ir::Attributes attributes = swizzle_attributes(view);
+  attributes.set(Key::layout, code_.layout(tile));
+  attributes.set(Key::panel_columns, view.panels.span);
+  attributes.set(Key::panel_bytes, view.panels.distance);
+  ValueId place = views_.offset(view, true, o.where);
+  if (const std::int64_t start = views_.panel_step(view, o)) {
+    place = code_.add(place, code_.integer(start, o.where), o.where);
+  }
+  code_.emit(op, {code_.array(tile), view.shared, place}, std::move(attributes), o.where);
+}
+
+void TransferLowering::load_fragment(const Operation& o) {
+  fragment(Op::load_words, o.results[0], o.operands[0], o.operands[1], o);
+}
+
+void TransferLowering::store_fragment(const Operation& o) {
+  fragment(Op::store_words, o.operands[0], o.operands[1], o.operands[2], o);
+}
+
+void TransferLowering::fragment(Op op, ValueId tile, ValueId shared, ValueId place,
+                                const Operation& o) {
+  if (!(code_.layout(tile) == ir::wgmma_accumulator(64, code_.type(tile).shape[1]))) {
+    Diagnostic(o.where, "fragments: the tile does not lie as a product's result does: " +
+                            code_.layout(tile).to_string())
+        .fix("pass it through a SharedTile: store(view, tile), then load(view)")
+        .raise();
+  }
+  constexpr std::int64_t kWarps = 4;
+  const std::int64_t warp_bytes = code_.type(tile).elements() * size_of(f32) / kWarps;
+  const ValueId warp = code_.scalar(Op::warp_index, {}, {}, i32, o.where);
+  const ValueId index = code_.add(code_.scale(place, kWarps, o.where), warp, o.where);
+  std::vector<ValueId> operands{code_.array(tile), shared, code_.scale(index, warp_bytes, o.where)};
+  if (op == Op::load_words && o.operands.size() > 2) operands.push_back(o.operands[2]);
+  code_.emit(op, std::move(operands), {}, o.where);
+}
+
+void TransferLowering::load(const Operation& o) {
+  std::vector<ValueId> operands{code_.array(o.results[0])};
+  operands.insert(operands.end(), o.operands.begin(), o.operands.end());
+  code_.emit(
+      Op::load_registers, std::move(operands),
+      {{Key::sizes, o.attributes.integers(Key::sizes)}, {Key::layout, code_.layout(o.results[0])}},
+      o.where);
+}
+
+void TransferLowering::store(const Operation& o) {
+  std::vector<ValueId> operands = o.operands;
+  operands[1] = code_.array(o.operands[1]);
+  code_.emit(
+      Op::store_registers, std::move(operands),
+      {{Key::sizes, o.attributes.integers(Key::sizes)}, {Key::layout, code_.layout(o.operands[1])}},
+      o.where);
+}
+
+// One copy for each panel of the tile.
+void TransferLowering::tma(const Operation& o) {
+  const bool load = o.op == Op::tma_load_tile;
+  const View view = views_.at(o.operands[1]);
+  const Type part = code_.type(o.operands[1]);
+  const std::size_t leading = load ? 4 : 2;
+  const ValueId place = views_.offset(view, true, o.where);
+  const std::int64_t start = views_.panel_step(view, o);
+  const std::vector<std::int64_t>& box = places_.at(o.operands[0])->attributes.integers(Key::box);
+  for (std::int64_t column = 0; column < part.shape[1]; column += box.back()) {
+    std::vector<ValueId> coordinates(o.operands.begin() + leading, o.operands.end());
+    std::reverse(coordinates.begin(), coordinates.end());
+    if (column > 0) {
+      coordinates[0] = code_.add(coordinates[0], code_.integer(column, o.where), o.where);
+    }
+    std::vector<ValueId> operands{o.operands[0], view.shared, place};
+    ir::Attributes attributes{
+        {Key::step, start + column / view.panels.span * view.panels.distance}};
+    if (load) {
+      operands.insert(operands.end(), {o.operands[2], o.operands[3]});
+      attributes.set(Key::bytes, part.shape[0] * box.back() * size_of(part.dtype));
+      attributes.set(Key::cache, o.attributes.integer(Key::cache));
+      if (o.attributes.has(Key::multicast)) {
+        attributes.set(Key::multicast, o.attributes.integer(Key::multicast));
+      }
+    }
+    operands.insert(operands.end(), coordinates.begin(), coordinates.end());
+    code_.emit(load ? Op::tma_load : Op::tma_store, std::move(operands), std::move(attributes),
+               o.where);
+  }
+}
+
+}  // namespace tilewright::passes

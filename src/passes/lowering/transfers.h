@@ -1,0 +1,34 @@
+#pragma once
+
+#include "passes/lowering/role_code.h"
+#include "passes/lowering/views.h"
+
+namespace tilewright::passes {
+
+// Lowers what moves tiles: between registers and shared memory, registers and global memory, and,
+// by TMA, global and shared memory.
+class TransferLowering {
+ public:
+  TransferLowering(const Places& places, RoleCode& code, Views& views)
+      : places_(places), code_(code), views_(views) {}
+  void load_tile(const ir::Operation& o);
+  void store_tile(const ir::Operation& o);
+  void load_fragment(const ir::Operation& o);
+  void store_fragment(const ir::Operation& o);
+  void load(const ir::Operation& o);
+  void store(const ir::Operation& o);
+  void tma(const ir::Operation& o);
+
+ private:
+  void move_tile(ir::ValueId tile, ir::ValueId place, ir::Op by_matrix, ir::Op by_element,
+                 const ir::Operation& o);
+  void elements(ir::Op op, ir::ValueId tile, const View& view, const ir::Operation& o);
+  void fragment(ir::Op op, ir::ValueId tile, ir::ValueId shared, ir::ValueId place,
+                const ir::Operation& o);
+
+  const Places& places_;
+  RoleCode& code_;
+  Views& views_;
+};
+
+}  // namespace tilewright::passes
