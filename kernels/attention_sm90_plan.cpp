@@ -124,8 +124,10 @@ Attention with_sm90_blocks(Attention a) {
 
 Attention with_sm90_varlen_blocks(Attention a) {
   a = with_sm90_blocks(a);
-  // What a sequence's lengths take of three warpgroups' registers is missing for scores.
+  // What a sequence's lengths take of the registers is missing for scores: of three warpgroups', and
+  // beside the widest accumulator.
   if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);
+  if (a.dim_v > 208 && a.window > 0) a.block_k = std::min(a.block_k, 48);
   return a;
 }
 
