@@ -157,8 +157,8 @@ struct TmaOptions {
   bool multicast = false;  // to the same place in every CTA of the cluster
 };
 // Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
-// or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end before
-// the tensor does, such as those of a Ragged's sequences.
+// or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end
+// before the tensor does, such as those of a Ragged's sequences.
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
               SourceLocation where = here());
 // Shared to global, by one lane; elements that do not exist are not written.
@@ -249,7 +249,6 @@ class SharedIntegers {
 
  private:
   Handle shared_;
-  int count_;
 };
 
 // The number of multiprocessors of the device that runs the kernel.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
 #include "support/diagnostic.h"
@@ -14,55 +13,54 @@ constexpr std::int64_t kCoreRows = 8;             // rows of a core matrix of wg
 constexpr std::int64_t kCoreBytes = 16;           // bytes of one of its rows
 constexpr std::int64_t kStepBytes = 32;           // of K in one wgmma
 constexpr std::int64_t kMaximumOffset = 0x3fff0;  // 14 bits of 16-byte units
-constexpr std::int64_t kMaximumBox = 256;         // elements along one dimension of a TMA box
 
-[[noreturn]] void reject(SourceLocation where, std::string_view user, const SharedLayout& layout,
-                         std::string_view what) {
-  Diagnostic(where, fmt::format("{}: {}: {}", user, layout.to_string(), what)).raise();
+[[noreturn]] void reject(SourceLocation where, const SharedLayout& layout, std::string_view what) {
+  Diagnostic(where, fmt::format("wgmma operand: {}: {}", layout.to_string(), what)).raise();
 }
 
-Panels require_panels(const SharedLayout& layout, std::string_view user, SourceLocation where) {
+Panels require_panels(const SharedLayout& layout, SourceLocation where) {
   if (const std::optional<Panels> panels = layout.as_panels()) return *panels;
-  Diagnostic(where, fmt::format("{}: {} is not made of panels of contiguous rows, as wide as the "
-                                "swizzle",
-                                user, layout.to_string()))
+  Diagnostic(
+      where,
+      fmt::format("wgmma operand: {} is not made of panels of contiguous rows, as wide as the "
+                  "swizzle",
+                  layout.to_string()))
       .fix("declare the tile with a swizzle of 0, 32, 64 or 128 bytes")
       .raise();
 }
 
 // The panels of a wgmma operand; everything that depends on its two extents is checked here.
 Panels require_operand(const SharedLayout& layout, int k_axis, SourceLocation where) {
-  constexpr std::string_view kUser = "wgmma operand";
-  const Panels panels = require_panels(layout, kUser, where);
+  const Panels panels = require_panels(layout, where);
   const int bytes = layout.element_bytes;
   if (bytes != 1 && bytes != 2 && bytes != 4) {
-    reject(where, kUser, layout, fmt::format("elements of {} bytes, not 1, 2 or 4", bytes));
+    reject(where, layout, fmt::format("elements of {} bytes, not 1, 2 or 4", bytes));
   }
   if (panels.swizzle_bytes == 0 && panels.span_bytes != kCoreBytes) {
-    reject(where, kUser, layout,
+    reject(where, layout,
            fmt::format("without a swizzle its panels must be {} bytes wide, not {}", kCoreBytes,
                        panels.span_bytes));
   }
   const std::int64_t k = layout.shape[k_axis];
   if (k * bytes % kStepBytes != 0) {
-    reject(where, kUser, layout,
+    reject(where, layout,
            fmt::format("a K of {} elements of {} bytes is not a multiple of {} bytes", k, bytes,
                        kStepBytes));
   }
   if (panels.contiguous_axis != k_axis && bytes != 2) {
-    reject(where, kUser, layout,
+    reject(where, layout,
            fmt::format("K is axis {} but axis {} is contiguous, which only elements of 2 bytes may "
                        "have, not of {}",
                        k_axis, panels.contiguous_axis, bytes));
   }
   if (panels.count > 1 && panels.distance % layout.alignment() != 0) {
-    reject(where, kUser, layout,
+    reject(where, layout,
            fmt::format("panels {} bytes apart, not a multiple of {}", panels.distance,
                        layout.alignment()));
   }
   const std::int64_t mn = layout.shape[1 - k_axis];
   if (mn % kCoreRows != 0) {
-    reject(where, kUser, layout,
+    reject(where, layout,
            fmt::format("axis {} has {} elements, not a multiple of {}", 1 - k_axis, mn, kCoreRows));
   }
   return panels;
@@ -105,7 +103,7 @@ WgmmaOperand wgmma_operand(const SharedLayout& layout, int k_axis, SourceLocatio
   }
   for (const std::int64_t offset : {operand.leading_byte_offset, operand.stride_byte_offset}) {
     if (offset % kCoreBytes == 0 && offset <= kMaximumOffset) continue;
-    reject(where, "wgmma operand", layout,
+    reject(where, layout,
            fmt::format("a distance of {} bytes is not a multiple of {} up to {}", offset,
                        kCoreBytes, kMaximumOffset));
   }
@@ -125,53 +123,13 @@ std::int64_t wgmma_slice_offset(const SharedLayout& layout, int k_axis, std::int
   const Panels panels = require_operand(layout, k_axis, where);
   const std::int64_t unit = panels.contiguous_axis == k_axis ? kCoreRows : panels.span;
   if (first < 0 || first >= layout.shape[1 - k_axis] || first % unit != 0) {
-    reject(where, "wgmma operand", layout,
+    reject(where, layout,
            fmt::format("a slice of axis {} cannot start at {}, only at a multiple of {} below {}",
                        1 - k_axis, first, unit, layout.shape[1 - k_axis]));
   }
   std::vector<std::int64_t> position(2, 0);
   position[1 - k_axis] = first;
   return layout.linear_offset(position);
-}
-
-TmaBoxes tma_boxes(const SharedLayout& layout, SourceLocation where) {
-  constexpr std::string_view kUser = "TMA box";
-  const Panels panels = require_panels(layout, kUser, where);
-  if (panels.span_bytes % kCoreBytes != 0) {
-    reject(where, kUser, layout,
-           fmt::format("rows of {} bytes, not a multiple of {}", panels.span_bytes, kCoreBytes));
-  }
-  if (panels.span > kMaximumBox) {
-    reject(where, kUser, layout,
-           fmt::format("{} contiguous elements, more than {}", panels.span, kMaximumBox));
-  }
-  // Rows beyond one box's go into equal boxes that each start where the swizzle does.
-  std::int64_t rows = std::min(panels.rows, kMaximumBox);
-  while (rows > 0 && (panels.rows % rows != 0 ||
-                      (rows < panels.rows && rows * panels.span_bytes % layout.alignment() != 0))) {
-    --rows;
-  }
-  if (rows == 0) {
-    reject(where, kUser, layout,
-           fmt::format("{} rows do not split into equal boxes of at most {} rows that start at "
-                       "multiples of {} bytes",
-                       panels.rows, kMaximumBox, layout.alignment()));
-  }
-  TmaBoxes boxes;
-  boxes.columns = panels.span;
-  boxes.rows = rows;
-  boxes.column_boxes = panels.count;
-  boxes.row_boxes = panels.rows / rows;
-  boxes.column_distance = panels.distance;
-  boxes.row_distance = boxes.box_bytes = rows * panels.span_bytes;
-  boxes.contiguous_axis = panels.contiguous_axis;
-  boxes.swizzle = panels.swizzle_bytes == 128 ? 3 : panels.swizzle_bytes / 32;
-  if (boxes.column_boxes > 1 && boxes.column_distance % layout.alignment() != 0) {
-    reject(where, kUser, layout,
-           fmt::format("boxes {} bytes apart, not a multiple of {}", boxes.column_distance,
-                       layout.alignment()));
-  }
-  return boxes;
 }
 
 }  // namespace tilewright::ir

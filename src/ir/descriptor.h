@@ -5,7 +5,7 @@
 
 #include "ir/layout.h"
 
-// What hardware is told about a SharedLayout: wgmma's matrix descriptors and TMA's boxes.
+// What wgmma is told about a SharedLayout: its matrix descriptors.
 namespace tilewright::ir {
 
 enum class Major : std::uint8_t { k, mn };
@@ -28,22 +28,5 @@ WgmmaOperand wgmma_operand(const SharedLayout& layout, int k_axis, SourceLocatio
 // Bytes from the base to the slice of M or N that starts at `first`.
 std::int64_t wgmma_slice_offset(const SharedLayout& layout, int k_axis, std::int64_t first,
                                 SourceLocation where = {});
-
-// A tile as boxes of one tensor map: box (c, r) covers columns [c * columns, ...) and rows
-// [r * rows, ...) and lies at c * column_distance + r * row_distance bytes. Columns are those of
-// the contiguous axis.
-struct TmaBoxes {
-  std::int64_t columns = 0;
-  std::int64_t rows = 0;
-  std::int64_t column_boxes = 0;
-  std::int64_t row_boxes = 0;
-  std::int64_t column_distance = 0;
-  std::int64_t row_distance = 0;
-  int contiguous_axis = 1;
-  int swizzle = 0;  // CUtensorMapSwizzle: 0 none, 1 32B, 2 64B, 3 128B
-  std::int64_t box_bytes = 0;
-};
-
-TmaBoxes tma_boxes(const SharedLayout& layout, SourceLocation where = {});
 
 }  // namespace tilewright::ir

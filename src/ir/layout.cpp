@@ -350,10 +350,6 @@ RegisterMap register_map(const RegisterLayout& result, const RegisterLayout& ope
   return map;
 }
 
-bool compatible(const RegisterLayout& result, const RegisterLayout& operand) {
-  return register_map(result, operand).ok();
-}
-
 bool repeats(const RegisterLayout& layout, const RegisterLayout& atom) {
   const std::int64_t count = atom.register_count();
   if (layout.shape.size() != atom.shape.size() || layout.is_partial() || atom.is_partial() ||

@@ -97,7 +97,6 @@ struct RegisterMap {
   bool ok() const { return mismatch.empty(); }
 };
 RegisterMap register_map(const RegisterLayout& result, const RegisterLayout& operand);
-bool compatible(const RegisterLayout& result, const RegisterLayout& operand);
 
 // Whether `layout` repeats the one-warp `atom`: each run of atom.register_count() registers of
 // every warp is the atom moved to its first element.

@@ -148,8 +148,7 @@ Tile SharedFragments::load(const IndexOperand& place, const IndexOperand* cta,
                                 Type::of(Type::Kind::tile, f32, {64, columns_}), {}, where)));
 }
 
-SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where)
-    : count_(count) {
+SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where) {
   Tracer& tracer = scheduled("SharedIntegers", where);
   if (count <= 0) {
     Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " integers")

@@ -38,7 +38,6 @@ constexpr Result kErrorNoDevice = 100;
 constexpr Result kErrorNotFound = 500;
 
 enum DeviceAttribute : int {
-  kClockRate = 13,
   kMultiprocessorCount = 16,
   kL2CacheSize = 38,
   kComputeCapabilityMajor = 75,
@@ -49,25 +48,20 @@ enum DeviceAttribute : int {
 enum FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,
   kSharedSizeBytes = 1,
-  kLocalSizeBytes = 3,
   kNumRegs = 4,
   kMaxDynamicSharedSizeBytes = 8,
   kNonPortableClusterSizeAllowed = 14,
 };
 
 enum LaunchAttributeId : int {
-  kCooperative = 2,
   kClusterDimension = 4,
-  kProgrammaticStreamSerialization = 6,
 };
 
 union LaunchAttributeValue {
   char pad[64];
-  int cooperative;
   struct {
     unsigned x, y, z;
   } cluster;
-  int programmatic_stream_serialization;
 };
 
 struct LaunchAttribute {
@@ -111,8 +105,6 @@ constexpr unsigned kHostAllocPortable = 1;
   X(cuFuncSetAttribute, "cuFuncSetAttribute", (cuda::Function function, cuda::FunctionAttribute attribute, int value)) \
   X(cuFuncGetAttribute, "cuFuncGetAttribute", (int* value, cuda::FunctionAttribute attribute, cuda::Function function)) \
   X(cuLaunchKernelEx, "cuLaunchKernelEx", (const cuda::LaunchConfig* config, cuda::Function function, void** parameters, void** extra)) \
-  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int* blocks, cuda::Function function, int threads, size_t shared_bytes)) \
-  X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", (int* clusters, cuda::Function function, const cuda::LaunchConfig* config)) \
   X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t* free, size_t* total)) \
   X(cuMemAlloc, "cuMemAlloc_v2", (cuda::DevicePointer* pointer, size_t bytes)) \
   X(cuMemFree, "cuMemFree_v2", (cuda::DevicePointer pointer)) \
@@ -129,8 +121,7 @@ constexpr unsigned kHostAllocPortable = 1;
   X(cuEventRecord, "cuEventRecord", (cuda::Event event, cuda::Stream stream)) \
   X(cuEventSynchronize, "cuEventSynchronize", (cuda::Event event)) \
   X(cuEventElapsedTime, "cuEventElapsedTime", (float* milliseconds, cuda::Event start, cuda::Event end)) \
-  X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", (void* map, int element_type, uint32_t rank, void* base, const uint64_t* sizes, const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill)) \
-  X(cuTensorMapReplaceAddress, "cuTensorMapReplaceAddress", (void* map, void* base))
+  X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", (void* map, int element_type, uint32_t rank, void* base, const uint64_t* sizes, const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill))
 // clang-format on
 
 struct CudaDriver {

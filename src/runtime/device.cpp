@@ -76,7 +76,6 @@ Device::Device(const CudaDriver& driver, int ordinal) : driver_(driver), ordinal
   info_.major = attribute(cuda::kComputeCapabilityMajor);
   info_.minor = attribute(cuda::kComputeCapabilityMinor);
   info_.multiprocessors = attribute(cuda::kMultiprocessorCount);
-  info_.clock_khz = attribute(cuda::kClockRate);
   info_.l2_bytes = static_cast<size_t>(attribute(cuda::kL2CacheSize));
   info_.max_shared_bytes = static_cast<size_t>(attribute(cuda::kMaxSharedMemoryPerBlockOptin));
   check_cuda(driver_, driver_.cuDeviceTotalMem(&info_.memory_bytes, handle), "cuDeviceTotalMem");

@@ -16,7 +16,6 @@ struct DeviceInfo {
   std::string name;
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
-  int clock_khz = 0;
   size_t memory_bytes = 0;
   size_t l2_bytes = 0;
   size_t max_shared_bytes = 0;  // of one block, dynamic and static together

@@ -28,34 +28,21 @@ std::string text(const LaunchShape& shape) {
 
 uint64_t volume(const Extent3& extent) { return uint64_t{extent.x} * extent.y * extent.z; }
 
-// The driver's form of a launch; the attributes live as long as the launch.
+// The driver's form of a launch; the attribute lives as long as the launch.
 struct Configuration {
   Configuration(const LaunchShape& shape, cuda::Stream stream) {
-    unsigned count = 0;
-    if (volume(shape.cluster) > 1) {
-      attributes[count].id = cuda::kClusterDimension;
-      attributes[count].value.cluster.x = shape.cluster.x;
-      attributes[count].value.cluster.y = shape.cluster.y;
-      attributes[count].value.cluster.z = shape.cluster.z;
-      ++count;
-    }
-    if (shape.cooperative) {
-      attributes[count].id = cuda::kCooperative;
-      attributes[count].value.cooperative = 1;
-      ++count;
-    }
-    if (shape.overlaps_previous) {
-      attributes[count].id = cuda::kProgrammaticStreamSerialization;
-      attributes[count].value.programmatic_stream_serialization = 1;
-      ++count;
-    }
+    const bool clusters = volume(shape.cluster) > 1;
+    cluster.id = cuda::kClusterDimension;
+    cluster.value.cluster.x = shape.cluster.x;
+    cluster.value.cluster.y = shape.cluster.y;
+    cluster.value.cluster.z = shape.cluster.z;
     config = {shape.grid.x,  shape.grid.y,       shape.grid.z, shape.block.x, shape.block.y,
-              shape.block.z, shape.shared_bytes, stream,       attributes,    count};
+              shape.block.z, shape.shared_bytes, stream,       &cluster,      clusters ? 1U : 0U};
   }
   Configuration(const Configuration&) = delete;
   Configuration& operator=(const Configuration&) = delete;
 
-  cuda::LaunchAttribute attributes[3];
+  cuda::LaunchAttribute cluster;
   cuda::LaunchConfig config;
 };
 
@@ -125,7 +112,6 @@ LoadedKernel::LoadedKernel(std::shared_ptr<const LoadedModule> module, std::stri
     return value;
   };
   attributes_.registers = attribute(cuda::kNumRegs);
-  attributes_.local_bytes = attribute(cuda::kLocalSizeBytes);
   attributes_.static_shared_bytes = attribute(cuda::kSharedSizeBytes);
   attributes_.max_threads = attribute(cuda::kMaxThreadsPerBlock);
   const auto fixed = static_cast<size_t>(attributes_.static_shared_bytes);
@@ -160,28 +146,6 @@ void LoadedKernel::allow_large_clusters() {
   check_cuda(device.driver(),
              device.driver().cuFuncSetAttribute(function_, cuda::kNonPortableClusterSizeAllowed, 1),
              "cuFuncSetAttribute", name_ + ": clusters of more than 8 blocks");
-}
-
-int LoadedKernel::blocks_per_multiprocessor(unsigned threads, unsigned dynamic_shared_bytes) const {
-  const CudaDriver& driver = module_->device_.driver();
-  module_->device_.make_current();
-  int blocks = 0;
-  check_cuda(driver,
-             driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                 &blocks, function_, static_cast<int>(threads), dynamic_shared_bytes),
-             "cuOccupancyMaxActiveBlocksPerMultiprocessor", name_);
-  return blocks;
-}
-
-int LoadedKernel::active_clusters(const LaunchShape& shape) const {
-  const CudaDriver& driver = module_->device_.driver();
-  module_->device_.make_current();
-  const Configuration configuration(shape, nullptr);
-  int clusters = 0;
-  check_cuda(driver,
-             driver.cuOccupancyMaxActiveClusters(&clusters, function_, &configuration.config),
-             "cuOccupancyMaxActiveClusters", name_);
-  return clusters;
 }
 
 void LoadedKernel::launch(const LaunchShape& shape, const Stream& stream,

@@ -24,10 +24,6 @@ struct LaunchShape {
   Extent3 block;
   Extent3 cluster;
   unsigned shared_bytes = 0;  // dynamic
-  bool cooperative = false;   // all blocks are resident at once, or the launch fails
-  // The kernel may start before the one before it in the stream has ended, and waits for it itself
-  // (programmatic dependent launch).
-  bool overlaps_previous = false;
 };
 
 // The values of a kernel's parameters, built once and launched many times: only what changes
@@ -74,7 +70,6 @@ class LoadedModule {
 
 struct KernelAttributes {
   int registers = 0;
-  int local_bytes = 0;
   int static_shared_bytes = 0;
   int max_threads = 0;
 };
@@ -92,10 +87,6 @@ class LoadedKernel {
   void reserve_shared(size_t dynamic_bytes);
   // Must precede every launch with clusters of more than 8 blocks.
   void allow_large_clusters();
-
-  // How many blocks fit on one multiprocessor, and how many clusters of the shape on the device.
-  int blocks_per_multiprocessor(unsigned threads, unsigned dynamic_shared_bytes) const;
-  int active_clusters(const LaunchShape& shape) const;
 
   // Allocates nothing. `arguments` has one pointer to each parameter's value, in order.
   void launch(const LaunchShape& shape, const Stream& stream, void* const* arguments) const;

@@ -141,13 +141,4 @@ TensorMap encode(const TensorMapSpec& spec) {
   return map;
 }
 
-void replace_base(TensorMap& map, const TensorMapSpec& spec, void* base) {
-  check_base(spec, base);
-  const CudaDriver& driver = cuda_driver();
-  const cuda::Result status = driver.cuTensorMapReplaceAddress(&map, base);
-  if (status != cuda::kSuccess) {
-    raise_cuda_error(driver, status, "cuTensorMapReplaceAddress", "tensor " + spec.name);
-  }
-}
-
 }  // namespace tilewright::runtime

@@ -55,7 +55,4 @@ void check(const TensorMapSpec& spec);
 // Checks, then encodes.
 TensorMap encode(const TensorMapSpec& spec);
 
-// The same map of a tensor at another address: far cheaper than encoding again.
-void replace_base(TensorMap& map, const TensorMapSpec& spec, void* base);
-
 }  // namespace tilewright::runtime

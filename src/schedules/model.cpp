@@ -75,7 +75,6 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
     return static_cast<double>((a + b - 1) / b);
   };
   const std::int64_t places = figures.multiprocessors * result.resident;
-  result.waves = static_cast<double>(result.ctas) / static_cast<double>(places);
   const CtaTimeline& cta = result.ctas <= places ? samples.largest : samples.mean;
   const double each = rounded_up(result.ctas, figures.multiprocessors);
   const double rounds = rounded_up(result.ctas, places);

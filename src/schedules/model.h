@@ -22,7 +22,6 @@ struct Estimate {
   const char* bound = "";   // which of them it is
   std::int64_t ctas = 0;
   std::int64_t resident = 0;  // CTAs that a multiprocessor holds
-  double waves = 0;
   std::int64_t shared_bytes = 0;
 };
 

@@ -130,14 +130,6 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** argume
   state.arguments = arguments;
   return 0;
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunc_st*, int, size_t) {
-  *blocks = 2;
-  return 0;
-}
-int cuOccupancyMaxActiveClusters(int* clusters, CUfunc_st*, const cuda::LaunchConfig* config) {
-  *clusters = 264 / static_cast<int>(config->attributes[0].value.cluster.x);
-  return 0;
-}
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
   *free = size_t{1} << 30;
   *total = size_t{80} << 30;
@@ -184,10 +176,6 @@ int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
 int cuTensorMapEncodeTiled(void*, int, uint32_t, void* base, const uint64_t*, const uint64_t*,
                            const uint32_t*, const uint32_t*, int, int, int, int) {
   if (const int failed = take_result()) return failed;
-  fake_cuda_state.map_base = base;
-  return 0;
-}
-int cuTensorMapReplaceAddress(void*, void* base) {
   fake_cuda_state.map_base = base;
   return 0;
 }

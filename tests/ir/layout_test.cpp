@@ -318,7 +318,7 @@ TEST(RegisterMap, FindsBroadcastOperands) {
         result.reduce(0, Reduction::complete).reduce(1, Reduction::complete),
         RegisterLayout::parse("[64x128|r:16@1:8,2@0:8,2@1:1|l:4@1:2,8@0:1|w:4@0:16]"), reordered}) {
     expect_correct(register_map(result, operand), result, operand);
-    EXPECT_TRUE(compatible(result, operand));
+    EXPECT_TRUE(register_map(result, operand).ok());
   }
   expect_correct(register_map(reordered, result), reordered, result);
   EXPECT_EQ(register_map(result, result).terms, (std::vector<IndexTerm>{{1, 64, 1}}));
@@ -334,7 +334,7 @@ TEST(RegisterMap, FindsBroadcastOperands) {
 TEST(RegisterMap, SaysWhereLayoutsDisagree) {
   const RegisterLayout result = wgmma_accumulator(64, 128);
   const auto mismatch = [&](const RegisterLayout& operand) {
-    EXPECT_FALSE(compatible(result, operand));
+    EXPECT_FALSE(register_map(result, operand).ok());
     return register_map(result, operand).mismatch;
   };
   EXPECT_NE(mismatch(blocked({64, 128}, 128, 8)).find("lane 1 starts at 2 on axis 1"),
@@ -353,7 +353,7 @@ TEST(RegisterMap, SaysWhereLayoutsDisagree) {
             std::string::npos);
   const RegisterLayout by_six = RegisterLayout::parse("[6x32|r:2@0:1,3@0:2|l:32@1:1]");
   const RegisterLayout by_three = RegisterLayout::parse("[6x32|r:3@0:1,2@0:3|l:32@1:1]");
-  EXPECT_TRUE(compatible(by_six, by_three)) << "both merge to 6 rows in order";
+  EXPECT_TRUE(register_map(by_six, by_three).ok()) << "both merge to 6 rows in order";
   const RegisterLayout interleaved = RegisterLayout::parse("[6x32|r:2@0:3,3@0:1|l:32@1:1]");
   const RegisterLayout pairs = RegisterLayout::parse("[6x32|r:3@0:2,2@0:1|l:32@1:1]");
   EXPECT_NE(register_map(pairs, interleaved).mismatch.find("orders differently"),
@@ -365,10 +365,10 @@ TEST(RegisterMap, AllowsPartialSumsOnlyInThemselves) {
   const RegisterLayout tile = wgmma_accumulator(64, 128);
   const RegisterLayout partial = tile.reduce(1, Reduction::partial);
   const RegisterLayout complete = tile.reduce(1, Reduction::complete);
-  EXPECT_TRUE(compatible(partial, partial));
-  EXPECT_TRUE(compatible(partial, complete));
-  EXPECT_FALSE(compatible(complete, partial));
-  EXPECT_FALSE(compatible(tile, partial));
+  EXPECT_TRUE(register_map(partial, partial).ok());
+  EXPECT_TRUE(register_map(partial, complete).ok());
+  EXPECT_FALSE(register_map(complete, partial).ok());
+  EXPECT_FALSE(register_map(tile, partial).ok());
 }
 
 TEST(RegisterLayout, ProblemAgreesWithCountingElements) {

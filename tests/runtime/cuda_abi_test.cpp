@@ -26,7 +26,6 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(cuda::kErrorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuda::kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(cuda::kErrorNotFound, CUDA_ERROR_NOT_FOUND);
-  EXPECT_EQ(int{cuda::kClockRate}, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   EXPECT_EQ(int{cuda::kMultiprocessorCount}, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   EXPECT_EQ(int{cuda::kL2CacheSize}, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   EXPECT_EQ(int{cuda::kComputeCapabilityMajor}, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -35,15 +34,11 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   EXPECT_EQ(int{cuda::kMaxThreadsPerBlock}, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   EXPECT_EQ(int{cuda::kSharedSizeBytes}, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  EXPECT_EQ(int{cuda::kLocalSizeBytes}, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
   EXPECT_EQ(int{cuda::kNumRegs}, CU_FUNC_ATTRIBUTE_NUM_REGS);
   EXPECT_EQ(int{cuda::kMaxDynamicSharedSizeBytes}, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   EXPECT_EQ(int{cuda::kNonPortableClusterSizeAllowed},
             CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
-  EXPECT_EQ(int{cuda::kCooperative}, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
   EXPECT_EQ(int{cuda::kClusterDimension}, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
-  EXPECT_EQ(int{cuda::kProgrammaticStreamSerialization},
-            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
   EXPECT_EQ(cuda::kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(cuda::kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
   EXPECT_EQ(cuda::kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);
