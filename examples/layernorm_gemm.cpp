@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
-// One block of the grid owns 128 rows of Y and four times 256 columns, so that it takes the mean
-// and the variance of its rows once for all four.
+// One block of the grid owns 128 rows of Y and eight times 256 columns, so that it takes the mean
+// and the variance of its rows once for all eight.
 Kernel layernorm_gemm() {
   Kernel kernel("layernorm_gemm");
   const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k", at_least(1));
@@ -18,7 +18,7 @@ Kernel layernorm_gemm() {
   const Tensor gain = kernel.in("gain", f32, {k}), bias = kernel.in("bias", f32, {k});
   const Tensor W = kernel.in("W", bf16, {n, k});
   const Tensor Y = kernel.out("Y", bf16, {m, n});
-  const auto [x, y] = kernel.grid(ceil_div(n, 1024), ceil_div(m, 128));
+  const auto [x, y] = kernel.grid(ceil_div(n, 2048), ceil_div(m, 128));
   const Block rows = m.block(y, 128);
 
   Var sum{zeros({rows, 1})}, squares{zeros({rows, 1})};
@@ -32,7 +32,7 @@ Kernel layernorm_gemm() {
   const Tile deviation = rsqrt(max(squares / count - mean * mean, 0) + kEpsilon);
   const Tile shift = mean * deviation;
 
-  for (Block cols : blocks(n, 256, 4 * x, min(4 * x + 4, ceil_div(n, 256)))) {
+  for (Block cols : blocks(n, 256, 8 * x, min(8 * x + 8, ceil_div(n, 256)))) {
     Var acc{zeros({rows, cols})};
     for (Block depth : blocks(k, 128)) {
       const Tile normal = load(X(rows, depth)).cast(f32) * deviation - shift;

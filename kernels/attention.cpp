@@ -1,5 +1,7 @@
 #include "tilewright/kernels/attention.h"
 
+#include <algorithm>
+
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/softmax.h"
 
@@ -25,6 +27,14 @@ Kernel attention_forward(const Attention& a) {
   store(p.O(b, rows, h, all), acc * softmax.normaliser());
   store(p.LSE(b, h, rows), softmax.log_sum_exp().reshape({rows.size()}));
   return kernel;
+}
+
+Attention with_tile_blocks(Attention a) {
+  // Rows of 64 have half the products of rows of 128 for the same exponentials: more rows cover
+  // them. Two stages of keys and values fit beside the queries.
+  a.block_q = std::max(a.dim, a.dim_v) <= 64 ? 192 : 128;
+  a.block_k = a.dim + a.dim_v <= 256 ? 128 : 64;
+  return a;
 }
 
 }  // namespace tilewright::kernels

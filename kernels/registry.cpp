@@ -152,7 +152,7 @@ LibraryKernel attention_forward_entry() {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
        }}};
   kernel.build = [](const OptionValues& options) {
-    return attention_forward(with_sm90_blocks(attention_of(options)));
+    return attention_forward(with_tile_blocks(attention_of(options)));
   };
   kernel.check = check_attention;
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {

@@ -186,15 +186,20 @@ class Retracing {
     }
     for (const Operation& o : block.body) {
       if (first.count(&o) != 0) continue;
-      if (!loading_) finish_for(o);
+      if (!loading_) {
+        finish_for(o);
+        const bool waits = o.op == Op::load || o.op == Op::dot || !o.blocks.empty();
+        if (waits || o.op == Op::yield) release_read(o);
+      }
       operation(o);
       if (loading_) continue;
       for (const ValueId result : o.results) exchange(result, o);
       for (const ValueId load : ends[&o]) {
-        if (slots_.count(load) == 0) continue;
+        if (slots_.count(load) == 0 || !placement_.in_products(load)) continue;
         if (!in_flight_.empty() && o.op == Op::dot && in_flight_.back().result == o.results[0]) {
           in_flight_.back().releases.push_back(load);
         } else {
+          release_read(o);
           release(load, o);
         }
       }
@@ -397,12 +402,22 @@ class Retracing {
     if (!placement_.in_registers(o.results[0])) return;
     const SharedView rows = (*slot->second)[0].rows(row_part() * kGroupRows, kGroupRows);
     values_[o.results[0]] = id(tilewright::load(rows, o.where));
-    // Before the stage is released: else TMA may write it while these reads are still under way.
+    read_.push_back(o.results[0]);
+  }
+
+  // Gives back the stages that were read into registers, once something else waits: the fence takes
+  // its time. Without it TMA might write a stage while the reads are still under way.
+  void release_read(const Operation& o) {
+    if (read_.empty()) return;
+    const Tracer::At at(tracer_, o.where);
     fence_proxy_async(o.where);
     warp_sync(o.where);
-    if (placement_.in_products(o.results[0])) return;
-    ring.release(*slot->second, o.where);
-    slots_.erase(slot);
+    for (const ValueId load : read_) {
+      if (placement_.in_products(load)) continue;
+      release(load, o);
+      slots_.erase(load);
+    }
+    read_.clear();
   }
 
   // What a product reads from shared memory.
@@ -632,6 +647,7 @@ class Retracing {
   std::optional<Tensor> next_tile_;
   std::map<ValueId, std::unique_ptr<Slot>> slots_;
   std::map<ValueId, ValueId> takes_over_;  // from what a loop carries on to what it was before
+  std::vector<ValueId> read_;              // loads whose stages wait for a fence
   std::vector<InFlight> in_flight_;        // in the order of their issue
   std::vector<ValueId> values_;            // of the tile form, in the role that is recorded
   bool loading_ = false;

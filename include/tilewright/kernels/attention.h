@@ -47,5 +47,7 @@ Kernel attention_varlen_forward_sm90(const Attention& attention);
 // measured best (docs/performance.md).
 Attention with_sm90_blocks(Attention attention);
 Attention with_sm90_varlen_blocks(Attention attention);
+// The same for the tile level through the automatic schedule.
+Attention with_tile_blocks(Attention attention);
 
 }  // namespace tilewright::kernels
