@@ -10,6 +10,7 @@
 #include "analysis/extents.h"
 #include "language/explicit_tracing.h"
 #include "schedules/placement.h"
+#include "schedules/retracing.h"
 #include "schedules/shared_plan.h"
 #include "schedules/tile_order.h"
 #include "support/diagnostic.h"
@@ -65,18 +66,7 @@ class Retracing {
 
  private:
   void declare() {
-    for (const Dim& dim : tile_.dims) kernel_.dim(dim.name(), dim.facts(), tile_.where);
-    for (const ir::Parameter& p : tile_.parameters) {
-      if (!p.is_tensor()) {
-        scalars_.emplace(p.value, kernel_.scalar(p.name, p.dtype, p.where));
-        continue;
-      }
-      const Tensor tensor =
-          p.kind == ir::Parameter::Kind::in    ? kernel_.in(p.name, p.dtype, p.shape, p.where)
-          : p.kind == ir::Parameter::Kind::out ? kernel_.out(p.name, p.dtype, p.shape, p.where)
-                                               : kernel_.inout(p.name, p.dtype, p.shape, p.where);
-      tensors_.emplace(p.value, tensor);
-    }
+    parameters_ = redeclare(tile_, kernel_);
     kernel_.ctas(multiprocessors(), 1, tile_.where);
     for (const SharedPlan::RingPlan& ring : plan_.rings()) {
       rings_.push_back(std::make_unique<Ring>(
@@ -134,7 +124,7 @@ class Retracing {
 
   void trace_tile(const TileOrder& order, const Index& number) {
     values_.assign(tile_.types.size(), ir::kNoValue);
-    for (const auto& [value, scalar] : scalars_) values_[value] = id(scalar);
+    for (const auto& [value, scalar] : parameters_.scalars) values_[value] = id(scalar);
     const std::vector<Index> indices = order.indices(number);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       values_[tile_.body.arguments[i]] = id(indices[i]);
@@ -363,7 +353,8 @@ class Retracing {
       ++seen;
       selectors.push_back(Selector(block));
     }
-    return TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where);
+    return TensorView(parameters_.tensors.at(o.operands[0]).handle(), std::move(selectors),
+                      o.where);
   }
 
   // What of a tile this warpgroup has.
@@ -584,7 +575,7 @@ class Retracing {
 
   void load_index(const Operation& o) {
     std::vector<ValueId> operands{
-        tracer_.use(tensors_.at(o.operands[0]).handle(), "load_index", o.where)};
+        tracer_.use(parameters_.tensors.at(o.operands[0]).handle(), "load_index", o.where)};
     for (std::size_t i = 1; i < o.operands.size(); ++i) {
       operands.push_back(id(number(o, i)));
     }
@@ -638,8 +629,7 @@ class Retracing {
   const SharedPlan plan_;
   Kernel kernel_;
   Tracer& tracer_;
-  std::map<ValueId, Tensor> tensors_;
-  std::map<ValueId, Scalar> scalars_;
+  Parameters parameters_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> all_groups_;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "language/explicit_tracing.h"
 #include "schedules/placement.h"
+#include "schedules/retracing.h"
 #include "schedules/row_spread.h"
 #include "support/diagnostic.h"
 #include "tilewright/hopper.h"
@@ -56,19 +56,8 @@ class Retracing {
 
  private:
   void declare() {
-    for (const Dim& dim : tile_.dims) kernel_.dim(dim.name(), dim.facts(), tile_.where);
-    for (const ir::Parameter& p : tile_.parameters) {
-      if (!p.is_tensor()) {
-        values_[p.value] =
-            tracer_.use(kernel_.scalar(p.name, p.dtype, p.where).handle(), "schedule", p.where);
-        continue;
-      }
-      const Tensor tensor =
-          p.kind == ir::Parameter::Kind::in    ? kernel_.in(p.name, p.dtype, p.shape, p.where)
-          : p.kind == ir::Parameter::Kind::out ? kernel_.out(p.name, p.dtype, p.shape, p.where)
-                                               : kernel_.inout(p.name, p.dtype, p.shape, p.where);
-      tensors_.emplace(p.value, tensor);
-    }
+    parameters_ = redeclare(tile_, kernel_);
+    for (const auto& [value, scalar] : parameters_.scalars) values_[value] = id(scalar);
     Dim ctas = 1;
     for (const Dim& extent : tile_.grid) ctas = ctas * extent;
     kernel_.ctas(ctas, 1, tile_.where);
@@ -86,7 +75,10 @@ class Retracing {
     visit(tile_.body);
   }
 
-  ValueId id(const Index& index) { return tracer_.use(index.handle(), "schedule", tile_.where); }
+  template <typename Value>
+  ValueId id(const Value& value) {
+    return tracer_.use(value.handle(), "schedule", tile_.where);
+  }
   Index index(ValueId tile_value) { return Index(tracer_.handle(values_[tile_value])); }
 
   // Loads come first, with the addresses they need: reductions, at which warps wait for each other,
@@ -144,8 +136,8 @@ class Retracing {
     }
     std::vector<ValueId> operands;
     for (const ValueId operand : o.operands) {
-      const auto tensor = tensors_.find(operand);
-      operands.push_back(tensor == tensors_.end()
+      const auto tensor = parameters_.tensors.find(operand);
+      operands.push_back(tensor == parameters_.tensors.end()
                              ? values_[operand]
                              : tracer_.use(tensor->second.handle(), "schedule", o.where));
     }
@@ -176,7 +168,7 @@ class Retracing {
       selectors.push_back(Selector(Block(index(first), static_cast<int>(sizes[axis]), index(end))));
     }
     tilewright::store(
-        TensorView(tensors_.at(o.operands[0]).handle(), std::move(selectors), o.where),
+        TensorView(parameters_.tensors.at(o.operands[0]).handle(), std::move(selectors), o.where),
         Tile(tracer_.handle(values_[o.operands[1]])), o.where);
   }
 
@@ -235,7 +227,7 @@ class Retracing {
   Kernel kernel_;
   Tracer& tracer_;
   std::vector<ValueId> values_;  // of the tile form, in what is recorded
-  std::map<ValueId, Tensor> tensors_;
+  Parameters parameters_;
 };
 
 }  // namespace
