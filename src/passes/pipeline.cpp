@@ -50,13 +50,15 @@ constexpr Pass kSimplify[] = {
 constexpr Pass kPrepare[] = {
     {"materialise_extents", materialise_extents},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
+    // The passes behind it count who reads a value.
+    {"eliminate_folded", eliminate_dead},
     {"skip_identities", skip_identities},
     {"overlap_products", overlap_products},
     {"peel_masks", peel_masks},
     {"simplify_loops", simplify},
     {"eliminate_common_loops", eliminate_common},
     {"hoist_loops", hoist},
-    {"eliminate_folded", eliminate_dead},
+    {"eliminate_loops", eliminate_dead},
 };
 
 constexpr Pass kLower[] = {
