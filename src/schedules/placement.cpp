@@ -29,6 +29,7 @@ bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
 Placement::Placement(const ir::Kernel& kernel)
     : kernel(kernel),
+      memory(kernel),
       definitions(analysis::definitions(kernel)),
       read_by_products(kernel.types.size(), false),
       read_elsewhere(kernel.types.size(), false),
@@ -37,6 +38,7 @@ Placement::Placement(const ir::Kernel& kernel)
       columns(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
+    agrees |= o.op == Op::any && !o.attributes.has(ir::Key::partial);
   });
   if (rows == 0) {
     Diagnostic(kernel.where, "schedule for sm_90a: \"" + kernel.name + "\" has no product")
@@ -98,8 +100,8 @@ Source Placement::source_of(ValueId value) const {
 bool Placement::in_ring(const Operation& load) const {
   const Type& type = kernel.type(load.results[0]);
   if (read_by_products[load.results[0]]) return true;
-  return in_loop[load.results[0]] && type.shape.size() == 2 && type.shape[0] == rows &&
-         type.shape[1] % 16 == 0;
+  return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
+         type.shape[0] == rows && type.shape[1] % 16 == 0;
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -124,22 +126,37 @@ void Placement::visit_dot(const Operation& o) {
   wide = result.shape[1];
 }
 
+void Placement::read_by_product(const Source& source) {
+  if (memory.after_store(*source.load)) {
+    unfit(*source.load,
+          "products read it, which are loaded ahead, and the kernel stores to its tensor before",
+          "keep what was stored in a Var, or store to another tensor");
+  }
+  read_by_products[source.value] = true;
+}
+
 void Placement::visit_left(const Operation& o) {
   const Source a = source_of(o.operands[0]);
   if (a.load) {
-    read_by_products[a.value] = true;
+    read_by_product(a);
   } else if (a.transposed) {
     unfit(o, "its first operand is a computed tile, transposed", "swap the operands");
   } else if (by_columns() && a.columns == wide) {
     unfit(o, "its first operand is spread over warpgroups by columns",
           "use at most 256 columns for what products read");
+  } else if (size_of(kernel.type(o.operands[0]).dtype) == 1) {
+    unfit(o,
+          "its first operand is a computed tile of " +
+              std::string(name_of(kernel.type(o.operands[0]).dtype)) +
+              ", which does not lie in registers as a product reads it",
+          "convert it to bf16 or f16");
   }
 }
 
 void Placement::visit_right(const Operation& o) {
   const Source b = source_of(o.operands[1]);
   if (b.load) {
-    read_by_products[b.value] = true;
+    read_by_product(b);
     return;
   }
   const Type& type = kernel.type(b.value);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "language/explicit_tracing.h"
+#include "schedules/memory_order.h"
 #include "schedules/placement.h"
 #include "schedules/row_spread.h"
 #include "support/diagnostic.h"
@@ -31,6 +33,7 @@ class Retracing {
   explicit Retracing(const ir::Kernel& tile)
       : tile_(tile),
         spread_(tile),
+        memory_(tile),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
         values_(tile.types.size(), ir::kNoValue) {}
@@ -69,6 +72,7 @@ class Retracing {
                                                : kernel_.inout(p.name, p.dtype, p.shape, p.where);
       tensors_.emplace(p.value, tensor);
     }
+    if (memory_.any_meet()) all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
     Dim ctas = 1;
     for (const Dim& extent : tile_.grid) ctas = ctas * extent;
     kernel_.ctas(ctas, 1, tile_.where);
@@ -142,6 +146,8 @@ class Retracing {
       default:
         break;
     }
+    const bool reads = o.op == Op::load || o.op == Op::load_index;
+    if (reads && memory_.after_store(o)) all_warps_->sync();
     std::vector<ValueId> operands;
     for (const ValueId operand : o.operands) {
       const auto tensor = tensors_.find(operand);
@@ -151,6 +157,14 @@ class Retracing {
     }
     values_[o.results[0]] =
         tracer_.emit(o.op, std::move(operands), tile_.type(o.results[0]), o.attributes, o.where);
+    if (reads && memory_.stored(o) && !keeps_to_itself(o)) all_warps_->sync();
+  }
+
+  // Whether each element is read and written by one thread alone.
+  bool keeps_to_itself(const Operation& load) const {
+    return load.op == Op::load && !memory_.after_store(load) && !memory_.stored_elsewhere(load) &&
+           tile_.type(load.results[0]).shape == spread_.largest() &&
+           tile_.type(load.results[0]).elements() >= 32 * spread_.warps();
   }
 
   void check_reshape(const Operation& o) const {
@@ -232,10 +246,12 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const RowSpread spread_;
+  const MemoryOrder memory_;
   Kernel kernel_;
   Tracer& tracer_;
   std::vector<ValueId> values_;  // of the tile form, in what is recorded
   std::map<ValueId, Tensor> tensors_;
+  std::optional<NamedBarrier> all_warps_;
 };
 
 }  // namespace
