@@ -126,7 +126,12 @@ void Placement::visit_dot(const Operation& o) {
   wide = result.shape[1];
 }
 
-void Placement::read_by_product(const Source& source) {
+void Placement::read_by_product(const Operation& o, const Source& source, bool along_k) {
+  const DType dtype = kernel.type(source.value).dtype;
+  if (size_of(dtype) == 1 && !along_k) {
+    unfit(o, "an operand of " + std::string(name_of(dtype)) + " does not lie along k in memory",
+          "let k be the last axis of its tensor: dot(A(m, k), B(n, k).T())");
+  }
   if (memory.after_store(*source.load)) {
     unfit(*source.load,
           "products read it, which are loaded ahead, and the kernel stores to its tensor before",
@@ -138,7 +143,7 @@ void Placement::read_by_product(const Source& source) {
 void Placement::visit_left(const Operation& o) {
   const Source a = source_of(o.operands[0]);
   if (a.load) {
-    read_by_product(a);
+    read_by_product(o, a, !a.transposed);
   } else if (a.transposed) {
     unfit(o, "its first operand is a computed tile, transposed", "swap the operands");
   } else if (by_columns() && a.columns == wide) {
@@ -156,7 +161,7 @@ void Placement::visit_left(const Operation& o) {
 void Placement::visit_right(const Operation& o) {
   const Source b = source_of(o.operands[1]);
   if (b.load) {
-    read_by_product(b);
+    read_by_product(o, b, b.transposed);
     return;
   }
   const Type& type = kernel.type(b.value);

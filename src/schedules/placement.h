@@ -59,7 +59,7 @@ struct Placement {
 
  private:
   void visit_dot(const ir::Operation& dot);
-  void read_by_product(const Source& source);
+  void read_by_product(const ir::Operation& dot, const Source& source, bool along_k);
   void visit_left(const ir::Operation& dot);
   void visit_right(const ir::Operation& dot);
   void visit_reader(const ir::Operation& operation);

@@ -376,5 +376,16 @@ TEST(HopperSchedule, NamesProductsWhoseFirstOperandDoesNotFit) {
       << narrow;
 }
 
+TEST(HopperSchedule, RefusesBytesThatDoNotLieAlongK) {
+  Kernel kernel("columns");
+  const Tensor A = kernel.in("A", f8e4m3, {64, 64}), B = kernel.in("B", f8e4m3, {64, 64});
+  const Tensor C = kernel.out("C", f32, {64, 64});
+  kernel.grid(1);
+  store(C(all, all), dot(load(A(all, all)), load(B(all, all))));
+  const std::string text = refusal(kernel);
+  EXPECT_NE(text.find("does not lie along k in memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("fix: let k be the last axis"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace tilewright
