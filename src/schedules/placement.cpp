@@ -213,6 +213,16 @@ void Placement::find_columns() {
   while (changed) {
     changed = false;
     ir::for_each(kernel.body, [&](const Operation& o) {
+      for (std::size_t i = 0; i < o.results.size() && !o.blocks.empty(); ++i) {
+        std::vector<ValueId> one{o.results[i]};  // variable, and what it holds by and by
+        for (const ir::Block& block : o.blocks) {
+          if (o.op != Op::while_loop) one.push_back(block.body.back().operands[i]);
+          if (o.op == Op::for_loop) one.push_back(block.arguments[1 + i]);
+        }
+        if (o.op == Op::for_loop) one.push_back(o.operands[3 + i]);
+        if (std::none_of(one.begin(), one.end(), [&](ValueId v) { return columns[v]; })) continue;
+        for (const ValueId value : one) mark(value);
+      }
       if (o.results.size() != 1) return;
       const ValueId result = o.results[0];
       if (o.op == Op::reshape) {

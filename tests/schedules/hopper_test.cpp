@@ -282,6 +282,24 @@ TEST(HopperSchedule, AVectorAsColumnAndRow) {
   }
 }
 
+// A column of one axis that loops and conditions carry: each warpgroup has its rows.
+TEST(HopperSchedule, AVectorThatIsCarried) {
+  Kernel kernel("row_sums");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {n, 64});
+  const Tensor Y = kernel.out("Y", f32, {m});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  const Tile x = load(X(rows, all));
+  Var sums{zeros({128})};
+  for (Index j : range(ceil_div(n, 32))) {
+    const Tile s = dot(x, load(W(n.block(j, 32), all)).T());
+    when(j % 2 == 0, [&] { sums = sums + reduce_sum(s, 1).reshape({128}); });
+  }
+  store(Y(rows), sums);
+  check(kernel, {random({150, 64}, 1), random({100, 64}, 2)}, {poison({150}, f32)});
+}
+
 // A tile of 64 rows beside products of 128 is whole in each warpgroup.
 TEST(HopperSchedule, CoordinatesOfATileThatIsNotSpread) {
   Kernel kernel("coordinates");
