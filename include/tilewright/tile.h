@@ -298,9 +298,13 @@ Tile reduce_sum(const TileOperand& a, int axis);
 Tile reduce_max(const TileOperand& a, int axis);
 Tile reduce_min(const TileOperand& a, int axis);
 
-// Whether any element that exists is true. At the explicit level each warp asks about the elements
-// that it holds, so that the warps of a warpgroup may differ.
+// Whether any element that exists is true; all of a block of the grid decides alike. At the
+// explicit level each warp asks about the elements that it holds, so that the warps of a warpgroup
+// may differ.
 Condition any(const TileOperand& a);
+// The same for what is right either way, such as leaving out a rescaling that no row needs: warps
+// need not agree, each may ask about its rows alone, and elements that do not exist may count.
+Condition any_nearby(const TileOperand& a);
 
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype = f32,
           SourceLocation where = here());

@@ -29,6 +29,7 @@ constexpr AttributeRow kAttributes[] = {
     {Op::role, "name:text first_warp:integer warps:integer registers:integer?"},
     {Op::view, "column:integer? transposed:integer?"},
     {Op::tma_load_tile, "cache:integer? multicast:integer?"},
+    {Op::any, "partial:integer?"},
     {Op::mul, "partial:integer?"},
     {Op::lt, "partial:integer?"},
     {Op::le, "partial:integer?"},

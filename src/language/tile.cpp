@@ -394,16 +394,25 @@ Tile reduce_sum(const TileOperand& a, int axis) { return reduce(Op::add, "reduce
 Tile reduce_max(const TileOperand& a, int axis) { return reduce(Op::max, "reduce_max", a, axis); }
 Tile reduce_min(const TileOperand& a, int axis) { return reduce(Op::min, "reduce_min", a, axis); }
 
-Condition any(const TileOperand& a) {
-  Tracer& tracer = Tracer::get("any", a.where);
-  if (a.is_number() || tracer.type(tracer.use(a.handle, "any", a.where)).dtype != DType::boolean) {
-    Diagnostic(a.where, "any: the operand is not a tile of booleans")
-        .token("any")
+namespace {
+
+Condition asked(const char* what, const TileOperand& a, ir::Attributes attributes) {
+  Tracer& tracer = Tracer::get(what, a.where);
+  if (a.is_number() || tracer.type(tracer.use(a.handle, what, a.where)).dtype != DType::boolean) {
+    Diagnostic(a.where, std::string(what) + ": the operand is not a tile of booleans")
+        .token(what)
         .fix("compare first: <, <=, ==")
         .raise();
   }
-  return Condition(tracer.handle(
-      tracer.emit(Op::any, {a.handle.id()}, Type::scalar(DType::boolean), {}, a.where)));
+  return Condition(tracer.handle(tracer.emit(Op::any, {a.handle.id()}, Type::scalar(DType::boolean),
+                                             std::move(attributes), a.where)));
+}
+
+}  // namespace
+
+Condition any(const TileOperand& a) { return asked("any", a, {}); }
+Condition any_nearby(const TileOperand& a) {
+  return asked("any_nearby", a, {{ir::Key::partial, std::int64_t{1}}});
 }
 
 namespace {

@@ -46,7 +46,8 @@ class Eliminator {
     Operation operation;
   };
 
-  // In registers a splat begins a variable of its own, and coordinates are cheaper made than kept.
+  // In registers a splat begins a variable of its own, coordinates are cheaper made than kept, and
+  // of what is loaded twice each lies as its readers want it.
   bool candidate(const Operation& operation) const {
     const bool constant_load =
         (operation.op == Op::load || operation.op == Op::load_index) &&
@@ -54,7 +55,7 @@ class Eliminator {
     return operation.results.size() == 1 && operation.blocks.empty() &&
            (ir::info(operation.op).pure() || constant_load) &&
            !(kernel_.form != ir::Form::tile &&
-             (operation.op == Op::splat || operation.op == Op::iota));
+             (operation.op == Op::splat || operation.op == Op::iota || operation.op == Op::load));
   }
 
   static std::uint64_t hash(const Operation& operation) {

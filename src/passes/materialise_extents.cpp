@@ -36,15 +36,24 @@ class Materialising {
       if (operation.op == Op::reduce) {
         const Op function = operation.attributes.function();
         const double infinity = std::numeric_limits<double>::infinity();
-        fill(block, operation, 0, static_cast<std::size_t>(operation.attributes.integer(Key::axis)),
+        const auto axis = static_cast<std::size_t>(operation.attributes.integer(Key::axis));
+        fill(block, operation, 0, axis,
              function == Op::add   ? 0
              : function == Op::max ? -infinity
-                                   : infinity);
+                                   : infinity,
+             extents_.of(operation.operands[0], axis));
       } else if (operation.op == Op::dot) {
         for (const std::size_t side : {0u, 1u}) {
           // What is not there of a loaded tile is zero already.
           if (analysis::is_loaded(definitions_, operation.operands[side])) continue;
-          fill(block, operation, side, 1 - side, 0);
+          fill(block, operation, side, 1 - side, 0,
+               extents_.of(operation.operands[side], 1 - side));
+        }
+      } else if (operation.op == Op::any && !operation.attributes.has(Key::partial)) {
+        const std::size_t axes = kernel_.type(operation.operands[0]).shape.size();
+        const ValueId whole = operation.operands[0];
+        for (std::size_t axis = 0; axis < axes; ++axis) {
+          fill(block, operation, 0, axis, 0, extents_.of(whole, axis));
         }
       } else if (operation.op == Op::store) {
         clip(block, operation);
@@ -57,11 +66,17 @@ class Materialising {
 
  private:
   void fill(ir::Block& block, Operation& reader, std::size_t operand, std::size_t axis,
-            double neutral) {
+            double neutral, const analysis::Extents::Bounds& bounds) {
+    if (bounds.empty()) return;
     ir::Builder builder(kernel_, block, reader.where);
-    const ValueId whole = reader.operands[operand];
-    const Type type = kernel_.type(whole);
-    for (const analysis::Extents::Bound& bound : extents_.of(whole, axis)) {
+    const ValueId read = reader.operands[operand];
+    // Transposing stays the last, so that a product still reads a transposed tile.
+    const Operation* made = read < definitions_.size() ? definitions_[read] : nullptr;
+    const bool transposed = made && made->op == Op::transpose;
+    if (transposed) axis = 1 - axis;
+    ValueId filled = transposed ? made->operands[0] : read;
+    const Type type = kernel_.type(filled);
+    for (const analysis::Extents::Bound& bound : bounds) {
       std::vector<std::int64_t> shape(type.shape.size(), 1);
       shape[axis] = type.shape[axis];
       const ValueId place = builder.value(Op::iota, {}, Type::tile(DType::i32, shape),
@@ -70,13 +85,19 @@ class Materialising {
       const ValueId exists = builder.value(
           Op::lt, {place, builder.value(Op::splat, {count}, Type::tile(DType::i32, shape))},
           Type::tile(DType::boolean, shape));
+      if (type.dtype == DType::boolean) {
+        filled = builder.value(Op::logical_and, {exists, filled}, type);
+        continue;
+      }
       const ValueId otherwise =
           is_integer(type.dtype)
               ? builder.constant(neutral_integer(neutral, type.dtype), type.dtype)
               : builder.constant(neutral, type.dtype);
-      reader.operands[operand] =
-          builder.value(Op::select, {exists, reader.operands[operand], otherwise}, type);
+      filled = builder.value(Op::select, {exists, filled, otherwise}, type);
     }
+    reader.operands[operand] =
+        transposed ? builder.value(Op::transpose, {filled}, kernel_.type(read), made->attributes)
+                   : filled;
   }
 
   // How many elements exist.

@@ -135,8 +135,11 @@ class Rotation {
       if (!o || o->op != Op::dot || o->operands.size() != 3 || inside_.count(last[i]) == 0)
         continue;
       const std::set<const Operation*> operand = slice({o->operands[0]});
-      const bool computed =
-          inside_.count(o->operands[0]) != 0 && !analysis::is_loaded(definitions_, o->operands[0]);
+      const Operation* made = definitions_[o->operands[0]];
+      // A transposed tile is nothing that registers hold.
+      const bool computed = inside_.count(o->operands[0]) != 0 &&
+                            !(made && made->op == Op::transpose) &&
+                            !analysis::is_loaded(definitions_, o->operands[0]);
       if (uses(last[i]) == 1 && computed && repeatable(o->operands[1]) &&
           !reads(operand, body_.arguments[1 + i])) {
         delayed_.push_back({i, o});

@@ -17,6 +17,7 @@
 #include "passes/materialise_extents.h"
 #include "passes/overlap_products.h"
 #include "passes/peel_masks.h"
+#include "passes/separate_columns.h"
 #include "passes/share_reductions.h"
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
@@ -59,6 +60,8 @@ constexpr Pass kPrepare[] = {
     {"eliminate_common_loops", eliminate_common},
     {"hoist_loops", hoist},
     {"eliminate_loops", eliminate_dead},
+    // Nothing may merge again what it makes twice.
+    {"separate_columns", separate_columns},
 };
 
 constexpr Pass kLower[] = {

@@ -25,6 +25,7 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
+constexpr int kGroupWarps = 4;
 constexpr int kWarpRows = 16;  // of a warpgroup's 64
 constexpr int kGroupThreads = 128;
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
@@ -66,6 +67,9 @@ class Retracing {
 
  private:
   void declare() {
+    if (placement_.agrees) {
+      answers_.emplace(kernel_, "answers", placement_.groups * kGroupWarps, tile_.where);
+    }
     parameters_ = redeclare(tile_, kernel_);
     kernel_.ctas(multiprocessors(), 1, tile_.where);
     for (const SharedPlan::RingPlan& ring : plan_.rings()) {
@@ -77,7 +81,7 @@ class Retracing {
       buffers_.push_back(SharedTile(kernel_, buffer.name + std::to_string(buffers_.size()),
                                     buffer.dtype, buffer.rows, buffer.columns, buffer.where));
     }
-    if (plan_.exchanges()) {
+    if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
       all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, tile_.where);
     }
   }
@@ -312,6 +316,8 @@ class Retracing {
         return store(o);
       case Op::iota:
         return iota(o);
+      case Op::any:
+        return any(o);
       case Op::reduce:
         if (o.attributes.integer(Key::axis) == 1) break;
         unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
@@ -375,11 +381,23 @@ class Retracing {
     return index(o.operands[operand]);
   }
 
+  // All warps meet between a load and the stores to its tensor, where these may be of other warps.
+  void meet(const Operation& load, bool needed) {
+    if (!needed) return;
+    const ValueId value = load.results[0];
+    const bool spread =
+        placement_.by_columns() ? spread_by_columns(tile_.type(value)) : placement_.has_rows(value);
+    if (placement_.memory.stored_elsewhere(load) || !spread) return all_groups_->sync();
+    warp_sync(load.where);
+  }
+
   void load(const Operation& o) {
     if (!placement_.in_ring(o)) {
       if (!loading_) {
         const Part part = own_part(o.results[0]);
+        meet(o, placement_.memory.after_store(o));
         values_[o.results[0]] = id(tilewright::load(view(o, 1, part), o.where));
+        meet(o, placement_.memory.stored(o));
       }
       return;
     }
@@ -497,10 +515,27 @@ class Retracing {
   void iota(const Operation& o) {
     const Type type = local(o.results[0]);
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
-    if (o.attributes.integer(Key::axis) == 0 && type.shape[0] == kGroupRows) {
+    if (o.attributes.integer(Key::axis) == 0 && placement_.has_rows(o.results[0])) {
       value = tracer_.emit(Op::add, {value, id(row_part() * kGroupRows)}, type, {}, o.where);
     }
     values_[o.results[0]] = value;
+  }
+
+  // Each warp knows of its own elements; what one has found, all have to know.
+  void any(const Operation& o) {
+    values_[o.results[0]] =
+        tracer_.emit(Op::any, {values_[o.operands[0]]}, tile_.type(o.results[0]), {}, o.where);
+    if (o.attributes.has(Key::partial)) return;
+    const Condition own(tracer_.handle(values_[o.results[0]]));
+    answers_->store(group() * kGroupWarps + warp_index(), select(own, 1, 0), o.where);
+    all_groups_->sync();
+    Index found = 0;
+    for (int warp = 0; warp < placement_.groups * kGroupWarps; ++warp) {
+      found = max(found, answers_->load(warp, o.where));
+    }
+    values_[o.results[0]] = id(found > 0);
+    // Before the next answer takes the place of this one.
+    all_groups_->sync();
   }
 
   // Carried values become cells; the producer carries scalars only.
@@ -574,6 +609,12 @@ class Retracing {
   }
 
   void load_index(const Operation& o) {
+    if (placement_.memory.stored(o)) {
+      unfit(o,
+            "an index of a tensor that the kernel stores to, which the loading warp would read "
+            "at another time",
+            "read it from a tensor that is not written");
+    }
     std::vector<ValueId> operands{
         tracer_.use(parameters_.tensors.at(o.operands[0]).handle(), "load_index", o.where)};
     for (std::size_t i = 1; i < o.operands.size(); ++i) {
@@ -633,7 +674,8 @@ class Retracing {
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> all_groups_;
-  std::unique_ptr<Ring> numbers_;  // of tiles that are taken from a counter
+  std::optional<SharedIntegers> answers_;  // of each warp
+  std::unique_ptr<Ring> numbers_;          // of tiles that are taken from a counter
   std::optional<Tensor> next_tile_;
   std::map<ValueId, std::unique_ptr<Slot>> slots_;
   std::map<ValueId, ValueId> takes_over_;  // from what a loop carries on to what it was before

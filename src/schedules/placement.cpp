@@ -29,6 +29,7 @@ bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
 Placement::Placement(const ir::Kernel& kernel)
     : kernel(kernel),
+      memory(kernel),
       definitions(analysis::definitions(kernel)),
       read_by_products(kernel.types.size(), false),
       read_elsewhere(kernel.types.size(), false),
@@ -37,6 +38,7 @@ Placement::Placement(const ir::Kernel& kernel)
       columns(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
+    agrees |= o.op == Op::any && !o.attributes.has(ir::Key::partial);
   });
   if (rows == 0) {
     Diagnostic(kernel.where, "schedule for sm_90a: \"" + kernel.name + "\" has no product")
@@ -98,8 +100,8 @@ Source Placement::source_of(ValueId value) const {
 bool Placement::in_ring(const Operation& load) const {
   const Type& type = kernel.type(load.results[0]);
   if (read_by_products[load.results[0]]) return true;
-  return in_loop[load.results[0]] && type.shape.size() == 2 && type.shape[0] == rows &&
-         type.shape[1] % 16 == 0;
+  return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
+         type.shape[0] == rows && type.shape[1] % 16 == 0;
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -124,22 +126,42 @@ void Placement::visit_dot(const Operation& o) {
   wide = result.shape[1];
 }
 
+void Placement::read_by_product(const Operation& o, const Source& source, bool along_k) {
+  const DType dtype = kernel.type(source.value).dtype;
+  if (size_of(dtype) == 1 && !along_k) {
+    unfit(o, "an operand of " + std::string(name_of(dtype)) + " does not lie along k in memory",
+          "let k be the last axis of its tensor: dot(A(m, k), B(n, k).T())");
+  }
+  if (memory.after_store(*source.load)) {
+    unfit(*source.load,
+          "products read it, which are loaded ahead, and the kernel stores to its tensor before",
+          "keep what was stored in a Var, or store to another tensor");
+  }
+  read_by_products[source.value] = true;
+}
+
 void Placement::visit_left(const Operation& o) {
   const Source a = source_of(o.operands[0]);
   if (a.load) {
-    read_by_products[a.value] = true;
+    read_by_product(o, a, !a.transposed);
   } else if (a.transposed) {
     unfit(o, "its first operand is a computed tile, transposed", "swap the operands");
   } else if (by_columns() && a.columns == wide) {
     unfit(o, "its first operand is spread over warpgroups by columns",
           "use at most 256 columns for what products read");
+  } else if (size_of(kernel.type(o.operands[0]).dtype) == 1) {
+    unfit(o,
+          "its first operand is a computed tile of " +
+              std::string(name_of(kernel.type(o.operands[0]).dtype)) +
+              ", which does not lie in registers as a product reads it",
+          "convert it to bf16 or f16");
   }
 }
 
 void Placement::visit_right(const Operation& o) {
   const Source b = source_of(o.operands[1]);
   if (b.load) {
-    read_by_products[b.value] = true;
+    read_by_product(o, b, b.transposed);
     return;
   }
   const Type& type = kernel.type(b.value);
@@ -191,6 +213,16 @@ void Placement::find_columns() {
   while (changed) {
     changed = false;
     ir::for_each(kernel.body, [&](const Operation& o) {
+      for (std::size_t i = 0; i < o.results.size() && !o.blocks.empty(); ++i) {
+        std::vector<ValueId> one{o.results[i]};  // variable, and what it holds by and by
+        for (const ir::Block& block : o.blocks) {
+          if (o.op != Op::while_loop) one.push_back(block.body.back().operands[i]);
+          if (o.op == Op::for_loop) one.push_back(block.arguments[1 + i]);
+        }
+        if (o.op == Op::for_loop) one.push_back(o.operands[3 + i]);
+        if (std::none_of(one.begin(), one.end(), [&](ValueId v) { return columns[v]; })) continue;
+        for (const ValueId value : one) mark(value);
+      }
       if (o.results.size() != 1) return;
       const ValueId result = o.results[0];
       if (o.op == Op::reshape) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "schedules/memory_order.h"
 
 namespace tilewright::schedules {
 
@@ -36,7 +37,8 @@ struct Placement {
   // Whether anything is loaded to shared memory inside.
   bool fills_rings(const ir::Block& block) const;
   // Whether a loaded tile passes through shared memory: products read it, or it comes in a loop and
-  // each warpgroup reads its rows. Others go straight to registers.
+  // each warpgroup reads its rows. Others go straight to registers, and so does what may have been
+  // stored before: copies do not wait for stores.
   bool in_ring(const ir::Operation& load) const;
   bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
   // Whether other operations than products read it.
@@ -48,13 +50,16 @@ struct Placement {
   bool exchanged(ir::ValueId value) const { return exchanges.at(value); }
 
   const ir::Kernel& kernel;
+  const MemoryOrder memory;
   std::vector<const ir::Operation*> definitions;
+  bool agrees = false;    // whether warps have to agree on a condition that tiles decide
   std::int64_t rows = 0;  // of the results of products
   std::int64_t wide = 0;  // columns of the tiles that are spread by columns; 0 where none are
   int groups = 1;         // warpgroups
 
  private:
   void visit_dot(const ir::Operation& dot);
+  void read_by_product(const ir::Operation& dot, const Source& source, bool along_k);
   void visit_left(const ir::Operation& dot);
   void visit_right(const ir::Operation& dot);
   void visit_reader(const ir::Operation& operation);

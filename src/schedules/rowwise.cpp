@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "language/explicit_tracing.h"
+#include "schedules/memory_order.h"
 #include "schedules/placement.h"
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
@@ -31,6 +33,7 @@ class Retracing {
   explicit Retracing(const ir::Kernel& tile)
       : tile_(tile),
         spread_(tile),
+        memory_(tile),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
         values_(tile.types.size(), ir::kNoValue) {}
@@ -58,6 +61,7 @@ class Retracing {
   void declare() {
     parameters_ = redeclare(tile_, kernel_);
     for (const auto& [value, scalar] : parameters_.scalars) values_[value] = id(scalar);
+    if (memory_.any_meet()) all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
     Dim ctas = 1;
     for (const Dim& extent : tile_.grid) ctas = ctas * extent;
     kernel_.ctas(ctas, 1, tile_.where);
@@ -134,6 +138,8 @@ class Retracing {
       default:
         break;
     }
+    const bool reads = o.op == Op::load || o.op == Op::load_index;
+    if (reads && memory_.after_store(o)) all_warps_->sync();
     std::vector<ValueId> operands;
     for (const ValueId operand : o.operands) {
       const auto tensor = parameters_.tensors.find(operand);
@@ -143,6 +149,14 @@ class Retracing {
     }
     values_[o.results[0]] =
         tracer_.emit(o.op, std::move(operands), tile_.type(o.results[0]), o.attributes, o.where);
+    if (reads && memory_.stored(o) && !keeps_to_itself(o)) all_warps_->sync();
+  }
+
+  // Whether each element is read and written by one thread alone.
+  bool keeps_to_itself(const Operation& load) const {
+    return load.op == Op::load && !memory_.after_store(load) && !memory_.stored_elsewhere(load) &&
+           tile_.type(load.results[0]).shape == spread_.largest() &&
+           tile_.type(load.results[0]).elements() >= 32 * spread_.warps();
   }
 
   void check_reshape(const Operation& o) const {
@@ -224,10 +238,12 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const RowSpread spread_;
+  const MemoryOrder memory_;
   Kernel kernel_;
   Tracer& tracer_;
   std::vector<ValueId> values_;  // of the tile form, in what is recorded
   Parameters parameters_;
+  std::optional<NamedBarrier> all_warps_;
 };
 
 }  // namespace

@@ -221,6 +221,121 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   EXPECT_GT(reads, 0);
 }
 
+HostTensor random_f32(std::vector<std::int64_t> shape, std::uint64_t seed) {
+  return HostTensor::random_normal(f32, std::move(shape), seed);
+}
+
+// Each iteration reads what the one before has stored: neither TMA nor another warp may be early.
+TEST(HopperSchedule, LoadsComeBehindStoresToTheirTensor) {
+  Kernel kernel("in_place");
+  const Dim m = kernel.dim("m");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {64, 64});
+  const Tensor Y = kernel.inout("Y", bf16, {m, 64}), S = kernel.inout("S", f32, {64});
+  kernel.grid(1);
+  const Tile w = load(W(all, all));
+  for (Block rows : blocks(m, 128)) {
+    const Tile product = dot(load(X(rows, all)), w);
+    for ([[maybe_unused]] Index i : range(3)) {
+      const Tile sums = load(S(all));
+      const Tile y = load(Y(rows, all)).cast(f32) * 0.5 + product + sums.reshape({1, 64});
+      store(Y(rows, all), y.cast(bf16));
+      store(S(all), sums * 0.5 + 1);
+    }
+  }
+  check(kernel, {random({300, 64}, 1), random({64, 64}, 2)},
+        {random({300, 64}, 3), random_f32({64}, 4)});
+}
+
+TEST(HopperSchedule, LoadsBehindStoresOfOtherWarps) {
+  Kernel kernel("reversed");
+  const Dim m = kernel.dim("m");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {64, 64});
+  const Tensor Y = kernel.inout("Y", bf16, {m, 64}), Z = kernel.out("Z", f32, {m, 64});
+  kernel.grid(1);
+  const Tile w = load(W(all, all));
+  for (Index i : range(4)) {
+    const Block rows = m.block(i, 64);
+    store(Y(rows, all), dot(load(X(rows, all)), w).cast(bf16));
+    // Another block's, and this one's shifted by a warp's rows.
+    const Block shifted(64 * i + 16, 64, m), last = m.block(3 - i, 64);
+    store(Z(rows, all), load(Y(shifted, all)).cast(f32) + load(Y(last, all)).cast(f32));
+  }
+  check(kernel, {random({256, 64}, 1), random({64, 64}, 2)},
+        {random({256, 64}, 3), random_f32({256, 64}, 4)});
+}
+
+// One vector as a column and as a row, which lie differently in registers.
+TEST(HopperSchedule, AVectorAsColumnAndRow) {
+  for (const int size : {64, 128}) {
+    Kernel kernel("distances");
+    const Dim m = kernel.dim("m");
+    const Tensor X = kernel.in("X", bf16, {m, 64}), norms = kernel.in("norms", f32, {m});
+    const Tensor Y = kernel.out("Y", f32, {m, m}), twice = kernel.out("twice", f32, {m});
+    const auto [i] = kernel.grid(ceil_div(m, size));
+    const Block rows = m.block(i, size);
+    const Tile x = load(X(rows, all)), norm = load(norms(rows)) * 2;
+    store(Y(rows, rows),
+          norm.reshape({size, 1}) + norm.reshape({1, size}) * 0.5 - 2 * dot(x, x.T()));
+    store(twice(rows), norm);
+    check(kernel, {random({50, 64}, 1), random_f32({50}, 2)},
+          {poison({50, 50}, f32), poison({50}, f32)});
+  }
+}
+
+// A column of one axis that loops and conditions carry: each warpgroup has its rows.
+TEST(HopperSchedule, AVectorThatIsCarried) {
+  Kernel kernel("row_sums");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {n, 64});
+  const Tensor Y = kernel.out("Y", f32, {m});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  const Tile x = load(X(rows, all));
+  Var sums{zeros({128})};
+  for (Index j : range(ceil_div(n, 32))) {
+    const Tile s = dot(x, load(W(n.block(j, 32), all)).T());
+    when(j % 2 == 0, [&] { sums = sums + reduce_sum(s, 1).reshape({128}); });
+  }
+  store(Y(rows), sums);
+  check(kernel, {random({150, 64}, 1), random({100, 64}, 2)}, {poison({150}, f32)});
+}
+
+// A tile of 64 rows beside products of 128 is whole in each warpgroup.
+TEST(HopperSchedule, CoordinatesOfATileThatIsNotSpread) {
+  Kernel kernel("coordinates");
+  const Tensor X = kernel.in("X", bf16, {128, 64}), Y = kernel.out("Y", f32, {128, 128});
+  const Tensor column = kernel.out("column", f32, {64, 1});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(Y(all, all), dot(x, x.T()));
+  store(column(all, all), iota({64, 1}, 0).cast(f32));
+  check(kernel, {random({128, 64}, 1)}, {poison({128, 128}, f32), poison({64, 1}, f32)});
+}
+
+// What one element decides, all warps do; elements that do not exist decide nothing.
+TEST(HopperSchedule, AnyAsksTheWholeTile) {
+  Kernel kernel("conditional");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {n, 64});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64}), counts = kernel.out("counts", f32, {m, 1});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  const Tile x = load(X(rows, all));
+  Var sum{zeros({rows, 64})}, count{zeros({rows, 1})};
+  for (Block cols : blocks(n, 64)) {
+    const Tile w = load(W(cols, all)), s = dot(x, w.T());
+    when(any(s > 25), [&] {
+      sum = sum + dot((s * 0.1).cast(bf16), w);
+      count = count + 1;
+    });
+    when(any(s == 0), [&] { count = count + 100; });  // as behind the last column
+  }
+  store(Y(rows, all), sum);
+  store(counts(rows, all), count);
+  check(kernel, {random({200, 64}, 1), random({230, 64}, 2)},
+        {poison({200, 64}), poison({200, 1}, f32)});
+}
+
 std::string refusal(const Kernel& kernel) {
   return test::usage_error_of([&] { compile(kernel, "sm_90a"); });
 }
@@ -236,6 +351,58 @@ TEST(HopperSchedule, RefusesWhatItCannotPlace) {
   const std::string text = refusal(kernel);
   EXPECT_NE(text.find("dot: 32 rows"), std::string::npos) << text;
   EXPECT_NE(text.find("hopper_test.cpp:"), std::string::npos) << text;
+}
+
+TEST(HopperSchedule, RefusesProductsOfWhatWasStored) {
+  Kernel kernel("powers");
+  const Tensor W = kernel.in("W", bf16, {64, 64}), Y = kernel.inout("Y", bf16, {64, 64});
+  kernel.grid(1);
+  const Tile w = load(W(all, all));
+  for ([[maybe_unused]] Index i : range(3)) {
+    store(Y(all, all), dot(load(Y(all, all)), w).cast(bf16));
+  }
+  const std::string text = refusal(kernel);
+  EXPECT_NE(text.find("stores to its tensor before"), std::string::npos) << text;
+  EXPECT_NE(text.find("fix: keep what was stored in a Var"), std::string::npos) << text;
+}
+
+// Whatever the passes before make of them.
+TEST(HopperSchedule, NamesProductsWhoseFirstOperandDoesNotFit) {
+  const auto text_of = [](DType dtype, bool transposed) {
+    Kernel kernel("computed");
+    const Dim n = kernel.dim("n");
+    const std::vector<Dim> shape = transposed ? std::vector<Dim>{n, 64} : std::vector<Dim>{64, n};
+    const Tensor K = kernel.in("K", dtype, shape), V = kernel.in("V", dtype, shape);
+    const Tensor Y = kernel.out("Y", f32, {64, 64});
+    kernel.grid(1);
+    Var sum{zeros({64, 64})};
+    for (Block part : blocks(n, 64)) {
+      const auto some = [&](const Tensor& t) {
+        return transposed ? load(t(part, all)) : load(t(all, part));
+      };
+      const Tile k = (some(K).cast(f32) * 2).cast(dtype), v = some(V);
+      sum = dot(transposed ? k.T() : k, transposed ? v : v.T(), sum);
+    }
+    store(Y(all, all), sum);
+    return refusal(kernel);
+  };
+  const std::string transposed = text_of(bf16, true), narrow = text_of(f8e4m3, false);
+  EXPECT_NE(transposed.find("dot: its first operand is a computed tile, transposed"),
+            std::string::npos)
+      << transposed;
+  EXPECT_NE(narrow.find("dot: its first operand is a computed tile of f8e4m3"), std::string::npos)
+      << narrow;
+}
+
+TEST(HopperSchedule, RefusesBytesThatDoNotLieAlongK) {
+  Kernel kernel("columns");
+  const Tensor A = kernel.in("A", f8e4m3, {64, 64}), B = kernel.in("B", f8e4m3, {64, 64});
+  const Tensor C = kernel.out("C", f32, {64, 64});
+  kernel.grid(1);
+  store(C(all, all), dot(load(A(all, all)), load(B(all, all))));
+  const std::string text = refusal(kernel);
+  EXPECT_NE(text.find("does not lie along k in memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("fix: let k be the last axis"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -321,5 +321,25 @@ TEST(RowwiseSchedule, SaysWhatDoesNotFit) {
       "only gains or loses axes of size 1");
 }
 
+// Warps read what others have stored, and nobody overwrites what is still to be read.
+TEST(RowwiseSchedule, LoadsAndStoresOfOneTensorKeepTheirOrder) {
+  Kernel kernel("reversed");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 256}), Y = kernel.inout("Y", f32, {rows, 256});
+  const Tensor S = kernel.inout("S", f32, {256}), Z = kernel.out("Z", f32, {rows, 256});
+  kernel.grid(1);
+  for (Index i : range(4)) {
+    const Block own = rows.block(i, 16), last = rows.block(3 - i, 16);
+    const Tile sums = load(S(all));
+    store(Y(own, all), load(X(own, all)) + sums.reshape({1, 256}));
+    const Tile y = load(Y(last, all));
+    store(Z(last, all), y);
+    store(Y(last, all), y * 2);
+    store(S(all), sums + 1);
+  }
+  check(kernel, {{random(f32, {64, 256}, 1)},
+                 {random(f32, {64, 256}, 2), random(f32, {256}, 3), poison(f32, {64, 256})}});
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -44,9 +44,10 @@ class OnlineSoftmax {
   }
 
   // The two halves of a step. Whether this block raised the maximum: rescale() is 1 otherwise.
+  // Rows that need no raise may be raised with others: the result is the same.
   Condition raise(const Tile& scores) {
     const Tile top = reduce_max(scores, 1);
-    const Condition raised = any(top > maximum_ + kSlack / scale_log2_);
+    const Condition raised = any_nearby(top > maximum_ + kSlack / scale_log2_);
     rescale_ = full({top.shape()[0], 1}, 1);
     when(raised, [&] {
       const Tile before = maximum_;
