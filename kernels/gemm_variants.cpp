@@ -15,8 +15,11 @@ GemmVariant variant(int block_m, int block_n, int block_k, std::string suffix = 
 GemmVariant plain(int block_m, int block_n, int block_k = 64) {
   return variant(block_m, block_n, block_k);
 }
-GemmVariant pair(int block_m, int block_n, GemmShared shared) {
-  return variant(block_m, block_n, 64, shared == GemmShared::a ? "_a2" : "_b2", 2, shared);
+// CTAs that share A's tiles, or B's.
+GemmVariant share(int block_m, int block_n, GemmShared shared, int cluster) {
+  return variant(block_m, block_n, 64,
+                 (shared == GemmShared::a ? "_a" : "_b") + std::to_string(cluster), cluster,
+                 shared);
 }
 GemmVariant split(int block_m, int block_n, int parts, int block_k = 64) {
   return variant(block_m, block_n, block_k, "_split" + std::to_string(parts), 1, GemmShared::b,
@@ -28,14 +31,15 @@ GemmVariant split(int block_m, int block_n, int parts, int block_k = 64) {
 const std::vector<GemmVariant>& gemm_variants() {
   constexpr GemmShared a = GemmShared::a, b = GemmShared::b;
   static const std::vector<GemmVariant> variants = {
-      plain(128, 256),    plain(128, 192),   plain(128, 160),   plain(128, 128),
-      plain(128, 96),     plain(256, 192),   plain(192, 192),   plain(64, 256),
-      plain(64, 192),     plain(64, 160),    plain(64, 128),    plain(64, 112),
-      plain(64, 96),      plain(64, 64),     plain(64, 32),     plain(64, 64, 128),
-      plain(64, 48, 128), pair(128, 256, b), pair(128, 224, b), pair(64, 128, a),
-      pair(192, 192, a),  pair(192, 176, a), pair(192, 160, b), pair(192, 128, a),
-      pair(256, 160, a),  pair(256, 176, a), pair(256, 192, a), split(64, 128, 2),
-      split(128, 128, 2), split(64, 96, 3),  split(64, 192, 3), split(64, 64, 4, 128)};
+      plain(128, 256),       plain(128, 192),       plain(128, 160),       plain(128, 128),
+      plain(128, 96),        plain(128, 64),        plain(256, 192),       plain(192, 192),
+      plain(64, 192),        plain(64, 160),        plain(64, 128),        plain(64, 112),
+      plain(64, 96),         plain(64, 64),         plain(64, 96, 128),    plain(64, 64, 128),
+      plain(64, 32, 128),    share(128, 256, b, 2), share(128, 224, b, 2), share(192, 160, b, 2),
+      share(192, 176, a, 2), share(192, 128, a, 2), share(256, 160, a, 2), share(256, 176, a, 2),
+      share(64, 256, b, 4),  share(128, 128, a, 4), share(128, 96, a, 4),  share(64, 128, a, 4),
+      share(64, 64, a, 4),   split(64, 128, 2),     split(64, 96, 3),      split(128, 128, 4),
+      split(64, 64, 4, 128), split(64, 96, 6)};
   return variants;
 }
 
