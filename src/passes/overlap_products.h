@@ -4,11 +4,12 @@
 
 namespace tilewright::passes {
 
-// Tile form: where a loop sums products of what it computes (attention: weights times V; rows that
-// are normalised on the way), each sum waits for the next iteration, whose first products and whose
-// operand it runs beside: the tensor core has work while the operand is computed. The
+// Tile form: where a loop sums products of what it computes from other products of the same
+// iteration (attention: weights, of scores, times V), each sum waits for the next iteration, whose
+// first products it runs beside: the tensor core has work while the operand is computed. The
 // computed operand is carried to it, and what it is multiplied with is loaded there. Not done where
-// the tiles that would be live together take more than the registers of a warpgroup.
+// the tiles that would be live together take more than the registers of a warpgroup, nor where
+// others read the same loads.
 // Must come after fold_accumulators, and before peel_masks, which would double what is rotated.
 void overlap_products(ir::Kernel& kernel);
 

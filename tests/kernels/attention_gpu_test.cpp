@@ -133,9 +133,7 @@ TEST_P(AttentionVariants, Lengths) {
 }
 
 TEST_P(AttentionVariants, AutomaticSchedule) {
-  Attention a = options();
-  a.block_q = 128;
-  const Executable executable = compile(attention_forward(a), "cuda");
+  const Executable executable = compile(attention_forward(with_tile_blocks(options())), "cuda");
   for (const Lengths& l :
        {Lengths{1, 0, 128}, {1, 17, 0}, {2, 129, 300}, {1, 517, 129}, {2, 2400, 300}}) {
     check(executable, options(), l);
