@@ -72,7 +72,8 @@ bool Placement::depends(ValueId value, ValueId argument) const {
 
 Source Placement::source_of(ValueId value) const {
   const Operation* o = definitions[value];
-  if (o && is_part(o->op)) {
+  const bool matrix = kernel.type(value).shape.size() == 2;  // a vector is no product's operand
+  if (o && is_part(o->op) && matrix) {
     Source source = source_of(o->operands[0]);
     if (o->op == Op::transpose) {
       source.transposed = !source.transposed;
@@ -93,7 +94,7 @@ Source Placement::source_of(ValueId value) const {
   source.load = o && o->op == Op::load ? o : nullptr;
   source.value = value;
   source.rows = type.shape[0];
-  source.columns = type.shape[1];
+  source.columns = matrix ? type.shape[1] : 1;
   return source;
 }
 
