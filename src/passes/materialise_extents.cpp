@@ -135,8 +135,9 @@ class Materialising {
     }
   }
 
-  static std::int64_t neutral_integer(double neutral, DType) {
+  static std::int64_t neutral_integer(double neutral, DType dtype) {
     if (neutral == 0) return 0;
+    if (dtype == DType::i64) return neutral < 0 ? INT64_MIN : INT64_MAX;
     return neutral < 0 ? INT32_MIN : INT32_MAX;
   }
 
