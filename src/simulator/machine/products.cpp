@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/machine/fragment_product.h"
 #include "simulator/machine/gpu.h"
-#include "simulator/matrix_product.h"
 #include "support/number_formats.h"
 
 // wgmma. Descriptors are decoded from their bits by the PTX description of the canonical layouts,
@@ -12,8 +12,7 @@ namespace tilewright::simulator {
 namespace {
 
 constexpr std::int64_t kAddressMask = 0x3ffff;
-constexpr std::size_t kDecodedOperands = 64;  // of a CTA, kept for the warps that share them
-constexpr int kRows = 16;                     // of m64, of each of the four warps
+constexpr int kRows = 16;  // of m64, of each of the four warps
 
 enum Timing { at_issue, in_between, at_wait };
 
@@ -98,16 +97,17 @@ class Reader {
   std::int64_t first_ = INT64_MAX, last_ = 0;
 };
 
-// `rows` of M or N from `first` on, k elements each, to to[k * k_stride + mn * mn_stride].
+// Calls `put(mn, k, value)` for `rows` of M or N from `first` on, k elements each.
+template <typename Put>
 void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, int k,
-                 int element_bytes, float* to, int mn_stride, int k_stride) {
+                 int element_bytes, Put put) {
   const int per_chunk = 16 / element_bytes;
   float values[16];
   if (matrix.transposed) {
     for (int i = 0; i < k; ++i) {
       for (int mn = 0; mn < rows; mn += per_chunk) {
         reader.chunk(matrix.mn_major((first + mn) / per_chunk, i), values);
-        for (int e = 0; e < per_chunk; ++e) to[i * k_stride + (mn + e) * mn_stride] = values[e];
+        for (int e = 0; e < per_chunk; ++e) put(mn + e, i, values[e]);
       }
     }
     return;
@@ -115,105 +115,75 @@ void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, in
   for (int mn = 0; mn < rows; ++mn) {
     for (int i = 0; i < k; i += per_chunk) {
       reader.chunk(matrix.k_major(first + mn, i / per_chunk), values);
-      for (int e = 0; e < per_chunk; ++e) to[(i + e) * k_stride + mn * mn_stride] = values[e];
+      for (int e = 0; e < per_chunk; ++e) put(mn, i + e, values[e]);
     }
   }
 }
 
-// Two products read the same B when the same instruction's descriptor starts at the same address.
-const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+// The `rows` from `first` on of an operand in shared memory, `size` floats that `put(values, mn, k,
+// value)` fills. They are read once for all who start the same descriptor at the same address,
+// until a byte of them changes.
+template <typename Put>
+const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
+                     const MatrixOperand& operand, std::int64_t address, int first, int rows,
+                     std::size_t size, Put put) {
+  const Product& product = gpu.program.products[pending.instruction->detail];
   Cta& cta = *warp.cta;
-  for (const DecodedOperand& decoded : cta.decoded) {
-    if (decoded.product == &product && decoded.address == pending.b &&
-        cta.shared.last_change(decoded.first, decoded.last) <= decoded.time) {
-      return decoded.values.data();
-    }
+  cta.decoded.resize(gpu.program.products.size() * 2);
+  std::vector<DecodedOperand>& kept =
+      cta.decoded[pending.instruction->detail * 2 + (&operand == &product.b)];
+  const auto same = [&](const DecodedOperand& each) {
+    return each.address == address && each.row == first;
+  };
+  auto at = std::find_if(kept.begin(), kept.end(), same);
+  if (at == kept.end()) {
+    at = kept.emplace(at);
+    at->address = address;
+    at->row = first;
   }
-  if (cta.decoded.size() < kDecodedOperands) cta.decoded.emplace_back();
-  DecodedOperand& decoded = cta.decoded[cta.next_decoded++ % kDecodedOperands];
-  decoded.values.resize(static_cast<std::size_t>(product.n) * product.k);
-  Reader reader(gpu, warp, *pending.instruction, product.b, product.dtype);
-  read_matrix(reader, decode(product.b, pending.b), 0, product.n, product.k, size_of(product.dtype),
-              decoded.values.data(), 1, product.n);
-  const bool any = reader.first() <= reader.last();
-  decoded.product = any ? &product : nullptr;
-  decoded.address = pending.b;
-  decoded.first = reader.first();
-  decoded.last = reader.last();
-  decoded.time = cta.shared.time();
-  return decoded.values.data();
+  if (at->valid && cta.shared.last_change(at->first, at->last) <= at->time) {
+    return at->values.data();
+  }
+  at->values.resize(size);
+  float* const values = at->values.data();
+  Reader reader(gpu, warp, *pending.instruction, operand, product.dtype);
+  read_matrix(reader, decode(operand, address), first, rows, product.k, size_of(product.dtype),
+              [&](int mn, int k, float value) { put(values, mn, k, value); });
+  at->valid = reader.first() <= reader.last();
+  at->first = reader.first();
+  at->last = reader.last();
+  at->time = cta.shared.time();
+  return values;
 }
 
-// A as [16][k]. In registers, lane l holds of 32-bit register j (of four) row l / 4 + 8 (j & 1) and
-// the elements from 4 bytes * (l % 4) + 16 bytes * (j / 2) on.
-void read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,
-            float* to) {
-  const int bytes = size_of(product.dtype);
+const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+  const int n = product.n;
+  return decoded(
+      gpu, warp, pending, product.b, pending.b, 0, n, static_cast<std::size_t>(n) * product.k,
+      [n](float* to, int column, int k, float value) { to[spread_b(n, column, k)] = value; });
+}
+
+void put_a(float* to, int row, int k, float value) { std::fill_n(to + spread_a(row, k), 4, value); }
+
+// In registers, lane l holds of 32-bit register j (of four) row l / 4 + 8 (j & 1) and the elements
+// from 4 bytes * (l % 4) + 16 bytes * (j / 2) on. These go to `buffer`.
+const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,
+                    float* buffer) {
   if (product.a_array < 0) {
-    Reader reader(gpu, warp, *pending.instruction, product.a, product.dtype);
-    return read_matrix(reader, decode(product.a, pending.a), warp.index % 4 * kRows, kRows,
-                       product.k, bytes, to, product.k, 1);
+    return decoded(gpu, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
+                   spread_a(0, product.k), put_a);
   }
-  const int packed = 4 / bytes;
+  const int packed = 4 / size_of(product.dtype);
   for (int i = 0; i < 4 * packed; ++i) {
     const float* row = warp.arrays[product.a_array].row<float>(product.a_element + i);
     const int j = i / packed;
     for (int l = 0; l < kLanes; ++l) {
       const int k = l % 4 * packed + i % packed + j / 2 * 4 * packed;
-      to[(l / 4 + 8 * (j & 1)) * product.k + k] = row[l];
+      put_a(buffer, l / 4 + 8 * (j & 1), k, row[l]);
     }
   }
+  return buffer;
 }
-
-// Calls `visit(tile index, register index, lane)` for the accumulator of m64nN: lane l holds in
-// register i row l / 4 + 8 (i & 2) / 2 and column i / 4 * 8 + l % 4 * 2 + (i & 1).
-template <typename Visit>
-void for_accumulator(int n, Visit visit) {
-  for (int i = 0; i < n / 2; ++i) {
-    for (int l = 0; l < kLanes; ++l) {
-      const int row = l / 4 + ((i & 2) ? 8 : 0);
-      const int column = i / 4 * 8 + l % 4 * 2 + (i & 1);
-      visit(row * n + column, i * kLanes + l);
-    }
-  }
-}
-
-// The accumulator of the product being run as a row-major tile; successive products on the same
-// one do not move it.
-class AccumulatorTile {
- public:
-  explicit AccumulatorTile(Warp& warp) : warp_(warp) {}
-  ~AccumulatorTile() { put(); }
-  AccumulatorTile(const AccumulatorTile&) = delete;
-  AccumulatorTile& operator=(const AccumulatorTile&) = delete;
-
-  float* take(int array, int n, bool accumulate) {
-    if (array != array_) {
-      put();
-      array_ = array;
-      n_ = n;
-      values_.resize(static_cast<std::size_t>(kRows) * n);
-      if (accumulate) {
-        const float* registers = warp_.arrays[array].f.data();
-        for_accumulator(n, [&](int tile, int reg) { values_[tile] = registers[reg]; });
-      }
-    }
-    if (!accumulate) std::fill(values_.begin(), values_.end(), 0.0f);
-    return values_.data();
-  }
-
- private:
-  void put() {
-    if (array_ < 0) return;
-    float* registers = warp_.arrays[array_].f.data();
-    for_accumulator(n_, [&](int tile, int reg) { registers[reg] = values_[tile]; });
-  }
-
-  Warp& warp_;
-  int array_ = -1;
-  int n_ = 0;
-  std::vector<float> values_;
-};
 
 void check_fence(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
   if (!warp.arrays[array].touched) return;
@@ -296,18 +266,16 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 }
 
 void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
-  AccumulatorTile tile(warp);
-  float a[kRows * 32];
+  float buffer[spread_a(0, 32)];
   for (PendingProduct& pending : warp.products) {
     if (pending.sequence > last) break;
     if (pending.done) continue;
     pending.done = true;
     const Product& product = gpu.program.products[pending.instruction->detail];
-    read_a(gpu, warp, pending, product, a);
+    const float* a = read_a(gpu, warp, pending, product, buffer);
     const float* b = read_b(gpu, warp, pending, product);
-    float* c = tile.take(product.accumulator, product.n, pending.accumulate);
-    multiply_add<float>(kRows, product.n, product.k, {a, product.k}, {b, product.n},
-                        {c, product.n});
+    multiply_fragment(product.n, product.k, a, b, pending.accumulate,
+                      warp.arrays[product.accumulator].f.data());
   }
 }
 

@@ -1,0 +1,82 @@
+// What the simulated GPU costs: one KV step of an attention tile of 128 queries and 128 keys, d64,
+// both products and the softmax, in microseconds of one core. The difference of two lengths, so
+// that the kernel's preparation and the tile's ends do not count.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "passes/pipeline.h"
+#include "simulator/machine/machine.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t kBlock = 128, kDim = 64;
+constexpr std::int64_t kShort = 8, kLong = 40;  // blocks of keys
+
+const ir::Kernel& attention() {
+  static const ir::Kernel machine = [] {
+    kernels::Attention a;
+    a.heads = a.kv_heads = 1;
+    a.dim = a.dim_v = kDim;
+    a.block_q = a.block_k = kBlock;
+    ir::Kernel kernel = kernels::attention_forward_sm90(a).finish();
+    passes::lower_to_machine(kernel);
+    return kernel;
+  }();
+  return machine;
+}
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// Seconds for one tile over `blocks` blocks of keys.
+double simulate(std::int64_t blocks, const simulator::MachineOptions& options) {
+  const std::vector<std::int64_t> keys{1, blocks * kBlock, 1, kDim}, queries{1, kBlock, 1, kDim};
+  HostTensor q = HostTensor::random_normal(bf16, queries, 1);
+  HostTensor k = HostTensor::random_normal(bf16, keys, 2);
+  HostTensor v = HostTensor::random_normal(bf16, keys, 3);
+  HostTensor o = HostTensor::poisoned(bf16, queries);
+  HostTensor lse = HostTensor::poisoned(f32, {1, 1, kBlock});
+  Arguments arguments;
+  const auto add = [&](const char* name, HostTensor& tensor) {
+    arguments.tensors.push_back({name, tensor.dtype(), tensor.shape(), {}, tensor.data()});
+  };
+  add("Q", q), add("K", k), add("V", v), add("O", o), add("LSE", lse);
+  const double begin = thread_seconds();
+  const simulator::MachineReport report = run_machine(attention(), arguments, options);
+  const double end = thread_seconds();
+  if (!report.ok()) throw std::runtime_error(report.faults.front().message);
+  return end - begin;
+}
+
+void kv_step(benchmark::State& state, simulator::MachineOptions options) {
+  options.multiprocessors = 1;
+  for (auto _ : state) {
+    // The instants of copies and products hang on the seed, and so does some of the work.
+    ++options.seed;
+    const double time = simulate(kLong, options) - simulate(kShort, options);
+    state.SetIterationTime(std::max(time, 0.0) / static_cast<double>(kLong - kShort));
+  }
+}
+
+void KvStep(benchmark::State& state) { kv_step(state, {}); }
+// Other processes only ever add to a time.
+BENCHMARK(KvStep)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond)
+    ->Iterations(3)
+    ->Repetitions(7)
+    ->ReportAggregatesOnly()
+    ->ComputeStatistics("min", [](const std::vector<double>& times) {
+      return *std::min_element(times.begin(), times.end());
+    });
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+
+namespace tilewright::simulator {
+
+// One warp's share of a wgmma product: 16 rows of A, n columns of B. The accumulator stays in the
+// order of its registers, lane l of register i holding row l / 4 + 8 (i / 2 % 2) and column i / 4 *
+// 8 + l % 4 * 2 + i % 2, and the operands are kept so that they meet it without being moved.
+//
+// A: [k][16 rows][4 times the element], for the four lanes of a row.
+constexpr std::size_t spread_a(int row, int k) {
+  return static_cast<std::size_t>(k * 64 + row * 4);
+}
+// B: [k][n / 8][column % 2][column % 8 / 2], for the four lanes.
+constexpr std::size_t spread_b(int n, int column, int k) {
+  return static_cast<std::size_t>(k * n + column / 8 * 8 + column % 2 * 4 + column % 8 / 2);
+}
+
+// accumulator [n / 2][32] += a b, or = a b. Each element adds its k products one after the other,
+// ascending. Products of 16-bit and of 8-bit floats are exact in float (unless they are below
+// 2^-126), so that machines with and without fused multiply-add give the same bits.
+void multiply_fragment(int n, int k, const float* a, const float* b, bool accumulate,
+                       float* accumulator);
+
+}  // namespace tilewright::simulator
