@@ -149,6 +149,7 @@ struct RegisterSource {
   int array = -1;
   Slot scalar = 0;
   std::vector<int> index;
+  int first = -1;  // where the index is first, first + 1, ...
 };
 
 struct Compute {
@@ -161,7 +162,7 @@ struct Compute {
 struct RegisterReduction {
   ir::Op function = ir::Op::add;
   int destination = 0, source = 0;
-  std::vector<int> index;  // the destination's element, for each of the source's
+  std::vector<std::vector<int>> sources;  // of each of the destination's elements, in order
 };
 
 struct LaneReduction {
