@@ -165,23 +165,15 @@ const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
 
 void put_a(float* to, int row, int k, float value) { std::fill_n(to + spread_a(row, k), 4, value); }
 
-// In registers, lane l holds of 32-bit register j (of four) row l / 4 + 8 (j & 1) and the elements
-// from 4 bytes * (l % 4) + 16 bytes * (j / 2) on. These go to `buffer`.
+// From registers they go to `buffer`.
 const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,
                     float* buffer) {
   if (product.a_array < 0) {
     return decoded(gpu, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
                    spread_a(0, product.k), put_a);
   }
-  const int packed = 4 / size_of(product.dtype);
-  for (int i = 0; i < 4 * packed; ++i) {
-    const float* row = warp.arrays[product.a_array].row<float>(product.a_element + i);
-    const int j = i / packed;
-    for (int l = 0; l < kLanes; ++l) {
-      const int k = l % 4 * packed + i % packed + j / 2 * 4 * packed;
-      put_a(buffer, l / 4 + 8 * (j & 1), k, row[l]);
-    }
-  }
+  spread_registers(4 / size_of(product.dtype),
+                   warp.arrays[product.a_array].row<float>(product.a_element), buffer);
   return buffer;
 }
 
