@@ -154,9 +154,10 @@ void finish_load(Gpu& gpu, const Event& event) {
   for_chunks(
       map, event.address, event.coordinates,
       [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
+        if (bytes == 16) return shared.write_chunk(address, global);
         std::byte chunk[16] = {};
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
-        shared.write(address, chunk, 16);
+        shared.write_chunk(address, chunk);
       });
   complete_tx(gpu, event, map.box_bytes());
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "simulator/machine/fragment_product.h"
 #include "simulator/machine/gpu.h"
@@ -60,29 +61,27 @@ Matrix16 decode(const MatrixOperand& operand, std::int64_t start) {
 // Reads chunks of 16 bytes for one warp's share of a product.
 class Reader {
  public:
-  Reader(Gpu& gpu, Warp& warp, const Instruction& instruction, const MatrixOperand& operand,
-         DType dtype)
-      : gpu_(gpu), warp_(warp), instruction_(instruction), operand_(operand), dtype_(dtype) {
+  Reader(Gpu& gpu, Warp& warp, const Instruction& instruction, const MatrixOperand& operand)
+      : gpu_(gpu), warp_(warp), instruction_(instruction), operand_(operand) {
     const Allocation& allocation = gpu.program.allocations[operand.allocation];
     low_ = allocation.offset;
     high_ = allocation.offset + allocation.bytes() - 16;
   }
 
-  // 16 bytes as floats; zeros where they are out of bounds.
-  void chunk(std::int64_t address, float* to) {
-    const int count = 16 / size_of(dtype_);
+  // 16 bytes; zeros where they are out of bounds.
+  const std::byte* chunk(std::int64_t address) {
+    static constexpr std::byte kZeros[16]{};
     const SharedMemory& shared = warp_.cta->shared;
     if (address < low_ || address > high_) {
-      std::fill(to, to + count, 0.0f);
       gpu_.inside(warp_, instruction_, operand_.allocation, address, 16);
-      return;
+      return kZeros;
     }
     if (!shared.chunk_initialised(address)) {
       gpu_.check_read(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
     }
-    to_float(dtype_, shared.at(address), to, count);
     first_ = std::min(first_, address);
     last_ = std::max(last_, address + 15);
+    return shared.at(address);
   }
   std::int64_t first() const { return first_; }
   std::int64_t last() const { return last_; }
@@ -92,37 +91,64 @@ class Reader {
   Warp& warp_;
   const Instruction& instruction_;
   const MatrixOperand& operand_;
-  DType dtype_;
   std::int64_t low_ = 0, high_ = 0;
   std::int64_t first_ = INT64_MAX, last_ = 0;
 };
 
-// Calls `put(mn, k, value)` for `rows` of M or N from `first` on, k elements each.
-template <typename Put>
-void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, int k,
-                 int element_bytes, Put put) {
-  const int per_chunk = 16 / element_bytes;
-  float values[16];
-  if (matrix.transposed) {
+// The elements of 16 bytes.
+template <typename Bits, float (*to_float)(Bits)>
+struct Format {
+  static constexpr int kCount = 16 / sizeof(Bits);
+  static float decode(const std::byte* chunk, int element) {
+    Bits bits;
+    std::memcpy(&bits, chunk + element * sizeof(Bits), sizeof(bits));
+    return to_float(bits);
+  }
+};
+
+// Calls `put(mn, k, values)` for 8 of the `rows` of M or N from `first` on at a time.
+template <typename Format, typename Put>
+void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, int k, Put put) {
+  float values[Format::kCount][8];
+  if (matrix.transposed) {  // of 16-bit elements alone
     for (int i = 0; i < k; ++i) {
-      for (int mn = 0; mn < rows; mn += per_chunk) {
-        reader.chunk(matrix.mn_major((first + mn) / per_chunk, i), values);
-        for (int e = 0; e < per_chunk; ++e) put(mn + e, i, values[e]);
+      for (int mn = 0; mn < rows; mn += 8) {
+        const std::byte* const chunk = reader.chunk(matrix.mn_major((first + mn) / 8, i));
+        for (int e = 0; e < 8; ++e) values[0][e] = Format::decode(chunk, e);
+        put(mn, i, values[0]);
       }
     }
     return;
   }
-  for (int mn = 0; mn < rows; ++mn) {
-    for (int i = 0; i < k; i += per_chunk) {
-      reader.chunk(matrix.k_major(first + mn, i / per_chunk), values);
-      for (int e = 0; e < per_chunk; ++e) put(mn, i + e, values[e]);
+  for (int mn = 0; mn < rows; mn += 8) {
+    for (int i = 0; i < k; i += Format::kCount) {
+      for (int row = 0; row < 8; ++row) {
+        const std::byte* const chunk =
+            reader.chunk(matrix.k_major(first + mn + row, i / Format::kCount));
+        for (int e = 0; e < Format::kCount; ++e) values[e][row] = Format::decode(chunk, e);
+      }
+      for (int e = 0; e < Format::kCount; ++e) put(mn, i + e, values[e]);
     }
   }
 }
 
+template <typename Put>
+void read_matrix(DType dtype, Reader& reader, const Matrix16& matrix, int first, int rows, int k,
+                 Put put) {
+  switch (dtype) {
+    case DType::bf16:
+      return read_matrix<Format<std::uint16_t, bf16_to_float>>(reader, matrix, first, rows, k, put);
+    case DType::f16:
+      return read_matrix<Format<std::uint16_t, f16_to_float>>(reader, matrix, first, rows, k, put);
+    default:
+      return read_matrix<Format<std::uint8_t, f8e4m3_to_float>>(reader, matrix, first, rows, k,
+                                                                put);
+  }
+}
+
 // The `rows` from `first` on of an operand in shared memory, `size` floats that `put(values, mn, k,
-// value)` fills. They are read once for all who start the same descriptor at the same address,
-// until a byte of them changes.
+// of)` fills for 8 rows at a time. They are read once for all who start the same descriptor at the
+// same address, until a byte of them changes.
 template <typename Put>
 const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
                      const MatrixOperand& operand, std::int64_t address, int first, int rows,
@@ -146,9 +172,9 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   }
   at->values.resize(size);
   float* const values = at->values.data();
-  Reader reader(gpu, warp, *pending.instruction, operand, product.dtype);
-  read_matrix(reader, decode(operand, address), first, rows, product.k, size_of(product.dtype),
-              [&](int mn, int k, float value) { put(values, mn, k, value); });
+  Reader reader(gpu, warp, *pending.instruction, operand);
+  read_matrix(product.dtype, reader, decode(operand, address), first, rows, product.k,
+              [&](int mn, int k, const float* of) { put(values, mn, k, of); });
   at->valid = reader.first() <= reader.last();
   at->first = reader.first();
   at->last = reader.last();
@@ -158,12 +184,20 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
 
 const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
   const int n = product.n;
-  return decoded(
-      gpu, warp, pending, product.b, pending.b, 0, n, static_cast<std::size_t>(n) * product.k,
-      [n](float* to, int column, int k, float value) { to[spread_b(n, column, k)] = value; });
+  return decoded(gpu, warp, pending, product.b, pending.b, 0, n,
+                 static_cast<std::size_t>(n) * product.k,
+                 [n](float* to, int column, int k, const float* values) {
+                   float* const group = to + spread_b(n, column, k);
+                   for (int i = 0; i < 4; ++i) {
+                     group[i] = values[2 * i];
+                     group[4 + i] = values[2 * i + 1];
+                   }
+                 });
 }
 
-void put_a(float* to, int row, int k, float value) { std::fill_n(to + spread_a(row, k), 4, value); }
+void put_a(float* to, int row, int k, const float* values) {
+  for (int i = 0; i < 8; ++i) std::fill_n(to + spread_a(row + i, k), 4, values[i]);
+}
 
 // From registers they go to `buffer`.
 const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,

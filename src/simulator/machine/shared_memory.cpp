@@ -6,13 +6,16 @@
 namespace tilewright::simulator {
 namespace {
 
-constexpr std::int64_t kPage = 1024;
-
 // Calls `visit(cell, mask)` for each cell of 16 bytes that the range touches.
 template <typename Visit>
 void for_cells(std::int64_t address, std::int64_t bytes, Visit visit) {
   const std::int64_t end = address + bytes;
   while (address < end) {
+    if (address % 16 == 0 && address + 16 <= end) {
+      visit(address / 16, std::uint16_t{0xffff});
+      address += 16;
+      continue;
+    }
     const std::int64_t cell = address / 16;
     const std::int64_t stop = std::min(end, (cell + 1) * 16);
     const std::uint32_t below = (1u << (stop - cell * 16)) - 1;
@@ -28,11 +31,11 @@ SharedMemory::SharedMemory(std::int64_t bytes)
     : size_(bytes), bytes_(bytes), held_((bytes + 15) / 16, 0), page_time_(bytes / kPage + 1, 0) {}
 
 bool SharedMemory::initialised(std::int64_t address, std::int64_t bytes) const {
-  bool all = true;
+  std::uint16_t missing = 0;
   for_cells(address, bytes, [&](std::int64_t cell, std::uint16_t mask) {
-    all = all && (held_[cell] & mask) == mask;
+    missing |= static_cast<std::uint16_t>(~held_[cell] & mask);
   });
-  return all;
+  return missing == 0;
 }
 
 void SharedMemory::write(std::int64_t address, const std::byte* data, std::int64_t bytes) {
