@@ -26,6 +26,12 @@ struct MachineOptions {
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
   bool stop_at_first = true;
+  // Without arithmetic on tiles: control flow, scalars, addresses, synchronisation and every check
+  // are executed, values in registers only where a condition needs them, and outputs are left
+  // alone. A condition that hangs on a product or on tiles in shared memory becomes a choice that
+  // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
+  // index out of what it computed itself is refused.
+  bool control_only = false;
 };
 
 struct MachineReport {

@@ -170,11 +170,14 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   if (at->valid && cta.shared.last_change(at->first, at->last) <= at->time) {
     return at->values.data();
   }
+  if (!gpu.program.valued) size = 0;
   at->values.resize(size);
   float* const values = at->values.data();
   Reader reader(gpu, warp, *pending.instruction, operand);
   read_matrix(product.dtype, reader, decode(operand, address), first, rows, product.k,
-              [&](int mn, int k, const float* of) { put(values, mn, k, of); });
+              [&](int mn, int k, const float* of) {
+                if (size > 0) put(values, mn, k, of);
+              });
   at->valid = reader.first() <= reader.last();
   at->first = reader.first();
   at->last = reader.last();
@@ -206,8 +209,9 @@ const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
     return decoded(gpu, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
                    spread_a(0, product.k), put_a);
   }
-  spread_registers(4 / size_of(product.dtype),
-                   warp.arrays[product.a_array].row<float>(product.a_element), buffer);
+  if (gpu.program.valued)
+    spread_registers(4 / size_of(product.dtype),
+                     warp.arrays[product.a_array].row<float>(product.a_element), buffer);
   return buffer;
 }
 
@@ -300,6 +304,7 @@ void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
     const Product& product = gpu.program.products[pending.instruction->detail];
     const float* a = read_a(gpu, warp, pending, product, buffer);
     const float* b = read_b(gpu, warp, pending, product);
+    if (!gpu.program.valued) continue;
     multiply_fragment(product.n, product.k, a, b, pending.accumulate,
                       warp.arrays[product.accumulator].f.data());
   }

@@ -73,6 +73,7 @@ struct RegisterInfo {
   DType dtype = DType::f32;
   int elements = 0;
   SourceLocation where;
+  bool valued = true;  // else its elements have no values, as keep_control_only finds
 };
 
 enum class Code : std::uint8_t {
@@ -126,10 +127,11 @@ enum class Code : std::uint8_t {
 // What the fields hold is said where program.cpp fills them.
 struct Instruction {
   Code code = Code::end;
-  bool once = false;  // by one lane, outside every role: warp 0 alone executes it
-  int object = 0;     // register array, allocation, barrier array or role
-  int detail = 0;     // in the list of its code
-  int target = 0;     // of a jump
+  bool valued = true;  // else it is checked and computes nothing
+  bool once = false;   // by one lane, outside every role: warp 0 alone executes it
+  int object = 0;      // register array, allocation, barrier array or role
+  int detail = 0;      // in the list of its code
+  int target = 0;      // of a jump
   Slot a = 0, b = 0, c = 0;
   std::int64_t value = 0;
   const ir::Operation* operation = nullptr;
@@ -236,6 +238,7 @@ struct Product {
 
 struct Program {
   std::string kernel;
+  bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
   int launch_registers = 0;  // of a thread

@@ -61,6 +61,9 @@ const int* all_elements(std::size_t count) {
 }
 
 void allocate(RegisterArray& array, const RegisterInfo& info) {
+  array.written.assign(info.elements, 0);
+  array.unwritten = info.elements;
+  if (!info.valued) return;
   const std::size_t size = static_cast<std::size_t>(info.elements) * kWidth;
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -68,8 +71,6 @@ void allocate(RegisterArray& array, const RegisterInfo& info) {
     if constexpr (std::is_same_v<T, std::int64_t>) array.i.assign(size, 0);
     if constexpr (std::is_same_v<T, std::uint8_t>) array.b.assign(size, 0);
   });
-  array.written.assign(info.elements, 0);
-  array.unwritten = info.elements;
 }
 
 template <typename T>
@@ -144,11 +145,13 @@ void execute_compute(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     read_registers(gpu, warp, instruction, source.array, source.index.data(), source.index.size());
   }
   write_all(gpu, warp, instruction, compute.destination);
+  if (!instruction.valued) return;
   compute_all(warp, compute, info.dtype, info.elements, instruction.where());
 }
 
 void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   write_all(gpu, warp, instruction, instruction.object);
+  if (!instruction.valued) return;
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -160,6 +163,7 @@ void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   read_all(gpu, warp, instruction, instruction.detail);
   write_all(gpu, warp, instruction, instruction.object);
+  if (!instruction.valued) return;
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -170,6 +174,7 @@ void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 
 void coordinate(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   write_all(gpu, warp, instruction, instruction.object);
+  if (!instruction.valued) return;
   const Spread& spread = gpu.program.spreads[instruction.detail];
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   const int position = warp.index - gpu.program.roles[warp.role].first_warp;
@@ -188,6 +193,7 @@ void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = gpu.program.registers[reduction.destination];
   read_all(gpu, warp, instruction, reduction.source);
   write_all(gpu, warp, instruction, reduction.destination);
+  if (!instruction.valued) return;
   // Narrow sums are rounded once, when they are complete.
   const DType type = is_float(info.dtype) ? DType::f32 : info.dtype;
   const Elementwise function{reduction.function, type, instruction.where()};
@@ -213,6 +219,7 @@ void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = gpu.program.registers[reduction.array];
   read_all(gpu, warp, instruction, reduction.array);
   write_all(gpu, warp, instruction, reduction.array);
+  if (!instruction.valued) return;
   const Elementwise function{reduction.function, info.dtype, instruction.where()};
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -230,10 +237,14 @@ void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 
 void any_register(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   read_all(gpu, warp, instruction, instruction.object);
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
-  const std::uint8_t* truth = warp.arrays[instruction.object].row<std::uint8_t>(0);
   Scalar& result = warp.scalars[instruction.b];
-  result.i = std::any_of(truth, truth + info.elements * kWidth, [](auto t) { return t != 0; });
+  if (instruction.valued) {
+    const RegisterInfo& info = gpu.program.registers[instruction.object];
+    const std::uint8_t* truth = warp.arrays[instruction.object].row<std::uint8_t>(0);
+    result.i = std::any_of(truth, truth + info.elements * kWidth, [](auto t) { return t != 0; });
+  } else {
+    result.i = static_cast<std::int64_t>(gpu.random.below(2));
+  }
   result.f = static_cast<double>(result.i);
 }
 

@@ -40,6 +40,10 @@ bool SharedMemory::initialised(std::int64_t address, std::int64_t bytes) const {
 
 void SharedMemory::write(std::int64_t address, const std::byte* data, std::int64_t bytes) {
   std::memcpy(bytes_.data() + address, data, bytes);
+  hold(address, bytes);
+}
+
+void SharedMemory::hold(std::int64_t address, std::int64_t bytes) {
   for_cells(address, bytes, [&](std::int64_t cell, std::uint16_t mask) { held_[cell] |= mask; });
   changed(address, bytes);
 }

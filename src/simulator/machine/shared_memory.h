@@ -25,6 +25,8 @@ class SharedMemory {
     held_[address / 16] = 0xffff;
     page_time_[address / kPage] = ++time_;
   }
+  // As `write`, of bytes whose values do not matter.
+  void hold(std::int64_t address, std::int64_t bytes);
   // What is there is no longer to be read.
   void poison(std::int64_t address, std::int64_t bytes);
 

@@ -89,6 +89,7 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
             exists && at >= 0 && at < tensor.shape[axis] && at < warp.integer(access.limits[axis]);
         offset += at * tensor.strides[axis];
       }
+      if (!instruction.valued) continue;
       if (loads) {
         from_bytes(array, tensor.dtype, i, l, exists ? tensor.data + offset * size : kZero);
       } else if (exists) {
@@ -121,14 +122,15 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     const auto lane = [&](int column) { return giver % 8 * 4 + column / 2; };
     if (load) {
       gpu.check_read(warp, instruction, *warp.cta, allocation, address, 16);
+      if (!gpu.program.valued) continue;
       for (int column = 0; column < 8; ++column) {
         from_bytes(array, dtype, element(column), lane(column), shared.at(address + column * 2));
       }
       continue;
     }
     gpu.check_write(warp, instruction, *warp.cta, allocation, address, 16);
-    std::byte bytes[16];
-    for (int column = 0; column < 8; ++column) {
+    std::byte bytes[16] = {};
+    for (int column = 0; column < 8 && gpu.program.valued; ++column) {
       to_bytes(array, dtype, element(column), lane(column), bytes + column * 2);
     }
     shared.write(address, bytes, 16);
@@ -167,11 +169,11 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       if (!gpu.inside(warp, instruction, allocation, address, size)) return;
       if (load) {
         gpu.check_read(warp, instruction, *warp.cta, allocation, address, size);
-        from_bytes(array, info.dtype, i, l, shared.at(address));
+        if (gpu.program.valued) from_bytes(array, info.dtype, i, l, shared.at(address));
       } else {
         gpu.check_write(warp, instruction, *warp.cta, allocation, address, size);
-        std::byte bytes[8];
-        to_bytes(array, info.dtype, i, l, bytes);
+        std::byte bytes[8] = {};
+        if (gpu.program.valued) to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
       }
     }
@@ -194,6 +196,10 @@ void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     gpu.check_read(warp, instruction, *cta, allocation, first, bytes);
   } else {
     gpu.check_write(warp, instruction, *cta, allocation, first, bytes);
+  }
+  if (!gpu.program.valued) {
+    if (!load) cta->shared.hold(first, bytes);
+    return;
   }
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
