@@ -227,6 +227,7 @@ class Gpu {
   std::vector<std::int64_t> order_;   // of the clusters that have not started, last first
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Warp*> runnable_;
+  std::vector<Scalar> moved_;                 // by the move being executed
   std::array<std::int64_t, 256> executed_{};  // by ir::Op
 };
 

@@ -170,7 +170,14 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   if (at->valid && cta.shared.last_change(at->first, at->last) <= at->time) {
     return at->values.data();
   }
-  if (!gpu.program.valued) size = 0;
+  if (!gpu.program.valued) {
+    // Without values the whole range may be looked at first, in place of its rows.
+    if (at->valid && cta.shared.initialised(at->first, at->last + 1 - at->first)) {
+      at->time = cta.shared.time();
+      return nullptr;
+    }
+    size = 0;
+  }
   at->values.resize(size);
   float* const values = at->values.data();
   Reader reader(gpu, warp, *pending.instruction, operand);
@@ -286,8 +293,10 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
   RegisterArray& accumulator = warp.arrays[product.accumulator];
   ++accumulator.in_flight;
-  std::fill(accumulator.written.begin(), accumulator.written.end(), 1);
-  accumulator.unwritten = 0;
+  if (accumulator.unwritten > 0) {
+    std::fill(accumulator.written.begin(), accumulator.written.end(), 1);
+    accumulator.unwritten = 0;
+  }
 
   const bool first_of_group = warp.products.empty() || warp.products.back().group >= 0;
   if (first_of_group) warp.product_timing = static_cast<int>(gpu.random.below(3));

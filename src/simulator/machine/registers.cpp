@@ -270,6 +270,7 @@ void read_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int ar
 
 void check_written(Gpu& gpu, Warp& warp, const Instruction& instruction, int array, int first,
                    int count) {
+  if (warp.arrays[array].unwritten == 0) return;
   const std::vector<std::uint8_t>& written = warp.arrays[array].written;
   const auto at = std::find(written.begin() + first, written.begin() + first + count, 0);
   if (at == written.begin() + first + count) return;

@@ -6,21 +6,22 @@
 namespace tilewright::simulator {
 namespace {
 
-// Calls `visit(cell, mask)` for each cell of 16 bytes that the range touches.
+// Calls `visit(cell, cells, mask)` for the runs of 16-byte cells that the range touches with the
+// same bytes.
 template <typename Visit>
 void for_cells(std::int64_t address, std::int64_t bytes, Visit visit) {
   const std::int64_t end = address + bytes;
   while (address < end) {
-    if (address % 16 == 0 && address + 16 <= end) {
-      visit(address / 16, std::uint16_t{0xffff});
-      address += 16;
+    const std::int64_t cell = address / 16, inside = address % 16;
+    const std::int64_t whole = inside == 0 ? (end - address) / 16 : 0;
+    if (whole > 0) {
+      visit(cell, whole, std::uint16_t{0xffff});
+      address += whole * 16;
       continue;
     }
-    const std::int64_t cell = address / 16;
     const std::int64_t stop = std::min(end, (cell + 1) * 16);
     const std::uint32_t below = (1u << (stop - cell * 16)) - 1;
-    const std::uint32_t mask = below & ~((1u << (address - cell * 16)) - 1);
-    visit(cell, static_cast<std::uint16_t>(mask));
+    visit(cell, 1, static_cast<std::uint16_t>(below & ~((1u << inside) - 1)));
     address = stop;
   }
 }
@@ -32,8 +33,10 @@ SharedMemory::SharedMemory(std::int64_t bytes)
 
 bool SharedMemory::initialised(std::int64_t address, std::int64_t bytes) const {
   std::uint16_t missing = 0;
-  for_cells(address, bytes, [&](std::int64_t cell, std::uint16_t mask) {
-    missing |= static_cast<std::uint16_t>(~held_[cell] & mask);
+  for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
+    for (std::int64_t i = 0; i < cells; ++i) {
+      missing |= static_cast<std::uint16_t>(~held_[cell + i] & mask);
+    }
   });
   return missing == 0;
 }
@@ -44,12 +47,16 @@ void SharedMemory::write(std::int64_t address, const std::byte* data, std::int64
 }
 
 void SharedMemory::hold(std::int64_t address, std::int64_t bytes) {
-  for_cells(address, bytes, [&](std::int64_t cell, std::uint16_t mask) { held_[cell] |= mask; });
+  for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
+    for (std::int64_t i = 0; i < cells; ++i) held_[cell + i] |= mask;
+  });
   changed(address, bytes);
 }
 
 void SharedMemory::poison(std::int64_t address, std::int64_t bytes) {
-  for_cells(address, bytes, [&](std::int64_t cell, std::uint16_t mask) { held_[cell] &= ~mask; });
+  for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
+    for (std::int64_t i = 0; i < cells; ++i) held_[cell + i] &= ~mask;
+  });
   changed(address, bytes);
 }
 
