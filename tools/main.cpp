@@ -70,6 +70,9 @@ class CommandLine {
     simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
+    simulate->add_flag("--control-only", request_.control_only,
+                       "Without arithmetic, many times faster: results are not compared, and "
+                       "conditions on what products compute are drawn at random");
     seed(simulate, "Of the random inputs and of the first schedule");
     json(simulate);
 
