@@ -5,58 +5,16 @@
 
 #include "simulator/machine/fragment_product.h"
 #include "simulator/machine/gpu.h"
+#include "simulator/machine/matrix_descriptor.h"
 #include "support/number_formats.h"
 
-// wgmma. Descriptors are decoded from their bits by the PTX description of the canonical layouts,
-// on purpose without the layout algebra that made them.
+// wgmma: operands are read as descriptors say, see matrix_descriptor.h.
 namespace tilewright::simulator {
 namespace {
 
-constexpr std::int64_t kAddressMask = 0x3ffff;
 constexpr int kRows = 16;  // of m64, of each of the four warps
 
 enum Timing { at_issue, in_between, at_wait };
-
-// A matrix in shared memory: the address of 16 bytes is start + mn and k digits times strides, and
-// then the swizzle of the absolute address.
-struct Matrix16 {
-  std::int64_t start = 0;
-  std::int64_t leading = 0, stride = 0;  // bytes
-  int swizzle_bytes = 0;                 // 0, 32, 64, 128
-  bool transposed = false;
-
-  std::int64_t swizzled(std::int64_t address) const {
-    if (swizzle_bytes == 0) return address;
-    return address ^ ((address >> 7 & (swizzle_bytes / 16 - 1)) << 4);
-  }
-  // K-major: the chunk-th 16 bytes of K of row `mn`. Groups of 8 rows lie `stride` apart. Without
-  // swizzle rows are 16 bytes and chunks `leading` apart; with it rows are as wide as the swizzle.
-  std::int64_t k_major(int mn, int chunk) const {
-    const int row_bytes = swizzle_bytes == 0 ? 16 : swizzle_bytes;
-    const std::int64_t across = swizzle_bytes == 0 ? chunk * leading : chunk * 16;
-    return swizzled(start + mn / 8 * stride + mn % 8 * row_bytes + across);
-  }
-  // MN-major: the chunk-th 16 bytes of MN at `k`. Without swizzle groups of 8 k lie `leading` and
-  // chunks `stride` apart; with it rows of MN are as wide as the swizzle and `leading` apart,
-  // groups of 8 k `stride`.
-  std::int64_t mn_major(int chunk, int k) const {
-    if (swizzle_bytes == 0) return start + chunk * stride + k / 8 * leading + k % 8 * 16;
-    const int per_row = swizzle_bytes / 16;
-    return swizzled(start + chunk / per_row * leading + chunk % per_row * 16 + k / 8 * stride +
-                    k % 8 * swizzle_bytes);
-  }
-};
-
-Matrix16 decode(const MatrixOperand& operand, std::int64_t start) {
-  constexpr int kSwizzles[] = {0, 128, 64, 32};
-  Matrix16 matrix;
-  matrix.start = (start & kAddressMask) >> 4 << 4;
-  matrix.leading = static_cast<std::int64_t>(operand.descriptor >> 16 & 0x3fff) << 4;
-  matrix.stride = static_cast<std::int64_t>(operand.descriptor >> 32 & 0x3fff) << 4;
-  matrix.swizzle_bytes = kSwizzles[operand.descriptor >> 62];
-  matrix.transposed = operand.transposed;
-  return matrix;
-}
 
 // Reads chunks of 16 bytes for one warp's share of a product.
 class Reader {
@@ -77,7 +35,7 @@ class Reader {
       return kZeros;
     }
     if (!shared.chunk_initialised(address)) {
-      gpu_.check_read(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
+      gpu_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
     }
     first_ = std::min(first_, address);
     last_ = std::max(last_, address + 15);
@@ -108,7 +66,7 @@ struct Format {
 
 // Calls `put(mn, k, values)` for 8 of the `rows` of M or N from `first` on at a time.
 template <typename Format, typename Put>
-void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, int k, Put put) {
+void read_matrix(Reader& reader, const SharedMatrix& matrix, int first, int rows, int k, Put put) {
   float values[Format::kCount][8];
   if (matrix.transposed) {  // of 16-bit elements alone
     for (int i = 0; i < k; ++i) {
@@ -133,8 +91,8 @@ void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, in
 }
 
 template <typename Put>
-void read_matrix(DType dtype, Reader& reader, const Matrix16& matrix, int first, int rows, int k,
-                 Put put) {
+void read_matrix(DType dtype, Reader& reader, const SharedMatrix& matrix, int first, int rows,
+                 int k, Put put) {
   switch (dtype) {
     case DType::bf16:
       return read_matrix<Format<std::uint16_t, bf16_to_float>>(reader, matrix, first, rows, k, put);
@@ -181,7 +139,7 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   at->values.resize(size);
   float* const values = at->values.data();
   Reader reader(gpu, warp, *pending.instruction, operand);
-  read_matrix(product.dtype, reader, decode(operand, address), first, rows, product.k,
+  read_matrix(product.dtype, reader, decode_descriptor(operand, address), first, rows, product.k,
               [&](int mn, int k, const float* of) {
                 if (size > 0) put(values, mn, k, of);
               });
@@ -270,6 +228,25 @@ void check_descriptor(Gpu& gpu, const Warp& warp, const Instruction& instruction
        {}});
 }
 
+// Tells that the product reads its operands from now until its group is waited for.
+void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
+                   const PendingProduct& pending) {
+  if (!gpu.order.enabled()) return;
+  const Product& product = gpu.program.products[instruction.detail];
+  const int agent = gpu.order.agents().at(warp.cta->rank(), Agents::Kind::products, warp.index);
+  const Access access = gpu.order.by_unit(warp, instruction, {false, /*async=*/true, false}, agent,
+                                          static_cast<Epoch>(warp.product_groups + 1));
+  const auto read = [&](const MatrixOperand& operand, std::int64_t start, int first, int rows) {
+    const Footprint& touched = gpu.footprints.of(gpu.program, operand, product, start, first, rows);
+    for (const auto& [block, cells] : touched) {
+      gpu.order.shared_block(warp, access, *warp.cta, operand.allocation, block,
+                             {cells, Bytes::kWhole});
+    }
+  };
+  read(product.b, pending.b, 0, product.n);
+  if (product.a_array < 0) read(product.a, pending.a, warp.index % 4 * kRows, kRows);
+}
+
 }  // namespace
 
 void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -291,6 +268,7 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
+  read_operands(gpu, warp, instruction, pending);
   RegisterArray& accumulator = warp.arrays[product.accumulator];
   ++accumulator.in_flight;
   if (accumulator.unwritten > 0) {
@@ -337,6 +315,7 @@ void commit_products(Gpu& gpu, Warp& warp) {
 
 void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
+  gpu.order.complete(warp, instruction.elected, Agents::Kind::products, warp.index, groups);
   const auto awaited = [&](const PendingProduct& pending) {
     return pending.group >= 0 && pending.group < groups;
   };
