@@ -2,15 +2,23 @@
 
 #include <algorithm>
 
+#include "simulator/machine/program.h"
+
 namespace tilewright::simulator {
 namespace {
 
 using Record = ShadowBlock::Record;
 
+// What a report would say of both in the same words.
+bool same_place(const Instruction* a, const Instruction* b) {
+  const SourceLocation first = a->where(), second = b->where();
+  return a == b || (a->code == b->code && first.file == second.file && first.line == second.line);
+}
+
 bool same_work(const Record& record, const Access& access) {
   return record.agent == access.agent && record.epoch == access.epoch &&
-         record.cluster == access.cluster && record.instruction == access.instruction &&
-         record.iteration == access.iteration;
+         record.cluster == access.cluster && record.iteration == access.iteration &&
+         same_place(record.instruction, access.instruction);
 }
 
 void drop_empty(std::vector<Record>& records) {
