@@ -19,6 +19,8 @@ struct Request {
   std::string rules_file;
   std::string html;
   std::string layouts;
+  std::vector<std::string> traces;
+  std::string breakage;
   std::uint64_t seed = 0;
   std::int64_t keep = 8;
   double tolerance = 0.02;

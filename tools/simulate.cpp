@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "command.h"
+#include "driver/breakage.h"
 #include "driver/claims.h"
+#include "driver/dump.h"
 #include "driver/library_build.h"
+#include "driver/report/trace_json.h"
+#include "driver/report/trace_page.h"
 #include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
+#include "simulator/machine/trace_recorder.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -20,7 +26,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Outcome {
-  std::vector<simulator::Fault> faults;  // each once, whatever the schedules that showed it
+  std::vector<simulator::Fault> faults;   // each once, whatever the schedules that showed it
+  std::optional<simulator::Trace> trace;  // of the first schedule with a fault, else of the first
+  std::uint64_t traced_seed = 0;
   driver::Comparison comparison;
   std::int64_t operations = 0;
   bool ok(double tolerance) const {
@@ -53,8 +61,16 @@ Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workl
     bool finished = true;
     for (std::int64_t launch = 0; launch < request.launches && finished; ++launch) {
       workload.poison_outputs();
-      const simulator::MachineReport report = driver::simulate(
-          machine, workload.arguments(), request.seed + static_cast<std::uint64_t>(schedule));
+      const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(schedule);
+      const bool traced = !request.traces.empty() && outcome.faults.empty();
+      std::optional<simulator::TraceRecorder> recorder;
+      if (traced) recorder.emplace();
+      const simulator::MachineReport report =
+          driver::simulate(machine, workload.arguments(), seed, traced ? &*recorder : nullptr);
+      if (traced && (!report.ok() || !outcome.trace)) {
+        outcome.trace = recorder->take();
+        outcome.traced_seed = seed;
+      }
       faults.add(report.faults);
       outcome.operations += report.operations;
       finished = report.ok();
@@ -79,6 +95,31 @@ Json json_of(const simulator::Fault& fault) {
           {"message", fault.message}};
 }
 
+// --trace FILE: by its ending.
+bool is_page(const std::string& file) { return file.ends_with(".html"); }
+void check_traces(const Request& request) {
+  for (const std::string& file : request.traces) {
+    if (is_page(file) || file.ends_with(".json")) continue;
+    Diagnostic({}, fmt::format("--trace {}: neither .html nor .json", file))
+        .fix("FILE.html is a page for a browser, FILE.json a trace for Perfetto")
+        .raise();
+  }
+}
+
+void write_traces(const Request& request, const Outcome& outcome, const std::string& target) {
+  driver::TraceOrigin origin{
+      target, outcome.traced_seed,
+      fmt::format("tilewright simulate {} --target {}", request.kernel, request.target)};
+  for (const std::string& setting : request.settings) origin.command += " --set " + setting;
+  for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
+  if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
+  origin.command += fmt::format(" --seed {}", outcome.traced_seed);
+  for (const std::string& file : request.traces) {
+    driver::write_text(file, is_page(file) ? driver::trace_page(*outcome.trace, origin)
+                                           : driver::trace_events(*outcome.trace, origin));
+  }
+}
+
 }  // namespace
 
 int simulate(const Request& request) {
@@ -92,12 +133,16 @@ int simulate(const Request& request) {
         .fix("use --target sm_90a")
         .raise();
   }
+  check_traces(request);
   driver::Workload workload = workload_of(request, entry);
   const Kernel kernel = driver::trace_entry(entry, workload.options, target);
   passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
-  const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+  ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
   driver::enforce_claims(machine, nullptr);
+  std::optional<driver::Breakage> breakage;
+  if (!request.breakage.empty()) breakage = driver::break_kernel(machine, request.breakage);
   const Outcome outcome = execute(request, machine, workload);
+  if (outcome.trace) write_traces(request, outcome, target.name);
 
   const double tolerance = entry.tolerance(workload.options);
   const bool ok = outcome.ok(tolerance);
@@ -115,6 +160,10 @@ int simulate(const Request& request) {
                  {"faults", faults}};
     fmt::print("{}\n", json.dump(2));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
+  }
+  if (breakage) {
+    fmt::print("{} is broken at {}: {}\n", entry.name, format_location(breakage->where),
+               breakage->what);
   }
   for (const simulator::Fault& fault : outcome.faults) {
     fmt::print("{}\n", driver::diagnostic_of(fault).render());

@@ -5,10 +5,11 @@
 namespace tilewright::driver {
 
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
-                                  std::uint64_t seed) {
+                                  std::uint64_t seed, simulator::Recorder* recorder) {
   if (outputs_are_empty(machine, arguments)) return {};
   simulator::MachineOptions options;
   options.seed = seed;
+  options.recorder = recorder;
   return simulator::run_machine(machine, arguments, options);
 }
 

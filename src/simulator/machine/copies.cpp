@@ -144,6 +144,7 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     event.coordinates = coordinates(warp, transfer);
     event.barrier = barrier;
     event.phase = cta.barriers[barrier].phase;
+    if (gpu.recorder) gpu.recorder->load_issued(event);
     gpu.events.push_back(std::move(event));
   }
 }
@@ -158,6 +159,7 @@ void finish_load(Gpu& gpu, const Event& event) {
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
         shared.write(address, chunk, 16);
       });
+  if (gpu.recorder) gpu.recorder->load_finished(event);
   complete_tx(gpu, event, map.box_bytes());
 }
 

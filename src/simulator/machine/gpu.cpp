@@ -74,6 +74,7 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
       report(report),
       log(report, options.stop_at_first),
       random(options.seed),
+      recorder(options.recorder),
       resident_clusters_(
           std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
       asynchronous_share_(kShares[random.below(3)]),
@@ -105,6 +106,7 @@ void Gpu::launch_next() {
 }
 
 void Gpu::run() {
+  if (recorder) recorder->begin(*this);
   while (true) {
     clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
                                    [](const auto& cluster) { return cluster->live == 0; }),
@@ -172,7 +174,9 @@ void Gpu::run_warp(Warp& warp) {
       ++warp.pc;
       continue;
     }
+    if (recorder) recorder->starts(warp, instruction);
     execute(warp, instruction);
+    if (recorder) recorder->executed(warp, instruction);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "simulator/machine/machine.h"
 #include "simulator/machine/program.h"
+#include "simulator/machine/recorder.h"
 #include "simulator/machine/shared_memory.h"
 
 // The state of the virtual GPU. What each instruction does to it lies in one file a unit:
@@ -191,6 +192,7 @@ class Gpu {
   MachineReport& report;
   FaultLog log;
   Random random;
+  Recorder* recorder;  // null when nobody watches
   std::vector<Event> events;
 
   void block(Warp& warp, Warp::State state, const Instruction& instruction);

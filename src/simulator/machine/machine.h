@@ -12,6 +12,8 @@
 // copies and products, whose order and instants a seed draws.
 namespace tilewright::simulator {
 
+class Recorder;
+
 struct Fault {
   // deadlock, uninitialised, race, out_of_bounds, mbarrier, named_barrier, wgmma, bulk, capacity,
   // registers, tensor_map, exit
@@ -26,6 +28,7 @@ struct MachineOptions {
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
   bool stop_at_first = true;
+  Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 
 struct MachineReport {
