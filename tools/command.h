@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Request {
   std::vector<std::string> traces;
   std::string breakage;
   std::uint64_t seed = 0;
+  std::optional<std::uint64_t> input_seed;  // else `seed`
   std::int64_t keep = 8;
   double tolerance = 0.02;
   std::int64_t schedules = 1;

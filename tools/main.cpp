@@ -82,6 +82,8 @@ class CommandLine {
                      "that read it are waited for")
         ->type_name("NAME");
     seed(simulate, "Of the random inputs and of the first schedule");
+    simulate->add_option("--input-seed", request_.input_seed,
+                         "Of the random inputs, where --seed is to be of the schedule alone");
     json(simulate);
 
     CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);

@@ -27,8 +27,8 @@ using Json = nlohmann::ordered_json;
 
 struct Outcome {
   std::vector<simulator::Fault> faults;   // each once, whatever the schedules that showed it
-  std::optional<simulator::Trace> trace;  // of the first schedule with a fault, else of the first
-  std::uint64_t traced_seed = 0;
+  std::uint64_t seed = 0;                 // of the first schedule with a fault, else of the first
+  std::optional<simulator::Trace> trace;  // of the same
   driver::Comparison comparison;
   std::int64_t operations = 0;
   bool ok(double tolerance) const {
@@ -54,6 +54,7 @@ class FaultList {
 
 Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workload& workload) {
   Outcome outcome;
+  outcome.seed = request.seed;
   FaultList faults(outcome.faults);
   const std::vector<std::vector<double>> reference = driver::reference_of(workload);
   ProgressBar progress("schedules", request.schedules);
@@ -62,15 +63,13 @@ Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workl
     for (std::int64_t launch = 0; launch < request.launches && finished; ++launch) {
       workload.poison_outputs();
       const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(schedule);
-      const bool traced = !request.traces.empty() && outcome.faults.empty();
+      const bool clean = outcome.faults.empty();
       std::optional<simulator::TraceRecorder> recorder;
-      if (traced) recorder.emplace();
+      if (clean && !request.traces.empty()) recorder.emplace();
       const simulator::MachineReport report =
-          driver::simulate(machine, workload.arguments(), seed, traced ? &*recorder : nullptr);
-      if (traced && (!report.ok() || !outcome.trace)) {
-        outcome.trace = recorder->take();
-        outcome.traced_seed = seed;
-      }
+          driver::simulate(machine, workload.arguments(), seed, recorder ? &*recorder : nullptr);
+      if (clean && !report.ok()) outcome.seed = seed;
+      if (recorder && (!report.ok() || !outcome.trace)) outcome.trace = recorder->take();
       faults.add(report.faults);
       outcome.operations += report.operations;
       finished = report.ok();
@@ -106,17 +105,33 @@ void check_traces(const Request& request) {
   }
 }
 
+// "--seed 3 --input-seed 0": what makes the schedule again.
+std::string replay(const Request& request, std::uint64_t seed) {
+  const std::uint64_t inputs = request.input_seed.value_or(request.seed);
+  return fmt::format("--seed {}", seed) +
+         (inputs == seed ? "" : fmt::format(" --input-seed {}", inputs));
+}
+
 void write_traces(const Request& request, const Outcome& outcome, const std::string& target) {
   driver::TraceOrigin origin{
-      target, outcome.traced_seed,
+      target, outcome.seed,
       fmt::format("tilewright simulate {} --target {}", request.kernel, request.target)};
   for (const std::string& setting : request.settings) origin.command += " --set " + setting;
   for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
   if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
-  origin.command += fmt::format(" --seed {}", outcome.traced_seed);
+  origin.command += " " + replay(request, outcome.seed);
   for (const std::string& file : request.traces) {
     driver::write_text(file, is_page(file) ? driver::trace_page(*outcome.trace, origin)
                                            : driver::trace_events(*outcome.trace, origin));
+  }
+}
+
+void print_faults(const Request& request, const Outcome& outcome) {
+  for (const simulator::Fault& fault : outcome.faults) {
+    fmt::print("{}\n", driver::diagnostic_of(fault).render());
+  }
+  if (!outcome.faults.empty()) {
+    fmt::print("replay the first with {}\n", replay(request, outcome.seed));
   }
 }
 
@@ -158,6 +173,7 @@ int simulate(const Request& request) {
                  {"tolerance", tolerance},
                  {"operations", outcome.operations},
                  {"faults", faults}};
+    if (!outcome.faults.empty()) json["replay"] = replay(request, outcome.seed);
     fmt::print("{}\n", json.dump(2));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
@@ -165,9 +181,7 @@ int simulate(const Request& request) {
     fmt::print("{} is broken at {}: {}\n", entry.name, format_location(breakage->where),
                breakage->what);
   }
-  for (const simulator::Fault& fault : outcome.faults) {
-    fmt::print("{}\n", driver::diagnostic_of(fault).render());
-  }
+  print_faults(request, outcome);
   fmt::print("{} on simulated {}: {} schedules, {} operations, {} faults\n", entry.name,
              target.name, request.schedules, outcome.operations, outcome.faults.size());
   if (outcome.faults.empty()) {

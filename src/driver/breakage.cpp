@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "support/diagnostic.h"
 
@@ -29,20 +31,37 @@ class Release {
     search(machine.body, 0);
   }
 
-  bool found() const { return block_ != nullptr; }
+  bool found() const { return !places_.empty(); }
 
+  // A line of the source may have become several operations: all of them.
   Breakage move() {
-    const auto wait = block_->body.begin() + wait_, arrival = block_->body.begin() + arrival_;
+    const Place first =
+        *std::max_element(places_.begin(), places_.end(),
+                          [](const Place& a, const Place& b) { return a.depth < b.depth; });
+    const Operation& arrival = first.block->body[static_cast<std::size_t>(first.arrival)];
+    const SourceLocation where = arrival.where;
     Breakage breakage{
         fmt::format(
             "the mbarrier_arrive on {} stands before the wgmma_wait of {} instead of behind",
-            names_[arrival->operands[0]], format_location(wait->where)),
-        arrival->where};
-    std::rotate(wait, arrival, arrival + 1);
+            names_[arrival.operands[0]],
+            format_location(first.block->body[static_cast<std::size_t>(first.wait)].where)),
+        where};
+    for (const Place& place : places_) {
+      const auto begin = place.block->body.begin();
+      const SourceLocation own = (begin + place.arrival)->where;
+      if (own.file != where.file || own.line != where.line) continue;
+      std::rotate(begin + place.wait, begin + place.arrival, begin + place.arrival + 1);
+    }
     return breakage;
   }
 
  private:
+  struct Place {
+    Block* block = nullptr;
+    std::ptrdiff_t wait = 0, arrival = 0;
+    int depth = 0;  // loops around it
+  };
+
   void search(Block& block, int depth) {
     std::ptrdiff_t wait = -1;
     for (std::size_t i = 0; i < block.body.size(); ++i) {
@@ -51,11 +70,8 @@ class Release {
       if (operation.op == Op::wgmma_wait) wait = at;
       const bool releases =
           operation.op == Op::mbarrier_arrive && filled_.count(operation.operands[0]) == 0;
-      if (releases && wait >= 0 && depth > depth_ && !defined_between(block, wait, operation)) {
-        block_ = &block;
-        wait_ = wait;
-        arrival_ = at;
-        depth_ = depth;
+      if (releases && wait >= 0 && !defined_between(block, wait, operation)) {
+        places_.push_back({&block, wait, at, depth});
       }
       const bool repeats = operation.op == Op::for_loop || operation.op == Op::while_loop;
       for (Block& inner : operation.blocks) search(inner, depth + (repeats ? 1 : 0));
@@ -74,9 +90,7 @@ class Release {
 
   std::set<ir::ValueId> filled_;  // barriers on which copies complete
   std::map<ir::ValueId, std::string> names_;
-  Block* block_ = nullptr;
-  std::ptrdiff_t wait_ = 0, arrival_ = 0;
-  int depth_ = -1;
+  std::vector<Place> places_;
 };
 
 }  // namespace

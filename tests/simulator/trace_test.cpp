@@ -159,13 +159,17 @@ TEST(TraceTest, MarksBothAccessesOfARace) {
     ASSERT_EQ(fault.marks.size(), 2u);
     EXPECT_EQ(fault.marks[0].where.line, fault.fault.first.line);
     EXPECT_EQ(fault.marks[1].where.line, fault.fault.second.line);
-    for (const TraceMark& mark : fault.marks) {
-      EXPECT_EQ(mark.cta, fault.marks[0].cta);
-      ASSERT_GE(mark.flight, 0);
-      const TraceFlight& flight = traced.trace.ctas[mark.cta].flights[mark.flight];
-      EXPECT_EQ(flight.where.line, mark.where.line);
-      EXPECT_EQ(flight.issue, mark.time);
-    }
+    EXPECT_EQ(fault.marks[0].cta, fault.marks[1].cta);
+    const TraceCta& cta = traced.trace.ctas[fault.marks[0].cta];
+    ASSERT_GE(fault.marks[0].flight, 0);
+    const TraceFlight& copy = cta.flights[fault.marks[0].flight];
+    EXPECT_EQ(copy.kind, TraceFlight::Kind::load);
+    EXPECT_EQ(copy.where.line, fault.marks[0].where.line);
+    EXPECT_EQ(copy.issue, fault.marks[0].time);
+    // The product with which the run ended.
+    const std::vector<TraceSlice>& slices = cta.lanes[fault.marks[1].warp].slices;
+    EXPECT_EQ(slices.back().start, fault.marks[1].time);
+    EXPECT_EQ(slices.back().where.line, fault.marks[1].where.line);
     return;
   }
   FAIL() << "no schedule shows the race";

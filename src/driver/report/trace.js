@@ -81,7 +81,7 @@ function drawWait(x, y, w, h) {
 }
 
 function drawItems(row, y) {
-  const height = row.height - 4;
+  const height = row.height - 3;
   let drawn = -1;  // the right edge of what is too narrow to be seen by itself
   for (let i = firstAfter(row.items, from); i < row.items.length; ++i) {
     const item = row.items[i];
@@ -90,20 +90,20 @@ function drawItems(row, y) {
     if (end < drawn + 0.5) continue;
     const w = Math.max(end - x, 0.7);
     if (item.colour === 'wait') {
-      drawWait(x, y + 2, w, height);
+      drawWait(x, y + 1, w, height);
     } else {
       pen.fillStyle = colours[item.colour];
-      pen.fillRect(x, y + 2, w > 3 ? w - 0.7 : w, height);
+      pen.fillRect(x, y + 1, w > 3 ? w - 0.7 : w, height);
       if (item.complete === 0) {
         pen.strokeStyle = colours.bad;
         pen.setLineDash([3, 2]);
-        pen.strokeRect(x + 0.5, y + 2.5, Math.max(w - 1, 1), height - 1);
+        pen.strokeRect(x + 0.5, y + 1.5, Math.max(w - 1, 1), height - 1);
         pen.setLineDash([]);
       }
     }
     if (item === highlighted) {
       pen.strokeStyle = colours.ink;
-      pen.strokeRect(x + 0.5, y + 2.5, Math.max(w - 1, 1), height - 1);
+      pen.strokeRect(x + 0.5, y + 1.5, Math.max(w - 1, 1), height - 1);
     }
     const title = item.count > 1 ? text(item.name) + ' \u00d7' + item.count : text(item.name);
     words(title, x + 4, y + row.height / 2 + 4, w - 6, item.colour === 'wait' ? colours.soft : colours.ink);
@@ -268,6 +268,7 @@ function redraw() {
 function show() {
   document.title = data.kernel + ' - tilewright trace';
   byId('kernel').textContent = data.kernel;
+  byId('subtitle').title = data.command;
   byId('subtitle').textContent = 'simulated ' + data.target + ', seed ' + data.seed + ': ' +
     (data.faults.length === 0 ? 'no fault' : data.faults.length === 1 ? '1 fault' : data.faults.length + ' faults') +
     '. ' + data.command;

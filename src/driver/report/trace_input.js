@@ -56,7 +56,7 @@ function element(tag, classes, ...children) {
 
 function listFaults() {
   for (const fault of data.faults) {
-    const box = element('div', 'message failure', fault.text + '\n');
+    const box = element('div', 'message failure', fault.text);
     const button = element('button', '', 'show where');
     button.onclick = () => goTo(fault);
     if (fault.marks.length > 0) box.append(button);
@@ -65,8 +65,8 @@ function listFaults() {
 }
 
 function legend() {
-  const entries = [['arithmetic', 'compute'], ['memory access by threads', 'memory'],
-    ['issue of copies and products', 'issue'], ['barriers and fences', 'sync'], ['wait', 'wait'],
+  const entries = [['arithmetic', 'compute'], ['memory access', 'memory'],
+    ['issue', 'issue'], ['barriers, fences', 'sync'], ['wait', 'wait'],
     ['TMA load in flight', 'load'], ['product', 'product'], ['bulk store in flight', 'store'],
     ['mbarrier, even phase', 'phase'], ['odd phase', 'phase-other'], ['fault', 'bad']];
   for (const [what, colour] of entries) {
@@ -77,7 +77,7 @@ function legend() {
     }
     byId('legend').append(element('span', '', sample, what));
   }
-  byId('legend').append(element('span', '', 'drag: move; Ctrl and wheel, or W and S: zoom; click a title: fold'));
+  byId('legend').append(element('span', '', 'drag: move; Ctrl and wheel, W, S: zoom; click on a title: fold'));
 }
 
 function entryAt(y) {

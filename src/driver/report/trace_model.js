@@ -69,7 +69,7 @@ function groupsOf(cta) {
       title: number === 0 && !only ? 'warps in no role' : role,
       open: number !== 0 || only,
       rows: lanes.map((lane) => ({
-        label: 'warp ' + (lane.warp - lanes[0].warp), height: 20, kind: 'slices', warp: lane.warp,
+        label: 'warp ' + (lane.warp - lanes[0].warp), height: 18, kind: 'slices', warp: lane.warp,
         items: slices(lane.slices),
       })),
     });
@@ -81,7 +81,7 @@ function groupsOf(cta) {
     if (packed.length === 0) return;
     groups.push({
       title, open: true,
-      rows: packed.map((items, i) => ({ label: i === 0 ? label : '', height: 16, kind: 'flights', items })),
+      rows: packed.map((items, i) => ({ label: i === 0 ? label : '', height: 14, kind: 'flights', items })),
     });
   };
   add('TMA loads', 0, 'in flight');

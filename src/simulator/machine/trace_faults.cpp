@@ -6,6 +6,11 @@
 
 // Where the accesses that a fault names lie in the trace.
 namespace tilewright::simulator {
+namespace {
+
+bool same(SourceLocation a, SourceLocation b) { return a.file == b.file && a.line == b.line; }
+
+}  // namespace
 
 // The access at `where` that the fault's message describes best, by who makes it and by what it
 // accesses; of several the latest.
@@ -30,7 +35,7 @@ bool TraceRecorder::find_access(const Fault& fault, SourceLocation where, TraceM
     };
     for (std::size_t i = 0; i < cta.flights.size(); ++i) {
       const TraceFlight& flight = cta.flights[i];
-      if (flight.where.line != where.line || flight.where.file != where.file) continue;
+      if (!same(flight.where, where)) continue;
       // Products are one flight for the four warps of a warpgroup.
       bool issued = by(flight.issuer);
       for (int w = 1; w < 4 && flight.kind == TraceFlight::Kind::products; ++w) {
@@ -43,7 +48,7 @@ bool TraceRecorder::find_access(const Fault& fault, SourceLocation where, TraceM
     }
     for (const TraceLane& lane : cta.lanes) {
       for (const TraceSlice& slice : lane.slices) {
-        if (slice.where.line != where.line || slice.where.file != where.file) continue;
+        if (!same(slice.where, where)) continue;
         consider({by(lane.warp) ? 8 : 0, 0, slice.start}, {c, lane.warp, -1, slice.start, where});
       }
     }
@@ -53,9 +58,19 @@ bool TraceRecorder::find_access(const Fault& fault, SourceLocation where, TraceM
 
 TraceFault TraceRecorder::locate(const Fault& fault) const {
   TraceFault located{fault, {}};
-  for (const SourceLocation where : {fault.first, fault.second}) {
+  const SourceLocation places[] = {fault.first, fault.second};
+  // With the last of the accesses that it is at, the run ended.
+  int last = -1;
+  for (int i = 0; i < 2 && cut_short_; ++i) {
+    if (same(places[i], cut_short_->where)) last = i;
+  }
+  for (int i = 0; i < 2; ++i) {
     TraceMark mark;
-    if (find_access(fault, where, mark)) located.marks.push_back(mark);
+    if (i == last) {
+      located.marks.push_back(*cut_short_);
+    } else if (find_access(fault, places[i], mark)) {
+      located.marks.push_back(mark);
+    }
   }
   return located;
 }

@@ -356,8 +356,9 @@ void TraceRecorder::end_open_waits() {
 void TraceRecorder::end(const std::vector<Fault>& faults) {
   // The instruction that a fault cut short.
   if (current_ != nullptr && current_->operation != nullptr) {
-    slice(state_of(*current_warp_), Kind::issue, *current_,
-          text(name_of(gpu_->program, *current_)), 0,
+    WarpState& warp = state_of(*current_warp_);
+    cut_short_ = TraceMark{warp.cta, warp.index, -1, warp.clock, current_->where()};
+    slice(warp, Kind::issue, *current_, text(name_of(gpu_->program, *current_)), 0,
           std::max<std::int64_t>(issue_cycles(gpu_->program, *current_), 1));
   }
   end_open_waits();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -136,6 +137,7 @@ class TraceRecorder : public Recorder {
   // While it is executed: the warp's instruction, of which the clock is at the start.
   const Warp* current_warp_ = nullptr;
   const Instruction* current_ = nullptr;
+  std::optional<TraceMark> cut_short_;  // the access with which a fault ended the run
 };
 
 }  // namespace tilewright::simulator
