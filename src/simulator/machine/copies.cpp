@@ -173,6 +173,7 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     event.coordinates = coordinates(warp, transfer);
     event.barrier = barrier;
     event.phase = cta.barriers[barrier].phase;
+    if (gpu.recorder) gpu.recorder->load_issued(event);
     gpu.events.push_back(std::move(event));
   }
 }
@@ -192,6 +193,7 @@ void finish_load(Gpu& gpu, const Event& event) {
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
         shared.write_chunk(address, chunk);
       });
+  if (gpu.recorder) gpu.recorder->load_finished(event);
   complete_tx(gpu, event, map.box_bytes());
 }
 

@@ -72,6 +72,7 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
       report(report),
       log(report, options.stop_at_first),
       random(options.seed),
+      recorder(options.recorder),
       order(*this, options.strict, options.check_order),
       resident_clusters_(
           std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
@@ -114,6 +115,7 @@ void Gpu::launch_next() {
 }
 
 void Gpu::run() {
+  if (recorder) recorder->begin(*this);
   while (true) {
     clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
                                    [](const auto& cluster) { return cluster->live == 0; }),
@@ -181,7 +183,9 @@ void Gpu::run_warp(Warp& warp) {
       ++warp.pc;
       continue;
     }
+    if (recorder) recorder->starts(warp, instruction);
     execute(warp, instruction);
+    if (recorder) recorder->executed(warp, instruction);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "simulator/machine/matrix_descriptor.h"
 #include "simulator/machine/order.h"
 #include "simulator/machine/program.h"
+#include "simulator/machine/recorder.h"
 #include "simulator/machine/shared_memory.h"
 
 // The state of the virtual GPU. What each instruction does to it lies in one file a unit:
@@ -221,6 +222,7 @@ class Gpu {
   MachineReport& report;
   FaultLog log;
   Random random;
+  Recorder* recorder;  // null when nobody watches
   std::vector<Event> events;
   Order order;
   Footprints footprints;

@@ -2,6 +2,7 @@
 
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/gpu.h"
+#include "simulator/machine/recorder.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -73,6 +74,7 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
     workspaces.check(kernel, report);
   } catch (const Stopped&) {
   }
+  if (options.recorder) options.recorder->end(report.faults);
   gpu.count_instructions();
   return report;
 }

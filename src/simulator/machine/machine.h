@@ -12,6 +12,8 @@
 // copies and products, whose order and instants a seed draws.
 namespace tilewright::simulator {
 
+class Recorder;
+
 struct Fault {
   // deadlock, uninitialised, race, proxy, out_of_bounds, mbarrier, named_barrier, wgmma, bulk,
   // capacity, registers, tensor_map, exit, workspace
@@ -36,6 +38,7 @@ struct MachineOptions {
   // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
   // index out of what it computed itself is refused.
   bool control_only = false;
+  Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 
 struct MachineReport {
