@@ -23,8 +23,15 @@ struct Fault {
   std::string missing;  // what the kernel lacks; empty when that is not known
 };
 
+// How the order of warps and asynchronous work follows from the seed (schedule.h).
+enum class Search : std::uint8_t {
+  random,  // the seed draws it: uniformly, or by priorities
+  delays,  // the seed counts through schedules with at most two delays
+};
+
 struct MachineOptions {
   std::uint64_t seed = 0;
+  Search search = Search::random;
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
   bool stop_at_first = true;
@@ -44,6 +51,7 @@ struct MachineOptions {
 struct MachineReport {
   std::vector<Fault> faults;
   std::int64_t operations = 0;                       // executed by warps
+  std::int64_t choices = 0;                          // of the schedule, among several
   std::map<std::string, std::int64_t> instructions;  // of these, by the IR's name
   bool ok() const { return faults.empty(); }
 };
