@@ -578,11 +578,15 @@ class Retracing {
   void repeat(const Operation& o) {
     for (const ValueId result : o.results) {
       if (!scalar(result)) {
-        unfit(o, "a tile in a loop whose end the kernel decides", "use a loop over a range");
+        unfit(o,
+              "it assigns a tile, " + tile_.type(result).to_string() +
+                  ", and the kernel decides when it ends",
+              "loop over a range, and take a tile's turns with when(...)");
       }
     }
     if (placement_.fills_rings(o.blocks[0])) {
-      unfit(o, "loads in a loop whose end the kernel decides", "use a loop over a range");
+      unfit(o, "it loads what products read, and the kernel decides when it ends",
+            "loop over a range, or load before it");
     }
     const ir::Block& body = o.blocks[0];
     const std::vector<ValueId>& yielded = body.body.back().operands;
