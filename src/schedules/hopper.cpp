@@ -13,6 +13,7 @@
 #include "schedules/retracing.h"
 #include "schedules/shared_plan.h"
 #include "schedules/tile_order.h"
+#include "schedules/turns.h"
 #include "support/diagnostic.h"
 #include "tilewright/hopper.h"
 
@@ -38,6 +39,7 @@ class Retracing {
         placement_(tile),
         extents_(tile),
         plan_(placement_, extents_),
+        turns_(placement_),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)) {}
 
@@ -57,7 +59,9 @@ class Retracing {
                    RoleSpec(
                        "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
                        [&](Index group) {
+                         if (turn_) when(group == groups - 1, [&] { turn_->arrive(0); });
                          each_tile(order, false, group);
+                         if (turn_) when(group == 0, [&] { turn_->sync(0); });
                          if (plan_.stages_stores()) bulk_wait(0, tile_.where);
                        },
                        tile_.where)},
@@ -83,6 +87,9 @@ class Retracing {
     }
     if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
       all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, tile_.where);
+    }
+    if (turns_.any()) {
+      turn_.emplace(kernel_, 2 * kGroupThreads, placement_.groups, tile_.where);
     }
   }
 
@@ -464,10 +471,12 @@ class Retracing {
     const auto issue = [&](const auto& first) {
       return accumulates ? wgmma(first, b, tile(o.operands[2]), o.where) : wgmma(first, b, o.where);
     };
+    if (turns_.takes(o)) turn_->sync(group());
     in_flight_.push_back({o.results[0],
                           a.load ? issue(left(a)) : issue(tile(o.operands[0])),
                           a.load ? ir::kNoValue : o.operands[0],
                           {}});
+    if (turns_.takes(o)) turn_->arrive((group() + 1) % placement_.groups);
   }
 
   void store(const Operation& o) {
@@ -672,12 +681,14 @@ class Retracing {
   const Placement placement_;
   const analysis::Extents extents_;
   const SharedPlan plan_;
+  const Turns turns_;
   Kernel kernel_;
   Tracer& tracer_;
   Parameters parameters_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> all_groups_;
+  std::optional<NamedBarrier> turn_;       // of each warpgroup
   std::optional<SharedIntegers> answers_;  // of each warp
   std::unique_ptr<Ring> numbers_;          // of tiles that are taken from a counter
   std::optional<Tensor> next_tile_;
