@@ -102,7 +102,8 @@ class Retracing {
     const Tracer::At at(tracer_, tile_.where);
     const auto body = [&](const Index& number) { trace_tile(order, number); };
     if (!order.uneven()) {
-      for (Index number : range(cta_index(), order.count(), cta_count())) body(number);
+      const IndexOperand first(cta_index(), tile_.where);
+      for (Index number : range(first, order.count(), cta_count())) body(number);
       return;
     }
     const Dim tiles = order.count();
@@ -187,6 +188,7 @@ class Retracing {
     }
     for (const Operation& o : block.body) {
       if (first.count(&o) != 0) continue;
+      const Tracer::At at(tracer_, o.where, true);
       if (!loading_) {
         finish_for(o);
         const bool waits = o.op == Op::load || o.op == Op::dot || !o.blocks.empty();
@@ -291,7 +293,7 @@ class Retracing {
   }
 
   void operation(const Operation& o) {
-    const Tracer::At at(tracer_, o.where);
+    const Tracer::At at(tracer_, o.where, true);
     switch (o.op) {
       case Op::for_loop:
         return loop(o);

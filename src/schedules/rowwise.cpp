@@ -116,7 +116,7 @@ class Retracing {
   }
 
   void operation(const Operation& o) {
-    const Tracer::At at(tracer_, o.where);
+    const Tracer::At at(tracer_, o.where, true);
     switch (o.op) {
       case Op::for_loop:
         return loop(o);
