@@ -412,6 +412,30 @@ TEST(CommandTest, ExplainSaysWhyAScheduleWasChosen) {
                                    HasSubstr("others are slower by the model")));
 }
 
+TEST(CommandTest, ExplainSaysSoInItsJsonAndItsPage) {
+  const WithoutNvrtc without_nvrtc;
+  const TemporaryFolder folder;
+  const Answer answer =
+      tilewright("explain gemm --target sm_90a --set m=16 --json --html " + (folder / "page.html"));
+  const Json schedule =
+      Json::parse(answer.output.substr(0, answer.output.rfind('}') + 1))["schedule"];
+  EXPECT_THAT(schedule["because"].get<std::string>(),
+              testing::StartsWith("kernels/schedules/gemm.sm_90a.txt:"));
+  EXPECT_GT(schedule["cost"]["seconds"], 0);
+  EXPECT_EQ(schedule["cost_missing"], "");
+  ASSERT_GT(schedule["alternatives"].size(), 6u);  // all, not the first few
+  double before = 0;
+  for (const Json& other : schedule["alternatives"]) {
+    EXPECT_NE(other["name"], schedule["chosen"]);
+    EXPECT_GE(other["cost"]["seconds"], before);
+    before = other["cost"]["seconds"];
+  }
+  std::ifstream stream(folder / "page.html");
+  const std::string page(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_THAT(page, HasSubstr("\"chosen\":" + schedule["chosen"].dump()));
+  EXPECT_THAT(page, HasSubstr("<table id=\"schedule-table\">"));
+}
+
 TEST(CommandTest, DoctorSaysWhatIsHere) {
   const Answer answer = tilewright("doctor --json");
   EXPECT_EQ(answer.status, 0);
