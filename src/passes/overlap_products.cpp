@@ -176,7 +176,7 @@ class Rotation {
     for (const ValueId value : loop_.results) add(value);
     for (const Delayed& d : delayed_) add(d.product->operands[0]);
     // What was built without spills, of 160 registers (three warpgroups) and of 240.
-    const std::int64_t most = rows > 2 * kGroupRows ? 120 : 176;
+    const std::int64_t most = rows > 2 * kGroupRows ? 130 : 180;
     return row_bytes * kGroupRows / (kGroupThreads * 4) <= most;
   }
 

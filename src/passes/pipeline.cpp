@@ -10,6 +10,7 @@
 #include "passes/check_divergence.h"
 #include "passes/contract_fma.h"
 #include "passes/count_waits.h"
+#include "passes/drop_selects.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
 #include "passes/fold_accumulators.h"
@@ -22,6 +23,7 @@
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
+#include "passes/skip_hidden.h"
 #include "passes/skip_identities.h"
 
 namespace tilewright::passes {
@@ -50,9 +52,11 @@ constexpr Pass kSimplify[] = {
 // What an automatic schedule begins with.
 constexpr Pass kPrepare[] = {
     {"materialise_extents", materialise_extents},
+    {"drop_selects", drop_selects},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
     // The passes behind it count who reads a value.
     {"eliminate_folded", eliminate_dead},
+    {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
     {"overlap_products", overlap_products},
     {"peel_masks", peel_masks},

@@ -294,8 +294,12 @@ class Retracing {
         return repeat(o);
       case Op::load_index:
         return load_index(o);
+      case Op::own_first:
+      case Op::own_end:
+        return own_row(o);
       case Op::yield:
       case Op::transpose:
+      case Op::discard:
         return;
       case Op::slice:
         if (placement_.source_of(o.results[0]).load) return;
@@ -519,6 +523,14 @@ class Retracing {
       value = tracer_.emit(Op::add, {value, id(row_part() * kGroupRows)}, type, {}, o.where);
     }
     values_[o.results[0]] = value;
+  }
+
+  void own_row(const Operation& o) {
+    const bool divided = !loading_ && !placement_.by_columns();
+    const std::int64_t all = o.op == Op::own_first ? 0 : o.attributes.integer(Key::count);
+    values_[o.results[0]] =
+        divided ? id(group() * kGroupRows + (o.op == Op::own_first ? 0 : kGroupRows))
+                : tracer_.number(static_cast<double>(all), DType::i32, "own_row", o.where);
   }
 
   // Each warp knows of its own elements; what one has found, all have to know.

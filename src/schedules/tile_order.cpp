@@ -35,11 +35,21 @@ bool address_depends(const Placement& placement, const Operation& load, ir::Valu
 
 TileOrder::TileOrder(const Placement& placement) {
   const ir::Kernel& kernel = placement.kernel;
+  // How far a warpgroup's own rows reach says nothing of the tile.
+  std::vector<ir::ValueId> own;
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::own_first || o.op == Op::own_end) own.push_back(o.results[0]);
+  });
+  const auto of_tile = [&](ir::ValueId end) {
+    return std::none_of(own.begin(), own.end(),
+                        [&](ir::ValueId row) { return placement.depends(end, row); });
+  };
   for (std::size_t i = 0; i < kernel.grid.size(); ++i) {
     const ir::ValueId argument = kernel.body.arguments[i];
     Axis axis{kernel.grid[i]};
     ir::for_each(kernel.body, [&](const Operation& o) {
-      axis.lengthens |= o.op == Op::for_loop && placement.depends(o.operands[1], argument);
+      axis.lengthens |= o.op == Op::for_loop && placement.depends(o.operands[1], argument) &&
+                        of_tile(o.operands[1]);
     });
     for_each_loop_load(placement, kernel.body, false, [&](const Operation& load) {
       axis.shared |= !address_depends(placement, load, argument);
