@@ -48,7 +48,7 @@ class Retracing {
       next_tile_.emplace(kernel_.workspace("next_tile", 1, tile_.where));
       numbers_ =
           std::make_unique<Ring>(kernel_, "tile", stages(2), std::vector<TileShape>{}, tile_.where);
-      numbers_->numbered();
+      numbers_->numbered(static_cast<int>(tile_.grid.size()));
     }
     const int groups = placement_.groups;
     kernel_.roles({RoleSpec(
@@ -87,15 +87,17 @@ class Retracing {
   }
 
   // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles of the same length are
-  // dealt out beforehand, others from a counter by the producer.
+  // dealt out beforehand, others from a counter by the producer, which sends the place of each: the
+  // divisions take their time. A first index of -1 ends the work.
   void each_tile(const TileOrder& order, bool loading, const Index& group) {
     loading_ = loading;
     slots_.clear();
     group_ = tracer_.use(group.handle(), "schedule", tile_.where);
     const Tracer::At at(tracer_, tile_.where);
-    const auto body = [&](const Index& number) { trace_tile(order, number); };
     if (!order.uneven()) {
-      for (Index number : range(cta_index(), order.count(), cta_count())) body(number);
+      for (Index number : range(cta_index(), order.count(), cta_count())) {
+        trace_tile(order.indices(number));
+      }
       return;
     }
     const Dim tiles = order.count();
@@ -105,31 +107,42 @@ class Retracing {
       repeat_while(more, [&] {
         const Index number = next;
         more = number < tiles;
-        numbers_->produce(number);
-        when(number < tiles, [&] {
-          // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the last
-          // fetch of all sets the counter back for the next launch.
-          const Index fetched = atomic_add((*next_tile_)(0), 1);
-          when(fetched == tiles - 1, [&] { atomic_add((*next_tile_)(0), 0 - Index(tiles)); });
-          next = fetched + cta_count();
-          body(number);
-        });
+        when(
+            number < tiles,
+            [&] {
+              // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the
+              // last fetch of all sets the counter back for the next launch.
+              const Index fetched = atomic_add((*next_tile_)(0), 1);
+              when(fetched == tiles - 1, [&] { atomic_add((*next_tile_)(0), 0 - Index(tiles)); });
+              next = fetched + cta_count();
+              const std::vector<Index> indices = order.indices(number);
+              numbers_->produce({indices.begin(), indices.end()}, tile_.where);
+              trace_tile(indices);
+            },
+            [&] {
+              std::vector<IndexOperand> end(tile_.grid.size(), 0);
+              end[0] = -1;
+              numbers_->produce(end, tile_.where);
+            });
       });
       return;
     }
     repeat_while(more, [&] {
       const Slot slot = numbers_->consume();
-      const Index number = slot.number();
+      std::vector<Index> indices;
+      for (std::size_t i = 0; i < tile_.grid.size(); ++i) {
+        indices.push_back(slot.number(static_cast<int>(i)));
+      }
       numbers_->release(slot);
-      more = number < tiles;
-      when(number < tiles, [&] { body(number); });
+      const Condition valid = indices[0] >= 0;
+      more = valid;
+      when(valid, [&] { trace_tile(indices); });
     });
   }
 
-  void trace_tile(const TileOrder& order, const Index& number) {
+  void trace_tile(const std::vector<Index>& indices) {
     values_.assign(tile_.types.size(), ir::kNoValue);
     for (const auto& [value, scalar] : parameters_.scalars) values_[value] = id(scalar);
-    const std::vector<Index> indices = order.indices(number);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       values_[tile_.body.arguments[i]] = id(indices[i]);
     }
