@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/warpgroups.h"
+
 namespace tilewright::passes {
 
 using ir::Key;
@@ -16,7 +18,7 @@ analysis::OwnRows own_rows(ir::Kernel& kernel) {
     least = std::min(least, rows);
     most = std::max(most, rows);
   });
-  if (least != most || most <= kGroupRows) return {};
+  if (least != most || most <= analysis::kGroupRows) return {};
   ir::Block begin;
   ir::Builder builder(kernel, begin, kernel.where);
   const ir::Attributes count{{Key::count, most}};

@@ -5,9 +5,6 @@
 
 namespace tilewright::passes {
 
-// The rows of a product's result that a warpgroup computes.
-inline constexpr std::int64_t kGroupRows = 64;
-
 // Which rows of the tiles of a kernel of the tile form a warpgroup computes, if its products have
 // more than one computes: begins the kernel with the operations that say it. None otherwise.
 analysis::OwnRows own_rows(ir::Kernel& kernel);

@@ -34,10 +34,14 @@ struct Pass {
   // One that changes rounding: it returns how often it did, and may be switched off.
   constexpr Pass(const char* name, int (*rewrite)(ir::Kernel&), bool Numerics::*allowed)
       : name(name), rewrite(rewrite), allowed(allowed) {}
+  // One that a schedule may do without.
+  constexpr Pass(const char* name, int (*rewrite)(ir::Kernel&), bool Rewrites::*chosen)
+      : name(name), rewrite(rewrite), chosen(chosen) {}
   const char* name;
   void (*run)(ir::Kernel&) = nullptr;
   int (*rewrite)(ir::Kernel&) = nullptr;
   bool Numerics::*allowed = nullptr;
+  bool Rewrites::*chosen = nullptr;
 };
 
 // What both forms of SSA tiles take.
@@ -58,7 +62,7 @@ constexpr Pass kPrepare[] = {
     {"eliminate_folded", eliminate_dead},
     {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
-    {"overlap_products", overlap_products},
+    {"overlap_products", overlap_products, &Rewrites::overlap_products},
     {"peel_masks", peel_masks},
     {"simplify_loops", simplify},
     {"eliminate_common_loops", eliminate_common},
@@ -92,7 +96,8 @@ template <std::size_t N>
 void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observer,
          Rewrites& rewrites) {
   for (const Pass& pass : passes) {
-    if (pass.rewrite && !(rewrites.allowed.*pass.allowed)) continue;
+    if (pass.allowed && !(rewrites.allowed.*pass.allowed)) continue;
+    if (pass.chosen && !(rewrites.*pass.chosen)) continue;
     const ir::Kernel before = observer ? kernel : ir::Kernel();
     const auto start = std::chrono::steady_clock::now();
     if (pass.rewrite) {

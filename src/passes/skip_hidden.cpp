@@ -1,6 +1,7 @@
 #include "passes/skip_hidden.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 
@@ -51,16 +52,17 @@ class Cutting {
         slack.values.erase(at);
         slack.values[own.end] = factor;
       }
+      // What is visible ends, or begins, where rest + per_index * i changes its sign.
+      const ValueId rest = without_index(builder, slack);
       const ValueId one = builder.constant(1);
+      const ValueId slope = builder.constant(std::abs(slack.per_index));
       if (slack.per_index > 0) {
-        // Nothing is visible from where rest + per_index * i >= 0.
-        const ValueId rest = builder.binary(Op::sub, builder.constant(-1),
-                                            without_index(builder, slack));
-        const ValueId last = builder.binary(Op::div, rest, builder.constant(slack.per_index));
+        const ValueId minus_one = builder.constant(-1);
+        const ValueId below = builder.binary(Op::sub, minus_one, rest);
+        const ValueId last = builder.binary(Op::div, below, slope);
         end = builder.binary(Op::min, end, builder.binary(Op::add, last, one));
       } else {
-        const ValueId last = builder.binary(Op::div, without_index(builder, slack),
-                                            builder.constant(-slack.per_index));
+        const ValueId last = builder.binary(Op::div, rest, slope);
         first = builder.binary(Op::max, first, builder.binary(Op::add, last, one));
       }
     }

@@ -26,8 +26,7 @@ using ir::Type;
 using ir::ValueId;
 
 constexpr int kGroupWarps = 4;
-constexpr int kWarpRows = 16;  // of a warpgroup's 64
-constexpr int kGroupThreads = 128;
+constexpr int kWarpRows = 16;                 // of a warpgroup's 64
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 
 // Records the kernel once more, at the explicit level.
@@ -52,10 +51,10 @@ class Retracing {
     }
     const int groups = placement_.groups;
     kernel_.roles({RoleSpec(
-                       "load", warps(1), registers(groups > 2 ? 32 : 24),
+                       "load", warps(1), registers(analysis::load_registers(groups)),
                        [&](Index) { each_tile(order, true, Index(0)); }, tile_.where),
                    RoleSpec(
-                       "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
+                       "math", warpgroups(groups), registers(analysis::math_registers(groups)),
                        [&](Index group) {
                          each_tile(order, false, group);
                          if (plan_.stages_stores()) bulk_wait(0, tile_.where);
@@ -82,7 +81,7 @@ class Retracing {
                                     buffer.dtype, buffer.rows, buffer.columns, buffer.where));
     }
     if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
-      all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, tile_.where);
+      all_groups_.emplace(kernel_, placement_.groups * analysis::kGroupThreads, 1, tile_.where);
     }
   }
 
