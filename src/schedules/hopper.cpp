@@ -43,7 +43,7 @@ class Retracing {
   ir::Kernel run() {
     declare();
     const TileOrder order(placement_);
-    if (order.uneven()) {
+    if (order.counted()) {
       next_tile_.emplace(kernel_.workspace("next_tile", 1, tile_.where));
       numbers_ =
           std::make_unique<Ring>(kernel_, "tile", stages(2), std::vector<TileShape>{}, tile_.where);
@@ -85,15 +85,15 @@ class Retracing {
     }
   }
 
-  // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles of the same length are
-  // dealt out beforehand, others from a counter by the producer, which sends the place of each: the
+  // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles are dealt out
+  // beforehand, or taken from a counter by the producer, which sends the place of each: the
   // divisions take their time. A first index of -1 ends the work.
   void each_tile(const TileOrder& order, bool loading, const Index& group) {
     loading_ = loading;
     slots_.clear();
     group_ = tracer_.use(group.handle(), "schedule", tile_.where);
     const Tracer::At at(tracer_, tile_.where);
-    if (!order.uneven()) {
+    if (!order.counted()) {
       for (Index number : range(cta_index(), order.count(), cta_count())) {
         trace_tile(order.indices(number));
       }

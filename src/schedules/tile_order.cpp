@@ -13,6 +13,7 @@ using ir::Operation;
 // Measured: docs/performance.md.
 constexpr std::int64_t kL2Bytes = 32 << 20;
 constexpr int kBand = 8;
+constexpr int kCountedGroups = 3;
 
 // The loads to shared memory inside loops.
 void for_each_loop_load(const Placement& placement, const ir::Block& block, bool in_loop,
@@ -33,7 +34,7 @@ bool address_depends(const Placement& placement, const Operation& load, ir::Valu
 
 }  // namespace
 
-TileOrder::TileOrder(const Placement& placement) {
+TileOrder::TileOrder(const Placement& placement) : counted_(placement.groups >= kCountedGroups) {
   const ir::Kernel& kernel = placement.kernel;
   // How far a warpgroup's own rows reach says nothing of the tile.
   std::vector<ir::ValueId> own;
@@ -54,7 +55,7 @@ TileOrder::TileOrder(const Placement& placement) {
     for_each_loop_load(placement, kernel.body, false, [&](const Operation& load) {
       axis.shared |= !address_depends(placement, load, argument);
     });
-    uneven_ |= axis.lengthens;
+    counted_ |= axis.lengthens;
     axes_.push_back(axis);
   }
   Dim others = 1;
