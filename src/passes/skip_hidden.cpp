@@ -90,7 +90,8 @@ class Cutting {
     }
     bool fits = !loop_.results.empty();
     for (const ValueId result : loop_.results) {
-      fits &= kernel_.type(result).is_tile() && kernel_.type(result).shape[0] == own_.rows;
+      const ir::Type& type = kernel_.type(result);
+      fits &= type.is_tile() && type.shape.size() == 2 && type.shape[0] == own_.rows;
     }
     std::set<const Operation*> read;
     ir::for_each(body_, [&](const Operation& o) {
