@@ -186,7 +186,8 @@ bool Hidden::above_minus_infinity(ValueId value) {
   if (o->operands[2] == x) return true;
   if (!product || product->op != Op::mul) return false;
   const Known factor = of(product->operands[1]);
-  return product->operands[0] == x && factor.number && *factor.number > 0 && std::isfinite(*factor.number);
+  return product->operands[0] == x && factor.number && *factor.number > 0 &&
+         std::isfinite(*factor.number);
 }
 
 }  // namespace tilewright::analysis

@@ -33,10 +33,7 @@ LinearFacts::LinearFacts(const ir::Kernel& kernel, const Definitions& definition
 
 LinearFacts::LinearFacts(const ir::Kernel& kernel, const Definitions& definitions,
                          const OwnRows& own, const Operation& loop)
-    : kernel_(kernel),
-      definitions_(definitions),
-      own_(own),
-      index_(loop.blocks[0].arguments[0]) {
+    : kernel_(kernel), definitions_(definitions), own_(own), index_(loop.blocks[0].arguments[0]) {
   note(loop.blocks[0]);
 }
 

@@ -18,7 +18,7 @@ struct Linear {
 
 // Which of a tile's rows count.
 struct OwnRows {
-  std::int64_t rows = 0;       // of the tiles in question; 0 for none
+  std::int64_t rows = 0;           // of the tiles in question; 0 for none
   ir::ValueId first = 0, end = 0;  // first to end - 1
 };
 

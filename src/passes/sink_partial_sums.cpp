@@ -36,7 +36,8 @@ class SeparateZeros {
         const auto* value = std::get_if<double>(o.attributes.find(Key::value));
         if (value && *value == 0) numbers_.insert(o.results[0]);
       }
-      if (o.op == Op::splat && numbers_.count(o.operands[0]) != 0) zeros_[o.results[0]] = {o, false};
+      if (o.op == Op::splat && numbers_.count(o.operands[0]) != 0)
+        zeros_[o.results[0]] = {o, false};
       body.push_back(std::move(o));
     }
     block.body = std::move(body);
