@@ -128,6 +128,28 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
   EXPECT_EQ(products(whole), (3 + 3 + 3) * kWarps * kHeads * kProducts);
 }
 
+// Lanes keep their parts of the sums over rotated loops too, although sum and shift begin alike.
+TEST(HopperSchedule, LanesMeetBehindTheLoop) {
+  kernels::Attention a;
+  a.causal = true;
+  passes::Rewrites rewrites;
+  const ir::Kernel machine = driver::lower(kernels::attention_forward(a).finish(), rewrites);
+  EXPECT_GT(rewrites.applied["overlap_products"], 0);
+  int within = 0;
+  const auto sums = [](const ir::Block& block) {
+    int count = 0;
+    ir::for_each(block, [&](const ir::Operation& o) {
+      count += o.op == ir::Op::reduce_lanes && o.attributes.function() == ir::Op::add;
+    });
+    return count;
+  };
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::for_loop) within += sums(o.blocks[0]);
+  });
+  EXPECT_EQ(within, 0);
+  EXPECT_GT(sums(machine.body), 0);
+}
+
 TEST(HopperSchedule, Gemm) {
   for (const std::int64_t m : {1, 129, 300}) {
     for (const std::int64_t k : {0, 8, 200}) {
