@@ -84,7 +84,13 @@ Placement::Placement(const ir::Kernel& kernel)
       for (const ValueId result : inner.results) in_loop[result] = true;
     });
   });
-  ir::for_each(kernel.body, [&](const Operation& o) { visit_reader(o); });
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::discard) {
+      read_by_products[o.operands[0]] = true;
+    } else {
+      visit_reader(o);
+    }
+  });
   find_columns();
 }
 

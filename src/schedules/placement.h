@@ -3,12 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "analysis/warpgroups.h"
 #include "ir/ir.h"
 #include "schedules/memory_order.h"
 
 namespace tilewright::schedules {
 
-inline constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
+using analysis::kGroupRows;
 
 // The operation is in the way of an automatic schedule; `other` made what the reason names.
 [[noreturn]] void unfit(const ir::Operation& operation, const std::string& why,

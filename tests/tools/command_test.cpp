@@ -295,8 +295,8 @@ TEST(CommandTest, RewritesCanBeSwitchedOff) {
               AllOf(testing::ContainsRegex("numerics contract_fma +off"),
                     testing::ContainsRegex("numerics sink_partial_sums +[1-9]")));
   const std::string strict = tilewright(explain + "--numerics strict").output;
-  for (const char* name :
-       {"fold_accumulators", "contract_fma", "sink_partial_sums", "sink_partial_maxima"}) {
+  for (const char* name : {"fold_accumulators", "skip_hidden", "contract_fma", "sink_partial_sums",
+                           "sink_partial_maxima"}) {
     EXPECT_THAT(strict, testing::ContainsRegex("numerics " + std::string(name) + " +off"));
     EXPECT_EQ(strict.find("\n" + std::string(name)), std::string::npos) << "a stage all the same";
   }
