@@ -112,9 +112,10 @@ std::string replay(const Request& request, std::uint64_t seed) {
          (inputs == seed ? "" : fmt::format(" --input-seed {}", inputs));
 }
 
-void write_traces(const Request& request, const Outcome& outcome, const std::string& target) {
+void write_traces(const Request& request, const Outcome& outcome, const std::string& kernel,
+                  const std::string& target) {
   driver::TraceOrigin origin{
-      target, outcome.seed,
+      kernel, target, outcome.seed,
       fmt::format("tilewright simulate {} --target {}", request.kernel, request.target)};
   for (const std::string& setting : request.settings) origin.command += " --set " + setting;
   for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
@@ -157,7 +158,7 @@ int simulate(const Request& request) {
   std::optional<driver::Breakage> breakage;
   if (!request.breakage.empty()) breakage = driver::break_kernel(machine, request.breakage);
   const Outcome outcome = execute(request, machine, workload);
-  if (outcome.trace) write_traces(request, outcome, target.name);
+  if (outcome.trace) write_traces(request, outcome, machine.name, target.name);
 
   const double tolerance = entry.tolerance(workload.options);
   const bool ok = outcome.ok(tolerance);

@@ -69,7 +69,7 @@ function groupsOf(cta) {
       title: number === 0 && !only ? 'warps in no role' : role,
       open: number !== 0 || only,
       rows: lanes.map((lane) => ({
-        label: 'warp ' + (lane.warp - lanes[0].warp), height: 18, kind: 'slices', warp: lane.warp,
+        label: 'warp ' + lane.number, height: 18, kind: 'slices', warp: lane.warp,
         items: slices(lane.slices),
       })),
     });
