@@ -279,7 +279,11 @@ function show() {
   listFaults();
   listen();
   arrange();
-  if (data.faults.length > 0) goTo(data.faults[0]);
+  if (data.faults.length > 0) {
+    goTo(data.faults[0]);
+  } else {
+    view.scrollTop = (layout.find((entry) => entry.what === 'cta' && entry.cta.open) || { y: 0 }).y - ruler;
+  }
   view.focus({ preventScroll: true });
   render();
 }
