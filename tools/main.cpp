@@ -70,6 +70,9 @@ class CommandLine {
     simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
+    simulate->add_flag("--control-only", request_.control_only,
+                       "Without arithmetic, many times faster: results are not compared, and "
+                       "conditions on what products compute are drawn at random");
     simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "

@@ -11,8 +11,9 @@ namespace tilewright::driver {
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
-                                  std::uint64_t seed,
-                                  simulator::Recorder* recorder = nullptr);
+                                  std::uint64_t seed);
+simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
+                                  const simulator::MachineOptions& options);
 
 // A fault for a person to read.
 Diagnostic diagnostic_of(const simulator::Fault& fault);
