@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "command.h"
 #include "driver/breakage.h"
@@ -15,7 +16,6 @@
 #include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
-#include "simulator/machine/trace_recorder.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -67,13 +67,15 @@ Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workl
       workload.poison_outputs();
       options.seed = request.seed + static_cast<std::uint64_t>(schedule);
       const bool clean = outcome.faults.empty();
-      std::optional<simulator::TraceRecorder> recorder;
-      if (clean && !request.traces.empty()) recorder.emplace();
-      options.recorder = recorder ? &*recorder : nullptr;
-      const simulator::MachineReport report =
-          driver::simulate(machine, workload.arguments(), options);
+      simulator::MachineReport report;
+      if (clean && !request.traces.empty()) {
+        driver::TracedRun run = driver::simulate_traced(machine, workload.arguments(), options);
+        report = std::move(run.report);
+        if (!report.ok() || !outcome.trace) outcome.trace = std::move(run.trace);
+      } else {
+        report = driver::simulate(machine, workload.arguments(), options);
+      }
       if (clean && !report.ok()) outcome.seed = options.seed;
-      if (recorder && (!report.ok() || !outcome.trace)) outcome.trace = recorder->take();
       faults.add(report.faults);
       outcome.operations += report.operations;
       finished = report.ok();
