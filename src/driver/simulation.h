@@ -12,8 +12,6 @@ namespace tilewright::driver {
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
-                                  std::uint64_t seed);
-simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options);
 
 // The same, and when what happened (simulator/machine/trace.h).
