@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "command.h"
 #include "driver/breakage.h"
@@ -15,7 +16,6 @@
 #include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
-#include "simulator/machine/trace_recorder.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -67,13 +67,15 @@ Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workl
       workload.poison_outputs();
       options.seed = request.seed + static_cast<std::uint64_t>(schedule);
       const bool clean = outcome.faults.empty();
-      std::optional<simulator::TraceRecorder> recorder;
-      if (clean && !request.traces.empty()) recorder.emplace();
-      options.recorder = recorder ? &*recorder : nullptr;
-      const simulator::MachineReport report =
-          driver::simulate(machine, workload.arguments(), options);
+      simulator::MachineReport report;
+      if (clean && !request.traces.empty()) {
+        driver::TracedRun run = driver::simulate_traced(machine, workload.arguments(), options);
+        report = std::move(run.report);
+        if (!report.ok() || !outcome.trace) outcome.trace = std::move(run.trace);
+      } else {
+        report = driver::simulate(machine, workload.arguments(), options);
+      }
       if (clean && !report.ok()) outcome.seed = options.seed;
-      if (recorder && (!report.ok() || !outcome.trace)) outcome.trace = recorder->take();
       faults.add(report.faults);
       outcome.operations += report.operations;
       finished = report.ok();
@@ -116,12 +118,14 @@ std::string replay(const Request& request, std::uint64_t seed) {
          (inputs == seed ? "" : fmt::format(" --input-seed {}", inputs));
 }
 
-void write_traces(const Request& request, const Outcome& outcome, const std::string& target) {
+void write_traces(const Request& request, const Outcome& outcome, const std::string& kernel,
+                  const std::string& target) {
   driver::TraceOrigin origin{
-      target, outcome.seed,
+      kernel, target, outcome.seed,
       fmt::format("tilewright simulate {} --target {}", request.kernel, request.target)};
   for (const std::string& setting : request.settings) origin.command += " --set " + setting;
   for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
+  if (request.control_only) origin.command += " --control-only";
   if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
   origin.command += " " + replay(request, outcome.seed);
   for (const std::string& file : request.traces) {
@@ -161,7 +165,7 @@ int simulate(const Request& request) {
   std::optional<driver::Breakage> breakage;
   if (!request.breakage.empty()) breakage = driver::break_kernel(machine, request.breakage);
   const Outcome outcome = execute(request, machine, workload);
-  if (outcome.trace) write_traces(request, outcome, target.name);
+  if (outcome.trace) write_traces(request, outcome, machine.name, target.name);
 
   const double tolerance = entry.tolerance(workload.options);
   const bool ok = outcome.ok(tolerance);

@@ -21,7 +21,7 @@ namespace {
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
-const TraceOrigin kOrigin{"sm_90a", 7, "tilewright simulate gemm </script>"};
+const TraceOrigin kOrigin{"gemm", "sm_90a", 7, "tilewright simulate gemm </script>"};
 
 // With a race where `text` has one.
 simulator::Trace trace_of(const std::string& text) {
@@ -141,7 +141,7 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
 
 TEST(BreakageTest, RefusesWhatItCannotBreak) {
   ir::Kernel kernel =
-      ir::parse_text("kernel \"empty\" machine\nthreads 32\nbody () {\n}\n", "k.tw");
+      ir::parse_text("kernel \"empty\" machine\ngrid (1)\nthreads 32\nbody () {\n}\n", "k.tw");
   const auto message = [&](const std::string& name) -> std::string {
     try {
       break_kernel(kernel, name);

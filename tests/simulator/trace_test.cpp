@@ -148,6 +148,20 @@ TEST(TraceTest, ChangesNothingAndIsTheSameEachTime) {
   EXPECT_LT(tensors.error(), 1e-6);
 }
 
+TEST(TraceTest, ControlAloneTakesTheSameTime) {
+  TraceRecorder recorder;
+  MachineOptions options;
+  options.recorder = &recorder;
+  options.control_only = true;
+  GemmTensors tensors(128, 128, 384);
+  ASSERT_TRUE(run(gemm_text(), {&tensors.a, &tensors.b, &tensors.c}, options).ok());
+  const Trace trace = recorder.take();
+  EXPECT_EQ(trace.end, gemm().end);
+  for (const TraceCta& cta : trace.ctas) {
+    for (const TraceFlight& flight : cta.flights) EXPECT_TRUE(flight.complete);
+  }
+}
+
 TEST(TraceTest, MarksBothAccessesOfARace) {
   const std::string text = changed(gemm_text(), "      mbarrier_wait %14, %65, %66\n", "");
   for (std::uint64_t seed = 0; seed < 8; ++seed) {

@@ -132,6 +132,8 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --target interpreter --set schedule=128x256", 2,
                  {"schedule 128x256 is for"});
   expect_failure("simulate gemm --target interpreter", 2, {"is not simulated"});
+  expect_failure("simulate gemm --target sm_90a --trace t.txt", 2, {"t.txt", ".html", ".json"});
+  expect_failure("simulate gemm --target sm_90a --break glass", 2, {"glass", "use: release"});
   expect_failure("simulate gemm --target sm_90a --schedules 0", 2, {"--schedules"});
 }
 
@@ -329,6 +331,52 @@ TEST(CommandTest, Simulates) {
   EXPECT_EQ(json["schedules"], 2);
   EXPECT_TRUE(json["faults"].empty());
   EXPECT_LE(json["max_relative_error"], json["tolerance"]);
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(CommandTest, ShowsTheRaceOfABrokenKernelAndTracesIt) {
+  const TemporaryFolder folder;
+  const std::string page = folder / "t.html", events = folder / "t.json";
+  const std::string broken =
+      "simulate attention_forward --target sm_90a --set heads=1 --set queries=64 --set keys=1024 "
+      "--set dim=64 --break release";
+  const Answer answer =
+      tilewright(broken + " --schedules 3 --trace " + page + " --trace " + events);
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  EXPECT_THAT(answer.output, AllOf(HasSubstr("attention_forward is broken at"),
+                                   HasSubstr("mbarrier_arrive on k_empty"),
+                                   HasSubstr("race: shared k["), HasSubstr("read   wgmma_ss"),
+                                   HasSubstr("write  tma_load"), HasSubstr("fix: wgmma_wait")));
+  // The schedule that is named shows it again.
+  const std::string replay = "replay the first with ";
+  const std::size_t at = answer.output.find(replay);
+  ASSERT_NE(at, std::string::npos) << answer.output;
+  const std::size_t start = at + replay.size();
+  const Answer again = tilewright(
+      broken + " --json " + answer.output.substr(start, answer.output.find('\n', at) - start));
+  EXPECT_EQ(again.status, 1) << again.output;
+  EXPECT_EQ(again.json()["faults"][0]["kind"], "race");
+  EXPECT_THAT(answer.output, HasSubstr(again.json()["faults"][0]["message"].get<std::string>()));
+
+  EXPECT_THAT(contents(page), HasSubstr("attention_forward_sm90"));
+  const Json trace = Json::parse(contents(events));
+  int marks = 0;
+  for (const Json& event : trace["traceEvents"]) marks += event.value("cat", "") == "fault";
+  EXPECT_EQ(marks, 2);
+}
+
+TEST(CommandTest, TracesALaunchThatDoesNothing) {
+  const TemporaryFolder folder;
+  const std::string events = folder / "t.json";
+  EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0 --trace " +
+                       events + " --trace " + (folder / "t.html"))
+                .status,
+            0);
+  EXPECT_TRUE(Json::parse(contents(events))["traceEvents"].empty());
 }
 
 TEST(CommandTest, SimulatesControlAlone) {

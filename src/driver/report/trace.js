@@ -2,7 +2,8 @@ const byId = (id) => document.getElementById(id);
 const gutter = 190, ruler = 26, ctaHeight = 24, groupHeight = 20;
 const canvas = byId('canvas'), view = byId('view'), tip = byId('tip');
 const pen = canvas.getContext('2d');
-let from = 0, to = data.end;  // the times at the edges
+const last = Math.max(data.end, 1);
+let from = 0, to = last * 1.02;  // the times at the edges
 let layout = [];              // what is drawn where, from the top
 let colours = {};
 let highlighted = null;
@@ -278,7 +279,11 @@ function show() {
   listFaults();
   listen();
   arrange();
-  if (data.faults.length > 0) goTo(data.faults[0]);
+  if (data.faults.length > 0) {
+    goTo(data.faults[0]);
+  } else {
+    view.scrollTop = (layout.find((entry) => entry.what === 'cta' && entry.cta.open) || { y: 0 }).y - ruler;
+  }
   view.focus({ preventScroll: true });
   render();
 }

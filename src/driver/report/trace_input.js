@@ -1,7 +1,7 @@
 // What the pointer and the keys do.
 function zoom(factor, x) {
   const at = timeAt(x === undefined ? gutter + width() / 2 : Math.max(x, gutter));
-  const span = Math.min(Math.max((to - from) * factor, 20), data.end * 1.1);
+  const span = Math.min(Math.max((to - from) * factor, 20), last * 1.1);
   from = at - ((at - from) / (to - from)) * span;
   to = from + span;
   keepInside();
@@ -13,14 +13,14 @@ function pan(pixels) {
   keepInside();
 }
 function keepInside() {
-  const span = to - from, low = -0.03 * data.end, high = 1.07 * data.end;
+  const span = to - from, low = -0.03 * last, high = 1.07 * last;
   if (to > high) { to = high; from = to - span; }
   if (from < low) { from = low; to = from + span; }
   redraw();
 }
 function fit() {
   from = 0;
-  to = data.end * 1.02;
+  to = last * 1.02;
   redraw();
 }
 

@@ -86,8 +86,8 @@ class Events {
     name(process, 0, "process", fmt::format("CTA {}", cta.index), process);
     int thread = 1;
     for (const simulator::TraceLane& lane : cta.lanes) {
-      name(process, thread, "thread", fmt::format("{} warp {}", trace_.roles[lane.role], lane.warp),
-           thread);
+      name(process, thread, "thread",
+           fmt::format("{} warp {}", trace_.roles[lane.role], lane.number), thread);
       for (const TraceSlice& slice : lane.slices) this->slice(process, thread, slice);
       ++thread;
     }
@@ -165,7 +165,7 @@ std::string trace_events(const Trace& trace, const TraceOrigin& origin) {
   const Json json = {{"traceEvents", Events(trace).make()},
                      {"displayTimeUnit", "ns"},
                      {"otherData",
-                      {{"kernel", trace.kernel},
+                      {{"kernel", origin.kernel},
                        {"target", origin.target},
                        {"seed", origin.seed},
                        {"command", origin.command},

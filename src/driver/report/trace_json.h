@@ -9,6 +9,7 @@ namespace tilewright::driver {
 
 // What produced a trace.
 struct TraceOrigin {
+  std::string kernel;
   std::string target;  // "sm_90a"
   std::uint64_t seed = 0;
   std::string command;  // that makes it again

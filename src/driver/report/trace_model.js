@@ -69,7 +69,7 @@ function groupsOf(cta) {
       title: number === 0 && !only ? 'warps in no role' : role,
       open: number !== 0 || only,
       rows: lanes.map((lane) => ({
-        label: 'warp ' + (lane.warp - lanes[0].warp), height: 18, kind: 'slices', warp: lane.warp,
+        label: 'warp ' + lane.number, height: 18, kind: 'slices', warp: lane.warp,
         items: slices(lane.slices),
       })),
     });
@@ -105,16 +105,21 @@ function groupsOf(cta) {
   return groups;
 }
 
-// CTAs that do something come first, and of these the busiest, or what a fault marks, is open.
+// CTAs that do something come first, and of these what a fault marks, or the busiest, is open.
 const marked = new Set(data.faults.flatMap((fault) => fault.marks.map((mark) => mark.cta)));
-const work = (cta) => cta.flights.length + cta.products.length;
-const busiest = data.ctas.reduce((best, cta) => (work(cta) > work(best) ? cta : best), data.ctas[0]);
-const ctas = data.ctas.map((cta, i) => ({
-  number: i,
-  title: 'CTA ' + cta.index + (work(cta) === 0 ? ', without work' : ''),
-  start: cta.start,
-  end: cta.end,
-  idle: work(cta) === 0,
-  open: marked.size > 0 ? marked.has(i) : cta === busiest,
-  groups: groupsOf(cta),
-})).sort((a, b) => a.idle - b.idle || data.ctas[a.number].index - data.ctas[b.number].index);
+const ctas = data.ctas.map((cta, i) => {
+  const work = cta.flights.length + cta.products.length;
+  return {
+    number: i,
+    index: cta.index,
+    title: 'CTA ' + cta.index + (work === 0 ? ', without work' : ''),
+    start: cta.start,
+    end: cta.end,
+    work,
+    open: marked.has(i),
+    groups: groupsOf(cta),
+  };
+}).sort((a, b) => (a.work === 0) - (b.work === 0) || a.index - b.index);
+if (marked.size === 0 && ctas.length > 0) {
+  ctas.reduce((best, cta) => (cta.work > best.work ? cta : best)).open = true;
+}

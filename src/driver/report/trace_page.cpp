@@ -58,7 +58,10 @@ Json json_of(const TraceCta& cta, Places& places) {
              {slice.start, slice.end - slice.start, static_cast<std::int64_t>(slice.kind),
               slice.name, slice.detail, slice.iteration, slice.count, places.number(slice.where)});
     }
-    lanes.push_back({{"role", lane.role}, {"warp", lane.warp}, {"slices", std::move(slices)}});
+    lanes.push_back({{"role", lane.role},
+                     {"warp", lane.warp},
+                     {"number", lane.number},
+                     {"slices", std::move(slices)}});
   }
   Json flights = Json::array(), products = Json::array(), flips = Json::array();
   for (const simulator::TraceFlight& flight : cta.flights) {
@@ -102,7 +105,7 @@ std::string data_of(const Trace& trace, const TraceOrigin& origin) {
   for (const simulator::TraceFault& fault : trace.faults) {
     faults.push_back(json_of(fault, places));
   }
-  const Json json = {{"kernel", trace.kernel},
+  const Json json = {{"kernel", origin.kernel},
                      {"target", origin.target},
                      {"seed", origin.seed},
                      {"command", origin.command},

@@ -179,6 +179,7 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 }
 
 void finish_load(Gpu& gpu, const Event& event) {
+  if (gpu.recorder) gpu.recorder->load_finished(event);
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
   if (!gpu.program.valued) {
@@ -193,7 +194,6 @@ void finish_load(Gpu& gpu, const Event& event) {
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
         shared.write_chunk(address, chunk);
       });
-  if (gpu.recorder) gpu.recorder->load_finished(event);
   complete_tx(gpu, event, map.box_bytes());
 }
 

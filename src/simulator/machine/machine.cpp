@@ -67,7 +67,10 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
   FaultLog capacity(report, /*stop_at_first=*/false);
   check_capacity(program, capacity);
   // Memory that does not exist cannot be executed on.
-  if (!report.ok()) return report;
+  if (!report.ok()) {
+    if (options.recorder) options.recorder->end(report.faults);
+    return report;
+  }
   Gpu gpu(program, complete, options, report);
   try {
     gpu.run();

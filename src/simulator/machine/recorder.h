@@ -20,7 +20,7 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   virtual ~Recorder() = default;
 
-  // Before the first instruction.
+  // Before the first instruction; not at all where memory that the kernel wants does not exist.
   virtual void begin(const Gpu& gpu) = 0;
   // Around each instruction of a warp. One that blocks the warp is seen again when it is woken,
   // except at named and cluster barriers, which a warp leaves by being woken.

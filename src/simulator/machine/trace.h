@@ -25,6 +25,7 @@ struct TraceSlice {
 struct TraceLane {
   int role = 0;
   int warp = 0;                    // of the CTA
+  int number = 0;                  // of the role
   std::vector<TraceSlice> slices;  // in order, apart from each other
 };
 
@@ -87,7 +88,6 @@ struct TraceBarrier {
 };
 
 struct Trace {
-  std::string kernel;
   std::int64_t end = 0;
   std::vector<std::string> texts{""};
   std::vector<std::string> roles;  // role 0 is the kernel's own body: warps in no role

@@ -38,7 +38,6 @@ bool same(SourceLocation a, SourceLocation b) { return a.file == b.file && a.lin
 void TraceRecorder::begin(const Gpu& gpu) {
   gpu_ = &gpu;
   const Program& program = gpu.program;
-  trace_.kernel = program.kernel;
   for (const Role& role : program.roles) trace_.roles.push_back(role.name);
   for (const BarrierArray& array : program.barrier_arrays) {
     for (int i = 0; i < array.count; ++i) {
@@ -71,7 +70,8 @@ TraceRecorder::CtaState& TraceRecorder::state_of(const Cta& cta) {
   state->warps.resize(program.warps);
   state->barriers.resize(program.barriers);
   for (int i = 0; i < program.warps; ++i) {
-    trace.lanes[i] = {program.role_of_warp[i], i, {}};
+    const int role = program.role_of_warp[i];
+    trace.lanes[i] = {role, i, i - program.roles[role].first_warp, {}};
     WarpState& warp = state->warps[i];
     warp.cta = state->trace;
     warp.index = i;
@@ -322,8 +322,7 @@ void TraceRecorder::end_cta(const Cta& cta) {
 }
 
 std::string TraceRecorder::who(const TraceCta& cta, int warp) const {
-  const Role& role = gpu_->program.roles[cta.lanes[warp].role];
-  return fmt::format("{} warp {}", role.name, warp - role.first_warp);
+  return fmt::format("{} warp {}", trace_.roles[cta.lanes[warp].role], cta.lanes[warp].number);
 }
 
 // What still waits waits to the end of the drawing, behind all else.
@@ -354,6 +353,10 @@ void TraceRecorder::end_open_waits() {
 }
 
 void TraceRecorder::end(const std::vector<Fault>& faults) {
+  if (gpu_ == nullptr) {
+    for (const Fault& fault : faults) trace_.faults.push_back({fault, {}});
+    return;
+  }
   // The instruction that a fault cut short.
   if (current_ != nullptr && current_->operation != nullptr) {
     WarpState& warp = state_of(*current_warp_);
