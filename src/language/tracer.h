@@ -125,7 +125,7 @@ class Tracer {
     ir::ValueId barriers, stage;
     std::int64_t bytes;
     int depth;
-    bool multicast;
+    std::int64_t multicast;  // CTAs that a multicast load writes; 0: the ring takes none
   };
   std::optional<Filling> filling;
   // One for each tensor and set of attributes.

@@ -161,7 +161,11 @@ void print_tma(Emitter& emitter, const Operation& operation) {
                   emitter.name(operands[0]));
   for (std::size_t i = first; i < operands.size(); ++i) call += ", " + emitter.name(operands[i]);
   if (shape.load) call += ", " + barrier_address(emitter, operands[3], operands[4]);
-  if (shape.multicast) call += fmt::format(", {:#x}", mask);
+  if (shape.multicast) {
+    const std::int64_t group = attributes.integer_or(Key::multicast_group, 0);
+    call += group == 0 ? fmt::format(", {:#x}", mask)
+                       : fmt::format(", {:#x} << cluster_rank() / {} * {}", mask, group, group);
+  }
   if (shape.hint) call += fmt::format(", {}", kPolicies[cache]);
   emitter.lane_line(call + ");");
 }

@@ -134,9 +134,13 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
   const int barrier = barriers.first + static_cast<int>(index);
   const auto& ctas = warp.cta->cluster->ctas;
+  std::uint64_t receivers = transfer.multicast;
+  if (const int group = transfer.multicast_group; group > 0) {
+    receivers <<= static_cast<int>(warp.cta->index % ctas.size()) / group * group;
+  }
   for (std::size_t rank = 0; rank < ctas.size(); ++rank) {
     Cta& cta = *ctas[rank];
-    if (transfer.multicast ? !(transfer.multicast >> rank & 1) : &cta != warp.cta) continue;
+    if (transfer.multicast ? !(receivers >> rank & 1) : &cta != warp.cta) continue;
     if (cta.live == 0) {
       gpu.log.add({"exit",
                    instruction.where(),
