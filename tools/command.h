@@ -22,6 +22,8 @@ struct Request {
   std::uint64_t seed = 0;
   std::int64_t keep = 8;
   double tolerance = 0.02;
+  std::int64_t count = 100;
+  int threads = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   bool check = false;
@@ -37,6 +39,7 @@ int explain(const Request& request);
 int simulate(const Request& request);
 int bench(const Request& request);
 int tune(const Request& request);
+int fuzz(const Request& request);
 int doctor(const Request& request);
 
 }  // namespace tilewright::tools

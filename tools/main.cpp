@@ -79,6 +79,7 @@ class CommandLine {
     json(bench);
 
     add_tune();
+    add_fuzz();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -121,6 +122,25 @@ class CommandLine {
         ->type_name("FILE");
     seed(tune, "Of the random inputs");
     json(tune);
+  }
+  void add_fuzz() {
+    CLI::App* fuzz = add("fuzz",
+                         "Compile random kernels, and compare what they compute with bounds that "
+                         "follow from each",
+                         tilewright::tools::fuzz);
+    request_.target = "sm_90a";
+    fuzz->add_option("--target", request_.target,
+                     "interpreter; sm_90a: what ships to the GPU too, on a simulated one; cuda: on "
+                     "the GPU that is here too")
+        ->capture_default_str();
+    fuzz->add_option("--count", request_.count, "Kernels")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    fuzz->add_option("--threads", request_.threads, "0: as many as the machine has")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+    seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
+    json(fuzz);
   }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {
