@@ -385,9 +385,12 @@ class Retracing {
   void meet(const Operation& load, bool needed) {
     if (!needed) return;
     const ValueId value = load.results[0];
+    const std::vector<std::int64_t>& shape = tile_.type(value).shape;
     const bool spread =
         placement_.by_columns() ? spread_by_columns(tile_.type(value)) : placement_.has_rows(value);
-    if (placement_.memory.stored_elsewhere(load) || !spread) return all_groups_->sync();
+    // Other widths than those of products are not spread over warps by rows.
+    const bool odd = shape.size() > 1 && shape[1] % 8 != 0 && shape[1] != 1;
+    if (placement_.memory.stored_elsewhere(load) || !spread || odd) return all_groups_->sync();
     warp_sync(load.where);
   }
 

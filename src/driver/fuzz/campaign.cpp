@@ -22,11 +22,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Refusals of one reason differ in their numbers.
+// Refusals of one reason differ in their numbers and layouts.
 std::string reason(const std::string& message) {
   std::string text;
   bool digits = false;
+  bool layout = false;
   for (const char c : message) {
+    if (c == '[') text += "[...]";
+    layout = (layout || c == '[') && c != ']';
+    if (layout || c == ']') continue;
     const bool digit = c >= '0' && c <= '9';
     if (digit && !digits) text += 'N';
     if (!digit) text += c;

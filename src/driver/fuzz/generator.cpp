@@ -114,6 +114,10 @@ Recipe random_recipe(std::uint64_t seed) {
   recipe.sizes.columns = extent(random, recipe.block_columns, recipe.grid_of_columns ? 2 : 1);
   recipe.sizes.columns = std::min<std::int64_t>(
       recipe.sizes.columns, recipe.grid_of_columns ? 1024 : recipe.block_columns);
+  // At the explicit level what does not exist of a product is zero, and takes part.
+  if (recipe.style == Recipe::Style::explicit_level) {
+    recipe.sizes.columns = recipe.block_columns * (1 + random.below(2));
+  }
   recipe.sizes.depth = extent(random, recipe.block_depth, 3);
   if (random.chance(3)) recipe.sizes.depth = 0;
   ExplicitPlan& plan = recipe.plan;

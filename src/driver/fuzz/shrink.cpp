@@ -72,11 +72,16 @@ class Shrinker {
     }
   }
 
+  bool products_exist_whole() const { return best_.style == Recipe::Style::explicit_level; }
   void shrink_sizes() {
     for (std::int64_t Sizes::*size : {&Sizes::rows, &Sizes::columns, &Sizes::depth}) {
       for (const std::int64_t value :
            {std::int64_t{1}, best_.sizes.*size / 2, best_.sizes.*size - 1}) {
-        if (value < 1 || value >= best_.sizes.*size) continue;
+        const bool whole = size == &Sizes::columns && products_exist_whole();
+        if (value < 1 || value >= best_.sizes.*size ||
+            (whole && value % best_.block_columns != 0)) {
+          continue;
+        }
         Recipe candidate = best_;
         candidate.sizes.*size = value;
         if (accept(candidate)) break;
@@ -88,14 +93,14 @@ class Shrinker {
     } else {
       lower(&Recipe::block_rows, {1, 2, 4, 8});
     }
-    lower(&Recipe::block_columns, {16, 32, 64});
+    if (!products_exist_whole()) lower(&Recipe::block_columns, {16, 32, 64});
     lower(&Recipe::block_depth, {16, 32});
     lower(&Recipe::inner, {16, 32});
     // One block of columns holds them all where the grid has none.
     if (!best_.grid_of_columns && best_.sizes.columns > best_.block_columns) {
       best_.sizes.columns = best_.block_columns;
     }
-    lower(&Recipe::grid_of_columns, {false});
+    if (!products_exist_whole()) lower(&Recipe::grid_of_columns, {false});
   }
 
   void shrink_plan() {

@@ -361,7 +361,9 @@ void Tracing::cast(const Step& s) {
 void Tracing::reduce(const Step& s) {
   const auto x = pick(s.a, flat);
   if (!x) return;
-  const bool rows_only = recipe_.style != Recipe::Style::rows && s.n / 4 % 8 != 0;
+  // Warpgroups of the explicit level have rows of their own.
+  const bool rows_only = recipe_.style == Recipe::Style::explicit_level ||
+                         (recipe_.style == Recipe::Style::products && s.n / 4 % 8 != 0);
   const int axis = rows_only ? 1 : s.n / 4 % 2;
   const Tile tile = x->tile.dtype() == f8e4m3 ? x->tile.cast(f32) : x->tile;
   std::vector<Axis> axes = x->axes;
