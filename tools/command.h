@@ -23,6 +23,7 @@ struct Request {
   std::int64_t keep = 8;
   double tolerance = 0.02;
   std::int64_t count = 100;
+  bool seeded_faults = false;
   int threads = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "driver/fuzz/campaign.h"
+#include "driver/fuzz/faults.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 
@@ -62,9 +63,36 @@ void print(const fuzz::Failure& failure, const std::string& target) {
              fuzz::text_of(failure.recipe), target, failure.seed);
 }
 
+int seeded_faults(const Request& request) {
+  const std::vector<fuzz::TimeToKill> found = fuzz::time_to_kill(request.seed, request.count);
+  Json list = Json::array();
+  std::size_t killed = 0;
+  for (const fuzz::TimeToKill& f : found) {
+    killed += f.killed;
+    list.push_back({{"name", f.fault->name},
+                    {"killed", f.killed},
+                    {"kernels", f.kernels},
+                    {"planted", f.planted},
+                    {"seed", f.seed},
+                    {"seconds", f.seconds},
+                    {"how", f.how}});
+    if (request.json) continue;
+    fmt::print("{:<22} {:>5} {:>5} kernels ({} with a place), {:.2f} s  {}\n", f.fault->name,
+               f.killed ? "found" : "MISSED", f.kernels, f.planted, f.seconds,
+               f.killed ? f.how : f.fault->description);
+  }
+  if (request.json) {
+    fmt::print("{}\n", Json{{"ok", killed == found.size()}, {"faults", list}}.dump(2));
+  } else {
+    fmt::print("{} of {} seeded faults found\n", killed, found.size());
+  }
+  return killed == found.size() ? 0 : static_cast<int>(ErrorKind::result);
+}
+
 }  // namespace
 
 int fuzz(const Request& request) {
+  if (request.seeded_faults) return seeded_faults(request);
   fuzz::CampaignOptions options;
   options.seed = request.seed;
   options.count = request.count;

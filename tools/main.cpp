@@ -139,6 +139,9 @@ class CommandLine {
     fuzz->add_option("--threads", request_.threads, "0: as many as the machine has")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
+    fuzz->add_flag("--seeded-faults", request_.seeded_faults,
+                   "Plant faults of a compiler in what it made, and say how many kernels and how "
+                   "long it took to notice each; gives up after --count kernels with it");
     seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
     json(fuzz);
   }

@@ -321,6 +321,10 @@ class Retracing {
       case Op::reduce:
         if (o.attributes.integer(Key::axis) == 1) break;
         unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
+      case Op::reshape:
+        if (local(o.operands[0]).elements() == local(o.results[0]).elements()) break;
+        unfit(o, "a column of rows that are spread over warpgroups becomes a row",
+              "load it, or compute it, once as a column and once as a row");
       default:
         break;
     }
@@ -388,9 +392,9 @@ class Retracing {
     const std::vector<std::int64_t>& shape = tile_.type(value).shape;
     const bool spread =
         placement_.by_columns() ? spread_by_columns(tile_.type(value)) : placement_.has_rows(value);
-    // Other widths than those of products are not spread over warps by rows.
-    const bool odd = shape.size() > 1 && shape[1] % 8 != 0 && shape[1] != 1;
-    if (placement_.memory.stored_elsewhere(load) || !spread || odd) return all_groups_->sync();
+    // Only tiles as wide as products may be are sure to lie in warps by rows, each element once.
+    const bool by_rows = spread && shape.size() == 2 && shape[1] % 8 == 0;
+    if (placement_.memory.stored_elsewhere(load) || !by_rows) return all_groups_->sync();
     warp_sync(load.where);
   }
 

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <functional>
+#include <optional>
 
 #include "driver/build.h"
 #include "driver/compiled.h"
 #include "driver/device_tensors.h"
 #include "driver/fuzz/envelope.h"
+#include "driver/fuzz/faults.h"
 #include "driver/launch_plan.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
+#include "schedules/schedule.h"
 #include "simulator/interpreter.h"
 #include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
@@ -49,7 +52,30 @@ class Judge {
     if (target_ == Target::cuda) launch(source);
     return verdict_;
   }
+
+  std::optional<Verdict> run(const SeededFault& fault) {
+    stage_ = "planting";
+    const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
+    if (is_explicit && fault.form == ir::Form::tile) return {};
+    Random random(recipe_.seed);
+    passes::Rewrites rewrites;
+    ir::Kernel kernel = is_explicit ? trace_explicit(recipe_).finish() : kernel_;
+    if (!is_explicit) {
+      passes::prepare_for_schedule(kernel, {}, rewrites);
+      if (fault.form == ir::Form::tile && !fault.plant(kernel, random)) return {};
+      planted_ = fault.form == ir::Form::tile;
+      kernel = schedules::schedule_for_sm90(kernel);
+    }
+    passes::lower_to_machine(kernel, {}, rewrites);
+    if (fault.form == ir::Form::machine && !fault.plant(kernel, random)) return {};
+    planted_ = true;
+    envelope_ = envelope_of(kernel_, traced_.launch, precision_);
+    simulate(kernel);
+    return verdict_;
+  }
+
   const std::string& stage() const { return stage_; }
+  bool planted() const { return planted_; }
 
  private:
   Launch interpreted(const ir::Kernel& kernel, bool float64) const {
@@ -182,21 +208,18 @@ class Judge {
   Precision precision_;
   std::vector<TensorEnvelope> envelope_;
   std::string stage_;
+  bool planted_ = false;
   Verdict verdict_;
 };
 
 }  // namespace
 
-Verdict judge(const Recipe& recipe, Target target) {
-  std::string stage = "tracing";
+namespace {
+
+// What `run` decides, or what it throws says.
+Verdict verdict_of(const std::string& stage, const std::function<Verdict()>& run) {
   try {
-    Judge judge(recipe, target);
-    try {
-      return judge.run();
-    } catch (...) {
-      stage = judge.stage();
-      throw;
-    }
+    return run();
   } catch (const Decided& decided) {
     return decided.verdict;
   } catch (const Undecided&) {
@@ -208,6 +231,31 @@ Verdict judge(const Recipe& recipe, Target target) {
   } catch (const std::exception& error) {
     return {Kind::internal, stage, error.what(), 0};
   }
+}
+
+}  // namespace
+
+Verdict judge(const Recipe& recipe, Target target) {
+  std::optional<Judge> judge;
+  Verdict verdict = verdict_of("tracing", [&] {
+    judge.emplace(recipe, target);
+    return judge->run();
+  });
+  if (judge) verdict.stage = judge->stage();
+  return verdict;
+}
+
+std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault) {
+  std::optional<Judge> judge;
+  bool has_place = true;
+  const Verdict verdict = verdict_of("seeded fault", [&]() -> Verdict {
+    judge.emplace(recipe, Target::simulator);
+    const std::optional<Verdict> result = judge->run(fault);
+    has_place = result.has_value();
+    return result.value_or(Verdict{});
+  });
+  if (!has_place || !judge || !judge->planted()) return {};
+  return verdict;
 }
 
 std::string text_of(const Recipe& recipe) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "driver/fuzz/recipe.h"
@@ -28,6 +29,11 @@ struct Verdict {
 // Runs the recipe's kernel every way that the target has, and holds each result against the bounds
 // that follow from the kernel.
 Verdict judge(const Recipe& recipe, Target target);
+
+struct SeededFault;
+// The same of the simulated GPU alone, with a fault planted on the way; nothing where the kernel
+// has no place for it.
+std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault);
 
 // The kernel of the tile form, as text.
 std::string text_of(const Recipe& recipe);

@@ -458,23 +458,17 @@ void Tracing::coordinates(const Step& s) {
 }
 
 // What is added may exist no less far than the variable: how much of a variable exists is decided
-// once for all turns of its loop.
-Tile Tracing::carried_on(const Tile& before, const Cuts& cuts, int n, int which) const {
-  const auto y = pick(which, [&](const TileValue& v) {
-    return broadcasts(before, v.tile, false) && within(v.cuts, cuts) &&
-           v.tile.handle().id() != before.handle().id();
+// once for all turns of its loop, and both branches of a condition. With the cuts of what is added.
+TileValue Tracing::carried_on(const TileValue& before, int n, int which) const {
+  const Tile& x = before.tile;
+  const auto added = pick(which, [&](const TileValue& v) {
+    return broadcasts(x, v.tile, false) && within(v.cuts, before.cuts) &&
+           v.tile.handle().id() != x.handle().id();
   });
-  if (!y) return before * 0.5 + 1;
-  const Tile x = as(y->tile, before.dtype());
-  switch (n % 4) {
-    case 0:
-    case 1:
-      return before + x;
-    case 2:
-      return max(before, x);
-    default:
-      return before * 0.5 - x;
-  }
+  if (!added) return {x * 0.5 + 1, before.axes, Cuts(before.cuts.size(), 0)};
+  const Tile y = as(added->tile, x.dtype());
+  const Tile result = n % 4 < 2 ? x + y : n % 4 == 2 ? max(x, y) : x * 0.5 - y;
+  return {result, before.axes, added->cuts};
 }
 
 std::optional<Tracing::Carried> Tracing::carried(const Step& s, int i) const {
@@ -526,15 +520,17 @@ void Tracing::loop(const Step& s) {
   for (const Carried& cell : cells) push(*cell.cell, cell.axes, cell.cuts);
 }
 
-void Tracing::loop_body(const Step& s, const std::vector<Carried>& carried) {
+void Tracing::loop_body(const Step& s, std::vector<Carried>& carried) {
   for (const Carried& cell : carried) {
     if (!cell.whole) push(*cell.cell, cell.axes, cell.cuts);
   }
   steps(s.inner);
   for (std::size_t i = 0; i < carried.size(); ++i) {
-    const Tile before = *carried[i].cell;
+    Carried& cell = carried[i];
     const int n = static_cast<int>(i);
-    *carried[i].cell = carried_on(before, carried[i].cuts, s.n / 256 + n, s.b + n);
+    const TileValue after = carried_on({*cell.cell, cell.axes, cell.cuts}, s.n / 256 + n, s.b + n);
+    *cell.cell = after.tile;
+    if (cell.whole) cell.cuts = after.cuts;
   }
 }
 
@@ -553,7 +549,8 @@ void Tracing::when(const Step& s) {
   const auto branch = [&](bool first) {
     if (first) steps(s.inner);
     const Tile before = cell;
-    cell = first ? carried_on(before, given->cuts, s.n / 16, s.c) : before * 0.75;
+    cell =
+        first ? carried_on({before, given->axes, given->cuts}, s.n / 16, s.c).tile : before * 0.75;
     values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(outside), values_.end());
   };
   if (s.n / 8 % 2 == 0) {

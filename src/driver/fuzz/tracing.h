@@ -79,7 +79,7 @@ class Tracing {
     bool whole;  // it begins whole, and is cut by what the first turn adds
   };
   std::optional<Carried> carried(const Step& step, int i) const;
-  void loop_body(const Step& step, const std::vector<Carried>& carried);
+  void loop_body(const Step& step, std::vector<Carried>& carried);
   void when(const Step& step);
   void store(const TileValue& value, DType dtype);
   void update(const Step& step);
@@ -97,7 +97,7 @@ class Tracing {
   }
   // The tensor and the view of it that a tile of this block is stored to, and no other is.
   std::optional<TensorView> own_place(const TileValue& value, DType dtype, bool inout);
-  Tile carried_on(const Tile& before, const Cuts& cuts, int n, int which) const;
+  TileValue carried_on(const TileValue& before, int n, int which) const;
 
   Kernel& kernel_;
   const Recipe& recipe_;
