@@ -30,7 +30,10 @@ class CommandLine {
     json(list);
 
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
-    kernel(run, "interpreter, sim:sm_90a (a simulated GPU), or cuda (the GPU that is here)");
+    kernel(
+        run,
+        "interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and after every "
+        "pass of the compiler), or cuda (the GPU that is here)");
     run->add_option("--in", request_.inputs,
                     "x.npy or x.safetensors:key; inputs without a file are random")
         ->type_name("NAME=FILE")
