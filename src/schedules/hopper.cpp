@@ -28,6 +28,7 @@ using ir::ValueId;
 constexpr int kGroupWarps = 4;
 constexpr int kWarpRows = 16;  // of a warpgroup's 64
 constexpr int kGroupThreads = 128;
+constexpr std::int64_t kCopyBytes = 16;       // TMA writes no fewer
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 
 // Records the kernel once more, at the explicit level.
@@ -487,22 +488,33 @@ class Retracing {
     store_own(o, spread_by_columns(type));
   }
 
+  // TMA writes whole 16 bytes: a row that ends inside of them is stored by the threads.
   void store_own(const Operation& o, bool by_columns) {
+    const auto directly = [&] {
+      tilewright::store(view(o, 2, own_part(o.operands[1])), tile(o.operands[1]), o.where);
+    };
     const SharedPlan::Staging* plan = plan_.staging_of(o);
-    if (!plan) {
-      return tilewright::store(view(o, 2, own_part(o.operands[1])), tile(o.operands[1]), o.where);
-    }
-    for (int piece = 0; piece < plan->pieces; ++piece) {
-      const SharedTile& buffer = buffers_[plan->buffers[piece % plan->buffers.size()]];
-      bulk_wait_read(plan->in_flight, o.where);
+    if (!plan) return directly();
+    const ir::Parameter& tensor = *tile_.parameter_of(o.operands[0]);
+    const Dim& width = tensor.shape.back();
+    const std::int64_t chunk = kCopyBytes / size_of(tensor.dtype);
+    if (width.range().multiple % chunk == 0) return store_staged(o, *plan, by_columns);
+    when(
+        Index(width) % chunk == 0, [&] { store_staged(o, *plan, by_columns); }, directly, o.where);
+  }
+
+  void store_staged(const Operation& o, const SharedPlan::Staging& plan, bool by_columns) {
+    for (int piece = 0; piece < plan.pieces; ++piece) {
+      const SharedTile& buffer = buffers_[plan.buffers[piece % plan.buffers.size()]];
+      bulk_wait_read(plan.in_flight, o.where);
       warp_sync(o.where);
       tilewright::store(buffer.rows(group() * kGroupRows, kGroupRows),
-                        columns(o.operands[1], piece * plan->columns, plan->columns, o), o.where);
+                        columns(o.operands[1], piece * plan.columns, plan.columns, o), o.where);
       fence_proxy_async(o.where);
       warp_sync(o.where);
       // Each warp sends its own rows: it waits for no other.
-      const Index place = by_columns ? group() * plan->pieces + piece : Index(piece);
-      tma_store(view(o, 2, {true, true, plan->columns, place}),
+      const Index place = by_columns ? group() * plan.pieces + piece : Index(piece);
+      tma_store(view(o, 2, {true, true, plan.columns, place}),
                 buffer.rows(group() * kGroupRows + warp_index() * kWarpRows, kWarpRows), o.where);
       bulk_commit(o.where);
     }

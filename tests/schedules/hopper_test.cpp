@@ -392,6 +392,26 @@ TEST(HopperSchedule, RowsBesideAProductLieInWarpsAsItsDo) {
          poison({40, 16}, f32), poison({40, 1}, f32)});
 }
 
+// The hardware writes 16 bytes whole: rows that end inside of them leave by the threads.
+TEST(HopperSchedule, StoresRowsThatEndInsideOfACopysBytes) {
+  Kernel kernel("odd_rows");
+  const Dim n = kernel.dim("n", at_most(64));
+  const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", bf16, {64, n});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(Y(all, n.block(0, 64)), dot(x, x.T()).cast(bf16));
+  for (const std::int64_t width : {1, 7, 8, 21, 64}) {
+    HostTensor in = random({64, 64}, 1), want = random({64, 64}, 2), got = want;
+    const auto run = [&](const char* target, HostTensor& out) {
+      // Rows of 64 elements, of which the tensor has the first.
+      compile(kernel, target).run({ref(in), {out.data(), bf16, {64, width}, {64, 1}}});
+    };
+    run("interpreter", want);
+    run("sim:sm_90a", got);
+    EXPECT_LT(relative_error(got, want), kTolerance) << width;
+  }
+}
+
 std::string refusal(const Kernel& kernel) {
   return test::usage_error_of([&] { compile(kernel, "sm_90a"); });
 }
