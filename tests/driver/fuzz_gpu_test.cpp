@@ -22,5 +22,15 @@ TEST_F(FuzzGpuTest, RandomKernelsComputeWhatTheySay) {
   EXPECT_GT(report.agreed, options.count * 8 / 10);
 }
 
+// Found by a random kernel: columns of B beyond the first panel, in a CTA of rank 1.
+TEST_F(FuzzGpuTest, ProductsOfClustersReadAllOfTheirOperand) {
+  Recipe recipe = random_recipe(40003);
+  recipe.steps.clear();
+  ASSERT_EQ(recipe.plan.cluster, 2);
+  ASSERT_FALSE(recipe.plan.b_by_rows);
+  const Verdict verdict = judge(recipe, Target::cuda);
+  EXPECT_EQ(verdict.kind, Verdict::Kind::agrees) << verdict.stage << ": " << verdict.text;
+}
+
 }  // namespace
 }  // namespace tilewright::driver::fuzz

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -17,6 +18,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Kind = Verdict::Kind;
+
+// What this thread judges, for a crash to name.
+thread_local volatile std::uint64_t current_seed = 0;
+
+extern "C" void name_seed(int signal) {
+  char text[96];
+  const int length = std::snprintf(text, sizeof(text), "error: the kernel of seed %llu crashes\n",
+                                   static_cast<unsigned long long>(current_seed));
+  if (length > 0) std::fwrite(text, 1, static_cast<std::size_t>(length), stderr);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -62,6 +75,7 @@ class Campaign {
 
   CampaignReport run() {
     const Clock::time_point start = Clock::now();
+    for (const int fault : {SIGSEGV, SIGABRT, SIGFPE, SIGILL}) std::signal(fault, name_seed);
     std::thread watch([this] { watch_over(); });
     std::vector<std::thread> workers;
     for (Current& current : current_) workers.emplace_back([this, &current] { work(current); });
@@ -72,6 +86,7 @@ class Campaign {
     }
     ended_.notify_all();
     watch.join();
+    for (const int fault : {SIGSEGV, SIGABRT, SIGFPE, SIGILL}) std::signal(fault, SIG_DFL);
     if (error_) std::rethrow_exception(error_);
     report_.seconds = seconds_since(start);
     return std::move(report_);
@@ -112,6 +127,7 @@ class Campaign {
   }
 
   void begin(Current& current, std::uint64_t seed) {
+    current_seed = seed;
     const std::lock_guard lock(mutex_);
     current = {true, seed, Clock::now()};
   }

@@ -35,7 +35,7 @@ struct CampaignReport {
 };
 
 // Judges kernels of consecutive seeds. `progress` is called after each, from one thread at a time.
-// A kernel that takes too long ends the process with a message that names its seed.
+// A kernel that takes too long, or crashes, ends the process with a message that names its seed.
 CampaignReport run_campaign(const CampaignOptions& options,
                             const std::function<void()>& progress = {});
 

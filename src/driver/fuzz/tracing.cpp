@@ -317,6 +317,7 @@ void Tracing::binary(const Step& s) {
   const auto x = pick(s.a, [](const TileValue&) { return true; });
   if (!x) return;
   const auto y = pick(s.b, [&](const TileValue& v) { return broadcasts(x->tile, v.tile, true); });
+  if (!y) return;
   const bool integers = !real(*x) && !real(*y);
   const Tile a = integers ? x->tile : as_real(x->tile);
   push(of_two(s.n, a, as(y->tile, a.dtype())), joined(x->axes, y->axes), joined(x->cuts, y->cuts));
@@ -327,6 +328,7 @@ void Tracing::select(const Step& s) {
   if (!x) return;
   const Tile a = as_real(x->tile);
   const auto y = pick(s.b, [&](const TileValue& v) { return broadcasts(a, v.tile, true); });
+  if (!y) return;
   const Tile b = as(y->tile, a.dtype());
   const bool of_sign = s.n / 8 % 2 != 0;
   const Tile condition =
