@@ -35,12 +35,26 @@ std::string kind_name(fuzz::Verdict::Kind kind) {
   }
 }
 
+// How the explicit level computes it; empty of others.
+std::string plan_of(const fuzz::Recipe& recipe) {
+  if (recipe.style != fuzz::Recipe::Style::explicit_level) return "";
+  const fuzz::ExplicitPlan& plan = recipe.plan;
+  return fmt::format(
+      "stages {}, warpgroups {}, cluster {}, multicast {}, persistent {}, a in registers {}, b by "
+      "rows {}",
+      plan.stages, plan.warpgroups, plan.cluster, plan.multicast, plan.persistent,
+      plan.a_in_registers, plan.b_by_rows);
+}
+
 Json json_of(const fuzz::Failure& failure) {
+  const fuzz::Sizes& sizes = failure.recipe.sizes;
   return {{"seed", failure.seed},
           {"kind", kind_name(failure.verdict.kind)},
           {"stage", failure.verdict.stage},
           {"text", failure.shrunken.text},
           {"steps", fuzz::steps_of(failure.recipe)},
+          {"sizes", {{"m", sizes.rows}, {"n", sizes.columns}, {"k", sizes.depth}}},
+          {"explicit_plan", plan_of(failure.recipe)},
           {"kernel", fuzz::text_of(failure.recipe)}};
 }
 
@@ -51,14 +65,8 @@ void print(const fuzz::Failure& failure, const std::string& target) {
   fmt::print("shrunken to {} steps, with m = {}, n = {}, k = {}: {}\n",
              fuzz::steps_of(failure.recipe), sizes.rows, sizes.columns, sizes.depth,
              failure.shrunken.text);
-  if (failure.recipe.style == fuzz::Recipe::Style::explicit_level) {
-    const fuzz::ExplicitPlan& plan = failure.recipe.plan;
-    fmt::print(
-        "at the explicit level: stages {}, warpgroups {}, cluster {}, multicast {}, persistent {}, "
-        "a in registers {}, b by rows {}\n",
-        plan.stages, plan.warpgroups, plan.cluster, plan.multicast, plan.persistent,
-        plan.a_in_registers, plan.b_by_rows);
-  }
+  const std::string plan = plan_of(failure.recipe);
+  if (!plan.empty()) fmt::print("at the explicit level: {}\n", plan);
   fmt::print("{}  replay: tilewright fuzz --target {} --count 1 --seed {}\n\n",
              fuzz::text_of(failure.recipe), target, failure.seed);
 }

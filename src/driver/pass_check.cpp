@@ -87,11 +87,13 @@ class Outputs {
 
 class PassCheck {
  public:
-  PassCheck(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics)
+  PassCheck(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
+            const Spoil& spoil)
       : kernel_(kernel),
         arguments_(arguments),
         outputs_(kernel, arguments),
-        rewrites_{numerics, {}} {}
+        rewrites_{numerics, {}},
+        spoil_(spoil) {}
 
   void run() {
     ir::Kernel now = kernel_;
@@ -102,7 +104,7 @@ class PassCheck {
           now,
           [this](std::string_view pass, const ir::Kernel& after, double, bool changed) {
             if (!changed) return;
-            interpret(after);
+            interpret(left_by(pass, after));
             const bool rewrites = rewrites_.applied.count(std::string(pass)) != 0;
             compare(std::string(pass), rewrites ? kTolerance : 0);
           },
@@ -113,20 +115,27 @@ class PassCheck {
     passes::lower_to_machine(
         now,
         [this](std::string_view pass, const ir::Kernel& after, double, bool changed) {
-          check_lowered(std::string(pass), after, changed);
+          check_lowered(std::string(pass), left_by(pass, after), changed);
         },
         rewrites_);
   }
 
  private:
+  ir::Kernel left_by(std::string_view pass, const ir::Kernel& after) const {
+    ir::Kernel kernel = after;
+    if (spoil_) spoil_(pass, kernel);
+    return kernel;
+  }
+
   void check_lowered(const std::string& pass, const ir::Kernel& after, bool changed) {
     has_layouts_ |= pass == "assign_layouts";
     is_machine_ |= pass == "allocate_shared";
     if (is_machine_ && (changed || pass == "allocate_shared")) {
-      execute(after);
       // Up to here places in registers, and with them orders of sums, may have moved.
-      compare(pass == "allocate_shared" ? "assign_layouts or a pass up to allocate_shared" : pass,
-              pass == "allocate_shared" ? kTolerance : 0);
+      const bool first = pass == "allocate_shared";
+      const std::string name = first ? "assign_layouts, or one up to allocate_shared," : pass;
+      execute(after, name);
+      compare(name, first ? kTolerance : 0);
     } else if (!has_layouts_ && changed) {
       complete(after, pass);
     }
@@ -143,7 +152,7 @@ class PassCheck {
   void complete(ir::Kernel scheduled, const std::string& pass) {
     passes::Rewrites strict{Numerics::strict(), {}};
     passes::lower_to_machine(scheduled, {}, strict);
-    execute(scheduled);
+    execute(scheduled, pass);
     if (pass.empty()) {
       last_ = outputs_.values();
     } else {
@@ -151,10 +160,13 @@ class PassCheck {
     }
   }
 
-  void execute(const ir::Kernel& machine) {
+  void execute(const ir::Kernel& machine, const std::string& pass) {
     outputs_.restore();
     const simulator::MachineReport report = simulate(machine, arguments_, 0);
-    if (!report.ok()) diagnostic_of(report.faults.front()).raise();
+    if (report.ok()) return;
+    Diagnostic fault = diagnostic_of(report.faults.front());
+    if (!pass.empty()) fault.note({}, "so it is behind pass " + pass + ", and was not before");
+    fault.raise();
   }
 
   // With what the kernel left before the pass.
@@ -195,14 +207,16 @@ class PassCheck {
   const Arguments& arguments_;
   const Outputs outputs_;
   passes::Rewrites rewrites_;
+  const Spoil& spoil_;
   std::vector<std::vector<double>> last_;
   bool has_layouts_ = false, is_machine_ = false;
 };
 
 }  // namespace
 
-void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics) {
-  PassCheck(kernel, arguments, numerics).run();
+void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
+                  const Spoil& spoil) {
+  PassCheck(kernel, arguments, numerics, spoil).run();
 }
 
 }  // namespace tilewright::driver

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "ir/ir.h"
 #include "support/arguments.h"
 #include "tilewright/numerics.h"
@@ -11,6 +14,9 @@ namespace tilewright::driver {
 // for the rewrites of docs/numerics.md. A scheduled form is executed by what the passes behind make
 // of it without further rewrites, on the simulated GPU, as is the machine form itself. What came
 // last is in the outputs.
-void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics);
+// `spoil`, for tests of this check: changes what a pass left, as a wrong pass would.
+using Spoil = std::function<void(std::string_view pass, ir::Kernel& after)>;
+void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
+                  const Spoil& spoil = {});
 
 }  // namespace tilewright::driver
