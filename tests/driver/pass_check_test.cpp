@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <ostream>
 
 #include "driver/workload.h"
 #include "tilewright/library.h"
@@ -15,6 +16,11 @@ struct Case {
   const char* kernel;
   std::vector<std::string> settings;
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.kernel;
+  for (const std::string& setting : c.settings) *out << ' ' << setting;
+}
 
 // Every kernel of the library, both levels, at sizes with tails.
 const Case kCases[] = {

@@ -9,23 +9,10 @@
 #include <vector>
 
 #include "driver/fuzz/recipe.h"
+#include "driver/fuzz/tile_value.h"
 #include "tilewright/kernel.h"
 
 namespace tilewright::driver::fuzz {
-
-// What an axis of a tile runs along: it decides which tensors the tile may be loaded from and
-// stored to.
-enum class Axis : std::uint8_t { one, rows, columns, depth, inner, part };
-
-// The limits that may end each axis of a tile: bits of Axis. A tile of coordinates is whole, and
-// what it is added to is not.
-using Cuts = std::vector<unsigned>;
-
-struct TileValue {
-  Tile tile;
-  std::vector<Axis> axes;
-  Cuts cuts;
-};
 
 // Records the steps of a recipe on a kernel, with the public functions of the language, and makes
 // the tensors of a launch on the way.
