@@ -188,7 +188,7 @@ void Placement::visit_reader(const Operation& o) {
                   " rows that lies in shared memory for products of " + std::to_string(rows),
               "load it once more for this");
       }
-    } else if (source.load || source.transposed || from->op == Op::transpose) {
+    } else if (source.load || source.transposed) {
       unfit(o, "reads a part of a tile, or a transposed one, that only products can",
             "load the part, or transpose while loading");
     }
