@@ -162,7 +162,7 @@ class PassCheck {
 
   void execute(const ir::Kernel& machine, const std::string& pass) {
     outputs_.restore();
-    const simulator::MachineReport report = simulate(machine, arguments_, 0);
+    const simulator::MachineReport report = simulate(machine, arguments_, {});
     if (report.ok()) return;
     Diagnostic fault = diagnostic_of(report.faults.front());
     if (!pass.empty()) fault.note({}, "so it is behind pass " + pass + ", and was not before");
