@@ -117,7 +117,7 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
     passes::Rewrites rewrites{numerics, {}};
     const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
     const simulator::MachineReport report =
-        driver::simulate(machine, driver::make_arguments(machine, given, {}), 1);
+        driver::simulate(machine, driver::make_arguments(machine, given, {}), {.seed = 1});
     EXPECT_TRUE(report.ok());
     return report.instructions.at("wgmma_commit");
   };
