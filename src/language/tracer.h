@@ -32,9 +32,11 @@ class Tracer {
   // The id behind a handle; raises when it is of another kernel or no longer in scope.
   ir::ValueId use(const Handle& handle, const char* what, SourceLocation where);
   Handle handle(ir::ValueId id) { return Handle(this, id, serial_); }
-  // Enters a value that no operation makes: a parameter.
+  // Enters a value that no operation makes: a parameter. It is there everywhere, also where it was
+  // declared inside a loop.
   Handle declare(ir::ValueId id, SourceLocation where) {
     note(id, where);
+    scope_of_[id] = 0;
     return handle(id);
   }
   const ir::Type& type(ir::ValueId id) const { return kernel_.types[id]; }

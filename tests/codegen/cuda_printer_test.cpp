@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "codegen/nvrtc_build.h"
+#include "passes/pipeline.h"
+#include "tilewright/hopper.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -308,6 +310,34 @@ void expect_golden(const std::string& name) {
 
 TEST(CudaPrinter, GoldenProduct) { expect_golden("product"); }
 TEST(CudaPrinter, GoldenRowSums) { expect_golden("row_sums"); }
+
+// There an address has the rank above its 18 bits, which would reach into the descriptor's fields.
+TEST(CudaPrinter, DescriptorsInClustersLeaveOutTheRank) {
+  for (const int cluster : {1, 2}) {
+    Kernel kernel("product");
+    const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {64, 64});
+    kernel.ctas(2, cluster);
+    Ring ring(kernel, "x", stages(2), {{bf16, 64, 64}});
+    kernel.roles(
+        {role("load", warps(1), registers(24),
+              [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot); }); }),
+         role("math", warpgroups(1), registers(240), [&] {
+           const Slot slot = ring.consume();
+           store(Y(all, all), wait(wgmma(slot, slot)));
+           ring.release(slot);
+         })});
+    ir::Kernel machine = kernel.finish();
+    passes::lower_to_machine(machine);
+    const std::string text = print_cuda(machine).text;
+    const auto masked = HasSubstr("(address & 0x3ffff) >> 4");
+    EXPECT_THAT(text, HasSubstr(cluster > 1 ? "descriptor_in_cluster(0x" : "descriptor(0x"));
+    if (cluster > 1) {
+      EXPECT_THAT(text, masked);
+    } else {
+      EXPECT_THAT(text, Not(masked));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tilewright::codegen

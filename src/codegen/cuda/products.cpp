@@ -125,8 +125,9 @@ std::string descriptor(const Emitter& emitter, std::int64_t bits, ValueId shared
                        std::int64_t step) {
   const std::uint64_t in_place = static_cast<std::uint64_t>(bits) << 14;
   const std::uint64_t high = in_place >> 32, low = in_place & 0xffffffff;
-  const std::string base =
-      fmt::format("descriptor({:#x}, {:#x}, {})", high, low, address(emitter, shared, offset, 0));
+  const std::string base = fmt::format(
+      "{}({:#x}, {:#x}, {})", emitter.kernel().cluster > 1 ? "descriptor_in_cluster" : "descriptor",
+      high, low, address(emitter, shared, offset, 0));
   // Shared memory ends below the address field's 2^18 bytes, so that a step never carries out of
   // it: one 64-bit addition in uniform registers, where a new descriptor would take several.
   return step == 0 ? base : fmt::format("{} + {}", base, step / 16);
