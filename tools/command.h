@@ -26,6 +26,7 @@ struct Request {
   std::int64_t launches = 1;
   bool check = false;
   bool diff = false;
+  bool faults = false;
   bool json = false;
   bool model_only = false;
 };

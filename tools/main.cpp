@@ -70,6 +70,9 @@ class CommandLine {
     simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
+    simulate->add_flag("--faults", request_.faults,
+                       "Seed faults at every site of the kernel, one at a time, and show which of "
+                       "them are found; sizes that are not set are shrunken");
     seed(simulate, "Of the random inputs and of the first schedule");
     json(simulate);
 
