@@ -1,6 +1,7 @@
 #include "simulate_faults.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -129,7 +130,7 @@ void print_details(const std::vector<MutantResult>& results) {
       [](const MutantResult&) { return "not caught"; });
 }
 
-Json json_of(const MutantResult& result) {
+Json json_of(const MutantResult& result, const std::vector<std::string>& sizes) {
   Json json = {{"kind", result.kind->number},
                {"where", format_location(result.mutant.where)},
                {"operation", result.mutant.operation},
@@ -143,6 +144,7 @@ Json json_of(const MutantResult& result) {
     json["second"] = format_location(result.fault.second);
     json["missing"] = result.fault.missing;
     json["message"] = result.fault.message;
+    json["sizes"] = sizes[result.workload];
     json["seed"] = result.seed;
     json["right_class"] = result.right_class;
     json["both_lines"] = result.both_lines;
@@ -173,12 +175,19 @@ Json json_of(const std::map<int, Row>& rows) {
   return kinds;
 }
 
-// The machine form, and sizes for it where none are set.
+// The machine form, and workloads with sizes for it where none are set.
 struct Subject {
   ir::Kernel machine;
-  driver::Workload workload;
-  std::vector<std::string> sizes;
+  std::vector<driver::Workload> workloads;
+  std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
 };
+
+bool is_length(const LibraryKernel& entry, const std::string& setting) {
+  const std::string name = setting.substr(0, setting.find('='));
+  return std::any_of(entry.options.begin(), entry.options.end(), [&](const KernelOption& option) {
+    return option.name == name && option.is_length;
+  });
+}
 
 Subject subject_of(const Request& request, const LibraryKernel& entry,
                    const driver::Target& target) {
@@ -188,22 +197,23 @@ Subject subject_of(const Request& request, const LibraryKernel& entry,
     return driver::lower(driver::trace_entry(entry, options, target).finish(), rewrites);
   };
   Subject subject;
-  subject.machine = build(request.settings);
-  subject.sizes = driver::shrunken_sizes(entry, request.settings,
-                                         resolve_options(entry, request.settings), subject.machine);
+  std::vector<std::string> built = request.settings;
+  subject.machine = build(built);
+  const std::vector<std::vector<std::string>> choices = driver::shrunken_sizes(
+      entry, request.settings, resolve_options(entry, request.settings), subject.machine);
   // Lengths choose among a kernel's variants, and it is the one that was asked for that is proven.
-  std::vector<std::string> built = request.settings, all = request.settings;
-  for (const std::string& size : subject.sizes) {
-    const std::string name = size.substr(0, size.find('='));
-    const auto option = std::find_if(entry.options.begin(), entry.options.end(),
-                                     [&](const KernelOption& each) { return each.name == name; });
-    if (!option->is_length) built.push_back(size);
-    all.push_back(size);
+  for (const std::string& size : choices.front()) {
+    if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.machine = build(built);
   driver::enforce_claims(subject.machine, nullptr);
-  subject.workload =
-      driver::make_workload(entry, all, parse_files(request.inputs, "--in"), request.seed);
+  for (const std::vector<std::string>& sizes : choices) {
+    std::vector<std::string> all = request.settings;
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    subject.workloads.push_back(
+        driver::make_workload(entry, all, parse_files(request.inputs, "--in"), request.seed));
+    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
+  }
   return subject;
 }
 
@@ -218,7 +228,7 @@ int simulate_faults(const Request& request, const LibraryKernel& entry,
   options.launches = std::max(options.launches, request.launches);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
-      subject.machine, subject.workload, options,
+      subject.machine, subject.workloads, options,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
       [&] { progress->advance(); });
   progress.reset();
@@ -228,11 +238,9 @@ int simulate_faults(const Request& request, const LibraryKernel& entry,
   const bool ok = std::none_of(results.begin(), results.end(), [](const MutantResult& result) {
     return result.verdict == Verdict::survived;
   });
-  std::string sizes;
-  for (const std::string& size : subject.sizes) sizes += " " + size;
   if (request.json) {
     Json mutants = Json::array();
-    for (const MutantResult& result : results) mutants.push_back(json_of(result));
+    for (const MutantResult& result : results) mutants.push_back(json_of(result, subject.sizes));
     const Json json = {{"ok", ok},
                        {"kernel", subject.machine.name},
                        {"target", target.name},
@@ -243,10 +251,12 @@ int simulate_faults(const Request& request, const LibraryKernel& entry,
                        {"mutants", mutants}};
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{} on simulated {}: {} mutants, each under {} schedules of {} launches\n",
+    fmt::print("{} on simulated {}: {} mutants, each under up to {} schedules of {} launches\n",
                subject.machine.name, target.name, results.size(), options.schedules,
                options.launches);
-    if (!sizes.empty()) fmt::print("shrunken to{}: stages + 1 steps and tails\n", sizes);
+    for (const std::string& sizes : subject.sizes) {
+      if (!sizes.empty()) fmt::print("  shrunken sizes (stages + 1 steps, tails): {}\n", sizes);
+    }
     print_rows(rows);
     print_details(results);
   }

@@ -19,54 +19,71 @@ namespace {
 
 using Verdict = MutantResult::Verdict;
 
-// What many runs of kernels that are alike share.
-struct Proof {
-  const ProofOptions& options;
-  std::int64_t multiprocessors = 1;
-  double tolerance = 0;
-  std::vector<std::vector<double>> reference;
-};
-
 struct Run {
   simulator::Fault fault;  // of the first schedule that shows one; no kind: all are clean
+  std::size_t workload = 0;
   std::uint64_t seed = 0;
 };
 
-simulator::MachineReport launch(const Proof& proof, const ir::Kernel& kernel, Workload& workload,
-                                std::uint64_t seed) {
-  simulator::MachineOptions machine;
-  machine.seed = seed;
-  machine.multiprocessors = proof.multiprocessors;
-  workload.poison_outputs();
-  return simulator::run_machine(kernel, workload.arguments(), machine);
-}
-
-Run run(const Proof& proof, const ir::Kernel& kernel, Workload& workload) {
-  for (std::int64_t schedule = 0; schedule < proof.options.schedules; ++schedule) {
-    const std::uint64_t seed = proof.options.seed + static_cast<std::uint64_t>(schedule);
-    for (std::int64_t i = 0; i < proof.options.launches; ++i) {
-      simulator::MachineReport report = launch(proof, kernel, workload, seed);
-      if (!report.ok()) return {std::move(report.faults.front()), seed};
-    }
-    const Comparison comparison = compare(workload, proof.reference);
-    if (comparison.max_relative_error <= proof.tolerance) continue;
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, seed};
+// What one thread runs the mutants of a kernel on.
+class Runner {
+ public:
+  Runner(const ir::Kernel& machine, const std::vector<Workload>& workloads,
+         const ProofOptions& options)
+      : machine_(machine), workloads_(workloads), options_(options) {
+    for (const Workload& workload : workloads) references_.push_back(reference_of(workload));
   }
-  return {};
-}
 
-bool is_reached(const Proof& proof, const ir::Kernel& machine, std::size_t site,
-                Workload& workload) {
-  return !launch(proof, simulator::with_probe(machine, site), workload, proof.options.seed).ok();
-}
+  Run run(const ir::Kernel& kernel) {
+    for (std::size_t i = 0; i < workloads_.size(); ++i) {
+      for (std::int64_t schedule = 0; schedule < options_.schedules; ++schedule) {
+        Run found = run(kernel, i, options_.seed + static_cast<std::uint64_t>(schedule));
+        if (!found.fault.kind.empty()) return found;
+      }
+    }
+    return {};
+  }
+  bool reaches(const simulator::Mutant& mutant) {
+    const ir::Kernel probed = mutant.probe(machine_);
+    for (std::size_t i = 0; i < workloads_.size(); ++i) {
+      if (!launch(probed, i, options_.seed).ok()) return true;
+    }
+    return false;
+  }
 
-void judge(const Proof& proof, const ir::Kernel& machine, Workload& workload,
-           MutantResult& result) {
+ private:
+  Run run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
+    for (std::int64_t i = 0; i < options_.launches; ++i) {
+      simulator::MachineReport report = launch(kernel, number, seed);
+      if (!report.ok()) return {std::move(report.faults.front()), number, seed};
+    }
+    const Workload& workload = workloads_[number];
+    const Comparison comparison = compare(workload, references_[number]);
+    if (comparison.max_relative_error <= workload.kernel->tolerance(workload.options)) return {};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, number, seed};
+  }
+  simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number,
+                                  std::uint64_t seed) {
+    simulator::MachineOptions machine;
+    machine.seed = seed;
+    machine.multiprocessors = machine_.cluster;
+    workloads_[number].poison_outputs();
+    return simulator::run_machine(kernel, workloads_[number].arguments(), machine);
+  }
+
+  const ir::Kernel& machine_;
+  std::vector<Workload> workloads_;
+  std::vector<std::vector<std::vector<double>>> references_;
+  const ProofOptions& options_;
+};
+
+void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
   const ir::Kernel changed = result.mutant.apply(machine);
   try {
     ir::verify(changed);
-    Run found = run(proof, changed, workload);
+    Run found = runner.run(changed);
     result.fault = std::move(found.fault);
+    result.workload = found.workload;
     result.seed = found.seed;
   } catch (const Error& error) {
     result.verdict = Verdict::rejected;
@@ -81,14 +98,13 @@ void judge(const Proof& proof, const ir::Kernel& machine, Workload& workload,
     result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
   } else if (!result.mutant.equivalent.empty()) {
     result.verdict = Verdict::equivalent;
-  } else if (!is_reached(proof, machine, result.mutant.site, workload)) {
+  } else if (!runner.reaches(result.mutant)) {
     result.verdict = Verdict::unreached;
   }
 }
 
-void require_clean(const Proof& proof, const ir::Kernel& machine, const Workload& workload) {
-  Workload own = workload;
-  const Run found = run(proof, machine, own);
+void require_clean(const ir::Kernel& machine, Runner& runner) {
+  const Run found = runner.run(machine);
   if (found.fault.kind.empty()) return;
   Diagnostic text = diagnostic_of(found.fault);
   text.fix(fmt::format("a kernel without faults of its own (seed {})", found.seed)).raise();
@@ -118,13 +134,15 @@ void in_parallel(unsigned threads, std::size_t count,
 
 }  // namespace
 
-std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine, const Workload& workload,
+std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
+                                          const std::vector<Workload>& workloads,
                                           const ProofOptions& options,
                                           const std::function<void(std::int64_t)>& begin,
                                           const std::function<void()>& advance) {
-  const Proof proof{options, machine.cluster, workload.kernel->tolerance(workload.options),
-                    reference_of(workload)};
-  require_clean(proof, machine, workload);
+  unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
+  threads = std::max(threads, 1u);
+  std::vector<Runner> runners(threads, Runner(machine, workloads, options));
+  require_clean(machine, runners.front());
   std::vector<MutantResult> results;
   for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
     for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
@@ -134,11 +152,8 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine, const Workl
     }
   }
   if (begin) begin(static_cast<std::int64_t>(results.size()));
-  unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
-  threads = std::max(threads, 1u);
-  std::vector<Workload> workloads(threads, workload);
   in_parallel(threads, results.size(), [&](std::size_t i, unsigned thread) {
-    judge(proof, machine, workloads[thread], results[i]);
+    judge(machine, runners[thread], results[i]);
     if (advance) advance();
   });
   return results;
@@ -187,10 +202,18 @@ std::int64_t most_stages(const ir::Kernel& machine) {
 
 }  // namespace
 
-std::vector<std::string> shrunken_sizes(const LibraryKernel& kernel,
-                                        const std::vector<std::string>& settings,
-                                        const OptionValues& options, const ir::Kernel& machine) {
-  constexpr std::int64_t kTail = 16;  // rows that the last block lacks
+std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
+                                                     const std::vector<std::string>& settings,
+                                                     const OptionValues& options,
+                                                     const ir::Kernel& machine) {
+  // Rows that the last block lacks. The two differ, so that diagonals cross blocks.
+  constexpr std::int64_t kContractionTail = 16, kTail = 24;
+  const std::int64_t steps = most_stages(machine) + 1;
+  struct Blocks {
+    std::int64_t contraction, other;
+  };
+  const std::int64_t few = machine.cluster > 1 ? 2 : 3;
+  const Blocks choices[] = {{steps, few}, {steps + 1, 2 * few - 1}, {0, few}};
   std::set<std::string> is_set;
   for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
   const std::map<std::string, Axis> axes = axes_of(kernel, machine);
@@ -200,22 +223,31 @@ std::vector<std::string> shrunken_sizes(const LibraryKernel& kernel,
     const auto axis = axes.find(option.name);
     if (option.is_length && axis != axes.end() && axis->second.box == 0) sequences = 2;
   }
-  std::vector<std::string> sizes;
-  for (const KernelOption& option : kernel.options) {
-    const auto found = axes.find(option.name);
-    if (found == axes.end() || is_set.count(option.name) != 0) continue;
-    const Axis& axis = found->second;
-    const bool follows = options.has(option.standard);
-    std::int64_t size = 0;
-    if (option.is_length) {
-      const std::int64_t blocks = axis.is_output ? 2 : (most_stages(machine) + 1) * machine.cluster;
-      size = axis.box > 1 ? blocks * axis.box * sequences - kTail : sequences;
-    } else if (axis.box == 1 && !follows) {
-      size = 2;
+  std::vector<std::vector<std::string>> result;
+  for (const Blocks& blocks : choices) {
+    std::vector<std::string>& sizes = result.emplace_back();
+    for (const KernelOption& option : kernel.options) {
+      const auto found = axes.find(option.name);
+      if (found == axes.end() || is_set.count(option.name) != 0) continue;
+      const Axis& axis = found->second;
+      std::int64_t size = 0;
+      if (option.is_length && axis.box > 1) {
+        const std::int64_t block = axis.box * sequences * machine.cluster;
+        size = axis.is_output
+                   ? blocks.other * block - kTail
+                   : std::max<std::int64_t>(blocks.contraction * block - kContractionTail, 0);
+      } else if (option.is_length) {
+        size = sequences;
+      } else if (axis.box == 1 && !options.has(option.standard)) {
+        size = 2;
+      } else {
+        continue;
+      }
+      sizes.push_back(fmt::format("{}={}", option.name, size));
     }
-    if (size > 0) sizes.push_back(fmt::format("{}={}", option.name, size));
   }
-  return sizes;
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
 }
 
 }  // namespace tilewright::driver

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 
 // Groups of asynchronous operations: committed, and waited for far enough.
@@ -41,6 +42,7 @@ std::vector<Mutant> seed_full_wait(const Sites& sites) {
     mutant.edit = [number = wait->number](ir::Kernel& kernel) {
       operation_at(kernel, number).attributes.set(Key::read, std::int64_t{1});
     };
+    mutant.equivalent = nothing_reads_stores(sites, *wait);
     mutants.push_back(std::move(mutant));
   }
   return mutants;

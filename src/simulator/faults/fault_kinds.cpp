@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 #include "simulator/faults/sites.h"
 
@@ -15,6 +16,29 @@ ir::Kernel Mutant::apply(const ir::Kernel& kernel) const {
   ir::Kernel changed = kernel;
   edit(changed);
   return changed;
+}
+
+ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
+  constexpr std::int64_t kNoBarrier = 1 << 20;
+  ir::Kernel probed = kernel;
+  // A named barrier that does not exist; where it does not matter, a meeting of a warp with itself.
+  ValueId number = insert_constant(probed, site, kNoBarrier);
+  std::size_t at = site + 1;
+  if (matters_if != ir::kNoValue) {
+    const ValueId none = insert_constant(probed, at++, 0);
+    ir::Operation select;
+    select.op = Op::select;
+    select.operands = {matters_if, number, none};
+    select.results = {probed.add_value(ir::Type::scalar(DType::i32))};
+    number = select.results[0];
+    insert(probed, at++, Side::before, std::move(select));
+  }
+  ir::Operation probe;
+  probe.op = Op::named_sync;
+  probe.operands = {number};
+  probe.attributes = {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}};
+  insert(probed, at, Side::before, std::move(probe));
+  return probed;
 }
 
 const std::vector<FaultKind>& fault_kinds() {
@@ -131,22 +155,14 @@ const std::vector<FaultKind>& fault_kinds() {
 
 std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine) {
   if (!kind.seed) return {};
-  std::vector<Mutant> mutants = kind.seed(Sites(machine));
+  const Sites sites(machine);
+  std::vector<Mutant> mutants = kind.seed(sites);
+  for (Mutant& mutant : mutants) {
+    if (mutant.equivalent.empty()) mutant.equivalent = never_executed(sites, sites.at(mutant.site));
+  }
   std::stable_sort(mutants.begin(), mutants.end(),
                    [](const Mutant& a, const Mutant& b) { return a.site < b.site; });
   return mutants;
-}
-
-ir::Kernel with_probe(const ir::Kernel& machine, std::size_t site) {
-  constexpr std::int64_t kNoBarrier = 1 << 20;
-  ir::Kernel probed = machine;
-  const ValueId number = insert_constant(probed, site, kNoBarrier);
-  ir::Operation probe;
-  probe.op = Op::named_sync;
-  probe.operands = {number};
-  probe.attributes = {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}};
-  insert(probed, site + 1, Side::before, std::move(probe));
-  return probed;
 }
 
 }  // namespace tilewright::simulator

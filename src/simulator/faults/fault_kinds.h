@@ -21,8 +21,14 @@ struct Mutant {
   // Why no execution can tell the mutant from the kernel; empty where no rule says so.
   std::string equivalent;
   std::function<void(ir::Kernel&)> edit;
+  // The change can be told only where this condition holds; kNoValue: wherever the site is
+  // executed.
+  ir::ValueId matters_if = ir::kNoValue;
 
   ir::Kernel apply(const ir::Kernel& kernel) const;
+  // The kernel with an access that always is a fault at the site, so that a run shows whether it is
+  // ever executed (and matters).
+  ir::Kernel probe(const ir::Kernel& kernel) const;
 };
 
 class Sites;
@@ -42,9 +48,5 @@ const std::vector<FaultKind>& fault_kinds();
 // The mutants of a kernel in the machine form, in the order of their sites. Each is as well formed
 // as the verifier says: it may refuse some.
 std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine);
-
-// The kernel with an access that always is a fault before the operation of that number, so that a
-// run shows whether it is ever executed.
-ir::Kernel with_probe(const ir::Kernel& machine, std::size_t site);
 
 }  // namespace tilewright::simulator

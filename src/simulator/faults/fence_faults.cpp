@@ -1,3 +1,4 @@
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 
 // Fences between registers, shared memory and the asynchronous units.
@@ -45,7 +46,10 @@ std::vector<Mutant> seed_unfenced_product(const Sites& sites) {
 
 std::vector<Mutant> seed_wgmma_fence(const Sites& sites) {
   std::vector<Mutant> mutants;
-  for (const Site* fence : sites.of(Op::wgmma_fence)) mutants.push_back(left_out(sites, *fence));
+  for (const Site* fence : sites.of(Op::wgmma_fence)) {
+    mutants.push_back(left_out(sites, *fence));
+    mutants.back().equivalent = nothing_touched(sites, *fence);
+  }
   return mutants;
 }
 

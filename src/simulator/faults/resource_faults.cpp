@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 
 // Budgets, and what outlives whom: CTAs of a cluster, signals, launches.
@@ -79,6 +80,7 @@ std::vector<Mutant> seed_early_exit(const Sites& sites) {
   for (const Site* sync : sites.of(Op::cluster_sync)) {
     if (!roles.empty() && sync->number < roles.back()->number) continue;
     mutants.push_back(left_out(sites, *sync));
+    mutants.back().equivalent = peers_are_awaited(sites);
   }
   return mutants;
 }

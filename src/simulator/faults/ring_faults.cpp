@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 #include "simulator/faults/signals.h"
 
@@ -42,6 +43,7 @@ std::set<ValueId> stages_or_phases(const Sites& sites, bool phases) {
 Mutant not_renewed(const Sites& sites, const Site& site, std::vector<Use> uses, ValueId old,
                    std::string change) {
   Mutant mutant = mutant_at(sites, site, std::move(change));
+  mutant.equivalent = loop_ends(sites, uses);
   mutant.edit = [uses = std::move(uses), old](ir::Kernel& kernel) {
     for (const Use& use : uses) operation_at(kernel, use.site).operands[use.operand] = old;
   };
@@ -121,6 +123,7 @@ std::vector<Mutant> seed_phase(const Sites& sites) {
     }
     if (uses.empty()) continue;
     mutants.push_back(not_renewed(sites, made, std::move(uses), phase, "keeps its phase"));
+    if (made.op() == Op::select) mutants.back().matters_if = made.operation->operands[0];
   }
   return mutants;
 }
