@@ -472,7 +472,9 @@ class Retracing {
 
   void store(const Operation& o) {
     const Type& type = tile_.type(o.operands[1]);
-    if (placement_.by_columns() && !spread_by_columns(type)) {
+    const bool in_parts = placement_.by_columns() ? spread_by_columns(type)
+                                                  : placement_.has_rows(o.operands[1]);
+    if (!in_parts && placement_.groups > 1) {
       // All warpgroups have it.
       return when(
           group() == 0, [&] { store_own(o, false); }, {}, o.where);

@@ -89,6 +89,19 @@ std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transf
   return at;
 }
 
+// The access to the part of the tensor that the box covers.
+void order_tensor(Gpu& gpu, const Warp& warp, const Access& access, const TensorMap& map,
+                  std::int64_t address, const std::array<std::int64_t, 5>& start) {
+  if (!gpu.order.is_written(map.data)) return;
+  for_chunks(map, address, start,
+             [&](std::int64_t, const std::byte* global, std::int64_t, std::int64_t bytes) {
+               if (bytes > 0) {
+                 gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(global), bytes);
+               }
+             });
+  gpu.order.global(warp, access, gpu.order.bytes);
+}
+
 }  // namespace
 
 void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -125,15 +138,23 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
                    "cluster_sync before the kernel ends"});
       continue;
     }
-    if (!cta.barriers[barrier].initialised) {
-      gpu.log.add(
-          {"mbarrier", instruction.where(), barriers.where,
-           fmt::format("mbarrier: {} is not initialised in CTA {}\n{}", gpu.barrier_name(barrier),
-                       cta.index, gpu.access("copy", instruction, warp)),
-           "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it"});
-      continue;
-    }
-    gpu.check_write(warp, instruction, cta, instruction.object, address, map.box_bytes());
+    if (!usable(gpu, warp, instruction, cta, barrier)) continue;
+    const int agent = gpu.order.agents().at(cta.rank(), Agents::Kind::phases, barrier);
+    const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
+    AccessKind kind;
+    kind.async = true;
+    order_tensor(gpu, warp, gpu.order.by_unit(warp, instruction, kind, agent, epoch), map, address,
+                 coordinates(warp, transfer));
+    kind.write = true;
+    const Access access = gpu.order.by_unit(warp, instruction, kind, agent, epoch);
+    gpu.order.shared(warp, access, cta, instruction.object, address, map.box_bytes());
+    ForeignUse use;
+    use.access = access;
+    use.verb = "write";
+    use.barrier = agent;
+    use.phase = epoch;
+    use.by_access = false;
+    add_use(cta, std::move(use));
     cta.shared.poison(address, map.box_bytes());
     Event event;
     event.kind = Event::Kind::load;
@@ -174,6 +195,15 @@ void issue_store(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   store->instruction = &instruction;
   store->address = address;
   store->coordinates = coordinates(warp, transfer);
+  const auto group = [&](Agents::Kind kind, AccessKind made) {
+    return gpu.order.by_unit(warp, instruction, made,
+                             gpu.order.agents().at(warp.cta->rank(), kind, warp.index),
+                             static_cast<Epoch>(warp.store_groups + 1));
+  };
+  gpu.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
+                   instruction.object, address, map.box_bytes());
+  order_tensor(gpu, warp, group(Agents::Kind::store_writes, {true, true, false}), map, address,
+               store->coordinates);
   warp.stores.push_back(store);
   Event event;
   event.kind = Event::Kind::store;
@@ -187,7 +217,7 @@ void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[instruction.detail].map];
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
-    gpu.check_read(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
+    gpu.check_held(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
     const std::byte* from = cta.shared.at(store.address);
     store.data.assign(from, from + map.box_bytes());
     store.stage = Store::Stage::read;
@@ -222,6 +252,12 @@ void bulk_wait(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const auto over = [](const std::shared_ptr<Store>& store) {
     return store->freed && store->stage == Store::Stage::written;
   };
+  const std::int64_t over_groups = warp.store_groups - instruction.value;
+  gpu.order.complete(warp, instruction.elected, Agents::Kind::store_reads, warp.index, over_groups);
+  if (!instruction.detail) {
+    gpu.order.complete(warp, instruction.elected, Agents::Kind::store_writes, warp.index,
+                       over_groups);
+  }
   warp.stores.erase(std::remove_if(warp.stores.begin(), warp.stores.end(), over),
                     warp.stores.end());
 }

@@ -13,8 +13,8 @@
 namespace tilewright::simulator {
 
 struct Fault {
-  // deadlock, uninitialised, race, out_of_bounds, mbarrier, named_barrier, wgmma, bulk, capacity,
-  // registers, tensor_map, exit
+  // deadlock, uninitialised, race, proxy, out_of_bounds, mbarrier, named_barrier, wgmma, bulk,
+  // capacity, registers, tensor_map, exit, workspace
   std::string kind;
   SourceLocation first, second;
   std::string message;  // what is wrong with which object, then one line for each access
@@ -26,6 +26,10 @@ struct MachineOptions {
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
   bool stop_at_first = true;
+  bool check_order = true;  // races and missing proxy fences
+  // Also proxy fences between threads' reads and asynchronous writes, which most pipelines leave
+  // out.
+  bool strict = false;
 };
 
 struct MachineReport {

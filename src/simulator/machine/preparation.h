@@ -57,6 +57,7 @@ class Preparation {
   void access_elements(const ir::Operation& operation, Code code);
   void transfer(const ir::Operation& operation, Code code);
   void signals(int array);
+  void waits_for(int array);
   void product(const ir::Operation& operation);
   void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;
   void visit(const ir::Operation& operation);
@@ -69,6 +70,7 @@ class Preparation {
   int role_ = 0;
   bool in_role_ = false;
   bool elected_ = false;
+  Slot loop_ = ir::kNoValue;  // the index of the innermost for_loop
   Slot zero_ = ir::kNoValue;
 };
 

@@ -28,6 +28,20 @@ Spread spread_of(const ir::RegisterLayout& layout) {
   return spread;
 }
 
+// Of rows of `rank` coordinates, those that equal an earlier one.
+std::vector<bool> repeated(const std::vector<std::int64_t>& coordinates, std::size_t rank) {
+  std::vector<bool> repeats;
+  for (std::size_t i = 0; i * rank < coordinates.size(); ++i) {
+    bool found = false;
+    for (std::size_t j = 0; j < i && !found; ++j) {
+      found = std::equal(coordinates.begin() + i * rank, coordinates.begin() + (i + 1) * rank,
+                         coordinates.begin() + j * rank);
+    }
+    repeats.push_back(found);
+  }
+  return repeats;
+}
+
 std::vector<int> indices(const ir::IndexMap& map, std::int64_t count) {
   std::vector<int> index(count);
   for (std::int64_t i = 0; i < count; ++i) index[i] = static_cast<int>(ir::evaluate(map, i));
@@ -111,6 +125,8 @@ void Preparation::access_global(const Operation& operation, Code code) {
   made.array = object(array);
   made.spread = spread_of(operation.attributes.register_layout());
   check_spread(operation, made.spread, array_info(array));
+  made.repeated_lane = repeated(made.spread.lane, made.spread.rank);
+  made.repeated_warp = repeated(made.spread.warp, made.spread.rank);
   const std::size_t rank = made.tensor->shape.size();
   const std::vector<std::int64_t>& sizes = operation.attributes.integers(Key::sizes);
   if (sizes.size() != rank || operation.operands.size() != 2 + 2 * rank) {
@@ -208,6 +224,11 @@ void Preparation::signals(int array) {
   if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
 }
 
+void Preparation::waits_for(int array) {
+  std::vector<int>& list = program_.barrier_arrays[array].waiters;
+  if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
+}
+
 void Preparation::product(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ir::ValueId>& operands = operation.operands;
@@ -273,12 +294,19 @@ void Preparation::visit(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   switch (operation.op) {
     case Op::yield:
-    // The lanes of a warp run together, and an access is visible to all at once.
-    case Op::fence_proxy_async:
-    case Op::fence_barrier_init:
     case Op::prefetch_map:
+      return;
+    case Op::fence_proxy_async:
+      emit(Code::fence_proxy_async, &operation);
+      return;
+    case Op::fence_barrier_init:
+      emit(Code::fence_barrier_init, &operation);
+      return;
     case Op::fence_cluster:
+      emit(Code::fence_cluster, &operation);
+      return;
     case Op::warp_sync:
+      emit(Code::warp_sync, &operation);
       return;
     case Op::constant:
       return constant(operation);
@@ -444,6 +472,7 @@ void Preparation::visit(const Operation& operation) {
       return;
     }
     case Op::mbarrier_wait: {  // object: array, a: index, b: parity
+      waits_for(object(operands[0]));
       Instruction& made = emit(Code::mbarrier_wait, &operation);
       made.object = object(operands[0]);
       made.a = operands[1];

@@ -3,60 +3,18 @@
 #include <algorithm>
 
 #include "simulator/machine/gpu.h"
+#include "simulator/machine/matrix_descriptor.h"
 #include "simulator/matrix_product.h"
 #include "support/number_formats.h"
 
-// wgmma. Descriptors are decoded from their bits by the PTX description of the canonical layouts,
-// on purpose without the layout algebra that made them.
+// wgmma: operands are read as descriptors say, see matrix_descriptor.h.
 namespace tilewright::simulator {
 namespace {
 
-constexpr std::int64_t kAddressMask = 0x3ffff;
 constexpr std::size_t kDecodedOperands = 64;  // of a CTA, kept for the warps that share them
 constexpr int kRows = 16;                     // of m64, of each of the four warps
 
 enum Timing { at_issue, in_between, at_wait };
-
-// A matrix in shared memory: the address of 16 bytes is start + mn and k digits times strides, and
-// then the swizzle of the absolute address.
-struct Matrix16 {
-  std::int64_t start = 0;
-  std::int64_t leading = 0, stride = 0;  // bytes
-  int swizzle_bytes = 0;                 // 0, 32, 64, 128
-  bool transposed = false;
-
-  std::int64_t swizzled(std::int64_t address) const {
-    if (swizzle_bytes == 0) return address;
-    return address ^ ((address >> 7 & (swizzle_bytes / 16 - 1)) << 4);
-  }
-  // K-major: the chunk-th 16 bytes of K of row `mn`. Groups of 8 rows lie `stride` apart. Without
-  // swizzle rows are 16 bytes and chunks `leading` apart; with it rows are as wide as the swizzle.
-  std::int64_t k_major(int mn, int chunk) const {
-    const int row_bytes = swizzle_bytes == 0 ? 16 : swizzle_bytes;
-    const std::int64_t across = swizzle_bytes == 0 ? chunk * leading : chunk * 16;
-    return swizzled(start + mn / 8 * stride + mn % 8 * row_bytes + across);
-  }
-  // MN-major: the chunk-th 16 bytes of MN at `k`. Without swizzle groups of 8 k lie `leading` and
-  // chunks `stride` apart; with it rows of MN are as wide as the swizzle and `leading` apart,
-  // groups of 8 k `stride`.
-  std::int64_t mn_major(int chunk, int k) const {
-    if (swizzle_bytes == 0) return start + chunk * stride + k / 8 * leading + k % 8 * 16;
-    const int per_row = swizzle_bytes / 16;
-    return swizzled(start + chunk / per_row * leading + chunk % per_row * 16 + k / 8 * stride +
-                    k % 8 * swizzle_bytes);
-  }
-};
-
-Matrix16 decode(const MatrixOperand& operand, std::int64_t start) {
-  constexpr int kSwizzles[] = {0, 128, 64, 32};
-  Matrix16 matrix;
-  matrix.start = (start & kAddressMask) >> 4 << 4;
-  matrix.leading = static_cast<std::int64_t>(operand.descriptor >> 16 & 0x3fff) << 4;
-  matrix.stride = static_cast<std::int64_t>(operand.descriptor >> 32 & 0x3fff) << 4;
-  matrix.swizzle_bytes = kSwizzles[operand.descriptor >> 62];
-  matrix.transposed = operand.transposed;
-  return matrix;
-}
 
 // Reads chunks of 16 bytes for one warp's share of a product.
 class Reader {
@@ -79,7 +37,7 @@ class Reader {
       return;
     }
     if (!shared.chunk_initialised(address)) {
-      gpu_.check_read(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
+      gpu_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
     }
     to_float(dtype_, shared.at(address), to, count);
     first_ = std::min(first_, address);
@@ -99,7 +57,7 @@ class Reader {
 };
 
 // `rows` of M or N from `first` on, k elements each, to to[k * k_stride + mn * mn_stride].
-void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, int k,
+void read_matrix(Reader& reader, const SharedMatrix& matrix, int first, int rows, int k,
                  int element_bytes, float* to, int mn_stride, int k_stride) {
   const int per_chunk = 16 / element_bytes;
   float values[16];
@@ -133,8 +91,8 @@ const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
   DecodedOperand& decoded = cta.decoded[cta.next_decoded++ % kDecodedOperands];
   decoded.values.resize(static_cast<std::size_t>(product.n) * product.k);
   Reader reader(gpu, warp, *pending.instruction, product.b, product.dtype);
-  read_matrix(reader, decode(product.b, pending.b), 0, product.n, product.k, size_of(product.dtype),
-              decoded.values.data(), 1, product.n);
+  read_matrix(reader, decode_descriptor(product.b, pending.b), 0, product.n, product.k,
+              size_of(product.dtype), decoded.values.data(), 1, product.n);
   const bool any = reader.first() <= reader.last();
   decoded.product = any ? &product : nullptr;
   decoded.address = pending.b;
@@ -151,8 +109,8 @@ void read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& 
   const int bytes = size_of(product.dtype);
   if (product.a_array < 0) {
     Reader reader(gpu, warp, *pending.instruction, product.a, product.dtype);
-    return read_matrix(reader, decode(product.a, pending.a), warp.index % 4 * kRows, kRows,
-                       product.k, bytes, to, product.k, 1);
+    return read_matrix(reader, decode_descriptor(product.a, pending.a), warp.index % 4 * kRows,
+                       kRows, product.k, bytes, to, product.k, 1);
   }
   const int packed = 4 / bytes;
   for (int i = 0; i < 4 * packed; ++i) {
@@ -263,6 +221,25 @@ void check_descriptor(Gpu& gpu, const Warp& warp, const Instruction& instruction
        {}});
 }
 
+// Tells that the product reads its operands from now until its group is waited for.
+void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
+                   const PendingProduct& pending) {
+  if (!gpu.order.enabled()) return;
+  const Product& product = gpu.program.products[instruction.detail];
+  const int agent = gpu.order.agents().at(warp.cta->rank(), Agents::Kind::products, warp.index);
+  const Access access = gpu.order.by_unit(warp, instruction, {false, /*async=*/true, false}, agent,
+                                          static_cast<Epoch>(warp.product_groups + 1));
+  const auto read = [&](const MatrixOperand& operand, std::int64_t start, int first, int rows) {
+    const Footprint& touched = gpu.footprints.of(gpu.program, operand, product, start, first, rows);
+    for (const auto& [block, cells] : touched) {
+      gpu.order.shared_block(warp, access, *warp.cta, operand.allocation, block,
+                             {cells, Bytes::kWhole});
+    }
+  };
+  read(product.b, pending.b, 0, product.n);
+  if (product.a_array < 0) read(product.a, pending.a, warp.index % 4 * kRows, kRows);
+}
+
 }  // namespace
 
 void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -284,6 +261,7 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
+  read_operands(gpu, warp, instruction, pending);
   RegisterArray& accumulator = warp.arrays[product.accumulator];
   ++accumulator.in_flight;
   std::fill(accumulator.written.begin(), accumulator.written.end(), 1);
@@ -329,6 +307,7 @@ void commit_products(Gpu& gpu, Warp& warp) {
 
 void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
+  gpu.order.complete(warp, instruction.elected, Agents::Kind::products, warp.index, groups);
   const auto awaited = [&](const PendingProduct& pending) {
     return pending.group >= 0 && pending.group < groups;
   };

@@ -33,6 +33,7 @@ struct Allocation {
   std::int64_t bytes() const { return stages * stage_bytes; }
   // "K[stage 1] +0x400..0x7ff", of absolute shared addresses.
   std::string describe(std::int64_t address, std::int64_t bytes) const;
+  std::int64_t stage_of(std::int64_t address) const;
 };
 
 struct BarrierArray {
@@ -43,12 +44,14 @@ struct BarrierArray {
   int arrivals = 0;
   SourceLocation where;
   std::vector<int> signallers;  // roles that arrive or copy onto it
+  std::vector<int> waiters;     // roles that wait for it
   bool transactions = false;    // copies complete on it
 };
 
 // Dimensions are innermost first.
 struct TensorMap {
   std::string name;
+  const TensorArgument* tensor = nullptr;
   std::byte* data = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
@@ -113,6 +116,10 @@ enum class Code : std::uint8_t {
   named_arrive,
   cluster_sync,
   set_max_registers,
+  fence_proxy_async,
+  fence_barrier_init,
+  fence_cluster,
+  warp_sync,
   tma_load,
   tma_store,
   bulk_commit,
@@ -126,11 +133,13 @@ enum class Code : std::uint8_t {
 // What the fields hold is said where program.cpp fills them.
 struct Instruction {
   Code code = Code::end;
-  bool once = false;  // by one lane, outside every role: warp 0 alone executes it
-  int object = 0;     // register array, allocation, barrier array or role
-  int detail = 0;     // in the list of its code
-  int target = 0;     // of a jump
+  bool once = false;     // by one lane, outside every role: warp 0 alone executes it
+  bool elected = false;  // by one lane of the warp
+  int object = 0;        // register array, allocation, barrier array or role
+  int detail = 0;        // in the list of its code
+  int target = 0;        // of a jump
   Slot a = 0, b = 0, c = 0;
+  Slot loop = ir::kNoValue;  // the index of the innermost for_loop
   std::int64_t value = 0;
   const ir::Operation* operation = nullptr;
   SourceLocation where() const { return operation ? operation->where : SourceLocation{}; }
@@ -186,6 +195,8 @@ struct GlobalAccess {
   std::vector<Slot> starts, limits;
   std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
   Spread spread;
+  // Lanes, warps that hold what an earlier one holds too: of these, stores leave it to that one.
+  std::vector<bool> repeated_lane, repeated_warp;
 };
 
 struct MatrixStore {
@@ -235,6 +246,7 @@ struct Product {
 
 struct Program {
   std::string kernel;
+  SourceLocation where;
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
   int launch_registers = 0;  // of a thread
