@@ -122,6 +122,10 @@ void print_details(const std::vector<MutantResult>& results) {
       [](const MutantResult& r) { return r.verdict == Verdict::caught && !r.right_class; },
       [](const MutantResult& r) { return r.fault.message.substr(0, r.fault.message.find('\n')); });
   list(
+      "caught, with one line alone:",
+      [](const MutantResult& r) { return r.verdict == Verdict::caught && !r.both_lines; },
+      [](const MutantResult& r) { return r.fault.message.substr(0, r.fault.message.find('\n')); });
+  list(
       "not executed with these sizes:",
       [](const MutantResult& r) { return r.verdict == Verdict::unreached; },
       [](const MutantResult&) { return "other sizes (--set) reach it"; });

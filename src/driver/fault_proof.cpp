@@ -213,7 +213,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
     std::int64_t contraction, other;
   };
   const std::int64_t few = machine.cluster > 1 ? 2 : 3;
-  const Blocks choices[] = {{steps, few}, {steps + 1, 2 * few - 1}, {0, few}};
+  const Blocks choices[] = {{steps, few}, {steps + 1, 2 * few - 1}, {1, few}, {0, few}};
   std::set<std::string> is_set;
   for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
   const std::map<std::string, Axis> axes = axes_of(kernel, machine);

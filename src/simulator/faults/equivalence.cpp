@@ -18,13 +18,30 @@ bool is_array(const Sites& sites, ValueId value) {
   return sites.kernel().type(value).is(ir::Type::Kind::registers);
 }
 
+struct Interval {
+  std::int64_t low = INT64_MIN, high = INT64_MAX;
+};
+
+// What a scalar lies in, as far as constants, minima and maxima tell.
+Interval interval_of(const Sites& sites, ValueId value) {
+  if (const auto constant = sites.constant(value)) return {*constant, *constant};
+  const Site* made = sites.definition(value);
+  if (!made || (made->op() != Op::min && made->op() != Op::max)) return {};
+  const Interval a = interval_of(sites, made->operation->operands[0]);
+  const Interval b = interval_of(sites, made->operation->operands[1]);
+  if (made->op() == Op::min) return {std::min(a.low, b.low), std::min(a.high, b.high)};
+  return {std::max(a.low, b.low), std::max(a.high, b.high)};
+}
+
 // Follows which register arrays may have been used by other than products since the last
 // wgmma_fence, with one fence left out.
 class TouchedArrays {
  public:
   using Arrays = std::set<ValueId>;
 
-  TouchedArrays(const Sites& sites, std::size_t without) : sites_(sites), without_(without) {}
+  // `once` is a loop that is taken to have one turn at most.
+  TouchedArrays(const Sites& sites, std::size_t without, std::size_t once)
+      : sites_(sites), without_(without), once_(once) {}
 
   bool product_meets_one() {
     walk(sites_.kernel().body, 0, {});
@@ -59,7 +76,8 @@ class TouchedArrays {
   }
 
   Arrays enter(const ir::Operation& operation, const Site& site, const Arrays& before) {
-    const bool loops = operation.op == Op::for_loop || operation.op == Op::while_loop;
+    const bool loops =
+        (operation.op == Op::for_loop || operation.op == Op::while_loop) && site.number != once_;
     Arrays behind = operation.op == Op::if_then ? Arrays{} : before;
     Arrays at_start = before;
     for (std::size_t size = SIZE_MAX; size != at_start.size();) {
@@ -79,7 +97,7 @@ class TouchedArrays {
   }
 
   const Sites& sites_;
-  std::size_t without_;
+  std::size_t without_, once_;
   bool met_ = false;
 };
 
@@ -89,9 +107,9 @@ std::string never_executed(const Sites& sites, const Site& site) {
   for (const Site* outer = sites.parent(site); outer; outer = sites.parent(*outer)) {
     if (outer->op() != Op::for_loop) continue;
     const std::vector<ValueId>& bounds = outer->operation->operands;
-    const auto low = sites.constant(bounds[0]), high = sites.constant(bounds[1]);
-    if (bounds[0] == bounds[1] || (low && high && *low >= *high)) {
-      return "it stands in a loop whose bounds are equal, and is never executed";
+    const Interval low = interval_of(sites, bounds[0]), high = interval_of(sites, bounds[1]);
+    if (bounds[0] == bounds[1] || low.low >= high.high) {
+      return "it stands in a loop whose upper bound is never above its lower one";
     }
   }
   return {};
@@ -128,8 +146,14 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
 }
 
 std::string nothing_touched(const Sites& sites, const Site& fence) {
-  if (TouchedArrays(sites, fence.number).product_meets_one()) return {};
+  if (TouchedArrays(sites, fence.number, kNoSite).product_meets_one()) return {};
   return "no register of the products behind it was used since the fence before it";
+}
+
+bool touched_in_later_turns_alone(const Sites& sites, const Site& fence) {
+  const Site* loop = sites.parent(fence);
+  if (!loop || loop->op() != Op::for_loop) return false;
+  return !TouchedArrays(sites, fence.number, loop->number).product_meets_one();
 }
 
 std::string loop_ends(const Sites& sites, const std::vector<Use>& uses) {

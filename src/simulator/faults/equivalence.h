@@ -18,6 +18,9 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait);
 // Without the fence too, no product meets a register that was used since the last fence.
 std::string nothing_touched(const Sites& sites, const Site& fence);
 
+// That holds for the first turn of the loop around it, so that a second one is needed to tell.
+bool touched_in_later_turns_alone(const Sites& sites, const Site& fence);
+
 // The values are carried into a turn of the loop that does not come, and used nowhere else.
 std::string loop_ends(const Sites& sites, const std::vector<Use>& uses);
 

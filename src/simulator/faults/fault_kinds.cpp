@@ -24,14 +24,24 @@ ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
   // A named barrier that does not exist; where it does not matter, a meeting of a warp with itself.
   ValueId number = insert_constant(probed, site, kNoBarrier);
   std::size_t at = site + 1;
-  if (matters_if != ir::kNoValue) {
+  const auto scalar = [&](Op op, std::vector<ValueId> operands, DType dtype) {
+    ir::Operation made;
+    made.op = op;
+    made.operands = std::move(operands);
+    made.results = {probed.add_value(ir::Type::scalar(dtype))};
+    const ValueId result = made.results[0];
+    insert(probed, at++, Side::before, std::move(made));
+    return result;
+  };
+  const auto only_if = [&](ValueId condition) {
     const ValueId none = insert_constant(probed, at++, 0);
-    ir::Operation select;
-    select.op = Op::select;
-    select.operands = {matters_if, number, none};
-    select.results = {probed.add_value(ir::Type::scalar(DType::i32))};
-    number = select.results[0];
-    insert(probed, at++, Side::before, std::move(select));
+    number = scalar(Op::select, {condition, number, none}, DType::i32);
+  };
+  if (matters_if != ir::kNoValue) only_if(matters_if);
+  if (in_later_turns) {
+    const Sites sites(kernel);
+    const ir::Operation& loop = *sites.parent(sites.at(site))->operation;
+    only_if(scalar(Op::lt, {loop.operands[0], loop.blocks[0].arguments[0]}, DType::boolean));
   }
   ir::Operation probe;
   probe.op = Op::named_sync;

@@ -21,9 +21,10 @@ struct Mutant {
   // Why no execution can tell the mutant from the kernel; empty where no rule says so.
   std::string equivalent;
   std::function<void(ir::Kernel&)> edit;
-  // The change can be told only where this condition holds; kNoValue: wherever the site is
-  // executed.
+  // The change can be told only where this condition holds (kNoValue: wherever the site is
+  // executed), and perhaps
   ir::ValueId matters_if = ir::kNoValue;
+  bool in_later_turns = false;  // of the loop around it: not in the first
 
   ir::Kernel apply(const ir::Kernel& kernel) const;
   // The kernel with an access that always is a fault at the site, so that a run shows whether it is

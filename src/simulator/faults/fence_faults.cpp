@@ -49,6 +49,7 @@ std::vector<Mutant> seed_wgmma_fence(const Sites& sites) {
   for (const Site* fence : sites.of(Op::wgmma_fence)) {
     mutants.push_back(left_out(sites, *fence));
     mutants.back().equivalent = nothing_touched(sites, *fence);
+    mutants.back().in_later_turns = touched_in_later_turns_alone(sites, *fence);
   }
   return mutants;
 }

@@ -1,4 +1,7 @@
+#include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "simulator/faults/families.h"
 
@@ -33,24 +36,35 @@ std::set<ValueId> positional(const Sites& sites) {
 }  // namespace
 
 std::vector<Mutant> seed_tail_mask(const Sites& sites) {
-  std::vector<Mutant> mutants;
+  // One mask may be applied several times, to scores and again to their weights: what is left out
+  // is all that a block of operations masks.
+  struct Mask {
+    std::size_t number = 0;
+    std::size_t kept = 0;  // operand
+  };
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<Mask>> blocks;
   const std::set<ValueId> masks = positional(sites);
   for (const Site* site : sites.of(Op::compute)) {
     if (site->operation->attributes.function() != Op::select) continue;
     const std::vector<ValueId>& operands = site->operation->operands;
     if (masks.count(operands[1]) == 0) continue;
     // A mask has a scalar on one side, the values on the other.
-    const bool second = sites.kernel().type(operands[2]).is_scalar();
-    const std::size_t kept = second ? 3 : 2;
+    const std::size_t kept = sites.kernel().type(operands[2]).is_scalar() ? 3 : 2;
     if (sites.kernel().type(operands[kept]).is_scalar()) continue;
-    Mutant mutant = mutant_at(sites, *site, "masks nothing");
-    mutant.edit = [number = site->number, kept](ir::Kernel& kernel) {
-      std::vector<ValueId>& changed = operation_at(kernel, number).operands;
-      std::vector<ir::IndexMap> maps = operation_at(kernel, number).attributes.maps();
-      const std::size_t other = kept == 2 ? 3 : 2;
-      changed[other] = changed[kept];
-      maps[other - 1] = maps[kept - 1];
-      operation_at(kernel, number).attributes.set(Key::maps, std::move(maps));
+    blocks[{site->parent, site->block}].push_back({site->number, kept});
+  }
+  std::vector<Mutant> mutants;
+  for (const auto& [block, selects] : blocks) {
+    Mutant mutant = mutant_at(sites, sites.at(selects.front().number), "masks nothing");
+    mutant.edit = [selects = selects](ir::Kernel& kernel) {
+      for (const Mask& mask : selects) {
+        ir::Operation& select = operation_at(kernel, mask.number);
+        std::vector<ir::IndexMap> maps = select.attributes.maps();
+        const std::size_t other = mask.kept == 2 ? 3 : 2;
+        select.operands[other] = select.operands[mask.kept];
+        maps[other - 1] = maps[mask.kept - 1];
+        select.attributes.set(Key::maps, std::move(maps));
+      }
     };
     mutants.push_back(std::move(mutant));
   }
