@@ -172,12 +172,17 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void finish_load(Gpu& gpu, const Event& event) {
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
+  if (!gpu.program.valued) {
+    shared.hold(event.address, map.box_bytes());
+    return complete_tx(gpu, event, map.box_bytes());
+  }
   for_chunks(
       map, event.address, event.coordinates,
       [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
+        if (bytes == 16) return shared.write_chunk(address, global);
         std::byte chunk[16] = {};
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
-        shared.write(address, chunk, 16);
+        shared.write_chunk(address, chunk);
       });
   complete_tx(gpu, event, map.box_bytes());
 }
@@ -218,16 +223,21 @@ void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
     gpu.check_held(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
-    const std::byte* from = cta.shared.at(store.address);
-    store.data.assign(from, from + map.box_bytes());
+    if (gpu.program.valued) {
+      const std::byte* from = cta.shared.at(store.address);
+      store.data.assign(from, from + map.box_bytes());
+    }
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
-    for_chunks(map, store.address, store.coordinates,
-               [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
-                 const std::byte* chunk = store.data.data() + (address - store.address);
-                 if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
-               });
+    if (gpu.program.valued) {
+      for_chunks(
+          map, store.address, store.coordinates,
+          [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
+            const std::byte* chunk = store.data.data() + (address - store.address);
+            if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
+          });
+    }
     store.stage = Store::Stage::written;
   }
 }

@@ -246,9 +246,9 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       if (moves.size() == 1) {
         scalars[moves[0].first] = scalars[moves[0].second];
       } else {
-        std::vector<Scalar> values(moves.size());
-        for (std::size_t i = 0; i < moves.size(); ++i) values[i] = scalars[moves[i].second];
-        for (std::size_t i = 0; i < moves.size(); ++i) scalars[moves[i].first] = values[i];
+        moved_.clear();
+        for (const auto& [to, from] : moves) moved_.push_back(scalars[from]);
+        for (std::size_t i = 0; i < moves.size(); ++i) scalars[moves[i].first] = moved_[i];
       }
       ++warp.pc;
       return;

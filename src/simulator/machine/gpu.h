@@ -168,10 +168,12 @@ struct Warp {
   std::int64_t integer(Slot slot) const { return scalars[slot].i; }
 };
 
-// The B operand of a product as floats, [k][n], kept for the warps that read the same one.
+// Rows of a product's operand in shared memory as floats, kept for the warps that read the same
+// ones.
 struct DecodedOperand {
-  const Product* product = nullptr;
-  std::int64_t address = 0;          // start address
+  std::int64_t address = 0;  // start address
+  int row = 0;               // the first one
+  bool valid = false;
   std::int64_t first = 0, last = 0;  // bytes read
   std::uint64_t time = 0;
   std::vector<float> values;
@@ -194,8 +196,7 @@ struct Cta {
   int register_pool = 0;
   int live = 0;  // warps that have not ended
   std::vector<Warp> warps;
-  std::vector<DecodedOperand> decoded;
-  std::size_t next_decoded = 0;
+  std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
 };
 
 struct Cluster {
@@ -260,6 +261,7 @@ class Gpu {
   std::uint32_t started_ = 0;           // clusters that have
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Warp*> runnable_;
+  std::vector<Scalar> moved_;                 // by the move being executed
   std::array<std::int64_t, 256> executed_{};  // by ir::Op
 };
 

@@ -1,5 +1,6 @@
 #include "simulator/machine/machine.h"
 
+#include "simulator/machine/control_only.h"
 #include "simulator/machine/gpu.h"
 
 namespace tilewright::simulator {
@@ -59,7 +60,8 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
   Arguments complete = with_strides(arguments);
   const Workspaces workspaces(kernel, complete);
-  const Program program = prepare(kernel, complete, options.multiprocessors);
+  Program program = prepare(kernel, complete, options.multiprocessors);
+  if (options.control_only) keep_control_only(program, complete);
   MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
   check_capacity(program, capacity);

@@ -30,6 +30,12 @@ struct MachineOptions {
   // Also proxy fences between threads' reads and asynchronous writes, which most pipelines leave
   // out.
   bool strict = false;
+  // Without arithmetic on tiles: control flow, scalars, addresses, synchronisation and every check
+  // are executed, values in registers only where a condition needs them, and outputs are left
+  // alone. A condition that hangs on a product or on tiles in shared memory becomes a choice that
+  // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
+  // index out of what it computed itself is refused.
+  bool control_only = false;
 };
 
 struct MachineReport {

@@ -48,6 +48,14 @@ std::vector<int> indices(const ir::IndexMap& map, std::int64_t count) {
   return index;
 }
 
+// The first element where each is the one after the one before it; else -1.
+int first_of_run(const std::vector<int>& index) {
+  for (std::size_t i = 1; i < index.size(); ++i) {
+    if (index[i] != index[i - 1] + 1) return -1;
+  }
+  return index.empty() ? -1 : index[0];
+}
+
 }  // namespace
 
 void Preparation::compute(const Operation& operation) {
@@ -69,6 +77,7 @@ void Preparation::compute(const Operation& operation) {
     } else {
       source.array = object(value);
       source.index = indices(maps[i], destination.elements);
+      source.first = first_of_run(source.index);
       check_indices(operation, source.index, array_info(value));
     }
     made.sources.push_back(std::move(source));
@@ -91,9 +100,13 @@ void Preparation::reduce_registers(const Operation& operation) {
   made.function = operation.attributes.function();
   made.destination = object(operation.operands[0]);
   made.source = object(operation.operands[1]);
-  made.index =
+  const std::vector<int> index =
       indices(operation.attributes.maps().at(0), array_info(operation.operands[1]).elements);
-  check_indices(operation, made.index, array_info(operation.operands[0]));
+  check_indices(operation, index, array_info(operation.operands[0]));
+  made.sources.resize(array_info(operation.operands[0]).elements);
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    made.sources[index[i]].push_back(static_cast<int>(i));
+  }
   emit(Code::reduce_registers, &operation).detail = static_cast<int>(program_.reductions.size());
   program_.reductions.push_back(std::move(made));
 }

@@ -76,6 +76,7 @@ struct RegisterInfo {
   DType dtype = DType::f32;
   int elements = 0;
   SourceLocation where;
+  bool valued = true;  // else its elements have no values, as keep_control_only finds
 };
 
 enum class Code : std::uint8_t {
@@ -133,6 +134,7 @@ enum class Code : std::uint8_t {
 // What the fields hold is said where program.cpp fills them.
 struct Instruction {
   Code code = Code::end;
+  bool valued = true;    // else it is checked and computes nothing
   bool once = false;     // by one lane, outside every role: warp 0 alone executes it
   bool elected = false;  // by one lane of the warp
   int object = 0;        // register array, allocation, barrier array or role
@@ -158,6 +160,7 @@ struct RegisterSource {
   int array = -1;
   Slot scalar = 0;
   std::vector<int> index;
+  int first = -1;  // where the index is first, first + 1, ...
 };
 
 struct Compute {
@@ -170,7 +173,7 @@ struct Compute {
 struct RegisterReduction {
   ir::Op function = ir::Op::add;
   int destination = 0, source = 0;
-  std::vector<int> index;  // the destination's element, for each of the source's
+  std::vector<std::vector<int>> sources;  // of each of the destination's elements, in order
 };
 
 struct LaneReduction {
@@ -247,6 +250,7 @@ struct Product {
 struct Program {
   std::string kernel;
   SourceLocation where;
+  bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
   int launch_registers = 0;  // of a thread

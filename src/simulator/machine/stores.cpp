@@ -95,6 +95,7 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       if (ordered && exists) {
         gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(tensor.data + offset * size), size);
       }
+      if (!instruction.valued) continue;
       if (loads) {
         from_bytes(array, tensor.dtype, i, l, exists ? tensor.data + offset * size : kZero);
       } else if (exists) {
@@ -129,13 +130,14 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     const auto lane = [&](int column) { return giver % 8 * 4 + column / 2; };
     if (load) {
       gpu.check_held(warp, instruction, *warp.cta, allocation, address, 16);
+      if (!gpu.program.valued) continue;
       for (int column = 0; column < 8; ++column) {
         from_bytes(array, dtype, element(column), lane(column), shared.at(address + column * 2));
       }
       continue;
     }
-    std::byte bytes[16];
-    for (int column = 0; column < 8; ++column) {
+    std::byte bytes[16] = {};
+    for (int column = 0; column < 8 && gpu.program.valued; ++column) {
       to_bytes(array, dtype, element(column), lane(column), bytes + column * 2);
     }
     shared.write(address, bytes, 16);
@@ -179,10 +181,10 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       gpu.order.bytes.add(address, size);
       if (load) {
         gpu.check_held(warp, instruction, *warp.cta, allocation, address, size);
-        from_bytes(array, info.dtype, i, l, shared.at(address));
+        if (gpu.program.valued) from_bytes(array, info.dtype, i, l, shared.at(address));
       } else {
-        std::byte bytes[8];
-        to_bytes(array, info.dtype, i, l, bytes);
+        std::byte bytes[8] = {};
+        if (gpu.program.valued) to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
       }
     }
@@ -211,6 +213,10 @@ void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     use.access = access;
     use.verb = "read";
     add_use(*cta, std::move(use));
+  }
+  if (!gpu.program.valued) {
+    if (!load) cta->shared.hold(first, bytes);
+    return;
   }
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
