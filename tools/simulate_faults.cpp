@@ -229,6 +229,7 @@ int simulate_faults(const Request& request, const LibraryKernel& entry,
   driver::ProofOptions options;
   options.seed = request.seed;
   options.schedules = std::max(options.schedules, request.schedules);
+  options.more = std::max(options.more, options.schedules);
   options.launches = std::max(options.launches, request.launches);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
@@ -249,15 +250,14 @@ int simulate_faults(const Request& request, const LibraryKernel& entry,
                        {"kernel", subject.machine.name},
                        {"target", target.name},
                        {"sizes", subject.sizes},
-                       {"schedules", options.schedules},
+                       {"schedules", options.more},
                        {"launches", options.launches},
                        {"kinds", json_of(rows)},
                        {"mutants", mutants}};
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{} on simulated {}: {} mutants, each under up to {} schedules of {} launches\n",
-               subject.machine.name, target.name, results.size(), options.schedules,
-               options.launches);
+               subject.machine.name, target.name, results.size(), options.more, options.launches);
     for (const std::string& sizes : subject.sizes) {
       if (!sizes.empty()) fmt::print("  shrunken sizes (stages + 1 steps, tails): {}\n", sizes);
     }

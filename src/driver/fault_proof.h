@@ -16,6 +16,7 @@ namespace tilewright::driver {
 struct ProofOptions {
   std::uint64_t seed = 0;      // of the first schedule
   std::int64_t schedules = 4;  // of each workload, for a mutant that is not caught before
+  std::int64_t more = 64;      // of each workload, for one that no rule calls equivalent
   std::int64_t launches = 2;   // one after the other, in each schedule
   unsigned threads = 0;        // 0: one for each core
 };
@@ -50,8 +51,8 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
 
 // What to run a kernel on so that its pipelines wrap around and all of its code is executed, with
 // little work: for the sizes that `settings` leave open, several choices of "name=value". Each
-// contraction has stages + 1 steps, one more, one or none; each other length three or five blocks; all
-// end in a tail; and there are two heads. Needs the kernel as the options build it.
+// contraction has stages + 1 steps, one more, one or none; each other length three or five blocks;
+// all end in a tail; and there are two heads. Needs the kernel as the options build it.
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,

@@ -48,11 +48,22 @@ std::set<ValueId> computed_from(const Sites& sites, std::vector<ValueId> values)
 
 std::vector<Use> starts_of(const Sites& sites, ValueId value) {
   std::vector<Use> starts;
-  for (const ValueId from : computed_from(sites, {value})) {
+  std::set<ValueId> seen;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId from = open.back();
+    open.pop_back();
+    if (!seen.insert(from).second) continue;
     for (const Use& use : sites.sources(from)) {
-      if (sites.at(use.site).op() == Op::yield) continue;
-      if (sites.constant(sites.operand(use))) starts.push_back(use);
+      const bool is_start = sites.at(use.site).op() != Op::yield;
+      if (is_start && sites.constant(sites.operand(use))) starts.push_back(use);
+      open.push_back(sites.operand(use));
     }
+    const Site* made = sites.definition(from);
+    if (!made || (made->op() != Op::sub && made->op() != Op::select)) continue;
+    // Of a select what it gives, not why.
+    const std::vector<ValueId>& operands = made->operation->operands;
+    open.insert(open.end(), operands.begin() + 1, operands.end());
   }
   return starts;
 }
@@ -86,6 +97,9 @@ ValueId advanced_from(const Sites& sites, ValueId value) {
   }
   const std::vector<ValueId>& compared = wrapped->operation->operands;
   if (compared[0] != operands[2] && compared[1] != operands[2]) return ir::kNoValue;
+  // A single stage is always the same one.
+  const ValueId stages = compared[0] == operands[2] ? compared[1] : compared[0];
+  if (sites.is_constant(stages, 1)) return ir::kNoValue;
   const std::vector<ValueId>& added = next->operation->operands;
   if (sites.is_constant(added[1], 1)) return added[0];
   if (sites.is_constant(added[0], 1)) return added[1];
