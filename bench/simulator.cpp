@@ -80,6 +80,11 @@ void kv_step(benchmark::State& state, simulator::MachineOptions options) {
 }
 
 void KvStep(benchmark::State& state) { kv_step(state, {}); }
+void KvStepUnordered(benchmark::State& state) {
+  simulator::MachineOptions options;
+  options.check_order = false;
+  kv_step(state, options);
+}
 void KvStepControlOnly(benchmark::State& state) {
   simulator::MachineOptions options;
   options.control_only = true;
@@ -98,6 +103,7 @@ void smallest_of_ten(benchmark::internal::Benchmark* kv_step) {
       });
 }
 BENCHMARK(KvStep)->Apply(smallest_of_ten);
+BENCHMARK(KvStepUnordered)->Apply(smallest_of_ten);
 BENCHMARK(KvStepControlOnly)->Apply(smallest_of_ten);
 
 }  // namespace

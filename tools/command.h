@@ -25,6 +25,7 @@ struct Request {
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   bool check = false;
+  bool control_only = false;
   bool diff = false;
   bool faults = false;
   bool json = false;

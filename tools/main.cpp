@@ -73,6 +73,10 @@ class CommandLine {
     simulate->add_flag("--faults", request_.faults,
                        "Seed faults at every site of the kernel, one at a time, and show which of "
                        "them are found; sizes that are not set are shrunken");
+    simulate->add_flag("--control-only", request_.control_only,
+                       "Without arithmetic, many times faster: results are not compared, and "
+                       "conditions on what products compute are drawn at random")
+        ->excludes("--faults");
     seed(simulate, "Of the random inputs and of the first schedule");
     json(simulate);
 

@@ -48,20 +48,24 @@ class FaultList {
 Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workload& workload) {
   Outcome outcome;
   FaultList faults(outcome.faults);
-  const std::vector<std::vector<double>> reference = driver::reference_of(workload);
+  std::vector<std::vector<double>> reference;
+  if (!request.control_only) reference = driver::reference_of(workload);
+  simulator::MachineOptions options;
+  options.control_only = request.control_only;
   ProgressBar progress("schedules", request.schedules);
   for (std::int64_t schedule = 0; schedule < request.schedules; ++schedule) {
     bool finished = true;
     for (std::int64_t launch = 0; launch < request.launches && finished; ++launch) {
       workload.poison_outputs();
-      const simulator::MachineReport report = driver::simulate(
-          machine, workload.arguments(), request.seed + static_cast<std::uint64_t>(schedule));
+      options.seed = request.seed + static_cast<std::uint64_t>(schedule);
+      const simulator::MachineReport report =
+          driver::simulate(machine, workload.arguments(), options);
       faults.add(report.faults);
       outcome.operations += report.operations;
       finished = report.ok();
     }
     // What a faulty execution leaves in the outputs means nothing.
-    if (finished) {
+    if (finished && !request.control_only) {
       const driver::Comparison comparison = driver::compare(workload, reference);
       if (comparison.max_relative_error > outcome.comparison.max_relative_error) {
         outcome.comparison = comparison;
@@ -111,10 +115,13 @@ int simulate(const Request& request) {
                  {"target", target.name},
                  {"schedules", request.schedules},
                  {"launches", request.launches},
-                 {"max_relative_error", outcome.comparison.max_relative_error},
-                 {"tolerance", tolerance},
                  {"operations", outcome.operations},
+                 {"control_only", request.control_only},
                  {"faults", faults}};
+    if (!request.control_only) {
+      json["max_relative_error"] = outcome.comparison.max_relative_error;
+      json["tolerance"] = tolerance;
+    }
     fmt::print("{}\n", json.dump(2));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
@@ -123,7 +130,9 @@ int simulate(const Request& request) {
   }
   fmt::print("{} on simulated {}: {} schedules, {} operations, {} faults\n", entry.name,
              target.name, request.schedules, outcome.operations, outcome.faults.size());
-  if (outcome.faults.empty()) {
+  if (outcome.faults.empty() && request.control_only) {
+    fmt::print("control alone: results were not computed\n");
+  } else if (outcome.faults.empty()) {
     fmt::print("max relative error {:.3g}, tolerance {:.3g}: {}\n",
                outcome.comparison.max_relative_error, tolerance, ok ? "ok" : "too large");
     if (!ok) fmt::print("{}\n", outcome.comparison.worst);

@@ -6,9 +6,14 @@ namespace tilewright::driver {
 
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   std::uint64_t seed) {
-  if (outputs_are_empty(machine, arguments)) return {};
   simulator::MachineOptions options;
   options.seed = seed;
+  return simulate(machine, arguments, options);
+}
+
+simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
+                                  const simulator::MachineOptions& options) {
+  if (outputs_are_empty(machine, arguments)) return {};
   return simulator::run_machine(machine, arguments, options);
 }
 

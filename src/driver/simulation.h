@@ -12,6 +12,8 @@ namespace tilewright::driver {
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   std::uint64_t seed);
+simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
+                                  const simulator::MachineOptions& options);
 
 // A fault for a person to read.
 Diagnostic diagnostic_of(const simulator::Fault& fault);

@@ -331,6 +331,23 @@ TEST(CommandTest, Simulates) {
   EXPECT_LE(json["max_relative_error"], json["tolerance"]);
 }
 
+TEST(CommandTest, SimulatesControlAlone) {
+  for (const std::string kernel :
+       {"attention_forward --set heads=1 --set queries=200 --set causal=true",
+        "attention_forward --set heads=1 --set queries=200 --set schedule=tile",
+        "attention_varlen_forward --set heads=1 --set batch=3",
+        "gemm --set m=200 --set n=136 --set k=264",
+        "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
+    const Answer answer =
+        tilewright("simulate " + kernel + " --target sm_90a --control-only --schedules 5 --json");
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    const Json json = answer.json();
+    EXPECT_EQ(json["control_only"], true);
+    EXPECT_GT(json["operations"], 1000);
+    EXPECT_FALSE(json.contains("max_relative_error")) << "there is no result to compare";
+  }
+}
+
 TEST(CommandTest, RunsOnTheSimulatedGpu) {
   const Answer answer = tilewright(
       "run attention_forward --target sim:sm_90a --set heads=1 --set queries=70 --check --json");

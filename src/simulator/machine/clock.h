@@ -48,13 +48,11 @@ class Clock {
   explicit Clock(int agents) : epochs_(agents, 0) {}
   Epoch operator[](int agent) const { return epochs_[agent]; }
   Epoch& operator[](int agent) { return epochs_[agent]; }
-  void join(const Clock& other) {
-    for (std::size_t i = 0; i < epochs_.size(); ++i) {
-      epochs_[i] = std::max(epochs_[i], other.epochs_[i]);
-    }
-  }
+  void join(const Clock& other) { raise(epochs_.size(), other.epochs_.data(), epochs_.data()); }
 
  private:
+  // Each of `to` to what `least` has.
+  static void raise(std::size_t count, const Epoch* least, Epoch* to);
   std::vector<Epoch> epochs_;
 };
 

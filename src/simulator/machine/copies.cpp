@@ -32,6 +32,14 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       exists = exists && at >= 0 && at < map.extents[axis];
       offset += at * map.strides[axis];
     }
+    if (exists && start[0] >= 0 && start[0] + map.box[0] <= map.extents[0]) {
+      std::byte* const global = map.data + offset + start[0] * map.element_bytes;
+      for (std::int64_t byte = 0; byte < map.row_bytes(); byte += 16) {
+        const std::int64_t linear = address + row * map.row_bytes() + byte;
+        visit(swizzled(linear, map.swizzle), global + byte, 0, 16);
+      }
+      continue;
+    }
     for (std::int64_t column = 0; column < map.box[0]; column += per_chunk) {
       const std::int64_t first = start[0] + column;
       const std::int64_t low = std::clamp<std::int64_t>(-first, 0, per_chunk);

@@ -1,5 +1,8 @@
 #include "simulator/machine/matrix_descriptor.h"
 
+#include <algorithm>
+#include <map>
+
 #include "simulator/machine/shadow.h"
 
 namespace tilewright::simulator {
@@ -40,21 +43,28 @@ SharedMatrix decode_descriptor(const MatrixOperand& operand, std::int64_t start)
 
 const Footprint& Footprints::of(const Program& program, const MatrixOperand& operand,
                                 const Product& product, std::int64_t start, int first, int rows) {
-  const auto [entry, is_new] = known_.try_emplace({&operand, start, first});
-  if (!is_new) return entry->second;
+  known_.resize(program.products.size() * 2);
+  const bool is_b = &operand == &product.b;
+  std::vector<Known>& known = known_[(&product - program.products.data()) * 2 + is_b];
+  for (const Known& each : known) {
+    if (each.start == start && each.first == first) return each.footprint;
+  }
   const Allocation& allocation = program.allocations[operand.allocation];
   std::map<std::int64_t, std::uint64_t> cells;
-  for_chunks(
-      decode_descriptor(operand, start), first, rows, product.k, size_of(product.dtype),
-      [&](std::int64_t address) {
-        if (address < allocation.offset || address + 16 > allocation.offset + allocation.bytes()) {
-          return;
-        }
-        cells[address / ShadowBlock::kBytes] |=
-            std::uint64_t{1} << address % ShadowBlock::kBytes / ShadowBlock::kCell;
-      });
-  entry->second.assign(cells.begin(), cells.end());
-  return entry->second;
+  for (const Product* each = &product; each < &product + std::max(product.run, 1); ++each) {
+    const MatrixOperand& other = is_b ? each->b : each->a;
+    for_chunks(decode_descriptor(other, start + other.step - operand.step), first, rows, each->k,
+               size_of(each->dtype), [&](std::int64_t address) {
+                 if (address < allocation.offset ||
+                     address + 16 > allocation.offset + allocation.bytes()) {
+                   return;
+                 }
+                 cells[address / ShadowBlock::kBytes] |=
+                     std::uint64_t{1} << address % ShadowBlock::kBytes / ShadowBlock::kCell;
+               });
+  }
+  known.push_back({start, first, Footprint(cells.begin(), cells.end())});
+  return known.back().footprint;
 }
 
 }  // namespace tilewright::simulator

@@ -1,8 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,13 +50,18 @@ using Footprint = std::vector<std::pair<std::int64_t, std::uint64_t>>;
 // Footprints, each worked out once.
 class Footprints {
  public:
-  // Of `rows` of M or N from `first` on and the product's k. What lies outside of the allocation is
-  // left out.
+  // Of `rows` of M or N from `first` on and the product's k, and of the products of its run. What
+  // lies outside of the allocation is left out.
   const Footprint& of(const Program& program, const MatrixOperand& operand, const Product& product,
                       std::int64_t start, int first, int rows);
 
  private:
-  std::map<std::tuple<const MatrixOperand*, std::int64_t, int>, Footprint> known_;
+  struct Known {
+    std::int64_t start = 0;
+    int first = 0;
+    Footprint footprint;
+  };
+  std::vector<std::vector<Known>> known_;  // of each product's A, then B
 };
 
 }  // namespace tilewright::simulator

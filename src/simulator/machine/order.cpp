@@ -91,6 +91,13 @@ View Order::release_remote(Warp& warp, bool elected) const {
   return handed;
 }
 
+void Order::release_into(View& to, Warp& warp, bool elected) const {
+  if (!enabled_) return;
+  View& view = view_of(warp, elected);
+  to.join(view);
+  ++view.generic[own_agent(agents_, warp, elected)];
+}
+
 void Order::acquire(Warp& warp, bool elected, const View& view) const {
   warp.elected.join(view);
   if (!elected) warp.lanes.join(view);
@@ -202,8 +209,19 @@ void Order::shared_block(const Warp& warp, const Access& access, Cta& cta, int a
 void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
                    std::int64_t address, std::int64_t count) {
   if (!enabled_) return;
-  bytes.add(address, count);
-  shared(warp, access, cta, allocation, bytes);
+  if (address % ShadowBlock::kCell != 0 || count % ShadowBlock::kCell != 0) {
+    bytes.add(address, count);
+    return shared(warp, access, cta, allocation, bytes);
+  }
+  for (const std::int64_t end = address + count; address < end;) {
+    const std::int64_t block = address / ShadowBlock::kBytes;
+    const std::int64_t first = address % ShadowBlock::kBytes / ShadowBlock::kCell;
+    const std::int64_t stop = std::min(end, (block + 1) * ShadowBlock::kBytes);
+    const std::int64_t cells = (stop - address) / ShadowBlock::kCell;
+    shared_block(warp, access, cta, allocation, block,
+                 {~std::uint64_t{0} >> (64 - cells) << first, Bytes::kWhole});
+    address = stop;
+  }
 }
 
 void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation, ByteSet& set) {

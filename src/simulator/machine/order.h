@@ -39,6 +39,7 @@ class Order {
 
   // What the warp, or its elected lane, hands on; it counts up.
   View release(Warp& warp, bool elected) const;
+  void release_into(View& to, Warp& warp, bool elected) const;
   // As release, to another CTA: threads' accesses only behind a fence of cluster scope.
   View release_remote(Warp& warp, bool elected) const;
   void acquire(Warp& warp, bool elected, const View& view) const;

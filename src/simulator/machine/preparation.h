@@ -59,6 +59,7 @@ class Preparation {
   void signals(int array);
   void waits_for(int array);
   void product(const ir::Operation& operation);
+  void join_run(const ir::Operation& operation, Product& made);
   void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;
   void visit(const ir::Operation& operation);
 
@@ -72,6 +73,7 @@ class Preparation {
   bool elected_ = false;
   Slot loop_ = ir::kNoValue;  // the index of the innermost for_loop
   Slot zero_ = ir::kNoValue;
+  int straight_ = 0;  // no jump leads between the instructions from here on
 };
 
 }  // namespace tilewright::simulator

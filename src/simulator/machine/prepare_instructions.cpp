@@ -265,8 +265,27 @@ void Preparation::product(const Operation& operation) {
             attributes.integer_or(Key::transpose_b, 0) != 0};
   made.accumulate = operands[b + 2];
   check_product(operation, made, type(operands[b]).dtype);
+  join_run(operation, made);
   emit(Code::wgmma, &operation).detail = static_cast<int>(program_.products.size());
   program_.products.push_back(made);
+}
+
+void Preparation::join_run(const Operation& operation, Product& made) {
+  if (here() <= straight_ || program_.code.back().code != Code::wgmma) return;
+  const auto same_view = [](const MatrixOperand& a, const MatrixOperand& b) {
+    return a.allocation == b.allocation && a.offset == b.offset;
+  };
+  const Operation& before = *program_.code.back().operation;
+  const Product& last = program_.products.back();
+  if (before.where.file != operation.where.file || before.where.line != operation.where.line ||
+      last.a_array != made.a_array || last.n != made.n || !same_view(last.a, made.a) ||
+      !same_view(last.b, made.b)) {
+    return;
+  }
+  made.run = 0;
+  std::size_t first = program_.products.size() - 1;
+  while (program_.products[first].run == 0) --first;
+  ++program_.products[first].run;
 }
 
 void Preparation::check_product(const Operation& operation, const Product& made,

@@ -233,6 +233,7 @@ void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
                    const PendingProduct& pending) {
   if (!gpu.order.enabled()) return;
   const Product& product = gpu.program.products[instruction.detail];
+  if (product.run == 0) return;  // the first of the run has told
   const int agent = gpu.order.agents().at(warp.cta->rank(), Agents::Kind::products, warp.index);
   const Access access = gpu.order.by_unit(warp, instruction, {false, /*async=*/true, false}, agent,
                                           static_cast<Epoch>(warp.product_groups + 1));

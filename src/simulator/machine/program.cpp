@@ -110,7 +110,9 @@ const std::vector<ir::ValueId>& Preparation::yielded(const ir::Block& body) cons
 }
 
 void Preparation::block(const ir::Block& body) {
+  straight_ = here();
   for (const Operation& operation : body.body) visit(operation);
+  straight_ = here();
 }
 
 void Preparation::for_loop(const Operation& operation) {

@@ -246,6 +246,9 @@ struct Product {
   int a_element = 0;
   MatrixOperand a, b;
   Slot accumulate = 0;
+  // Products that one line makes of the same views, without anything between them: their number
+  // for the first one, 0 for the others.
+  int run = 1;
 };
 
 struct Program {

@@ -2,15 +2,23 @@
 
 #include <algorithm>
 
+#include "simulator/machine/program.h"
+
 namespace tilewright::simulator {
 namespace {
 
 using Record = ShadowBlock::Record;
 
+// What a report would say of both in the same words.
+bool same_place(const Instruction* a, const Instruction* b) {
+  const SourceLocation first = a->where(), second = b->where();
+  return a == b || (a->code == b->code && first.file == second.file && first.line == second.line);
+}
+
 bool same_work(const Record& record, const Access& access) {
   return record.agent == access.agent && record.epoch == access.epoch &&
-         record.cluster == access.cluster && record.instruction == access.instruction &&
-         record.iteration == access.iteration;
+         record.cluster == access.cluster && record.iteration == access.iteration &&
+         same_place(record.instruction, access.instruction);
 }
 
 void drop_empty(std::vector<Record>& records) {
@@ -19,22 +27,27 @@ void drop_empty(std::vector<Record>& records) {
                 records.end());
 }
 
-void add(std::vector<Record>& records, const Access& access, const Bytes& bytes) {
+Record record_of(const Access& access, const Bytes& bytes) {
+  Record record;
+  static_cast<Access&>(record) = access;
+  record.bytes = bytes;
+  return record;
+}
+
+// The record of the same work that the bytes could be added to, and have been.
+Record* same_bytes(std::vector<Record>& records, const Access& access, const Bytes& bytes) {
   for (Record& record : records) {
     if (!same_work(record, access)) continue;
     if (record.bytes.mask == bytes.mask) {
       record.bytes.cells |= bytes.cells;
-      return;
+      return &record;
     }
     if (record.bytes.cells == bytes.cells) {
       record.bytes.mask |= bytes.mask;
-      return;
+      return &record;
     }
   }
-  Record record;
-  static_cast<Access&>(record) = access;
-  record.bytes = bytes;
-  records.push_back(record);
+  return nullptr;
 }
 
 }  // namespace
@@ -60,11 +73,32 @@ void ShadowBlock::remember(const Access& access, const Bytes& bytes) {
     };
     forget(writes_, before);
     forget(reads_, before);
-    return add(writes_, access, bytes);
+    if (!same_bytes(writes_, access, bytes)) writes_.push_back(record_of(access, bytes));
+    return;
   }
-  forget(reads_,
-         [&](const Record& record) { return same_agent(record) && !same_work(record, access); });
-  add(reads_, access, bytes);
+  remember_read(access, bytes);
+}
+
+void ShadowBlock::remember_read(const Access& access, const Bytes& bytes) {
+  Record* free = nullptr;  // one of the agent's that this read leaves nothing of
+  bool emptied = false;
+  for (Record& record : reads_) {
+    if (record.agent != access.agent || record.cluster != access.cluster) continue;
+    if (same_work(record, access)) continue;
+    record.bytes.remove(bytes);
+    if (record.bytes.cells != 0) continue;
+    emptied = emptied || free != nullptr;
+    free = &record;
+  }
+  Record* const known = same_bytes(reads_, access, bytes);
+  if (!known && free) {
+    static_cast<Access&>(*free) = access;
+    free->bytes = bytes;
+    free = nullptr;
+  } else if (!known) {
+    reads_.push_back(record_of(access, bytes));
+  }
+  if (emptied || free) drop_empty(reads_);
 }
 
 void ByteSet::add(std::uint64_t address, std::int64_t bytes) {

@@ -62,6 +62,7 @@ class ShadowBlock {
 
  private:
   void remember(const Access& access, const Bytes& bytes);
+  void remember_read(const Access& access, const Bytes& bytes);
   std::vector<Record> writes_, reads_;
 };
 

@@ -61,8 +61,11 @@ void arrive_on(Gpu& gpu, Warp& warp, const Instruction& instruction, Cta& cta, i
     use.phase = static_cast<Epoch>(state.phase + 1);
     add_use(cta, std::move(use));
   }
-  state.accumulated.join(remote ? gpu.order.release_remote(warp, instruction.elected)
-                                : gpu.order.release(warp, instruction.elected));
+  if (remote) {
+    state.accumulated.join(gpu.order.release_remote(warp, instruction.elected));
+  } else {
+    gpu.order.release_into(state.accumulated, warp, instruction.elected);
+  }
   if (state.pending == 0) {
     return fault(gpu, warp, instruction, barrier,
                  fmt::format("has got all {} arrivals of phase {}, which waits for {} bytes; one "
