@@ -89,6 +89,21 @@ std::vector<Mutant> flipped_waits(const Sites& sites, bool on_empty) {
   return mutants;
 }
 
+// Whether nobody uses the barriers of the operation but itself.
+std::string all_meet_here(const std::vector<const Site*>& barriers, const Site& site) {
+  const auto range = [](const Site& of) {
+    const ir::Attributes& attributes = of.operation->attributes;
+    const std::int64_t first = attributes.integer(Key::first);
+    return std::pair(first, first + attributes.integer_or(Key::count, 1));
+  };
+  const std::pair<std::int64_t, std::int64_t> own = range(site);
+  for (const Site* other : barriers) {
+    const std::pair<std::int64_t, std::int64_t> used = range(*other);
+    if (other != &site && own.first < used.second && used.first < own.second) return {};
+  }
+  return "all who meet there do so by this operation, and meet at the other barrier";
+}
+
 }  // namespace
 
 std::vector<Mutant> seed_first_parity(const Sites& sites) {
@@ -197,6 +212,7 @@ std::vector<Mutant> seed_named_barriers(const Sites& sites) {
       mutants.push_back(with_attribute(
           sites, *site, Key::first, other,
           fmt::format("meets at barrier {} instead of {}", other, attributes.integer(Key::first))));
+      mutants.back().equivalent = all_meet_here(barriers, *site);
     }
   }
   return mutants;
