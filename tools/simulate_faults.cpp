@@ -126,9 +126,9 @@ void print_details(const std::vector<MutantResult>& results) {
       [](const MutantResult& r) { return r.verdict == Verdict::caught && !r.both_lines; },
       [](const MutantResult& r) { return r.fault.message.substr(0, r.fault.message.find('\n')); });
   list(
-      "not executed with these sizes:",
+      "not executed with any of these sizes:",
       [](const MutantResult& r) { return r.verdict == Verdict::unreached; },
-      [](const MutantResult&) { return "other sizes (--set) reach it"; });
+      [](const MutantResult&) { return "unknown whether it is found"; });
   list(
       "survivors:", [](const MutantResult& r) { return r.verdict == Verdict::survived; },
       [](const MutantResult&) { return "not caught"; });

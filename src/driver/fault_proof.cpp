@@ -44,6 +44,24 @@ class Runner {
     }
     return {};
   }
+  // Whether the change is a race once other barriers do not order the accesses too.
+  bool races_alone(const simulator::Mutant& mutant) {
+    if (!mutant.alone || mutant.accesses.size() < 2) return false;
+    ir::Kernel changed = machine_;
+    mutant.alone(changed);
+    const auto is_access = [&](SourceLocation where) {
+      return std::any_of(mutant.accesses.begin(), mutant.accesses.end(), [&](SourceLocation own) {
+        return own.file == where.file && own.line == where.line;
+      });
+    };
+    for (std::size_t i = 0; i < workloads_.size(); ++i) {
+      const simulator::MachineReport report = launch(changed, i, options_.seed, false);
+      for (const simulator::Fault& fault : report.faults) {
+        if (fault.kind == "race" && is_access(fault.first) && is_access(fault.second)) return true;
+      }
+    }
+    return false;
+  }
   bool reaches(const simulator::Mutant& mutant) {
     const ir::Kernel probed = mutant.probe(machine_);
     for (std::size_t i = 0; i < workloads_.size(); ++i) {
@@ -63,10 +81,11 @@ class Runner {
     if (comparison.max_relative_error <= workload.kernel->tolerance(workload.options)) return {};
     return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, number, seed};
   }
-  simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number,
-                                  std::uint64_t seed) {
+  simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed,
+                                  bool stop_at_first = true) {
     simulator::MachineOptions machine;
     machine.seed = seed;
+    machine.stop_at_first = stop_at_first;
     machine.multiprocessors = machine_.cluster;
     workloads_[number].poison_outputs();
     return simulator::run_machine(kernel, workloads_[number].arguments(), machine);
@@ -101,7 +120,15 @@ void judge(const ir::Kernel& machine, Runner& runner, const ProofOptions& option
     }
     // Which phase of a barrier an arrival counts for may hang on the order of the work.
     found = runner.run(changed, options.schedules, options.more);
-    if (found.fault.kind.empty()) return;
+    if (found.fault.kind.empty()) {
+      if (!runner.races_alone(result.mutant)) return;
+      result.verdict = Verdict::equivalent;
+      result.mutant.equivalent =
+          "happens-before finds the accesses ordered in every schedule, by what the other role "
+          "waits for "
+          "at other barriers: without those waits they race";
+      return;
+    }
   }
   const auto& classes = result.kind->classes;
   result.verdict = Verdict::caught;

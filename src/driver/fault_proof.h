@@ -25,7 +25,7 @@ struct MutantResult {
   enum class Verdict : std::uint8_t {
     caught,
     rejected,    // by the verifier, or before the first instruction
-    equivalent,  // by a rule (Mutant::equivalent); its runs are clean
+    equivalent,  // Mutant::equivalent says why; its runs are clean
     unreached,   // no workload executes the operation
     survived,
   };

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <set>
 
 #include "simulator/faults/equivalence.h"
@@ -83,13 +84,59 @@ const Site* read_before(const Sites& sites, const Site& site) {
   return first;
 }
 
-Mutant moved(const Sites& sites, const Site& site, const Site& target, Side side,
-             std::string change) {
+struct Move {
+  std::size_t number = 0, target = 0;
+  Side side = Side::before;
+};
+
+Mutant moved(const Sites& sites, const Site& site, const Move& way, std::string change) {
   Mutant mutant = mutant_at(sites, site, std::move(change));
-  mutant.edit = [number = site.number, to = target.number, side](ir::Kernel& kernel) {
-    move(kernel, number, to, side);
-  };
+  mutant.edit = [way](ir::Kernel& kernel) { move(kernel, way.number, way.target, way.side); };
   return mutant;
+}
+
+bool waits_on(const Site& site, ValueId barriers) {
+  return site.op() == Op::mbarrier_wait && site.operation->operands[0] == barriers;
+}
+
+// The copies that overwrite what the barriers guard, and the last products before the release that
+// read it.
+std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& release) {
+  const ValueId barriers = release.operation->operands[0];
+  std::set<ValueId> guarded;
+  std::vector<SourceLocation> result;
+  for (const Site& wait : sites.all()) {
+    if (!waits_on(wait, barriers)) continue;
+    for (const Site* at = sites.next(wait); at && at->op() != Op::mbarrier_wait;
+         at = sites.next(*at)) {
+      if (at->op() != Op::tma_load) continue;
+      guarded.insert(at->operation->operands[1]);
+      result.push_back(at->operation->where);
+    }
+  }
+  for (std::size_t i = release.number; i-- > 0;) {
+    const Site& site = sites.at(i);
+    if (!ir::info(site.op()).has("done:wgmma")) continue;
+    for (const ValueId operand : site.operation->operands) {
+      if (guarded.count(operand) == 0) continue;
+      result.push_back(site.operation->where);
+      return result;
+    }
+  }
+  return result;
+}
+
+// Without the waits of other roles for empty barriers other than these.
+std::function<void(ir::Kernel&)> alone(const Sites& sites, const Site& release, const Move& way) {
+  std::vector<std::size_t> others;
+  for (const Site* wait : waits(sites, true)) {
+    if (wait->role == release.role || waits_on(*wait, release.operation->operands[0])) continue;
+    others.push_back(wait->number);
+  }
+  return [way, others](ir::Kernel& kernel) {
+    move(kernel, way.number, way.target, way.side);
+    for (std::size_t i = others.size(); i-- > 0;) remove(kernel, others[i]);
+  };
 }
 
 }  // namespace
@@ -136,7 +183,8 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
     for (const Site* at = sites.next(*wait); at; at = sites.next(*at)) {
       if (ir::info(at->op()).has("done:wgmma")) product = at;
       if (at->op() != Op::wgmma_commit || !product) continue;
-      mutants.push_back(moved(sites, *wait, *at, Side::after, "moved behind the product"));
+      mutants.push_back(
+          moved(sites, *wait, {wait->number, at->number, Side::after}, "moved behind the product"));
       break;
     }
   }
@@ -145,11 +193,16 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
 
 std::vector<Mutant> seed_early_release(const Sites& sites) {
   std::vector<Mutant> mutants;
+  const auto add = [&](const Site& site, const Site& release, const Move& way, std::string change) {
+    mutants.push_back(moved(sites, site, way, std::move(change)));
+    mutants.back().alone = alone(sites, release, way);
+    mutants.back().accesses = accesses_around(sites, release);
+  };
   for (const Site* arrive : sites.of(Op::mbarrier_arrive)) {
     if (const Site* read = read_before(sites, *arrive)) {
       if (!defined_between(sites, *read, *arrive)) {
-        mutants.push_back(
-            moved(sites, *arrive, *read, Side::before, "moved before what it releases is read"));
+        add(*arrive, *arrive, {arrive->number, read->number, Side::before},
+            "moved before what it releases is read");
       }
       continue;
     }
@@ -158,15 +211,14 @@ std::vector<Mutant> seed_early_release(const Sites& sites) {
     if (!wait) continue;
     const bool beside = wait->parent == arrive->parent && wait->block == arrive->block;
     if (beside && !defined_between(sites, *wait, *arrive)) {
-      mutants.push_back(moved(sites, *arrive, *wait, Side::before, "moved before the wgmma_wait"));
+      add(*arrive, *arrive, {arrive->number, wait->number, Side::before},
+          "moved before the wgmma_wait");
       continue;
     }
     const Site* outer = sites.beside(*wait, *arrive);
     if (!outer || holds(*outer, wait->number)) continue;
-    Mutant mutant = moved(sites, *wait, *outer, Side::after, {});
-    mutant.change =
-        fmt::format("moved behind mbarrier_arrive {}", sites.name(arrive->operation->operands[0]));
-    mutants.push_back(std::move(mutant));
+    add(*wait, *arrive, {wait->number, outer->number, Side::after},
+        fmt::format("moved behind mbarrier_arrive {}", sites.name(arrive->operation->operands[0])));
   }
   return mutants;
 }
