@@ -3,6 +3,7 @@
 
     bench/gpu_attention.py --library build/release/lib/libtilewright.so [--dim 128] [--lengths 2048 ...]
     bench/gpu_attention.py --library ... --all
+    bench/gpu_attention.py --library ... --schedule tile --beside sm90
 
 `ratio` is cuDNN's time over ours. `to best` is the same against the better of cuDNN and
 FlashAttention-3, whose speed relative to cuDNN FA3_TFLOPS and CUDNN_TFLOPS give:
@@ -11,7 +12,8 @@ FlashAttention-3 itself is not needed here. Where it was not measured, `to best`
 Two kinds of rows have no such peer, and are held against our own kernel: dims other than 64, 128
 and 256 against the rate at dim 128, and a sliding window against the causal kernel's time for as
 many blocks of 128 x 128 as the window visits. Their ratio stands under `to own` and takes no part
-in `geomean ratio`.
+in `geomean ratio`. With `--beside` every row is held against another schedule of ours in this way,
+and `geomean ratio` is of these.
 """
 
 import argparse
@@ -214,6 +216,9 @@ class Result:
 def run_row(library, row, arguments):
     schedule = measure.schedule_of(arguments)
     ours, own = Problem(library, row, schedule), row.own_peer()
+    peer_schedule = schedule
+    if arguments.beside:
+        own, peer_schedule = row, {"schedule": arguments.beside}
     to_best = to_own = math.nan
     if own is None:
         peer = ours.cudnn()
@@ -222,10 +227,11 @@ def run_row(library, row, arguments):
         to_best = pairs.ratio / max(1, row.fa3_over_cudnn())
     else:
         error, peer_error, problems = ours.check()
-        pairs = measure.time_pairs(ours.launch, Problem(library, own, schedule).launch,
+        pairs = measure.time_pairs(ours.launch, Problem(library, own, peer_schedule).launch,
                                    arguments.rounds)
-        share = (row.visited_blocks() / own.visited_blocks() if row.window
-                 else row.operations() / own.operations())
+        share = 1 if own == row else (
+            row.visited_blocks() / own.visited_blocks() if row.window
+            else row.operations() / own.operations())
         to_own = pairs.ratio * share
     work = row.operations() * 1e-12
     peer_work = (own or row).operations() * 1e-12
@@ -275,6 +281,7 @@ def main():
     parser.add_argument("--kv-heads", type=int, help="a divisor of the heads")
     parser.add_argument("--window", type=int, default=0, help="causal rows: keys that a query sees")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
+    parser.add_argument("--beside", help="another schedule of ours, as the peer of every row")
     parser.add_argument("--masks", nargs="+", choices=MASKS, default=MASKS)
     arguments = parser.parse_args()
 

@@ -30,10 +30,11 @@ Kernel attention_forward(const Attention& a) {
 }
 
 Attention with_tile_blocks(Attention a) {
-  // Rows of 64 have half the products of rows of 128 for the same exponentials: more rows cover
-  // them. Two stages of keys and values fit beside the queries.
-  a.block_q = std::max(a.dim, a.dim_v) <= 64 ? 192 : 128;
-  a.block_k = a.dim + a.dim_v <= 256 ? 128 : 64;
+  // Three warpgroups cover more of each other's exponentials than two, where their registers hold
+  // scores of 64 keys beside the sums. Two stages of keys and values fit beside the queries.
+  const int widest = std::max(a.dim, a.dim_v);
+  a.block_q = widest <= 128 ? 192 : 128;
+  a.block_k = widest <= 64 || (widest > 128 && a.dim + a.dim_v <= 256) ? 128 : 64;
   return a;
 }
 

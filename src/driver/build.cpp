@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 
@@ -94,6 +95,26 @@ runtime::Build build(const GpuProgram& program, const std::string& arch) {
   request.options = {"--std=c++17", "--fmad=false"};
   request.where = program.machine.where;
   return runtime::build_cubin(request, {.allow_stack_frame = true});
+}
+
+std::optional<std::string> why_not_overlapped(const GpuProgram& program,
+                                              const passes::Rewrites& rewrites,
+                                              const std::string& arch) {
+  const auto applied = rewrites.applied.find("overlap_products");
+  if (applied == rewrites.applied.end() || applied->second == 0) return std::nullopt;
+  constexpr const char* kWithout = "products do not overlap with what their operands are made of: ";
+  try {
+    const runtime::Build result = build(program, arch);
+    const auto* resources = result.kernel.report.find(program.source.entry);
+    if (!resources || (resources->stack_bytes <= 0 && resources->spill_bytes() <= 0)) {
+      return std::nullopt;
+    }
+    return fmt::format("{}a stack frame of {} bytes, {} bytes of registers spilled", kWithout,
+                       resources->stack_bytes, std::max(resources->spill_bytes(), 0));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) return std::nullopt;
+    return kWithout + error.message();
+  }
 }
 
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,

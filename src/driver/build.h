@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,13 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
 GpuProgram translate(const ir::Kernel& kernel, passes::Rewrites& rewrites,
                      const StageObserver& observer = {});
 GpuProgram translate(const ir::Kernel& kernel);
+
+// Where a kernel of the tile form had products overlapped and spills registers for it, or has its
+// products serialised: why, for whoever asks; it is then to be translated without
+// (passes::Rewrites::overlap_products). Nothing where no assembler is here to say.
+std::optional<std::string> why_not_overlapped(const GpuProgram& program,
+                                              const passes::Rewrites& rewrites,
+                                              const std::string& arch);
 
 // The cubin of the program, from the cache when it was built before. `build` checks nothing but
 // what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a

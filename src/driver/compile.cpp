@@ -40,8 +40,9 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       return;
     }
     case driver::Target::Kind::simulator: {
-      const simulator::MachineReport report = driver::simulate(
-          state_->kernel, driver::make_arguments(state_->kernel, tensors, scalars), 0);
+      const simulator::MachineReport report =
+          driver::simulate(state_->kernel, driver::make_arguments(state_->kernel, tensors, scalars),
+                           simulator::MachineOptions{});
       if (!report.ok()) driver::diagnostic_of(report.faults.front()).raise();
       return;
     }
@@ -84,6 +85,10 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
     return Executable(std::move(state));
   }
   driver::GpuProgram program = driver::translate(state->kernel, rewrites);
+  if (driver::why_not_overlapped(program, rewrites, arch)) {
+    rewrites.overlap_products = false;
+    program = driver::translate(state->kernel, rewrites);
+  }
   runtime::Build build = driver::assemble(program, arch, {options.allow_stack_frame});
   if (state->target.kind == driver::Target::Kind::cuda) {
     state->compiled = std::make_unique<driver::CompiledKernel>(

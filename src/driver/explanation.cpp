@@ -35,6 +35,11 @@ class Recorder {
     if (kernel.form == ir::Form::scheduled) explanation_.scheduled = kernel;
     excluded_ += milliseconds_since(start);
   }
+  // Keeps the trace alone: the kernel is translated once more.
+  void restart(const ir::Kernel& traced) {
+    explanation_.stages.resize(1);
+    plain_ = ir::to_text(traced, {.locations = false});
+  }
   double excluded_milliseconds() const { return excluded_; }
 
  private:
@@ -115,11 +120,21 @@ std::string resource_text(const Explanation& explanation) {
 void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
                  const Target& target, const Numerics& numerics) {
   passes::Rewrites rewrites{numerics, {}};
-  const auto start = Clock::now();
-  const double excluded = record.excluded_milliseconds();
-  const GpuProgram program = translate(traced, rewrites, std::ref(record));
-  explanation.front_end_milliseconds +=
-      milliseconds_since(start) - (record.excluded_milliseconds() - excluded);
+  const auto translated = [&] {
+    const auto start = Clock::now();
+    const double excluded = record.excluded_milliseconds();
+    GpuProgram program = translate(traced, rewrites, std::ref(record));
+    explanation.front_end_milliseconds +=
+        milliseconds_since(start) - (record.excluded_milliseconds() - excluded);
+    return program;
+  };
+  GpuProgram program = translated();
+  const std::optional<std::string> spilled = why_not_overlapped(program, rewrites, target.arch);
+  if (spilled) {
+    record.restart(traced);
+    rewrites = {numerics, {}, false};
+    program = translated();
+  }
   for (const Rewrite& rewrite : all_rewrites()) {
     explanation.rewrites.push_back(
         {&rewrite, numerics.*rewrite.allowed, rewrites.applied[rewrite.name]});
@@ -130,6 +145,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.shared = shared_use(program.machine);
   explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch);
+  if (spilled) explanation.warnings.push_back(*spilled);
 }
 
 Explanation explain_traced(const Kernel& kernel, double trace_milliseconds, const Target& target,

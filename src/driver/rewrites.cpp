@@ -10,6 +10,8 @@ namespace tilewright::driver {
 const std::vector<Rewrite>& all_rewrites() {
   static const std::vector<Rewrite> rewrites = {
       {"fold_accumulators", &Numerics::fold_accumulators, "x + dot(a, b) begins with x"},
+      {"skip_hidden", &Numerics::skip_hidden,
+       "blocks whose weights are all 0 are left out (0 x infinity was no number)"},
       {"contract_fma", &Numerics::contract_fma, "a * b + c rounds once"},
       {"sink_partial_sums", &Numerics::sink_partial_sums, "lanes sum apart over a whole loop"},
       {"sink_partial_maxima", &Numerics::sink_partial_maxima,

@@ -4,6 +4,7 @@
 
 #include "driver/build.h"
 #include "simulator/machine/machine.h"
+#include "simulator/machine/trace.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -11,9 +12,15 @@ namespace tilewright::driver {
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
-                                  std::uint64_t seed);
-simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options);
+
+// The same, and when what happened (simulator/machine/trace.h).
+struct TracedRun {
+  simulator::MachineReport report;
+  simulator::Trace trace;
+};
+TracedRun simulate_traced(const ir::Kernel& machine, const Arguments& arguments,
+                          const simulator::MachineOptions& options);
 
 // A fault for a person to read.
 Diagnostic diagnostic_of(const simulator::Fault& fault);

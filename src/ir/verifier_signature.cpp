@@ -23,6 +23,8 @@ constexpr AttributeRow kAttributes[] = {
     {Op::reduce, "function:function axis:integer partial:integer? first:integer?"},
     {Op::transpose, "permutation:list"},
     {Op::slice, "offsets:list"},
+    {Op::own_first, "count:integer"},
+    {Op::own_end, "count:integer"},
     {Op::shared, "name:text layout:shared_layout stages:integer offset:integer?"},
     {Op::mbarriers, "name:text arrivals:integer offset:integer?"},
     {Op::tensor_map, "name:text box:list swizzle:integer ragged:integer?"},

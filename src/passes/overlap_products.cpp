@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/definitions.h"
+#include "analysis/warpgroups.h"
 #include "ir/builder.h"
 #include "ir/cloner.h"
 
@@ -175,12 +176,15 @@ class Rotation {
     for (const Operation* o : front_) add(o->results[0]);
     for (const ValueId value : loop_.results) add(value);
     for (const Delayed& d : delayed_) add(d.product->operands[0]);
-    // What was built without spills, of 160 registers (three warpgroups) and of 240.
-    const std::int64_t most = rows > 2 * kGroupRows ? 120 : 176;
-    return row_bytes * kGroupRows / (kGroupThreads * 4) <= most;
+    const std::int64_t live =
+        row_bytes * analysis::kGroupRows / (analysis::kGroupThreads * kRegisterBytes);
+    return live + kOtherRegisters <= analysis::math_registers(rows / analysis::kGroupRows);
   }
 
-  static constexpr std::int64_t kGroupRows = 64, kGroupThreads = 128;
+  static constexpr std::int64_t kRegisterBytes = 4;
+  // Addresses, stages, what masks compare and what is on its way from scores to weights: 160
+  // registers hold 130 of tiles without spills, and 240 hold 178.
+  static constexpr std::int64_t kOtherRegisters = 30;
 
   std::vector<ValueId> prologue(Builder& builder, ValueId low,
                                 const std::vector<ValueId>& initial) {
@@ -290,6 +294,8 @@ class Overlapping {
  public:
   explicit Overlapping(ir::Kernel& kernel) : kernel_(kernel) {}
 
+  int count() const { return count_; }
+
   void visit(ir::Block& block) {
     for (Operation& operation : block.body) {
       for (ir::Block& inner : operation.blocks) visit(inner);
@@ -302,6 +308,7 @@ class Overlapping {
         Rotation rotation(kernel_, definitions, operation);
         if (rotation.worthwhile()) {
           rotation.append_to(result);
+          ++count_;
           continue;
         }
       }
@@ -312,10 +319,15 @@ class Overlapping {
 
  private:
   ir::Kernel& kernel_;
+  int count_ = 0;
 };
 
 }  // namespace
 
-void overlap_products(ir::Kernel& kernel) { Overlapping(kernel).visit(kernel.body); }
+int overlap_products(ir::Kernel& kernel) {
+  Overlapping overlapping(kernel);
+  overlapping.visit(kernel.body);
+  return overlapping.count();
+}
 
 }  // namespace tilewright::passes

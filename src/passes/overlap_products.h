@@ -8,9 +8,9 @@ namespace tilewright::passes {
 // iteration (attention: weights, of scores, times V), each sum waits for the next iteration, whose
 // first products it runs beside: the tensor core has work while the operand is computed. The
 // computed operand is carried to it, and what it is multiplied with is loaded there. Not done where
-// the tiles that would be live together take more than the registers of a warpgroup, nor where
-// others read the same loads.
+// the tiles that would be live together leave too few registers of a warpgroup for the rest, nor
+// where others read the same loads. Returns how many loops it changed.
 // Must come after fold_accumulators, and before peel_masks, which would double what is rotated.
-void overlap_products(ir::Kernel& kernel);
+int overlap_products(ir::Kernel& kernel);
 
 }  // namespace tilewright::passes

@@ -1,150 +1,28 @@
 #include "passes/peel_masks.h"
 
-#include <map>
 #include <optional>
 #include <set>
 
 #include "analysis/definitions.h"
+#include "analysis/linear.h"
 #include "ir/builder.h"
 #include "ir/cloner.h"
+#include "passes/own_rows.h"
 
 namespace tilewright::passes {
 namespace {
 
+using analysis::Linear;
+using analysis::LinearFacts;
 using ir::Builder;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-// constant + per_index * index + the sum of factor * value over values from outside of the loop.
-struct Linear {
-  std::int64_t constant = 0, per_index = 0;
-  std::map<ValueId, std::int64_t> values;
-};
-
-Linear sum(const Linear& a, const Linear& b, std::int64_t factor = 1) {
-  Linear result = a;
-  result.constant += factor * b.constant;
-  result.per_index += factor * b.per_index;
-  for (const auto& [value, times] : b.values) {
-    if ((result.values[value] += factor * times) == 0) result.values.erase(value);
-  }
-  return result;
-}
-
-struct Range {
-  Linear least, greatest;
-};
-
-// What is known of the values in one loop; or, of none, in terms of scalars as they are.
-class LoopFacts {
- public:
-  using Definitions = std::vector<const Operation*>;
-  LoopFacts(const ir::Kernel& kernel, const Definitions& definitions)
-      : kernel_(kernel), definitions_(definitions), index_(ir::kNoValue) {}
-  LoopFacts(const ir::Kernel& kernel, const Definitions& definitions, const Operation& loop)
-      : kernel_(kernel), definitions_(definitions), index_(loop.blocks[0].arguments[0]) {
-    note(loop.blocks[0]);
-  }
-
-  // Differences that are all >= 0 only where every element of the condition holds.
-  std::optional<std::vector<Linear>> all_true(ValueId condition) const {
-    const Operation* o = definitions_[condition];
-    if (!o) return {};
-    if (o->op == Op::logical_and) {
-      auto a = all_true(o->operands[0]);
-      const auto b = all_true(o->operands[1]);
-      if (!a || !b) return {};
-      a->insert(a->end(), b->begin(), b->end());
-      return a;
-    }
-    if (o->op != Op::lt && o->op != Op::le) return {};
-    const auto a = range(o->operands[0]), b = range(o->operands[1]);
-    if (!a || !b) return {};
-    Linear slack = sum(b->least, a->greatest, -1);
-    if (o->op == Op::lt) slack.constant -= 1;
-    return std::vector<Linear>{slack};
-  }
-
- private:
-  void note(const ir::Block& block) {
-    inside_.insert(block.arguments.begin(), block.arguments.end());
-    for (const Operation& o : block.body) {
-      inside_.insert(o.results.begin(), o.results.end());
-      for (const ir::Block& inner : o.blocks) note(inner);
-    }
-  }
-
-  static std::optional<std::int64_t> number(const Operation* o) {
-    if (!o || o->op != Op::constant) return {};
-    const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
-    return value ? std::optional<std::int64_t>(*value) : std::nullopt;
-  }
-
-  std::optional<Linear> linear(ValueId value) const {
-    if (kernel_.type(value).dtype != DType::i32) return {};
-    const Operation* o = definitions_[value];
-    if (const auto constant = number(o)) return Linear{*constant, 0, {}};
-    if (value == index_) return Linear{0, 1, {}};
-    if (inside_.count(value) == 0) return Linear{0, 0, {{value, 1}}};
-    if (!o) return {};
-    if (o->op == Op::add || o->op == Op::sub) {
-      const auto a = linear(o->operands[0]), b = linear(o->operands[1]);
-      if (!a || !b) return {};
-      return sum(*a, *b, o->op == Op::add ? 1 : -1);
-    }
-    if (o->op == Op::mul) {
-      for (const std::size_t side : {0u, 1u}) {
-        const auto factor = number(definitions_[o->operands[side]]);
-        const auto other = linear(o->operands[1 - side]);
-        if (factor && other) return sum({}, *other, *factor);
-      }
-    }
-    return {};
-  }
-
-  // Of the elements of a tile of integers, or of a scalar.
-  std::optional<Range> range(ValueId value) const {
-    const ir::Type& type = kernel_.type(value);
-    if (type.dtype != DType::i32) return {};
-    if (type.is_scalar()) {
-      const auto exact = linear(value);
-      return exact ? std::optional<Range>(Range{*exact, *exact}) : std::nullopt;
-    }
-    const Operation* o = definitions_[value];
-    if (!o) return {};
-    if (o->op == Op::splat) return range(o->operands[0]);
-    if (o->op == Op::iota) {
-      const auto axis = static_cast<std::size_t>(o->attributes.integer(Key::axis));
-      return Range{{}, Linear{type.shape[axis] - 1, 0, {}}};
-    }
-    if (o->op == Op::transpose) return range(o->operands[0]);
-    if (o->op != Op::add && o->op != Op::sub) return {};
-    const auto a = range(o->operands[0]), b = range(o->operands[1]);
-    if (!a || !b) return {};
-    if (o->op == Op::add) return Range{sum(a->least, b->least), sum(a->greatest, b->greatest)};
-    return Range{sum(a->least, b->greatest, -1), sum(a->greatest, b->least, -1)};
-  }
-
-  const ir::Kernel& kernel_;
-  const Definitions& definitions_;
-  const ValueId index_;
-  std::set<ValueId> inside_;
-};
-
-ValueId emit(Builder& builder, const Linear& linear) {
-  ValueId result = builder.constant(linear.constant);
-  for (const auto& [value, factor] : linear.values) {
-    const ValueId term = builder.binary(Op::mul, value, builder.constant(factor));
-    result = builder.binary(Op::add, result, term);
-  }
-  return result;
-}
-
 class Peeling {
  public:
-  explicit Peeling(ir::Kernel& kernel) : kernel_(kernel) {}
+  explicit Peeling(ir::Kernel& kernel) : kernel_(kernel), own_(own_rows(kernel)) {}
 
   void visit(ir::Block& block, bool in_loop) {
     for (Operation& operation : block.body) {
@@ -173,7 +51,7 @@ class Peeling {
     std::vector<Linear> slacks;
   };
 
-  void collect(const ir::Block& block, const LoopFacts& facts, Masks& masks) const {
+  void collect(const ir::Block& block, const LinearFacts& facts, Masks& masks) const {
     for (const Operation& o : block.body) {
       for (const ir::Block& inner : o.blocks) collect(inner, facts, masks);
       if (o.op != Op::select || !kernel_.type(o.results[0]).is_tile()) continue;
@@ -194,12 +72,12 @@ class Peeling {
   bool guard(ir::Block& block, const Operation& select) {
     const ir::Type& type = kernel_.type(select.results[0]);
     if (!type.is_tile() || kernel_.type(select.operands[1]) != type) return false;
-    const auto slacks = LoopFacts(kernel_, definitions_).all_true(select.operands[0]);
+    const auto slacks = LinearFacts(kernel_, definitions_, own_).all_true(select.operands[0]);
     if (!slacks) return false;
     Builder builder(kernel_, block, select.where);
     ValueId whole = ir::kNoValue;
     for (const Linear& slack : *slacks) {
-      const ValueId slack_value = emit(builder, slack);
+      const ValueId slack_value = without_index(builder, slack);
       const ValueId holds = builder.binary(Op::le, builder.constant(0), slack_value);
       whole = whole == ir::kNoValue ? holds : builder.binary(Op::logical_and, whole, holds);
     }
@@ -230,7 +108,7 @@ class Peeling {
       return false;
     }
     Masks masks;
-    collect(loop.blocks[0], LoopFacts(kernel_, definitions_, loop), masks);
+    collect(loop.blocks[0], LinearFacts(kernel_, definitions_, own_, loop), masks);
     if (masks.selects.empty()) return false;
     const ValueId low = loop.operands[0], high = loop.operands[1];
     ValueId first = low, last = high;  // of the whole iterations
@@ -239,7 +117,7 @@ class Peeling {
       if (slack.per_index == 0) continue;
       // constant + per_index * i >= 0
       const std::int64_t slope = std::abs(slack.per_index);
-      const ValueId limit = emit(builder, slack);
+      const ValueId limit = without_index(builder, slack);
       const ValueId quotient = builder.binary(Op::div, limit, builder.constant(slope));
       if (slack.per_index < 0) {
         last =
@@ -308,6 +186,7 @@ class Peeling {
   }
 
   ir::Kernel& kernel_;
+  const analysis::OwnRows own_;
   std::vector<const Operation*> definitions_;
 };
 

@@ -10,6 +10,7 @@
 #include "passes/check_divergence.h"
 #include "passes/contract_fma.h"
 #include "passes/count_waits.h"
+#include "passes/drop_selects.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
 #include "passes/fold_accumulators.h"
@@ -22,6 +23,7 @@
 #include "passes/simplify.h"
 #include "passes/sink_partial_maxima.h"
 #include "passes/sink_partial_sums.h"
+#include "passes/skip_hidden.h"
 #include "passes/skip_identities.h"
 
 namespace tilewright::passes {
@@ -32,10 +34,14 @@ struct Pass {
   // One that changes rounding: it returns how often it did, and may be switched off.
   constexpr Pass(const char* name, int (*rewrite)(ir::Kernel&), bool Numerics::*allowed)
       : name(name), rewrite(rewrite), allowed(allowed) {}
+  // One that a schedule may do without.
+  constexpr Pass(const char* name, int (*rewrite)(ir::Kernel&), bool Rewrites::*chosen)
+      : name(name), rewrite(rewrite), chosen(chosen) {}
   const char* name;
   void (*run)(ir::Kernel&) = nullptr;
   int (*rewrite)(ir::Kernel&) = nullptr;
   bool Numerics::*allowed = nullptr;
+  bool Rewrites::*chosen = nullptr;
 };
 
 // What both forms of SSA tiles take.
@@ -50,11 +56,13 @@ constexpr Pass kSimplify[] = {
 // What an automatic schedule begins with.
 constexpr Pass kPrepare[] = {
     {"materialise_extents", materialise_extents},
+    {"drop_selects", drop_selects},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
     // The passes behind it count who reads a value.
     {"eliminate_folded", eliminate_dead},
+    {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
-    {"overlap_products", overlap_products},
+    {"overlap_products", overlap_products, &Rewrites::overlap_products},
     {"peel_masks", peel_masks},
     {"simplify_loops", simplify},
     {"eliminate_common_loops", eliminate_common},
@@ -88,7 +96,8 @@ template <std::size_t N>
 void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observer,
          Rewrites& rewrites) {
   for (const Pass& pass : passes) {
-    if (pass.rewrite && !(rewrites.allowed.*pass.allowed)) continue;
+    if (pass.allowed && !(rewrites.allowed.*pass.allowed)) continue;
+    if (pass.chosen && !(rewrites.*pass.chosen)) continue;
     const ir::Kernel before = observer ? kernel : ir::Kernel();
     const auto start = std::chrono::steady_clock::now();
     if (pass.rewrite) {

@@ -14,10 +14,12 @@ namespace tilewright::passes {
 using PassObserver = std::function<void(std::string_view name, const ir::Kernel& kernel,
                                         double milliseconds, bool changed)>;
 
-// The rewrites that change rounding: which are allowed, and how often each of those was applied.
+// The rewrites that may be left out: those that change rounding, and those that may cost more
+// registers than there are. How often each was applied.
 struct Rewrites {
   Numerics allowed;
   std::map<std::string, int> applied;  // by the pass's name
+  bool overlap_products = true;
 };
 
 // All verify the kernel before the first pass and after each.

@@ -11,6 +11,48 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
+// A tile of zeros may begin a sum and something else: each use gets its own.
+class SeparateZeros {
+ public:
+  explicit SeparateZeros(ir::Kernel& kernel) : kernel_(kernel) {}
+
+  void visit(ir::Block& block) {
+    std::vector<Operation> body;
+    body.reserve(block.body.size());
+    for (Operation& o : block.body) {
+      for (ir::Block& inner : o.blocks) visit(inner);
+      for (ValueId& operand : o.operands) {
+        const auto zero = zeros_.find(operand);
+        if (zero == zeros_.end() || !zero->second.used) {
+          if (zero != zeros_.end()) zero->second.used = true;
+          continue;
+        }
+        Operation copy = zero->second.splat;
+        copy.results = {kernel_.add_value(ir::Type(kernel_.type(operand)))};
+        operand = copy.results[0];
+        body.push_back(std::move(copy));
+      }
+      if (o.op == Op::constant && kernel_.type(o.results[0]).dtype == f32) {
+        const auto* value = std::get_if<double>(o.attributes.find(Key::value));
+        if (value && *value == 0) numbers_.insert(o.results[0]);
+      }
+      if (o.op == Op::splat && numbers_.count(o.operands[0]) != 0)
+        zeros_[o.results[0]] = {o, false};
+      body.push_back(std::move(o));
+    }
+    block.body = std::move(body);
+  }
+
+ private:
+  struct Zero {
+    Operation splat;
+    bool used = false;
+  };
+  ir::Kernel& kernel_;
+  std::set<ValueId> numbers_;
+  std::map<ValueId, Zero> zeros_;
+};
+
 // The values that may hold partial sums: the greatest set in which every member is a sum, a sum of
 // members, a member scaled by others, or carried by a loop or condition from members; and in which
 // no member is read otherwise deeper in loops than it is made.
@@ -174,6 +216,9 @@ class PartialSums {
 
 }  // namespace
 
-int sink_partial_sums(ir::Kernel& kernel) { return PartialSums(kernel).apply(); }
+int sink_partial_sums(ir::Kernel& kernel) {
+  SeparateZeros(kernel).visit(kernel.body);
+  return PartialSums(kernel).apply();
+}
 
 }  // namespace tilewright::passes

@@ -13,6 +13,7 @@ using ir::Operation;
 // Measured: docs/performance.md.
 constexpr std::int64_t kL2Bytes = 32 << 20;
 constexpr int kBand = 8;
+constexpr int kCountedGroups = 3;
 
 // The loads to shared memory inside loops.
 void for_each_loop_load(const Placement& placement, const ir::Block& block, bool in_loop,
@@ -33,18 +34,28 @@ bool address_depends(const Placement& placement, const Operation& load, ir::Valu
 
 }  // namespace
 
-TileOrder::TileOrder(const Placement& placement) {
+TileOrder::TileOrder(const Placement& placement) : counted_(placement.groups >= kCountedGroups) {
   const ir::Kernel& kernel = placement.kernel;
+  // How far a warpgroup's own rows reach says nothing of the tile.
+  std::vector<ir::ValueId> own;
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::own_first || o.op == Op::own_end) own.push_back(o.results[0]);
+  });
+  const auto of_tile = [&](ir::ValueId end) {
+    return std::none_of(own.begin(), own.end(),
+                        [&](ir::ValueId row) { return placement.depends(end, row); });
+  };
   for (std::size_t i = 0; i < kernel.grid.size(); ++i) {
     const ir::ValueId argument = kernel.body.arguments[i];
     Axis axis{kernel.grid[i]};
     ir::for_each(kernel.body, [&](const Operation& o) {
-      axis.lengthens |= o.op == Op::for_loop && placement.depends(o.operands[1], argument);
+      axis.lengthens |= o.op == Op::for_loop && placement.depends(o.operands[1], argument) &&
+                        of_tile(o.operands[1]);
     });
     for_each_loop_load(placement, kernel.body, false, [&](const Operation& load) {
       axis.shared |= !address_depends(placement, load, argument);
     });
-    uneven_ |= axis.lengthens;
+    counted_ |= axis.lengthens;
     axes_.push_back(axis);
   }
   Dim others = 1;

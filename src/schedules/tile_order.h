@@ -13,8 +13,9 @@ class TileOrder {
  public:
   explicit TileOrder(const Placement& placement);
   Dim count() const;
-  // Whether the end of a loop depends on the tile: CTAs then take tiles as they become free.
-  bool uneven() const { return uneven_; }
+  // Whether CTAs take tiles as they become free: where the end of a loop depends on the tile, and
+  // where three warpgroups compute, which are slower when tiles are dealt out.
+  bool counted() const { return counted_; }
   // The indices of the grid, x first, of the tile with this number.
   std::vector<Index> indices(const Index& number) const;
 
@@ -32,7 +33,7 @@ class TileOrder {
 
   std::vector<Axis> axes_;
   Dim group_;  // tiles of the other axes whose loads stay in L2 together
-  bool uneven_ = false;
+  bool counted_ = false;
 };
 
 }  // namespace tilewright::schedules

@@ -152,6 +152,13 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Op::dim:
       return set(result,
                  integer_value(result, launch_.evaluate(operation.attributes.dim()), operation));
+    case Op::own_first:
+      return set(result, integer_value(result, 0, operation));
+    case Op::own_end:
+      return set(result,
+                 integer_value(result, operation.attributes.integer(Key::count), operation));
+    case Op::discard:
+      return;
     case Op::for_loop:
       return for_loop(operation);
     case Op::while_loop:

@@ -5,10 +5,12 @@
 
 #include "common/temporary_folder.h"
 #include "driver/device_tensors.h"
+#include "driver/explanation.h"
 #include "driver/timing.h"
 #include "runtime/fake_driver.h"
-#include "runtime/nvrtc.h"
+#include "runtime/nvrtc_available.h"
 #include "tilewright/compile.h"
+#include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
 
@@ -22,11 +24,7 @@ class CompiledTest : public runtime::FakeDriverTest {
  protected:
   void SetUp() override {
     state_->max_threads = 1024;
-    try {
-      runtime::Nvrtc::get();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   }
 
   static Kernel gemm() {
@@ -110,6 +108,28 @@ TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
     EXPECT_EQ(state_->launches, 3);
   }
   EXPECT_EQ(state_->live_allocations, 0);
+}
+
+// Scores of 96 keys beside an accumulator of 256 columns and the weights of the block before are
+// more than 240 registers: the first build spills.
+TEST_F(CompiledTest, WhatSpillsWhenOverlappedIsNotOverlapped) {
+  kernels::Attention a;
+  a.dim = a.dim_v = 256;
+  a.causal = true;
+  a.block_k = 96;
+  const Kernel kernel = kernels::attention_forward(a);
+  passes::Rewrites rewrites;
+  const driver::GpuProgram program = driver::translate(kernel.finish(), rewrites);
+  EXPECT_GT(driver::build(program, "sm_90a").kernel.report.find("attention_forward")->stack_bytes,
+            0);
+  EXPECT_NO_THROW(compile(kernel, "sm_90a"));
+  const driver::Explanation explained = driver::explain(kernel, driver::parse_target("sm_90a", 0));
+  EXPECT_EQ(explained.resources.spill_bytes, 0);
+  EXPECT_TRUE(explained.failures.empty());
+  EXPECT_THAT(explained.warnings, testing::Contains(testing::HasSubstr("products do not overlap")));
+  for (const driver::ExplainedStage& stage : explained.stages) {
+    EXPECT_NE(stage.name, "overlap_products");
+  }
 }
 
 TEST_F(CompiledTest, TensorsTravelToTheDeviceAndBack) {

@@ -1,6 +1,9 @@
+#include "passes/drop_selects.h"
 #include "passes/materialise_extents.h"
+#include "passes/overlap_products.h"
 #include "passes/pass_case.h"
 #include "passes/peel_masks.h"
+#include "passes/skip_hidden.h"
 #include "passes/skip_identities.h"
 
 // What an automatic schedule begins with, case by case. How whole kernels fare is tested with the
@@ -40,6 +43,30 @@ TEST(MaterialiseExtents, ReductionsSelectTheirNeutralValue) {
                        "  %26: tile<f32, 4x64> = select %24, %20, %25\n"
                        "  %30: tile<f32, 1x64> = reduce %26" +
                        reduce + store));
+  }
+}
+
+TEST(MaterialiseExtents, IntegersHaveTheLeastAndTheGreatestOfTheirDtype) {
+  for (const auto& [dtype, least, greatest] :
+       {std::tuple<std::string, std::string, std::string>{"i32", "-2147483648", "2147483647"},
+        {"i64", "-9223372036854775808", "9223372036854775807"}}) {
+    const std::string tile = ": tile<" + dtype;
+    const std::string load = kRows + ("  %21" + tile + ", 4x64> = cast %20\n");
+    const std::string store =
+        "  %31: tile<f32, 1x64> = cast %30\n  store %1, %31, %10, %10, %13, %12 {sizes = [1, "
+        "64]}\n";
+    for (const auto& [function, neutral] : {std::pair{"max", least}, {"min", greatest}}) {
+      const std::string reduce = std::string(" {function = ") + function + ", axis = 0}\n";
+      expect_pass(materialise_extents,
+                  kernel(load + "  %30" + tile + ", 1x64> = reduce %21" + reduce + store),
+                  kernel(load +
+                         "  %22: tile<i32, 4x1> = iota {axis = 0}\n  %23: i32 = sub %11, %2\n"
+                         "  %24: tile<i32, 4x1> = splat %23\n"
+                         "  %25: tile<bool, 4x1> = lt %22, %24\n  %26: " +
+                         dtype + " = constant {value = " + neutral + "}\n  %27" + tile +
+                         ", 4x64> = select %25, %21, %26\n  %30" + tile + ", 1x64> = reduce %27" +
+                         reduce + store));
+    }
   }
 }
 
@@ -112,6 +139,191 @@ TEST(PeelMasks, ALowerBoundCutsTheBeginning) {
 }
 
 TEST(PeelMasks, WhatIsNotLinearStays) { expect_unchanged(peel_masks, masked_loop("eq %27, %28")); }
+
+// Columns 64 * %2 ... of a row, of which those below n have been kept by `mask`; `rest` asks again.
+std::string twice_masked(const std::string& mask, const std::string& function,
+                         const std::string& again) {
+  return kernel(std::string(kRows) +
+                "  %21: i32 = mul %2, %12\n  %22: tile<i32, 1x64> = iota {axis = 1}\n"
+                "  %23: tile<i32, 1x64> = splat %21\n  %24: tile<i32, 1x64> = add %22, %23\n"
+                "  %25: tile<i32, 1x64> = splat %11\n  %26: tile<bool, 1x64> = " +
+                mask + "\n  %27: tile<f32, 4x64> = select %26, %20, %15\n" + function +
+                "  %30: i32 = sub %11, %21\n  %31: tile<i32, 1x64> = splat %30\n"
+                "  %32: tile<bool, 1x64> = lt %22, %31\n" +
+                again);
+}
+
+TEST(DropSelects, WhatTheMaskHasHiddenIsNotAskedAgain) {
+  const std::string exponential = "  %28: tile<f32, 4x64> = exp2 %27\n";
+  const std::string zero = "  %33: f32 = constant {value = 0.0}\n";
+  const std::string select = "  %34: tile<f32, 4x64> = select %32, %28, %33\n";
+  const auto stored = [](const std::string& value) {
+    return "  store %1, " + value + ", %2, %10, %11, %12 {sizes = [4, 64]}\n";
+  };
+  // 64 %2 + column < n, and column < n - 64 %2.
+  expect_pass(drop_selects, twice_masked("lt %24, %25", exponential, zero + select + stored("%34")),
+              twice_masked("lt %24, %25", exponential, zero + select + stored("%28")));
+  // One column more; another function of -inf.
+  expect_unchanged(drop_selects,
+                   twice_masked("le %24, %25", exponential, zero + select + stored("%34")));
+  expect_unchanged(drop_selects, twice_masked("lt %24, %25", "  %28: tile<f32, 4x64> = neg %27\n",
+                                              zero + select + stored("%34")));
+}
+
+// A causal attention of 128 rows of X without a softmax, in blocks of 64 keys: weights are exp2 of
+// scores, which are -inf where the key comes behind the row. `more` may change the new sum, %39.
+std::string causal_sums(const std::string& more = "") {
+  return "kernel \"case\" tile\ndim n multiple_of(128) at_least(128) at_most(4096)\n"
+         "in Q: bf16[n, 64] = %0\nin K: bf16[n, 64] = %1\nin V: bf16[n, 64] = %3\n"
+         "out Y: f32[n, 64] = %4\ngrid (n)\nbody (%2: i32) {\n"
+         "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+         "  %12: i32 = constant {value = 64}\n  %13: i32 = constant {value = 1}\n"
+         "  %14: i32 = constant {value = 128}\n  %15: f32 = constant {value = -inf}\n"
+         "  %16: f32 = constant {value = 0.0}\n  %17: i32 = mul %2, %14\n"
+         "  %18: tile<bf16, 128x64> = load %0, %17, %10, %11, %12 {sizes = [128, 64]}\n"
+         "  %19: tile<f32, 128x64> = splat %16\n  %20: i32 = div %11, %12\n"
+         "  %21: tile<f32, 128x64> = for_loop %10, %20, %13, %19 "
+         "(%22: i32, %23: tile<f32, 128x64>) {\n"
+         "    %24: i32 = mul %22, %12\n"
+         "    %25: tile<bf16, 64x64> = load %1, %24, %10, %11, %12 {sizes = [64, 64]}\n"
+         "    %26: tile<bf16, 64x64> = transpose %25 {permutation = [1, 0]}\n"
+         "    %27: tile<f32, 128x64> = dot %18, %26\n"
+         "    %28: tile<i32, 128x1> = iota {axis = 0}\n"
+         "    %29: tile<i32, 128x1> = splat %17\n    %30: tile<i32, 128x1> = add %28, %29\n"
+         "    %31: tile<i32, 1x64> = iota {axis = 1}\n    %32: tile<i32, 1x64> = splat %24\n"
+         "    %33: tile<i32, 1x64> = add %31, %32\n"
+         "    %34: tile<bool, 128x64> = le %33, %30\n"
+         "    %35: tile<f32, 128x64> = select %34, %27, %15\n"
+         "    %36: tile<f32, 128x64> = exp2 %35\n    %37: tile<bf16, 128x64> = cast %36\n"
+         "    %38: tile<bf16, 64x64> = load %3, %24, %10, %11, %12 {sizes = [64, 64]}\n"
+         "    %39: tile<f32, 128x64> = dot %37, %38, %23\n" +
+         more + "    yield " + (more.empty() ? "%39" : "%40") +
+         "\n  }\n"
+         "  store %4, %21, %17, %10, %11, %12 {sizes = [128, 64]}\n}\n";
+}
+
+// The operations of the loop over products, which are to stay, without their numbers.
+std::string between(const std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t begin = text.find(from);
+  return text.substr(begin, text.find(to, begin) - begin);
+}
+
+TEST(SkipHidden, EndsWhereTheOwnRowsSeeNothing) {
+  // 64 i - (own_end - 1 + 128 x) - 1 >= 0 hides all: i <= (-1 + own_end + 128 x) / 64 is seen.
+  const std::string before = causal_sums();
+  const std::string head = before.substr(0, before.find("  %10: i32"));
+  const std::string preamble = between(before, "  %10: i32", "  %21: tile");
+  const std::string loop = between(before, " (%22: i32", "  store %4");
+  expect_pass(skip_hidden, before,
+              head + "  %50: i32 = own_first {count = 128}\n  %51: i32 = own_end {count = 128}\n" +
+                  preamble +
+                  "  %54: i32 = constant {value = 0}\n  %55: i32 = constant {value = -1}\n"
+                  "  %56: i32 = mul %17, %55\n  %57: i32 = add %54, %56\n"
+                  "  %58: i32 = constant {value = -1}\n  %59: i32 = mul %51, %58\n"
+                  "  %60: i32 = add %57, %59\n  %52: i32 = constant {value = 1}\n"
+                  "  %62: i32 = constant {value = 64}\n  %53: i32 = constant {value = -1}\n"
+                  "  %61: i32 = sub %53, %60\n  %63: i32 = div %61, %62\n"
+                  "  %64: i32 = add %63, %52\n  %65: i32 = min %20, %64\n"
+                  "  %66: i32 = max %65, %10\n"
+                  "  %21: tile<f32, 128x64> = for_loop %10, %66, %13, %19" +
+                  loop +
+                  "  for_loop %66, %20, %13 (%70: i32) {\n    %71: i32 = mul %70, %12\n"
+                  "    %72: tile<bf16, 64x64> = load %1, %71, %10, %11, %12 {sizes = [64, 64]}\n"
+                  "    discard %72\n"
+                  "    %73: tile<bf16, 64x64> = load %3, %71, %10, %11, %12 {sizes = [64, 64]}\n"
+                  "    discard %73\n    yield\n  }\n" +
+                  "  store %4, %21, %17, %10, %11, %12 {sizes = [128, 64]}\n}\n");
+}
+
+int loops_cut(const std::string& text) {
+  ir::Kernel k = test::parsed(text);
+  return skip_hidden(k);
+}
+
+TEST(SkipHidden, OnlyWhereABlockThatIsHiddenChangesNothing) {
+  EXPECT_EQ(loops_cut(causal_sums()), 1);
+  EXPECT_EQ(loops_cut(causal_sums("    %40: tile<f32, 128x64> = max %39, %15\n")), 1);
+  EXPECT_EQ(loops_cut(causal_sums("    %40: tile<f32, 128x64> = max %39, %16\n")), 0);
+  EXPECT_EQ(loops_cut(causal_sums("    %40: tile<f32, 128x64> = add %39, %27\n")), 0);
+  std::string finite = causal_sums();
+  finite.replace(finite.find("value = -inf"), 12, "value = -9.0");
+  EXPECT_EQ(loops_cut(finite), 0);
+}
+
+// Where the rows of a block may not all exist, a warpgroup may have none.
+TEST(SkipHidden, RowsThatDoNotExistNeedNoLoop) {
+  std::string any = causal_sums("    %40: tile<f32, 128x64> = max %39, %16\n");
+  any.replace(any.find(" multiple_of(128)"), 17, "");
+  EXPECT_EQ(loops_cut(any), 1);
+}
+
+TEST(OverlapProducts, ASumWaitsForTheNextIteration) {
+  const std::string before = causal_sums();
+  const std::string preamble = before.substr(0, before.find("  %21: tile"));
+  // What comes before the weights, for the block with the index `i`; values are numbered from `n`.
+  const auto scores = [](const std::string& n, const std::string& i) {
+    return "    %" + n + "24: i32 = mul " + i + ", %12\n    %" + n +
+           "25: tile<bf16, 64x64> = load %1, %" + n +
+           "24, %10, %11, %12 {sizes = [64, 64]}\n    %" + n +
+           "26: tile<bf16, 64x64> = transpose %" + n + "25 {permutation = [1, 0]}\n    %" + n +
+           "27: tile<f32, 128x64> = dot %18, %" + n + "26\n";
+  };
+  const auto weights = [](const std::string& n) {
+    return "    %" + n + "28: tile<i32, 128x1> = iota {axis = 0}\n    %" + n +
+           "29: tile<i32, 128x1> = splat %17\n    %" + n + "30: tile<i32, 128x1> = add %" + n +
+           "28, %" + n + "29\n    %" + n + "31: tile<i32, 1x64> = iota {axis = 1}\n    %" + n +
+           "32: tile<i32, 1x64> = splat %" + n + "24\n    %" + n + "33: tile<i32, 1x64> = add %" +
+           n + "31, %" + n + "32\n    %" + n + "34: tile<bool, 128x64> = le %" + n + "33, %" + n +
+           "30\n    %" + n + "35: tile<f32, 128x64> = select %" + n + "34, %" + n +
+           "27, %15\n    %" + n + "36: tile<f32, 128x64> = exp2 %" + n + "35\n    %" + n +
+           "37: tile<bf16, 128x64> = cast %" + n + "36\n";
+  };
+  const auto value = [](const std::string& n) {
+    return "    %" + n + "38: tile<bf16, 64x64> = load %3, %" + n +
+           "24, %10, %11, %12 {sizes = [64, 64]}\n";
+  };
+  // The sum that the block with the index `i` left.
+  const auto sum = [](const std::string& n, const std::string& i, const std::string& operand,
+                      const std::string& accumulator) {
+    return "    %" + n + "02: i32 = mul " + i + ", %12\n    %" + n +
+           "03: tile<bf16, 64x64> = load %3, %" + n +
+           "02, %10, %11, %12 {sizes = [64, 64]}\n    %" + n + "04: tile<f32, 128x64> = dot " +
+           operand + ", %" + n + "03, " + accumulator + "\n";
+  };
+  expect_pass(
+      overlap_products, before,
+      preamble + "  %40: bool = lt %10, %20\n  %21: tile<f32, 128x64> = if_then %40 () {\n" +
+          scores("1", "%10") + weights("1") + value("1") + "    %41: i32 = add %10, %13\n" +
+          "    %42: tile<f32, 128x64>, %43: tile<bf16, 128x64> = for_loop %41, %20, %13, "
+          "%19, %137 (%44: i32, %45: tile<f32, 128x64>, %46: tile<bf16, 128x64>) {\n" +
+          scores("2", "%44") + "    %47: i32 = sub %44, %13\n" + sum("3", "%47", "%46", "%45") +
+          weights("2") + value("2") + "    yield %304, %237\n    }\n    %48: i32 = sub %20, %13\n" +
+          sum("4", "%48", "%43", "%42") +
+          "    yield %404\n  } () {\n    yield %19\n  }\n"
+          "  store %4, %21, %17, %10, %11, %12 {sizes = [128, 64]}\n}\n");
+}
+
+TEST(OverlapProducts, NotWhereTheRegistersDoNotReach) {
+  const auto loops_rotated = [](const std::string& text) {
+    ir::Kernel k = test::parsed(text);
+    return overlap_products(k);
+  };
+  EXPECT_EQ(loops_rotated(causal_sums()), 1);
+  // Another sum that is carried, of 512 columns.
+  std::string more = causal_sums();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = more.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    more.replace(at, from.size(), to);
+  };
+  replace(
+      "  %21: tile<f32, 128x64> = for_loop %10, %20, %13, %19 (%22: i32, %23: tile<f32, 128x64>) {",
+      "  %60: tile<f32, 128x512> = splat %16\n  %21: tile<f32, 128x64>, %61: tile<f32, 128x512> "
+      "= for_loop %10, %20, %13, %19, %60 (%22: i32, %23: tile<f32, 128x64>, "
+      "%62: tile<f32, 128x512>) {");
+  replace("    yield %39", "    yield %39, %62");
+  EXPECT_EQ(loops_rotated(more), 0);
+}
 
 // y = x * factor, where the factor is 1 unless %2 < 4.
 std::string scaled(const std::string& one, const std::string& product) {

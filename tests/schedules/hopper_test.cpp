@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "common/error_text.h"
+#include "driver/compiled.h"
+#include "driver/simulation.h"
 #include "passes/pipeline.h"
 #include "schedules/hopper.h"
 #include "tilewright/compile.h"
@@ -75,6 +77,77 @@ TEST(HopperSchedule, Attention) {
             {poison({2, l.queries, 4, 64}), poison({2, 4, l.queries}, f32)});
     }
   }
+}
+
+// Tiles of 192 rows: 64 for each of three warpgroups, of which some see fewer keys than others, and
+// some have no rows at all.
+kernels::Attention wide_attention(bool causal, int window) {
+  kernels::Attention a;
+  a.heads = a.kv_heads = 2;
+  a.causal = causal;
+  a.window = window;
+  a.block_q = 192;
+  a.block_k = 64;
+  return a;
+}
+
+TEST(HopperSchedule, WarpgroupsWithRowsOfTheirOwn) {
+  for (const auto& [causal, window] : {std::pair<bool, int>{false, 0}, {true, 0}, {true, 70}}) {
+    for (const Lengths& l : {Lengths{1, 1}, {64, 200}, {129, 30}, {200, 129}, {300, 520}}) {
+      SCOPED_TRACE(testing::Message()
+                   << causal << " " << window << " " << l.queries << " x " << l.keys);
+      check(kernels::attention_forward(wide_attention(causal, window)),
+            {random({1, l.queries, 2, 64}, 1), random({1, l.keys, 2, 64}, 2),
+             random({1, l.keys, 2, 64}, 3)},
+            {poison({1, l.queries, 2, 64}), poison({1, 2, l.queries}, f32)});
+    }
+  }
+}
+
+// Of 192 rows and keys, blocks of 64: the warpgroups see 1, 2 and 3 of them, with two products
+// each.
+TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
+  const Kernel kernel = kernels::attention_forward(wide_attention(true, 0));
+  std::vector<HostTensor> tensors{random({1, 192, 2, 64}, 1), random({1, 192, 2, 64}, 2),
+                                  random({1, 192, 2, 64}, 3), poison({1, 192, 2, 64}),
+                                  poison({1, 2, 192}, f32)};
+  std::vector<TensorRef> given;
+  for (HostTensor& tensor : tensors) given.push_back(ref(tensor));
+  const auto products = [&](const Numerics& numerics) {
+    passes::Rewrites rewrites{numerics, {}};
+    const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+    const simulator::MachineReport report =
+        driver::simulate(machine, driver::make_arguments(machine, given, {}), 1);
+    EXPECT_TRUE(report.ok());
+    return report.instructions.at("wgmma_commit");
+  };
+  constexpr int kWarps = 4, kHeads = 2, kProducts = 2;
+  EXPECT_EQ(products({}), (1 + 2 + 3) * kWarps * kHeads * kProducts);
+  Numerics whole;
+  whole.skip_hidden = false;
+  EXPECT_EQ(products(whole), (3 + 3 + 3) * kWarps * kHeads * kProducts);
+}
+
+// Lanes keep their parts of the sums over rotated loops too, although sum and shift begin alike.
+TEST(HopperSchedule, LanesMeetBehindTheLoop) {
+  kernels::Attention a;
+  a.causal = true;
+  passes::Rewrites rewrites;
+  const ir::Kernel machine = driver::lower(kernels::attention_forward(a).finish(), rewrites);
+  EXPECT_GT(rewrites.applied["overlap_products"], 0);
+  int within = 0;
+  const auto sums = [](const ir::Block& block) {
+    int count = 0;
+    ir::for_each(block, [&](const ir::Operation& o) {
+      count += o.op == ir::Op::reduce_lanes && o.attributes.function() == ir::Op::add;
+    });
+    return count;
+  };
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::for_loop) within += sums(o.blocks[0]);
+  });
+  EXPECT_EQ(within, 0);
+  EXPECT_GT(sums(machine.body), 0);
 }
 
 TEST(HopperSchedule, Gemm) {

@@ -98,6 +98,24 @@ TEST(Preparation, KeepsAttention) {
   }
 }
 
+// Blocks of more rows than a warpgroup has.
+TEST(Preparation, KeepsAttentionOfSeveralWarpgroups) {
+  kernels::Attention full, causal, windowed;
+  for (kernels::Attention* a : {&full, &causal, &windowed}) {
+    a->heads = a->kv_heads = 1;
+    a->block_q = 128;
+    a->block_k = 64;
+  }
+  causal.causal = windowed.causal = true;
+  windowed.window = 70;
+  for (const kernels::Attention& a : {full, causal, windowed}) {
+    for (const auto& [queries, keys] : {std::pair<int, int>{1, 1}, {130, 200}, {200, 130}}) {
+      expect_kept(attention(a, queries, keys),
+                  {"drop_selects", "skip_hidden", "overlap_products", "peel_masks"});
+    }
+  }
+}
+
 TEST(Preparation, KeepsProducts) {
   for (const std::int64_t k : {0, 1, 100}) {
     expect_kept({"gemm",

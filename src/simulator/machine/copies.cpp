@@ -173,11 +173,13 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     event.coordinates = coordinates(warp, transfer);
     event.barrier = barrier;
     event.phase = cta.barriers[barrier].phase;
+    if (gpu.recorder) gpu.recorder->load_issued(event);
     gpu.events.push_back(std::move(event));
   }
 }
 
 void finish_load(Gpu& gpu, const Event& event) {
+  if (gpu.recorder) gpu.recorder->load_finished(event);
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
   if (!gpu.program.valued) {

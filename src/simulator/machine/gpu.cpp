@@ -9,13 +9,6 @@
 #include "support/diagnostic.h"
 
 namespace tilewright::simulator {
-namespace {
-
-// Turns of 16 that asynchronous work gets: late, even and eager completion each hide other bugs.
-constexpr std::uint64_t kShares[] = {1, 8, 15};
-constexpr std::uint64_t kLongestTurn = 32;
-
-}  // namespace
 
 void FaultLog::add(Fault fault) {
   const auto same_place = [](SourceLocation a, SourceLocation b) {
@@ -28,15 +21,6 @@ void FaultLog::add(Fault fault) {
       });
   if (!known) report_.faults.push_back(std::move(fault));
   if (stop_at_first_) throw Stopped{};
-}
-
-// splitmix64.
-std::uint64_t Random::next() {
-  state_ += 0x9e3779b97f4a7c15u;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
 }
 
 Cta::Cta(const Program& program, std::int64_t index, Cluster* cluster)
@@ -71,11 +55,12 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
       arguments(arguments),
       report(report),
       log(report, options.stop_at_first),
-      random(options.seed),
+      random(options.search == Search::delays ? 0 : options.seed),
+      recorder(options.recorder),
       order(*this, options.strict, options.check_order),
       resident_clusters_(
           std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
-      asynchronous_share_(kShares[random.below(3)]),
+      schedule_(options.search, options.seed),
       to_start_(program.ctas / program.cluster) {
   std::iota(to_start_.begin(), to_start_.end(), 0);
   for (std::size_t i = to_start_.size(); i > 1; --i) {
@@ -84,6 +69,7 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
 }
 
 void Gpu::count_instructions() const {
+  report.choices = schedule_.choices();
   for (std::size_t op = 0; op < executed_.size(); ++op) {
     if (executed_[op] == 0) continue;
     report.instructions[std::string(ir::info(static_cast<ir::Op>(op)).name)] = executed_[op];
@@ -114,6 +100,7 @@ void Gpu::launch_next() {
 }
 
 void Gpu::run() {
+  if (recorder) recorder->begin(*this);
   while (true) {
     clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
                                    [](const auto& cluster) { return cluster->live == 0; }),
@@ -132,12 +119,11 @@ void Gpu::run() {
         log.add(deadlock(*this, clusters_));
         return;
       }
-      const bool asynchronous =
-          !events.empty() && (runnable_.empty() || random.below(16) < asynchronous_share_);
-      if (asynchronous) {
-        happen(random.below(events.size()));
+      const Schedule::Choice choice = schedule_.next(runnable_, events);
+      if (choice.event) {
+        happen(choice.index);
       } else {
-        run_warp(*runnable_[random.below(runnable_.size())]);
+        run_warp(*runnable_[choice.index]);
       }
     }
   }
@@ -174,14 +160,17 @@ void Gpu::wake(Warp& warp) {
 }
 
 void Gpu::run_warp(Warp& warp) {
-  const std::uint64_t turn = 1 + random.below(kLongestTurn);
+  const std::uint64_t turn = schedule_.turn();
   for (std::uint64_t i = 0; i < turn && warp.state == Warp::State::runnable; ++i) {
     const Instruction& instruction = program.code[warp.pc];
     if (instruction.once && warp.index != 0) {
       ++warp.pc;
       continue;
     }
+    if (recorder) recorder->starts(warp, instruction);
     execute(warp, instruction);
+    if (recorder) recorder->executed(warp, instruction);
+    if (schedule_.until_seen() && is_seen(instruction)) return;
   }
 }
 

@@ -13,6 +13,9 @@
 #include "simulator/machine/matrix_descriptor.h"
 #include "simulator/machine/order.h"
 #include "simulator/machine/program.h"
+#include "simulator/machine/random.h"
+#include "simulator/machine/recorder.h"
+#include "simulator/machine/schedule.h"
 #include "simulator/machine/shared_memory.h"
 
 // The state of the virtual GPU. What each instruction does to it lies in one file a unit:
@@ -37,17 +40,6 @@ class FaultLog {
  private:
   MachineReport& report_;
   bool stop_at_first_;
-};
-
-// Drawn numbers are the same on every machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
-  std::uint64_t below(std::uint64_t bound) { return next() % bound; }
-
- private:
-  std::uint64_t state_;
 };
 
 struct Mbarrier {
@@ -138,6 +130,7 @@ struct Event {
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   std::shared_ptr<Store> store;
   std::uint64_t sequence = 0;  // of the last product
+  std::uint64_t rank = 0;      // of the schedule; 0: none yet
 };
 
 struct Warp {
@@ -147,6 +140,7 @@ struct Warp {
   int role = 0;
   int pc = 0;
   State state = State::runnable;
+  std::uint64_t rank = 0;  // of the schedule; 0: none yet
   std::vector<Scalar> scalars;
   std::vector<RegisterArray> arrays;
   // While it waits.
@@ -221,6 +215,7 @@ class Gpu {
   MachineReport& report;
   FaultLog log;
   Random random;
+  Recorder* recorder;  // null when nobody watches
   std::vector<Event> events;
   Order order;
   Footprints footprints;
@@ -256,7 +251,7 @@ class Gpu {
   void happen(std::size_t event);
 
   std::int64_t resident_clusters_;
-  std::uint64_t asynchronous_share_;    // of 16 turns, those that go to copies and products
+  Schedule schedule_;
   std::vector<std::int64_t> to_start_;  // clusters that have not started, last first
   std::uint32_t started_ = 0;           // clusters that have
   std::vector<std::unique_ptr<Cluster>> clusters_;

@@ -2,6 +2,7 @@
 
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/gpu.h"
+#include "simulator/machine/recorder.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -75,13 +76,17 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
   FaultLog capacity(report, /*stop_at_first=*/false);
   check_capacity(program, capacity);
   // Memory that does not exist cannot be executed on.
-  if (!report.ok()) return report;
+  if (!report.ok()) {
+    if (options.recorder) options.recorder->end(report.faults);
+    return report;
+  }
   Gpu gpu(program, complete, options, report);
   try {
     gpu.run();
     workspaces.check(kernel, report);
   } catch (const Stopped&) {
   }
+  if (options.recorder) options.recorder->end(report.faults);
   gpu.count_instructions();
   return report;
 }

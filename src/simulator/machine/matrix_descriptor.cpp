@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "simulator/machine/shadow.h"
 
@@ -46,8 +47,10 @@ const Footprint& Footprints::of(const Program& program, const MatrixOperand& ope
   known_.resize(program.products.size() * 2);
   const bool is_b = &operand == &product.b;
   std::vector<Known>& known = known_[(&product - program.products.data()) * 2 + is_b];
-  for (const Known& each : known) {
-    if (each.start == start && each.first == first) return each.footprint;
+  for (Known& each : known) {
+    if (each.start != start || each.first != first) continue;
+    std::swap(each, known.front());  // other warps ask for the same soon
+    return known.front().footprint;
   }
   const Allocation& allocation = program.allocations[operand.allocation];
   std::map<std::int64_t, std::uint64_t> cells;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "simulator/machine/fragment_product.h"
@@ -128,21 +129,11 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   if (at->valid && cta.shared.last_change(at->first, at->last) <= at->time) {
     return at->values.data();
   }
-  if (!gpu.program.valued) {
-    // Without values the whole range may be looked at first, in place of its rows.
-    if (at->valid && cta.shared.initialised(at->first, at->last + 1 - at->first)) {
-      at->time = cta.shared.time();
-      return nullptr;
-    }
-    size = 0;
-  }
   at->values.resize(size);
   float* const values = at->values.data();
   Reader reader(gpu, warp, *pending.instruction, operand);
   read_matrix(product.dtype, reader, decode_descriptor(operand, address), first, rows, product.k,
-              [&](int mn, int k, const float* of) {
-                if (size > 0) put(values, mn, k, of);
-              });
+              [&](int mn, int k, const float* of) { put(values, mn, k, of); });
   at->valid = reader.first() <= reader.last();
   at->first = reader.first();
   at->last = reader.last();
@@ -174,9 +165,8 @@ const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
     return decoded(gpu, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
                    spread_a(0, product.k), put_a);
   }
-  if (gpu.program.valued)
-    spread_registers(4 / size_of(product.dtype),
-                     warp.arrays[product.a_array].row<float>(product.a_element), buffer);
+  spread_registers(4 / size_of(product.dtype),
+                   warp.arrays[product.a_array].row<float>(product.a_element), buffer);
   return buffer;
 }
 
@@ -189,27 +179,14 @@ void check_fence(Gpu& gpu, Warp& warp, const Instruction& instruction, int array
                fmt::format("wgmma_fence between the last use of {} and the product", info.name)});
 }
 
-// A's registers must not be what an earlier product still writes.
-void check_fragment(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
-  for (const PendingProduct& pending : warp.products) {
-    if (gpu.program.products[pending.instruction->detail].accumulator != array) continue;
-    gpu.log.add({"wgmma", instruction.where(), pending.instruction->where(),
-                 fmt::format("wgmma: {} is in flight as an accumulator and read as A\n{}\n{}",
-                             gpu.program.registers[array].name,
-                             gpu.access("write", *pending.instruction, warp),
-                             gpu.access("read", instruction, warp)),
-                 "wgmma_wait between them"});
-  }
-}
-
 void check_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, const Product& product,
                      bool accumulate) {
   check_fence(gpu, warp, instruction, product.accumulator);
   // An accumulator that a product in flight writes is read by the next one in order.
   if (accumulate) check_written(gpu, warp, instruction, product.accumulator, 0, product.n / 2);
   if (product.a_array < 0) return;
+  // Accumulators are f32 and fragments of A are not: no product in flight writes this one.
   check_fence(gpu, warp, instruction, product.a_array);
-  check_fragment(gpu, warp, instruction, product.a_array);
   check_written(gpu, warp, instruction, product.a_array, product.a_element,
                 16 / size_of(product.dtype));
 }
@@ -246,6 +223,36 @@ void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
   };
   read(product.b, pending.b, 0, product.n);
   if (product.a_array < 0) read(product.a, pending.a, warp.index % 4 * kRows, kRows);
+}
+
+// Without values: that the operands of a run of products lie in their allocation and hold
+// something.
+void check_operands(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+  if (product.run == 0) return;  // the first of the run has looked
+  const auto check = [&](const MatrixOperand Product::*member, std::int64_t start, int first,
+                         int rows) {
+    const MatrixOperand& operand = product.*member;
+    const SharedMemory& shared = warp.cta->shared;
+    std::int64_t cells = 0;
+    bool held = true;
+    for (const auto& [block, covered] :
+         gpu.footprints.of(gpu.program, operand, product, start, first, rows)) {
+      cells += std::popcount(covered);
+      held = held && shared.block_initialised(block * ShadowBlock::kBytes, covered);
+    }
+    if (held &&
+        cells == std::int64_t{product.run} * rows * product.k * size_of(product.dtype) / 16) {
+      return;
+    }
+    for (const Product* each = &product; each < &product + product.run; ++each) {
+      const MatrixOperand& other = each->*member;
+      Reader reader(gpu, warp, *pending.instruction, other);
+      read_matrix(each->dtype, reader, decode_descriptor(other, start + other.step - operand.step),
+                  first, rows, each->k, [](int, int, const float*) {});
+    }
+  };
+  if (product.a_array < 0) check(&Product::a, pending.a, warp.index % 4 * kRows, kRows);
+  check(&Product::b, pending.b, 0, product.n);
 }
 
 }  // namespace
@@ -290,9 +297,12 @@ void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
     if (pending.done) continue;
     pending.done = true;
     const Product& product = gpu.program.products[pending.instruction->detail];
+    if (!gpu.program.valued) {
+      check_operands(gpu, warp, pending, product);
+      continue;
+    }
     const float* a = read_a(gpu, warp, pending, product, buffer);
     const float* b = read_b(gpu, warp, pending, product);
-    if (!gpu.program.valued) continue;
     multiply_fragment(product.n, product.k, a, b, pending.accumulate,
                       warp.arrays[product.accumulator].f.data());
   }

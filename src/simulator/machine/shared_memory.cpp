@@ -41,6 +41,17 @@ bool SharedMemory::initialised(std::int64_t address, std::int64_t bytes) const {
   return missing == 0;
 }
 
+bool SharedMemory::block_initialised(std::int64_t address, std::uint64_t chunks) const {
+  const std::int64_t first = address / 16;
+  const std::int64_t cells =
+      std::min<std::int64_t>(64, static_cast<std::int64_t>(held_.size()) - first);
+  if (chunks == ~std::uint64_t{0} && cells == 64) return initialised(address, 1024);
+  for (std::int64_t cell = 0; cell < cells; ++cell) {
+    if (chunks >> cell & 1 && held_[first + cell] != 0xffff) return false;
+  }
+  return true;
+}
+
 void SharedMemory::write(std::int64_t address, const std::byte* data, std::int64_t bytes) {
   std::memcpy(bytes_.data() + address, data, bytes);
   hold(address, bytes);

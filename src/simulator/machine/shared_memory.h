@@ -18,6 +18,8 @@ class SharedMemory {
   bool initialised(std::int64_t address, std::int64_t bytes) const;
   // As `initialised`, of the 16 bytes at an address that is a multiple of 16.
   bool chunk_initialised(std::int64_t address) const { return held_[address / 16] == 0xffff; }
+  // As `chunk_initialised`, of those of 64 chunks whose bits are set.
+  bool block_initialised(std::int64_t address, std::uint64_t chunks) const;
   void write(std::int64_t address, const std::byte* data, std::int64_t bytes);
   // As `write`, of 16 bytes at an address that is a multiple of 16.
   void write_chunk(std::int64_t address, const std::byte* data) {

@@ -43,6 +43,7 @@ void complete_if_due(Gpu& gpu, Cta& cta, int barrier) {
   Mbarrier& state = cta.barriers[barrier];
   if (state.pending != 0 || state.tx != 0) return;
   ++state.phase;
+  if (gpu.recorder) gpu.recorder->phase_completed(cta, barrier);
   state.pending = state.expected;
   state.completed = state.accumulated;
   wake_waiting(gpu, cta, Warp::State::mbarrier, barrier);
@@ -74,6 +75,7 @@ void arrive_on(Gpu& gpu, Warp& warp, const Instruction& instruction, Cta& cta, i
                  fmt::format("an arrival count above {}, or one arrival less", state.expected));
   }
   --state.pending;
+  if (gpu.recorder) gpu.recorder->arrived(warp, cta, barrier);
   complete_if_due(gpu, cta, barrier);
 }
 

@@ -1,0 +1,108 @@
+#include "schedules/products_in_flight.h"
+
+#include <algorithm>
+
+namespace tilewright::schedules {
+
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+void ProductsInFlight::issue(const Operation& o) {
+  const Source a = placement_.source_of(o.operands[0]);
+  const bool spread = values_.spread_by_columns(placement_.kernel.type(o.results[0]));
+  const SharedView b = right(placement_.source_of(o.operands[1]), spread);
+  const bool accumulates = o.operands.size() > 2;
+  const auto product = [&](const auto& first) {
+    return accumulates ? wgmma(first, b, values_.tile(o.operands[2]), o.where)
+                       : wgmma(first, b, o.where);
+  };
+  in_flight_.push_back({o.results[0],
+                        a.load ? product(left(a)) : product(values_.tile(o.operands[0])),
+                        a.load ? ir::kNoValue : o.operands[0],
+                        {}});
+}
+
+void ProductsInFlight::release_behind(ValueId load, const Operation& o) {
+  if (!in_flight_.empty() && o.op == Op::dot && in_flight_.back().result == o.results[0]) {
+    in_flight_.back().releases.push_back(load);
+  } else {
+    loads_.release_read(o);
+    loads_.release(load, o);
+  }
+}
+
+void ProductsInFlight::finish_for(const Operation& o) {
+  if (in_flight_.empty()) return;
+  std::vector<ValueId> read = o.operands;
+  if (o.op == Op::dot) read[1] = placement_.source_of(o.operands[1]).value;
+  for (const ir::Block& inner : o.blocks) {
+    ir::for_each(inner, [&](const Operation& nested) {
+      read.insert(read.end(), nested.operands.begin(), nested.operands.end());
+    });
+  }
+  finish_if(
+      [&](const InFlight& p) {
+        const bool overwritten = std::any_of(o.results.begin(), o.results.end(), [&](ValueId r) {
+          const auto at = takes_over_.find(r);
+          return at != takes_over_.end() && at->second == p.registers;
+        });
+        return overwritten || std::count(read.begin(), read.end(), p.result) != 0;
+      },
+      o);
+}
+
+void ProductsInFlight::finish_from(std::size_t count, const Operation& o) {
+  std::vector<ValueId> later;
+  for (std::size_t i = count; i < in_flight_.size(); ++i) later.push_back(in_flight_[i].result);
+  finish_if(
+      [&](const InFlight& p) {
+        return std::find(later.begin(), later.end(), p.result) != later.end();
+      },
+      o);
+}
+
+void ProductsInFlight::finish_if(const std::function<bool(const InFlight&)>& predicate,
+                                 const Operation& o) {
+  std::vector<InFlight> rest;
+  for (InFlight& p : in_flight_) {
+    if (!predicate(p)) {
+      rest.push_back(std::move(p));
+      continue;
+    }
+    values_[p.result] = tracer_.use(wait(p.product, o.where).handle(), "dot", o.where);
+    for (const ValueId load : p.releases) loads_.release(load, o);
+  }
+  in_flight_ = std::move(rest);
+}
+
+// What a product reads from shared memory.
+SharedView ProductsInFlight::shared_part(const Source& source) {
+  SharedView view = source.load ? loads_.stage(source.value)
+                                : SharedView(buffers_[plan_.buffer_of(source.value)]);
+  if (source.rows != view.row_count()) {
+    view = view.rows(static_cast<int>(source.row), static_cast<int>(source.rows));
+  }
+  if (source.columns != view.column_count()) {
+    view = view.columns(static_cast<int>(source.column), static_cast<int>(source.columns));
+  }
+  return view;
+}
+
+// This warpgroup's rows of a product's first operand.
+SharedView ProductsInFlight::left(const Source& source) {
+  const SharedView view = shared_part(source);
+  if (source.transposed) return view.column_part(values_.row_part(), kGroupRows).T();
+  return view.rows(values_.row_part() * kGroupRows, kGroupRows);
+}
+
+// The second operand: whole, but for results that are spread by columns.
+SharedView ProductsInFlight::right(const Source& source, bool spread) {
+  SharedView view = shared_part(source);
+  const int own = static_cast<int>(placement_.wide) / placement_.groups;
+  if (spread && source.transposed) view = view.rows(values_.group() * own, own);
+  if (spread && !source.transposed) view = view.column_part(values_.group(), own);
+  return source.transposed ? view.T() : view;
+}
+
+}  // namespace tilewright::schedules

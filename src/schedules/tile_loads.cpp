@@ -1,0 +1,66 @@
+#include "schedules/tile_loads.h"
+
+namespace tilewright::schedules {
+
+using ir::Operation;
+using ir::ValueId;
+
+void TileLoads::declare_rings(Kernel& kernel) {
+  for (const SharedPlan::RingPlan& ring : plan_.rings()) {
+    rings_.push_back(std::make_unique<Ring>(
+        kernel, ring.name, stages(ring.stages),
+        std::vector<TileShape>{{ring.dtype, ring.rows, ring.columns}}, ring.where));
+  }
+}
+
+// All warps meet between a load and the stores to its tensor, where these may be of other warps.
+void TileLoads::meet(const Operation& load, bool needed) {
+  if (!needed) return;
+  const ValueId value = load.results[0];
+  const bool spread = placement_.by_columns()
+                          ? values_.spread_by_columns(placement_.kernel.type(value))
+                          : placement_.has_rows(value);
+  if (placement_.memory.stored_elsewhere(load) || !spread) return (*all_groups_)->sync();
+  warp_sync(load.where);
+}
+
+void TileLoads::load(const Operation& o) {
+  const ValueId result = o.results[0];
+  if (!placement_.in_ring(o)) {
+    if (values_.loading()) return;
+    const RoleValues::Part part = values_.own_part(result);
+    meet(o, placement_.memory.after_store(o));
+    values_[result] = values_.id(tilewright::load(values_.view(o, 1, part), o.where));
+    meet(o, placement_.memory.stored(o));
+    return;
+  }
+  Ring& ring = *rings_[plan_.ring_of(result)];
+  if (values_.loading()) {
+    return ring.produce(
+        [&](const Slot& slot) { tma_load(values_.view(o, 1, {}), slot, {}, o.where); }, o.where);
+  }
+  slots_.insert_or_assign(result, std::make_unique<Slot>(ring.consume(o.where)));
+  if (!placement_.in_registers(result)) return;
+  const SharedView rows = stage(result).rows(values_.row_part() * kGroupRows, kGroupRows);
+  values_[result] = values_.id(tilewright::load(rows, o.where));
+  read_.push_back(result);
+}
+
+void TileLoads::release(ValueId load, const Operation& o) {
+  rings_[plan_.ring_of(load)]->release(*slots_.at(load), o.where);
+}
+
+void TileLoads::release_read(const Operation& o) {
+  if (read_.empty()) return;
+  const Tracer::At at(tracer_, o.where);
+  fence_proxy_async(o.where);
+  warp_sync(o.where);
+  for (const ValueId load : read_) {
+    if (placement_.in_products(load)) continue;
+    release(load, o);
+    slots_.erase(load);
+  }
+  read_.clear();
+}
+
+}  // namespace tilewright::schedules
