@@ -34,12 +34,24 @@ class Runner {
     for (const Workload& workload : workloads) references_.push_back(reference_of(workload));
   }
 
-  // Schedules from the first to the one before the last.
-  Run run(const ir::Kernel& kernel, std::int64_t first, std::int64_t last) {
+  Run run(const ir::Kernel& kernel) {
     for (std::size_t i = 0; i < workloads_.size(); ++i) {
-      for (std::int64_t schedule = first; schedule < last; ++schedule) {
+      for (std::int64_t schedule = 0; schedule < options_.schedules; ++schedule) {
         Run found = run(kernel, i, options_.seed + static_cast<std::uint64_t>(schedule));
         if (!found.fault.kind.empty()) return found;
+      }
+    }
+    return {};
+  }
+  // Many more schedules, without arithmetic.
+  Run run_control(const ir::Kernel& kernel) {
+    for (std::int64_t schedule = 0; schedule < options_.more; ++schedule) {
+      simulator::MachineOptions machine =
+          with_seed(options_.seed + static_cast<std::uint64_t>(schedule));
+      machine.control_only = true;
+      for (std::size_t i = 0; i < workloads_.size(); ++i) {
+        simulator::MachineReport report = launch(kernel, i, machine);
+        if (!report.ok()) return {std::move(report.faults.front()), i, machine.seed};
       }
     }
     return {};
@@ -54,10 +66,16 @@ class Runner {
         return own.file == where.file && own.line == where.line;
       });
     };
+    simulator::MachineOptions machine;
+    machine.stop_at_first = false;
     for (std::size_t i = 0; i < workloads_.size(); ++i) {
-      const simulator::MachineReport report = launch(changed, i, options_.seed, false);
-      for (const simulator::Fault& fault : report.faults) {
-        if (fault.kind == "race" && is_access(fault.first) && is_access(fault.second)) return true;
+      for (std::int64_t schedule = 0; schedule < options_.schedules; ++schedule) {
+        machine.seed = options_.seed + static_cast<std::uint64_t>(schedule);
+        const simulator::MachineReport report = launch(changed, i, machine);
+        for (const simulator::Fault& fault : report.faults) {
+          if (fault.kind == "race" && is_access(fault.first) && is_access(fault.second))
+            return true;
+        }
       }
     }
     return false;
@@ -65,7 +83,7 @@ class Runner {
   bool reaches(const simulator::Mutant& mutant) {
     const ir::Kernel probed = mutant.probe(machine_);
     for (std::size_t i = 0; i < workloads_.size(); ++i) {
-      if (!launch(probed, i, options_.seed).ok()) return true;
+      if (!launch(probed, i, with_seed(options_.seed)).ok()) return true;
     }
     return false;
   }
@@ -73,7 +91,7 @@ class Runner {
  private:
   Run run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
     for (std::int64_t i = 0; i < options_.launches; ++i) {
-      simulator::MachineReport report = launch(kernel, number, seed);
+      simulator::MachineReport report = launch(kernel, number, with_seed(seed));
       if (!report.ok()) return {std::move(report.faults.front()), number, seed};
     }
     const Workload& workload = workloads_[number];
@@ -81,11 +99,13 @@ class Runner {
     if (comparison.max_relative_error <= workload.kernel->tolerance(workload.options)) return {};
     return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, number, seed};
   }
-  simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed,
-                                  bool stop_at_first = true) {
+  static simulator::MachineOptions with_seed(std::uint64_t seed) {
     simulator::MachineOptions machine;
     machine.seed = seed;
-    machine.stop_at_first = stop_at_first;
+    return machine;
+  }
+  simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number,
+                                  simulator::MachineOptions machine) {
     machine.multiprocessors = machine_.cluster;
     workloads_[number].poison_outputs();
     return simulator::run_machine(kernel, workloads_[number].arguments(), machine);
@@ -97,13 +117,12 @@ class Runner {
   const ProofOptions& options_;
 };
 
-void judge(const ir::Kernel& machine, Runner& runner, const ProofOptions& options,
-           MutantResult& result) {
+void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
   const ir::Kernel changed = result.mutant.apply(machine);
   Run found;
   try {
     ir::verify(changed);
-    found = runner.run(changed, 0, options.schedules);
+    found = runner.run(changed);
   } catch (const Error& error) {
     result.verdict = Verdict::rejected;
     result.fault = {"rejected", error.location(), {}, error.message(), {}};
@@ -119,7 +138,7 @@ void judge(const ir::Kernel& machine, Runner& runner, const ProofOptions& option
       return;
     }
     // Which phase of a barrier an arrival counts for may hang on the order of the work.
-    found = runner.run(changed, options.schedules, options.more);
+    found = runner.run_control(changed);
     if (found.fault.kind.empty()) {
       if (!runner.races_alone(result.mutant)) return;
       result.verdict = Verdict::equivalent;
@@ -140,8 +159,8 @@ void judge(const ir::Kernel& machine, Runner& runner, const ProofOptions& option
   result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
 }
 
-void require_clean(const ir::Kernel& machine, Runner& runner, const ProofOptions& options) {
-  const Run found = runner.run(machine, 0, options.schedules);
+void require_clean(const ir::Kernel& machine, Runner& runner) {
+  const Run found = runner.run(machine);
   if (found.fault.kind.empty()) return;
   Diagnostic text = diagnostic_of(found.fault);
   text.fix(fmt::format("a kernel without faults of its own (seed {})", found.seed)).raise();
@@ -179,7 +198,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
   unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
   threads = std::max(threads, 1u);
   std::vector<Runner> runners(threads, Runner(machine, workloads, options));
-  require_clean(machine, runners.front(), options);
+  require_clean(machine, runners.front());
   std::vector<MutantResult> results;
   for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
     for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
@@ -190,7 +209,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
   }
   if (begin) begin(static_cast<std::int64_t>(results.size()));
   in_parallel(threads, results.size(), [&](std::size_t i, unsigned thread) {
-    judge(machine, runners[thread], options, results[i]);
+    judge(machine, runners[thread], results[i]);
     if (advance) advance();
   });
   return results;
@@ -243,14 +262,21 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,
                                                      const ir::Kernel& machine) {
-  // Rows that the last block lacks. The two differ, so that diagonals cross blocks.
-  constexpr std::int64_t kContractionTail = 16, kTail = 24;
   const std::int64_t steps = most_stages(machine) + 1;
-  struct Blocks {
-    std::int64_t contraction, other;
-  };
   const std::int64_t few = machine.cluster > 1 ? 2 : 3;
-  const Blocks choices[] = {{steps, few}, {steps + 1, 2 * few - 1}, {1, few}, {0, few}};
+  // Of the last block all rows but these: some of each warpgroup's, or of the first one's alone.
+  // The tails differ from those of contractions, so that diagonals cross blocks.
+  const auto small_tail = [](std::int64_t) { return std::int64_t{24}; };
+  const auto large_tail = [](std::int64_t box) { return box * 3 / 4 - 8; };
+  constexpr std::int64_t kContractionTail = 16;
+  struct Choice {
+    std::int64_t contraction, other;
+    std::int64_t (*tail)(std::int64_t box);
+  };
+  const Choice choices[] = {{steps, few, small_tail},
+                            {steps + 1, 2 * few - 1, large_tail},
+                            {1, few, small_tail},
+                            {0, few, small_tail}};
   std::set<std::string> is_set;
   for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
   const std::map<std::string, Axis> axes = axes_of(kernel, machine);
@@ -261,7 +287,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
     if (option.is_length && axis != axes.end() && axis->second.box == 0) sequences = 2;
   }
   std::vector<std::vector<std::string>> result;
-  for (const Blocks& blocks : choices) {
+  for (const Choice& choice : choices) {
     std::vector<std::string>& sizes = result.emplace_back();
     for (const KernelOption& option : kernel.options) {
       const auto found = axes.find(option.name);
@@ -271,8 +297,8 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
       if (option.is_length && axis.box > 1) {
         const std::int64_t block = axis.box * sequences * machine.cluster;
         size = axis.is_output
-                   ? blocks.other * block - kTail
-                   : std::max<std::int64_t>(blocks.contraction * block - kContractionTail, 0);
+                   ? choice.other * block - choice.tail(axis.box)
+                   : std::max<std::int64_t>(choice.contraction * block - kContractionTail, 0);
       } else if (option.is_length) {
         size = sequences;
       } else if (axis.box == 1 && !options.has(option.standard)) {

@@ -16,7 +16,7 @@ namespace tilewright::driver {
 struct ProofOptions {
   std::uint64_t seed = 0;      // of the first schedule
   std::int64_t schedules = 4;  // of each workload, for a mutant that is not caught before
-  std::int64_t more = 64;      // of each workload, for one that no rule calls equivalent
+  std::int64_t more = 400;     // without arithmetic, for one that no rule calls equivalent
   std::int64_t launches = 2;   // one after the other, in each schedule
   unsigned threads = 0;        // 0: one for each core
 };

@@ -111,7 +111,7 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
       shrunken_sizes(entry, settings, resolve_options(entry, settings), machine);
   ASSERT_EQ(sizes.size(), 4u);
   EXPECT_EQ(sizes[0], (std::vector<std::string>{"queries=552", "keys=496"}));
-  EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=936", "keys=624"}));
+  EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=624"}));
   EXPECT_EQ(sizes[3], (std::vector<std::string>{"queries=552", "keys=0"}));
 }
 

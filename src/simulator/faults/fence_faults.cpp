@@ -28,7 +28,13 @@ std::vector<Mutant> unfenced(const Sites& sites, std::initializer_list<Consumer>
   for (const Site* fence : sites.of(Op::fence_proxy_async)) {
     const Consumer consumer = consumer_of(sites, *fence);
     for (const Consumer wanted : consumers) {
-      if (consumer == wanted) mutants.push_back(left_out(sites, *fence));
+      if (consumer != wanted) continue;
+      mutants.push_back(left_out(sites, *fence));
+      if (consumer == Consumer::release) {
+        mutants.back().equivalent =
+            "it orders what threads read with what is copied there next: by rule a fault in strict "
+            "mode alone";
+      }
     }
   }
   return mutants;

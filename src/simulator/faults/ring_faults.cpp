@@ -99,6 +99,16 @@ bool waits_on(const Site& site, ValueId barriers) {
   return site.op() == Op::mbarrier_wait && site.operation->operands[0] == barriers;
 }
 
+// The copies for which the wait makes room.
+std::vector<const Site*> copies_behind(const Sites& sites, const Site& wait) {
+  std::vector<const Site*> copies;
+  for (const Site* at = sites.next(wait); at && at->op() != Op::mbarrier_wait;
+       at = sites.next(*at)) {
+    if (at->op() == Op::tma_load) copies.push_back(at);
+  }
+  return copies;
+}
+
 // The copies that overwrite what the barriers guard, and the last products before the release that
 // read it.
 std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& release) {
@@ -107,11 +117,9 @@ std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& rele
   std::vector<SourceLocation> result;
   for (const Site& wait : sites.all()) {
     if (!waits_on(wait, barriers)) continue;
-    for (const Site* at = sites.next(wait); at && at->op() != Op::mbarrier_wait;
-         at = sites.next(*at)) {
-      if (at->op() != Op::tma_load) continue;
-      guarded.insert(at->operation->operands[1]);
-      result.push_back(at->operation->where);
+    for (const Site* copy : copies_behind(sites, wait)) {
+      guarded.insert(copy->operation->operands[1]);
+      result.push_back(copy->operation->where);
     }
   }
   for (std::size_t i = release.number; i-- > 0;) {
@@ -126,12 +134,12 @@ std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& rele
   return result;
 }
 
-// Without the waits of other roles for empty barriers other than these.
+// Without the waits of other roles for empty barriers of other copies.
 std::function<void(ir::Kernel&)> alone(const Sites& sites, const Site& release, const Move& way) {
   std::vector<std::size_t> others;
   for (const Site* wait : waits(sites, true)) {
     if (wait->role == release.role || waits_on(*wait, release.operation->operands[0])) continue;
-    others.push_back(wait->number);
+    if (!copies_behind(sites, *wait).empty()) others.push_back(wait->number);
   }
   return [way, others](ir::Kernel& kernel) {
     move(kernel, way.number, way.target, way.side);
