@@ -146,7 +146,7 @@ const std::vector<FaultKind>& fault_kinds() {
        "no clusters"},
       {23,
        "signal before its data, or without its fence",
-       {"race"},
+       {"race", "uninitialised"},
        seed_signal,
        "no barrier announces what threads wrote"},
       {24,

@@ -147,6 +147,26 @@ std::function<void(ir::Kernel&)> alone(const Sites& sites, const Site& release, 
   };
 }
 
+// Whether the block goes on to read shared memory; a stage that is not needed is only released.
+bool is_read_behind(const Sites& sites, const Site& wait) {
+  for (const Site* at = sites.next(wait); at; at = sites.next(*at)) {
+    const ir::OpInfo& info = ir::info(at->op());
+    if (info.has("r:shared@generic") || info.has("r:shared@async")) return true;
+  }
+  return false;
+}
+
+// Without any wait for a full barrier in the block.
+std::function<void(ir::Kernel&)> without_waits_beside(const Sites& sites, const Site& wait) {
+  std::vector<std::size_t> all;
+  for (const Site* other : waits(sites, false)) {
+    if (other->parent == wait.parent && other->block == wait.block) all.push_back(other->number);
+  }
+  return [all](ir::Kernel& kernel) {
+    for (std::size_t i = all.size(); i-- > 0;) remove(kernel, all[i]);
+  };
+}
+
 }  // namespace
 
 std::vector<Mutant> seed_stage(const Sites& sites) {
@@ -187,6 +207,7 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* wait : waits(sites, false)) {
     mutants.push_back(left_out(sites, *wait));
+    if (!is_read_behind(sites, *wait)) mutants.back().alone = without_waits_beside(sites, *wait);
     const Site* product = nullptr;
     for (const Site* at = sites.next(*wait); at; at = sites.next(*at)) {
       if (ir::info(at->op()).has("done:wgmma")) product = at;
