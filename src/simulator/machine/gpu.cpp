@@ -420,6 +420,24 @@ void Gpu::check_held(const Warp& warp, const Instruction& instruction, const Cta
                      int allocation, std::int64_t address, std::int64_t bytes) {
   if (cta.shared.initialised(address, bytes)) return;
   const Allocation& place = program.allocations[allocation];
+  // A copy that has not written them yet, though the phase that announces it may be complete.
+  for (const Event& event : events) {
+    if (event.kind != Event::Kind::load || event.destination != &cta) continue;
+    const Transfer& transfer = program.transfers[event.instruction->detail];
+    const std::int64_t end = event.address + program.maps[transfer.map].box_bytes();
+    if (address >= end || event.address >= address + bytes) continue;
+    const std::string barrier = barrier_name(event.barrier);
+    log.add({"race", event.instruction->where(), instruction.where(),
+             fmt::format("race: shared {}\n{}\n{}", place.describe(address, bytes),
+                         access("write", *event.instruction, *event.issuer),
+                         access("read", instruction, warp)),
+             cta.barriers[event.barrier].phase > event.phase
+                 ? fmt::format("an expect_tx of all bytes that are copied onto {}: phase {} was "
+                               "complete before this copy",
+                               barrier, event.phase)
+                 : fmt::format("a wait for {} phase {} between them", barrier, event.phase)});
+    return;
+  }
   log.add({"uninitialised",
            instruction.where(),
            place.where,
