@@ -34,6 +34,7 @@ struct Request {
   bool check = false;
   bool control_only = false;
   bool diff = false;
+  bool faults = false;
   bool json = false;
   bool model_only = false;
 };

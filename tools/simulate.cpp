@@ -16,6 +16,7 @@
 #include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
+#include "simulate_faults.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -156,6 +157,7 @@ int simulate(const Request& request) {
         .fix("use --target sm_90a")
         .raise();
   }
+  if (request.faults) return simulate_faults(request, entry, target);
   check_traces(request);
   driver::Workload workload = workload_of(request, entry);
   const Kernel kernel = driver::trace_entry(entry, workload.options, target);

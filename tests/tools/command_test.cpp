@@ -424,6 +424,34 @@ TEST(CommandTest, SimulatesControlAlone) {
   }
 }
 
+TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
+  const std::string line =
+      "simulate gemm --target sm_90a --set schedule=64x64 --set n=112 --faults";
+  const Answer answer = tilewright(line + " --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["sizes"].size(), 4u);
+  ASSERT_EQ(json["kinds"].size(), 25u);
+  EXPECT_EQ(json["kinds"][3]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
+  std::size_t mutants = 0;
+  for (const Json& kind : json["kinds"]) {
+    if (kind.contains("absent")) continue;
+    mutants += kind["mutants"].get<std::size_t>();
+    EXPECT_EQ(kind["survived"], 0) << kind;
+    EXPECT_EQ(kind["caught"], kind["right_class"]) << kind;
+  }
+  EXPECT_EQ(json["mutants"].size(), mutants);
+  // What replays a fault.
+  for (const Json& mutant : json["mutants"]) {
+    EXPECT_EQ(mutant.contains("seed"), mutant["verdict"] == "caught");
+  }
+  EXPECT_THAT(tilewright(line).output,
+              AllOf(HasSubstr("7 no proxy fence before a TMA store"), HasSubstr("all"),
+                    HasSubstr("shrunken sizes"), testing::Not(HasSubstr("survivors:"))));
+  expect_failure(line + " --control-only", 2, {"--faults"});
+}
+
 TEST(CommandTest, RunsOnTheSimulatedGpu) {
   const Answer answer = tilewright(
       "run attention_forward --target sim:sm_90a --set heads=1 --set queries=70 --check --json");

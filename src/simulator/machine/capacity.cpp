@@ -90,6 +90,7 @@ int registers_of(const Program& program, int warp) {
 void check_registers(const Program& program, FaultLog& log) {
   int wanted = 0;
   std::string list;
+  std::vector<const Role*> roles;  // those that ask for most first
   for (int warp = 0; warp < program.warps; ++warp) {
     wanted += kLanes * registers_of(program, warp);
   }
@@ -97,12 +98,16 @@ void check_registers(const Program& program, FaultLog& log) {
     const Role& role = program.roles[i];
     list += fmt::format("\n  {}: {} warps of {} registers a thread", role.name, role.warps,
                         registers_of(program, role.first_warp));
+    roles.push_back(&role);
   }
+  std::stable_sort(roles.begin(), roles.end(), [](const Role* a, const Role* b) {
+    return a->warps * a->registers > b->warps * b->registers;
+  });
   const int held = program.warps * kLanes * program.launch_registers;
   if (wanted <= held) return;
   log.add({"capacity",
-           {},
-           {},
+           roles.empty() ? SourceLocation{} : roles[0]->where,
+           roles.size() < 2 ? SourceLocation{} : roles[1]->where,
            fmt::format("capacity: the warps of {} ask for {} registers, its {} threads hold {} ({} "
                        "each){}",
                        program.kernel, wanted, program.warps * kLanes, held,

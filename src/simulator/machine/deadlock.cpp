@@ -163,6 +163,21 @@ std::string missing_for(const Gpu& gpu, const Warp& warp) {
   return {};
 }
 
+// Where what the first warp waits for might come from: another warp's wait, else the barrier's own
+// place.
+SourceLocation other_place(const Gpu& gpu, const Warp& first, const std::vector<const Warp*>& cycle,
+                           const std::vector<const Warp*>& warps) {
+  const SourceLocation here = first.waits_at->where();
+  for (const auto* list : {&cycle, &warps}) {
+    for (const Warp* warp : *list) {
+      const SourceLocation there = warp->waits_at->where();
+      if (there.file != here.file || there.line != here.line) return there;
+    }
+  }
+  if (first.state != Warp::State::mbarrier) return {};
+  return gpu.barrier_array(first.barrier).where;
+}
+
 }  // namespace
 
 Fault deadlock(const Gpu& gpu, const Clusters& clusters) {
@@ -172,7 +187,7 @@ Fault deadlock(const Gpu& gpu, const Clusters& clusters) {
   fault.kind = "deadlock";
   const std::vector<const Warp*>& named = cycle.empty() ? warps : cycle;
   fault.first = named.front()->waits_at->where();
-  if (named.size() > 1) fault.second = named[1]->waits_at->where();
+  fault.second = other_place(gpu, *named.front(), cycle, warps);
   fault.message = fmt::format("deadlock: {} warps wait and nothing is pending{}{}", warps.size(),
                               lines(gpu, warps), cycle_text(gpu, cycle));
   for (const auto* list : {&cycle, &warps}) {

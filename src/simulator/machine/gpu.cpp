@@ -177,9 +177,7 @@ void Gpu::run_warp(Warp& warp) {
 void Gpu::finish(Warp& warp) {
   for (const auto& store : warp.stores) {
     if (store->freed) continue;
-    log.add({"bulk",
-             store->instruction->where(),
-             {},
+    log.add({"bulk", store->instruction->where(), program.roles[warp.role].where,
              fmt::format("bulk: a store still reads shared memory when its warp ends\n{}",
                          access("read", *store->instruction, warp)),
              store->group < 0 ? "bulk_commit and bulk_wait {count = 0, read = 1} after it"
@@ -187,9 +185,7 @@ void Gpu::finish(Warp& warp) {
   }
   if (!warp.products.empty()) {
     const Instruction& product = *warp.products.front().instruction;
-    log.add({"wgmma",
-             product.where(),
-             {},
+    log.add({"wgmma", product.where(), program.roles[warp.role].where,
              fmt::format("wgmma: a product is in flight when its warp ends\n{}",
                          access("issue", product, warp)),
              "wgmma_wait before the kernel ends"});

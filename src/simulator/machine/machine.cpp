@@ -37,6 +37,17 @@ struct Workspaces {
     }
   }
 
+  // The last operation, in the order of the text, that changes the workspace.
+  static SourceLocation last_change(const ir::Kernel& kernel, ir::ValueId workspace) {
+    SourceLocation where;
+    ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+      if (operation.op == ir::Op::atomic_add && operation.operands[0] == workspace) {
+        where = operation.where;
+      }
+    });
+    return where;
+  }
+
   void check(const ir::Kernel& kernel, MachineReport& report) const {
     std::size_t next = 0;
     for (const ir::Parameter& parameter : kernel.parameters) {
@@ -44,9 +55,7 @@ struct Workspaces {
       const std::vector<std::int32_t>& values = memory[next++];
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i] == 0) continue;
-        report.faults.push_back({"workspace",
-                                 parameter.where,
-                                 {},
+        report.faults.push_back({"workspace", parameter.where, last_change(kernel, parameter.value),
                                  "workspace " + parameter.name + "[" + std::to_string(i) + "] is " +
                                      std::to_string(values[i]) + " after the launch",
                                  "what sets it back to 0: the next launch begins with it"});

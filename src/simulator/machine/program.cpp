@@ -53,7 +53,7 @@ Program Preparation::run() {
   program_.scalars.resize(kernel_.types.size());
   object_.assign(kernel_.types.size(), -1);
   parameters();
-  program_.roles.push_back({kernel_.name, 0, program_.warps, 0});
+  program_.roles.push_back({kernel_.name, 0, program_.warps, 0, kernel_.where});
   program_.role_of_warp.assign(program_.warps, 0);
   block(kernel_.body);
   emit(Code::end, nullptr);
@@ -171,7 +171,7 @@ void Preparation::if_then(const Operation& operation) {
 void Preparation::role(const Operation& operation) {
   Role made{operation.attributes.text(Key::name),
             static_cast<int>(operation.attributes.integer(Key::first_warp)),
-            static_cast<int>(operation.attributes.integer(Key::warps)), 0};
+            static_cast<int>(operation.attributes.integer(Key::warps)), 0, operation.where};
   if (made.first_warp + made.warps > program_.warps) {
     refuse(operation, fmt::format("\"{}\" covers warps {} to {} of a CTA of {} warps ({} threads)",
                                   made.name, made.first_warp, made.first_warp + made.warps - 1,

@@ -68,6 +68,7 @@ struct Role {
   int first_warp = 0;
   int warps = 0;
   int registers = 0;  // asked for by set_max_registers; 0 when it is not called
+  SourceLocation where;
   bool has(int warp) const { return warp >= first_warp && warp < first_warp + warps; }
 };
 

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "driver/workload.h"
+#include "ir/ir.h"
+#include "simulator/faults/fault_kinds.h"
+#include "simulator/machine/machine.h"
+
+// Whether the simulated GPU finds the faults that are seeded into a kernel.
+namespace tilewright::driver {
+
+struct ProofOptions {
+  std::uint64_t seed = 0;      // of the first schedule
+  std::int64_t schedules = 4;  // of each workload, for a mutant that is not caught before
+  std::int64_t more = 400;     // without arithmetic, for one that no rule calls equivalent
+  std::int64_t launches = 2;   // one after the other, in each schedule
+  unsigned threads = 0;        // 0: one for each core
+};
+
+struct MutantResult {
+  enum class Verdict : std::uint8_t {
+    caught,
+    rejected,    // by the verifier, or before the first instruction
+    equivalent,  // Mutant::equivalent says why; its runs are clean
+    unreached,   // no workload executes the operation
+    survived,
+  };
+  const simulator::FaultKind* kind = nullptr;
+  simulator::Mutant mutant;
+  Verdict verdict = Verdict::survived;
+  simulator::Fault fault;    // caught: "mismatch" is a wrong result. rejected: the refusal
+  std::size_t workload = 0;  // that shows it, and
+  std::uint64_t seed = 0;    // its schedule
+  bool right_class = false;
+  bool both_lines = false;
+};
+
+// Runs every mutant of the machine form on one workload after the other until a fault shows, on as
+// many multiprocessors as a cluster has CTAs. Same options, same results, whatever the threads.
+// Raises when the kernel itself is not clean. `begin` is told how many mutants there are, `advance`
+// of each that is done, from any thread.
+std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
+                                          const std::vector<Workload>& workloads,
+                                          const ProofOptions& options,
+                                          const std::function<void(std::int64_t)>& begin = {},
+                                          const std::function<void()>& advance = {});
+
+// What to run a kernel on so that its pipelines wrap around and all of its code is executed, with
+// little work: for the sizes that `settings` leave open, several choices of "name=value". Each
+// contraction has stages + 1 steps, one more, one or none; each other length three or five blocks;
+// all end in a tail; and there are two heads. Needs the kernel as the options build it.
+std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
+                                                     const std::vector<std::string>& settings,
+                                                     const OptionValues& options,
+                                                     const ir::Kernel& machine);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include "simulator/faults/equivalence.h"
+#include "simulator/faults/families.h"
+
+// Groups of asynchronous operations: committed, and waited for far enough.
+namespace tilewright::simulator {
+
+using ir::Key;
+using ir::Op;
+
+std::vector<Mutant> seed_commit(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Op op : {Op::wgmma_commit, Op::bulk_commit}) {
+    for (const Site* commit : sites.of(op)) mutants.push_back(left_out(sites, *commit));
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_read_wait(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* wait : sites.of(Op::bulk_wait)) {
+    const ir::Attributes& attributes = wait->operation->attributes;
+    if (attributes.integer(Key::read) == 0) continue;
+    mutants.push_back(left_out(sites, *wait));
+    const std::int64_t count = attributes.integer(Key::count);
+    Mutant mutant =
+        mutant_at(sites, *wait, fmt::format("leaves {} groups instead of {}", count + 1, count));
+    mutant.edit = [number = wait->number, count](ir::Kernel& kernel) {
+      operation_at(kernel, number).attributes.set(Key::count, count + 1);
+    };
+    mutants.push_back(std::move(mutant));
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_full_wait(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* wait : sites.of(Op::bulk_wait)) {
+    if (wait->operation->attributes.integer(Key::read) != 0) continue;
+    Mutant mutant = mutant_at(sites, *wait, "waits for the reads alone");
+    mutant.edit = [number = wait->number](ir::Kernel& kernel) {
+      operation_at(kernel, number).attributes.set(Key::read, std::int64_t{1});
+    };
+    mutant.equivalent = nothing_reads_stores(sites, *wait);
+    mutants.push_back(std::move(mutant));
+  }
+  return mutants;
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,211 @@
+#include "simulator/faults/equivalence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tilewright::simulator {
+
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+bool is_product(Op op) { return ir::info(op).has("done:wgmma"); }
+
+bool is_array(const Sites& sites, ValueId value) {
+  return sites.kernel().type(value).is(ir::Type::Kind::registers);
+}
+
+struct Interval {
+  std::int64_t low = INT64_MIN, high = INT64_MAX;
+};
+
+// What a scalar lies in, as far as constants, minima and maxima tell.
+Interval interval_of(const Sites& sites, ValueId value) {
+  if (const auto constant = sites.constant(value)) return {*constant, *constant};
+  const Site* made = sites.definition(value);
+  if (!made || (made->op() != Op::min && made->op() != Op::max)) return {};
+  const Interval a = interval_of(sites, made->operation->operands[0]);
+  const Interval b = interval_of(sites, made->operation->operands[1]);
+  if (made->op() == Op::min) return {std::min(a.low, b.low), std::min(a.high, b.high)};
+  return {std::max(a.low, b.low), std::max(a.high, b.high)};
+}
+
+// Follows which register arrays may have been used by other than products since the last
+// wgmma_fence, with one fence left out.
+class TouchedArrays {
+ public:
+  using Arrays = std::set<ValueId>;
+
+  // `once` is a loop that is taken to have one turn at most.
+  TouchedArrays(const Sites& sites, std::size_t without, std::size_t once)
+      : sites_(sites), without_(without), once_(once) {}
+
+  bool product_meets_one() {
+    walk(sites_.kernel().body, 0, {});
+    return met_;
+  }
+
+ private:
+  // The state behind the operations of a block, the first of which has the number.
+  Arrays walk(const ir::Block& block, std::size_t number, Arrays touched) {
+    for (const ir::Operation& operation : block.body) {
+      const Site& site = sites_.at(number);
+      touched = visit(operation, site, std::move(touched));
+      number = site.end;
+    }
+    return touched;
+  }
+
+  Arrays visit(const ir::Operation& operation, const Site& site, Arrays touched) {
+    if (!operation.blocks.empty()) return enter(operation, site, touched);
+    if (operation.op == Op::wgmma_fence) {
+      return site.number == without_ ? touched : Arrays{};
+    }
+    const bool asynchronous = is_product(operation.op) || operation.op == Op::wgmma_wait;
+    for (const auto* values : {&operation.operands, &operation.results}) {
+      for (const ValueId value : *values) {
+        if (!is_array(sites_, value)) continue;
+        if (!asynchronous) touched.insert(value);
+        if (is_product(operation.op)) met_ = met_ || touched.count(value) != 0;
+      }
+    }
+    return touched;
+  }
+
+  Arrays enter(const ir::Operation& operation, const Site& site, const Arrays& before) {
+    const bool loops =
+        (operation.op == Op::for_loop || operation.op == Op::while_loop) && site.number != once_;
+    Arrays behind = operation.op == Op::if_then ? Arrays{} : before;
+    Arrays at_start = before;
+    for (std::size_t size = SIZE_MAX; size != at_start.size();) {
+      size = at_start.size();
+      std::size_t number = site.number + 1;
+      for (const ir::Block& block : operation.blocks) {
+        const Arrays out = walk(block, number, at_start);
+        behind.insert(out.begin(), out.end());
+        for (const ir::Operation& inside : block.body) {
+          static_cast<void>(inside);
+          number = sites_.at(number).end;
+        }
+      }
+      if (loops) at_start.insert(behind.begin(), behind.end());
+    }
+    return behind;
+  }
+
+  const Sites& sites_;
+  std::size_t without_, once_;
+  bool met_ = false;
+};
+
+}  // namespace
+
+std::string never_executed(const Sites& sites, const Site& site) {
+  for (const Site* outer = sites.parent(site); outer; outer = sites.parent(*outer)) {
+    if (outer->op() != Op::for_loop) continue;
+    const std::vector<ValueId>& bounds = outer->operation->operands;
+    const Interval low = interval_of(sites, bounds[0]), high = interval_of(sites, bounds[1]);
+    if (bounds[0] == bounds[1] || low.low >= high.high) {
+      return "it stands in a loop whose upper bound is never above its lower one";
+    }
+  }
+  return {};
+}
+
+std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
+  std::set<ValueId> stored;
+  std::string names;
+  for (const Site* store : sites.of(Op::tma_store)) {
+    if (store->role != wait.role) continue;
+    const ValueId tensor = sites.definition(store->operation->operands[0])->operation->operands[0];
+    if (stored.insert(tensor).second) names += (names.empty() ? "" : ", ") + sites.name(tensor);
+  }
+  for (const Site& site : sites.all()) {
+    if (!ir::info(site.op()).has("r:global@generic") &&
+        !ir::info(site.op()).has("r:global@async")) {
+      continue;
+    }
+    for (const ValueId operand : site.operation->operands) {
+      const Site* map = sites.definition(operand);
+      const bool is_map = map && map->op() == Op::tensor_map;
+      if (stored.count(is_map ? map->operation->operands[0] : operand) != 0) return {};
+    }
+  }
+  // A signal behind the wait might tell another CTA that the data is there.
+  for (std::size_t i = wait.number + 1; i < sites.at(wait.role).end; ++i) {
+    if (ir::info(sites.at(i).op()).has("w:global@generic")) return {};
+    if (ir::info(sites.at(i).op()).has("w:barrier@generic")) return {};
+  }
+  return fmt::format(
+      "no operation of the kernel reads {}, nothing is signalled behind the wait, and "
+      "a kernel ends only when its copies are written",
+      names);
+}
+
+std::string nothing_touched(const Sites& sites, const Site& fence) {
+  if (TouchedArrays(sites, fence.number, kNoSite).product_meets_one()) return {};
+  return "no register of the products behind it was used since the fence before it";
+}
+
+bool touched_in_later_turns_alone(const Sites& sites, const Site& fence) {
+  const Site* loop = sites.parent(fence);
+  if (!loop || loop->op() != Op::for_loop) return false;
+  return !TouchedArrays(sites, fence.number, loop->number).product_meets_one();
+}
+
+std::string loop_ends(const Sites& sites, const std::vector<Use>& uses) {
+  for (const Use& use : uses) {
+    // yield of a branch of a condition that is the loop's own: the branch in which it is false.
+    const Site& yield = sites.at(use.site);
+    const Site* branch = sites.parent(yield);
+    if (yield.op() != Op::yield || !branch || branch->op() != Op::if_then || yield.block != 1) {
+      return {};
+    }
+    const Site* loop = sites.parent(*branch);
+    if (!loop || loop->op() != Op::while_loop) return {};
+    const std::size_t carried = loop->yields[0];
+    const ValueId condition = branch->operation->operands[0];
+    const ValueId result = branch->operation->results[use.operand];
+    if (sites.at(carried).operation->operands[0] != condition) return {};
+    for (const Use& inside : sites.uses(result)) {
+      if (inside.site != carried || inside.operand == 0) return {};
+      if (!sites.uses(loop->operation->results[inside.operand - 1]).empty()) return {};
+    }
+  }
+  return "it is carried into the turn that the loop does not take: its condition is false here";
+}
+
+std::string peers_are_awaited(const Sites& sites) {
+  const auto arrives_at_peer = [](const Site& site) {
+    return site.op() == Op::mbarrier_arrive && site.operation->operands.size() > 2;
+  };
+  // CTAs run the same code, so that what one does behind an operation, its peers do too.
+  const auto followed = [&](const Site& site, const auto& wanted) {
+    for (const Site* at = sites.next(site); at; at = sites.next(*at)) {
+      if (wanted(*at)) return true;
+    }
+    return false;
+  };
+  for (const Site& site : sites.all()) {
+    if (site.op() == Op::tma_load && site.operation->attributes.integer_or(ir::Key::multicast, 0)) {
+      return {};
+    }
+    if (arrives_at_peer(site)) {
+      const ValueId barriers = site.operation->operands[0];
+      const bool awaited = followed(site, [&](const Site& other) {
+        return other.op() == Op::mbarrier_wait && other.operation->operands[0] == barriers;
+      });
+      if (!awaited) return {};
+    }
+    const bool reads_peer = site.op() == Op::load_words && site.operation->operands.size() > 3;
+    if (reads_peer && !followed(site, arrives_at_peer)) return {};
+  }
+  return "each access to a peer's shared memory is followed by an arrival at a barrier of that "
+         "peer, "
+         "for which it waits before it ends";
+}
+
+}  // namespace tilewright::simulator

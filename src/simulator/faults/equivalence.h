@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/faults/sites.h"
+
+// Rules by which a mutant cannot be told from its kernel. Each returns the reason, empty where it
+// does not hold.
+namespace tilewright::simulator {
+
+// The operation stands in a loop without turns.
+std::string never_executed(const Sites& sites, const Site& site);
+
+// What the wait's stores have written is read by nobody before the kernel ends.
+std::string nothing_reads_stores(const Sites& sites, const Site& wait);
+
+// Without the fence too, no product meets a register that was used since the last fence.
+std::string nothing_touched(const Sites& sites, const Site& fence);
+
+// That holds for the first turn of the loop around it, so that a second one is needed to tell.
+bool touched_in_later_turns_alone(const Sites& sites, const Site& fence);
+
+// The values are carried into a turn of the loop that does not come, and used nowhere else.
+std::string loop_ends(const Sites& sites, const std::vector<Use>& uses);
+
+// Before it ends, every CTA waits for whatever its peers do to its shared memory.
+std::string peers_are_awaited(const Sites& sites);
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,178 @@
+#include "simulator/faults/fault_kinds.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "simulator/faults/equivalence.h"
+#include "simulator/faults/families.h"
+#include "simulator/faults/sites.h"
+
+namespace tilewright::simulator {
+
+using ir::Op;
+using ir::ValueId;
+
+ir::Kernel Mutant::apply(const ir::Kernel& kernel) const {
+  ir::Kernel changed = kernel;
+  edit(changed);
+  return changed;
+}
+
+ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
+  constexpr std::int64_t kNoBarrier = 1 << 20;
+  ir::Kernel probed = kernel;
+  // A named barrier that does not exist; where it does not matter, a meeting of a warp with itself.
+  ValueId number = insert_constant(probed, site, kNoBarrier);
+  std::size_t at = site + 1;
+  const auto scalar = [&](Op op, std::vector<ValueId> operands, DType dtype) {
+    ir::Operation made;
+    made.op = op;
+    made.operands = std::move(operands);
+    made.results = {probed.add_value(ir::Type::scalar(dtype))};
+    const ValueId result = made.results[0];
+    insert(probed, at++, Side::before, std::move(made));
+    return result;
+  };
+  const auto only_if = [&](ValueId condition) {
+    const ValueId none = insert_constant(probed, at++, 0);
+    number = scalar(Op::select, {condition, number, none}, DType::i32);
+  };
+  if (matters_if != ir::kNoValue) only_if(matters_if);
+  if (in_later_turns) {
+    const Sites sites(kernel);
+    const ir::Operation& loop = *sites.parent(sites.at(site))->operation;
+    only_if(scalar(Op::lt, {loop.operands[0], loop.blocks[0].arguments[0]}, DType::boolean));
+  }
+  ir::Operation probe;
+  probe.op = Op::named_sync;
+  probe.operands = {number};
+  probe.attributes = {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}};
+  insert(probed, at, Side::before, std::move(probe));
+  return probed;
+}
+
+const std::vector<FaultKind>& fault_kinds() {
+  constexpr std::string_view kTensorMemory = "tensor memory is Blackwell's";
+  static const std::vector<FaultKind> kinds = {
+      {1,
+       "a barrier's state and the first parity disagree",
+       {"deadlock", "race", "uninitialised", "mbarrier"},
+       seed_first_parity,
+       "no waits on barriers"},
+      {2,
+       "wrong parity at a full barrier",
+       {"race", "uninitialised", "deadlock", "mbarrier"},
+       seed_full_parity,
+       "no full barriers"},
+      {3,
+       "wrong parity at an empty barrier",
+       {"race", "deadlock", "mbarrier"},
+       seed_empty_parity,
+       "no empty barriers"},
+      {4, "no wait before reading tensor memory", {}, nullptr, kTensorMemory},
+      {5,
+       "stage not advanced",
+       {"race", "deadlock", "mbarrier", "uninitialised"},
+       seed_stage,
+       "no ring of several stages"},
+      {6,
+       "phase not flipped",
+       {"race", "deadlock", "mbarrier", "uninitialised"},
+       seed_phase,
+       "no phase is carried on"},
+      {7,
+       "no proxy fence before a TMA store",
+       {"proxy"},
+       seed_unfenced_store,
+       "no fence before a TMA store"},
+      {8,
+       "no proxy fence before wgmma",
+       {"proxy"},
+       seed_unfenced_product,
+       "no product reads what threads wrote"},
+      {9,
+       "read before the full wait",
+       {"race", "uninitialised", "mbarrier"},
+       seed_early_use,
+       "no full barriers"},
+      {10,
+       "stage released too early",
+       {"race"},
+       seed_early_release,
+       "nothing is released behind a read"},
+      {11,
+       "commit forgotten",
+       {"wgmma", "bulk", "race", "uninitialised"},
+       seed_commit,
+       "no commits"},
+      {12, "tcgen05.commit missing or by another thread", {}, nullptr, kTensorMemory},
+      {13,
+       "arrivals wrong",
+       {"deadlock", "mbarrier", "race", "uninitialised"},
+       seed_arrivals,
+       "no barriers"},
+      {14,
+       "bytes of expect_tx wrong",
+       {"mbarrier", "deadlock", "race", "uninitialised"},
+       seed_bytes,
+       "no copies onto barriers"},
+      {15, "wait_group.read missing", {"race", "bulk"}, seed_read_wait, "no such wait"},
+      {16,
+       ".read where the full wait is needed",
+       {"race", "bulk"},
+       seed_full_wait,
+       "no full wait for stores"},
+      {17, "no wait::ld before tensor memory is released", {}, nullptr, kTensorMemory},
+      {18, "wgmma.fence missing", {"wgmma"}, seed_wgmma_fence, "no products"},
+      {19,
+       "initialised barriers not published",
+       {"mbarrier", "proxy", "race"},
+       seed_unpublished_barriers,
+       "no barriers"},
+      {20,
+       "named barrier: threads or number",
+       {"named_barrier", "deadlock", "race", "bulk"},
+       seed_named_barriers,
+       "no named barriers"},
+      {21,
+       "shared memory or registers exceeded",
+       {"capacity", "registers", "deadlock"},
+       seed_budget,
+       "neither shared memory nor register budgets"},
+      {22,
+       "CTA ends before a peer has used its shared memory",
+       {"exit"},
+       seed_early_exit,
+       "no clusters"},
+      {23,
+       "signal before its data, or without its fence",
+       {"race", "uninitialised"},
+       seed_signal,
+       "no barrier announces what threads wrote"},
+      {24,
+       "signal not reset for the next launch",
+       {"workspace"},
+       seed_unreset_signal,
+       "no signals that outlive a launch"},
+      {25,
+       "tail mask absent",
+       {"mismatch", "out_of_bounds"},
+       seed_tail_mask,
+       "no masks; TMA clips at the tensors' ends"},
+  };
+  return kinds;
+}
+
+std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine) {
+  if (!kind.seed) return {};
+  const Sites sites(machine);
+  std::vector<Mutant> mutants = kind.seed(sites);
+  for (Mutant& mutant : mutants) {
+    if (mutant.equivalent.empty()) mutant.equivalent = never_executed(sites, sites.at(mutant.site));
+  }
+  std::stable_sort(mutants.begin(), mutants.end(),
+                   [](const Mutant& a, const Mutant& b) { return a.site < b.site; });
+  return mutants;
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/ir.h"
+
+// Faults that a kernel's author, or a pass, may make, seeded one at a time into the machine form: a
+// simulated GPU that finds all of them is one to rely on.
+namespace tilewright::simulator {
+
+// One change to a kernel.
+struct Mutant {
+  SourceLocation where;   // of the operation that is changed
+  std::size_t site = 0;   // its number, parents first
+  std::string operation;  // "mbarrier_wait k_full"
+  std::string change;     // what is done to it: "left out"
+  // Why no execution can tell the mutant from the kernel; empty where no rule says so.
+  std::string equivalent;
+  std::function<void(ir::Kernel&)> edit;
+  // The change can be told only where this condition holds (kNoValue: wherever the site is
+  // executed), and perhaps
+  ir::ValueId matters_if = ir::kNoValue;
+  bool in_later_turns = false;  // of the loop around it: not in the first
+
+  // For a change to the order of accesses that other barriers may order all the same: the change in
+  // a kernel without those, and the accesses between which it is then a race (none: some fault).
+  std::function<void(ir::Kernel&)> alone;
+  std::vector<SourceLocation> accesses;
+
+  ir::Kernel apply(const ir::Kernel& kernel) const;
+  // The kernel with an access that always is a fault at the site, so that a run shows whether it is
+  // ever executed (and matters).
+  ir::Kernel probe(const ir::Kernel& kernel) const;
+};
+
+class Sites;
+
+struct FaultKind {
+  int number = 0;
+  std::string_view name;
+  // Faults of the simulated GPU (Fault::kind) that say what is wrong; "mismatch" is a wrong result.
+  std::vector<std::string_view> classes;
+  std::vector<Mutant> (*seed)(const Sites& sites) = nullptr;  // null: no site on sm_90a
+  std::string_view absent;  // why there is none: on sm_90a, else in a kernel that has none
+};
+
+// In the order of their numbers.
+const std::vector<FaultKind>& fault_kinds();
+
+// The mutants of a kernel in the machine form, in the order of their sites. Each is as well formed
+// as the verifier says: it may refuse some.
+std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine);
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "simulator/faults/equivalence.h"
+#include "simulator/faults/families.h"
+
+// Budgets, and what outlives whom: CTAs of a cluster, signals, launches.
+namespace tilewright::simulator {
+
+using ir::Key;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+constexpr std::int64_t kSharedLimit = 232448;  // bytes of a CTA
+constexpr std::int64_t kRegisters = 65536;     // of a multiprocessor
+
+// Registers of a thread with which the role alone, or all of them together, ask for too many.
+std::int64_t too_many(const Sites& sites, const Site& site) {
+  std::int64_t others = 0, own = 0;
+  for (const Site* other : sites.of(Op::set_max_registers)) {
+    const ir::Attributes& role = sites.at(other->role).operation->attributes;
+    // The instruction is for whole warpgroups.
+    const std::int64_t threads = (role.integer(Key::warps) + 3) / 4 * 128;
+    if (other->role == site.role) {
+      own = threads;
+    } else {
+      others += threads * other->operation->attributes.integer(Key::count);
+    }
+  }
+  if (own == 0) return 0;
+  const std::int64_t fits = (kRegisters - others) / own / 8 * 8;
+  return fits + 8;
+}
+
+bool writes_shared(const Site& site) { return ir::info(site.op()).has("w:shared@generic"); }
+
+}  // namespace
+
+std::vector<Mutant> seed_budget(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* shared : sites.of(Op::shared)) {
+    const ir::Attributes& attributes = shared->operation->attributes;
+    const std::int64_t stage = attributes.shared_layout().size_bytes();
+    const std::int64_t stages = (kSharedLimit - attributes.integer(Key::offset)) / stage + 1;
+    Mutant mutant = mutant_at(
+        sites, *shared, fmt::format("has {} stages: more than a CTA's shared memory", stages));
+    mutant.edit = [=, number = shared->number](ir::Kernel& kernel) {
+      ir::Operation& operation = operation_at(kernel, number);
+      operation.attributes.set(Key::stages, stages);
+      kernel.types[operation.results[0]].shape[0] = stages;
+      kernel.shared_bytes =
+          std::max(kernel.shared_bytes, operation.attributes.integer(Key::offset) + stages * stage);
+    };
+    mutants.push_back(std::move(mutant));
+  }
+  for (const Site* site : sites.of(Op::set_max_registers)) {
+    if (site->role == kNoSite) continue;
+    const std::int64_t count = too_many(sites, *site);
+    if (count == 0) continue;
+    Mutant mutant = mutant_at(
+        sites, *site,
+        fmt::format("asks for {} registers instead of {}: more than the CTA's threads hold", count,
+                    site->operation->attributes.integer(Key::count)));
+    mutant.edit = [=, number = site->number, role = site->role](ir::Kernel& kernel) {
+      operation_at(kernel, number).attributes.set(Key::count, count);
+      operation_at(kernel, role).attributes.set(Key::registers, count);
+    };
+    mutants.push_back(std::move(mutant));
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_early_exit(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  if (sites.kernel().cluster == 1) return mutants;
+  const std::vector<const Site*> roles = sites.of(Op::role);
+  for (const Site* sync : sites.of(Op::cluster_sync)) {
+    if (!roles.empty() && sync->number < roles.back()->number) continue;
+    mutants.push_back(left_out(sites, *sync));
+    mutants.back().equivalent = peers_are_awaited(sites);
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_signal(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* fence : sites.of(Op::fence_cluster)) mutants.push_back(left_out(sites, *fence));
+  for (const Site& site : sites.all()) {
+    if (site.op() != Op::mbarrier_arrive && site.op() != Op::mbarrier_expect_tx) continue;
+    const Site* data = nullptr;
+    for (const Site* at = sites.previous(site); at; at = sites.previous(*at)) {
+      if (at->op() == Op::mbarrier_wait) break;
+      if (writes_shared(*at)) data = at;
+    }
+    if (!data) continue;
+    Mutant mutant = mutant_at(sites, site, "moved before the data that it announces");
+    mutant.edit = [number = site.number, to = data->number](ir::Kernel& kernel) {
+      move(kernel, number, to, Side::before);
+    };
+    mutants.push_back(std::move(mutant));
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_unreset_signal(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* site : sites.of(Op::atomic_add)) {
+    const ir::Parameter* tensor = sites.kernel().parameter_of(site->operation->operands[0]);
+    const std::vector<ValueId>& results = site->operation->results;
+    const bool used = std::any_of(results.begin(), results.end(),
+                                  [&](ValueId value) { return !sites.uses(value).empty(); });
+    if (tensor && tensor->is_workspace() && !used) mutants.push_back(left_out(sites, *site));
+  }
+  return mutants;
+}
+
+}  // namespace tilewright::simulator

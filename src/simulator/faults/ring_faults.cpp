@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <functional>
+#include <set>
+
+#include "simulator/faults/equivalence.h"
+#include "simulator/faults/families.h"
+#include "simulator/faults/signals.h"
+
+// Rings: which stage, which phase, when a stage is read and when it is released.
+namespace tilewright::simulator {
+
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+// Operand numbers of the index of a barrier in its array; 0 where the operation has none.
+std::size_t index_operand(Op op) {
+  switch (op) {
+    case Op::mbarrier_wait:
+    case Op::mbarrier_arrive:
+    case Op::mbarrier_expect_tx:
+      return 1;
+    case Op::tma_load:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+// What indices of barriers, or parities of waits, are computed from.
+std::set<ValueId> stages_or_phases(const Sites& sites, bool phases) {
+  std::vector<ValueId> roots;
+  for (const Site& site : sites.all()) {
+    const std::size_t index = index_operand(site.op());
+    if (!phases && index > 0) roots.push_back(site.operation->operands[index]);
+    if (phases && site.op() == Op::mbarrier_wait) roots.push_back(site.operation->operands[2]);
+  }
+  return computed_from(sites, std::move(roots));
+}
+
+// The uses are given `old` instead of the value that follows it.
+Mutant not_renewed(const Sites& sites, const Site& site, std::vector<Use> uses, ValueId old,
+                   std::string change) {
+  Mutant mutant = mutant_at(sites, site, std::move(change));
+  mutant.equivalent = loop_ends(sites, uses);
+  mutant.edit = [uses = std::move(uses), old](ir::Kernel& kernel) {
+    for (const Use& use : uses) operation_at(kernel, use.site).operands[use.operand] = old;
+  };
+  return mutant;
+}
+
+bool holds(const Site& outer, std::size_t number) {
+  return outer.number < number && number < outer.end;
+}
+
+// Whether an operation between two sites, both excluded, defines an operand of the second.
+bool defined_between(const Sites& sites, const Site& first, const Site& second) {
+  for (const ValueId operand : second.operation->operands) {
+    const Site* made = sites.definition(operand);
+    if (made && made->number > first.number && made->number < second.number) return true;
+  }
+  return false;
+}
+
+// The last wgmma_wait before the operation in its block, or in one around it.
+const Site* wait_before(const Sites& sites, const Site& site) {
+  for (const Site* at = &site; at; at = sites.parent(*at)) {
+    for (const Site* before = sites.previous(*at); before; before = sites.previous(*before)) {
+      if (before->op() == Op::wgmma_wait) return before;
+    }
+  }
+  return nullptr;
+}
+
+// The operation in the block that is the last to read shared memory into registers before `site`.
+const Site* read_before(const Sites& sites, const Site& site) {
+  const Site* first = nullptr;
+  for (const Site* before = sites.previous(site); before; before = sites.previous(*before)) {
+    if (before->op() == Op::mbarrier_wait) break;
+    if (ir::info(before->op()).has("r:shared@generic")) first = before;
+  }
+  return first;
+}
+
+struct Move {
+  std::size_t number = 0, target = 0;
+  Side side = Side::before;
+};
+
+Mutant moved(const Sites& sites, const Site& site, const Move& way, std::string change) {
+  Mutant mutant = mutant_at(sites, site, std::move(change));
+  mutant.edit = [way](ir::Kernel& kernel) { move(kernel, way.number, way.target, way.side); };
+  return mutant;
+}
+
+bool waits_on(const Site& site, ValueId barriers) {
+  return site.op() == Op::mbarrier_wait && site.operation->operands[0] == barriers;
+}
+
+// The copies for which the wait makes room.
+std::vector<const Site*> copies_behind(const Sites& sites, const Site& wait) {
+  std::vector<const Site*> copies;
+  for (const Site* at = sites.next(wait); at && at->op() != Op::mbarrier_wait;
+       at = sites.next(*at)) {
+    if (at->op() == Op::tma_load) copies.push_back(at);
+  }
+  return copies;
+}
+
+// The copies that overwrite what the barriers guard, and the last products before the release that
+// read it.
+std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& release) {
+  const ValueId barriers = release.operation->operands[0];
+  std::set<ValueId> guarded;
+  std::vector<SourceLocation> result;
+  for (const Site& wait : sites.all()) {
+    if (!waits_on(wait, barriers)) continue;
+    for (const Site* copy : copies_behind(sites, wait)) {
+      guarded.insert(copy->operation->operands[1]);
+      result.push_back(copy->operation->where);
+    }
+  }
+  for (std::size_t i = release.number; i-- > 0;) {
+    const Site& site = sites.at(i);
+    if (!ir::info(site.op()).has("done:wgmma")) continue;
+    for (const ValueId operand : site.operation->operands) {
+      if (guarded.count(operand) == 0) continue;
+      result.push_back(site.operation->where);
+      return result;
+    }
+  }
+  return result;
+}
+
+// Without the waits of other roles for empty barriers of other copies.
+std::function<void(ir::Kernel&)> alone(const Sites& sites, const Site& release, const Move& way) {
+  std::vector<std::size_t> others;
+  for (const Site* wait : waits(sites, true)) {
+    if (wait->role == release.role || waits_on(*wait, release.operation->operands[0])) continue;
+    if (!copies_behind(sites, *wait).empty()) others.push_back(wait->number);
+  }
+  return [way, others](ir::Kernel& kernel) {
+    move(kernel, way.number, way.target, way.side);
+    for (std::size_t i = others.size(); i-- > 0;) remove(kernel, others[i]);
+  };
+}
+
+// Whether the block goes on to read shared memory; a stage that is not needed is only released.
+bool is_read_behind(const Sites& sites, const Site& wait) {
+  for (const Site* at = sites.next(wait); at; at = sites.next(*at)) {
+    const ir::OpInfo& info = ir::info(at->op());
+    if (info.has("r:shared@generic") || info.has("r:shared@async")) return true;
+  }
+  return false;
+}
+
+// Without any wait for a full barrier in the block.
+std::function<void(ir::Kernel&)> without_waits_beside(const Sites& sites, const Site& wait) {
+  std::vector<std::size_t> all;
+  for (const Site* other : waits(sites, false)) {
+    if (other->parent == wait.parent && other->block == wait.block) all.push_back(other->number);
+  }
+  return [all](ir::Kernel& kernel) {
+    for (std::size_t i = all.size(); i-- > 0;) remove(kernel, all[i]);
+  };
+}
+
+}  // namespace
+
+std::vector<Mutant> seed_stage(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const ValueId value : stages_or_phases(sites, false)) {
+    const ValueId stage = advanced_from(sites, value);
+    if (stage == ir::kNoValue) continue;
+    mutants.push_back(not_renewed(sites, *sites.definition(value), sites.uses(value), stage,
+                                  "stays at the same stage"));
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_phase(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  const std::set<ValueId> phases = stages_or_phases(sites, true);
+  for (const ValueId value : phases) {
+    const ValueId phase = flipped_from(sites, value);
+    if (phase == ir::kNoValue) continue;
+    const Site& made = *sites.definition(value);
+    // A bare 1 - phase may also be the parity of a wait; what is carried on is the next phase.
+    std::vector<Use> uses;
+    for (const Use& use : sites.uses(value)) {
+      const Op op = sites.at(use.site).op();
+      if (made.op() == Op::select || op == Op::yield || op == Op::for_loop ||
+          op == Op::while_loop) {
+        uses.push_back(use);
+      }
+    }
+    if (uses.empty()) continue;
+    mutants.push_back(not_renewed(sites, made, std::move(uses), phase, "keeps its phase"));
+    if (made.op() == Op::select) mutants.back().matters_if = made.operation->operands[0];
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_early_use(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* wait : waits(sites, false)) {
+    mutants.push_back(left_out(sites, *wait));
+    if (!is_read_behind(sites, *wait)) mutants.back().alone = without_waits_beside(sites, *wait);
+    const Site* product = nullptr;
+    for (const Site* at = sites.next(*wait); at; at = sites.next(*at)) {
+      if (ir::info(at->op()).has("done:wgmma")) product = at;
+      if (at->op() != Op::wgmma_commit || !product) continue;
+      mutants.push_back(
+          moved(sites, *wait, {wait->number, at->number, Side::after}, "moved behind the product"));
+      break;
+    }
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_early_release(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  const auto add = [&](const Site& site, const Site& release, const Move& way, std::string change) {
+    mutants.push_back(moved(sites, site, way, std::move(change)));
+    mutants.back().alone = alone(sites, release, way);
+    mutants.back().accesses = accesses_around(sites, release);
+  };
+  for (const Site* arrive : sites.of(Op::mbarrier_arrive)) {
+    if (const Site* read = read_before(sites, *arrive)) {
+      if (!defined_between(sites, *read, *arrive)) {
+        add(*arrive, *arrive, {arrive->number, read->number, Side::before},
+            "moved before what it releases is read");
+      }
+      continue;
+    }
+    if (!is_empty_barrier(sites, arrive->operation->operands[0])) continue;
+    const Site* wait = wait_before(sites, *arrive);
+    if (!wait) continue;
+    const bool beside = wait->parent == arrive->parent && wait->block == arrive->block;
+    if (beside && !defined_between(sites, *wait, *arrive)) {
+      add(*arrive, *arrive, {arrive->number, wait->number, Side::before},
+          "moved before the wgmma_wait");
+      continue;
+    }
+    const Site* outer = sites.beside(*wait, *arrive);
+    if (!outer || holds(*outer, wait->number)) continue;
+    add(*wait, *arrive, {wait->number, outer->number, Side::after},
+        fmt::format("moved behind mbarrier_arrive {}", sites.name(arrive->operation->operands[0])));
+  }
+  return mutants;
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,336 @@
+#include "simulator/faults/fault_kinds.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes/pipeline.h"
+#include "simulator/machine/machine.h"
+#include "tilewright/hopper.h"
+#include "tilewright/host_tensor.h"
+
+// Each kind of fault, seeded into a small kernel and found.
+namespace tilewright::simulator {
+namespace {
+
+constexpr int kSize = 64;
+
+struct Subject {
+  ir::Kernel machine;
+  std::vector<tilewright::HostTensor> inputs;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> output;  // the shape of C
+};
+
+tilewright::HostTensor numbers(std::vector<std::int64_t> shape, std::uint64_t seed) {
+  return tilewright::HostTensor::random_normal(bf16, std::move(shape), seed);
+}
+
+// One launch. What it leaves in C.
+tilewright::HostTensor launch(const Subject& subject, const ir::Kernel& kernel, std::uint64_t seed,
+                              MachineReport& report) {
+  std::vector<tilewright::HostTensor> tensors = subject.inputs;
+  tensors.push_back(tilewright::HostTensor::poisoned(bf16, subject.output));
+  std::vector<std::string> names = subject.names;
+  names.push_back("C");
+  Arguments arguments;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    tilewright::HostTensor& tensor = tensors[i];
+    arguments.tensors.push_back(
+        {names[i], tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
+  }
+  MachineOptions options;
+  options.seed = seed;
+  options.multiprocessors = kernel.cluster;
+  report = run_machine(kernel, arguments, options);
+  return tensors.back();
+}
+
+// What shows of a kernel, over some schedules: a kind of fault, "mismatch" or nothing.
+std::string symptom(const Subject& subject, const ir::Kernel& kernel) {
+  MachineReport report;
+  const tilewright::HostTensor wanted = launch(subject, subject.machine, 0, report);
+  EXPECT_TRUE(report.ok()) << report.faults[0].message;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const tilewright::HostTensor got = launch(subject, kernel, seed, report);
+    if (!report.ok()) return report.faults[0].kind;
+    if (got != wanted) return "mismatch";
+  }
+  return "";
+}
+
+const FaultKind& kind(int number) {
+  const std::vector<FaultKind>& kinds = fault_kinds();
+  return *std::find_if(kinds.begin(), kinds.end(),
+                       [&](const FaultKind& each) { return each.number == number; });
+}
+
+bool is_rejected(const ir::Kernel& kernel) {
+  try {
+    ir::verify(kernel);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+struct Count {
+  int mutants = 0, caught = 0, equivalent = 0, rejected = 0;
+};
+
+// Every mutant of the kind is refused, found as what it is, or argued to be equivalent, and those
+// that are run clean.
+Count expect_found(int number, const Subject& subject) {
+  Count count;
+  for (const Mutant& mutant : mutants_of(kind(number), subject.machine)) {
+    SCOPED_TRACE(mutant.operation + " " + mutant.change);
+    ++count.mutants;
+    const ir::Kernel changed = mutant.apply(subject.machine);
+    EXPECT_FALSE(ir::equal(changed, subject.machine));
+    EXPECT_GT(mutant.where.line, 0);
+    if (is_rejected(changed)) {
+      ++count.rejected;
+      continue;
+    }
+    const std::string found = symptom(subject, changed);
+    if (!mutant.equivalent.empty()) {
+      EXPECT_EQ(found, "") << mutant.equivalent;
+      ++count.equivalent;
+      continue;
+    }
+    const auto& classes = kind(number).classes;
+    EXPECT_NE(std::find(classes.begin(), classes.end(), found), classes.end())
+        << "found as '" << found << "'";
+    ++count.caught;
+  }
+  return count;
+}
+
+ir::Kernel lowered(const Kernel& kernel) {
+  ir::Kernel machine = kernel.finish();
+  passes::lower_to_machine(machine);
+  return machine;
+}
+
+// C {128, 64} = A B^T by one persistent CTA: a ring of two stages, tiles of 64 rows from a counter,
+// C by TMA through a staging tile that is written again for the second one.
+Kernel pipeline() {
+  Kernel kernel("pipeline");
+  const Tensor A = kernel.in("A", bf16, {2 * kSize, 2 * kSize});
+  const Tensor B = kernel.in("B", bf16, {kSize, 2 * kSize});
+  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
+  const Tensor next = kernel.workspace("next", 1);
+  kernel.ctas(1);
+  Ring tiles(kernel, "tile", stages(1), {});
+  tiles.numbered();
+  Ring ring(kernel, "ab", stages(2), {{bf16, kSize, kSize}, {bf16, kSize, kSize}});
+  const SharedTile staging(kernel, "staging", bf16, kSize, kSize);
+  const auto load_role = [&] {
+    for ([[maybe_unused]] Index turn : range(2)) {
+      const Index tile = atomic_add(next(0), 1);
+      when(tile == 1, [&] { atomic_add(next(0), -2); });
+      tiles.produce(tile);
+      for (Block depth : blocks(2 * kSize, kSize)) {
+        ring.produce([&](const Slot& slot) {
+          tma_load(A(Dim(2 * kSize).block(tile, kSize), depth), slot[0]);
+          tma_load(B(all, depth), slot[1]);
+        });
+      }
+    }
+  };
+  const auto math_role = [&] {
+    for ([[maybe_unused]] Index turn : range(2)) {
+      const Slot number = tiles.consume();
+      const Index tile = number.number();
+      tiles.release(number);
+      Var acc{zeros({kSize, kSize})};
+      for ([[maybe_unused]] Index step : range(2)) {
+        const Slot slot = ring.consume();
+        acc = wait(wgmma(slot[0], slot[1].T(), acc));
+        ring.release(slot);
+      }
+      const Tile sum = acc;
+      bulk_wait_read(0);
+      warp_sync();
+      store(staging, sum.cast(bf16));
+      fence_proxy_async();
+      warp_sync();
+      tma_store(C(Dim(2 * kSize).block(tile, kSize).part(warp_index(), 16), all),
+                staging.rows(16 * warp_index(), 16));
+      bulk_commit();
+    }
+    bulk_wait(0);
+  };
+  kernel.roles({role("load", warps(1), registers(24), load_role),
+                role("math", warpgroups(1), registers(240), math_role)});
+  return kernel;
+}
+
+Subject pipeline_subject() {
+  return {lowered(pipeline()),
+          {numbers({2 * kSize, 2 * kSize}, 1), numbers({kSize, 2 * kSize}, 2)},
+          {"A", "B"},
+          {2 * kSize, kSize}};
+}
+
+// C {128, 64} = X f(X): f(X) is computed by two warpgroups, which meet before they read all of it.
+Subject computed_operand() {
+  Kernel kernel("computed");
+  const Tensor X = kernel.in("X", bf16, {2 * kSize, 2 * kSize});
+  const Tensor C = kernel.out("C", bf16, {2 * kSize, 2 * kSize});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, 2 * kSize, 2 * kSize}});
+  const SharedTile computed(kernel, "computed", bf16, 2 * kSize, 2 * kSize);
+  NamedBarrier written(kernel, 256);
+  kernel.roles(
+      {role("load", warps(1), registers(24),
+            [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot[0]); }); }),
+       role("math", warpgroups(2), registers(200), [&](const Index& group) {
+         const Slot slot = ring.consume();
+         const Tile own = load(slot[0].rows(kSize * group, kSize));
+         store(computed.rows(kSize * group, kSize), own * 2);
+         fence_proxy_async();
+         written.sync();
+         const Tile product = wait(wgmma(slot[0].rows(kSize * group, kSize), computed));
+         ring.release(slot);
+         store(C(Dim(2 * kSize).block(0, 2 * kSize).part(group, kSize), all), product.cast(bf16));
+       })});
+  return {lowered(kernel), {numbers({2 * kSize, 2 * kSize}, 3)}, {"X"}, {2 * kSize, 2 * kSize}};
+}
+
+// Each CTA of a cluster of two gives its rows to the other, which stores them.
+Subject exchange() {
+  Kernel kernel("exchange");
+  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
+  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
+  kernel.ctas(2, 2);
+  SharedFragments parts(kernel, "parts", 1, kSize);
+  ClusterBarrier given(kernel, "given");
+  const SharedTile tile(kernel, "tile", bf16, kSize, kSize);  // into the layout of a fragment
+  NamedBarrier written(kernel, 128);
+  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    const Dim rows = Dim(2 * kSize);
+    store(tile, load(X(rows.block(cluster_rank(), kSize), all)));
+    written.sync();
+    parts.store(0, load(tile).cast(f32));
+    given.arrive();
+    given.wait();
+    store(C(rows.block(1 - cluster_rank(), kSize), all),
+          parts.load(0, 1 - cluster_rank()).cast(bf16));
+  })});
+  return {lowered(kernel), {numbers({2 * kSize, kSize}, 4)}, {"X"}, {2 * kSize, kSize}};
+}
+
+// Every row of C is that of X without its last 15 elements.
+Subject masked() {
+  Kernel kernel("masked");
+  const Tensor X = kernel.in("X", bf16, {kSize, kSize});
+  const Tensor C = kernel.out("C", bf16, {kSize, kSize});
+  kernel.ctas(1);
+  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    const Tile x = load(X(all, all)).cast(f32);
+    store(C(all, all), where(iota({kSize, kSize}, 1) < kSize - 15, x, 0.0).cast(bf16));
+  })});
+  return {lowered(kernel), {numbers({kSize, kSize}, 5)}, {"X"}, {kSize, kSize}};
+}
+
+TEST(FaultKinds, AreTheOnesOfTheList) {
+  ASSERT_EQ(fault_kinds().size(), 25u);
+  for (int i = 0; i < 25; ++i) {
+    const FaultKind& each = fault_kinds()[i];
+    EXPECT_EQ(each.number, i + 1);
+    // Tensor memory is not Hopper's.
+    EXPECT_EQ(each.seed == nullptr, i + 1 == 4 || i + 1 == 12 || i + 1 == 17);
+    EXPECT_FALSE(each.absent.empty());
+    EXPECT_EQ(each.classes.empty(), each.seed == nullptr);
+  }
+}
+
+TEST(FaultKinds, SubjectsAreClean) {
+  for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange(), masked()}) {
+    EXPECT_EQ(symptom(subject, subject.machine), "") << subject.machine.name;
+  }
+}
+
+class OfPipeline : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Numbers, OfPipeline,
+                         testing::Values(1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 18, 19, 23, 24));
+
+TEST_P(OfPipeline, IsFound) {
+  const Count count = expect_found(GetParam(), pipeline_subject());
+  EXPECT_GT(count.caught, 0);
+  EXPECT_EQ(count.equivalent, 0);
+}
+
+TEST(FaultKinds, CountsSitesOfThePipeline) {
+  const Subject subject = pipeline_subject();
+  const auto mutants = [&](int number) { return mutants_of(kind(number), subject.machine).size(); };
+  EXPECT_EQ(mutants(2), 2u);  // tile_full, ab_full
+  EXPECT_EQ(mutants(3), 2u);  // tile_empty, ab_empty
+  EXPECT_EQ(mutants(5), 2u);  // of ab, by each role; tile has a single stage
+  EXPECT_EQ(mutants(6), 4u);
+  EXPECT_EQ(mutants(7), 1u);
+  EXPECT_EQ(mutants(8), 0u);
+  EXPECT_EQ(mutants(15), 2u);  // left out, and one group more
+  EXPECT_EQ(mutants(20), 0u);
+  EXPECT_EQ(mutants(22), 0u);
+  EXPECT_EQ(mutants(25), 0u);
+}
+
+TEST(FaultKinds, ReadWaitIsEnoughAtTheEnd) {
+  const Count count = expect_found(16, pipeline_subject());
+  EXPECT_EQ(count.equivalent, 1);
+  EXPECT_EQ(count.caught, 0);
+}
+
+TEST(FaultKinds, UnfencedOperandOfAProduct) {
+  EXPECT_EQ(expect_found(8, computed_operand()).caught, 1);
+}
+
+TEST(FaultKinds, NamedBarrierThatDoesNotMeet) {
+  const Count count = expect_found(20, computed_operand());
+  EXPECT_EQ(count.caught, 1);      // too many threads
+  EXPECT_EQ(count.equivalent, 1);  // another number, for all who meet
+}
+
+TEST(FaultKinds, BudgetsThatAreExceeded) {
+  const Count count = expect_found(21, computed_operand());
+  EXPECT_EQ(count.caught, 2);    // registers of each role
+  EXPECT_EQ(count.rejected, 2);  // the ring and the computed tile
+}
+
+TEST(FaultKinds, CtaThatEndsBeforeItsPeerHasRead) {
+  EXPECT_EQ(expect_found(22, exchange()).caught, 1);
+}
+
+TEST(FaultKinds, SignalOfACluster) { EXPECT_GE(expect_found(23, exchange()).caught, 3); }
+
+TEST(FaultKinds, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); }
+
+TEST(FaultKinds, ProbeTellsWhetherASiteIsExecuted) {
+  Kernel kernel("dead");
+  const Dim turns = kernel.dim("turns");
+  kernel.in("X", bf16, {turns, kSize});
+  const Tensor C = kernel.out("C", bf16, {kSize, kSize});
+  kernel.ctas(1);
+  NamedBarrier met(kernel, 128);
+  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    for ([[maybe_unused]] Index turn : range(turns)) met.sync();
+    store(C(all, all), zeros({kSize, kSize}).cast(bf16));
+  })});
+  const ir::Kernel machine = lowered(kernel);
+  const Mutant mutant = mutants_of(kind(20), machine).front();
+  for (const int rows : {0, 2}) {
+    const Subject subject{machine, {numbers({rows, kSize}, 6)}, {"X"}, {kSize, kSize}};
+    EXPECT_EQ(symptom(subject, mutant.probe(machine)), rows > 0 ? "named_barrier" : "");
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
