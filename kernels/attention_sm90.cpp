@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 
 #include "kernels/attention_parameters.h"
 #include "kernels/attention_sm90_plan.h"
@@ -24,8 +25,10 @@ class Forward {
         tiles_(order_.count()),
         q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
         k_ring_(kernel, "k", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.qk_columns}}),
-        v_ring_(kernel, "v", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.v_columns}}),
-        o_tile_(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers) {
+        v_ring_(kernel, "v", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.v_columns}}) {
+    if (!plan_.o_in_q) {
+      o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers);
+    }
     q_ring_.numbered(3);  // with each Q tile its place; row block -1 ends the work
     kernel.ctas(multiprocessors());
     kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load_tiles(); }),
@@ -99,16 +102,21 @@ class Forward {
 
   void compute_tiles(const Index& group) {
     Cell<Condition> more(true);
+    Cell<Index> stored(-1);
     repeat_while(more, [&] {
       const Slot q_slot = q_ring_.consume();
       const Condition valid = q_slot.number() >= 0;
       more = valid;
-      when(valid, [&] { compute_tile(group, q_slot); });
+      when(valid, [&] {
+        compute_tile(group, q_slot, stored);
+        stored = q_slot.stage();
+      });
     });
     bulk_wait(0);
   }
 
-  void compute_tile(const Index& group, const Slot& q_slot) {
+  // `stored`: the stage of Q through which the tile before leaves; -1 for the first.
+  void compute_tile(const Index& group, const Slot& q_slot, const Index& stored) {
     const Work work = order_.work({q_slot.number(0), q_slot.number(1), q_slot.number(2)});
     const Block queries = work.queries.part(group, 64 / plan_.packed_heads);
     // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
@@ -116,16 +124,30 @@ class Forward {
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
     OnlineSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
     Var acc{zeros({64, a_.dim_v})};
+    const auto release_stored = [&] {
+      if (!plan_.o_in_q) return;
+      when(stored >= 0, [&] {
+        bulk_wait_read(0);
+        warp_sync();
+        q_ring_.release(stored);
+      });
+    };
+    const auto release_read = [&] {
+      if (!plan_.o_in_q) q_ring_.release(q_slot);
+    };
     leave_out(own.last, tile.last);
     when(
         own.first < own.last,
         [&] {
           attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, softmax,
-                 acc, [&] { q_ring_.release(q_slot); });
+                 acc, release_stored, release_read);
         },
-        [&] { q_ring_.release(q_slot); });
+        [&] {
+          release_stored();
+          release_read();
+        });
     leave_out(tile.first, own.first);
-    store_output(group, work, acc, softmax);
+    store_output(group, q_slot, work, acc, softmax);
     const Tile lse = softmax.log_sum_exp();
     const int heads = plan_.packed_heads;
     store(work.sums(p_.LSE, queries), lse.reshape({64 / heads, heads}).T());
@@ -139,14 +161,18 @@ class Forward {
     }
   }
 
-  // acc and softmax over the blocks of keys; calls `q_is_read` once no product reads q any more.
+  // acc and softmax over the blocks of keys; calls `begun` with the first product in flight, and
+  // `q_is_read` once no product reads q any more.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
-              OnlineSoftmax& softmax, Var& acc, const std::function<void()>& q_is_read) {
+              OnlineSoftmax& softmax, Var& acc, const std::function<void()>& begun,
+              const std::function<void()>& q_is_read) {
     const auto mask = [&](const Tile& s, const Index& j) {
       return work.mask.apply(s, queries, work.keys.block(j, a_.block_k));
     };
     const Slot k = k_ring_.consume();
-    Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
+    const Pending top_scores = wgmma(q, k[0].columns(0, a_.dim).T());
+    begun();
+    Var first{p_.capped(wait(top_scores))};
     k_ring_.release(k);
     when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
       const Tile s = first;
@@ -192,22 +218,26 @@ class Forward {
   }
 
   // Each warp stores its own 16 rows, once the copy that last read its part of the buffer has.
-  void store_output(const Index& group, const Work& work, const Var& acc,
+  void store_output(const Index& group, const Slot& q_slot, const Work& work, const Var& acc,
                     const OnlineSoftmax& softmax) {
     const Tile sum = acc, normaliser = softmax.normaliser();
+    const SharedView staging = plan_.o_in_q ? q_slot[0] : *o_tile_;
     const Index own = 64 * group + 16 * warp_index();
     const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
     for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {
       const int column = part % plan_.o_buffers * plan_.o_columns;
       const Tile columns = sum.slice({0, part * plan_.o_columns}, {64, plan_.o_columns});
-      bulk_wait_read(plan_.o_buffers - 1);
-      warp_sync();
-      store(o_tile_.rows(64 * group, 64).columns(column, plan_.o_columns),
+      if (!plan_.o_in_q) {
+        bulk_wait_read(plan_.o_buffers - 1);
+        warp_sync();
+      }
+      store(staging.rows(64 * group, 64).columns(column, plan_.o_columns),
             (columns * normaliser).cast(a_.dtype));
       fence_proxy_async();
       warp_sync();
-      tma_store(work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, plan_.o_columns)),
-                o_tile_.rows(own, 16).columns(column, plan_.o_columns));
+      tma_store(
+          work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, plan_.o_shared_columns)),
+          staging.rows(own, 16).columns(column, plan_.o_shared_columns));
       bulk_commit();
     }
   }
@@ -219,7 +249,7 @@ class Forward {
   Order order_;
   Dim tiles_;
   Ring q_ring_, k_ring_, v_ring_;
-  SharedTile o_tile_;
+  std::optional<SharedTile> o_tile_;
 };
 
 }  // namespace

@@ -100,11 +100,15 @@ Sm90Plan sm90_plan(const Attention& a) {
   plan.kv_stages = kKvStages[groups];
   plan.load_registers = kLoadRegisters[groups];
   plan.math_registers = kMathRegisters[groups];
-  // First a buffer for all of O, so that a tile need not wait for its own stores; then a second Q,
-  // so that the next tile's comes before this one ends.
-  const bool whole = bytes.q + bytes.o <= bytes.left;
-  plan.q_stages = whole && 2 * bytes.q + bytes.o <= bytes.left ? 2 : 1;
+  // First a second Q, so that the next tile's comes before this one ends, and O leaves through the
+  // first; else a buffer for all of O, so that a tile need not wait for its own stores.
+  const int q_panel = std::min(plan.qk_columns, panel_columns(a));
+  const int o_in_q_columns = (a.dim_v + q_panel - 1) / q_panel * q_panel;
+  plan.o_in_q = 2 * bytes.q <= bytes.left && o_in_q_columns <= plan.qk_columns;
+  const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
+  plan.q_stages = plan.o_in_q || (whole && 2 * bytes.q + bytes.o <= bytes.left) ? 2 : 1;
   plan.o_columns = whole ? a.dim_v : part_columns(a);
+  plan.o_shared_columns = plan.o_in_q ? o_in_q_columns : plan.o_columns;
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
   check_fit(a, plan);
   return plan;

@@ -13,8 +13,10 @@ struct Sm90Plan {
   // cost twice the copies. TMA fills what lies beyond the dim with zeros; products leave it out.
   int qk_columns, v_columns;
   int q_stages, kv_stages;
-  // The output leaves through `o_buffers` buffers of so many columns in turn.
-  int o_columns, o_buffers;
+  // The output leaves through the stage of Q that its tile came in, or through `o_buffers` buffers
+  // of its own in turn. Either way so many columns at once, which lie in `o_shared_columns`.
+  bool o_in_q;
+  int o_columns, o_shared_columns, o_buffers;
   int load_registers, math_registers;  // a thread
 };
 // Raises for blocks that do not fit.
