@@ -21,6 +21,8 @@ constexpr int kKvStages[] = {0, 2, 2, 3};
 // the scores again, and addresses, masks and the softmax the rest (ptxas serialises the products
 // above 108 of 160).
 constexpr int kTileRegisters[] = {0, 160, 160, 96};
+// The same with the weights, for a tile that begins while another ends.
+constexpr int kOverlapRegisters[] = {0, 200, 200, 116};
 
 int warpgroups_of(const Attention& a) { return std::clamp(a.block_q / kWarpgroupRows, 1, 3); }
 
@@ -107,6 +109,8 @@ Sm90Plan sm90_plan(const Attention& a) {
   plan.o_in_q = 2 * bytes.q <= bytes.left && o_in_q_columns <= plan.qk_columns;
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
   plan.q_stages = plan.o_in_q || (whole && 2 * bytes.q + bytes.o <= bytes.left) ? 2 : 1;
+  plan.tiles_overlap =
+      plan.o_in_q && a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 <= kOverlapRegisters[groups];
   plan.o_columns = whole ? a.dim_v : part_columns(a);
   plan.o_shared_columns = plan.o_in_q ? o_in_q_columns : plan.o_columns;
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
@@ -128,8 +132,8 @@ Attention with_sm90_blocks(Attention a) {
 
 Attention with_sm90_varlen_blocks(Attention a) {
   a = with_sm90_blocks(a);
-  // What a sequence's lengths take of the registers is missing for scores: of three warpgroups', and
-  // beside the widest accumulator.
+  // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
+  // and beside the widest accumulator.
   if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);
   if (a.dim_v > 208 && a.window > 0) a.block_k = std::min(a.block_k, 48);
   return a;

@@ -16,6 +16,7 @@ struct Sm90Plan {
   // The output leaves through the stage of Q that its tile came in, or through `o_buffers` buffers
   // of its own in turn. Either way so many columns at once, which lie in `o_shared_columns`.
   bool o_in_q;
+  bool tiles_overlap;  // the next tile begins under this one's last product
   int o_columns, o_shared_columns, o_buffers;
   int load_registers, math_registers;  // a thread
 };
