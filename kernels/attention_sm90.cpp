@@ -209,11 +209,9 @@ class Forward {
   // Gives back the stage of Q through which the tile before has left.
   void release_stored(const Part& part, Cell<Index>& stored) {
     if (!plan_.o_in_q) return;
-    when(stored >= 0, [&] {
-      bulk_wait_read(0);
-      warp_sync();
-      q_ring_.release(stored);
-    });
+    bulk_wait_read(0);
+    warp_sync();
+    when(stored >= 0, [&] { q_ring_.release(stored); });
     stored = part.stage;
   }
 
@@ -221,7 +219,14 @@ class Forward {
     return plan_.o_in_q ? q_slot[0] : *o_tile_;
   }
 
-  // Takes so many blocks of a ring unread.
+  // Take so many blocks of keys, or of one ring, unread. In the order in which they come: more than
+  // there are stages of K arrive only as V is taken.
+  void leave_out(const Index& count) {
+    for ([[maybe_unused]] Index j : range(count)) {
+      k_ring_.release(k_ring_.consume());
+      v_ring_.release(v_ring_.consume());
+    }
+  }
   void leave_out(Ring& ring, const Index& count) {
     for ([[maybe_unused]] Index j : range(count)) ring.release(ring.consume());
   }
@@ -249,8 +254,7 @@ class Forward {
   }
 
   void begin(const Part& part, State& state) {
-    leave_out(k_ring_, part.above());
-    leave_out(v_ring_, part.above());
+    leave_out(part.above());
     when(part.sees_keys(), [&] {
       const Slot k = k_ring_.consume();
       const Pending product = scores(part, k);
@@ -302,8 +306,7 @@ class Forward {
       state.acc = wait(wgmma(state.weights, v[0].columns(0, a_.dim_v), state.acc));
       v_ring_.release(v);
     });
-    leave_out(k_ring_, part.below());
-    leave_out(v_ring_, part.below());
+    leave_out(part.below());
   }
 
   // The last product of `part` beside the first of `next`, whose softmax it hides.
