@@ -274,6 +274,7 @@ class Forward {
     k_ring_.release(k);
     const Condition raised = state.softmax.raise(s);
     const Tile next = state.softmax.weights(s);
+    v_ring_.peek();
     state.acc = wait(sum);
     v_ring_.release(v);
     state.weights = next.cast(a_.dtype);
@@ -319,6 +320,7 @@ class Forward {
     const Pending sum = wgmma(state.weights, v[0].columns(0, a_.dim_v), state.acc);
     state.softmax.restart(64, p_.sinks(next.work.heads, 64));
     const Tile weights = top_weights(next, product, k, state);
+    v_ring_.peek();
     state.acc = wait(sum);
     v_ring_.release(v);
     state.weights = weights.cast(a_.dtype);

@@ -22,16 +22,16 @@ constexpr int kKvStages[] = {0, 2, 2, 3};
 // above 108 of 160).
 constexpr int kTileRegisters[] = {0, 160, 160, 96};
 // The same with the weights, for a tile that begins while another ends.
-constexpr int kOverlapRegisters[] = {0, 200, 200, 116};
+constexpr int kOverlapRegisters[] = {0, 200, 200, 120};
 
 int warpgroups_of(const Attention& a) { return std::clamp(a.block_q / kWarpgroupRows, 1, 3); }
 
 int panel_columns(const Attention& a) { return 128 / size_of(a.dtype); }
 
-// Rows of 32 or 64 bytes are panels of their own.
+// Whole panels: of 64 bytes where they make a row, of 128 else. Rows of 32 bytes are one.
 int shared_columns(const Attention& a, int dim) {
   const int panel = panel_columns(a);
-  return dim <= panel / 2 && panel % dim == 0 ? dim : (dim + panel - 1) / panel * panel;
+  return dim % (panel / 2) == 0 || dim == panel / 4 ? dim : (dim + panel - 1) / panel * panel;
 }
 
 struct Bytes {
@@ -109,8 +109,8 @@ Sm90Plan sm90_plan(const Attention& a) {
   plan.o_in_q = 2 * bytes.q <= bytes.left && o_in_q_columns <= plan.qk_columns;
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
   plan.q_stages = plan.o_in_q || (whole && 2 * bytes.q + bytes.o <= bytes.left) ? 2 : 1;
-  plan.tiles_overlap =
-      plan.o_in_q && a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 <= kOverlapRegisters[groups];
+  const int registers = a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 + (a.window > 0 ? 8 : 0);
+  plan.tiles_overlap = plan.o_in_q && registers <= kOverlapRegisters[groups];
   plan.o_columns = whole ? a.dim_v : part_columns(a);
   plan.o_shared_columns = plan.o_in_q ? o_in_q_columns : plan.o_columns;
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
