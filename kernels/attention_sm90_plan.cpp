@@ -109,7 +109,7 @@ Sm90Plan sm90_plan(const Attention& a) {
   plan.o_in_q = 2 * bytes.q <= bytes.left && o_in_q_columns <= plan.qk_columns;
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
   plan.q_stages = plan.o_in_q || (whole && 2 * bytes.q + bytes.o <= bytes.left) ? 2 : 1;
-  const int registers = a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 + (a.window > 0 ? 8 : 0);
+  const int registers = a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 + (a.window > 0 ? a.block_k / 8 : 0);
   plan.tiles_overlap = plan.o_in_q && registers <= kOverlapRegisters[groups];
   plan.o_columns = whole ? a.dim_v : part_columns(a);
   plan.o_shared_columns = plan.o_in_q ? o_in_q_columns : plan.o_columns;
