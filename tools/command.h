@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,16 @@ struct Request {
   std::string rules_file;
   std::string html;
   std::string layouts;
+  std::vector<std::string> traces;
+  std::string breakage;
   std::uint64_t seed = 0;
+  std::optional<std::uint64_t> input_seed;  // else `seed`
   std::int64_t keep = 8;
   double tolerance = 0.02;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   bool check = false;
+  bool control_only = false;
   bool diff = false;
   bool json = false;
   bool model_only = false;

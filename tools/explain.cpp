@@ -8,7 +8,6 @@
 #include "driver/report/explanation_json.h"
 #include "driver/report/layout_svg.h"
 #include "driver/report/page.h"
-#include "driver/tuning/schedule_report.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
@@ -87,6 +86,7 @@ void print(const driver::Explanation& explanation, bool with_diffs) {
   print_numerics(explanation);
   print_claims(explanation);
   if (explanation.work) print_roofline(*explanation.work);
+  if (explanation.schedule) fmt::print("{}", driver::to_text(*explanation.schedule));
   // That there is no cubin is the error that ends the command.
   if (explanation.no_cubin) return;
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
@@ -102,6 +102,7 @@ int explain(const Request& request) {
       driver::explain([&] { return driver::trace_entry(entry, options, target); }, target,
                       driver::parse_numerics(request.numerics));
   explanation.work = driver::work_of(entry, options);
+  explanation.schedule = driver::report_schedule(entry, options, target);
   if (!request.dump.empty()) driver::write_dump(request.dump, driver::dump_files(explanation));
   if (!request.html.empty()) driver::write_text(request.html, driver::page(explanation));
   if (!request.layouts.empty()) {
@@ -111,7 +112,6 @@ int explain(const Request& request) {
     fmt::print("{}\n", driver::explanation_json(explanation));
   } else {
     print(explanation, request.diff);
-    fmt::print("{}", driver::to_text(driver::report_schedule(entry, options, target)));
     if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
     if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
     if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);

@@ -70,7 +70,23 @@ class CommandLine {
     simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
+    simulate->add_flag("--control-only", request_.control_only,
+                       "Without arithmetic, many times faster: results are not compared, and "
+                       "conditions on what products compute are drawn at random");
+    simulate
+        ->add_option("--trace", request_.traces,
+                     "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
+                     "schedule with a fault, else of the first")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
+    simulate
+        ->add_option("--break", request_.breakage,
+                     "Break the kernel first. release: a stage is released before the products "
+                     "that read it are waited for")
+        ->type_name("NAME");
     seed(simulate, "Of the random inputs and of the first schedule");
+    simulate->add_option("--input-seed", request_.input_seed,
+                         "Of the random inputs, where --seed is to be of the schedule alone");
     json(simulate);
 
     CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);

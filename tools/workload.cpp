@@ -27,7 +27,7 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
 
 driver::Workload workload_of(const Request& request, const LibraryKernel& kernel) {
   return driver::make_workload(kernel, request.settings, parse_files(request.inputs, "--in"),
-                               request.seed);
+                               request.input_seed.value_or(request.seed));
 }
 
 }  // namespace tilewright::tools

@@ -255,6 +255,7 @@ struct TileOperand {
   // A number takes the dtype of the other operand.
   TileOperand(double value, SourceLocation where = here()) : number(value), where(where) {}
   TileOperand(int value, SourceLocation where = here()) : number(value), where(where) {}
+  TileOperand(const Handle& handle, SourceLocation where) : handle(handle), where(where) {}
   Handle handle;
   double number = 0;
   SourceLocation where;
@@ -280,6 +281,44 @@ Tile operator||(const TileOperand& a, const TileOperand& b);
 Tile operator!(const TileOperand& a);
 Tile min(const TileOperand& a, const TileOperand& b);
 Tile max(const TileOperand& a, const TileOperand& b);
+
+// An index beside a tile of i32 stands for a tile of it, as a number does. Both have types of their
+// own here: two indices, or an index and a number, make an index.
+struct IndexBesideTile {
+  IndexBesideTile(const Index& index, SourceLocation where = here())
+      : operand(index.handle(), where) {}
+  IndexBesideTile(const Dim& dim, SourceLocation where = here())
+      : operand(Index(dim, where).handle(), where) {}
+  IndexBesideTile(const Cell<Index>& cell, SourceLocation where = here());
+  TileOperand operand;
+};
+struct TileBesideIndex {
+  TileBesideIndex(const Tile& tile, SourceLocation where = here()) : operand(tile, where) {}
+  TileBesideIndex(const Var& var, SourceLocation where = here()) : operand(var, where) {}
+  TileOperand operand;
+};
+#define TILEWRIGHT_BESIDE_INDEX(function)                                    \
+  inline Tile function(const TileBesideIndex& a, const IndexBesideTile& b) { \
+    return function(a.operand, b.operand);                                   \
+  }                                                                          \
+  inline Tile function(const IndexBesideTile& a, const TileBesideIndex& b) { \
+    return function(a.operand, b.operand);                                   \
+  }
+TILEWRIGHT_BESIDE_INDEX(operator+)
+TILEWRIGHT_BESIDE_INDEX(operator-)
+TILEWRIGHT_BESIDE_INDEX(operator*)
+TILEWRIGHT_BESIDE_INDEX(operator/)
+TILEWRIGHT_BESIDE_INDEX(operator%)
+TILEWRIGHT_BESIDE_INDEX(operator<)
+TILEWRIGHT_BESIDE_INDEX(operator<=)
+TILEWRIGHT_BESIDE_INDEX(operator>)
+TILEWRIGHT_BESIDE_INDEX(operator>=)
+TILEWRIGHT_BESIDE_INDEX(operator==)
+TILEWRIGHT_BESIDE_INDEX(operator!=)
+TILEWRIGHT_BESIDE_INDEX(min)
+TILEWRIGHT_BESIDE_INDEX(max)
+#undef TILEWRIGHT_BESIDE_INDEX
+
 Tile fma(const TileOperand& a, const TileOperand& b, const TileOperand& c);
 Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand& b);
 Tile abs(const TileOperand& a);

@@ -40,8 +40,9 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       return;
     }
     case driver::Target::Kind::simulator: {
-      const simulator::MachineReport report = driver::simulate(
-          state_->kernel, driver::make_arguments(state_->kernel, tensors, scalars), 0);
+      const simulator::MachineReport report =
+          driver::simulate(state_->kernel, driver::make_arguments(state_->kernel, tensors, scalars),
+                           simulator::MachineOptions{});
       if (!report.ok()) driver::diagnostic_of(report.faults.front()).raise();
       return;
     }

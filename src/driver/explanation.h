@@ -14,6 +14,7 @@
 #include "driver/roofline.h"
 #include "driver/sass.h"
 #include "driver/target.h"
+#include "driver/tuning/schedule_report.h"
 #include "ir/text_diff.h"
 #include "tilewright/kernel.h"
 
@@ -61,7 +62,8 @@ struct Explanation {
   std::optional<ir::Kernel> scheduled;  // with layouts assigned
   std::string cuda, ptx, cubin, log;
   Sass sass;
-  std::optional<Work> work;  // of the sizes that were set
+  std::optional<Work> work;                // of the sizes that were set
+  std::optional<ScheduleReport> schedule;  // of a kernel of the library
 };
 
 // `trace` makes the kernel: its time counts.

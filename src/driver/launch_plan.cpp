@@ -233,7 +233,7 @@ class Planner {
 
     runtime::TensorMapSpec spec;
     spec.name = parameter->name;
-    spec.where = parameter->where;
+    spec.where = operation.where;
     spec.type = map_type(argument.dtype);
     spec.swizzle = map_swizzle(operation.attributes.integer(ir::Key::swizzle));
     spec.rank = rank;
@@ -248,7 +248,7 @@ class Planner {
       // that a dense tensor would have.
       std::int64_t stride = argument.strides[axis] * element;
       if (argument.shape[axis] <= 1) stride = (dense + 15) / 16 * 16;
-      if (i > 0) spec.strides[i - 1] = checked_stride(*parameter, axis, stride);
+      if (i > 0) spec.strides[i - 1] = checked_stride(operation, *parameter, axis, stride);
       dense = stride * static_cast<std::int64_t>(spec.sizes[i]);
     }
     runtime::check(spec);
@@ -270,23 +270,25 @@ class Planner {
         reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(spec.base) - rows * stride);
   }
 
-  // What the runtime would say of TMA's axes, said of the tensor's.
-  std::uint64_t checked_stride(const ir::Parameter& parameter, std::size_t axis,
-                               std::int64_t bytes) const {
+  // What the runtime would say of TMA's axes, said of the tensor's, at the line that copies.
+  std::uint64_t checked_stride(const ir::Operation& map, const ir::Parameter& parameter,
+                               std::size_t axis, std::int64_t bytes) const {
     const std::int64_t unit = kMapAlignment;
     const std::int64_t element = size_of(parameter.dtype);
     if (bytes >= 0 && bytes % unit == 0) return static_cast<std::uint64_t>(bytes);
     const std::string subject = fmt::format("tensor {}: the stride of axis {} is {} elements",
                                             parameter.name, axis, bytes / element);
     if (bytes < 0) {
-      Diagnostic(parameter.where, subject + ", negative")
+      Diagnostic(map.where, subject + ", negative")
           .token(parameter.name)
+          .note(parameter.where, parameter.name + " is declared")
           .fix("pass a contiguous copy")
           .raise();
     }
-    Diagnostic(parameter.where, fmt::format("{} ({} bytes), and TMA takes multiples of {} bytes",
-                                            subject, bytes, unit))
+    Diagnostic(map.where, fmt::format("{} ({} bytes), and TMA takes multiples of {} bytes", subject,
+                                      bytes, unit))
         .token(parameter.name)
+        .note(parameter.where, parameter.name + " is declared")
         .fix(fmt::format("pad axis {} to {} elements", axis + 1,
                          (bytes + unit - 1) / unit * unit / element))
         .raise();

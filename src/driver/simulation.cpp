@@ -5,10 +5,8 @@
 namespace tilewright::driver {
 
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
-                                  std::uint64_t seed) {
+                                  const simulator::MachineOptions& options) {
   if (outputs_are_empty(machine, arguments)) return {};
-  simulator::MachineOptions options;
-  options.seed = seed;
   return simulator::run_machine(machine, arguments, options);
 }
 

@@ -11,7 +11,7 @@ namespace tilewright::driver {
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
-                                  std::uint64_t seed);
+                                  const simulator::MachineOptions& options);
 
 // A fault for a person to read.
 Diagnostic diagnostic_of(const simulator::Fault& fault);

@@ -56,6 +56,7 @@ ClusterBarrier::ClusterBarrier(Kernel&, std::string name, SourceLocation where)
 void ClusterBarrier::arrive(SourceLocation where) {
   Tracer& tracer = state_->enter("arrive", where);
   plain(tracer, Op::fence_cluster, {}, {}, where);
+  plain(tracer, Op::warp_sync, {}, {}, where);  // one lane arrives for all
   const ir::ValueId first = tracer.integer(0, where);
   for (std::int64_t cta = 0; cta < tracer.kernel().cluster; ++cta) {
     plain(tracer, Op::mbarrier_arrive, {state_->barrier, first, tracer.integer(cta, where)}, {},

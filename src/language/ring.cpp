@@ -254,6 +254,8 @@ void Ring::release(const Index& stage, SourceLocation where) {
     ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
     barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * cluster);
   }
+  // Every lane has read the stage's numbers, and one of them arrives.
+  if (ring.numbers.tracer()) plain(tracer, Op::warp_sync, {}, {}, where);
   if (cluster == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;

@@ -95,9 +95,11 @@ Elementwise gather(Tracer& tracer, const char* what,
                                        std::string(name_of(type.dtype)) + " and a tile of " +
                                        std::string(name_of(e.dtype)))
             .token(what)
-            .note(tracer.location(operand->handle.id()), "the scalar is declared")
+            .note(tracer.location(operand->handle.id()), "the scalar is made")
             .note(tracer.location(first->handle.id()), "the tile is computed")
-            .fix("convert the tile with .cast(" + std::string(name_of(type.dtype)) + ")")
+            .fix("convert the tile with .cast(" + std::string(name_of(type.dtype)) +
+                 "), or make the scalar a tile: Tile({1, ...}, scalar).cast(" +
+                 std::string(name_of(e.dtype)) + ")")
             .raise();
       }
     }
@@ -212,6 +214,9 @@ Tile full_of(std::vector<std::int64_t> shape, ir::ValueId scalar, SourceLocation
 
 TileOperand::TileOperand(const Var& var, SourceLocation where)
     : handle(static_cast<Tile>(var).handle()), where(where) {}
+
+IndexBesideTile::IndexBesideTile(const Cell<Index>& cell, SourceLocation where)
+    : operand(static_cast<Index>(cell).handle(), where) {}
 
 Tile::Tile(std::initializer_list<Extent> shape, const IndexOperand& value, SourceLocation where) {
   Tracer& tracer = Tracer::get("Tile", where);

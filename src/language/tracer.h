@@ -76,8 +76,10 @@ class Tracer {
   // While it lives, everything recorded is at the user's line that called into the language.
   class At {
    public:
-    At(Tracer& tracer, SourceLocation where) : tracer_(tracer), outer_(tracer.at_) {
-      if (!outer_.file) tracer.at_ = where;
+    // A schedule says for each operation that it records again whose line it is: `innermost`.
+    At(Tracer& tracer, SourceLocation where, bool innermost = false)
+        : tracer_(tracer), outer_(tracer.at_) {
+      if (!outer_.file || (innermost && where.file)) tracer.at_ = where;
     }
     ~At() { tracer_.at_ = outer_; }
     At(const At&) = delete;

@@ -13,6 +13,7 @@
 #include "schedules/retracing.h"
 #include "schedules/shared_plan.h"
 #include "schedules/tile_order.h"
+#include "schedules/turns.h"
 #include "support/diagnostic.h"
 #include "tilewright/hopper.h"
 
@@ -38,6 +39,7 @@ class Retracing {
         placement_(tile),
         extents_(tile),
         plan_(placement_, extents_),
+        turns_(placement_),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)) {}
 
@@ -57,7 +59,9 @@ class Retracing {
                    RoleSpec(
                        "math", warpgroups(groups), registers(groups > 2 ? 160 : 240),
                        [&](Index group) {
+                         if (turn_) when(group == groups - 1, [&] { turn_->arrive(0); });
                          each_tile(order, false, group);
+                         if (turn_) when(group == 0, [&] { turn_->sync(0); });
                          if (plan_.stages_stores()) bulk_wait(0, tile_.where);
                        },
                        tile_.where)},
@@ -84,6 +88,9 @@ class Retracing {
     if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
       all_groups_.emplace(kernel_, placement_.groups * kGroupThreads, 1, tile_.where);
     }
+    if (turns_.any()) {
+      turn_.emplace(kernel_, 2 * kGroupThreads, placement_.groups, tile_.where);
+    }
   }
 
   // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles of the same length are
@@ -95,7 +102,8 @@ class Retracing {
     const Tracer::At at(tracer_, tile_.where);
     const auto body = [&](const Index& number) { trace_tile(order, number); };
     if (!order.uneven()) {
-      for (Index number : range(cta_index(), order.count(), cta_count())) body(number);
+      const IndexOperand first(cta_index(), tile_.where);
+      for (Index number : range(first, order.count(), cta_count())) body(number);
       return;
     }
     const Dim tiles = order.count();
@@ -180,6 +188,7 @@ class Retracing {
     }
     for (const Operation& o : block.body) {
       if (first.count(&o) != 0) continue;
+      const Tracer::At at(tracer_, o.where, true);
       if (!loading_) {
         finish_for(o);
         const bool waits = o.op == Op::load || o.op == Op::dot || !o.blocks.empty();
@@ -284,7 +293,7 @@ class Retracing {
   }
 
   void operation(const Operation& o) {
-    const Tracer::At at(tracer_, o.where);
+    const Tracer::At at(tracer_, o.where, true);
     switch (o.op) {
       case Op::for_loop:
         return loop(o);
@@ -464,15 +473,19 @@ class Retracing {
     const auto issue = [&](const auto& first) {
       return accumulates ? wgmma(first, b, tile(o.operands[2]), o.where) : wgmma(first, b, o.where);
     };
+    if (turns_.takes(o)) turn_->sync(group());
     in_flight_.push_back({o.results[0],
                           a.load ? issue(left(a)) : issue(tile(o.operands[0])),
                           a.load ? ir::kNoValue : o.operands[0],
                           {}});
+    if (turns_.takes(o)) turn_->arrive((group() + 1) % placement_.groups);
   }
 
   void store(const Operation& o) {
     const Type& type = tile_.type(o.operands[1]);
-    if (placement_.by_columns() && !spread_by_columns(type)) {
+    const bool in_parts = placement_.by_columns() ? spread_by_columns(type)
+                                                  : placement_.has_rows(o.operands[1]);
+    if (!in_parts && placement_.groups > 1) {
       // All warpgroups have it.
       return when(
           group() == 0, [&] { store_own(o, false); }, {}, o.where);
@@ -578,11 +591,15 @@ class Retracing {
   void repeat(const Operation& o) {
     for (const ValueId result : o.results) {
       if (!scalar(result)) {
-        unfit(o, "a tile in a loop whose end the kernel decides", "use a loop over a range");
+        unfit(o,
+              "it assigns a tile, " + tile_.type(result).to_string() +
+                  ", and the kernel decides when it ends",
+              "loop over a range, and take a tile's turns with when(...)");
       }
     }
     if (placement_.fills_rings(o.blocks[0])) {
-      unfit(o, "loads in a loop whose end the kernel decides", "use a loop over a range");
+      unfit(o, "it loads what products read, and the kernel decides when it ends",
+            "loop over a range, or load before it");
     }
     const ir::Block& body = o.blocks[0];
     const std::vector<ValueId>& yielded = body.body.back().operands;
@@ -668,12 +685,14 @@ class Retracing {
   const Placement placement_;
   const analysis::Extents extents_;
   const SharedPlan plan_;
+  const Turns turns_;
   Kernel kernel_;
   Tracer& tracer_;
   Parameters parameters_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> all_groups_;
+  std::optional<NamedBarrier> turn_;       // of each warpgroup
   std::optional<SharedIntegers> answers_;  // of each warp
   std::unique_ptr<Ring> numbers_;          // of tiles that are taken from a counter
   std::optional<Tensor> next_tile_;

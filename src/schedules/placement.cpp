@@ -12,20 +12,46 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-void unfit(const Operation& o, const std::string& why, const std::string& fix) {
-  Diagnostic(o.where, "schedule for sm_90a: " + std::string(ir::info(o.op).name) + ": " + why)
-      .token(ir::info(o.op).name)
-      .fix(fix)
-      .raise();
-}
-
 namespace {
 
-constexpr std::int64_t kWidest = 256;  // columns of a wgmma
+constexpr std::int64_t kWidest = 256;     // columns of a wgmma
+constexpr std::int64_t kColumnsUnit = 8;  // of them
+constexpr std::int64_t kDepthBytes = 32;  // of a row of its first operand
+constexpr std::int64_t kCopiedBytes = 16;
 
 bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
+// As the kernel's author calls it.
+std::string_view called(Op op) {
+  switch (op) {
+    case Op::transpose:
+      return ".T()";
+    case Op::if_then:
+      return "when";
+    case Op::while_loop:
+      return "repeat_while";
+    default:
+      return ir::info(op).name;
+  }
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
 }  // namespace
+
+void unfit(const Operation& o, const std::string& why, const std::string& fix,
+           const Operation* other) {
+  Diagnostic error(o.where, "schedule for sm_90a: " + std::string(called(o.op)) + ": " + why);
+  if (other) error.note(other->where, "that is made");
+  error.token(called(o.op)).fix(fix).raise();
+}
+
+bool copies_rows(const ir::Parameter& tensor) {
+  const Dim& last = tensor.shape.back();
+  return !last.is_constant() || last.constant() * size_of(tensor.dtype) % kCopiedBytes == 0;
+}
 
 Placement::Placement(const ir::Kernel& kernel)
     : kernel(kernel),
@@ -102,7 +128,8 @@ bool Placement::in_ring(const Operation& load) const {
   const Type& type = kernel.type(load.results[0]);
   if (read_by_products[load.results[0]]) return true;
   return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
-         type.shape[0] == rows && type.shape[1] % 16 == 0;
+         type.shape[0] == rows && type.shape[1] % 16 == 0 &&
+         copies_rows(*kernel.parameter_of(load.operands[0]));
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -118,6 +145,8 @@ void Placement::visit_dot(const Operation& o) {
   if (size_of(a.dtype) > 2) {
     unfit(o, "operands are " + std::string(name_of(a.dtype)), "convert them to bf16 or f16");
   }
+  check_multiple(o, "k", a.shape[1], kDepthBytes / size_of(a.dtype));
+  check_multiple(o, "n", result.shape[1], kColumnsUnit);
   if (result.shape[1] <= kWidest) return;
   if (rows != kGroupRows || result.shape[1] > 2 * kWidest ||
       (wide != 0 && wide != result.shape[1])) {
@@ -125,6 +154,19 @@ void Placement::visit_dot(const Operation& o) {
           "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
   }
   wide = result.shape[1];
+}
+
+void Placement::check_multiple(const Operation& o, const char* axis, std::int64_t size,
+                               std::int64_t unit) const {
+  if (size % unit == 0) return;
+  const std::string other = std::to_string(round_up(size, unit));
+  unfit(o,
+        std::string(axis) + " is " + std::to_string(size) + " in a " +
+            kernel.type(o.operands[0]).to_string() + " x b " +
+            kernel.type(o.operands[1]).to_string() + ", and products take multiples of " +
+            std::to_string(unit),
+        "load blocks of " + other + " along it: Dim(" + std::to_string(size) + ").block(0, " +
+            other + "); what does not exist is left out");
 }
 
 void Placement::read_by_product(const Operation& o, const Source& source, bool along_k) {
@@ -146,7 +188,12 @@ void Placement::visit_left(const Operation& o) {
   if (a.load) {
     read_by_product(o, a, !a.transposed);
   } else if (a.transposed) {
-    unfit(o, "its first operand is a computed tile, transposed", "swap the operands");
+    unfit(o,
+          "its first operand is a computed tile, transposed: " + kernel.type(a.value).to_string() +
+              " with .T()",
+          "compute it transposed, from swapped operands, or load it transposed: a loaded tile may "
+          "be",
+          definitions[a.value]);
   } else if (by_columns() && a.columns == wide) {
     unfit(o, "its first operand is spread over warpgroups by columns",
           "use at most 256 columns for what products read");

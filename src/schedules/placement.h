@@ -10,9 +10,13 @@ namespace tilewright::schedules {
 
 inline constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
 
-// The operation is in the way of an automatic schedule.
+// The operation is in the way of an automatic schedule; `other` made what the reason names.
 [[noreturn]] void unfit(const ir::Operation& operation, const std::string& why,
-                        const std::string& fix);
+                        const std::string& fix, const ir::Operation* other = nullptr);
+
+// Whether TMA may copy rows of the tensor. It takes strides of whole 16 bytes: those that a launch
+// gives are checked then, but a dense tensor whose rows are of another constant size has none.
+bool copies_rows(const ir::Parameter& tensor);
 
 // A tile as it was loaded or computed, and which part of it a product reads, perhaps transposed.
 struct Source {
@@ -59,6 +63,8 @@ struct Placement {
 
  private:
   void visit_dot(const ir::Operation& dot);
+  void check_multiple(const ir::Operation& dot, const char* axis, std::int64_t size,
+                      std::int64_t unit) const;
   void read_by_product(const ir::Operation& dot, const Source& source, bool along_k);
   void visit_left(const ir::Operation& dot);
   void visit_right(const ir::Operation& dot);

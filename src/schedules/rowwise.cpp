@@ -116,18 +116,23 @@ class Retracing {
   }
 
   void operation(const Operation& o) {
-    const Tracer::At at(tracer_, o.where);
+    const Tracer::At at(tracer_, o.where, true);
     switch (o.op) {
       case Op::for_loop:
         return loop(o);
       case Op::if_then:
         return branch(o);
       case Op::while_loop:
-        unfit(o, "a loop whose end the kernel decides", "use a loop over a range");
+        unfit(o, "a kernel without products takes no loop whose end it decides itself",
+              "loop over a range, and use where(condition, a, b) in it");
       case Op::any:
-        unfit(o, "asks all warps", "use where() instead of a condition");
+        unfit(o,
+              "of " + tile_.type(o.operands[0]).to_string() +
+                  ": a kernel without products takes no condition that tiles decide",
+              "use where(condition, a, b) on the tile");
       case Op::transpose:
-        unfit(o, "a tile in registers is not transposed", "swap the axes of its tensor");
+        unfit(o, tile_.type(o.operands[0]).to_string() + ": a tile in registers is not transposed",
+              "pass the tensor with its axes swapped");
       case Op::yield:
         return;
       case Op::store:
@@ -166,7 +171,9 @@ class Retracing {
       return shape;
     };
     if (wide(o.operands[0]) == wide(o.results[0])) return;
-    unfit(o, "a tile in registers only gains or loses axes of size 1",
+    unfit(o,
+          tile_.type(o.operands[0]).to_string() + " to " + tile_.type(o.results[0]).to_string() +
+              ": a tile in registers only gains or loses axes of size 1",
           "load it in the shape that is wanted");
   }
 

@@ -155,7 +155,8 @@ void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSiz
     const ir::Type& type = placement_.kernel.type(o.operands[1]);
     if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
-        !extents.tma_clips(o) || placement_.memory.read_back(o)) {
+        !extents.tma_clips(o) || placement_.memory.read_back(o) ||
+        !copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
       return;
     }
     // Of tiles that are spread by columns each warpgroup stages its own.

@@ -44,53 +44,6 @@ template <typename T, typename F>
 void map2(std::size_t count, const T* const* x, T* result, F f) {
   for (std::size_t i = 0; i < count; ++i) result[i] = f(x[0][i], x[1][i]);
 }
-template <typename T, typename F>
-void map3(std::size_t count, const T* const* x, T* result, F f) {
-  for (std::size_t i = 0; i < count; ++i) result[i] = f(x[0][i], x[1][i], x[2][i]);
-}
-
-template <typename T>
-void evaluate_real(const Elementwise& function, std::size_t n, const T* const* x, T* y) {
-  switch (function.op) {
-    case Op::add:
-      return map2(n, x, y, [](T a, T b) { return a + b; });
-    case Op::sub:
-      return map2(n, x, y, [](T a, T b) { return a - b; });
-    case Op::mul:
-      return map2(n, x, y, [](T a, T b) { return a * b; });
-    case Op::div:
-      return map2(n, x, y, [](T a, T b) { return a / b; });
-    case Op::min:
-      return map2(n, x, y, [](T a, T b) { return a < b || b != b ? a : b; });
-    case Op::max:
-      return map2(n, x, y, [](T a, T b) { return a > b || b != b ? a : b; });
-    case Op::fma:
-      return map3(n, x, y, [](T a, T b, T c) { return std::fma(a, b, c); });
-    case Op::neg:
-      return map(n, x, y, [](T a) { return -a; });
-    case Op::abs:
-      return map(n, x, y, [](T a) { return std::abs(a); });
-    case Op::exp:
-      return map(n, x, y, [](T a) { return std::exp(a); });
-    case Op::exp2:
-      return map(n, x, y, [](T a) { return std::exp2(a); });
-    case Op::log:
-      return map(n, x, y, [](T a) { return std::log(a); });
-    case Op::log2:
-      return map(n, x, y, [](T a) { return std::log2(a); });
-    case Op::sqrt:
-      return map(n, x, y, [](T a) { return std::sqrt(a); });
-    case Op::rsqrt:
-      return map(n, x, y, [](T a) { return static_cast<T>(1 / std::sqrt(double{a})); });
-    case Op::rcp:
-      return map(n, x, y, [](T a) { return 1 / a; });
-    case Op::tanh:
-      return map(n, x, y, [](T a) { return std::tanh(a); });
-    default:
-      unsupported(function, "floats");
-  }
-}
-
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
@@ -124,17 +77,6 @@ void map_divide(const Elementwise& function, std::size_t n, const std::int64_t* 
 }
 
 }  // namespace
-
-void evaluate(const Elementwise& function, std::size_t count, const float* const* operands,
-              float* result) {
-  evaluate_real(function, count, operands, result);
-  if (function.dtype != DType::f32) round_to(function.dtype, result, count);
-}
-
-void evaluate(const Elementwise& function, std::size_t count, const double* const* operands,
-              double* result) {
-  evaluate_real(function, count, operands, result);
-}
 
 void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
               std::int64_t* y) {

@@ -20,7 +20,7 @@ struct Elementwise {
   SourceLocation where;
 };
 
-// Functions whose result is held as their operands are.
+// Functions whose result is held as their operands are. It may be one of the operands.
 void evaluate(const Elementwise& function, std::size_t count, const float* const* operands,
               float* result);
 void evaluate(const Elementwise& function, std::size_t count, const double* const* operands,
@@ -29,6 +29,18 @@ void evaluate(const Elementwise& function, std::size_t count, const std::int64_t
               std::int64_t* result);
 void evaluate(const Elementwise& function, std::size_t count, const std::uint8_t* const* operands,
               std::uint8_t* result);
+
+// result = f(result, row) for each of `rows` rows of `width` elements, in order.
+void fold(const Elementwise& function, std::size_t rows, std::size_t width, const float* const* x,
+          float* result);
+template <typename T>
+void fold(const Elementwise& function, std::size_t rows, std::size_t width, const T* const* x,
+          T* result) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    const T* const operands[] = {result, x[row]};
+    evaluate(function, width, operands, result);
+  }
+}
 
 bool is_comparison(ir::Op op);
 

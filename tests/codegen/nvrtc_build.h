@@ -7,7 +7,7 @@
 #include "codegen/cuda/cuda_printer.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
-#include "runtime/nvrtc.h"
+#include "runtime/nvrtc_available.h"
 
 namespace tilewright::codegen {
 
@@ -17,15 +17,7 @@ inline ir::Kernel parsed(std::string_view text, std::string_view file = "kernel.
   return kernel;
 }
 
-// Why no CUDA source can be compiled here; empty when it can.
-inline std::string why_no_nvrtc() {
-  try {
-    runtime::Nvrtc::get().require_arch("sm_90a");
-    return {};
-  } catch (const Error& error) {
-    return error.message();
-  }
-}
+using runtime::why_no_nvrtc;
 
 // Compiles for sm_90a and holds the result against what the library promises: no stack frame, no
 // spills, no serialised wgmma. `exact` also refuses waits that ptxas had to add.

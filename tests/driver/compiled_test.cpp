@@ -7,7 +7,7 @@
 #include "driver/device_tensors.h"
 #include "driver/timing.h"
 #include "runtime/fake_driver.h"
-#include "runtime/nvrtc.h"
+#include "runtime/nvrtc_available.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
@@ -22,11 +22,7 @@ class CompiledTest : public runtime::FakeDriverTest {
  protected:
   void SetUp() override {
     state_->max_threads = 1024;
-    try {
-      runtime::Nvrtc::get();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   }
 
   static Kernel gemm() {

@@ -201,6 +201,7 @@ TEST(PageTest, OfAKernelOfOnesOwn) {
   EXPECT_EQ(json["claims"][0]["holds"], false);
   EXPECT_THAT(json["failures"][0].get<std::string>(), HasSubstr("report_test.cpp"));
   EXPECT_TRUE(json["roofline"].is_null());
+  EXPECT_TRUE(json["schedule"].is_null());  // nothing chooses among kernels of one's own
   EXPECT_THAT(explain_page(kernel, "sm_90a", Numerics::strict()), HasSubstr("\"allowed\":false"));
 }
 

@@ -7,7 +7,7 @@
 #include "driver/tuning/schedule_report.h"
 #include "driver/tuning/tuner.h"
 #include "runtime/fake_driver.h"
-#include "runtime/nvrtc.h"
+#include "runtime/nvrtc_available.h"
 #include "tilewright/kernels/gemm.h"
 
 namespace tilewright::driver {
@@ -233,11 +233,7 @@ class TunerOnFakeGpuTest : public runtime::FakeDriverTest {
  protected:
   void SetUp() override {
     state_->max_threads = 1024;
-    try {
-      runtime::Nvrtc::get();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   }
   test::TemporaryFolder folder_;
   runtime::ScopedVariable cache_{"TILEWRIGHT_CACHE", folder_.path().string()};

@@ -1,28 +1,35 @@
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "driver/build.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "support/hash.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
+#include "tilewright/library.h"
 
-// What the tile-level kernels record, as text. Every compiler records the same: the goldens are
+// What the library's kernels record, as text. Every compiler records the same: the goldens are
 // compared by builds of all of them. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
 namespace tilewright::kernels {
 namespace {
 
-void expect_golden(const std::string& name, const Kernel& kernel) {
-  ir::verify(kernel.finish());
-  const std::string text = ir::to_text(kernel.finish(), {.locations = false});
-  const std::string path =
-      std::string(TILEWRIGHT_SOURCE_DIR) + "/tests/kernels/goldens/" + name + ".tw";
+void compare(const std::string& file, const std::string& text) {
+  const std::string path = std::string(TILEWRIGHT_SOURCE_DIR) + "/tests/kernels/goldens/" + file;
   if (std::getenv("TILEWRIGHT_UPDATE_GOLDENS")) std::ofstream(path) << text;
   std::stringstream golden;
   golden << std::ifstream(path).rdbuf();
   EXPECT_EQ(text, golden.str()) << path;
+}
+
+void expect_golden(const std::string& name, const Kernel& kernel) {
+  ir::verify(kernel.finish());
+  compare(name + ".tw", ir::to_text(kernel.finish(), {.locations = false}));
 }
 
 TEST(Recording, Gemm) {
@@ -46,6 +53,25 @@ TEST(Recording, AttentionWithAWindow) {
   a.window = 100;
   a.kv_heads = 2;
   expect_golden("attention_forward_window", attention_forward(a));
+}
+
+// The explicit schedules too, and what the compiler makes of the tile level: too long to read, so
+// that their hashes have to do.
+TEST(Recording, EverySchedule) {
+  std::string text;
+  for (const LibraryKernel& kernel : kernel_library()) {
+    const auto add = [&](const std::vector<std::string>& settings) {
+      const ScheduleChoice choice =
+          choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
+      passes::Rewrites rewrites;
+      const ir::Kernel machine = driver::lower(build_choice(kernel, choice).finish(), rewrites);
+      const std::string hash = content_hash(ir::to_text(machine, {.locations = false}));
+      text += fmt::format("{} {} {}\n", hash, kernel.name, fmt::join(settings, " "));
+    };
+    add({"schedule=tile"});
+    for (const LibrarySchedule& schedule : kernel.schedules) add({"schedule=" + schedule.name});
+  }
+  compare("schedules.txt", text);
 }
 
 }  // namespace

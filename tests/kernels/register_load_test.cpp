@@ -134,6 +134,16 @@ TEST(RegisterLoads, CopyOfEveryType) {
   }
 }
 
+// A thread with many vectors asks once whether all of them exist, one with few asks each.
+TEST(RegisterLoads, ManyVectorsAreLoadedWithoutAskingEach) {
+  const auto unasked = [](int columns) {
+    const std::string text = driver::translate(copy(f32, columns).finish()).source.text;
+    return text.find(", true);") != std::string::npos;
+  };
+  EXPECT_FALSE(unasked(64));
+  EXPECT_TRUE(unasked(128));
+}
+
 TEST(RegisterLoads, CopyBuildsAndLoadsVectors) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   for (const DType dtype : {f32, bf16, f16, i32, f8e4m3}) {

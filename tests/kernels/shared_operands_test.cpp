@@ -120,6 +120,21 @@ TEST(SharedOperands, ColumnsOfBOverWarpgroups) {
 
 // C = A f(B) or A f(B)^T with f(x) = 2 x + 1 computed in registers: every warpgroup makes 64 rows
 // of it, and reads all.
+Kernel times_computed(const Shapes& s, DType dtype, int columns, bool transposed) {
+  return on_two_groups(s, [=](Kernel& k) {
+    const SharedTile computed(k, "computed", dtype, kRows, columns);
+    const auto written = std::make_shared<NamedBarrier>(k, 128 * kGroups);
+    return [=](const Slot& slot, const Index& group) {
+      const Tile b = load(slot[1].rows(64 * group, 64));
+      store(computed.rows(64 * group, 64), b * 2 + 1);
+      fence_proxy_async();
+      written->sync();
+      const SharedView operand = transposed ? computed.T() : SharedView(computed);
+      return wait(wgmma(slot[0].rows(64 * group, 64), operand));
+    };
+  });
+}
+
 class ComputedOperand : public testing::TestWithParam<std::pair<DType, int>> {};
 INSTANTIATE_TEST_SUITE_P(Widths, ComputedOperand,
                          testing::Values(std::pair(bf16, 16), std::pair(bf16, 32),
@@ -130,17 +145,7 @@ TEST_P(ComputedOperand, OfRowsAlongK) {
   const auto [dtype, n] = GetParam();
   const Shapes s{dtype, kRows, kRows, kRows, n, n};
   HostTensor A = integers(dtype, kRows, kRows, 5), B = integers(dtype, kRows, n, 6);
-  const Kernel kernel = on_two_groups(s, [&, &dtype = dtype, &n = n](Kernel& k) {
-    const SharedTile computed(k, "computed", dtype, kRows, n);
-    const auto written = std::make_shared<NamedBarrier>(k, 128 * kGroups);
-    return [=](const Slot& slot, const Index& group) {
-      const Tile b = load(slot[1].rows(64 * group, 64));
-      store(computed.rows(64 * group, 64), b * 2 + 1);
-      fence_proxy_async();
-      written->sync();
-      return wait(wgmma(slot[0].rows(64 * group, 64), computed));
-    };
-  });
+  const Kernel kernel = times_computed(s, dtype, n, false);
   EXPECT_EQ(first_wrong(run(kernel, s, A, B),
                         [&](std::int64_t i, std::int64_t j) {
                           double sum = 0;
@@ -156,17 +161,7 @@ TEST_P(ComputedOperand, OfRowsAlongN) {
   const auto [dtype, depth] = GetParam();
   const Shapes s{dtype, kRows, depth, kRows, depth, kRows};
   HostTensor A = integers(dtype, kRows, depth, 7), B = integers(dtype, kRows, depth, 8);
-  const Kernel kernel = on_two_groups(s, [&, &dtype = dtype, &depth = depth](Kernel& k) {
-    const SharedTile computed(k, "computed", dtype, kRows, depth);
-    const auto written = std::make_shared<NamedBarrier>(k, 128 * kGroups);
-    return [=](const Slot& slot, const Index& group) {
-      const Tile b = load(slot[1].rows(64 * group, 64));
-      store(computed.rows(64 * group, 64), b * 2 + 1);
-      fence_proxy_async();
-      written->sync();
-      return wait(wgmma(slot[0].rows(64 * group, 64), computed.T()));
-    };
-  });
+  const Kernel kernel = times_computed(s, dtype, depth, true);
   EXPECT_EQ(first_wrong(run(kernel, s, A, B),
                         [&, &depth = depth](std::int64_t i, std::int64_t j) {
                           double sum = 0;

@@ -53,9 +53,14 @@ TEST(ScalarErrors, DTypesAndNames) {
   const Scalar alpha = t.kernel.scalar("alpha", f32);
   const Tile a = zeros({64, 64}, bf16);
   misuse("* a; }",
-         {"*: a scalar of f32 and a tile of bf16", "the scalar is declared", "the tile is computed",
+         {"*: a scalar of f32 and a tile of bf16", "the scalar is made", "the tile is computed",
           "fix: convert the tile with .cast(f32)"},
          [&] { alpha* a; });
+  const Index three = 3;
+  misuse("+ three",
+         {"+: a scalar of i32 and a tile of bf16", "the scalar is made", "the tile is computed",
+          "make the scalar a tile: Tile({1, ...}, scalar).cast(bf16)"},
+         [&] { a + three; });
   misuse("[&] { range(alpha)", {"a scalar of f32 as an index", "fix: declare it as i32"},
          [&] { range(alpha); });
   misuse("beta\", bf16", {"scalar \"beta\": of bf16", "fix: a scalar is f32 or i32"},

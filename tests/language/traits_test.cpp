@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <type_traits>
+#include <utility>
 
 #include "tilewright/hopper.h"
 
@@ -39,8 +40,17 @@ static_assert(std::is_assignable_v<Var&, const Var&>);
 // A product in flight is unreadable until it is waited for.
 static_assert(!std::is_constructible_v<TileOperand, Pending>);
 static_assert(!Adds<Pending, Tile>);
-static_assert(!Adds<Tile, Index>);
 static_assert(Adds<Tile, Tile> && Adds<Var, Tile> && Adds<Tile, double>);
+
+// An index beside a tile makes a tile; without one, an index.
+template <typename A, typename B, typename Sum>
+constexpr bool kAddsTo =
+    std::is_same_v<decltype(std::declval<const A&>() + std::declval<const B&>()), Sum>;
+static_assert(kAddsTo<Tile, Index, Tile> && kAddsTo<Index, Tile, Tile>);
+static_assert(kAddsTo<Var, Cell<Index>, Tile> && kAddsTo<Dim, Tile, Tile>);
+static_assert(kAddsTo<Index, Index, Index> && kAddsTo<Index, int, Index>);
+static_assert(kAddsTo<int, Tile, Tile> && kAddsTo<Dim, Index, Index> && kAddsTo<Dim, int, Dim>);
+static_assert(!Adds<Tile, Condition>);
 
 // Tensors are read by load, addressed by indices and blocks.
 static_assert(!std::is_constructible_v<TileOperand, Tensor>);

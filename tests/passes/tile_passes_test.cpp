@@ -43,6 +43,30 @@ TEST(MaterialiseExtents, ReductionsSelectTheirNeutralValue) {
   }
 }
 
+TEST(MaterialiseExtents, IntegersHaveTheLeastAndTheGreatestOfTheirDtype) {
+  for (const auto& [dtype, least, greatest] :
+       {std::tuple<std::string, std::string, std::string>{"i32", "-2147483648", "2147483647"},
+        {"i64", "-9223372036854775808", "9223372036854775807"}}) {
+    const std::string tile = ": tile<" + dtype;
+    const std::string load = kRows + ("  %21" + tile + ", 4x64> = cast %20\n");
+    const std::string store =
+        "  %31: tile<f32, 1x64> = cast %30\n  store %1, %31, %10, %10, %13, %12 {sizes = [1, "
+        "64]}\n";
+    for (const auto& [function, neutral] : {std::pair{"max", least}, {"min", greatest}}) {
+      const std::string reduce = std::string(" {function = ") + function + ", axis = 0}\n";
+      expect_pass(materialise_extents,
+                  kernel(load + "  %30" + tile + ", 1x64> = reduce %21" + reduce + store),
+                  kernel(load +
+                         "  %22: tile<i32, 4x1> = iota {axis = 0}\n  %23: i32 = sub %11, %2\n"
+                         "  %24: tile<i32, 4x1> = splat %23\n"
+                         "  %25: tile<bool, 4x1> = lt %22, %24\n  %26: " +
+                         dtype + " = constant {value = " + neutral + "}\n  %27" + tile +
+                         ", 4x64> = select %25, %21, %26\n  %30" + tile + ", 1x64> = reduce %27" +
+                         reduce + store));
+    }
+  }
+}
+
 TEST(MaterialiseExtents, WhatExistsWholeIsLeftAlone) {
   expect_unchanged(
       materialise_extents,

@@ -5,6 +5,7 @@
 #include "common/temporary_folder.h"
 #include "runtime/build_cache.h"
 #include "runtime/kernels.h"
+#include "runtime/nvrtc_available.h"
 #include "runtime/runtime_test.h"
 
 namespace tilewright::runtime {
@@ -13,12 +14,8 @@ namespace {
 class CubinCacheTest : public testing::Test {
  protected:
   void SetUp() override {
-    try {
-      compiler_ = &Nvrtc::get();
-      compiler_->require_arch("sm_90a");
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+    compiler_ = &Nvrtc::get();
   }
 
   Build build(const CompileRequest& request, const ResourcePolicy& policy = {}) const {

@@ -9,6 +9,7 @@
 #include "runtime/cubin.h"
 #include "runtime/dynamic_library.h"
 #include "runtime/kernels.h"
+#include "runtime/nvrtc_available.h"
 #include "runtime/runtime_test.h"
 
 namespace tilewright::runtime {
@@ -21,20 +22,12 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 class NvrtcTest : public testing::Test {
  protected:
   void SetUp() override {
-    try {
-      compiler_ = &Nvrtc::get();
-      compiler_->require_arch("sm_90a");
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+    compiler_ = &Nvrtc::get();
   }
 
   void require(std::string_view arch) {
-    try {
-      compiler_->require_arch(arch);
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string why = why_no_nvrtc(arch); !why.empty()) GTEST_SKIP() << why;
   }
 
   CompiledKernel compile(const std::string& source, const std::string& arch = "sm_90a") const {

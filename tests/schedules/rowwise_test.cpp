@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -296,6 +297,32 @@ void refused(const std::function<Kernel()>& make, const std::string& part) {
   const std::string text = test::usage_error_of([&] { compile(make(), "sim:sm_90a"); });
   EXPECT_NE(text.find(part), std::string::npos) << text;
   EXPECT_NE(text.find("rowwise_test.cpp:"), std::string::npos) << text;
+}
+
+TEST(RowwiseSchedule, IndicesBesideTiles) {
+  Kernel kernel("indices");
+  const Dim rows = kernel.dim("rows");
+  const Tensor Y = kernel.out("Y", i32, {rows, 64}), Z = kernel.out("Z", i32, {rows, 64});
+  const auto [i] = kernel.grid(ceil_div(rows, 8));
+  const Block own = rows.block(i, 8);
+  const Tile columns = iota({8, 64}, 1);
+  Var sum{columns};
+  for (Index turn : range(3)) sum = turn - sum * 2 + rows;
+  store(Y(own, all), sum);
+  store(Z(own, all), where(columns < i, max(columns * 0 + i, 2), min(columns, rows - i)));
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    HostTensor y = poison(i32, {20, 64}), z = y;
+    compile(kernel, target).run({ref(y), ref(z)});
+    for (std::int64_t row = 0; row < 20; ++row) {
+      for (std::int64_t column = 0; column < 64; ++column) {
+        std::int64_t want = column, block = row / 8;
+        for (int turn = 0; turn < 3; ++turn) want = turn - want * 2 + 20;
+        ASSERT_EQ(y.at({row, column}), want) << target;
+        want = column < block ? std::max<std::int64_t>(block, 2) : std::min(column, 20 - block);
+        ASSERT_EQ(z.at({row, column}), want) << target;
+      }
+    }
+  }
 }
 
 TEST(RowwiseSchedule, SaysWhatDoesNotFit) {

@@ -168,7 +168,7 @@ TEST(MachineLitmus, IndicesAreLoadedFromTheTensorAndNowhereElse) {
     std::memcpy(x.bytes.data() + 4 * i, &value, sizeof(value));
   }
   const std::string text =
-      litmus("  %60: i32 = load_index %90, %5\n  %61: i32 = load_index %90, %60\n" +
+      litmus("  %60: i32 = load_index %90, %5\n  %61: i32 = load_index %90, %60\n  cta_sync\n" +
              role("a", 0, 1, 50, "    %62: i32 = atomic_add %90, %61, %60\n"));
   ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(5), 58 + 58);

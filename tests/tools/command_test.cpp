@@ -331,6 +331,23 @@ TEST(CommandTest, Simulates) {
   EXPECT_LE(json["max_relative_error"], json["tolerance"]);
 }
 
+TEST(CommandTest, SimulatesControlAlone) {
+  for (const std::string kernel :
+       {"attention_forward --set heads=1 --set queries=200 --set causal=true",
+        "attention_forward --set heads=1 --set queries=200 --set schedule=tile",
+        "attention_varlen_forward --set heads=1 --set batch=3",
+        "gemm --set m=200 --set n=136 --set k=264",
+        "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
+    const Answer answer =
+        tilewright("simulate " + kernel + " --target sm_90a --control-only --schedules 5 --json");
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    const Json json = answer.json();
+    EXPECT_EQ(json["control_only"], true);
+    EXPECT_GT(json["operations"], 1000);
+    EXPECT_FALSE(json.contains("max_relative_error")) << "there is no result to compare";
+  }
+}
+
 TEST(CommandTest, RunsOnTheSimulatedGpu) {
   const Answer answer = tilewright(
       "run attention_forward --target sim:sm_90a --set heads=1 --set queries=70 --check --json");
@@ -393,6 +410,30 @@ TEST(CommandTest, ExplainSaysWhyAScheduleWasChosen) {
   EXPECT_THAT(answer.output, AllOf(HasSubstr("because    kernels/schedules/gemm.sm_90a.txt:"),
                                    HasSubstr("for all lengths"), HasSubstr("by the model"),
                                    HasSubstr("others are slower by the model")));
+}
+
+TEST(CommandTest, ExplainSaysSoInItsJsonAndItsPage) {
+  const WithoutNvrtc without_nvrtc;
+  const TemporaryFolder folder;
+  const Answer answer =
+      tilewright("explain gemm --target sm_90a --set m=16 --json --html " + (folder / "page.html"));
+  const Json schedule =
+      Json::parse(answer.output.substr(0, answer.output.rfind('}') + 1))["schedule"];
+  EXPECT_THAT(schedule["because"].get<std::string>(),
+              testing::StartsWith("kernels/schedules/gemm.sm_90a.txt:"));
+  EXPECT_GT(schedule["cost"]["seconds"], 0);
+  EXPECT_EQ(schedule["cost_missing"], "");
+  ASSERT_GT(schedule["alternatives"].size(), 6u);  // all, not the first few
+  double before = 0;
+  for (const Json& other : schedule["alternatives"]) {
+    EXPECT_NE(other["name"], schedule["chosen"]);
+    EXPECT_GE(other["cost"]["seconds"], before);
+    before = other["cost"]["seconds"];
+  }
+  std::ifstream stream(folder / "page.html");
+  const std::string page(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_THAT(page, HasSubstr("\"chosen\":" + schedule["chosen"].dump()));
+  EXPECT_THAT(page, HasSubstr("<table id=\"schedule-table\">"));
 }
 
 TEST(CommandTest, DoctorSaysWhatIsHere) {

@@ -12,6 +12,9 @@ using ir::Key;
 using ir::Operation;
 using ir::ValueId;
 
+// Of so many a thread asks each whether it exists; of more, first whether all of them do.
+constexpr std::int64_t kFewVectors = 8;
+
 // One load_registers or store_registers: c0, c1, ... are the tensor's coordinates of this thread's
 // register 0, e0, ... the limits, and register i is at c + d.
 class GlobalAccess {
@@ -220,19 +223,46 @@ class GlobalAccess {
   // One test for all vectors: a branch at each would wait for the one before. Where the limit falls
   // between two vectors each of them exists as its first element does.
   void load_vectors(int vector) {
-    const int bytes = vector * size_of(parameter_.dtype);
     emitter_.open(fmt::format("if ({} && ((e{} - c{}) & {}) == 0)", aligned(vector), rank_ - 1,
                               rank_ - 1, vector - 1));
-    emitter_.line("#pragma unroll");
-    emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
-    const Place at = place("i", 1);
-    emitter_.line(fmt::format("load_vector_{}({}, first + {}, {});", bytes, registers_at("i"),
-                              at.offset, at.exists));
-    emitter_.close();
+    if (count_ / vector > kFewVectors) {
+      emitter_.open(fmt::format("if ({})", all_exist()));
+      load_each_vector(vector, false);
+      emitter_.close();
+      emitter_.open("else");
+      load_each_vector(vector, true);
+      emitter_.close();
+    } else {
+      load_each_vector(vector, true);
+    }
     emitter_.close();
     emitter_.open("else");
     print_elements("0", fmt::format("{}", count_));
     emitter_.close();
+  }
+
+  void load_each_vector(int vector, bool asks) {
+    emitter_.line("#pragma unroll");
+    emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
+    const Place at = place("i", 1);
+    emitter_.line(fmt::format("load_vector_{}({}, first + {}, {});",
+                              vector * size_of(parameter_.dtype), registers_at("i"), at.offset,
+                              asks ? at.exists : "true"));
+    emitter_.close();
+  }
+
+  // Whether all registers of the thread exist: the last of them on every axis does.
+  std::string all_exist() const {
+    std::string text;
+    for (int axis = 0; axis < rank_; ++axis) {
+      std::int64_t last = 0;
+      if (tile_axis_[axis] >= 0) {
+        const auto terms = coordinate_terms(layout_.registers, tile_axis_[axis]);
+        for (std::int64_t i = 0; i < count_; ++i) last = std::max(last, ir::evaluate(terms, i));
+      }
+      text += fmt::format("{}c{} + {} < e{}", axis == 0 ? "" : " && ", axis, last, axis);
+    }
+    return text;
   }
 
   Emitter& emitter_;

@@ -48,6 +48,37 @@ Json roofline_of(const Explanation& explanation) {
           {"devices", devices}};
 }
 
+Json cost_of(const schedules::Estimate& cost) {
+  return {{"seconds", cost.seconds},
+          {"bound", cost.bound},
+          {"parts",
+           {{"products", cost.products},
+            {"instructions", cost.instructions},
+            {"loads", cost.loads},
+            {"chain", cost.chain},
+            {"memory", cost.memory}}},
+          {"ctas", cost.ctas},
+          {"ctas_a_multiprocessor", cost.resident},
+          {"shared_bytes", cost.shared_bytes}};
+}
+
+Json schedule_of(const Explanation& explanation) {
+  if (!explanation.schedule) return {};
+  const ScheduleReport& report = *explanation.schedule;
+  Json alternatives = Json::array();
+  for (const ScheduleReport::Alternative& other : report.alternatives) {
+    alternatives.push_back({{"name", other.name}, {"cost", cost_of(other.estimate)}});
+  }
+  const bool known = report.no_estimate.empty();
+  return {{"chosen", report.chosen},
+          {"because", report.why},
+          {"variants", report.variants},
+          {"cost", known ? cost_of(report.estimate) : Json()},
+          {"cost_missing", report.no_estimate},
+          {"alternatives", alternatives},
+          {"refused", report.refused}};
+}
+
 Json numerics_of(const Explanation& explanation) {
   Json rewrites = Json::object();
   for (const AppliedRewrite& applied : explanation.rewrites) {
@@ -98,6 +129,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"numerics", numerics_of(explanation)},
                      {"claims", claims_of(explanation)},
                      {"roofline", roofline_of(explanation)},
+                     {"schedule", schedule_of(explanation)},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
   return json.dump(2);

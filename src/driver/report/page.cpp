@@ -5,6 +5,7 @@
 #include "driver/report/explanation_json.h"
 #include "driver/report/layout_svg.h"
 #include "driver/report/page_files.h"
+#include "driver/report/page_text.h"
 #include "driver/report/pipeline_graph.h"
 #include "driver/report/source_map.h"
 #include "support/diagnostic.h"
@@ -91,14 +92,6 @@ Json layouts_of(const Explanation& explanation) {
   return layouts;
 }
 
-void replace(std::string& text, std::string_view mark, std::string_view with) {
-  const std::size_t at = text.find(mark);
-  if (at == text.npos) {
-    Diagnostic({}, "page.html has no place for " + std::string(mark), ErrorKind::internal).raise();
-  }
-  text.replace(at, mark.size(), with);
-}
-
 }  // namespace
 
 std::string page_data(const Explanation& explanation) {
@@ -123,21 +116,12 @@ std::vector<DumpFile> layout_files(const Explanation& explanation) {
 }
 
 std::string page(const Explanation& explanation) {
-  std::string data;
-  // Inside <script> nothing may look like a tag; in JSON, < occurs in strings alone.
-  for (const char c : page_data(explanation)) {
-    if (c == '<') {
-      data += "\\u003c";
-    } else {
-      data += c;
-    }
-  }
   std::string text = kPageHtml;
-  replace(text, "/*page.css*/", kPageCss);
-  replace(text, "/*page.js*/", kPageScript);
-  replace(text, "/*drawings.js*/", kDrawingsScript);
+  place(text, "/*page.css*/", kPageCss);
+  place(text, "/*page.js*/", kPageScript);
+  place(text, "/*drawings.js*/", kDrawingsScript);
   // Last: the data may hold any text.
-  replace(text, "/*data*/", data);
+  place(text, "/*data*/", inside_script(page_data(explanation)));
   return text;
 }
 

@@ -98,6 +98,29 @@ function numerics() {
   }
 }
 
+function schedule() {
+  const choice = summary.schedule;
+  if (!choice) return hide('schedule');
+  byId('schedule-choice').append(make('b', '', {}, choice.chosen), ' because ' + choice.because);
+  const row = (each, chosen) => [
+    make('td', 'name', {}, chosen ? make('b', '', {}, each.name) : each.name),
+    number((each.cost.seconds * 1e6).toPrecision(4)), cell(each.cost.bound), number(count(each.cost.ctas)),
+    number(count(each.cost.ctas_a_multiprocessor)), number(count(each.cost.shared_bytes))];
+  const all = choice.alternatives.slice();
+  const mine = { name: choice.chosen, cost: choice.cost };
+  if (choice.cost) all.push(mine);
+  all.sort((a, b) => a.cost.seconds - b.cost.seconds);
+  table(byId('schedule-table'),
+    ['variant', '\u00b5s by the model', 'bound by', 'CTAs', 'a multiprocessor', 'bytes of shared memory'],
+    all.map((each) => row(each, each === mine)));
+  if (all.length === 0) byId('schedule-table').classList.add('hidden');
+  byId('schedule-rest').textContent = [
+    `variants for all lengths: ${count(choice.variants)}`,
+    choice.refused ? `not for these options: ${count(choice.refused)}` : '',
+    choice.cost_missing ? `no figure of the chosen one: ${choice.cost_missing}` : '',
+  ].filter((text) => text).join('; ') + '.';
+}
+
 function instructions() {
   counts(byId('machine-counts'), summary.instructions);
   counts(byId('sass-counts'), summary.sass_instructions);
@@ -282,6 +305,7 @@ function show() {
   sourcePanes();
   stages();
   numerics();
+  schedule();
   roofline();
   instructions();
   layouts();

@@ -22,15 +22,6 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-std::vector<std::string> read_lines(const std::string& path) {
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed)) return {};
-  std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
-}
-
 // The file's name and the line of a comment that is a place, and nothing else.
 struct Comment {
   std::string_view name;
@@ -56,7 +47,7 @@ class Files {
     if (where.file == nullptr) return;
     const auto same = [&](const SourceFile& file) { return file.path == where.file; };
     if (std::any_of(map_.files.begin(), map_.files.end(), same)) return;
-    map_.files.push_back({where.file, read_lines(where.file)});
+    map_.files.push_back({where.file, source_lines(where.file)});
   }
   int find(std::string_view name) const {
     for (std::size_t i = 0; i < map_.files.size(); ++i) {
@@ -71,6 +62,15 @@ class Files {
 };
 
 }  // namespace
+
+std::vector<std::string> source_lines(const std::string& path) {
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) return {};
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
 
 SourceMap source_map(const ir::Kernel& machine, std::string_view cuda) {
   SourceMap map;

@@ -9,6 +9,9 @@
 // Which line of the kernel's source each line of the printed CUDA came from.
 namespace tilewright::driver {
 
+// Empty where there is no such file.
+std::vector<std::string> source_lines(const std::string& path);
+
 struct SourceFile {
   std::string path;
   std::vector<std::string> lines;  // empty where the file is not here

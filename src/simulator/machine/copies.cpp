@@ -32,6 +32,14 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       exists = exists && at >= 0 && at < map.extents[axis];
       offset += at * map.strides[axis];
     }
+    if (exists && start[0] >= 0 && start[0] + map.box[0] <= map.extents[0]) {
+      std::byte* const global = map.data + offset + start[0] * map.element_bytes;
+      for (std::int64_t byte = 0; byte < map.row_bytes(); byte += 16) {
+        const std::int64_t linear = address + row * map.row_bytes() + byte;
+        visit(swizzled(linear, map.swizzle), global + byte, 0, 16);
+      }
+      continue;
+    }
     for (std::int64_t column = 0; column < map.box[0]; column += per_chunk) {
       const std::int64_t first = start[0] + column;
       const std::int64_t low = std::clamp<std::int64_t>(-first, 0, per_chunk);
@@ -89,6 +97,19 @@ std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transf
   return at;
 }
 
+// The access to the part of the tensor that the box covers.
+void order_tensor(Gpu& gpu, const Warp& warp, const Access& access, const TensorMap& map,
+                  std::int64_t address, const std::array<std::int64_t, 5>& start) {
+  if (!gpu.order.is_written(map.data)) return;
+  for_chunks(map, address, start,
+             [&](std::int64_t, const std::byte* global, std::int64_t, std::int64_t bytes) {
+               if (bytes > 0) {
+                 gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(global), bytes);
+               }
+             });
+  gpu.order.global(warp, access, gpu.order.bytes);
+}
+
 }  // namespace
 
 void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -125,15 +146,23 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
                    "cluster_sync before the kernel ends"});
       continue;
     }
-    if (!cta.barriers[barrier].initialised) {
-      gpu.log.add(
-          {"mbarrier", instruction.where(), barriers.where,
-           fmt::format("mbarrier: {} is not initialised in CTA {}\n{}", gpu.barrier_name(barrier),
-                       cta.index, gpu.access("copy", instruction, warp)),
-           "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it"});
-      continue;
-    }
-    gpu.check_write(warp, instruction, cta, instruction.object, address, map.box_bytes());
+    if (!usable(gpu, warp, instruction, cta, barrier)) continue;
+    const int agent = gpu.order.agents().at(cta.rank(), Agents::Kind::phases, barrier);
+    const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
+    AccessKind kind;
+    kind.async = true;
+    order_tensor(gpu, warp, gpu.order.by_unit(warp, instruction, kind, agent, epoch), map, address,
+                 coordinates(warp, transfer));
+    kind.write = true;
+    const Access access = gpu.order.by_unit(warp, instruction, kind, agent, epoch);
+    gpu.order.shared(warp, access, cta, instruction.object, address, map.box_bytes());
+    ForeignUse use;
+    use.access = access;
+    use.verb = "write";
+    use.barrier = agent;
+    use.phase = epoch;
+    use.by_access = false;
+    add_use(cta, std::move(use));
     cta.shared.poison(address, map.box_bytes());
     Event event;
     event.kind = Event::Kind::load;
@@ -144,6 +173,7 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     event.coordinates = coordinates(warp, transfer);
     event.barrier = barrier;
     event.phase = cta.barriers[barrier].phase;
+    if (gpu.recorder) gpu.recorder->load_issued(event);
     gpu.events.push_back(std::move(event));
   }
 }
@@ -151,13 +181,19 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void finish_load(Gpu& gpu, const Event& event) {
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
+  if (!gpu.program.valued) {
+    shared.hold(event.address, map.box_bytes());
+    return complete_tx(gpu, event, map.box_bytes());
+  }
   for_chunks(
       map, event.address, event.coordinates,
       [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
+        if (bytes == 16) return shared.write_chunk(address, global);
         std::byte chunk[16] = {};
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
-        shared.write(address, chunk, 16);
+        shared.write_chunk(address, chunk);
       });
+  if (gpu.recorder) gpu.recorder->load_finished(event);
   complete_tx(gpu, event, map.box_bytes());
 }
 
@@ -174,6 +210,15 @@ void issue_store(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   store->instruction = &instruction;
   store->address = address;
   store->coordinates = coordinates(warp, transfer);
+  const auto group = [&](Agents::Kind kind, AccessKind made) {
+    return gpu.order.by_unit(warp, instruction, made,
+                             gpu.order.agents().at(warp.cta->rank(), kind, warp.index),
+                             static_cast<Epoch>(warp.store_groups + 1));
+  };
+  gpu.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
+                   instruction.object, address, map.box_bytes());
+  order_tensor(gpu, warp, group(Agents::Kind::store_writes, {true, true, false}), map, address,
+               store->coordinates);
   warp.stores.push_back(store);
   Event event;
   event.kind = Event::Kind::store;
@@ -187,17 +232,22 @@ void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[instruction.detail].map];
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
-    gpu.check_read(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
-    const std::byte* from = cta.shared.at(store.address);
-    store.data.assign(from, from + map.box_bytes());
+    gpu.check_held(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
+    if (gpu.program.valued) {
+      const std::byte* from = cta.shared.at(store.address);
+      store.data.assign(from, from + map.box_bytes());
+    }
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
-    for_chunks(map, store.address, store.coordinates,
-               [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
-                 const std::byte* chunk = store.data.data() + (address - store.address);
-                 if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
-               });
+    if (gpu.program.valued) {
+      for_chunks(
+          map, store.address, store.coordinates,
+          [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
+            const std::byte* chunk = store.data.data() + (address - store.address);
+            if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
+          });
+    }
     store.stage = Store::Stage::written;
   }
 }
@@ -222,6 +272,12 @@ void bulk_wait(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const auto over = [](const std::shared_ptr<Store>& store) {
     return store->freed && store->stage == Store::Stage::written;
   };
+  const std::int64_t over_groups = warp.store_groups - instruction.value;
+  gpu.order.complete(warp, instruction.elected, Agents::Kind::store_reads, warp.index, over_groups);
+  if (!instruction.detail) {
+    gpu.order.complete(warp, instruction.elected, Agents::Kind::store_writes, warp.index,
+                       over_groups);
+  }
   warp.stores.erase(std::remove_if(warp.stores.begin(), warp.stores.end(), over),
                     warp.stores.end());
 }

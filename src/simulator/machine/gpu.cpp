@@ -9,17 +9,6 @@
 #include "support/diagnostic.h"
 
 namespace tilewright::simulator {
-namespace {
-
-// Turns of 16 that asynchronous work gets: late, even and eager completion each hide other bugs.
-constexpr std::uint64_t kShares[] = {1, 8, 15};
-constexpr std::uint64_t kLongestTurn = 32;
-
-bool overlap(std::int64_t a, std::int64_t a_bytes, std::int64_t b, std::int64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
-}  // namespace
 
 void FaultLog::add(Fault fault) {
   const auto same_place = [](SourceLocation a, SourceLocation b) {
@@ -34,19 +23,12 @@ void FaultLog::add(Fault fault) {
   if (stop_at_first_) throw Stopped{};
 }
 
-// splitmix64.
-std::uint64_t Random::next() {
-  state_ += 0x9e3779b97f4a7c15u;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 Cta::Cta(const Program& program, std::int64_t index, Cluster* cluster)
     : index(index),
       cluster(cluster),
+      size(program.cluster),
       shared(program.shared_bytes),
+      shadow(program.shared_bytes / ShadowBlock::kBytes + 1),
       barriers(program.barriers),
       live(program.warps),
       warps(program.warps) {
@@ -73,18 +55,21 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
       arguments(arguments),
       report(report),
       log(report, options.stop_at_first),
-      random(options.seed),
+      random(options.search == Search::delays ? 0 : options.seed),
+      recorder(options.recorder),
+      order(*this, options.strict, options.check_order),
       resident_clusters_(
           std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
-      asynchronous_share_(kShares[random.below(3)]),
-      order_(program.ctas / program.cluster) {
-  std::iota(order_.begin(), order_.end(), 0);
-  for (std::size_t i = order_.size(); i > 1; --i) {
-    std::swap(order_[i - 1], order_[random.below(i)]);
+      schedule_(options.search, options.seed),
+      to_start_(program.ctas / program.cluster) {
+  std::iota(to_start_.begin(), to_start_.end(), 0);
+  for (std::size_t i = to_start_.size(); i > 1; --i) {
+    std::swap(to_start_[i - 1], to_start_[random.below(i)]);
   }
 }
 
 void Gpu::count_instructions() const {
+  report.choices = schedule_.choices();
   for (std::size_t op = 0; op < executed_.size(); ++op) {
     if (executed_[op] == 0) continue;
     report.instructions[std::string(ir::info(static_cast<ir::Op>(op)).name)] = executed_[op];
@@ -92,24 +77,35 @@ void Gpu::count_instructions() const {
 }
 
 void Gpu::launch_next() {
-  const std::int64_t index = order_.back();
-  order_.pop_back();
+  const std::int64_t index = to_start_.back();
+  to_start_.pop_back();
   auto cluster = std::make_unique<Cluster>();
+  cluster->number = started_++;
+  cluster->handed = order.nothing();
   for (std::int64_t rank = 0; rank < program.cluster; ++rank) {
     cluster->ctas.push_back(
         std::make_unique<Cta>(program, index * program.cluster + rank, cluster.get()));
-    for (Warp& warp : cluster->ctas.back()->warps) runnable_.push_back(&warp);
+    Cta& cta = *cluster->ctas.back();
+    cta.left = order.nothing();
+    for (Mbarrier& barrier : cta.barriers)
+      barrier.completed = barrier.accumulated = order.nothing();
+    for (NamedBarrier& barrier : cta.named) barrier.handed = order.nothing();
+    for (Warp& warp : cta.warps) {
+      order.start(warp);
+      runnable_.push_back(&warp);
+    }
     cluster->live += program.warps;
   }
   clusters_.push_back(std::move(cluster));
 }
 
 void Gpu::run() {
+  if (recorder) recorder->begin(*this);
   while (true) {
     clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
                                    [](const auto& cluster) { return cluster->live == 0; }),
                     clusters_.end());
-    while (!order_.empty() && static_cast<std::int64_t>(clusters_.size()) < resident_clusters_) {
+    while (!to_start_.empty() && static_cast<std::int64_t>(clusters_.size()) < resident_clusters_) {
       launch_next();
     }
     if (clusters_.empty()) return;
@@ -123,12 +119,11 @@ void Gpu::run() {
         log.add(deadlock(*this, clusters_));
         return;
       }
-      const bool asynchronous =
-          !events.empty() && (runnable_.empty() || random.below(16) < asynchronous_share_);
-      if (asynchronous) {
-        happen(random.below(events.size()));
+      const Schedule::Choice choice = schedule_.next(runnable_, events);
+      if (choice.event) {
+        happen(choice.index);
       } else {
-        run_warp(*runnable_[random.below(runnable_.size())]);
+        run_warp(*runnable_[choice.index]);
       }
     }
   }
@@ -165,14 +160,17 @@ void Gpu::wake(Warp& warp) {
 }
 
 void Gpu::run_warp(Warp& warp) {
-  const std::uint64_t turn = 1 + random.below(kLongestTurn);
+  const std::uint64_t turn = schedule_.turn();
   for (std::uint64_t i = 0; i < turn && warp.state == Warp::State::runnable; ++i) {
     const Instruction& instruction = program.code[warp.pc];
     if (instruction.once && warp.index != 0) {
       ++warp.pc;
       continue;
     }
+    if (recorder) recorder->starts(warp, instruction);
     execute(warp, instruction);
+    if (recorder) recorder->executed(warp, instruction);
+    if (schedule_.until_seen() && is_seen(instruction)) return;
   }
 }
 
@@ -199,15 +197,26 @@ void Gpu::finish(Warp& warp) {
   warp.state = Warp::State::ended;
   runnable_.erase(std::find(runnable_.begin(), runnable_.end(), &warp));
   --warp.cta->cluster->live;
-  if (--warp.cta->live > 0) return;
-  for (const Event& event : events) {
-    if (event.kind != Event::Kind::load || event.destination != warp.cta) continue;
-    log.add({"exit",
-             event.instruction->where(),
-             {},
-             fmt::format("exit: CTA {} ends while a copy writes its shared memory\n{}",
-                         warp.cta->index, access("write", *event.instruction, *event.issuer)),
-             fmt::format("a wait for {}", barrier_name(event.barrier))});
+  Cta& cta = *warp.cta;
+  cta.left.join(warp.lanes);
+  cta.left.join(warp.elected);
+  if (--cta.live == 0) check_exit(cta);
+}
+
+void Gpu::check_exit(const Cta& cta) {
+  if (!order.enabled()) return;
+  for (const ForeignUse& use : cta.foreign_uses) {
+    const bool waited = use.barrier >= 0 && cta.left.generic[use.barrier] >= use.phase;
+    if (waited || (use.by_access && cta.left.generic[use.access.agent] >= use.access.epoch)) {
+      continue;
+    }
+    log.add({"exit", use.access.instruction->where(), program.where,
+             fmt::format("exit: CTA {} may end before its shared memory is no longer used\n{}",
+                         cta.index, access_line(use.verb, use.access)),
+             use.barrier < 0 || use.by_access
+                 ? "cluster_sync before the kernel ends"
+                 : fmt::format("a wait for {} phase {} before the kernel ends",
+                               barrier_name(order.agents().index(use.barrier)), use.phase - 1)});
   }
 }
 
@@ -226,9 +235,9 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       if (moves.size() == 1) {
         scalars[moves[0].first] = scalars[moves[0].second];
       } else {
-        std::vector<Scalar> values(moves.size());
-        for (std::size_t i = 0; i < moves.size(); ++i) values[i] = scalars[moves[i].second];
-        for (std::size_t i = 0; i < moves.size(); ++i) scalars[moves[i].first] = values[i];
+        moved_.clear();
+        for (const auto& [to, from] : moves) moved_.push_back(scalars[from]);
+        for (std::size_t i = 0; i < moves.size(); ++i) scalars[moves[i].first] = moved_[i];
       }
       ++warp.pc;
       return;
@@ -336,6 +345,19 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       break;
     case Code::wgmma_wait:
       return next(wait_products);
+    case Code::fence_proxy_async:
+      order.fence_proxy(warp, instruction.elected);
+      publish_barriers(*this, warp);
+      break;
+    case Code::fence_barrier_init:
+      publish_barriers(*this, warp);
+      break;
+    case Code::fence_cluster:
+      order.fence_cluster(warp, instruction.elected);
+      break;
+    case Code::warp_sync:
+      order.meet(warp);
+      break;
     default:
       break;
   }
@@ -343,9 +365,13 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
 }
 
 std::string Gpu::describe(const Warp& warp) const {
-  const Role& role = program.roles[warp.role];
-  std::string text = fmt::format("{} warp {}", role.name, warp.index - role.first_warp);
-  if (program.ctas > 1) text += fmt::format(" of CTA {}", warp.cta->index);
+  return describe(warp.role, warp.index, warp.cta->index);
+}
+
+std::string Gpu::describe(int role_number, int warp, std::int64_t cta) const {
+  const Role& role = program.roles[role_number];
+  std::string text = fmt::format("{} warp {}", role.name, warp - role.first_warp);
+  if (program.ctas > 1) text += fmt::format(" of CTA {}", cta);
   return text;
 }
 
@@ -361,11 +387,23 @@ std::string Gpu::barrier_name(int barrier) const {
 }
 
 std::string Gpu::access(std::string verb, const Instruction& instruction, const Warp& warp) const {
+  return access_line(std::move(verb), order.by_threads(warp, instruction, {}));
+}
+
+std::string Gpu::access_line(std::string verb, const Access& access) const {
+  const Instruction& instruction = *access.instruction;
   std::string name(ir::info(instruction.operation->op).name);
   verb.resize(std::max<std::size_t>(verb.size(), 6), ' ');
   name.resize(std::max<std::size_t>(name.size(), 16), ' ');
-  return fmt::format("  {} {} {}  {}", verb, name, format_location(instruction.where()),
-                     describe(warp));
+  std::string text = fmt::format("  {} {} {}  {}", verb, name, format_location(instruction.where()),
+                                 describe(access.role, access.warp, access.cta));
+  if (access.iteration >= 0) text += fmt::format(", iteration {}", access.iteration);
+  return text;
+}
+
+std::int32_t Gpu::iteration(const Warp& warp, const Instruction& instruction) const {
+  if (instruction.loop == ir::kNoValue) return -1;
+  return static_cast<std::int32_t>(warp.integer(instruction.loop));
 }
 
 bool Gpu::inside(const Warp& warp, const Instruction& instruction, int allocation,
@@ -382,59 +420,16 @@ bool Gpu::inside(const Warp& warp, const Instruction& instruction, int allocatio
   return false;
 }
 
-void Gpu::check_read(const Warp& warp, const Instruction& instruction, const Cta& cta,
+void Gpu::check_held(const Warp& warp, const Instruction& instruction, const Cta& cta,
                      int allocation, std::int64_t address, std::int64_t bytes) {
   if (cta.shared.initialised(address, bytes)) return;
   const Allocation& place = program.allocations[allocation];
-  const std::string what = place.describe(address, bytes);
-  for (const Event& event : events) {
-    if (event.kind != Event::Kind::load || event.destination != &cta) continue;
-    const Transfer& transfer = program.transfers[event.instruction->detail];
-    if (!overlap(address, bytes, event.address, program.maps[transfer.map].box_bytes())) continue;
-    log.add({"race", event.instruction->where(), instruction.where(),
-             fmt::format("race: shared {}\n{}\n{}", what,
-                         access("write", *event.instruction, *event.issuer),
-                         access("read", instruction, warp)),
-             fmt::format("wait for {} phase {}", barrier_name(event.barrier), event.phase)});
-    return;
-  }
   log.add({"uninitialised",
            instruction.where(),
            place.where,
-           fmt::format("uninitialised: shared {} has not been written\n{}", what,
-                       access("read", instruction, warp)),
+           fmt::format("uninitialised: shared {} has not been written\n{}",
+                       place.describe(address, bytes), access("read", instruction, warp)),
            {}});
-}
-
-void Gpu::check_write(const Warp& warp, const Instruction& instruction, const Cta& cta,
-                      int allocation, std::int64_t address, std::int64_t bytes) {
-  const auto report_race = [&](const char* verb, const Instruction& other, const Warp& issuer,
-                               std::string missing) {
-    log.add({"race", other.where(), instruction.where(),
-             fmt::format("race: shared {}\n{}\n{}",
-                         program.allocations[allocation].describe(address, bytes),
-                         access(verb, other, issuer), access("write", instruction, warp)),
-             std::move(missing)});
-  };
-  for (const Event& event : events) {
-    if (event.kind != Event::Kind::load || event.destination != &cta) continue;
-    const Transfer& transfer = program.transfers[event.instruction->detail];
-    if (overlap(address, bytes, event.address, program.maps[transfer.map].box_bytes())) {
-      return report_race(
-          "write", *event.instruction, *event.issuer,
-          fmt::format("wait for {} phase {}", barrier_name(event.barrier), event.phase));
-    }
-  }
-  for (const Warp& issuer : cta.warps) {
-    for (const auto& store : issuer.stores) {
-      const Transfer& transfer = program.transfers[store->instruction->detail];
-      if (!store->freed &&
-          overlap(address, bytes, store->address, program.maps[transfer.map].box_bytes())) {
-        return report_race("read", *store->instruction, issuer,
-                           "bulk_commit and bulk_wait {count, read = 1} between them");
-      }
-    }
-  }
 }
 
 }  // namespace tilewright::simulator

@@ -10,7 +10,12 @@
 #include <vector>
 
 #include "simulator/machine/machine.h"
+#include "simulator/machine/matrix_descriptor.h"
+#include "simulator/machine/order.h"
 #include "simulator/machine/program.h"
+#include "simulator/machine/random.h"
+#include "simulator/machine/recorder.h"
+#include "simulator/machine/schedule.h"
 #include "simulator/machine/shared_memory.h"
 
 // The state of the virtual GPU. What each instruction does to it lies in one file a unit:
@@ -37,23 +42,29 @@ class FaultLog {
   bool stop_at_first_;
 };
 
-// Drawn numbers are the same on every machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
-  std::uint64_t below(std::uint64_t bound) { return next() % bound; }
-
- private:
-  std::uint64_t state_;
-};
-
 struct Mbarrier {
   bool initialised = false;
   std::uint64_t phase = 0;  // the one that is not complete
   int expected = 0;
   int pending = 0;
   std::int64_t tx = 0;
+  // What its arrivals hand on: those of the phases that are complete, and all of them.
+  View completed, accumulated;
+  // Who initialised it, and whether a fence_barrier_init of his makes that known to copies and to
+  // other CTAs.
+  int initialiser = 0;
+  Epoch initialised_at = 0;
+  bool published = false;
+};
+
+// What needs a CTA's shared memory from outside of its warps: copies into it, arrivals and reads of
+// other CTAs. It is over for whoever knows of the access, or of the barrier's phase.
+struct ForeignUse {
+  Access access;
+  std::string verb;
+  int barrier = -1;  // an agent; -1: none
+  Epoch phase = 0;
+  bool by_access = true;  // the issuer's going on shows that it is over
 };
 
 struct NamedBarrier {
@@ -61,6 +72,7 @@ struct NamedBarrier {
   std::int64_t arrived = 0;
   SourceLocation first;
   std::vector<Warp*> waiting;
+  View handed;
 };
 
 // A register array of one warp, [element][lane]: floating elements (narrow ones as the rounded
@@ -118,6 +130,7 @@ struct Event {
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   std::shared_ptr<Store> store;
   std::uint64_t sequence = 0;  // of the last product
+  std::uint64_t rank = 0;      // of the schedule; 0: none yet
 };
 
 struct Warp {
@@ -127,6 +140,7 @@ struct Warp {
   int role = 0;
   int pc = 0;
   State state = State::runnable;
+  std::uint64_t rank = 0;  // of the schedule; 0: none yet
   std::vector<Scalar> scalars;
   std::vector<RegisterArray> arrays;
   // While it waits.
@@ -142,14 +156,18 @@ struct Warp {
   std::vector<std::shared_ptr<Store>> stores;
   std::int64_t store_groups = 0;
   int registers = 0;
+  // What the lanes together know, and what one of them may know before the others.
+  View lanes, elected;
 
   std::int64_t integer(Slot slot) const { return scalars[slot].i; }
 };
 
-// The B operand of a product as floats, [k][n], kept for the warps that read the same one.
+// Rows of a product's operand in shared memory as floats, kept for the warps that read the same
+// ones.
 struct DecodedOperand {
-  const Product* product = nullptr;
-  std::int64_t address = 0;          // start address
+  std::int64_t address = 0;  // start address
+  int row = 0;               // the first one
+  bool valid = false;
   std::int64_t first = 0, last = 0;  // bytes read
   std::uint64_t time = 0;
   std::vector<float> values;
@@ -161,19 +179,25 @@ struct Cta {
   Cta(const Program& program, std::int64_t index, Cluster* cluster);
   std::int64_t index = 0;
   Cluster* cluster = nullptr;
+  std::int64_t rank() const { return index % size; }
+  std::int64_t size = 1;  // CTAs of the cluster
   SharedMemory shared;
+  std::vector<ShadowBlock> shadow;
+  std::vector<ForeignUse> foreign_uses;
+  View left;  // what the warps that have ended knew
   std::vector<Mbarrier> barriers;
   std::array<NamedBarrier, 16> named;
   int register_pool = 0;
   int live = 0;  // warps that have not ended
   std::vector<Warp> warps;
-  std::vector<DecodedOperand> decoded;
-  std::size_t next_decoded = 0;
+  std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
 };
 
 struct Cluster {
   std::vector<std::unique_ptr<Cta>> ctas;
+  std::uint32_t number = 0;    // in the order of their start
   std::vector<Warp*> waiting;  // for the cluster barrier
+  View handed;                 // to it
   int live = 0;
 };
 
@@ -191,41 +215,48 @@ class Gpu {
   MachineReport& report;
   FaultLog log;
   Random random;
+  Recorder* recorder;  // null when nobody watches
   std::vector<Event> events;
+  Order order;
+  Footprints footprints;
 
   void block(Warp& warp, Warp::State state, const Instruction& instruction);
   void wake(Warp& warp);
 
   // "math warp 2", "math warp 2 of CTA 5".
   std::string describe(const Warp& warp) const;
+  std::string describe(int role, int warp, std::int64_t cta) const;
   // "full[1]" for the CTA's barrier of that number.
   std::string barrier_name(int barrier) const;
   const BarrierArray& barrier_array(int barrier) const;
   // A line of a fault: "  read   wgmma_ss  attention.cpp:57  math warp 0".
   std::string access(std::string verb, const Instruction& instruction, const Warp& warp) const;
+  std::string access_line(std::string verb, const Access& access) const;
+  // The index of the innermost loop around the instruction, or -1.
+  std::int32_t iteration(const Warp& warp, const Instruction& instruction) const;
 
   // Whether the bytes lie inside the allocation; else a fault. The caller then leaves them alone.
   bool inside(const Warp& warp, const Instruction& instruction, int allocation,
               std::int64_t address, std::int64_t bytes);
-  // Faults when the bytes have not been written, or a copy is still writing them.
-  void check_read(const Warp& warp, const Instruction& instruction, const Cta& cta, int allocation,
+  // Faults when the bytes hold nothing.
+  void check_held(const Warp& warp, const Instruction& instruction, const Cta& cta, int allocation,
                   std::int64_t address, std::int64_t bytes);
-  // Faults when a copy is still writing or reading the bytes.
-  void check_write(const Warp& warp, const Instruction& instruction, const Cta& cta, int allocation,
-                   std::int64_t address, std::int64_t bytes);
 
  private:
   void launch_next();
   void run_warp(Warp& warp);
   void execute(Warp& warp, const Instruction& instruction);
   void finish(Warp& warp);
+  void check_exit(const Cta& cta);
   void happen(std::size_t event);
 
   std::int64_t resident_clusters_;
-  std::uint64_t asynchronous_share_;  // of 16 turns, those that go to copies and products
-  std::vector<std::int64_t> order_;   // of the clusters that have not started, last first
+  Schedule schedule_;
+  std::vector<std::int64_t> to_start_;  // clusters that have not started, last first
+  std::uint32_t started_ = 0;           // clusters that have
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Warp*> runnable_;
+  std::vector<Scalar> moved_;                 // by the move being executed
   std::array<std::int64_t, 256> executed_{};  // by ir::Op
 };
 
@@ -235,6 +266,13 @@ void expect_tx(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void arrive(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void complete_tx(Gpu& gpu, const Event& event, std::int64_t bytes);
+// Makes the barriers that the warp has initialised known to copies and to other CTAs.
+void publish_barriers(Gpu& gpu, Warp& warp);
+void add_use(Cta& cta, ForeignUse use);
+// Whether the barrier is initialised, and the warp knows it; else a fault. Copies and other CTAs
+// learn of it through fence_barrier_init.
+bool usable(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Cta& cta,
+            int barrier);
 void named_barrier(Gpu& gpu, Warp& warp, const Instruction& instruction, bool sync);
 void cluster_sync(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction);

@@ -1,6 +1,8 @@
 #include "simulator/machine/machine.h"
 
+#include "simulator/machine/control_only.h"
 #include "simulator/machine/gpu.h"
+#include "simulator/machine/recorder.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -59,7 +61,8 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
   Arguments complete = with_strides(arguments);
   const Workspaces workspaces(kernel, complete);
-  const Program program = prepare(kernel, complete, options.multiprocessors);
+  Program program = prepare(kernel, complete, options.multiprocessors);
+  if (options.control_only) keep_control_only(program, complete);
   MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
   check_capacity(program, capacity);
@@ -71,6 +74,7 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
     workspaces.check(kernel, report);
   } catch (const Stopped&) {
   }
+  if (options.recorder) options.recorder->end(report.faults);
   gpu.count_instructions();
   return report;
 }

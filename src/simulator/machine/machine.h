@@ -12,25 +12,46 @@
 // copies and products, whose order and instants a seed draws.
 namespace tilewright::simulator {
 
+class Recorder;
+
 struct Fault {
-  // deadlock, uninitialised, race, out_of_bounds, mbarrier, named_barrier, wgmma, bulk, capacity,
-  // registers, tensor_map, exit
+  // deadlock, uninitialised, race, proxy, out_of_bounds, mbarrier, named_barrier, wgmma, bulk,
+  // capacity, registers, tensor_map, exit, workspace
   std::string kind;
   SourceLocation first, second;
   std::string message;  // what is wrong with which object, then one line for each access
   std::string missing;  // what the kernel lacks; empty when that is not known
 };
 
+// How the order of warps and asynchronous work follows from the seed (schedule.h).
+enum class Search : std::uint8_t {
+  random,  // the seed draws it: uniformly, or by priorities
+  delays,  // the seed counts through schedules with at most two delays
+};
+
 struct MachineOptions {
   std::uint64_t seed = 0;
+  Search search = Search::random;
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
   bool stop_at_first = true;
+  bool check_order = true;  // races and missing proxy fences
+  // Also proxy fences between threads' reads and asynchronous writes, which most pipelines leave
+  // out.
+  bool strict = false;
+  // Without arithmetic on tiles: control flow, scalars, addresses, synchronisation and every check
+  // are executed, values in registers only where a condition needs them, and outputs are left
+  // alone. A condition that hangs on a product or on tiles in shared memory becomes a choice that
+  // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
+  // index out of what it computed itself is refused.
+  bool control_only = false;
+  Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 
 struct MachineReport {
   std::vector<Fault> faults;
   std::int64_t operations = 0;                       // executed by warps
+  std::int64_t choices = 0;                          // of the schedule, among several
   std::map<std::string, std::int64_t> instructions;  // of these, by the IR's name
   bool ok() const { return faults.empty(); }
 };

@@ -57,7 +57,9 @@ class Preparation {
   void access_elements(const ir::Operation& operation, Code code);
   void transfer(const ir::Operation& operation, Code code);
   void signals(int array);
+  void waits_for(int array);
   void product(const ir::Operation& operation);
+  void join_run(const ir::Operation& operation, Product& made);
   void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;
   void visit(const ir::Operation& operation);
 
@@ -69,7 +71,9 @@ class Preparation {
   int role_ = 0;
   bool in_role_ = false;
   bool elected_ = false;
+  Slot loop_ = ir::kNoValue;  // the index of the innermost for_loop
   Slot zero_ = ir::kNoValue;
+  int straight_ = 0;  // no jump leads between the instructions from here on
 };
 
 }  // namespace tilewright::simulator

@@ -28,10 +28,32 @@ Spread spread_of(const ir::RegisterLayout& layout) {
   return spread;
 }
 
+// Of rows of `rank` coordinates, those that equal an earlier one.
+std::vector<bool> repeated(const std::vector<std::int64_t>& coordinates, std::size_t rank) {
+  std::vector<bool> repeats;
+  for (std::size_t i = 0; i * rank < coordinates.size(); ++i) {
+    bool found = false;
+    for (std::size_t j = 0; j < i && !found; ++j) {
+      found = std::equal(coordinates.begin() + i * rank, coordinates.begin() + (i + 1) * rank,
+                         coordinates.begin() + j * rank);
+    }
+    repeats.push_back(found);
+  }
+  return repeats;
+}
+
 std::vector<int> indices(const ir::IndexMap& map, std::int64_t count) {
   std::vector<int> index(count);
   for (std::int64_t i = 0; i < count; ++i) index[i] = static_cast<int>(ir::evaluate(map, i));
   return index;
+}
+
+// The first element where each is the one after the one before it; else -1.
+int first_of_run(const std::vector<int>& index) {
+  for (std::size_t i = 1; i < index.size(); ++i) {
+    if (index[i] != index[i - 1] + 1) return -1;
+  }
+  return index.empty() ? -1 : index[0];
 }
 
 }  // namespace
@@ -55,6 +77,7 @@ void Preparation::compute(const Operation& operation) {
     } else {
       source.array = object(value);
       source.index = indices(maps[i], destination.elements);
+      source.first = first_of_run(source.index);
       check_indices(operation, source.index, array_info(value));
     }
     made.sources.push_back(std::move(source));
@@ -77,9 +100,13 @@ void Preparation::reduce_registers(const Operation& operation) {
   made.function = operation.attributes.function();
   made.destination = object(operation.operands[0]);
   made.source = object(operation.operands[1]);
-  made.index =
+  const std::vector<int> index =
       indices(operation.attributes.maps().at(0), array_info(operation.operands[1]).elements);
-  check_indices(operation, made.index, array_info(operation.operands[0]));
+  check_indices(operation, index, array_info(operation.operands[0]));
+  made.sources.resize(array_info(operation.operands[0]).elements);
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    made.sources[index[i]].push_back(static_cast<int>(i));
+  }
   emit(Code::reduce_registers, &operation).detail = static_cast<int>(program_.reductions.size());
   program_.reductions.push_back(std::move(made));
 }
@@ -111,6 +138,8 @@ void Preparation::access_global(const Operation& operation, Code code) {
   made.array = object(array);
   made.spread = spread_of(operation.attributes.register_layout());
   check_spread(operation, made.spread, array_info(array));
+  made.repeated_lane = repeated(made.spread.lane, made.spread.rank);
+  made.repeated_warp = repeated(made.spread.warp, made.spread.rank);
   const std::size_t rank = made.tensor->shape.size();
   const std::vector<std::int64_t>& sizes = operation.attributes.integers(Key::sizes);
   if (sizes.size() != rank || operation.operands.size() != 2 + 2 * rank) {
@@ -208,6 +237,11 @@ void Preparation::signals(int array) {
   if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
 }
 
+void Preparation::waits_for(int array) {
+  std::vector<int>& list = program_.barrier_arrays[array].waiters;
+  if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
+}
+
 void Preparation::product(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ir::ValueId>& operands = operation.operands;
@@ -231,8 +265,27 @@ void Preparation::product(const Operation& operation) {
             attributes.integer_or(Key::transpose_b, 0) != 0};
   made.accumulate = operands[b + 2];
   check_product(operation, made, type(operands[b]).dtype);
+  join_run(operation, made);
   emit(Code::wgmma, &operation).detail = static_cast<int>(program_.products.size());
   program_.products.push_back(made);
+}
+
+void Preparation::join_run(const Operation& operation, Product& made) {
+  if (here() <= straight_ || program_.code.back().code != Code::wgmma) return;
+  const auto same_view = [](const MatrixOperand& a, const MatrixOperand& b) {
+    return a.allocation == b.allocation && a.offset == b.offset;
+  };
+  const Operation& before = *program_.code.back().operation;
+  const Product& last = program_.products.back();
+  if (before.where.file != operation.where.file || before.where.line != operation.where.line ||
+      last.a_array != made.a_array || last.n != made.n || !same_view(last.a, made.a) ||
+      !same_view(last.b, made.b)) {
+    return;
+  }
+  made.run = 0;
+  std::size_t first = program_.products.size() - 1;
+  while (program_.products[first].run == 0) --first;
+  ++program_.products[first].run;
 }
 
 void Preparation::check_product(const Operation& operation, const Product& made,
@@ -273,12 +326,19 @@ void Preparation::visit(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   switch (operation.op) {
     case Op::yield:
-    // The lanes of a warp run together, and an access is visible to all at once.
-    case Op::fence_proxy_async:
-    case Op::fence_barrier_init:
     case Op::prefetch_map:
+      return;
+    case Op::fence_proxy_async:
+      emit(Code::fence_proxy_async, &operation);
+      return;
+    case Op::fence_barrier_init:
+      emit(Code::fence_barrier_init, &operation);
+      return;
     case Op::fence_cluster:
+      emit(Code::fence_cluster, &operation);
+      return;
     case Op::warp_sync:
+      emit(Code::warp_sync, &operation);
       return;
     case Op::constant:
       return constant(operation);
@@ -444,6 +504,7 @@ void Preparation::visit(const Operation& operation) {
       return;
     }
     case Op::mbarrier_wait: {  // object: array, a: index, b: parity
+      waits_for(object(operands[0]));
       Instruction& made = emit(Code::mbarrier_wait, &operation);
       made.object = object(operands[0]);
       made.a = operands[1];

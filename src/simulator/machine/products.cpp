@@ -1,89 +1,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
+#include "simulator/machine/fragment_product.h"
 #include "simulator/machine/gpu.h"
-#include "simulator/matrix_product.h"
+#include "simulator/machine/matrix_descriptor.h"
 #include "support/number_formats.h"
 
-// wgmma. Descriptors are decoded from their bits by the PTX description of the canonical layouts,
-// on purpose without the layout algebra that made them.
+// wgmma: operands are read as descriptors say, see matrix_descriptor.h.
 namespace tilewright::simulator {
 namespace {
 
-constexpr std::int64_t kAddressMask = 0x3ffff;
-constexpr std::size_t kDecodedOperands = 64;  // of a CTA, kept for the warps that share them
-constexpr int kRows = 16;                     // of m64, of each of the four warps
+constexpr int kRows = 16;  // of m64, of each of the four warps
 
 enum Timing { at_issue, in_between, at_wait };
-
-// A matrix in shared memory: the address of 16 bytes is start + mn and k digits times strides, and
-// then the swizzle of the absolute address.
-struct Matrix16 {
-  std::int64_t start = 0;
-  std::int64_t leading = 0, stride = 0;  // bytes
-  int swizzle_bytes = 0;                 // 0, 32, 64, 128
-  bool transposed = false;
-
-  std::int64_t swizzled(std::int64_t address) const {
-    if (swizzle_bytes == 0) return address;
-    return address ^ ((address >> 7 & (swizzle_bytes / 16 - 1)) << 4);
-  }
-  // K-major: the chunk-th 16 bytes of K of row `mn`. Groups of 8 rows lie `stride` apart. Without
-  // swizzle rows are 16 bytes and chunks `leading` apart; with it rows are as wide as the swizzle.
-  std::int64_t k_major(int mn, int chunk) const {
-    const int row_bytes = swizzle_bytes == 0 ? 16 : swizzle_bytes;
-    const std::int64_t across = swizzle_bytes == 0 ? chunk * leading : chunk * 16;
-    return swizzled(start + mn / 8 * stride + mn % 8 * row_bytes + across);
-  }
-  // MN-major: the chunk-th 16 bytes of MN at `k`. Without swizzle groups of 8 k lie `leading` and
-  // chunks `stride` apart; with it rows of MN are as wide as the swizzle and `leading` apart,
-  // groups of 8 k `stride`.
-  std::int64_t mn_major(int chunk, int k) const {
-    if (swizzle_bytes == 0) return start + chunk * stride + k / 8 * leading + k % 8 * 16;
-    const int per_row = swizzle_bytes / 16;
-    return swizzled(start + chunk / per_row * leading + chunk % per_row * 16 + k / 8 * stride +
-                    k % 8 * swizzle_bytes);
-  }
-};
-
-Matrix16 decode(const MatrixOperand& operand, std::int64_t start) {
-  constexpr int kSwizzles[] = {0, 128, 64, 32};
-  Matrix16 matrix;
-  matrix.start = (start & kAddressMask) >> 4 << 4;
-  matrix.leading = static_cast<std::int64_t>(operand.descriptor >> 16 & 0x3fff) << 4;
-  matrix.stride = static_cast<std::int64_t>(operand.descriptor >> 32 & 0x3fff) << 4;
-  matrix.swizzle_bytes = kSwizzles[operand.descriptor >> 62];
-  matrix.transposed = operand.transposed;
-  return matrix;
-}
 
 // Reads chunks of 16 bytes for one warp's share of a product.
 class Reader {
  public:
-  Reader(Gpu& gpu, Warp& warp, const Instruction& instruction, const MatrixOperand& operand,
-         DType dtype)
-      : gpu_(gpu), warp_(warp), instruction_(instruction), operand_(operand), dtype_(dtype) {
+  Reader(Gpu& gpu, Warp& warp, const Instruction& instruction, const MatrixOperand& operand)
+      : gpu_(gpu), warp_(warp), instruction_(instruction), operand_(operand) {
     const Allocation& allocation = gpu.program.allocations[operand.allocation];
     low_ = allocation.offset;
     high_ = allocation.offset + allocation.bytes() - 16;
   }
 
-  // 16 bytes as floats; zeros where they are out of bounds.
-  void chunk(std::int64_t address, float* to) {
-    const int count = 16 / size_of(dtype_);
+  // 16 bytes; zeros where they are out of bounds.
+  const std::byte* chunk(std::int64_t address) {
+    static constexpr std::byte kZeros[16]{};
     const SharedMemory& shared = warp_.cta->shared;
     if (address < low_ || address > high_) {
-      std::fill(to, to + count, 0.0f);
       gpu_.inside(warp_, instruction_, operand_.allocation, address, 16);
-      return;
+      return kZeros;
     }
     if (!shared.chunk_initialised(address)) {
-      gpu_.check_read(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
+      gpu_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
     }
-    to_float(dtype_, shared.at(address), to, count);
     first_ = std::min(first_, address);
     last_ = std::max(last_, address + 15);
+    return shared.at(address);
   }
   std::int64_t first() const { return first_; }
   std::int64_t last() const { return last_; }
@@ -93,127 +50,125 @@ class Reader {
   Warp& warp_;
   const Instruction& instruction_;
   const MatrixOperand& operand_;
-  DType dtype_;
   std::int64_t low_ = 0, high_ = 0;
   std::int64_t first_ = INT64_MAX, last_ = 0;
 };
 
-// `rows` of M or N from `first` on, k elements each, to to[k * k_stride + mn * mn_stride].
-void read_matrix(Reader& reader, const Matrix16& matrix, int first, int rows, int k,
-                 int element_bytes, float* to, int mn_stride, int k_stride) {
-  const int per_chunk = 16 / element_bytes;
-  float values[16];
-  if (matrix.transposed) {
+// The elements of 16 bytes.
+template <typename Bits, float (*to_float)(Bits)>
+struct Format {
+  static constexpr int kCount = 16 / sizeof(Bits);
+  static float decode(const std::byte* chunk, int element) {
+    Bits bits;
+    std::memcpy(&bits, chunk + element * sizeof(Bits), sizeof(bits));
+    return to_float(bits);
+  }
+};
+
+// Calls `put(mn, k, values)` for 8 of the `rows` of M or N from `first` on at a time.
+template <typename Format, typename Put>
+void read_matrix(Reader& reader, const SharedMatrix& matrix, int first, int rows, int k, Put put) {
+  float values[Format::kCount][8];
+  if (matrix.transposed) {  // of 16-bit elements alone
     for (int i = 0; i < k; ++i) {
-      for (int mn = 0; mn < rows; mn += per_chunk) {
-        reader.chunk(matrix.mn_major((first + mn) / per_chunk, i), values);
-        for (int e = 0; e < per_chunk; ++e) to[i * k_stride + (mn + e) * mn_stride] = values[e];
+      for (int mn = 0; mn < rows; mn += 8) {
+        const std::byte* const chunk = reader.chunk(matrix.mn_major((first + mn) / 8, i));
+        for (int e = 0; e < 8; ++e) values[0][e] = Format::decode(chunk, e);
+        put(mn, i, values[0]);
       }
     }
     return;
   }
-  for (int mn = 0; mn < rows; ++mn) {
-    for (int i = 0; i < k; i += per_chunk) {
-      reader.chunk(matrix.k_major(first + mn, i / per_chunk), values);
-      for (int e = 0; e < per_chunk; ++e) to[(i + e) * k_stride + mn * mn_stride] = values[e];
-    }
-  }
-}
-
-// Two products read the same B when the same instruction's descriptor starts at the same address.
-const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
-  Cta& cta = *warp.cta;
-  for (const DecodedOperand& decoded : cta.decoded) {
-    if (decoded.product == &product && decoded.address == pending.b &&
-        cta.shared.last_change(decoded.first, decoded.last) <= decoded.time) {
-      return decoded.values.data();
-    }
-  }
-  if (cta.decoded.size() < kDecodedOperands) cta.decoded.emplace_back();
-  DecodedOperand& decoded = cta.decoded[cta.next_decoded++ % kDecodedOperands];
-  decoded.values.resize(static_cast<std::size_t>(product.n) * product.k);
-  Reader reader(gpu, warp, *pending.instruction, product.b, product.dtype);
-  read_matrix(reader, decode(product.b, pending.b), 0, product.n, product.k, size_of(product.dtype),
-              decoded.values.data(), 1, product.n);
-  const bool any = reader.first() <= reader.last();
-  decoded.product = any ? &product : nullptr;
-  decoded.address = pending.b;
-  decoded.first = reader.first();
-  decoded.last = reader.last();
-  decoded.time = cta.shared.time();
-  return decoded.values.data();
-}
-
-// A as [16][k]. In registers, lane l holds of 32-bit register j (of four) row l / 4 + 8 (j & 1) and
-// the elements from 4 bytes * (l % 4) + 16 bytes * (j / 2) on.
-void read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,
-            float* to) {
-  const int bytes = size_of(product.dtype);
-  if (product.a_array < 0) {
-    Reader reader(gpu, warp, *pending.instruction, product.a, product.dtype);
-    return read_matrix(reader, decode(product.a, pending.a), warp.index % 4 * kRows, kRows,
-                       product.k, bytes, to, product.k, 1);
-  }
-  const int packed = 4 / bytes;
-  for (int i = 0; i < 4 * packed; ++i) {
-    const float* row = warp.arrays[product.a_array].row<float>(product.a_element + i);
-    const int j = i / packed;
-    for (int l = 0; l < kLanes; ++l) {
-      const int k = l % 4 * packed + i % packed + j / 2 * 4 * packed;
-      to[(l / 4 + 8 * (j & 1)) * product.k + k] = row[l];
-    }
-  }
-}
-
-// Calls `visit(tile index, register index, lane)` for the accumulator of m64nN: lane l holds in
-// register i row l / 4 + 8 (i & 2) / 2 and column i / 4 * 8 + l % 4 * 2 + (i & 1).
-template <typename Visit>
-void for_accumulator(int n, Visit visit) {
-  for (int i = 0; i < n / 2; ++i) {
-    for (int l = 0; l < kLanes; ++l) {
-      const int row = l / 4 + ((i & 2) ? 8 : 0);
-      const int column = i / 4 * 8 + l % 4 * 2 + (i & 1);
-      visit(row * n + column, i * kLanes + l);
-    }
-  }
-}
-
-// The accumulator of the product being run as a row-major tile; successive products on the same
-// one do not move it.
-class AccumulatorTile {
- public:
-  explicit AccumulatorTile(Warp& warp) : warp_(warp) {}
-  ~AccumulatorTile() { put(); }
-  AccumulatorTile(const AccumulatorTile&) = delete;
-  AccumulatorTile& operator=(const AccumulatorTile&) = delete;
-
-  float* take(int array, int n, bool accumulate) {
-    if (array != array_) {
-      put();
-      array_ = array;
-      n_ = n;
-      values_.resize(static_cast<std::size_t>(kRows) * n);
-      if (accumulate) {
-        const float* registers = warp_.arrays[array].f.data();
-        for_accumulator(n, [&](int tile, int reg) { values_[tile] = registers[reg]; });
+  for (int mn = 0; mn < rows; mn += 8) {
+    for (int i = 0; i < k; i += Format::kCount) {
+      for (int row = 0; row < 8; ++row) {
+        const std::byte* const chunk =
+            reader.chunk(matrix.k_major(first + mn + row, i / Format::kCount));
+        for (int e = 0; e < Format::kCount; ++e) values[e][row] = Format::decode(chunk, e);
       }
+      for (int e = 0; e < Format::kCount; ++e) put(mn, i + e, values[e]);
     }
-    if (!accumulate) std::fill(values_.begin(), values_.end(), 0.0f);
-    return values_.data();
   }
+}
 
- private:
-  void put() {
-    if (array_ < 0) return;
-    float* registers = warp_.arrays[array_].f.data();
-    for_accumulator(n_, [&](int tile, int reg) { registers[reg] = values_[tile]; });
+template <typename Put>
+void read_matrix(DType dtype, Reader& reader, const SharedMatrix& matrix, int first, int rows,
+                 int k, Put put) {
+  switch (dtype) {
+    case DType::bf16:
+      return read_matrix<Format<std::uint16_t, bf16_to_float>>(reader, matrix, first, rows, k, put);
+    case DType::f16:
+      return read_matrix<Format<std::uint16_t, f16_to_float>>(reader, matrix, first, rows, k, put);
+    default:
+      return read_matrix<Format<std::uint8_t, f8e4m3_to_float>>(reader, matrix, first, rows, k,
+                                                                put);
   }
+}
 
-  Warp& warp_;
-  int array_ = -1;
-  int n_ = 0;
-  std::vector<float> values_;
-};
+// The `rows` from `first` on of an operand in shared memory, `size` floats that `put(values, mn, k,
+// of)` fills for 8 rows at a time. They are read once for all who start the same descriptor at the
+// same address, until a byte of them changes.
+template <typename Put>
+const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
+                     const MatrixOperand& operand, std::int64_t address, int first, int rows,
+                     std::size_t size, Put put) {
+  const Product& product = gpu.program.products[pending.instruction->detail];
+  Cta& cta = *warp.cta;
+  cta.decoded.resize(gpu.program.products.size() * 2);
+  std::vector<DecodedOperand>& kept =
+      cta.decoded[pending.instruction->detail * 2 + (&operand == &product.b)];
+  const auto same = [&](const DecodedOperand& each) {
+    return each.address == address && each.row == first;
+  };
+  auto at = std::find_if(kept.begin(), kept.end(), same);
+  if (at == kept.end()) {
+    at = kept.emplace(at);
+    at->address = address;
+    at->row = first;
+  }
+  if (at->valid && cta.shared.last_change(at->first, at->last) <= at->time) {
+    return at->values.data();
+  }
+  at->values.resize(size);
+  float* const values = at->values.data();
+  Reader reader(gpu, warp, *pending.instruction, operand);
+  read_matrix(product.dtype, reader, decode_descriptor(operand, address), first, rows, product.k,
+              [&](int mn, int k, const float* of) { put(values, mn, k, of); });
+  at->valid = reader.first() <= reader.last();
+  at->first = reader.first();
+  at->last = reader.last();
+  at->time = cta.shared.time();
+  return values;
+}
+
+const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+  const int n = product.n;
+  return decoded(gpu, warp, pending, product.b, pending.b, 0, n,
+                 static_cast<std::size_t>(n) * product.k,
+                 [n](float* to, int column, int k, const float* values) {
+                   float* const group = to + spread_b(n, column, k);
+                   for (int i = 0; i < 4; ++i) {
+                     group[i] = values[2 * i];
+                     group[4 + i] = values[2 * i + 1];
+                   }
+                 });
+}
+
+void put_a(float* to, int row, int k, const float* values) {
+  for (int i = 0; i < 8; ++i) std::fill_n(to + spread_a(row + i, k), 4, values[i]);
+}
+
+// From registers they go to `buffer`.
+const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,
+                    float* buffer) {
+  if (product.a_array < 0) {
+    return decoded(gpu, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
+                   spread_a(0, product.k), put_a);
+  }
+  spread_registers(4 / size_of(product.dtype),
+                   warp.arrays[product.a_array].row<float>(product.a_element), buffer);
+  return buffer;
+}
 
 void check_fence(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
   if (!warp.arrays[array].touched) return;
@@ -224,27 +179,14 @@ void check_fence(Gpu& gpu, Warp& warp, const Instruction& instruction, int array
                fmt::format("wgmma_fence between the last use of {} and the product", info.name)});
 }
 
-// A's registers must not be what an earlier product still writes.
-void check_fragment(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
-  for (const PendingProduct& pending : warp.products) {
-    if (gpu.program.products[pending.instruction->detail].accumulator != array) continue;
-    gpu.log.add({"wgmma", instruction.where(), pending.instruction->where(),
-                 fmt::format("wgmma: {} is in flight as an accumulator and read as A\n{}\n{}",
-                             gpu.program.registers[array].name,
-                             gpu.access("write", *pending.instruction, warp),
-                             gpu.access("read", instruction, warp)),
-                 "wgmma_wait between them"});
-  }
-}
-
 void check_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, const Product& product,
                      bool accumulate) {
   check_fence(gpu, warp, instruction, product.accumulator);
   // An accumulator that a product in flight writes is read by the next one in order.
   if (accumulate) check_written(gpu, warp, instruction, product.accumulator, 0, product.n / 2);
   if (product.a_array < 0) return;
+  // Accumulators are f32 and fragments of A are not: no product in flight writes this one.
   check_fence(gpu, warp, instruction, product.a_array);
-  check_fragment(gpu, warp, instruction, product.a_array);
   check_written(gpu, warp, instruction, product.a_array, product.a_element,
                 16 / size_of(product.dtype));
 }
@@ -261,6 +203,56 @@ void check_descriptor(Gpu& gpu, const Warp& warp, const Instruction& instruction
                    "aligned addresses here, so that it is 0\n{}",
                    name, operand.descriptor, base_offset, gpu.access("issue", instruction, warp)),
        {}});
+}
+
+// Tells that the product reads its operands from now until its group is waited for.
+void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
+                   const PendingProduct& pending) {
+  if (!gpu.order.enabled()) return;
+  const Product& product = gpu.program.products[instruction.detail];
+  if (product.run == 0) return;  // the first of the run has told
+  const int agent = gpu.order.agents().at(warp.cta->rank(), Agents::Kind::products, warp.index);
+  const Access access = gpu.order.by_unit(warp, instruction, {false, /*async=*/true, false}, agent,
+                                          static_cast<Epoch>(warp.product_groups + 1));
+  const auto read = [&](const MatrixOperand& operand, std::int64_t start, int first, int rows) {
+    const Footprint& touched = gpu.footprints.of(gpu.program, operand, product, start, first, rows);
+    for (const auto& [block, cells] : touched) {
+      gpu.order.shared_block(warp, access, *warp.cta, operand.allocation, block,
+                             {cells, Bytes::kWhole});
+    }
+  };
+  read(product.b, pending.b, 0, product.n);
+  if (product.a_array < 0) read(product.a, pending.a, warp.index % 4 * kRows, kRows);
+}
+
+// Without values: that the operands of a run of products lie in their allocation and hold
+// something.
+void check_operands(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+  if (product.run == 0) return;  // the first of the run has looked
+  const auto check = [&](const MatrixOperand Product::*member, std::int64_t start, int first,
+                         int rows) {
+    const MatrixOperand& operand = product.*member;
+    const SharedMemory& shared = warp.cta->shared;
+    std::int64_t cells = 0;
+    bool held = true;
+    for (const auto& [block, covered] :
+         gpu.footprints.of(gpu.program, operand, product, start, first, rows)) {
+      cells += std::popcount(covered);
+      held = held && shared.block_initialised(block * ShadowBlock::kBytes, covered);
+    }
+    if (held &&
+        cells == std::int64_t{product.run} * rows * product.k * size_of(product.dtype) / 16) {
+      return;
+    }
+    for (const Product* each = &product; each < &product + product.run; ++each) {
+      const MatrixOperand& other = each->*member;
+      Reader reader(gpu, warp, *pending.instruction, other);
+      read_matrix(each->dtype, reader, decode_descriptor(other, start + other.step - operand.step),
+                  first, rows, each->k, [](int, int, const float*) {});
+    }
+  };
+  if (product.a_array < 0) check(&Product::a, pending.a, warp.index % 4 * kRows, kRows);
+  check(&Product::b, pending.b, 0, product.n);
 }
 
 }  // namespace
@@ -284,10 +276,13 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
+  read_operands(gpu, warp, instruction, pending);
   RegisterArray& accumulator = warp.arrays[product.accumulator];
   ++accumulator.in_flight;
-  std::fill(accumulator.written.begin(), accumulator.written.end(), 1);
-  accumulator.unwritten = 0;
+  if (accumulator.unwritten > 0) {
+    std::fill(accumulator.written.begin(), accumulator.written.end(), 1);
+    accumulator.unwritten = 0;
+  }
 
   const bool first_of_group = warp.products.empty() || warp.products.back().group >= 0;
   if (first_of_group) warp.product_timing = static_cast<int>(gpu.random.below(3));
@@ -296,18 +291,20 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 }
 
 void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
-  AccumulatorTile tile(warp);
-  float a[kRows * 32];
+  float buffer[spread_a(0, 32)];
   for (PendingProduct& pending : warp.products) {
     if (pending.sequence > last) break;
     if (pending.done) continue;
     pending.done = true;
     const Product& product = gpu.program.products[pending.instruction->detail];
-    read_a(gpu, warp, pending, product, a);
+    if (!gpu.program.valued) {
+      check_operands(gpu, warp, pending, product);
+      continue;
+    }
+    const float* a = read_a(gpu, warp, pending, product, buffer);
     const float* b = read_b(gpu, warp, pending, product);
-    float* c = tile.take(product.accumulator, product.n, pending.accumulate);
-    multiply_add<float>(kRows, product.n, product.k, {a, product.k}, {b, product.n},
-                        {c, product.n});
+    multiply_fragment(product.n, product.k, a, b, pending.accumulate,
+                      warp.arrays[product.accumulator].f.data());
   }
 }
 
@@ -329,6 +326,7 @@ void commit_products(Gpu& gpu, Warp& warp) {
 
 void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
+  gpu.order.complete(warp, instruction.elected, Agents::Kind::products, warp.index, groups);
   const auto awaited = [&](const PendingProduct& pending) {
     return pending.group >= 0 && pending.group < groups;
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "simulator/machine/preparation.h"
 #include "support/diagnostic.h"
@@ -35,6 +36,7 @@ Program Preparation::run() {
         .raise();
   }
   program_.kernel = kernel_.name;
+  program_.where = kernel_.where;
   program_.warps = static_cast<int>(kernel_.threads / 32);
   program_.ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
   program_.cluster = kernel_.cluster;
@@ -82,8 +84,9 @@ Instruction& Preparation::emit(Code code, const Operation* operation) {
   Instruction instruction;
   instruction.code = code;
   instruction.operation = operation;
-  instruction.once =
-      !in_role_ && (elected_ || (operation && ir::info(operation->op).has("by:lane")));
+  instruction.elected = elected_ || (operation && ir::info(operation->op).has("by:lane"));
+  instruction.once = !in_role_ && instruction.elected;
+  instruction.loop = loop_;
   program_.code.push_back(instruction);
   return program_.code.back();
 }
@@ -107,7 +110,9 @@ const std::vector<ir::ValueId>& Preparation::yielded(const ir::Block& body) cons
 }
 
 void Preparation::block(const ir::Block& body) {
+  straight_ = here();
   for (const Operation& operation : body.body) visit(operation);
+  straight_ = here();
 }
 
 void Preparation::for_loop(const Operation& operation) {
@@ -119,7 +124,9 @@ void Preparation::for_loop(const Operation& operation) {
   const int test = here();
   emit(Code::loop_test, &operation).a = index;
   program_.code.back().b = operation.operands[1];
+  const Slot outer = std::exchange(loop_, index);
   block(body);
+  loop_ = outer;
   move(operation, body.arguments, yielded(body), 1, 0);
   Instruction& next = emit(Code::loop_next, &operation);
   next.a = index;
@@ -225,6 +232,7 @@ void Preparation::tensor_map(const Operation& operation) {
   const std::vector<std::int64_t>& box = operation.attributes.integers(Key::box);
   TensorMap map;
   map.name = tensor.name;
+  map.tensor = &tensor;
   map.data = tensor.data;
   map.rank = static_cast<int>(tensor.shape.size());
   map.element_bytes = size_of(tensor.dtype);
@@ -290,6 +298,11 @@ std::string Allocation::describe(std::int64_t address, std::int64_t size) const 
   const std::int64_t start = inside - stage * stage_bytes;
   const std::string of = stages > 1 ? fmt::format("{}[stage {}]", name, stage) : name;
   return fmt::format("{} +{:#x}..{:#x}", of, start, start + size - 1);
+}
+
+std::int64_t Allocation::stage_of(std::int64_t address) const {
+  if (stage_bytes == 0) return 0;
+  return std::clamp<std::int64_t>((address - offset) / stage_bytes, 0, stages - 1);
 }
 
 std::int64_t TensorMap::box_bytes() const {

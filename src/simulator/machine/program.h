@@ -33,6 +33,7 @@ struct Allocation {
   std::int64_t bytes() const { return stages * stage_bytes; }
   // "K[stage 1] +0x400..0x7ff", of absolute shared addresses.
   std::string describe(std::int64_t address, std::int64_t bytes) const;
+  std::int64_t stage_of(std::int64_t address) const;
 };
 
 struct BarrierArray {
@@ -43,12 +44,14 @@ struct BarrierArray {
   int arrivals = 0;
   SourceLocation where;
   std::vector<int> signallers;  // roles that arrive or copy onto it
+  std::vector<int> waiters;     // roles that wait for it
   bool transactions = false;    // copies complete on it
 };
 
 // Dimensions are innermost first.
 struct TensorMap {
   std::string name;
+  const TensorArgument* tensor = nullptr;
   std::byte* data = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
@@ -73,6 +76,7 @@ struct RegisterInfo {
   DType dtype = DType::f32;
   int elements = 0;
   SourceLocation where;
+  bool valued = true;  // else its elements have no values, as keep_control_only finds
 };
 
 enum class Code : std::uint8_t {
@@ -113,6 +117,10 @@ enum class Code : std::uint8_t {
   named_arrive,
   cluster_sync,
   set_max_registers,
+  fence_proxy_async,
+  fence_barrier_init,
+  fence_cluster,
+  warp_sync,
   tma_load,
   tma_store,
   bulk_commit,
@@ -126,11 +134,14 @@ enum class Code : std::uint8_t {
 // What the fields hold is said where program.cpp fills them.
 struct Instruction {
   Code code = Code::end;
-  bool once = false;  // by one lane, outside every role: warp 0 alone executes it
-  int object = 0;     // register array, allocation, barrier array or role
-  int detail = 0;     // in the list of its code
-  int target = 0;     // of a jump
+  bool valued = true;    // else it is checked and computes nothing
+  bool once = false;     // by one lane, outside every role: warp 0 alone executes it
+  bool elected = false;  // by one lane of the warp
+  int object = 0;        // register array, allocation, barrier array or role
+  int detail = 0;        // in the list of its code
+  int target = 0;        // of a jump
   Slot a = 0, b = 0, c = 0;
+  Slot loop = ir::kNoValue;  // the index of the innermost for_loop
   std::int64_t value = 0;
   const ir::Operation* operation = nullptr;
   SourceLocation where() const { return operation ? operation->where : SourceLocation{}; }
@@ -149,6 +160,7 @@ struct RegisterSource {
   int array = -1;
   Slot scalar = 0;
   std::vector<int> index;
+  int first = -1;  // where the index is first, first + 1, ...
 };
 
 struct Compute {
@@ -161,7 +173,7 @@ struct Compute {
 struct RegisterReduction {
   ir::Op function = ir::Op::add;
   int destination = 0, source = 0;
-  std::vector<int> index;  // the destination's element, for each of the source's
+  std::vector<std::vector<int>> sources;  // of each of the destination's elements, in order
 };
 
 struct LaneReduction {
@@ -186,6 +198,8 @@ struct GlobalAccess {
   std::vector<Slot> starts, limits;
   std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
   Spread spread;
+  // Lanes, warps that hold what an earlier one holds too: of these, stores leave it to that one.
+  std::vector<bool> repeated_lane, repeated_warp;
 };
 
 struct MatrixStore {
@@ -231,10 +245,15 @@ struct Product {
   int a_element = 0;
   MatrixOperand a, b;
   Slot accumulate = 0;
+  // Products that one line makes of the same views, without anything between them: their number
+  // for the first one, 0 for the others.
+  int run = 1;
 };
 
 struct Program {
   std::string kernel;
+  SourceLocation where;
+  bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
   int launch_registers = 0;  // of a thread

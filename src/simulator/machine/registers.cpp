@@ -61,6 +61,9 @@ const int* all_elements(std::size_t count) {
 }
 
 void allocate(RegisterArray& array, const RegisterInfo& info) {
+  array.written.assign(info.elements, 0);
+  array.unwritten = info.elements;
+  if (!info.valued) return;
   const std::size_t size = static_cast<std::size_t>(info.elements) * kWidth;
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -68,8 +71,6 @@ void allocate(RegisterArray& array, const RegisterInfo& info) {
     if constexpr (std::is_same_v<T, std::int64_t>) array.i.assign(size, 0);
     if constexpr (std::is_same_v<T, std::uint8_t>) array.b.assign(size, 0);
   });
-  array.written.assign(info.elements, 0);
-  array.unwritten = info.elements;
 }
 
 template <typename T>
@@ -78,73 +79,60 @@ T held(const Scalar& scalar) {
   return static_cast<T>(scalar.i);
 }
 
-// The lanes of a source of compute for one destination element after the other.
+// All elements of a source of compute: where they are, or copied to where the index wants them.
 template <typename T>
-class Source {
- public:
-  Source(Warp& warp, const RegisterSource& source) : source_(source) {
-    if (source.array < 0) {
-      std::fill(broadcast_, broadcast_ + kWidth, held<T>(warp.scalars[source.scalar]));
-    } else {
-      array_ = &warp.arrays[source.array];
-    }
+const T* gather(Warp& warp, const Compute& compute, std::size_t operand, int elements) {
+  static thread_local std::vector<T> copies[3];
+  const RegisterSource& source = compute.sources[operand];
+  std::vector<T>& copy = copies[operand];
+  if (source.array < 0) {
+    copy.assign(elements * kWidth, held<T>(warp.scalars[source.scalar]));
+    return copy.data();
   }
-  const T* row(int element) { return array_ ? array_->row<T>(source_.index[element]) : broadcast_; }
-
- private:
-  const RegisterSource& source_;
-  RegisterArray* array_ = nullptr;
-  T broadcast_[kWidth];
-};
-
-// A function whose operands and result are held as T.
-template <typename T>
-void map_rows(Warp& warp, const Compute& compute, const Elementwise& function, int elements) {
-  RegisterArray& to = warp.arrays[compute.destination];
-  Source<T> a(warp, compute.sources[0]);
-  Source<T> b(warp, compute.sources[compute.sources.size() > 1 ? 1 : 0]);
-  Source<T> c(warp, compute.sources[compute.sources.size() > 2 ? 2 : 0]);
+  RegisterArray& array = warp.arrays[source.array];
+  if (source.first >= 0) return array.row<T>(source.first);
+  copy.resize(elements * kWidth);
   for (int i = 0; i < elements; ++i) {
-    const T* const rows[] = {a.row(i), b.row(i), c.row(i)};
-    evaluate(function, kWidth, rows, to.row<T>(i));
+    std::copy_n(array.row<T>(source.index[i]), kWidth, copy.data() + i * kWidth);
   }
+  return copy.data();
 }
 
-void compute_rows(Warp& warp, const Compute& compute, DType type, int elements,
-                  SourceLocation where) {
+void compute_all(Warp& warp, const Compute& compute, DType type, int elements,
+                 SourceLocation where) {
   RegisterArray& to = warp.arrays[compute.destination];
+  const std::size_t count = elements * kWidth;
   if (compute.function == Op::cast) {
     with_held_type(compute.operand_type, [&](auto from_zero) {
       using From = decltype(from_zero);
-      Source<From> source(warp, compute.sources[0]);
+      const From* const source = gather<From>(warp, compute, 0, elements);
       with_held_type(type, [&](auto to_zero) {
-        for (int i = 0; i < elements; ++i) {
-          convert<From, decltype(to_zero)>({Op::cast, type, where}, kWidth, source.row(i),
-                                           to.row<decltype(to_zero)>(i));
-        }
+        using To = decltype(to_zero);
+        convert<From, To>({Op::cast, type, where}, count, source, to.row<To>(0));
       });
     });
   } else if (is_comparison(compute.function)) {
     with_held_type(compute.operand_type, [&](auto zero) {
       using T = decltype(zero);
-      Source<T> a(warp, compute.sources[0]), b(warp, compute.sources[1]);
-      for (int i = 0; i < elements; ++i) {
-        compare<T>({compute.function, compute.operand_type, where}, kWidth, a.row(i), b.row(i),
-                   to.row<std::uint8_t>(i));
-      }
+      compare<T>({compute.function, compute.operand_type, where}, count,
+                 gather<T>(warp, compute, 0, elements), gather<T>(warp, compute, 1, elements),
+                 to.row<std::uint8_t>(0));
     });
   } else if (compute.function == Op::select) {
     with_held_type(type, [&](auto zero) {
       using T = decltype(zero);
-      Source<std::uint8_t> condition(warp, compute.sources[0]);
-      Source<T> a(warp, compute.sources[1]), b(warp, compute.sources[2]);
-      for (int i = 0; i < elements; ++i) {
-        select<T>(kWidth, condition.row(i), a.row(i), b.row(i), to.row<T>(i));
-      }
+      select<T>(count, gather<std::uint8_t>(warp, compute, 0, elements),
+                gather<T>(warp, compute, 1, elements), gather<T>(warp, compute, 2, elements),
+                to.row<T>(0));
     });
   } else {
     with_held_type(type, [&](auto zero) {
-      map_rows<decltype(zero)>(warp, compute, {compute.function, type, where}, elements);
+      using T = decltype(zero);
+      const T* operands[3] = {};
+      for (std::size_t i = 0; i < compute.sources.size(); ++i) {
+        operands[i] = gather<T>(warp, compute, i, elements);
+      }
+      evaluate({compute.function, type, where}, count, operands, to.row<T>(0));
     });
   }
 }
@@ -157,11 +145,13 @@ void execute_compute(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     read_registers(gpu, warp, instruction, source.array, source.index.data(), source.index.size());
   }
   write_all(gpu, warp, instruction, compute.destination);
-  compute_rows(warp, compute, info.dtype, info.elements, instruction.where());
+  if (!instruction.valued) return;
+  compute_all(warp, compute, info.dtype, info.elements, instruction.where());
 }
 
 void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   write_all(gpu, warp, instruction, instruction.object);
+  if (!instruction.valued) return;
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -173,6 +163,7 @@ void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   read_all(gpu, warp, instruction, instruction.detail);
   write_all(gpu, warp, instruction, instruction.object);
+  if (!instruction.valued) return;
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -183,6 +174,7 @@ void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 
 void coordinate(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   write_all(gpu, warp, instruction, instruction.object);
+  if (!instruction.valued) return;
   const Spread& spread = gpu.program.spreads[instruction.detail];
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   const int position = warp.index - gpu.program.roles[warp.role].first_warp;
@@ -201,6 +193,7 @@ void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = gpu.program.registers[reduction.destination];
   read_all(gpu, warp, instruction, reduction.source);
   write_all(gpu, warp, instruction, reduction.destination);
+  if (!instruction.valued) return;
   // Narrow sums are rounded once, when they are complete.
   const DType type = is_float(info.dtype) ? DType::f32 : info.dtype;
   const Elementwise function{reduction.function, type, instruction.where()};
@@ -208,18 +201,14 @@ void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     using T = decltype(zero);
     RegisterArray& to = warp.arrays[reduction.destination];
     RegisterArray& from = warp.arrays[reduction.source];
-    std::vector<char> begun(info.elements, 0);
-    for (std::size_t i = 0; i < reduction.index.size(); ++i) {
-      const int element = reduction.index[i];
-      const T* source = from.row<T>(static_cast<int>(i));
-      T* target = to.row<T>(element);
-      if (begun[element]) {
-        const T* const rows[] = {target, source};
-        evaluate(function, kWidth, rows, target);
-      } else {
-        std::copy(source, source + kWidth, target);
-        begun[element] = 1;
-      }
+    std::vector<const T*> rows;
+    for (int element = 0; element < info.elements; ++element) {
+      rows.clear();
+      for (const int source : reduction.sources[element]) rows.push_back(from.row<T>(source));
+      if (rows.empty()) continue;
+      T* const target = to.row<T>(element);
+      std::copy_n(rows[0], kWidth, target);
+      fold(function, rows.size() - 1, kWidth, rows.data() + 1, target);
     }
     if constexpr (std::is_same_v<T, float>) round_to(info.dtype, to.f.data(), to.f.size());
   });
@@ -230,6 +219,7 @@ void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = gpu.program.registers[reduction.array];
   read_all(gpu, warp, instruction, reduction.array);
   write_all(gpu, warp, instruction, reduction.array);
+  if (!instruction.valued) return;
   const Elementwise function{reduction.function, info.dtype, instruction.where()};
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -247,10 +237,14 @@ void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 
 void any_register(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   read_all(gpu, warp, instruction, instruction.object);
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
-  const std::uint8_t* truth = warp.arrays[instruction.object].row<std::uint8_t>(0);
   Scalar& result = warp.scalars[instruction.b];
-  result.i = std::any_of(truth, truth + info.elements * kWidth, [](auto t) { return t != 0; });
+  if (instruction.valued) {
+    const RegisterInfo& info = gpu.program.registers[instruction.object];
+    const std::uint8_t* truth = warp.arrays[instruction.object].row<std::uint8_t>(0);
+    result.i = std::any_of(truth, truth + info.elements * kWidth, [](auto t) { return t != 0; });
+  } else {
+    result.i = static_cast<std::int64_t>(gpu.random.below(2));
+  }
   result.f = static_cast<double>(result.i);
 }
 
@@ -276,6 +270,7 @@ void read_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int ar
 
 void check_written(Gpu& gpu, Warp& warp, const Instruction& instruction, int array, int first,
                    int count) {
+  if (warp.arrays[array].unwritten == 0) return;
   const std::vector<std::uint8_t>& written = warp.arrays[array].written;
   const auto at = std::find(written.begin() + first, written.begin() + first + count, 0);
   if (at == written.begin() + first + count) return;

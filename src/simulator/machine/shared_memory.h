@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace tilewright::simulator {
@@ -17,7 +18,17 @@ class SharedMemory {
   bool initialised(std::int64_t address, std::int64_t bytes) const;
   // As `initialised`, of the 16 bytes at an address that is a multiple of 16.
   bool chunk_initialised(std::int64_t address) const { return held_[address / 16] == 0xffff; }
+  // As `chunk_initialised`, of those of 64 chunks whose bits are set.
+  bool block_initialised(std::int64_t address, std::uint64_t chunks) const;
   void write(std::int64_t address, const std::byte* data, std::int64_t bytes);
+  // As `write`, of 16 bytes at an address that is a multiple of 16.
+  void write_chunk(std::int64_t address, const std::byte* data) {
+    std::memcpy(bytes_.data() + address, data, 16);
+    held_[address / 16] = 0xffff;
+    page_time_[address / kPage] = ++time_;
+  }
+  // As `write`, of bytes whose values do not matter.
+  void hold(std::int64_t address, std::int64_t bytes);
   // What is there is no longer to be read.
   void poison(std::int64_t address, std::int64_t bytes);
 
@@ -27,6 +38,8 @@ class SharedMemory {
   std::uint64_t last_change(std::int64_t first, std::int64_t last) const;
 
  private:
+  static constexpr std::int64_t kPage = 1024;
+
   void changed(std::int64_t address, std::int64_t bytes);
 
   std::int64_t size_ = 0;

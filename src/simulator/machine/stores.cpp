@@ -77,8 +77,11 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::size_t rank = tensor.shape.size();
   const int size = size_of(tensor.dtype);
   constexpr std::byte kZero[8]{};
+  const bool ordered = gpu.order.is_written(tensor.data);
+  if (!loads && access.repeated_warp[position % access.spread.warps]) return;
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
+      if (!loads && access.repeated_lane[l]) continue;
       std::int64_t offset = 0;
       bool exists = true;
       for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -89,6 +92,10 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
             exists && at >= 0 && at < tensor.shape[axis] && at < warp.integer(access.limits[axis]);
         offset += at * tensor.strides[axis];
       }
+      if (ordered && exists) {
+        gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(tensor.data + offset * size), size);
+      }
+      if (!instruction.valued) continue;
       if (loads) {
         from_bytes(array, tensor.dtype, i, l, exists ? tensor.data + offset * size : kZero);
       } else if (exists) {
@@ -96,6 +103,7 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       }
     }
   }
+  gpu.order.global(warp, gpu.order.by_threads(warp, instruction, {!loads}), gpu.order.bytes);
 }
 
 void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -115,24 +123,27 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     const std::int64_t row = warp.integer(instruction.b) + giver % 16;
     const std::int64_t chunk = (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
     const std::int64_t address = base + row * store.row_bytes + chunk * 16;
-    if (!gpu.inside(warp, instruction, allocation, address, 16)) return;
+    if (!gpu.inside(warp, instruction, allocation, address, 16)) return gpu.order.bytes.clear();
+    gpu.order.bytes.add(address, 16);
     // Row giver % 8 of matrix giver / 8: lane 4 (giver % 8) + c holds its columns 2c and 2c + 1.
     const auto element = [&](int column) { return elements[giver / 8 * 2 + column % 2]; };
     const auto lane = [&](int column) { return giver % 8 * 4 + column / 2; };
     if (load) {
-      gpu.check_read(warp, instruction, *warp.cta, allocation, address, 16);
+      gpu.check_held(warp, instruction, *warp.cta, allocation, address, 16);
+      if (!gpu.program.valued) continue;
       for (int column = 0; column < 8; ++column) {
         from_bytes(array, dtype, element(column), lane(column), shared.at(address + column * 2));
       }
       continue;
     }
-    gpu.check_write(warp, instruction, *warp.cta, allocation, address, 16);
-    std::byte bytes[16];
-    for (int column = 0; column < 8; ++column) {
+    std::byte bytes[16] = {};
+    for (int column = 0; column < 8 && gpu.program.valued; ++column) {
       to_bytes(array, dtype, element(column), lane(column), bytes + column * 2);
     }
     shared.write(address, bytes, 16);
   }
+  gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {!load}), *warp.cta, allocation,
+                   gpu.order.bytes);
 }
 
 void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -164,18 +175,22 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       const std::int64_t byte = column * size;
       const std::int64_t flipped = row / access.divisor & access.mask;
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
-      if (!gpu.inside(warp, instruction, allocation, address, size)) return;
+      if (!gpu.inside(warp, instruction, allocation, address, size)) {
+        return gpu.order.bytes.clear();
+      }
+      gpu.order.bytes.add(address, size);
       if (load) {
-        gpu.check_read(warp, instruction, *warp.cta, allocation, address, size);
-        from_bytes(array, info.dtype, i, l, shared.at(address));
+        gpu.check_held(warp, instruction, *warp.cta, allocation, address, size);
+        if (gpu.program.valued) from_bytes(array, info.dtype, i, l, shared.at(address));
       } else {
-        gpu.check_write(warp, instruction, *warp.cta, allocation, address, size);
-        std::byte bytes[8];
-        to_bytes(array, info.dtype, i, l, bytes);
+        std::byte bytes[8] = {};
+        if (gpu.program.valued) to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
       }
     }
   }
+  gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {!load}), *warp.cta, allocation,
+                   gpu.order.bytes);
 }
 
 void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -190,10 +205,18 @@ void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
   const std::int64_t bytes = std::int64_t{info.elements} * kLanes * 4;
   if (!gpu.inside(warp, instruction, allocation, first, bytes)) return;
-  if (load) {
-    gpu.check_read(warp, instruction, *cta, allocation, first, bytes);
-  } else {
-    gpu.check_write(warp, instruction, *cta, allocation, first, bytes);
+  const Access access = gpu.order.by_threads(warp, instruction, {!load});
+  gpu.order.shared(warp, access, *cta, allocation, first, bytes);
+  if (load) gpu.check_held(warp, instruction, *cta, allocation, first, bytes);
+  if (cta != warp.cta) {
+    ForeignUse use;
+    use.access = access;
+    use.verb = "read";
+    add_use(*cta, std::move(use));
+  }
+  if (!gpu.program.valued) {
+    if (!load) cta->shared.hold(first, bytes);
+    return;
   }
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
@@ -213,13 +236,15 @@ void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int64_t address = scalar_address(gpu, warp, instruction);
   if (address < 0) return;
   Cta& cta = *warp.cta;
+  const bool store = instruction.code == Code::shared_store;
+  gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {store}), cta, instruction.object,
+                   address, 4);
   std::int32_t value = 0;
-  if (instruction.code == Code::shared_store) {
-    gpu.check_write(warp, instruction, cta, instruction.object, address, 4);
+  if (store) {
     value = static_cast<std::int32_t>(warp.integer(instruction.b));
     cta.shared.write(address, reinterpret_cast<const std::byte*>(&value), 4);
   } else {
-    gpu.check_read(warp, instruction, cta, instruction.object, address, 4);
+    gpu.check_held(warp, instruction, cta, instruction.object, address, 4);
     std::memcpy(&value, cta.shared.at(address), 4);
     warp.scalars[instruction.b] = {value, static_cast<double>(value)};
   }
@@ -241,6 +266,11 @@ void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
   std::int32_t old = 0;
   std::byte* at = tensor.data + element * 4;
+  if (gpu.order.enabled()) {
+    gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(at), 4);
+    gpu.order.global(warp, gpu.order.by_threads(warp, instruction, {true, false, true}),
+                     gpu.order.bytes);
+  }
   std::memcpy(&old, at, 4);
   const std::int32_t sum = old + static_cast<std::int32_t>(warp.integer(instruction.b));
   std::memcpy(at, &sum, 4);
@@ -265,8 +295,13 @@ void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     }
     element += at * tensor.strides[axis];
   }
+  const std::byte* at = tensor.data + element * 4;
+  if (gpu.order.is_written(at)) {
+    gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(at), 4);
+    gpu.order.global(warp, gpu.order.by_threads(warp, instruction, {}), gpu.order.bytes);
+  }
   std::int32_t value = 0;
-  std::memcpy(&value, tensor.data + element * 4, sizeof(value));
+  std::memcpy(&value, at, sizeof(value));
   warp.scalars[instruction.c] = {value, static_cast<double>(value)};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "simulator/machine/gpu.h"
 
@@ -38,25 +39,34 @@ int resolve(Gpu& gpu, const Warp& warp, const Instruction& instruction, int arra
   return -1;
 }
 
-bool usable(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Cta& cta,
-            int barrier) {
-  if (cta.barriers[barrier].initialised) return true;
-  fault(gpu, warp, instruction, barrier, "is not initialised",
-        "mbarrier_init, published by cta_sync (cluster_sync for other CTAs), before it");
-  return false;
-}
-
 void complete_if_due(Gpu& gpu, Cta& cta, int barrier) {
   Mbarrier& state = cta.barriers[barrier];
   if (state.pending != 0 || state.tx != 0) return;
   ++state.phase;
+  if (gpu.recorder) gpu.recorder->phase_completed(cta, barrier);
   state.pending = state.expected;
+  state.completed = state.accumulated;
   wake_waiting(gpu, cta, Warp::State::mbarrier, barrier);
 }
 
-void arrive_on(Gpu& gpu, const Warp& warp, const Instruction& instruction, Cta& cta, int barrier) {
+// `remote`: through the cluster's window, perhaps to the warp's own CTA.
+void arrive_on(Gpu& gpu, Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+               bool remote) {
   if (!usable(gpu, warp, instruction, cta, barrier)) return;
   Mbarrier& state = cta.barriers[barrier];
+  if (&cta != warp.cta) {
+    ForeignUse use;
+    use.access = gpu.order.by_threads(warp, instruction, {});
+    use.verb = "arrive";
+    use.barrier = gpu.order.agents().at(cta.rank(), Agents::Kind::phases, barrier);
+    use.phase = static_cast<Epoch>(state.phase + 1);
+    add_use(cta, std::move(use));
+  }
+  if (remote) {
+    state.accumulated.join(gpu.order.release_remote(warp, instruction.elected));
+  } else {
+    gpu.order.release_into(state.accumulated, warp, instruction.elected);
+  }
   if (state.pending == 0) {
     return fault(gpu, warp, instruction, barrier,
                  fmt::format("has got all {} arrivals of phase {}, which waits for {} bytes; one "
@@ -65,6 +75,7 @@ void arrive_on(Gpu& gpu, const Warp& warp, const Instruction& instruction, Cta& 
                  fmt::format("an arrival count above {}, or one arrival less", state.expected));
   }
   --state.pending;
+  if (gpu.recorder) gpu.recorder->arrived(warp, cta, barrier);
   complete_if_due(gpu, cta, barrier);
 }
 
@@ -74,6 +85,31 @@ bool add_tx(Mbarrier& state, std::int64_t bytes) {
 }
 
 }  // namespace
+
+bool usable(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Cta& cta,
+            int barrier) {
+  constexpr const char* kFix =
+      "mbarrier_init, fence_barrier_init and cta_sync (cluster_sync for other CTAs) before it";
+  const Mbarrier& state = cta.barriers[barrier];
+  if (!state.initialised) {
+    fault(gpu, warp, instruction, barrier, "is not initialised", kFix);
+    return false;
+  }
+  if (!gpu.order.enabled()) return true;
+  if (!gpu.order.knows(warp, instruction.elected, state.initialiser, state.initialised_at)) {
+    fault(gpu, warp, instruction, barrier,
+          "is initialised by another warp, with nothing between that orders the two", kFix);
+    return false;
+  }
+  const bool needs_fence = instruction.code == Code::tma_load || warp.cta != &cta;
+  if (needs_fence && !state.published) {
+    fault(gpu, warp, instruction, barrier,
+          "is used by a copy or another CTA, and its initialisation is not published to them",
+          kFix);
+    return false;
+  }
+  return true;
+}
 
 void init_mbarriers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const BarrierArray& array = gpu.program.barrier_arrays[instruction.object];
@@ -86,9 +122,32 @@ void init_mbarriers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       fault(gpu, warp, instruction, i,
             fmt::format("expects {} arrivals, not 1 to {}", instruction.value, kTxLimit), {});
     }
-    const int arrivals = static_cast<int>(instruction.value);
-    state = {true, 0, arrivals, arrivals, 0};
+    const Access access = gpu.order.by_threads(warp, instruction, {});
+    state.initialised = true;
+    state.phase = 0;
+    state.tx = 0;
+    state.expected = state.pending = static_cast<int>(instruction.value);
+    state.initialiser = access.agent;
+    state.initialised_at = access.epoch;
+    state.published = false;
   }
+}
+
+void publish_barriers(Gpu& gpu, Warp& warp) {
+  for (Mbarrier& state : warp.cta->barriers) {
+    const int by = gpu.order.agents().index(state.initialiser);
+    if (state.initialised && by == warp.index) state.published = true;
+  }
+}
+
+void add_use(Cta& cta, ForeignUse use) {
+  for (ForeignUse& earlier : cta.foreign_uses) {
+    if (earlier.access.agent == use.access.agent && earlier.barrier == use.barrier) {
+      earlier = std::move(use);
+      return;
+    }
+  }
+  cta.foreign_uses.push_back(std::move(use));
 }
 
 void expect_tx(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -99,14 +158,14 @@ void expect_tx(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     fault(gpu, warp, instruction, barrier,
           fmt::format("expects more than {} bytes in one phase", kTxLimit), {});
   }
-  arrive_on(gpu, warp, instruction, *warp.cta, barrier);
+  arrive_on(gpu, warp, instruction, *warp.cta, barrier, /*remote=*/false);
 }
 
 void arrive(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const int barrier =
       resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
   if (barrier < 0) return;
-  if (!instruction.value) return arrive_on(gpu, warp, instruction, *warp.cta, barrier);
+  if (!instruction.value) return arrive_on(gpu, warp, instruction, *warp.cta, barrier, false);
   const std::int64_t rank = warp.integer(instruction.b);
   const auto& ctas = warp.cta->cluster->ctas;
   if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
@@ -121,7 +180,7 @@ void arrive(Gpu& gpu, Warp& warp, const Instruction& instruction) {
                  "cluster_sync before the kernel ends"});
     return;
   }
-  arrive_on(gpu, warp, instruction, cta, barrier);
+  arrive_on(gpu, warp, instruction, cta, barrier, /*remote=*/true);
 }
 
 void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
@@ -143,6 +202,9 @@ void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::uint64_t current = state.phase & 1;
   if (current != static_cast<std::uint64_t>(parity & 1)) {
     warp.waits_at = nullptr;
+    gpu.order.acquire(warp, instruction.elected, state.completed);
+    gpu.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
+                       static_cast<std::int64_t>(state.phase));
     ++warp.pc;
     return;
   }
@@ -197,10 +259,20 @@ void named_barrier(Gpu& gpu, Warp& warp, const Instruction& instruction, bool sy
                   barrier.first, "the same thread count wherever the barrier is used");
   }
   barrier.arrived += 32;
+  // Every lane takes part, so that a barrier hands on what each of them knows.
+  View lanes = warp.lanes;
+  lanes.join(warp.elected);
+  barrier.handed.join(lanes);
+  if (sync) gpu.order.meet(warp);
+  if (!sync) gpu.order.count_up(warp);
   if (barrier.arrived == barrier.threads) {
-    const std::vector<Warp*> waiting = std::move(barrier.waiting);
-    barrier = {};
-    for (Warp* other : waiting) gpu.wake(*other);
+    const NamedBarrier over = std::exchange(barrier, {});
+    barrier.handed = gpu.order.nothing();
+    for (Warp* other : over.waiting) {
+      gpu.order.acquire(*other, /*elected=*/false, over.handed);
+      gpu.wake(*other);
+    }
+    if (sync) gpu.order.acquire(warp, /*elected=*/false, over.handed);
   } else if (sync) {
     barrier.waiting.push_back(&warp);
     warp.barrier = static_cast<int>(number);
@@ -212,10 +284,18 @@ void cluster_sync(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   Cluster& cluster = *warp.cta->cluster;
   ++warp.pc;
   const std::size_t warps = cluster.ctas.size() * gpu.program.warps;
+  View lanes = warp.lanes;
+  lanes.join(warp.elected);
+  cluster.handed.join(lanes);
+  gpu.order.meet(warp);
   if (cluster.waiting.size() + 1 == warps) {
-    const std::vector<Warp*> waiting = std::move(cluster.waiting);
-    cluster.waiting.clear();
-    for (Warp* other : waiting) gpu.wake(*other);
+    const std::vector<Warp*> waiting = std::exchange(cluster.waiting, {});
+    const View handed = std::exchange(cluster.handed, gpu.order.nothing());
+    for (Warp* other : waiting) {
+      gpu.order.acquire_cluster(*other, handed);
+      gpu.wake(*other);
+    }
+    gpu.order.acquire_cluster(warp, handed);
     return;
   }
   cluster.waiting.push_back(&warp);

@@ -1,0 +1,110 @@
+// What the simulated GPU costs: one KV step of an attention tile of 128 queries and 128 keys, d64,
+// both products and the softmax, in microseconds of one core. The difference of two lengths, so
+// that the kernel's preparation and the tile's ends do not count.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <ctime>
+#include <stdexcept>
+
+#include "passes/pipeline.h"
+#include "simulator/machine/machine.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t kBlock = 128, kDim = 64;
+constexpr std::int64_t kShort = 8, kLong = 40;  // blocks of keys
+
+const ir::Kernel& attention() {
+  static const ir::Kernel machine = [] {
+    kernels::Attention a;
+    a.heads = a.kv_heads = 1;
+    a.dim = a.dim_v = kDim;
+    a.block_q = a.block_k = kBlock;
+    ir::Kernel kernel = kernels::attention_forward_sm90(a).finish();
+    passes::lower_to_machine(kernel);
+    return kernel;
+  }();
+  return machine;
+}
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+class Tile {
+ public:
+  explicit Tile(std::int64_t blocks)
+      : q_(HostTensor::random_normal(bf16, {1, kBlock, 1, kDim}, 1)),
+        k_(HostTensor::random_normal(bf16, {1, blocks * kBlock, 1, kDim}, 2)),
+        v_(HostTensor::random_normal(bf16, {1, blocks * kBlock, 1, kDim}, 3)),
+        o_(HostTensor::poisoned(bf16, {1, kBlock, 1, kDim})),
+        lse_(HostTensor::poisoned(f32, {1, 1, kBlock})) {}
+
+  // Returns seconds.
+  double simulate(const simulator::MachineOptions& options) {
+    Arguments arguments;
+    const auto add = [&](const char* name, HostTensor& tensor) {
+      arguments.tensors.push_back({name, tensor.dtype(), tensor.shape(), {}, tensor.data()});
+    };
+    add("Q", q_);
+    add("K", k_);
+    add("V", v_);
+    add("O", o_);
+    add("LSE", lse_);
+    const double begin = thread_seconds();
+    const simulator::MachineReport report = run_machine(attention(), arguments, options);
+    const double end = thread_seconds();
+    if (!report.ok()) throw std::runtime_error(report.faults.front().message);
+    return end - begin;
+  }
+
+ private:
+  HostTensor q_, k_, v_, o_, lse_;
+};
+
+void kv_step(benchmark::State& state, simulator::MachineOptions options) {
+  options.multiprocessors = 1;
+  Tile few(kShort), many(kLong);
+  for (auto _ : state) {
+    // The instants of copies and products hang on the seed, and so does some of the work.
+    ++options.seed;
+    const double time = many.simulate(options) - few.simulate(options);
+    state.SetIterationTime(std::max(time, 0.0) / static_cast<double>(kLong - kShort));
+  }
+}
+
+void KvStep(benchmark::State& state) { kv_step(state, {}); }
+void KvStepUnordered(benchmark::State& state) {
+  simulator::MachineOptions options;
+  options.check_order = false;
+  kv_step(state, options);
+}
+void KvStepControlOnly(benchmark::State& state) {
+  simulator::MachineOptions options;
+  options.control_only = true;
+  kv_step(state, options);
+}
+
+// Other processes only ever add to a time.
+void smallest_of_ten(benchmark::internal::Benchmark* kv_step) {
+  kv_step->UseManualTime()
+      ->Unit(benchmark::kMicrosecond)
+      ->Iterations(3)
+      ->Repetitions(10)
+      ->ReportAggregatesOnly()
+      ->ComputeStatistics("min", [](const std::vector<double>& times) {
+        return *std::min_element(times.begin(), times.end());
+      });
+}
+BENCHMARK(KvStep)->Apply(smallest_of_ten);
+BENCHMARK(KvStepUnordered)->Apply(smallest_of_ten);
+BENCHMARK(KvStepControlOnly)->Apply(smallest_of_ten);
+
+}  // namespace
+}  // namespace tilewright

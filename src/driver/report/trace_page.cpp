@@ -1,0 +1,136 @@
+#include "driver/report/trace_page.h"
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "driver/report/page_files.h"
+#include "driver/report/page_text.h"
+#include "driver/report/source_map.h"
+#include "driver/simulation.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::driver {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using simulator::Trace;
+using simulator::TraceCta;
+
+// Source lines by number, each with its text where the file is here.
+class Places {
+ public:
+  int number(SourceLocation where) {
+    if (where.file == nullptr) return -1;
+    const auto [entry, is_new] =
+        numbers_.emplace(std::pair(std::string(where.file), where.line), json_.size());
+    if (is_new) json_.push_back({{"where", format_location(where)}, {"line", line(where)}});
+    return static_cast<int>(entry->second);
+  }
+  Json take() { return std::move(json_); }
+
+ private:
+  std::string line(SourceLocation where) {
+    const auto [file, is_new] = files_.try_emplace(where.file);
+    if (is_new) file->second = source_lines(where.file);
+    const auto index = static_cast<std::size_t>(where.line) - 1;
+    return index < file->second.size() ? file->second[index] : std::string();
+  }
+
+  std::map<std::pair<std::string, int>, std::size_t> numbers_;
+  std::map<std::string, std::vector<std::string>> files_;
+  Json json_ = Json::array();
+};
+
+// Records as one list of numbers: there may be hundreds of thousands. trace_model.js reads them.
+void append(Json& list, std::initializer_list<std::int64_t> numbers) {
+  for (const std::int64_t number : numbers) list.push_back(number);
+}
+
+Json json_of(const TraceCta& cta, Places& places) {
+  Json lanes = Json::array();
+  for (const simulator::TraceLane& lane : cta.lanes) {
+    Json slices = Json::array();
+    for (const simulator::TraceSlice& slice : lane.slices) {
+      append(slices,
+             {slice.start, slice.end - slice.start, static_cast<std::int64_t>(slice.kind),
+              slice.name, slice.detail, slice.iteration, slice.count, places.number(slice.where)});
+    }
+    lanes.push_back({{"role", lane.role}, {"warp", lane.warp}, {"slices", std::move(slices)}});
+  }
+  Json flights = Json::array(), products = Json::array(), flips = Json::array();
+  for (const simulator::TraceFlight& flight : cta.flights) {
+    append(flights, {static_cast<std::int64_t>(flight.kind), flight.issue,
+                     flight.end - flight.issue, flight.complete ? 1 : 0, flight.name, flight.detail,
+                     flight.iteration, flight.issuer, places.number(flight.where)});
+  }
+  for (const simulator::TraceProduct& product : cta.products) {
+    append(products, {product.start, product.end - product.start, product.name,
+                      places.number(product.where)});
+  }
+  for (const simulator::TraceFlip& flip : cta.flips) {
+    append(flips, {flip.time, flip.barrier, static_cast<std::int64_t>(flip.phase), flip.cause});
+  }
+  return {{"index", cta.index}, {"start", cta.start},   {"end", cta.end}, {"lanes", lanes},
+          {"flights", flights}, {"products", products}, {"flips", flips}};
+}
+
+Json json_of(const simulator::TraceFault& fault, Places& places) {
+  Json marks = Json::array();
+  for (const simulator::TraceMark& mark : fault.marks) {
+    marks.push_back({{"cta", mark.cta},
+                     {"warp", mark.warp},
+                     {"flight", mark.flight},
+                     {"time", mark.time},
+                     {"where", places.number(mark.where)}});
+  }
+  return {{"kind", fault.fault.kind},
+          {"text", diagnostic_of(fault.fault).render()},
+          {"missing", fault.fault.missing},
+          {"marks", marks}};
+}
+
+std::string data_of(const Trace& trace, const TraceOrigin& origin) {
+  Places places;
+  Json ctas = Json::array(), barriers = Json::array(), faults = Json::array();
+  for (const TraceCta& cta : trace.ctas) ctas.push_back(json_of(cta, places));
+  for (const simulator::TraceBarrier& barrier : trace.barriers) {
+    barriers.push_back({{"name", barrier.name}, {"array", barrier.array}});
+  }
+  for (const simulator::TraceFault& fault : trace.faults) {
+    faults.push_back(json_of(fault, places));
+  }
+  const Json json = {{"kernel", trace.kernel},
+                     {"target", origin.target},
+                     {"seed", origin.seed},
+                     {"command", origin.command},
+                     {"axis", kTraceAxis},
+                     {"end", trace.end},
+                     {"texts", trace.texts},
+                     {"roles", trace.roles},
+                     {"arrays", trace.barrier_arrays},
+                     {"barriers", std::move(barriers)},
+                     {"ctas", std::move(ctas)},
+                     {"faults", std::move(faults)},
+                     {"places", places.take()}};
+  // Sources may hold any bytes.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string trace_page(const Trace& trace, const TraceOrigin& origin) {
+  std::string page = kTraceHtml;
+  place(page, "/*page.css*/", kPageCss);
+  place(page, "/*trace.css*/", kTraceCss);
+  place(page, "/*trace_model.js*/", kTraceModelScript);
+  place(page, "/*trace.js*/", kTraceScript);
+  place(page, "/*trace_input.js*/", kTraceInputScript);
+  // Last: the data may hold any text.
+  place(page, "/*data*/", inside_script(data_of(trace, origin)));
+  return page;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+// Vector clocks of the virtual GPU: who has done what, as far as somebody knows.
+namespace tilewright::simulator {
+
+using Epoch = std::uint32_t;
+
+// The agents of a cluster, each of which counts its own epochs. Threads count up whenever they hand
+// on what they did. Asynchronous work is counted by what announces its end: copies by the phases of
+// their mbarrier, products and bulk stores by their groups. So an access of epoch e is over for
+// whoever knows that its agent has reached e.
+struct Agents {
+  enum class Kind : std::uint8_t {
+    lanes,         // of a warp: what it does as a whole
+    elected_lane,  // of a warp: what one lane does
+    products,      // of a warp: groups that wgmma_wait has seen
+    store_reads,   // of a warp: groups that bulk_wait {read = 1} has seen
+    store_writes,  // of a warp: groups that bulk_wait has seen
+    phases,        // of an mbarrier: those that are complete
+  };
+  int warps = 0, barriers = 0, ctas = 1;  // warps and barriers of a CTA
+
+  int per_cta() const { return 5 * warps + barriers; }
+  int count() const { return ctas * per_cta(); }
+  // The agent's place in a Clock; `index` is the warp or the barrier of CTA `rank`.
+  int at(std::int64_t rank, Kind kind, int index) const {
+    return static_cast<int>(rank) * per_cta() + static_cast<int>(kind) * warps + index;
+  }
+  Kind kind(int agent) const {
+    return static_cast<Kind>(std::min(agent % per_cta() / std::max(warps, 1), 5));
+  }
+  // Threads, whose accesses go through the generic proxy.
+  bool is_thread(int agent) const { return agent % per_cta() < 2 * warps; }
+  // The warp of a CTA, or its barrier.
+  int index(int agent) const {
+    const int within = agent % per_cta();
+    return within < 5 * warps ? within % warps : within - 5 * warps;
+  }
+};
+
+class Clock {
+ public:
+  Clock() = default;
+  explicit Clock(int agents) : epochs_(agents, 0) {}
+  Epoch operator[](int agent) const { return epochs_[agent]; }
+  Epoch& operator[](int agent) { return epochs_[agent]; }
+  void join(const Clock& other) { raise(epochs_.size(), other.epochs_.data(), epochs_.data()); }
+
+ private:
+  // Each of `to` to what `least` has.
+  static void raise(std::size_t count, const Epoch* least, Epoch* to);
+  std::vector<Epoch> epochs_;
+};
+
+// What an agent knows to have happened.
+struct View {
+  View() = default;
+  explicit View(int agents) : generic(agents), async(agents), cluster(agents), remote(agents) {}
+  Clock generic;  // seen by loads and stores of threads
+  Clock async;    // of threads' accesses to shared memory: those behind which a proxy fence stands
+  Clock cluster;  // of threads' accesses: those behind which a fence of cluster scope stands
+  Clock remote;   // acquired from other CTAs, but not yet by a fence of cluster scope
+
+  void join(const View& other) {
+    generic.join(other.generic);
+    async.join(other.async);
+    cluster.join(other.cluster);
+    remote.join(other.remote);
+  }
+};
+
+}  // namespace tilewright::simulator

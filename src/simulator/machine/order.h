@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "simulator/machine/clock.h"
+#include "simulator/machine/shadow.h"
+
+// Happens-before on the virtual GPU: who knows of what, and whether accesses to the same bytes are
+// ordered by what the kernel says, whatever order this run drew. The rules are those of the PTX
+// memory model, with the async proxy; where it leaves a case open, the stricter reading.
+namespace tilewright::simulator {
+
+struct Allocation;
+struct Cta;
+struct Instruction;
+struct Program;
+struct Warp;
+class Gpu;
+
+// Which accesses to shared or global memory an instruction makes.
+struct AccessKind {
+  bool write = false;
+  bool async = false;
+  bool atomic = false;
+};
+
+class Order {
+ public:
+  Order(Gpu& gpu, bool strict, bool enabled);
+
+  const Agents& agents() const { return agents_; }
+  bool enabled() const { return enabled_; }
+  void start(Warp& warp) const;
+  View nothing() const { return View(enabled_ ? agents_.count() : 0); }
+
+  // What the warp, or its elected lane, hands on; it counts up.
+  View release(Warp& warp, bool elected) const;
+  void release_into(View& to, Warp& warp, bool elected) const;
+  // As release, to another CTA: threads' accesses only behind a fence of cluster scope.
+  View release_remote(Warp& warp, bool elected) const;
+  void acquire(Warp& warp, bool elected, const View& view) const;
+  // The lanes of the warp wait for each other.
+  void meet(Warp& warp) const;
+  // Every lane has handed on what it did.
+  void count_up(Warp& warp) const;
+  void fence_proxy(Warp& warp, bool elected) const;
+  void fence_cluster(Warp& warp, bool elected) const;
+  // As after a barrier of the whole cluster.
+  void acquire_cluster(Warp& warp, const View& view) const;
+  // `count` groups or phases of asynchronous work of the warp's CTA are over.
+  void complete(Warp& warp, bool elected, Agents::Kind kind, int index, std::int64_t count) const;
+  // Whether the warp knows of an epoch of an agent of its cluster.
+  bool knows(const Warp& warp, bool elected, int agent, Epoch epoch) const;
+
+  // By the threads that execute the instruction, now.
+  Access by_threads(const Warp& warp, const Instruction& instruction, AccessKind kind) const;
+  // By asynchronous work that the instruction issues.
+  Access by_unit(const Warp& warp, const Instruction& instruction, AccessKind kind, int agent,
+                 Epoch epoch) const;
+
+  // Faults where an earlier access of the bytes is not known to be over.
+  void shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
+              std::int64_t address, std::int64_t bytes);
+  void shared(const Warp& warp, const Access& access, Cta& cta, int allocation, ByteSet& bytes);
+  // As shared; `block` is the number of one of 1024 bytes.
+  void shared_block(const Warp& warp, const Access& access, Cta& cta, int allocation,
+                    std::int64_t block, Bytes bytes);
+  // Whether the tensor's memory is written by the kernel; accesses to others are not looked at.
+  bool is_written(const std::byte* data) const;
+  void global(const Warp& warp, const Access& access, ByteSet& bytes);
+
+  // For the accesses of one instruction; empty between them.
+  ByteSet bytes;
+
+ private:
+  enum class Verdict : std::uint8_t { ordered, race, proxy };
+  Verdict judge(const Warp& warp, const Access& earlier, const Access& access, bool global) const;
+  void report(const Warp& warp, const Access& earlier, const Access& access, Verdict verdict,
+              const std::string& what, std::int64_t stage) const;
+  // What would order the access behind the earlier one; `stage` is that of a shared allocation.
+  std::string missing(const Warp& warp, const Access& earlier, const Access& access,
+                      std::int64_t stage) const;
+  std::string missing_barrier(const Warp& warp, const Access& earlier, std::int64_t stage) const;
+  std::string describe_global(std::uint64_t block, Bytes bytes) const;
+
+  Gpu& gpu_;
+  bool strict_, enabled_;
+  Agents agents_;
+  std::unordered_map<std::uint64_t, ShadowBlock> global_;
+  struct Range {
+    const std::byte *begin = nullptr, *end = nullptr;
+  };
+  std::vector<Range> written_;  // memory of the tensors that the kernel writes
+};
+
+}  // namespace tilewright::simulator

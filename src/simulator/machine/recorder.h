@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+// What an observer of the virtual GPU is told. Nothing it does changes the execution, and without
+// one nothing is spent on it.
+namespace tilewright::simulator {
+
+struct Cta;
+struct Event;
+struct Fault;
+struct Instruction;
+struct Warp;
+class Gpu;
+
+class Recorder {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  virtual ~Recorder() = default;
+
+  // Before the first instruction.
+  virtual void begin(const Gpu& gpu) = 0;
+  // Around each instruction of a warp. One that blocks the warp is seen again when it is woken,
+  // except at named and cluster barriers, which a warp leaves by being woken.
+  virtual void starts(const Warp& warp, const Instruction& instruction) = 0;
+  virtual void executed(const Warp& warp, const Instruction& instruction) = 0;
+  // A copy to shared memory is issued; its bytes have arrived.
+  virtual void load_issued(const Event& event) = 0;
+  virtual void load_finished(const Event& event) = 0;
+  // On the mbarrier of that number, before what the arrival completes; its phase has ended.
+  virtual void arrived(const Warp& warp, const Cta& cta, int barrier) = 0;
+  virtual void phase_completed(const Cta& cta, int barrier) = 0;
+  // The run is over; the faults are those of the report.
+  virtual void end(const std::vector<Fault>& faults) = 0;
+};
+
+}  // namespace tilewright::simulator

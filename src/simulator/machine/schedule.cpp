@@ -1,0 +1,164 @@
+#include "simulator/machine/schedule.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "simulator/machine/gpu.h"
+
+namespace tilewright::simulator {
+namespace {
+
+// Late, even and eager completion each hide other bugs.
+constexpr std::uint64_t kEventShares[] = {1, 8, 15};
+constexpr std::uint64_t kLongestTurn = 32;
+// Priorities fall at instants up to 2^6 ... 2^14 choices: kernels differ in length.
+constexpr std::uint64_t kShortestReach = 6, kReaches = 9;
+constexpr std::uint64_t kHighPriorities = std::uint64_t{1} << 32;
+
+// The n-th pair i <= j, in order of j: two instants, or one where they are the same.
+std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
+  std::int64_t j = 0;
+  while (static_cast<std::uint64_t>(j + 1) * (j + 2) / 2 <= n) ++j;
+  return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
+}
+
+// Calls `visit(choice, rank of the agent)` for all that can go next.
+template <typename Visit>
+void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit) {
+  for (std::size_t i = 0; i < warps.size(); ++i) {
+    visit(Schedule::Choice{false, i}, warps[i]->rank);
+  }
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    visit(Schedule::Choice{true, i}, events[i].rank);
+  }
+}
+
+}  // namespace
+
+Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
+  if (search == Search::delays) {
+    kind_ = Kind::delays;
+    // The first schedule has no delay.
+    if (seed == 0) {
+      instants_ = {-1, -1};
+    } else {
+      std::tie(instants_[0], instants_[1]) = pair_of(seed - 1);
+    }
+    return;
+  }
+  kind_ = random_.below(2) == 0 ? Kind::uniform : Kind::priorities;
+  event_share_ = kEventShares[random_.below(3)];
+  for (std::int64_t& instant : instants_) {
+    const std::uint64_t reach = std::uint64_t{1} << (kShortestReach + random_.below(kReaches));
+    instant = static_cast<std::int64_t>(random_.below(reach));
+  }
+}
+
+Schedule::Choice Schedule::next(std::vector<Warp*>& warps, std::vector<Event>& events) {
+  Choice choice;
+  switch (kind_) {
+    case Kind::uniform:
+      choice = uniform(warps, events);
+      break;
+    case Kind::priorities:
+      choice = by_priority(warps, events);
+      break;
+    case Kind::delays:
+      choice = in_order(warps, events);
+      break;
+  }
+  if (warps.size() + events.size() > 1) ++choices_;
+  return choice;
+}
+
+std::uint64_t Schedule::turn() {
+  return kind_ == Kind::uniform ? 1 + random_.below(kLongestTurn) : UINT64_MAX;
+}
+
+bool Schedule::is_instant() const { return choices_ == instants_[0] || choices_ == instants_[1]; }
+
+Schedule::Choice Schedule::uniform(const std::vector<Warp*>& warps,
+                                   const std::vector<Event>& events) {
+  const bool event = !events.empty() && (warps.empty() || random_.below(16) < event_share_);
+  return {event, random_.below(event ? events.size() : warps.size())};
+}
+
+Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Event>& events) {
+  Choice best;
+  std::uint64_t* highest = nullptr;
+  const auto find = [&] {
+    highest = nullptr;
+    for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
+      if (rank == 0) rank = kHighPriorities + random_.below(kHighPriorities);
+      if (highest && rank <= *highest) return;
+      highest = &rank;
+      best = choice;
+    });
+  };
+  find();
+  if (is_instant()) {
+    // Below all others, and below what fell before.
+    *highest = kHighPriorities - ++lowest_;
+    find();
+  }
+  return best;
+}
+
+Schedule::Choice Schedule::in_order(std::vector<Warp*>& warps, std::vector<Event>& events) {
+  Choice first, following;
+  std::uint64_t first_rank = 0, following_rank = 0;
+  const auto find = [&] {
+    first_rank = following_rank = UINT64_MAX;
+    for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
+      if (rank == 0) rank = ++drawn_;
+      if (rank < first_rank) {
+        first_rank = rank;
+        first = choice;
+      }
+      if (rank >= current_ && rank < following_rank) {
+        following_rank = rank;
+        following = choice;
+      }
+    });
+    // Behind the last one the first comes again.
+    if (following_rank == UINT64_MAX) {
+      following_rank = first_rank;
+      following = first;
+    }
+  };
+  find();
+  if (is_instant()) {
+    current_ = following_rank + 1;
+    find();
+  }
+  current_ = following_rank;
+  return following;
+}
+
+bool is_seen(const Instruction& instruction) {
+  switch (instruction.code) {
+    case Code::move:
+    case Code::jump:
+    case Code::loop_test:
+    case Code::loop_next:
+    case Code::branch_unless:
+    case Code::enter_role:
+    case Code::leave_role:
+    case Code::scalar:
+    case Code::registers:
+    case Code::fill:
+    case Code::copy:
+    case Code::compute:
+    case Code::coordinate:
+    case Code::reduce_registers:
+    case Code::reduce_lanes:
+    case Code::any_register:
+    case Code::wgmma_fence:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulator/machine/machine.h"
+#include "simulator/machine/random.h"
+
+namespace tilewright::simulator {
+
+struct Event;
+struct Instruction;
+struct Warp;
+
+// Who goes next on the virtual GPU: one of the warps that can, or of the asynchronous events that
+// may happen. Three ways, each a function of the seed alone:
+// - uniform: a warp for some instructions, or an event, at random, events seldom, evenly or
+// eagerly.
+// - priorities: who has the highest goes on; they are drawn at random, and at two instants the
+//   highest falls to the lowest. It finds what needs few, particular changes of order with a
+//   probability that is known (PCT: Burckhardt et al., ASPLOS 2010).
+// - delays: one warp after the other in a fixed order, but for at most two instants at which the
+//   next one is passed over. These schedules can be counted through (Emmi et al., POPL 2011).
+class Schedule {
+ public:
+  Schedule(Search search, std::uint64_t seed);
+
+  struct Choice {
+    bool event = false;
+    std::size_t index = 0;
+  };
+  // One of the lists is not empty.
+  Choice next(std::vector<Warp*>& warps, std::vector<Event>& events);
+  // How many instructions the warp may execute; with `until_seen`, as many as no other warp sees,
+  // and one more.
+  std::uint64_t turn();
+  bool until_seen() const { return kind_ != Kind::uniform; }
+  // Choices among several so far.
+  std::int64_t choices() const { return choices_; }
+
+ private:
+  enum class Kind : std::uint8_t { uniform, priorities, delays };
+  Choice uniform(const std::vector<Warp*>& warps, const std::vector<Event>& events);
+  Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);
+  Choice in_order(std::vector<Warp*>& warps, std::vector<Event>& events);
+  bool is_instant() const;
+
+  Kind kind_;
+  Random random_;
+  std::uint64_t event_share_ = 0;           // of 16 turns
+  std::array<std::int64_t, 2> instants_{};  // numbers of choices
+  std::int64_t choices_ = 0;
+  std::uint64_t drawn_ = 0, lowest_ = 0, current_ = 0;
+};
+
+// Whether other warps or asynchronous work can tell that the instruction was executed.
+bool is_seen(const Instruction& instruction);
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,137 @@
+#include "simulator/machine/shadow.h"
+
+#include <algorithm>
+
+#include "simulator/machine/program.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using Record = ShadowBlock::Record;
+
+// What a report would say of both in the same words.
+bool same_place(const Instruction* a, const Instruction* b) {
+  const SourceLocation first = a->where(), second = b->where();
+  return a == b || (a->code == b->code && first.file == second.file && first.line == second.line);
+}
+
+bool same_work(const Record& record, const Access& access) {
+  return record.agent == access.agent && record.epoch == access.epoch &&
+         record.cluster == access.cluster && record.iteration == access.iteration &&
+         same_place(record.instruction, access.instruction);
+}
+
+void drop_empty(std::vector<Record>& records) {
+  records.erase(std::remove_if(records.begin(), records.end(),
+                               [](const Record& record) { return record.bytes.cells == 0; }),
+                records.end());
+}
+
+Record record_of(const Access& access, const Bytes& bytes) {
+  Record record;
+  static_cast<Access&>(record) = access;
+  record.bytes = bytes;
+  return record;
+}
+
+// The record of the same work that the bytes could be added to, and have been.
+Record* same_bytes(std::vector<Record>& records, const Access& access, const Bytes& bytes) {
+  for (Record& record : records) {
+    if (!same_work(record, access)) continue;
+    if (record.bytes.mask == bytes.mask) {
+      record.bytes.cells |= bytes.cells;
+      return &record;
+    }
+    if (record.bytes.cells == bytes.cells) {
+      record.bytes.mask |= bytes.mask;
+      return &record;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void ShadowBlock::remember(const Access& access, const Bytes& bytes) {
+  const auto forget = [&](std::vector<Record>& records, auto may_go) {
+    bool emptied = false;
+    for (Record& record : records) {
+      if (!may_go(record)) continue;
+      record.bytes.remove(bytes);
+      emptied = emptied || record.bytes.cells == 0;
+    }
+    if (emptied) drop_empty(records);
+  };
+  const auto same_agent = [&](const Record& record) {
+    return record.agent == access.agent && record.cluster == access.cluster;
+  };
+  if (access.write) {
+    // Whoever comes after this write comes after what it came after. Atomic accesses need not have
+    // come one after the other.
+    const auto before = [&](const Record& record) {
+      return !(record.atomic && access.atomic) || same_agent(record);
+    };
+    forget(writes_, before);
+    forget(reads_, before);
+    if (!same_bytes(writes_, access, bytes)) writes_.push_back(record_of(access, bytes));
+    return;
+  }
+  remember_read(access, bytes);
+}
+
+void ShadowBlock::remember_read(const Access& access, const Bytes& bytes) {
+  Record* free = nullptr;  // one of the agent's that this read leaves nothing of
+  bool emptied = false;
+  for (Record& record : reads_) {
+    if (record.agent != access.agent || record.cluster != access.cluster) continue;
+    if (same_work(record, access)) continue;
+    record.bytes.remove(bytes);
+    if (record.bytes.cells != 0) continue;
+    emptied = emptied || free != nullptr;
+    free = &record;
+  }
+  Record* const known = same_bytes(reads_, access, bytes);
+  if (!known && free) {
+    static_cast<Access&>(*free) = access;
+    free->bytes = bytes;
+    free = nullptr;
+  } else if (!known) {
+    reads_.push_back(record_of(access, bytes));
+  }
+  if (emptied || free) drop_empty(reads_);
+}
+
+void ByteSet::add(std::uint64_t address, std::int64_t bytes) {
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    const std::uint64_t cell = address / ShadowBlock::kCell;
+    const std::uint64_t stop = std::min(end, (cell + 1) * ShadowBlock::kCell);
+    const std::uint32_t below = (1u << (stop - cell * ShadowBlock::kCell)) - 1;
+    const std::uint32_t before = (1u << (address - cell * ShadowBlock::kCell)) - 1;
+    const auto mask = static_cast<std::uint16_t>(below & ~before);
+    if (!cells_.empty() && cells_.back().number == cell) {
+      cells_.back().mask |= mask;
+    } else {
+      cells_.push_back({cell, mask});
+    }
+    address = stop;
+  }
+}
+
+void ByteSet::sort() {
+  const auto before = [](const Cell& a, const Cell& b) { return a.number < b.number; };
+  if (!std::is_sorted(cells_.begin(), cells_.end(), before)) {
+    std::sort(cells_.begin(), cells_.end(), before);
+  }
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < cells_.size(); ++i) {
+    if (cells_[i].number == cells_[last].number) {
+      cells_[last].mask |= cells_[i].mask;
+    } else {
+      cells_[++last] = cells_[i];
+    }
+  }
+  if (!cells_.empty()) cells_.resize(last + 1);
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/machine/clock.h"
+
+namespace tilewright::simulator {
+
+struct Instruction;
+
+// Who has accessed some bytes of a block of memory.
+struct Access {
+  const Instruction* instruction = nullptr;
+  int agent = 0;
+  Epoch epoch = 0;
+  Epoch issued = 0;           // of the issuing warp's elected lane: what it hands on later
+  std::uint32_t cluster = 0;  // in the order of their start
+  std::int32_t iteration = -1;
+  std::int32_t cta = 0;
+  std::int16_t warp = 0, role = 0;
+  bool write = false;
+  bool async = false;   // by the async proxy
+  bool atomic = false;  // such accesses do not race with each other
+};
+
+// Bytes of one block of 1024: cells of 16 bytes, and which bytes of each of these.
+struct Bytes {
+  static constexpr std::uint16_t kWhole = 0xffff;
+  std::uint64_t cells = 0;
+  std::uint16_t mask = kWhole;
+  bool meets(const Bytes& other) const { return (cells & other.cells) && (mask & other.mask); }
+  // Takes the bytes of `other` away as far as one mask can say it.
+  void remove(const Bytes& other) {
+    if ((mask & ~other.mask) == 0) cells &= ~other.cells;
+  }
+};
+
+// What has been done to 1024 bytes of memory: of each byte the last write, and since then the last
+// read of each agent.
+class ShadowBlock {
+ public:
+  static constexpr std::int64_t kBytes = 1024, kCell = 16;
+  struct Record : Access {
+    Bytes bytes;
+  };
+
+  // Calls `judge(record)` for each earlier access that must come before this one, then remembers
+  // it.
+  template <typename Judge>
+  void touch(const Access& access, const Bytes& bytes, Judge judge) {
+    for (const Record& record : writes_) {
+      if (record.bytes.meets(bytes) && !(record.atomic && access.atomic)) judge(record);
+    }
+    if (access.write) {
+      for (const Record& record : reads_) {
+        if (record.bytes.meets(bytes)) judge(record);
+      }
+    }
+    remember(access, bytes);
+  }
+
+ private:
+  void remember(const Access& access, const Bytes& bytes);
+  void remember_read(const Access& access, const Bytes& bytes);
+  std::vector<Record> writes_, reads_;
+};
+
+// A set of bytes, gathered access by access and then visited block by block.
+class ByteSet {
+ public:
+  void add(std::uint64_t address, std::int64_t bytes);
+  void clear() { cells_.clear(); }
+  // `visit(address of the block, Bytes)`; the set is empty afterwards.
+  template <typename Visit>
+  void drain(Visit visit);
+
+ private:
+  struct Cell {
+    std::uint64_t number = 0;
+    std::uint16_t mask = 0;
+  };
+  void sort();
+  std::vector<Cell> cells_;
+};
+
+template <typename Visit>
+void ByteSet::drain(Visit visit) {
+  sort();
+  constexpr std::uint64_t kCells = ShadowBlock::kBytes / ShadowBlock::kCell;
+  for (std::size_t i = 0; i < cells_.size();) {
+    const std::uint64_t block = cells_[i].number / kCells;
+    std::uint64_t whole = 0;
+    for (; i < cells_.size() && cells_[i].number / kCells == block; ++i) {
+      const std::uint64_t cell = std::uint64_t{1} << cells_[i].number % kCells;
+      if (cells_[i].mask == Bytes::kWhole) {
+        whole |= cell;
+      } else {
+        visit(block * ShadowBlock::kBytes, Bytes{cell, cells_[i].mask});
+      }
+    }
+    if (whole) visit(block * ShadowBlock::kBytes, Bytes{whole, Bytes::kWhole});
+  }
+  cells_.clear();
+}
+
+}  // namespace tilewright::simulator

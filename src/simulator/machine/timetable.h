@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+namespace tilewright::simulator {
+
+// What a unit that does one thing at a time is busy with. Requests need not come in the order of
+// their times: a warp that the execution drew later may ask for an earlier gap.
+class Timetable {
+ public:
+  // The start of the first gap of `cycles` from `earliest` on, which is busy from now on.
+  std::int64_t reserve(std::int64_t earliest, std::int64_t cycles) {
+    if (cycles <= 0) return earliest;
+    auto next = busy_.upper_bound(earliest);
+    std::int64_t start = earliest;
+    if (next != busy_.begin() && std::prev(next)->second > start) start = std::prev(next)->second;
+    for (; next != busy_.end() && next->first < start + cycles; ++next) start = next->second;
+    insert(start, start + cycles);
+    return start;
+  }
+
+ private:
+  // Neighbours become one.
+  void insert(std::int64_t start, std::int64_t end) {
+    auto next = busy_.lower_bound(start);
+    if (next != busy_.end() && next->first == end) {
+      end = next->second;
+      next = busy_.erase(next);
+    }
+    if (next != busy_.begin() && std::prev(next)->second == start) {
+      std::prev(next)->second = end;
+    } else {
+      busy_.emplace(start, end);
+    }
+  }
+
+  std::map<std::int64_t, std::int64_t> busy_;  // start, end
+};
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "simulator/machine/cycle_costs.h"
+#include "simulator/machine/trace_recorder.h"
+#include "support/diagnostic.h"
+
+// What runs beside the warps: copies, products, bulk stores.
+namespace tilewright::simulator {
+namespace {
+
+std::int64_t port_cycles(std::int64_t bytes) {
+  return (bytes + kCycleCosts.copy_bytes_per_cycle - 1) / kCycleCosts.copy_bytes_per_cycle;
+}
+
+// The end of the awaited groups' work, by the member that says which end.
+template <typename Work, typename End>
+std::int64_t end_of(const std::vector<Work>& list, std::int64_t groups, End Work::*which) {
+  std::int64_t end = 0;
+  for (const Work& work : list) {
+    if (work.group < groups) end = std::max(end, work.*which);
+  }
+  return end;
+}
+
+}  // namespace
+
+// "k[stage 1]", or "o" where there is one stage.
+std::string TraceRecorder::place_of(int allocation, std::int64_t address) const {
+  const Allocation& place = gpu_->program.allocations[allocation];
+  if (place.stages <= 1 || place.stage_bytes == 0) return place.name;
+  return fmt::format("{}[stage {}]", place.name, (address - place.offset) / place.stage_bytes);
+}
+
+// Outermost axis first, as the kernel's author names them.
+std::string TraceRecorder::coordinates(const std::array<std::int64_t, 5>& at, int rank) const {
+  std::string words;
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", at[axis]);
+  }
+  return "[" + words + "]";
+}
+
+void TraceRecorder::load_issued(const Event& event) {
+  const Program& program = gpu_->program;
+  const Transfer& transfer = program.transfers[event.instruction->detail];
+  const TensorMap& map = program.maps[transfer.map];
+  const WarpState& issuer = state_of(*event.issuer);
+  CtaState& to = state_of(*event.destination);
+  const std::int64_t cycles = port_cycles(map.box_bytes());
+  const std::string place = place_of(event.instruction->object, event.address);
+  TraceFlight flight;
+  flight.issue = issuer.clock;
+  const std::int64_t latency = std::max<std::int64_t>(kCycleCosts.load_latency - cycles, 0);
+  flight.end = to.port.reserve(issuer.clock + latency, cycles) + cycles;
+  flight.name = text(fmt::format("{} to {}", map.name, place));
+  flight.place = text(place);
+  flight.detail = text(fmt::format("{}{} {} bytes, completes {} phase {}", map.name,
+                                   coordinates(event.coordinates, map.rank), map.box_bytes(),
+                                   gpu_->barrier_name(event.barrier), event.phase));
+  flight.iteration = iteration_text(issuer, event.issuer->pc);
+  flight.issuer = issuer.index;
+  flight.where = event.instruction->where();
+  std::vector<TraceFlight>& flights = trace_.ctas[to.trace].flights;
+  loads_.push_back({event.instruction, event.destination->index, event.address, flights.size()});
+  flights.push_back(flight);
+}
+
+void TraceRecorder::load_finished(const Event& event) {
+  const auto load = std::find_if(loads_.begin(), loads_.end(), [&](const LoadInFlight& each) {
+    return each.instruction == event.instruction && each.cta == event.destination->index &&
+           each.address == event.address;
+  });
+  if (load == loads_.end()) return;
+  CtaState& to = state_of(*event.destination);
+  TraceFlight& flight = trace_.ctas[to.trace].flights[load->flight];
+  flight.complete = true;
+  to.barriers[event.barrier].now.add(
+      {flight.end, text(fmt::format("the copy {} ends ({})", trace_.texts[flight.name],
+                                    format_location(flight.where)))});
+  loads_.erase(load);
+}
+
+void TraceRecorder::issue_product(const Warp& warp, WarpState& state,
+                                  const Instruction& instruction) {
+  const Program& program = gpu_->program;
+  const Product& product = program.products[instruction.detail];
+  const auto place = [&](const MatrixOperand& operand) {
+    const std::int64_t address = program.allocations[operand.allocation].offset +
+                                 warp.integer(operand.offset) + operand.step;
+    return place_of(operand.allocation, address);
+  };
+  const std::string a = product.a_array < 0 ? place(product.a) : std::string("registers");
+  const std::string b = place(product.b);
+  const int name = text(fmt::format("{} x {}", a, b));
+  const std::int64_t group = warp.product_groups;
+  merge(state, TraceSlice::Kind::issue, instruction,
+        text(fmt::format("{} x {}, group {}", a, b, group)));
+
+  CtaState& cta = state_of(*warp.cta);
+  TraceCta& trace = trace_.ctas[cta.trace];
+  // The four warps of a warpgroup issue a product together; the tensor cores begin it for the first
+  // of them that was executed.
+  const int warpgroup = warp.index / 4;
+  const auto [begun, is_first] =
+      cta.products.emplace(std::pair(warpgroup, warp.product_sequence), 0);
+  const std::int64_t cycles = product_cycles(product);
+  if (is_first) {
+    const std::int64_t start =
+        cta.tensor_cores.reserve(std::max(state.clock, state.product_end), cycles);
+    begun->second = start + cycles;
+    trace.products.push_back({start, start + cycles, name, instruction.where()});
+  }
+  state.product_end = std::max(begun->second, state.clock + cycles);
+  const auto [entry, is_new] = cta.groups.emplace(std::pair(warpgroup, group), 0);
+  if (is_new) {
+    entry->second = trace.flights.size();
+    TraceFlight flight;
+    flight.kind = TraceFlight::Kind::products;
+    flight.issue = state.clock;
+    flight.name = name;
+    flight.place = text(b);
+    flight.detail = text(fmt::format("m64n{}k{} {}, group {}", product.n, product.k,
+                                     tilewright::name_of(product.dtype), group));
+    flight.iteration = iteration_text(state, warp.pc);
+    flight.issuer = warp.index;
+    flight.where = instruction.where();
+    trace.flights.push_back(flight);
+  }
+  TraceFlight& flight = trace.flights[entry->second];
+  flight.issue = std::min(flight.issue, state.clock);
+  flight.end = std::max(flight.end, state.product_end);
+  state.products.push_back({group, state.product_end, state.product_end, entry->second});
+}
+
+void TraceRecorder::wait_for_products(const Warp& warp, WarpState& state,
+                                      const Instruction& instruction) {
+  const std::int64_t groups = warp.product_groups - instruction.value;
+  for (const Pending& work : state.products) {
+    if (work.group < groups) trace_of(state).flights[work.flight].complete = true;
+  }
+  wait_until(state, instruction, text("waits for the tensor cores"),
+             {end_of(state.products, groups, &Pending::end),
+              text(fmt::format("at most {} committed groups are in flight", instruction.value))});
+  state.products.erase(std::remove_if(state.products.begin(), state.products.end(),
+                                      [&](const Pending& work) { return work.group < groups; }),
+                       state.products.end());
+  merge(state, TraceSlice::Kind::barrier, instruction, 0);
+}
+
+void TraceRecorder::issue_store(const Warp& warp, WarpState& state,
+                                const Instruction& instruction) {
+  merge(state, TraceSlice::Kind::issue, instruction, 0);
+  if (warp.stores.empty()) return;
+  const Store& store = *warp.stores.back();
+  const TensorMap& map = gpu_->program.maps[gpu_->program.transfers[instruction.detail].map];
+  const std::int64_t cycles = port_cycles(map.box_bytes());
+  const std::string place = place_of(instruction.object, store.address);
+  TraceFlight flight;
+  flight.kind = TraceFlight::Kind::store;
+  flight.issue = state.clock;
+  const std::int64_t read = state_of(*warp.cta).port.reserve(state.clock, cycles) + cycles;
+  flight.end = std::max(read, flight.issue + kCycleCosts.store_latency);
+  flight.name = text(fmt::format("{} to {}", place, map.name));
+  flight.place = text(place);
+  flight.detail = text(fmt::format("{}{} {} bytes, group {}", map.name,
+                                   coordinates(store.coordinates, map.rank), map.box_bytes(),
+                                   warp.store_groups));
+  flight.iteration = iteration_text(state, warp.pc);
+  flight.issuer = warp.index;
+  flight.where = instruction.where();
+  std::vector<TraceFlight>& flights = trace_of(state).flights;
+  state.stores.push_back({warp.store_groups, read, flight.end, flights.size()});
+  flights.push_back(flight);
+}
+
+void TraceRecorder::wait_for_stores(const Warp& warp, WarpState& state,
+                                    const Instruction& instruction) {
+  const bool read = instruction.detail != 0;
+  const std::int64_t groups = warp.store_groups - instruction.value;
+  wait_until(state, instruction,
+             text(read ? "waits until bulk stores have read" : "waits for bulk stores"),
+             {end_of(state.stores, groups, read ? &Pending::first_end : &Pending::end),
+              text(fmt::format("at most {} groups are under way", instruction.value))});
+  if (!read) {
+    for (const Pending& work : state.stores) {
+      if (work.group < groups) trace_of(state).flights[work.flight].complete = true;
+    }
+    state.stores.erase(std::remove_if(state.stores.begin(), state.stores.end(),
+                                      [&](const Pending& work) { return work.group < groups; }),
+                       state.stores.end());
+  }
+  merge(state, TraceSlice::Kind::barrier, instruction, 0);
+}
+
+}  // namespace tilewright::simulator

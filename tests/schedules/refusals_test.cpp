@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "language/misuse.h"
+#include "tilewright/compile.h"
+#include "tilewright/kernel.h"
+
+// Plain kernels that no automatic schedule takes: each error names the line, the object, the values
+// and a way out.
+namespace tilewright {
+namespace {
+
+constexpr const char* kFile = "refusals_test.cpp";
+
+void refuses(const char* caret, const std::vector<std::string>& parts,
+             const std::function<void(Kernel&)>& record) {
+  test::expect_misuse(kFile, caret, parts, [&] {
+    Kernel kernel("refused");
+    kernel.grid(1);
+    record(kernel);
+    compile(kernel, "sm_90a");
+  });
+}
+
+TEST(Refusals, AComputedFirstOperandTransposed) {
+  refuses("dot(scores.T()",
+          {"dot: its first operand is a computed tile, transposed: tile<bf16, 128x128> with .T()",
+           "that is made at", "fix: compute it transposed"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", bf16, {128, 64}), B = kernel.in("B", bf16, {128, 64});
+            const Tensor C = kernel.out("C", f32, {128, 64});
+            const Tile b = load(B(all, all));
+            const Tile scores = dot(load(A(all, all)), b.T()).cast(bf16);
+            store(C(all, all), dot(scores.T(), b));
+          });
+}
+
+TEST(Refusals, AnInnerDimensionThatProductsDoNotTake) {
+  refuses("dot(",
+          {"dot: k is 24 in a tile<bf16, 64x24> x b tile<bf16, 24x64>", "multiples of 16",
+           "fix: load blocks of 32 along it: Dim(24).block(0, 32)"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", bf16, {64, 24}), B = kernel.in("B", bf16, {24, 64});
+            const Tensor C = kernel.out("C", f32, {64, 64});
+            store(C(all, all), dot(load(A(all, all)), load(B(all, all))));
+          });
+}
+
+TEST(Refusals, AWidthThatProductsDoNotTake) {
+  refuses("dot(",
+          {"dot: n is 20 in a tile<bf16, 64x64> x b tile<bf16, 64x20>", "multiples of 8",
+           "fix: load blocks of 24"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {20, 64});
+            const Tensor C = kernel.out("C", f32, {64, 20});
+            store(C(all, all), dot(load(A(all, all)), load(B(all, all)).T()));
+          });
+}
+
+// What the error about k advises.
+TEST(Refusals, ABlockBeyondTheDimensionIsTaken) {
+  Kernel kernel("padded");
+  const Tensor A = kernel.in("A", bf16, {64, 24}), B = kernel.in("B", bf16, {24, 64});
+  const Tensor C = kernel.out("C", f32, {64, 64});
+  kernel.grid(1);
+  const Block depth = Dim(24).block(0, 32);
+  store(C(all, all), dot(load(A(all, depth)), load(B(depth, all))));
+  HostTensor a = HostTensor::random_normal(bf16, {64, 24}, 1);
+  HostTensor b = HostTensor::random_normal(bf16, {24, 64}, 2);
+  HostTensor c = HostTensor::poisoned(f32, {64, 64}), wanted = c;
+  compile(kernel, "sim:sm_90a").run({ref(a), ref(b), ref(c)});
+  compile(kernel, "interpreter").run({ref(a), ref(b), ref(wanted)});
+  for (std::int64_t i = 0; i < c.elements(); ++i) EXPECT_NEAR(c.flat(i), wanted.flat(i), 1e-4);
+}
+
+TEST(Refusals, AnyWithoutProducts) {
+  refuses("any(",
+          {"any: of tile<bool, 64x64>: a kernel without products", "fix: use where(condition"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", f32, {64, 64}), C = kernel.out("C", f32, {64, 64});
+            Var x{load(A(all, all))};
+            const Tile before = x;
+            when(any(before > 0), [&] { x = before * 2; });
+            store(C(all, all), x);
+          });
+}
+
+TEST(Refusals, TilesInLoopsThatTheKernelEnds) {
+  refuses("repeat_while",
+          {"repeat_while: it assigns a tile, tile<f32, 64x64>", "fix: loop over a range"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", bf16, {64, 64}), C = kernel.out("C", f32, {64, 64});
+            const Tile a = load(A(all, all));
+            Var sum{zeros({64, 64})};
+            Cell<Index> turn(0);
+            Cell<Condition> going(true);
+            repeat_while(going, [&] {
+              sum = dot(a, a.T(), sum);
+              turn = turn + 1;
+              going = turn < 5;
+            });
+            store(C(all, all), sum);
+          });
+  refuses("repeat_while",
+          {"repeat_while: it loads what products read", "fix: loop over a range, or load before"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", bf16, {5, 64, 64}), C = kernel.out("C", f32, {64, 64});
+            Cell<Index> turn(0);
+            Cell<Condition> going(true);
+            repeat_while(going, [&] {
+              const Tile a = load(A(turn, all, all));
+              store(C(all, all), dot(a, a.T()));
+              turn = turn + 1;
+              going = turn < 5;
+            });
+          });
+}
+
+TEST(Refusals, LoopsThatTheKernelEndsWithoutProducts) {
+  refuses("repeat_while", {"repeat_while: a kernel without products", "fix: loop over a range"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", f32, {64, 64}), C = kernel.out("C", f32, {64, 64});
+            Var x{load(A(all, all))};
+            Cell<Index> turn(0);
+            Cell<Condition> going(true);
+            repeat_while(going, [&] {
+              x = x * 2;
+              turn = turn + 1;
+              going = turn < 5;
+            });
+            store(C(all, all), x);
+          });
+}
+
+TEST(Refusals, TransposesWithoutProducts) {
+  refuses(".T()", {".T(): tile<f32, 64x64>", "fix: pass the tensor with its axes swapped"},
+          [](Kernel& kernel) {
+            const Tensor A = kernel.in("A", f32, {64, 64}), C = kernel.out("C", f32, {64, 64});
+            const Tile a = load(A(all, all));
+            store(C(all, all), a.T());
+          });
+}
+
+}  // namespace
+}  // namespace tilewright

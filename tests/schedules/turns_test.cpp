@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include "driver/build.h"
+#include "passes/pipeline.h"
+#include "schedules/hopper.h"
+#include "tilewright/compile.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/gemm.h"
+
+// Warpgroups that compute what their products read from registers issue these in turn.
+namespace tilewright {
+namespace {
+
+// Products of X * 2 and W: 64 rows for each warpgroup.
+Kernel doubled(int groups, bool in_condition = false) {
+  Kernel kernel("doubled");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {64, k});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 64 * groups));
+  const Block rows = m.block(i, 64 * groups);
+  Var sum{zeros({rows, 64})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile a = (load(X(rows, depth)).cast(f32) * 2).cast(bf16);
+    const Tile w = load(W(all, depth));
+    const auto add = [&] { sum = dot(a, w.T(), sum); };
+    if (in_condition) {
+      when(any(a != 0), add);
+    } else {
+      add();
+    }
+  }
+  store(Y(rows, all), sum);
+  return kernel;
+}
+
+int arrivals(const Kernel& kernel) {
+  passes::Rewrites rewrites;
+  const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+  int count = 0;
+  ir::for_each(machine.body,
+               [&](const ir::Operation& o) { count += o.op == ir::Op::named_arrive; });
+  return count;
+}
+
+TEST(Turns, OfProductsOfWhatIsComputedFromLoads) {
+  EXPECT_GT(arrivals(doubled(2)), 0);
+  EXPECT_GT(arrivals(doubled(3)), 0);
+  // Nobody to take turns with.
+  EXPECT_EQ(arrivals(doubled(1)), 0);
+  // Whether there is a product at all is decided while the kernel runs.
+  EXPECT_EQ(arrivals(doubled(2, true)), 0);
+  // Operands that lie in shared memory, or that wait for another product.
+  EXPECT_EQ(arrivals(kernels::gemm({})), 0);
+  EXPECT_EQ(arrivals(kernels::attention_forward({.dim = 64})), 0);
+}
+
+TEST(Turns, EndWhereTheyBegan) {
+  const std::int64_t m = 500, k = 200;
+  for (const int groups : {2, 3}) {
+    HostTensor x = HostTensor::random_normal(bf16, {m, k}, 1);
+    HostTensor w = HostTensor::random_normal(bf16, {64, k}, 2);
+    HostTensor y = HostTensor::poisoned(bf16, {m, 64}), wanted = y;
+    compile(doubled(groups), "sim:sm_90a").run({ref(x), ref(w), ref(y)});
+    compile(doubled(groups), "interpreter").run({ref(x), ref(w), ref(wanted)});
+    for (std::int64_t i = 0; i < y.elements(); ++i) {
+      ASSERT_NEAR(y.flat(i), wanted.flat(i), 0.01 * (1 + std::abs(wanted.flat(i))));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,194 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "simulator/machine/timetable.h"
+#include "simulator/machine/trace_recorder.h"
+#include "simulator/machine_kernels.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using testing::HasSubstr;
+
+struct Traced {
+  MachineReport report;
+  Trace trace;
+};
+
+Traced trace_of(const std::string& text, Tensors tensors, std::uint64_t seed = 0) {
+  TraceRecorder recorder;
+  MachineOptions options;
+  options.seed = seed;
+  options.recorder = &recorder;
+  Traced traced;
+  traced.report = run(text, tensors, options);
+  traced.trace = recorder.take();
+  return traced;
+}
+
+// GEMM with six stages' worth of k through two stages, in two CTAs.
+const Trace& gemm() {
+  static const Trace trace = [] {
+    GemmTensors tensors(128, 128, 384);
+    Traced traced = trace_of(gemm_text(), {&tensors.a, &tensors.b, &tensors.c});
+    EXPECT_TRUE(traced.report.ok());
+    return std::move(traced.trace);
+  }();
+  return trace;
+}
+
+std::vector<TraceFlight> flights(const TraceCta& cta, TraceFlight::Kind kind) {
+  std::vector<TraceFlight> found;
+  for (const TraceFlight& flight : cta.flights) {
+    if (flight.kind == kind) found.push_back(flight);
+  }
+  return found;
+}
+
+const TraceSlice* find_slice(const Trace& trace, const TraceLane& lane, const std::string& name) {
+  for (const TraceSlice& slice : lane.slices) {
+    if (trace.texts[slice.name].find(name) != std::string::npos) return &slice;
+  }
+  return nullptr;
+}
+
+TEST(TimetableTest, FillsTheFirstGapThatIsWideEnough) {
+  Timetable table;
+  EXPECT_EQ(table.reserve(100, 50), 100);
+  EXPECT_EQ(table.reserve(120, 10), 150);
+  EXPECT_EQ(table.reserve(0, 60), 0);
+  EXPECT_EQ(table.reserve(50, 30), 60);   // 60 to 100 is free
+  EXPECT_EQ(table.reserve(50, 30), 160);  // 90 to 100 is too narrow
+  EXPECT_EQ(table.reserve(50, 10), 90);
+}
+
+TEST(TraceTest, SlicesOfALaneFollowEachOther) {
+  ASSERT_EQ(gemm().ctas.size(), 2u);
+  for (const TraceCta& cta : gemm().ctas) {
+    ASSERT_EQ(cta.lanes.size(), 8u);
+    for (const TraceLane& lane : cta.lanes) {
+      std::int64_t end = cta.start;
+      for (const TraceSlice& slice : lane.slices) {
+        EXPECT_GE(slice.start, end);
+        EXPECT_GT(slice.end, slice.start);
+        end = slice.end;
+      }
+      EXPECT_LE(end, gemm().end);
+    }
+    std::int64_t end = cta.start;
+    for (const TraceProduct& product : cta.products) {
+      EXPECT_GE(product.start, end);
+      end = product.end;
+    }
+  }
+}
+
+TEST(TraceTest, AsynchronousWorkBeginsAndEnds) {
+  for (const TraceCta& cta : gemm().ctas) {
+    const auto loads = flights(cta, TraceFlight::Kind::load);
+    ASSERT_EQ(loads.size(), 12u);  // A and B of six steps
+    for (const TraceFlight& load : loads) {
+      EXPECT_TRUE(load.complete);
+      EXPECT_GT(load.end, load.issue);
+      EXPECT_EQ(load.issuer, 4);
+    }
+    EXPECT_EQ(gemm().texts[loads[3].name], "B to B[stage 1]");
+    EXPECT_THAT(gemm().texts[loads[3].detail], HasSubstr("16384 bytes, completes full[1] phase 0"));
+    EXPECT_EQ(gemm().texts[loads[3].iteration], "1");
+    // One group of four products for each step, of the warpgroup as one.
+    const auto products = flights(cta, TraceFlight::Kind::products);
+    ASSERT_EQ(products.size(), 6u);
+    EXPECT_EQ(cta.products.size(), 24u);
+    for (const TraceFlight& group : products) EXPECT_TRUE(group.complete);
+  }
+}
+
+TEST(TraceTest, WaitsEndWhenWhatTheyWaitForIsThere) {
+  const TraceCta& cta = gemm().ctas[0];
+  const auto loads = flights(cta, TraceFlight::Kind::load);
+  // full[0] phase 0: both copies of the first step.
+  ASSERT_FALSE(cta.flips.empty());
+  const auto first = std::find_if(cta.flips.begin(), cta.flips.end(), [](const TraceFlip& flip) {
+    return gemm().barriers[flip.barrier].name == "full[0]" && flip.phase == 0;
+  });
+  ASSERT_NE(first, cta.flips.end());
+  EXPECT_EQ(first->time, std::max(loads[0].end, loads[1].end));
+  EXPECT_THAT(gemm().texts[first->cause], HasSubstr("the copy B to B[stage 0] ends (kernel.tw:"));
+  for (const TraceLane& lane : cta.lanes) {
+    if (gemm().roles[lane.role] != "math") continue;
+    const TraceSlice* wait = find_slice(gemm(), lane, "waits for full[0] phase 0");
+    ASSERT_NE(wait, nullptr);
+    EXPECT_EQ(wait->kind, TraceSlice::Kind::wait);
+    EXPECT_EQ(wait->end, first->time);
+    EXPECT_EQ(wait->detail, first->cause);
+    EXPECT_EQ(wait->where.line, line_of(gemm_text(), "mbarrier_wait %14"));
+  }
+  // The producer fills a stage again only once it was released.
+  const auto released = std::find_if(cta.flips.begin(), cta.flips.end(), [](const TraceFlip& flip) {
+    return gemm().barriers[flip.barrier].name == "empty[0]" && flip.phase == 0;
+  });
+  ASSERT_NE(released, cta.flips.end());
+  EXPECT_GE(loads[4].issue, released->time);
+  EXPECT_LT(loads[2].issue, released->time);
+}
+
+TEST(TraceTest, ChangesNothingAndIsTheSameEachTime) {
+  const auto once = [] {
+    GemmTensors tensors(128, 128, 384);
+    return trace_of(gemm_text(), {&tensors.a, &tensors.b, &tensors.c}, 3);
+  };
+  const Traced first = once(), second = once();
+  GemmTensors tensors(128, 128, 384);
+  const MachineReport plain = run_seed(gemm_text(), {&tensors.a, &tensors.b, &tensors.c}, 3);
+  EXPECT_EQ(first.report.operations, plain.operations);
+  EXPECT_EQ(first.report.instructions, plain.instructions);
+  EXPECT_EQ(first.trace.end, second.trace.end);
+  EXPECT_EQ(first.trace.texts, second.trace.texts);
+  EXPECT_LT(tensors.error(), 1e-6);
+}
+
+TEST(TraceTest, MarksBothAccessesOfARace) {
+  const std::string text = changed(gemm_text(), "      mbarrier_wait %14, %65, %66\n", "");
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    GemmTensors tensors(128, 128, 384);
+    const Traced traced = trace_of(text, {&tensors.a, &tensors.b, &tensors.c}, seed);
+    ASSERT_EQ(traced.trace.faults.size(), traced.report.faults.size());
+    if (traced.report.ok() || traced.report.faults[0].kind != "race") continue;
+    const TraceFault& fault = traced.trace.faults[0];
+    ASSERT_EQ(fault.marks.size(), 2u);
+    EXPECT_EQ(fault.marks[0].where.line, fault.fault.first.line);
+    EXPECT_EQ(fault.marks[1].where.line, fault.fault.second.line);
+    EXPECT_EQ(fault.marks[0].cta, fault.marks[1].cta);
+    const TraceCta& cta = traced.trace.ctas[fault.marks[0].cta];
+    ASSERT_GE(fault.marks[0].flight, 0);
+    const TraceFlight& copy = cta.flights[fault.marks[0].flight];
+    EXPECT_EQ(copy.kind, TraceFlight::Kind::load);
+    EXPECT_EQ(copy.where.line, fault.marks[0].where.line);
+    EXPECT_EQ(copy.issue, fault.marks[0].time);
+    // The product with which the run ended.
+    const std::vector<TraceSlice>& slices = cta.lanes[fault.marks[1].warp].slices;
+    EXPECT_EQ(slices.back().start, fault.marks[1].time);
+    EXPECT_EQ(slices.back().where.line, fault.marks[1].where.line);
+    return;
+  }
+  FAIL() << "no schedule shows the race";
+}
+
+TEST(TraceTest, DrawsADeadlockAsWaitsThatDoNotEnd) {
+  const std::string text = changed(gemm_text(), "      mbarrier_arrive %15, %65\n", "");
+  GemmTensors tensors(64, 128, 384);
+  const Traced traced = trace_of(text, {&tensors.a, &tensors.b, &tensors.c});
+  ASSERT_FALSE(traced.report.ok());
+  ASSERT_EQ(traced.report.faults[0].kind, "deadlock");
+  EXPECT_GE(traced.trace.faults[0].marks.size(), 1u);
+  const Trace& trace = traced.trace;
+  const TraceSlice& last = trace.ctas[0].lanes[4].slices.back();
+  EXPECT_EQ(last.kind, TraceSlice::Kind::wait);
+  EXPECT_EQ(last.end, trace.end);
+  EXPECT_EQ(trace.texts[last.name], "waits for empty[0] phase 0");
+  EXPECT_EQ(trace.texts[last.detail], "which did not come");
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
