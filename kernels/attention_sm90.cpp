@@ -17,7 +17,7 @@ class Forward {
  public:
   Forward(Kernel& kernel, const Attention& a)
       : a_(a),
-        plan_(sm90_plan(a)),
+        plan_(sm90_plan(a, !Order::kEveryTileHasRows)),
         p_(kernel, a),
         // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
         next_tile_(kernel.workspace("next_tile", 1)),
@@ -210,8 +210,7 @@ class Forward {
   void release_stored(const Part& part, Cell<Index>& stored) {
     if (!plan_.o_in_q) return;
     bulk_wait_read(0);
-    warp_sync();
-    when(stored >= 0, [&] { q_ring_.release(stored); });
+    q_ring_.release_if(stored >= 0, stored);
     stored = part.stage;
   }
 

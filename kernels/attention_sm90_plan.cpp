@@ -90,7 +90,7 @@ void check_fit(const Attention& a, const Sm90Plan& plan) {
 
 }  // namespace
 
-Sm90Plan sm90_plan(const Attention& a) {
+Sm90Plan sm90_plan(const Attention& a, bool lengths_differ) {
   check_dim("dim", a.dim);
   check_dim("dim_v", a.dim_v);
   const Bytes bytes(a);
@@ -109,8 +109,8 @@ Sm90Plan sm90_plan(const Attention& a) {
   plan.o_in_q = 2 * bytes.q <= bytes.left && o_in_q_columns <= plan.qk_columns;
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
   plan.q_stages = plan.o_in_q || (whole && 2 * bytes.q + bytes.o <= bytes.left) ? 2 : 1;
-  const int registers =
-      a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 + (a.window > 0 ? a.block_k / 8 : 0);
+  const int of_masks = a.window == 0 ? 0 : lengths_differ ? 24 : a.block_k / 8;
+  const int registers = a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 + of_masks;
   plan.tiles_overlap = plan.o_in_q && registers <= kOverlapRegisters[groups];
   plan.o_columns = whole ? a.dim_v : part_columns(a);
   plan.o_shared_columns = plan.o_in_q ? o_in_q_columns : plan.o_columns;
@@ -136,7 +136,7 @@ Attention with_sm90_varlen_blocks(Attention a) {
   // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
   // and beside the widest accumulator.
   if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);
-  if (a.block_q > 128 && a.window > 0) a.block_k = std::min(a.block_k, std::max(64, 176 - a.dim_v));
+  if (a.block_q > 128 && a.window > 0) a.block_k = std::min(a.block_k, std::max(64, 160 - a.dim_v));
   if (a.dim_v > 208 && a.window > 0) a.block_k = std::min(a.block_k, 48);
   return a;
 }

@@ -21,7 +21,7 @@ struct Sm90Plan {
   int o_columns, o_shared_columns, o_buffers;
   int load_registers, math_registers;  // a thread
 };
-// Raises for blocks that do not fit.
-Sm90Plan sm90_plan(const Attention& attention);
+// Raises for blocks that do not fit. `lengths_differ`: from tile to tile.
+Sm90Plan sm90_plan(const Attention& attention, bool lengths_differ);
 
 }  // namespace tilewright::kernels

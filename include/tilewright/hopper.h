@@ -143,12 +143,15 @@ class Ring {
   // Every warp of the consuming role has finished reading the stage.
   void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
   void release(const Index& stage, SourceLocation where = here());
+  // The same where the condition holds. The lanes of a warp meet first, whether it does or not.
+  void release_if(const Condition& condition, const Index& stage, SourceLocation where = here());
 
  private:
   void fill(const std::vector<IndexOperand>& numbers, const std::function<void(const Slot&)>* loads,
             SourceLocation where);
   Slot enter(bool producing, const char* what, SourceLocation where);
   void advance(SourceLocation where);
+  void arrive_empty(const Index& stage, SourceLocation where);
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -245,6 +245,19 @@ Slot Ring::consume(SourceLocation where) {
 }
 
 void Ring::release(const Index& stage, SourceLocation where) {
+  // Every lane has read the stage's numbers, and one of them arrives.
+  if (state_->numbers.tracer()) plain(in_role("release", where), Op::warp_sync, {}, {}, where);
+  arrive_empty(stage, where);
+}
+
+// ptxas takes a branch in which lanes meet for one on which they may differ, and what a loop
+// carries through it for different from lane to lane.
+void Ring::release_if(const Condition& condition, const Index& stage, SourceLocation where) {
+  plain(in_role("release_if", where), Op::warp_sync, {}, {}, where);
+  when(condition, [&] { arrive_empty(stage, where); });
+}
+
+void Ring::arrive_empty(const Index& stage, SourceLocation where) {
   Tracer& tracer = in_role("release", where);
   const ir::ValueId index = tracer.use(stage.handle(), "release", where);
   State& ring = *state_;
@@ -254,8 +267,6 @@ void Ring::release(const Index& stage, SourceLocation where) {
     ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
     barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * cluster);
   }
-  // Every lane has read the stage's numbers, and one of them arrives.
-  if (ring.numbers.tracer()) plain(tracer, Op::warp_sync, {}, {}, where);
   if (cluster == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;
