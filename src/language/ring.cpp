@@ -130,15 +130,21 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
                 {producing ? ring.empty : ring.full, tracer.use(stage.handle(), what, where),
                  tracer.use(parity.handle(), what, where)},
                 {}, {}, where);
-  const Index next = stage + 1;
-  const Condition wraps = next == ring.stages;
-  *ring.stage = select(wraps, 0, next);
-  *ring.phase = select(wraps, 1 - phase, phase);
   std::vector<SharedView> parts;
   for (const State::Part& part : ring.parts) {
     parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
   }
   return Slot(stage, std::move(parts), ring.numbers, ring.number_count);
+}
+
+void Ring::advance(SourceLocation where) {
+  const Tracer::At at(Tracer::get("Ring", where), where);
+  State& ring = *state_;
+  const Index stage = *ring.stage, phase = *ring.phase;
+  const Index next = stage + 1;
+  const Condition wraps = next == ring.stages;
+  *ring.stage = select(wraps, 0, next);
+  *ring.phase = select(wraps, 1 - phase, phase);
 }
 
 Index Slot::number(int which, SourceLocation where) const {
@@ -188,6 +194,7 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
         .raise();
   }
   const Slot slot = enter(true, "produce", where);
+  advance(where);
   Tracer& tracer = Tracer::get("produce", where);
   const Tracer::At at(tracer, where);
   const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);
@@ -246,9 +253,28 @@ void Ring::produce(const std::vector<IndexOperand>& numbers, SourceLocation wher
   fill(numbers, nullptr, where);
 }
 
-Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
+Slot Ring::peek(SourceLocation where) { return enter(false, "peek", where); }
+
+Slot Ring::consume(SourceLocation where) {
+  const Slot slot = enter(false, "consume", where);
+  advance(where);
+  return slot;
+}
 
 void Ring::release(const Index& stage, SourceLocation where) {
+  // Every lane has read the stage's numbers, and one of them arrives.
+  if (state_->numbers.tracer()) plain(in_role("release", where), Op::warp_sync, {}, {}, where);
+  arrive_empty(stage, where);
+}
+
+// ptxas takes a branch in which lanes meet for one on which they may differ, and what a loop
+// carries through it for different from lane to lane.
+void Ring::release_if(const Condition& condition, const Index& stage, SourceLocation where) {
+  plain(in_role("release_if", where), Op::warp_sync, {}, {}, where);
+  when(condition, [&] { arrive_empty(stage, where); });
+}
+
+void Ring::arrive_empty(const Index& stage, SourceLocation where) {
   Tracer& tracer = in_role("release", where);
   const ir::ValueId index = tracer.use(stage.handle(), "release", where);
   State& ring = *state_;
@@ -268,8 +294,6 @@ void Ring::release(const Index& stage, SourceLocation where) {
     ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
     barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * group);
   }
-  // Every lane has read the stage's numbers, and one of them arrives.
-  if (ring.numbers.tracer()) plain(tracer, Op::warp_sync, {}, {}, where);
   if (group == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;

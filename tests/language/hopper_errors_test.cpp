@@ -199,6 +199,10 @@ TEST(RingErrors, OutsideARole) {
            Traced t;
            t.ring.consume();
          });
+  misuse("peek(", {"peek is called outside a role", "fix: call it in the body of a role"}, [] {
+    Traced t;
+    t.ring.peek();
+  });
 }
 
 TEST(RingErrors, Declarations) {
