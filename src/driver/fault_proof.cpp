@@ -277,6 +277,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   };
   const Choice choices[] = {{steps, few, small_tail},
                             {steps + 1, 2 * few - 1, large_tail},
+                            {steps + 2, few + 1, small_tail},
                             {1, few, small_tail},
                             {0, few, small_tail}};
   std::set<std::string> is_set;
