@@ -2,16 +2,19 @@
 """gemm beside cuBLAS (torch.matmul, torch._scaled_mm), bf16, f16 or e4m3: C = A B^T.
 
     bench/gpu_gemm.py --library build/release/lib/libtilewright.so [4096 8192x8192x1024 ...]
-    bench/gpu_gemm.py --group peers,ragged,random --seed 7
+    bench/gpu_gemm.py --group peers,ragged,random --seeds 7,8
     bench/gpu_gemm.py --dtype e4m3 8192
-    bench/gpu_gemm.py --compare 128x256,128x128,64x256_split2 64x14336x4096
+    bench/gpu_gemm.py --compare 128x256,128x128,64x128_split2 64x14336x4096
+    bench/gpu_gemm.py --compare rules --group random --seeds 7,8 --json times.json
 """
 
 import argparse
 import concurrent.futures
 import json
 import math
+import pathlib
 import random
+import re
 import sys
 
 import torch
@@ -53,10 +56,16 @@ def sizes_of(arguments):
     groups = arguments.group or ("" if sizes else "peers,ragged")
     for group in groups.split(","):
         if group == "random":
-            sizes += random_sizes(arguments.seed)
+            for seed in arguments.seeds or [arguments.seed]:
+                sizes += random_sizes(seed)
         elif group:
             sizes += [parse_size(text) for text in GROUPS[group].split()]
     return sizes
+
+
+def scheduled_names():
+    rules = pathlib.Path(__file__).parent.parent / "kernels" / "schedules" / "gemm.sm_90a.txt"
+    return list(dict.fromkeys(re.findall(r"schedule=(\S+)", rules.read_text())))
 
 
 class Row:
@@ -141,8 +150,11 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_arguments(parser)
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
-    parser.add_argument("--group", help="shapes: peers, ragged, random (by --seed); several with commas")
-    parser.add_argument("--compare", metavar="SCHEDULES", help="time these beside each other")
+    parser.add_argument("--group", help="shapes: peers, ragged, random (by --seeds); several with commas")
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")],
+                        help="of the random shapes, with commas; default: --seed")
+    parser.add_argument("--compare", metavar="SCHEDULES",
+                        help="time these beside each other; rules: all that the rules choose among")
     parser.add_argument("--json", metavar="FILE", help="of --compare: every time, in seconds")
     parser.add_argument("sizes", nargs="*", type=parse_size)
     arguments = parser.parse_args()
@@ -156,7 +168,8 @@ def main():
                {"name": "gemm", "dtype": arguments.dtype})
 
     if arguments.compare:
-        names = arguments.compare.split(",")
+        names = (scheduled_names() if arguments.compare == "rules" else
+                 arguments.compare.split(","))
         with concurrent.futures.ThreadPoolExecutor() as pool:
             kernels = dict(zip(names, pool.map(
                 lambda name: library.kernel(**options, schedule=name), names)))

@@ -57,6 +57,11 @@ Kernel gemm(const Gemm& g) {
 
 namespace {
 
+[[noreturn]] void refuse(const std::string& what, const std::string& fix) {
+  const std::string message = "gemm_sm90: " + what;
+  throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
+}
+
 // How a CTA divides its shared memory.
 struct SharedPlan {
   int stages = 0;
@@ -69,7 +74,7 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
   SharedPlan plan;
   const int blocks = g.block_m / 64 / g.warpgroups;
   int columns = g.block_n / g.split;
-  for (int width = widest; width >= 16; width /= 2) {
+  for (int width = widest; width >= 8; width /= 2) {
     for (; columns >= width; columns -= width) {
       plan.runs.push_back(width);
       plan.staging[width] = std::min(plan.staging[width] + blocks, 2);
@@ -85,22 +90,46 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
   return plan;
 }
 
-// Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads.
+// Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
+// parts of a split are exchanged in runs of one width.
 SharedPlan plan_shared(const Gemm& g) {
-  SharedPlan best = plan_shared(g, 64);
-  for (const int widest : {32, 16}) {
+  if (g.block_n % (8 * g.split) != 0) {
+    refuse("of " + std::to_string(g.block_n) + " columns each of " + std::to_string(g.split) +
+               " parts would store no multiple of 8",
+           "take a block_n that is a multiple of " + std::to_string(8 * g.split));
+  }
+  int widest = 64;
+  while (g.split > 1 && widest > 8 && g.block_n / g.split % widest != 0) widest /= 2;
+  SharedPlan best = plan_shared(g, widest);
+  for (widest /= 2; widest >= 16; widest /= 2) {
     SharedPlan narrower = plan_shared(g, widest);
     if (best.stages < 4 && narrower.stages > best.stages) best = std::move(narrower);
   }
   if (best.stages < 2) {
-    const std::string message =
-        "gemm_sm90: tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
-        ", split by " + std::to_string(g.split) + ", leave shared memory for " +
-        std::to_string(best.stages) + " stages; a product in flight needs 2";
-    throw Error(ErrorKind::usage, {}, message,
-                "error: " + message + "\n  fix: take smaller tiles, or split less");
+    refuse("tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
+               ", split by " + std::to_string(g.split) + ", leave shared memory for " +
+               std::to_string(best.stages) + " stages; a product in flight needs 2",
+           "take smaller tiles, or split less");
   }
   return best;
+}
+
+// Clusters of so many CTAs that run at once. More than two leave some of a GPC's multiprocessors
+// idle: cuOccupancyMaxActiveClusters says 39, 30, 17 and 15 on the H200's 132.
+Dim resident_clusters(int ctas) {
+  const Dim all = multiprocessors();
+  switch (ctas) {
+    case 3:
+      return all * 8 / 27;
+    case 4:
+      return all * 5 / 22;
+    case 6:
+      return all * 2 / 15;
+    case 8:
+      return all * 5 / 44;
+    default:
+      return all / ctas;
+  }
 }
 
 // Persistent: the CTAs, or clusters of them, go over C's tiles in bands of rows. A CTA's warp loads
@@ -118,7 +147,7 @@ class GemmSm90 {
         plan_(plan_shared(g)),
         ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
-    if (g.cluster > 1) ring_.multicast();
+    if (g.cluster > 1) ring_.multicast(g.cluster);
     for (const auto& [width, count] : plan_.staging) {
       for (int i = 0; i < count; ++i) {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
@@ -131,7 +160,8 @@ class GemmSm90 {
   // As many CTAs as have work, and as fit.
   Dim ctas() const {
     const int cluster = g_.cluster * g_.split;
-    return min(multiprocessors() / cluster, tile_rows() * tile_columns()) * cluster;
+    // One cluster more than run at once would begin when the others end.
+    return min(max(resident_clusters(cluster), 1), tile_rows() * tile_columns()) * cluster;
   }
 
   void load() {
@@ -155,7 +185,7 @@ class GemmSm90 {
         });
       }
       give_parts(sums, group);
-      store_columns(w.rows, w.cols.part(cluster_rank(), share_), group,
+      store_columns(w.rows, w.cols.part(split_rank(), share_), group,
                     [&](int block, int column, int) { return sum_parts(block, column, group); });
       exchange_->read.wait();
     });
@@ -181,9 +211,14 @@ class GemmSm90 {
                     const SharedView& to, bool shared) {
     if (g_.cluster == 1 || !shared) return tma_load(tensor(rows, depth), to);
     const int part = rows.size() / g_.cluster;
-    tma_load(tensor(rows.part(cluster_rank(), part), depth), to.rows(cluster_rank() * part, part),
+    tma_load(tensor(rows.part(shared_rank(), part), depth), to.rows(shared_rank() * part, part),
              {Cache::normal, true});
   }
+
+  // A CTA's place among those that share tiles, which follow each other, and among those that
+  // divide k.
+  Index shared_rank() const { return g_.split > 1 ? cluster_rank() % g_.cluster : cluster_rank(); }
+  Index split_rank() const { return g_.cluster > 1 ? cluster_rank() / g_.cluster : cluster_rank(); }
 
   // Tiles of a cluster lie below each other, or side by side where they share A's.
   int down() const { return g_.shared == GemmShared::b ? g_.cluster : 1; }
@@ -195,14 +230,16 @@ class GemmSm90 {
     constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
     const int ctas = g_.cluster * g_.split;
     const Dim rows = tile_rows(), columns = tile_columns(), steps = ceil_div(p_.k, g_.block_k);
+    const Dim last = max(rows % kBand, 1);  // rows of the last band where it is not whole
     for (Index t : range(cta_index() / ctas, rows * columns, cta_count() / ctas)) {
       const Index band = t / (columns * kBand), in_band = t % (columns * kBand);
-      const Index height = min(rows - band * kBand, kBand);
-      const Index row = band * kBand + in_band % height, column = in_band / height;
-      body({p_.m.block(down() > 1 ? row * down() + cluster_rank() : row, g_.block_m),
-            p_.n.block(across() > 1 ? column * across() + cluster_rank() : column, g_.block_n),
-            g_.split > 1 ? Index(steps) * cluster_rank() / g_.split : Index(0),
-            g_.split > 1 ? Index(steps) * (cluster_rank() + 1) / g_.split : Index(steps)});
+      const Condition whole = band < rows / kBand;
+      const Index column = select(whole, in_band / kBand, in_band / last);
+      const Index row = band * kBand + in_band - column * select(whole, kBand, last);
+      body({p_.m.block(down() > 1 ? row * down() + shared_rank() : row, g_.block_m),
+            p_.n.block(across() > 1 ? column * across() + shared_rank() : column, g_.block_n),
+            g_.split > 1 ? Index(steps) * split_rank() / g_.split : Index(0),
+            g_.split > 1 ? Index(steps) * (split_rank() + 1) / g_.split : Index(steps)});
     }
   }
 
@@ -245,9 +282,13 @@ class GemmSm90 {
   }
   // The sum over the cluster, in the order of its CTAs, of a run of this one's share.
   Tile sum_parts(int block, int column, const Index& group) {
-    const Index own = part(cluster_rank(), row_block(group, block), column);
-    Tile sum = exchange_->parts.load(own, 0);
-    for (int cta = 1; cta < g_.split; ++cta) sum = sum + exchange_->parts.load(own, cta);
+    const Index own = part(split_rank(), row_block(group, block), column);
+    const auto given = [&](int split) {
+      if (g_.cluster == 1) return exchange_->parts.load(own, split);
+      return exchange_->parts.load(own, shared_rank() + split * g_.cluster);
+    };
+    Tile sum = given(0);
+    for (int split = 1; split < g_.split; ++split) sum = sum + given(split);
     if (block + 1 == blocks_ && column + plan_.runs.front() == share_) exchange_->read.arrive();
     return sum;
   }

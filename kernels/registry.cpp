@@ -280,7 +280,7 @@ LibraryKernel gemm_fp8_entry() {
   kernel.name = "gemm_fp8";
   kernel.description =
       "C = scale_a scale_b A B^T, with A {m, k} and B {n, k} e4m3, C bf16, sums in f32";
-  kernel.rules.clear();
+  kernel.rules = schedule_rules(kernel.name);
   const auto option = [](const KernelOption& o) { return o.name == "dtype"; };
   kernel.options.erase(std::remove_if(kernel.options.begin(), kernel.options.end(), option),
                        kernel.options.end());
@@ -293,7 +293,6 @@ LibraryKernel gemm_fp8_entry() {
   g.dtype = f8e4m3;
   kernel.schedules.clear();
   for (const GemmVariant& variant : gemm_variants()) {
-    if (variant.split > 1 || variant.block_k != 64) continue;
     kernel.schedules.push_back(
         {variant.name, "sm_90a", "persistent, in such tiles; n a multiple of 8, k of 16",
          [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant)); }});

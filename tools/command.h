@@ -26,6 +26,9 @@ struct Request {
   std::optional<std::uint64_t> input_seed;  // else `seed`
   std::int64_t keep = 8;
   double tolerance = 0.02;
+  std::int64_t count = 100;
+  bool seeded_faults = false;
+  int threads = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   bool check = false;
@@ -43,6 +46,7 @@ int explain(const Request& request);
 int simulate(const Request& request);
 int bench(const Request& request);
 int tune(const Request& request);
+int fuzz(const Request& request);
 int doctor(const Request& request);
 
 }  // namespace tilewright::tools

@@ -30,7 +30,10 @@ class CommandLine {
     json(list);
 
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
-    kernel(run, "interpreter, sim:sm_90a (a simulated GPU), or cuda (the GPU that is here)");
+    kernel(
+        run,
+        "interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and after every "
+        "pass of the compiler), or cuda (the GPU that is here)");
     run->add_option("--in", request_.inputs,
                     "x.npy or x.safetensors:key; inputs without a file are random")
         ->type_name("NAME=FILE")
@@ -101,6 +104,7 @@ class CommandLine {
     json(bench);
 
     add_tune();
+    add_fuzz();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -143,6 +147,28 @@ class CommandLine {
         ->type_name("FILE");
     seed(tune, "Of the random inputs");
     json(tune);
+  }
+  void add_fuzz() {
+    CLI::App* fuzz = add("fuzz",
+                         "Compile random kernels, and compare what they compute with bounds that "
+                         "follow from each",
+                         tilewright::tools::fuzz);
+    request_.target = "sm_90a";
+    fuzz->add_option("--target", request_.target,
+                     "interpreter; sm_90a: what ships to the GPU too, on a simulated one; cuda: on "
+                     "the GPU that is here too")
+        ->capture_default_str();
+    fuzz->add_option("--count", request_.count, "Kernels")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    fuzz->add_option("--threads", request_.threads, "0: as many as the machine has")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+    fuzz->add_flag("--seeded-faults", request_.seeded_faults,
+                   "Plant faults of a compiler in what it made, and say how many kernels and how "
+                   "long it took to notice each; gives up after --count kernels with it");
+    seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
+    json(fuzz);
   }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {

@@ -53,9 +53,10 @@ class Executable {
 };
 
 // `target`: "interpreter" (kernels of the tile level), "sim:sm_90a" (a simulated GPU executes what
-// would ship to one, and raises Error(result) for the first fault), "cuda" (the GPU that is here),
-// or an architecture such as "sm_90a", whose kernels are built and checked and cannot be run.
-// Raises Error(unavailable) when the target is not here.
+// would ship to one, and raises Error(result) for the first fault), "passes:sm_90a" (the same
+// before and after every pass of the compiler, each of which must keep the result), "cuda" (the GPU
+// that is here), or an architecture such as "sm_90a", whose kernels are built and checked and
+// cannot be run. Raises Error(unavailable) when the target is not here.
 Executable compile(const Kernel& kernel, std::string_view target,
                    const CompileOptions& options = {});
 

@@ -123,6 +123,8 @@ class Ring {
        SourceLocation where = here());
   // Some of its loads are multicast: its stages are released in every CTA of the cluster.
   Ring& multicast();
+  // The same for groups of `group` CTAs that follow each other in the cluster.
+  Ring& multicast(int group, SourceLocation where = here());
   // Its stages carry so many numbers each (Slot::number).
   Ring& numbered(int count = 1);
   ~Ring();
@@ -154,7 +156,7 @@ enum class Cache { normal, evict_first, evict_last };
 
 struct TmaOptions {
   Cache cache = Cache::normal;
-  bool multicast = false;  // to the same place in every CTA of the cluster
+  bool multicast = false;  // to the same place in every CTA of the cluster, or of the ring's group
 };
 // Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
 // or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end

@@ -147,6 +147,7 @@ void Extents::visit(const Operation& o) {
     case Op::dot:
       bounds_[result][0] = bounds_[o.operands[0]][0];
       bounds_[result][1] = bounds_[o.operands[1]][1];
+      if (o.operands.size() > 2) merge(result, o.operands[2]);
       return;
     case Op::reduce:
       bounds_[result] = bounds_[o.operands[0]];

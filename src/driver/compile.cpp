@@ -3,6 +3,7 @@
 #include "driver/build.h"
 #include "driver/claims.h"
 #include "driver/compiled.h"
+#include "driver/pass_check.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "ir/ir.h"
@@ -19,6 +20,7 @@ TensorRef ref(HostTensor& tensor) {
 struct Executable::State {
   driver::Target target;
   ir::Kernel kernel;
+  Numerics numerics;
   std::unique_ptr<driver::CompiledKernel> compiled;  // cuda
 };
 
@@ -46,6 +48,10 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       if (!report.ok()) driver::diagnostic_of(report.faults.front()).raise();
       return;
     }
+    case driver::Target::Kind::passes:
+      return driver::check_passes(state_->kernel,
+                                  driver::make_arguments(state_->kernel, tensors, scalars),
+                                  state_->numerics);
     case driver::Target::Kind::cuda: {
       const driver::CompiledKernel& compiled = *state_->compiled;
       compiled.launch(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
@@ -75,6 +81,10 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
           .fix("interpret the tile-level kernel that it implements, or simulate this one")
           .raise();
     }
+    return Executable(std::move(state));
+  }
+  if (state->target.kind == driver::Target::Kind::passes) {
+    state->numerics = options.numerics;
     return Executable(std::move(state));
   }
   const std::string& arch = state->target.arch;

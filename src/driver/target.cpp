@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kArchitecture = "sm_90a";
 constexpr std::string_view kSimulated = "sim:sm_90a";
+constexpr std::string_view kPasses = "passes:sm_90a";
 
 [[noreturn]] void unavailable(const std::string& message, const std::string& fix) {
   Diagnostic({}, message, ErrorKind::unavailable).fix(fix).raise();
@@ -21,6 +22,7 @@ Target parse_target(std::string_view name, int device) {
   const std::string text(name);
   if (name == "interpreter") return {Target::Kind::interpreter, text, ""};
   if (name == kSimulated) return {Target::Kind::simulator, text, std::string(kArchitecture)};
+  if (name == kPasses) return {Target::Kind::passes, text, std::string(kArchitecture)};
   if (name == kArchitecture) return {Target::Kind::architecture, text, text};
   if (name == "cuda") {
     const runtime::DeviceInfo& gpu = runtime::Device::get(device).info();
@@ -36,7 +38,8 @@ Target parse_target(std::string_view name, int device) {
                 fmt::format("use interpreter, cuda or {}", kArchitecture));
   }
   Diagnostic({}, fmt::format("there is no target '{}'", name))
-      .fix(fmt::format("use one of: interpreter, {}, cuda, {}", kSimulated, kArchitecture))
+      .fix(fmt::format("use one of: interpreter, {}, cuda, {}, {}", kSimulated, kArchitecture,
+                       kPasses))
       .raise();
 }
 

@@ -6,7 +6,8 @@
 namespace tilewright::driver {
 
 struct Target {
-  enum class Kind { interpreter, simulator, cuda, architecture };
+  // passes: on a simulated GPU, before and after every pass.
+  enum class Kind { interpreter, simulator, passes, cuda, architecture };
   Kind kind = Kind::interpreter;
   std::string name;  // as it was asked for
   std::string arch;  // what is compiled for, "sm_90a": also of the GPU that is here or simulated

@@ -30,7 +30,7 @@ constexpr AttributeRow kAttributes[] = {
     {Op::tensor_map, "name:text box:list swizzle:integer ragged:integer?"},
     {Op::role, "name:text first_warp:integer warps:integer registers:integer?"},
     {Op::view, "column:integer? transposed:integer?"},
-    {Op::tma_load_tile, "cache:integer? multicast:integer?"},
+    {Op::tma_load_tile, "cache:integer? multicast:integer? multicast_group:integer?"},
     {Op::any, "partial:integer?"},
     {Op::mul, "partial:integer?"},
     {Op::lt, "partial:integer?"},
@@ -63,7 +63,8 @@ constexpr AttributeRow kAttributes[] = {
     {Op::load_elements,
      "layout:register_layout row_bytes:integer swizzle_divisor:integer "
      "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
-    {Op::tma_load, "step:integer? bytes:integer cache:integer? multicast:integer?"},
+    {Op::tma_load,
+     "step:integer? bytes:integer cache:integer? multicast:integer? multicast_group:integer?"},
     {Op::tma_store, "step:integer?"},
     {Op::wgmma_ss,
      "n:integer k:integer descriptor_a:integer descriptor_b:integer step_a:integer? "

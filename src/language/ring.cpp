@@ -18,7 +18,12 @@ struct Ring::State {
   SourceLocation where;
   int producer = 0, consumer = 0, releasing = 0;  // the serial of the role that last was one
   std::string producer_name;
-  bool multicast = false;
+  // CTAs that share multicast loads: 0 for none, kCluster for all.
+  static constexpr int kCluster = -1;
+  int multicast = 0;
+  std::int64_t group(std::int64_t cluster) const {
+    return multicast == kCluster ? cluster : multicast;
+  }
   Handle numbers;  // i32 beside each stage, if the ring has them
   int number_count = 0;
   // The position of the role that is being traced.
@@ -81,7 +86,18 @@ Ring& Ring::numbered(int count) {
 }
 
 Ring& Ring::multicast() {
-  state_->multicast = true;
+  state_->multicast = State::kCluster;
+  return *this;
+}
+
+Ring& Ring::multicast(int group, SourceLocation where) {
+  if (group < 2) {
+    Diagnostic(where, "multicast: a group of " + std::to_string(group) + " CTAs")
+        .token("multicast")
+        .fix("give at least 2, a divisor of the cluster's CTAs")
+        .raise();
+  }
+  state_->multicast = group;
   return *this;
 }
 
@@ -200,7 +216,8 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
   // The transaction count is known once the loads are recorded, but expected before them.
   const std::size_t expected = tracer.body().size();
   tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
-  tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(), state_->multicast};
+  tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(),
+                                   state_->group(tracer.kernel().cluster)};
   (*loads)(slot);
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
@@ -235,21 +252,35 @@ void Ring::release(const Index& stage, SourceLocation where) {
   Tracer& tracer = in_role("release", where);
   const ir::ValueId index = tracer.use(stage.handle(), "release", where);
   State& ring = *state_;
-  const std::int64_t cluster = ring.multicast ? tracer.kernel().cluster : 1;
+  const std::int64_t cluster = tracer.kernel().cluster;
+  const std::int64_t group = std::max<std::int64_t>(ring.group(cluster), 1);
+  if (cluster % group != 0) {
+    Diagnostic(where, "release: the ring \"" + ring.name + "\" is multicast to groups of " +
+                          std::to_string(group) + " CTAs, which do not divide a cluster of " +
+                          std::to_string(cluster))
+        .token("release")
+        .note(ring.where, "the ring is declared")
+        .fix("give Ring::multicast a divisor of the cluster, or Kernel::ctas another cluster")
+        .raise();
+  }
   if (ring.releasing != tracer.role()->serial) {
     ring.releasing = tracer.role()->serial;
     ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
-    barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * cluster);
+    barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * group);
   }
   // Every lane has read the stage's numbers, and one of them arrives.
   if (ring.numbers.tracer()) plain(tracer, Op::warp_sync, {}, {}, where);
-  if (cluster == 1) {
+  if (group == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;
   }
-  // Every CTA of the cluster writes into this one's stages, so each must hear that they are free.
-  for (std::int64_t cta = 0; cta < cluster; ++cta) {
-    plain(tracer, Op::mbarrier_arrive, {ring.empty, index, tracer.integer(cta, where)}, {}, where);
+  // Every CTA of the group writes into this one's stages, so each must hear that they are free.
+  const auto first =
+      group < cluster ? std::optional(cluster_rank(where) / group * group) : std::nullopt;
+  for (std::int64_t i = 0; i < group; ++i) {
+    const ir::ValueId cta =
+        first ? tracer.use((*first + i).handle(), "release", where) : tracer.integer(i, where);
+    plain(tracer, Op::mbarrier_arrive, {ring.empty, index, cta}, {}, where);
   }
 }
 

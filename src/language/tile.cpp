@@ -135,7 +135,7 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
 
 Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
   Tracer& tracer = Tracer::get(what, a.where);
-  const ir::ValueId id = tracer.use(a.handle, what, a.where);
+  ir::ValueId id = tracer.use(a.handle, what, a.where);
   Type type = tracer.type(id);
   if (axis < 0 || axis >= static_cast<int>(type.shape.size())) {
     Diagnostic(a.where, std::string(what) + ": axis " + std::to_string(axis) + " of a tile " +
@@ -150,10 +150,19 @@ Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
         .fix("convert it with .cast(i32)")
         .raise();
   }
+  // Sums are in f32 whatever they are of.
+  const bool widens = function == Op::add && is_float(type.dtype) && type.dtype != DType::f32;
+  const DType dtype = type.dtype;
+  if (widens) {
+    type.dtype = DType::f32;
+    id = tracer.emit(Op::cast, {id}, type, {}, a.where);
+  }
   type.shape[axis] = 1;
-  return Tile(tracer.handle(
-      tracer.emit(Op::reduce, {id}, type,
-                  {{ir::Key::function, function}, {ir::Key::axis, std::int64_t{axis}}}, a.where)));
+  id = tracer.emit(Op::reduce, {id}, type,
+                   {{ir::Key::function, function}, {ir::Key::axis, std::int64_t{axis}}}, a.where);
+  type.dtype = dtype;
+  if (widens) id = tracer.emit(Op::cast, {id}, type, {}, a.where);
+  return Tile(tracer.handle(id));
 }
 
 Tile product(const TileOperand& a, const TileOperand& b, const TileOperand* accumulator) {

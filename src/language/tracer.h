@@ -32,9 +32,11 @@ class Tracer {
   // The id behind a handle; raises when it is of another kernel or no longer in scope.
   ir::ValueId use(const Handle& handle, const char* what, SourceLocation where);
   Handle handle(ir::ValueId id) { return Handle(this, id, serial_); }
-  // Enters a value that no operation makes: a parameter.
+  // Enters a value that no operation makes: a parameter. It is there everywhere, also where it was
+  // declared inside a loop.
   Handle declare(ir::ValueId id, SourceLocation where) {
     note(id, where);
+    scope_of_[id] = 0;
     return handle(id);
   }
   const ir::Type& type(ir::ValueId id) const { return kernel_.types[id]; }
@@ -125,7 +127,7 @@ class Tracer {
     ir::ValueId barriers, stage;
     std::int64_t bytes;
     int depth;
-    bool multicast;
+    std::int64_t multicast;  // CTAs that a multicast load writes; 0: the ring takes none
   };
   std::optional<Filling> filling;
   // One for each tensor and set of attributes.

@@ -122,20 +122,24 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
   std::vector<ir::ValueId> operands{map, shared, tracer.filling->barriers, tracer.filling->stage};
   operands.insert(operands.end(), at.begin(), at.end());
   const std::int64_t cluster = tracer.kernel().cluster;
+  const std::int64_t group = tracer.filling->multicast;
   const bool multicast = options.multicast && cluster > 1;
   ir::Attributes attributes{{Key::cache, std::int64_t(options.cache)}};
-  if (multicast && !tracer.filling->multicast) {
+  if (multicast && group == 0) {
     Diagnostic(where, "tma_load: multicast into a ring that is not multicast")
         .token("tma_load")
         .fix("declare it as Ring(...).multicast()")
         .raise();
   }
-  if (multicast) attributes.set(Key::multicast, (std::int64_t{1} << cluster) - 1);
+  if (multicast) {
+    attributes.set(Key::multicast, (std::int64_t{1} << group) - 1);
+    if (group < cluster) attributes.set(Key::multicast_group, group);
+  }
   plain(tracer, Op::tma_load_tile, std::move(operands), std::move(attributes), where);
   const auto [rows, columns] = ExplicitTracing::shape(to);
-  // Each CTA of the cluster sends its share to all of them.
+  // Each CTA of the group sends its share to all of them.
   tracer.filling->bytes +=
-      rows * columns * size_of(view.parameter->dtype) * (multicast ? cluster : 1);
+      rows * columns * size_of(view.parameter->dtype) * (multicast ? group : 1);
 }
 
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where) {

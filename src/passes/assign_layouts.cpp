@@ -74,6 +74,7 @@ class LayoutAssignment {
         if (o.attributes.has(Key::layout)) set(o.results[0], o.attributes.register_layout(), o);
       }
       if (o.op != Op::wgmma) return;
+      products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
       const Type& a = kernel_.type(o.operands[0]);
@@ -85,13 +86,17 @@ class LayoutAssignment {
     });
   }
 
+  static bool may_accumulate(const std::vector<std::int64_t>& shape) {
+    return shape.size() == 2 && shape[0] == 64 && shape[1] % 8 == 0 && shape[1] <= 256;
+  }
+
   // A tile from shared memory that no product determines lies as an accumulator would.
   void choose() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
       const bool loads = o.op == Op::load_tile || o.op == Op::load_fragment;
       if (changed_ || !loads || known(o.results[0])) return;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
-      if (shape[0] != 64 || shape[1] % 8 != 0 || shape[1] > 256) return;
+      if (!may_accumulate(shape)) return;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
     });
   }
@@ -126,8 +131,13 @@ class LayoutAssignment {
     }
   }
 
+  // Beside products a warp has the rows that it has of their results: it may store rows for a copy
+  // of its own, and load what it stored itself.
   RegisterLayout coalesced(const Operation& o, std::int64_t warps) const {
     const Type& type = kernel_.type(o.results[0]);
+    if (products_ && warps == 4 && may_accumulate(type.shape)) {
+      return ir::wgmma_accumulator(type.shape[0], type.shape[1], o.where);
+    }
     const int vector = std::max(1, 16 / size_of(type.dtype));
     if (type.shape.size() == 2) {
       return ir::row_layout(type.shape[0], type.shape[1],
@@ -307,6 +317,7 @@ class LayoutAssignment {
 
   ir::Kernel& kernel_;
   bool changed_ = false;
+  bool products_ = false;
 };
 
 }  // namespace

@@ -43,11 +43,13 @@ class Materialising {
                                    : infinity,
              extents_.of(operation.operands[0], axis));
       } else if (operation.op == Op::dot) {
+        // Terms that one side does not have are no terms, whatever the other has there.
+        analysis::Extents::Bounds both = extents_.of(operation.operands[0], 1);
+        both.merge(analysis::Extents::Bounds(extents_.of(operation.operands[1], 0)));
         for (const std::size_t side : {0u, 1u}) {
           // What is not there of a loaded tile is zero already.
           if (analysis::is_loaded(definitions_, operation.operands[side])) continue;
-          fill(block, operation, side, 1 - side, 0,
-               extents_.of(operation.operands[side], 1 - side));
+          fill(block, operation, side, 1 - side, 0, both);
         }
       } else if (operation.op == Op::any && !operation.attributes.has(Key::partial)) {
         const std::size_t axes = kernel_.type(operation.operands[0]).shape.size();

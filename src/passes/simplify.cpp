@@ -1,5 +1,6 @@
 #include "passes/simplify.h"
 
+#include <map>
 #include <optional>
 
 namespace tilewright::passes {
@@ -65,6 +66,7 @@ class Simplifier {
  private:
   // The value that the operation's result equals, or nothing; may rewrite the operation in place.
   std::optional<ValueId> fold(Operation& operation) {
+    if (operation.op == Op::transpose) return untransposed(operation);
     if (operation.results.size() != 1 || !ir::info(operation.op).elementwise()) return {};
     const ir::Type& type = kernel_.type(operation.results[0]);
     if (!type.is_scalar()) return {};
@@ -134,6 +136,22 @@ class Simplifier {
     return {};
   }
 
+  // What is transposed back is what it was.
+  std::optional<ValueId> untransposed(const Operation& operation) {
+    const std::vector<std::int64_t>& axes = operation.attributes.integers(Key::permutation);
+    const auto before = transposed_.find(operation.operands[0]);
+    if (before != transposed_.end()) {
+      bool same = true;
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        const std::int64_t from = before->second.axes[static_cast<std::size_t>(axes[i])];
+        same = same && from == static_cast<std::int64_t>(i);
+      }
+      if (same) return before->second.source;
+    }
+    transposed_[operation.results[0]] = {operation.operands[0], axes};
+    return {};
+  }
+
   template <typename Compare>
   std::optional<ValueId> compare(Operation& operation, Compare&& test) {
     const auto &a = known_[operation.operands[0]], &b = known_[operation.operands[1]];
@@ -157,7 +175,13 @@ class Simplifier {
     if (value) known_[operation.results[0]] = Dim(*value);
   }
 
+  struct Transposed {
+    ValueId source;
+    std::vector<std::int64_t> axes;
+  };
+
   ir::Kernel& kernel_;
+  std::map<ValueId, Transposed> transposed_;
   std::vector<std::optional<Dim>> known_;  // integer constants and dimensions
   std::vector<ValueId> replaced_;
 };

@@ -24,6 +24,7 @@ using ir::Type;
 using ir::ValueId;
 
 constexpr int kGroupWarps = 4;
+constexpr std::int64_t kCopyBytes = 16;       // TMA writes no fewer
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 
 // Records the kernel once more, at the explicit level.
@@ -253,6 +254,11 @@ class Retracing {
       case Op::reduce:
         if (o.attributes.integer(Key::axis) == 1) break;
         unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
+      case Op::reshape:
+        if (values_.local(o.operands[0]).elements() == values_.local(o.results[0]).elements())
+          break;
+        unfit(o, "a column of rows that are spread over warpgroups becomes a row",
+              "load it, or compute it, once as a column and once as a row");
       default:
         break;
     }
@@ -285,23 +291,34 @@ class Retracing {
     store_own(o, values_.spread_by_columns(type));
   }
 
+  // TMA writes whole 16 bytes: a row that ends inside of them is stored by the threads.
   void store_own(const Operation& o, bool by_columns) {
+    const auto directly = [&] {
+      tilewright::store(values_.view(o, 2, values_.own_part(o.operands[1])),
+                        values_.tile(o.operands[1]), o.where);
+    };
     const SharedPlan::Staging* plan = plan_.staging_of(o);
-    if (!plan) {
-      return tilewright::store(values_.view(o, 2, values_.own_part(o.operands[1])),
-                               values_.tile(o.operands[1]), o.where);
-    }
-    for (int piece = 0; piece < plan->pieces; ++piece) {
-      const SharedTile& buffer = buffers_[plan->buffers[piece % plan->buffers.size()]];
-      bulk_wait_read(plan->in_flight, o.where);
+    if (!plan) return directly();
+    const ir::Parameter& tensor = *tile_.parameter_of(o.operands[0]);
+    const Dim& width = tensor.shape.back();
+    const std::int64_t chunk = kCopyBytes / size_of(tensor.dtype);
+    if (width.range().multiple % chunk == 0) return store_staged(o, *plan, by_columns);
+    when(
+        Index(width) % chunk == 0, [&] { store_staged(o, *plan, by_columns); }, directly, o.where);
+  }
+
+  void store_staged(const Operation& o, const SharedPlan::Staging& plan, bool by_columns) {
+    for (int piece = 0; piece < plan.pieces; ++piece) {
+      const SharedTile& buffer = buffers_[plan.buffers[piece % plan.buffers.size()]];
+      bulk_wait_read(plan.in_flight, o.where);
       warp_sync(o.where);
       tilewright::store(buffer.rows(values_.group() * kGroupRows, kGroupRows),
-                        columns(o.operands[1], piece * plan->columns, plan->columns, o), o.where);
+                        columns(o.operands[1], piece * plan.columns, plan.columns, o), o.where);
       fence_proxy_async(o.where);
       warp_sync(o.where);
       // Each warp sends its own rows: it waits for no other.
-      const Index place = by_columns ? values_.group() * plan->pieces + piece : Index(piece);
-      tma_store(values_.view(o, 2, {true, true, plan->columns, place}),
+      const Index place = by_columns ? values_.group() * plan.pieces + piece : Index(piece);
+      tma_store(values_.view(o, 2, {true, true, plan.columns, place}),
                 buffer.rows(values_.group() * kGroupRows + warp_index() * kWarpRows, kWarpRows),
                 o.where);
       bulk_commit(o.where);

@@ -159,9 +159,18 @@ class Retracing {
 
   // Whether each element is read and written by one thread alone.
   bool keeps_to_itself(const Operation& load) const {
-    return load.op == Op::load && !memory_.after_store(load) && !memory_.stored_elsewhere(load) &&
-           tile_.type(load.results[0]).shape == spread_.largest() &&
-           tile_.type(load.results[0]).elements() >= 32 * spread_.warps();
+    const std::vector<std::int64_t>& shape = tile_.type(load.results[0]).shape;
+    if (load.op != Op::load || memory_.after_store(load) || memory_.stored_elsewhere(load) ||
+        shape != spread_.largest()) {
+      return false;
+    }
+    const ir::RegisterLayout layout = spread_.layout(shape);
+    const auto alone = [](const std::vector<ir::Mode>& modes) {
+      return std::none_of(modes.begin(), modes.end(), [](const ir::Mode& mode) {
+        return mode.kind == ir::ModeKind::replicate && mode.size > 1;
+      });
+    };
+    return alone(layout.lanes) && alone(layout.warps);
   }
 
   void check_reshape(const Operation& o) const {

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "codegen/nvrtc_build.h"
+#include "passes/pipeline.h"
+#include "tilewright/hopper.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -102,11 +104,47 @@ TEST(CudaPrinter, DivisionFloorsWhereAnOperandMayBeNegative) {
     %35: i32 = mod %33, %13
     %36: i32 = ceildiv %3, %13
     %37: i32 = ceildiv %32, %13)");
-  EXPECT_THAT(text, HasSubstr(" = unsigned_div(v10, dim_columns)"));
+  EXPECT_THAT(text, HasSubstr(" = dim_div(v10, dim_columns, dim1)"));
   EXPECT_THAT(text, HasSubstr(" = floor_div("));
   EXPECT_THAT(text, HasSubstr(" = floor_mod("));
   EXPECT_THAT(text, HasSubstr(" = ceil_div(number_3, 7)"));
   EXPECT_THAT(text, HasSubstr(" + 7 - 1, 7)"));
+}
+
+// As dim_div in the prelude, with what the host passes for the inverse.
+std::int64_t divided_by_inverse(std::int64_t a, std::int64_t b, std::int64_t inverse) {
+  const std::int64_t q = (2 * a % (std::int64_t{1} << 32) * inverse) >> 32;
+  return q + (a - q * b >= b ? 1 : 0);
+}
+
+TEST(CudaPrinter, DivisionByADimensionTakesTheHostsInverse) {
+  const CudaSource source = print_cuda(parsed(with_role(R"(
+    %30: i32 = dim {dim = dim(columns)}
+    %31: i32 = cta_index
+    %32: i32 = div %31, %30
+    %33: i32 = mod %31, %30
+    %34: i32 = sub %31, %30
+    %35: i32 = div %34, %30)")));
+  EXPECT_THAT(source.text, HasSubstr(" = dim_div(v10, dim_columns, dim1)"));
+  EXPECT_THAT(source.text, HasSubstr(" = dim_mod(v10, dim_columns, dim1)"));
+  EXPECT_THAT(source.text, HasSubstr(" = floor_div("));  // of what may be negative
+  ASSERT_EQ(source.parameters.size(), 3u);               // columns, its inverse, the scalar
+  ASSERT_EQ(source.parameters[1].kind, LaunchParameter::Kind::dim);
+  constexpr std::int64_t kMost = INT32_MAX;
+  for (const std::int64_t b :
+       {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{7}, std::int64_t{8},
+        std::int64_t{641}, std::int64_t{65536}, std::int64_t{65537}, kMost / 2, kMost - 1, kMost}) {
+    const std::int64_t inverse =
+        source.parameters[1].dim.evaluate([&](const std::string&) { return b; });
+    ASSERT_LE(inverse, kMost);
+    for (const std::int64_t near :
+         {std::int64_t{0}, b, 2 * b, kMost / b / 2 * b, kMost / b * b, kMost}) {
+      for (const std::int64_t a : {near - 1, near, near + 1}) {
+        if (a < 0 || a > kMost) continue;
+        EXPECT_EQ(divided_by_inverse(a, b, inverse), a / b) << a << " / " << b;
+      }
+    }
+  }
 }
 
 TEST(CudaPrinter, CarriedValuesStayNonnegativeOnlyWhenEveryPathSaysSo) {
@@ -272,6 +310,34 @@ void expect_golden(const std::string& name) {
 
 TEST(CudaPrinter, GoldenProduct) { expect_golden("product"); }
 TEST(CudaPrinter, GoldenRowSums) { expect_golden("row_sums"); }
+
+// There an address has the rank above its 18 bits, which would reach into the descriptor's fields.
+TEST(CudaPrinter, DescriptorsInClustersLeaveOutTheRank) {
+  for (const int cluster : {1, 2}) {
+    Kernel kernel("product");
+    const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {64, 64});
+    kernel.ctas(2, cluster);
+    Ring ring(kernel, "x", stages(2), {{bf16, 64, 64}});
+    kernel.roles(
+        {role("load", warps(1), registers(24),
+              [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot); }); }),
+         role("math", warpgroups(1), registers(240), [&] {
+           const Slot slot = ring.consume();
+           store(Y(all, all), wait(wgmma(slot, slot)));
+           ring.release(slot);
+         })});
+    ir::Kernel machine = kernel.finish();
+    passes::lower_to_machine(machine);
+    const std::string text = print_cuda(machine).text;
+    const auto masked = HasSubstr("(address & 0x3ffff) >> 4");
+    EXPECT_THAT(text, HasSubstr(cluster > 1 ? "descriptor_in_cluster(0x" : "descriptor(0x"));
+    if (cluster > 1) {
+      EXPECT_THAT(text, masked);
+    } else {
+      EXPECT_THAT(text, Not(masked));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tilewright::codegen

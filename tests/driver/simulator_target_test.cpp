@@ -68,5 +68,35 @@ TEST(SimulatorTargetTest, KernelsOfTheTileLevel) {
               AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("transpose")));
 }
 
+// The hardware writes 16 bytes whole, and with them what follows the row.
+TEST(SimulatorTargetTest, ACopyOfRowsThatEndInsideOf16BytesIsAFault) {
+  Kernel kernel("odd_rows");
+  const Dim n = kernel.dim("n", at_most(16));
+  const Tensor X = kernel.in("X", bf16, {64, 16}), Y = kernel.out("Y", bf16, {64, n});
+  kernel.ctas(1);
+  SharedTile staging(kernel, "staging", bf16, 64, 16);
+  kernel.roles({role("copy", warpgroups(1), registers(240), [&] {
+    store(staging, load(X(all, all)));
+    fence_proxy_async();
+    NamedBarrier(kernel, 128).sync();
+    tma_store(Y(Dim(64).block(warp_index(), 16), n.block(0, 16)),
+              staging.rows(16 * warp_index(), 16));
+    bulk_commit();
+    bulk_wait(0);
+  })});
+  HostTensor x = HostTensor::random_normal(bf16, {64, 16}, 1);
+  HostTensor y = HostTensor::poisoned(bf16, {64, 16});
+  const Executable executable = compile(kernel, "sim:sm_90a");
+  executable.run({ref(x), {y.data(), bf16, {64, 8}, {16, 1}}});
+  EXPECT_EQ(y.at({63, 7}), x.at({63, 7}));
+  try {
+    executable.run({ref(x), {y.data(), bf16, {64, 7}, {16, 1}}});
+    FAIL() << "what follows the row is overwritten, and nobody says so";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("whole 16 bytes")));
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

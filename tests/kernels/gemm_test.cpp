@@ -83,6 +83,20 @@ TEST(GemmTest, ClustersShareTiles) {
   }
 }
 
+// Two whole bands of eight rows of tiles and a part of one, in another order than the launch's.
+TEST(GemmTest, TilesGoInBandsOfRows) {
+  Gemm g;
+  g.block_m = 64;
+  g.block_n = 16;
+  g.warpgroups = 1;
+  for (const std::int64_t m : {64 * 8, 64 * 16 + 64 * 3 - 5}) {
+    Tensors t(m, 40, 24);
+    ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                              {.machine = true, .seed = 3, .multiprocessors = 5}));
+    EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+  }
+}
+
 class GemmVariants : public testing::TestWithParam<GemmVariant> {};
 INSTANTIATE_TEST_SUITE_P(All, GemmVariants, testing::ValuesIn(gemm_variants()),
                          [](const auto& info) { return info.param.name; });
@@ -109,22 +123,35 @@ TEST_P(GemmVariants, Tails) {
   }
 }
 
-// The parts of a split are summed in the order of the CTAs, whatever order they arrive in.
+// The parts of a split are summed in the order of the CTAs, whatever order they arrive in; so also
+// where pairs of them share tiles.
 TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
-  Gemm g;
-  g.block_m = 64;
-  g.block_n = 64;
-  g.warpgroups = 1;
-  g.split = 4;
   std::optional<Tensors> first;
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    Tensors t(70, 136, 600);
-    ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
-                              {.machine = true, .seed = seed, .multiprocessors = 8}));
-    EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
-    if (!first) first.emplace(t);
-    t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first->c.at(index)); });
+  for (const int cluster : {1, 2}) {
+    Gemm g;
+    g.block_m = 64;
+    g.block_n = 64;
+    g.warpgroups = 1;
+    g.split = 4;
+    g.cluster = cluster;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      Tensors t(70, 136, 600);
+      ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                                {.machine = true, .seed = seed, .multiprocessors = 8}));
+      EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+      if (!first) first.emplace(t);
+      t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first->c.at(index)); });
+    }
   }
+}
+
+TEST(GemmTest, PartsThatStoreTooFewColumnsAreRefused) {
+  Gemm g;
+  g.block_n = 32;
+  g.split = 8;
+  const std::string error = test::usage_error_of([&] { gemm_sm90(g); });
+  EXPECT_NE(error.find("of 32 columns each of 8 parts"), std::string::npos) << error;
+  EXPECT_NE(error.find("fix: take a block_n that is a multiple of 64"), std::string::npos) << error;
 }
 
 TEST(GemmTest, TilesThatFillSharedMemoryAreRefused) {
@@ -135,31 +162,46 @@ TEST(GemmTest, TilesThatFillSharedMemoryAreRefused) {
   EXPECT_NE(error.find("fix: take smaller tiles"), std::string::npos) << error;
 }
 
+void check_scaled(const Gemm& g, std::int64_t m, std::int64_t k, const Execution& execution) {
+  SCOPED_TRACE(testing::Message() << m << " x 40 x " << k);
+  const std::int64_t n = 40;
+  Padded a = Padded::normal(f8e4m3, {m, k}, 1), b = Padded::normal(f8e4m3, {n, k}, 2);
+  Padded scale_a(f32, {1}), scale_b(f32, {1}), c(bf16, {m, n});
+  scale_a.set({0}, 0.5);
+  scale_b.set({0}, -3);
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), scale_a.argument("scale_a"),
+                       scale_b.argument("scale_b"), c.argument("C")};
+  ASSERT_TRUE(test::execute(execution.machine ? gemm_sm90(g) : gemm(g), arguments, execution));
+  std::vector<double> wanted;
+  c.each([&](const std::vector<std::int64_t>& index) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < k; ++i) sum += a.at({index[0], i}) * b.at({index[1], i});
+    wanted.push_back(sum * 0.5 * -3);
+  });
+  EXPECT_LT(test::relative_error(c, wanted), kTolerance);
+  EXPECT_EQ(c.written_outside(), 0);
+}
+
 // Both forms, against the float64 reference, with k no multiple of the block.
 TEST(GemmTest, ScaledE4m3) {
+  Gemm g;
+  g.dtype = f8e4m3;
+  g.block_k = 128;
   for (const bool machine : {false, true}) {
-    for (const std::int64_t m : {1, 70, 130}) {
-      const std::int64_t n = 40, k = 144;
-      Padded a = Padded::normal(f8e4m3, {m, k}, 1), b = Padded::normal(f8e4m3, {n, k}, 2);
-      Padded scale_a(f32, {1}), scale_b(f32, {1}), c(bf16, {m, n});
-      scale_a.set({0}, 0.5);
-      scale_b.set({0}, -3);
-      Arguments arguments;
-      arguments.tensors = {a.argument("A"), b.argument("B"), scale_a.argument("scale_a"),
-                           scale_b.argument("scale_b"), c.argument("C")};
-      Gemm g;
-      g.dtype = f8e4m3;
-      g.block_k = 128;
-      ASSERT_TRUE(test::execute(machine ? gemm_sm90(g) : gemm(g), arguments, {.machine = machine}));
-      std::vector<double> wanted;
-      c.each([&](const std::vector<std::int64_t>& index) {
-        double sum = 0;
-        for (std::int64_t i = 0; i < k; ++i) sum += a.at({index[0], i}) * b.at({index[1], i});
-        wanted.push_back(sum * 0.5 * -3);
-      });
-      EXPECT_LT(test::relative_error(c, wanted), kTolerance);
-      EXPECT_EQ(c.written_outside(), 0);
-    }
+    for (const std::int64_t m : {1, 70, 130}) check_scaled(g, m, 144, {.machine = machine});
+  }
+}
+
+// The parts of a sum are scaled once, when they are put together.
+TEST(GemmTest, ScaledE4m3SplitAndShared) {
+  for (const GemmVariant& variant : gemm_variants()) {
+    if (variant.split == 1 || variant.cluster == 1) continue;
+    SCOPED_TRACE(variant.name);
+    Gemm g;
+    g.dtype = f8e4m3;
+    check_scaled(with_variant(g, variant), 70, 528,
+                 {.machine = true, .multiprocessors = variant.split * variant.cluster});
   }
 }
 

@@ -109,6 +109,22 @@ TEST(LoadErrors, TheTileDisagreesWithTheTensor) {
        });
 }
 
+TEST(RingErrors, MulticastGroups) {
+  misuse("multicast(", {"multicast: a group of 1 CTAs", "fix: give at least 2"}, [] {
+    Traced t;
+    t.ring.multicast(1);
+  });
+  misuse("release(",
+         {"the ring \"ring\" is multicast to groups of 3 CTAs, which do not divide a cluster of 4",
+          "fix: give Ring::multicast a divisor of the cluster"},
+         [] {
+           Traced t;
+           t.kernel.ctas(4, 4);
+           t.ring.multicast(3);
+           t.in_role([&] { t.ring.release(t.ring.consume()); });
+         });
+}
+
 TEST(LoadErrors, ABoxHasAtMost256Rows) {
   misuse("tma_load(", {"512 rows; one copy takes at most 256", "fix: "}, [] {
     Traced t;

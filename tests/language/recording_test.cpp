@@ -178,5 +178,30 @@ TEST(FactsTest, OfDimensionsAreRecorded) {
   EXPECT_NE(text.find("inout X: f32[n, (n * 2)]"), std::string::npos) << text;
 }
 
+TEST(RecordingTest, SumsOfNarrowTilesAreInF32) {
+  Kernel kernel("narrow");
+  const Tensor X = kernel.in("X", bf16, {4, 64}), Y = kernel.out("Y", bf16, {4, 1});
+  kernel.grid(1);
+  store(Y(all, all), reduce_sum(load(X(all, all)), 1));
+  int sums = 0;
+  const ir::Kernel& recorded = kernel.finish();
+  ir::for_each(recorded.body, [&](const ir::Operation& o) {
+    if (o.op != ir::Op::reduce) return;
+    ++sums;
+    EXPECT_EQ(recorded.type(o.operands[0]).dtype, f32);
+  });
+  EXPECT_EQ(sums, 1);
+}
+
+TEST(RecordingTest, TensorsDeclaredInALoopAreThereBehindIt) {
+  Kernel kernel("late");
+  const Tensor Y = kernel.out("Y", f32, {4});
+  kernel.grid(1);
+  std::optional<Tensor> x;
+  for ([[maybe_unused]] Index i : range(2)) x.emplace(kernel.in("X", f32, {4}));
+  store(Y(all), load((*x)(all)));
+  EXPECT_EQ(kernel.finish().parameters.size(), 2u);
+}
+
 }  // namespace
 }  // namespace tilewright

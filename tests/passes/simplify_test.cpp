@@ -40,6 +40,21 @@ TEST(SimplifyTest, ArithmeticOnDimensionsIsTheHosts) {
                       "%21"));
 }
 
+TEST(SimplifyTest, WhatIsTransposedBackIsWhatItWas) {
+  const std::string load =
+      "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"
+      "  %12: i32 = constant {value = 64}\n"
+      "  %20: tile<f32, 8x64> = load %0, %10, %10, %11, %12 {sizes = [8, 64]}\n"
+      "  %21: tile<f32, 64x8> = transpose %20 {permutation = [1, 0]}\n";
+  const auto stored = [](const std::string& tile) {
+    return "  store %1, " + tile + ", %10, %10, %11, %12 {sizes = [8, 64]}\n";
+  };
+  expect_pass(simplify,
+              tile_kernel(load + "  %22: tile<f32, 8x64> = transpose %21 {permutation = [1, 0]}\n" +
+                          stored("%22")),
+              tile_kernel(load + stored("%20")));
+}
+
 TEST(SimplifyTest, Identities) {
   const std::string one = "  %19: i32 = constant {value = 1}\n";
   for (const char* operation :

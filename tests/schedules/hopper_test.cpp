@@ -117,7 +117,7 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
     passes::Rewrites rewrites{numerics, {}};
     const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
     const simulator::MachineReport report =
-        driver::simulate(machine, driver::make_arguments(machine, given, {}), 1);
+        driver::simulate(machine, driver::make_arguments(machine, given, {}), {.seed = 1});
     EXPECT_TRUE(report.ok());
     return report.instructions.at("wgmma_commit");
   };
@@ -417,6 +417,74 @@ TEST(HopperSchedule, AnyAsksTheWholeTile) {
         {poison({200, 64}), poison({200, 1}, f32)});
 }
 
+// What the fuzzer found, as the smallest kernels that show it.
+TEST(HopperSchedule, AProductExistsAsFarAsItsAccumulator) {
+  Kernel kernel("cut_by_its_accumulator");
+  const Dim n = kernel.dim("n", at_most(64));
+  const Tensor X = kernel.in("X", bf16, {64, 64}), C = kernel.in("C", f32, {64, n});
+  const Tensor Y = kernel.inout("Y", f32, {64, 64});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(Y(all, all), dot(x, x.T(), load(C(all, n.block(0, 64)))));
+  check(kernel, {random({64, 64}, 1), random_f32({64, 5}, 2)}, {random_f32({64, 64}, 3)});
+}
+
+TEST(HopperSchedule, TermsThatOneOperandLacksAreNone) {
+  Kernel kernel("infinite_beside_nothing");
+  const Dim m = kernel.dim("m", at_most(64)), n = kernel.dim("n", at_most(64));
+  const Tensor X = kernel.in("X", f32, {m, n}), Y = kernel.out("Y", f32, {m, n});
+  kernel.grid(1);
+  const Block rows = m.block(0, 64), cols = n.block(0, 64);
+  const Tile x = load(X(rows, cols));
+  // Row 2 of the second operand is infinite, and the first has one column.
+  const Tile infinite = where(rows.as_column() < 2, x, -INFINITY);
+  store(Y(rows, cols), dot(x.cast(f16), infinite.cast(f16)));
+  check(kernel, {random_f32({3, 1}, 1)}, {poison({3, 1}, f32)});
+}
+
+TEST(HopperSchedule, RowsBesideAProductLieInWarpsAsItsDo) {
+  Kernel kernel("beside_a_product");
+  const Dim m = kernel.dim("m");
+  const Tensor X = kernel.in("X", f32, {m, 16}), W = kernel.in("W", bf16, {16, 16});
+  const Tensor Y = kernel.out("Y", bf16, {m, 16}), Z = kernel.out("Z", f32, {m, 16});
+  const Tensor U = kernel.inout("U", bf16, {m, 16}), V = kernel.inout("V", f32, {m, 1});
+  const Tensor T = kernel.out("T", f32, {m, 16}), S = kernel.out("S", f32, {m, 1});
+  const auto [i] = kernel.grid(ceil_div(m, 64));
+  const Block rows = m.block(i, 64);
+  const Tile x = load(X(rows, all));
+  store(Y(rows, all), x.cast(bf16));
+  const Tile product = dot(x.cast(bf16), load(W(all, all)));
+  store(Z(rows, all), product);
+  // In place, by whoever has the rows.
+  store(U(rows, all), (load(U(rows, all)).cast(f32) * 0.5 + product).cast(bf16));
+  store(T(rows, all), load(U(rows, all)).cast(f32));
+  store(V(rows, all), load(V(rows, all)) * 0.5 + reduce_min(x, 1));
+  store(S(rows, all), load(V(rows, all)));
+  check(kernel, {random_f32({40, 16}, 1), random({16, 16}, 2)},
+        {poison({40, 16}), poison({40, 16}, f32), random({40, 16}, 3), random_f32({40, 1}, 4),
+         poison({40, 16}, f32), poison({40, 1}, f32)});
+}
+
+// The hardware writes 16 bytes whole: rows that end inside of them leave by the threads.
+TEST(HopperSchedule, StoresRowsThatEndInsideOfACopysBytes) {
+  Kernel kernel("odd_rows");
+  const Dim n = kernel.dim("n", at_most(64));
+  const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", bf16, {64, n});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(Y(all, n.block(0, 64)), dot(x, x.T()).cast(bf16));
+  for (const std::int64_t width : {1, 7, 8, 21, 64}) {
+    HostTensor in = random({64, 64}, 1), want = random({64, 64}, 2), got = want;
+    const auto run = [&](const char* target, HostTensor& out) {
+      // Rows of 64 elements, of which the tensor has the first.
+      compile(kernel, target).run({ref(in), {out.data(), bf16, {64, width}, {64, 1}}});
+    };
+    run("interpreter", want);
+    run("sim:sm_90a", got);
+    EXPECT_LT(relative_error(got, want), kTolerance) << width;
+  }
+}
+
 std::string refusal(const Kernel& kernel) {
   return test::usage_error_of([&] { compile(kernel, "sm_90a"); });
 }
@@ -432,6 +500,28 @@ TEST(HopperSchedule, RefusesWhatItCannotPlace) {
   const std::string text = refusal(kernel);
   EXPECT_NE(text.find("dot: 32 rows"), std::string::npos) << text;
   EXPECT_NE(text.find("hopper_test.cpp:"), std::string::npos) << text;
+}
+
+TEST(HopperSchedule, RefusesAColumnThatBecomesARow) {
+  Kernel kernel("turned");
+  const Dim m = kernel.dim("m");
+  const Tensor X = kernel.in("X", bf16, {m, 64}), Y = kernel.out("Y", f32, {1, m});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  const Tile x = load(X(rows, all));
+  store(Y(all, rows), reduce_max(dot(x, x.T()), 1).reshape({1, 128}));
+  const std::string text = refusal(kernel);
+  EXPECT_NE(text.find("becomes a row"), std::string::npos) << text;
+}
+
+TEST(HopperSchedule, RefusesAPartThatIsTurnedBack) {
+  Kernel kernel("turned_back");
+  const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {32, 64});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(Y(all, all), dot(x, x.T()).T().slice({0, 0}, {64, 32}).T());
+  const std::string text = refusal(kernel);
+  EXPECT_NE(text.find("a transposed one, that only products can"), std::string::npos) << text;
 }
 
 TEST(HopperSchedule, RefusesProductsOfWhatWasStored) {

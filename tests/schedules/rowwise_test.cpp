@@ -348,6 +348,17 @@ TEST(RowwiseSchedule, SaysWhatDoesNotFit) {
       "only gains or loses axes of size 1");
 }
 
+// Elements that several lanes hold: the first that stores must not be read by the others.
+TEST(RowwiseSchedule, LoadsInPlaceOfSizesThatAreNoPowersOfTwo) {
+  Kernel kernel("in_place");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 100}), Y = kernel.inout("Y", f32, {rows, 100});
+  const auto [i] = kernel.grid(ceil_div(rows, 2));
+  const Block own = rows.block(i, 2);
+  store(Y(own, all), load(Y(own, all)) * 0.5 + load(X(own, all)));
+  check(kernel, {{random(f32, {3, 100}, 1)}, {random(f32, {3, 100}, 2)}});
+}
+
 // Warps read what others have stored, and nobody overwrites what is still to be read.
 TEST(RowwiseSchedule, LoadsAndStoresOfOneTensorKeepTheirOrder) {
   Kernel kernel("reversed");

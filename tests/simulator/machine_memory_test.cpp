@@ -353,6 +353,32 @@ TEST(MachineCluster, MulticastReachesBothBarriers) {
   }
 }
 
+// The same by the two pairs of a cluster of four: each pair half of X.
+TEST(MachineCluster, MulticastReachesItsGroupAlone) {
+  std::string text = kMulticast;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("bf16[32, 64] = %0", "bf16[64, 64] = %0");
+  replace("cluster 2", "cluster 4");
+  replace("  %26: i32 = mul %24, %22\n",
+          "  %27: i32 = constant {value = 2}\n"
+          "  %31: i32 = mod %24, %27\n"
+          "  %26: i32 = mul %31, %22\n");
+  replace("multicast = 3}", "multicast = 3, multicast_group = 2}");
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    HostTensor x("X", DType::bf16, {64, 64}), y("Y", DType::bf16, {128, 64});
+    x.randomise(5);
+    const MachineReport report = run_seed(text, {&x, &y}, seed);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    for (int i = 0; i < 128; ++i) {
+      for (int j = 0; j < 64; ++j) ASSERT_EQ(y.at(i, j), x.at(i / 64 * 32 + i % 32, j));
+    }
+  }
+}
+
 TEST(MachineCluster, CopyToAPeerThatHasEndedIsFound) {
   // Nobody waits for the copies.
   const std::string text = kMulticast;

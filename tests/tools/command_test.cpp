@@ -333,6 +333,34 @@ TEST(CommandTest, Simulates) {
   EXPECT_LE(json["max_relative_error"], json["tolerance"]);
 }
 
+TEST(CommandTest, Fuzzes) {
+  const Answer answer = tilewright("fuzz --count 6 --seed 40 --threads 1 --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["kernels"], 6);
+  EXPECT_TRUE(json["failures"].empty());
+  EXPECT_GT(json["elements"], 1000);
+  expect_failure("fuzz --target gpu", 2, {"there is no target 'gpu'", "interpreter, sm_90a, cuda"});
+}
+
+TEST(CommandTest, NamesSeededFaultsThatItMisses) {
+  // One kernel for each is too few for some.
+  const Answer answer = tilewright("fuzz --seeded-faults --count 1 --json");
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  int missed = 0;
+  const Json faults = answer.json()["faults"];
+  for (const Json& fault : faults) missed += fault["killed"] == false;
+  EXPECT_GT(missed, 0);
+  EXPECT_LT(missed, static_cast<int>(faults.size()) / 2);
+}
+
+TEST(CommandTest, RunsBeforeAndAfterEveryPass) {
+  const Answer answer = tilewright(
+      "run gemm --target passes:sm_90a --set schedule=tile --set m=5 --set n=8 --set k=24 --check");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+}
+
 std::string contents(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -18,16 +18,16 @@ struct Gemm {
   DType dtype = bf16;  // of A and B, and of C but for f8e4m3
   int block_m = 128, block_n = 256, block_k = 64;
   int warpgroups = 2;  // sm_90a: they divide block_m in multiples of 64 rows
-  // sm_90a only, and at most one of the two above 1:
+  // sm_90a only: clusters of cluster * split CTAs.
   int cluster = 1;  // CTAs that share `shared`'s tiles by multicast
   GemmShared shared = GemmShared::b;
-  int split = 1;  // CTAs of a cluster that divide k between them
+  int split = 1;  // that many of them divide k between them
 };
 Kernel gemm(const Gemm& gemm);
 
 // The same for sm_90a: persistent, a producer warp and the warpgroups that multiply. n and k are
 // multiples of 8, k with f8e4m3 of 16 (TMA takes rows of whole 16 bytes); block_n is a multiple of
-// 16 split up to 256.
+// 8 split up to 256.
 Kernel gemm_sm90(const Gemm& gemm);
 
 // The tile shapes that the library compiles gemm_sm90 in.

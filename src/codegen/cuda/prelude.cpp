@@ -35,6 +35,18 @@ __device__ __forceinline__ i64 unsigned_div(i64 a, i64 b) { return (i64)((u64)a 
      R"(__device__ __forceinline__ int unsigned_mod(int a, int b) { return (int)((u32)a % (u32)b); }
 __device__ __forceinline__ i64 unsigned_mod(i64 a, i64 b) { return (i64)((u64)a % (u64)b); }
 )"},
+    {"dim_div",
+     R"(// Of operands that are not negative. With inverse = min(2^31 / b, 2^31 - 1) the product falls
+// short of a / b by one at most.
+__device__ __forceinline__ int dim_div(int a, int b, int inverse) {
+  const int q = (int)__umulhi(2u * (u32)a, (u32)inverse);
+  return q + (int)(a - q * b >= b);
+}
+)"},
+    {"dim_mod", R"(__device__ __forceinline__ int dim_mod(int a, int b, int inverse) {
+  return a - dim_div(a, b, inverse) * b;
+}
+)"},
     {"floor_div", R"(template <typename T>
 __device__ __forceinline__ T floor_div(T a, T b) {
   const T q = a / b;
@@ -405,6 +417,11 @@ __device__ __forceinline__ void wgmma_wait() {
     {"descriptor", R"(// Of a matrix at a shared address that is a multiple of 16.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
   return (u64)high << 32 | (low + (address >> 4));
+}
+)"},
+    {"descriptor_in_cluster", R"(// The upper bits of such an address are the CTA's rank in its cluster.
+__device__ __forceinline__ u64 descriptor_in_cluster(u32 high, u32 low, u32 address) {
+  return (u64)high << 32 | (low + ((address & 0x3ffff) >> 4));
 }
 )"},
 };

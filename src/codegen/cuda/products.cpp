@@ -125,8 +125,9 @@ std::string descriptor(const Emitter& emitter, std::int64_t bits, ValueId shared
                        std::int64_t step) {
   const std::uint64_t in_place = static_cast<std::uint64_t>(bits) << 14;
   const std::uint64_t high = in_place >> 32, low = in_place & 0xffffffff;
-  const std::string base =
-      fmt::format("descriptor({:#x}, {:#x}, {})", high, low, address(emitter, shared, offset, 0));
+  const std::string base = fmt::format(
+      "{}({:#x}, {:#x}, {})", emitter.kernel().cluster > 1 ? "descriptor_in_cluster" : "descriptor",
+      high, low, address(emitter, shared, offset, 0));
   // Shared memory ends below the address field's 2^18 bytes, so that a step never carries out of
   // it: one 64-bit addition in uniform registers, where a new descriptor would take several.
   return step == 0 ? base : fmt::format("{} + {}", base, step / 16);
@@ -161,7 +162,11 @@ void print_tma(Emitter& emitter, const Operation& operation) {
                   emitter.name(operands[0]));
   for (std::size_t i = first; i < operands.size(); ++i) call += ", " + emitter.name(operands[i]);
   if (shape.load) call += ", " + barrier_address(emitter, operands[3], operands[4]);
-  if (shape.multicast) call += fmt::format(", {:#x}", mask);
+  if (shape.multicast) {
+    const std::int64_t group = attributes.integer_or(Key::multicast_group, 0);
+    call += group == 0 ? fmt::format(", {:#x}", mask)
+                       : fmt::format(", {:#x} << cluster_rank() / {} * {}", mask, group, group);
+  }
   if (shape.hint) call += fmt::format(", {}", kPolicies[cache]);
   emitter.lane_line(call + ");");
 }

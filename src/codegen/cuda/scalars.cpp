@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/operations.h"
 
@@ -20,9 +25,30 @@ void print_dim(Emitter& emitter, const Operation& operation) {
   emitter.set_name(operation.results[0], wide ? "(i64)" + name : name);
 }
 
+namespace {
+
+// A quotient or remainder by what the launch knows takes a product: the host divides.
+std::optional<std::string> division_by_dim(Emitter& emitter, const Operation& operation) {
+  if (operation.op != Op::div && operation.op != Op::mod) return {};
+  const ir::ValueId a = operation.operands[0], b = operation.operands[1];
+  const Operation* divisor = emitter.definition(b);
+  if (divisor == nullptr || divisor->op != Op::dim || emitter.type(b).dtype != DType::i32)
+    return {};
+  const Dim dim = divisor->attributes.dim();
+  if (dim.is_constant() || !emitter.nonnegative(a) || !emitter.nonnegative(b)) return {};
+  const Dim inverse = min(Dim(INT32_MAX), Dim(std::int64_t{1} << 31) / max(dim, 1));
+  return fmt::format("{}({}, {}, {})", operation.op == Op::div ? "dim_div" : "dim_mod",
+                     operand(emitter, a), operand(emitter, b), emitter.dim(inverse));
+}
+
+}  // namespace
+
 void print_elementwise(Emitter& emitter, const Operation& operation) {
   const ir::ValueId result = operation.results[0];
   const DType to = emitter.type(result).dtype;
+  if (const auto division = division_by_dim(emitter, operation)) {
+    return emitter.line(fmt::format("const int {} = {};", emitter.name(result), *division));
+  }
   const DType from = emitter.type(operation.operands.back()).dtype;
   std::vector<std::string> operands;
   bool nonnegative = true;

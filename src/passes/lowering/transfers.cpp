@@ -136,8 +136,8 @@ void TransferLowering::tma(const Operation& o) {
       operands.insert(operands.end(), {o.operands[2], o.operands[3]});
       attributes.set(Key::bytes, part.shape[0] * box.back() * size_of(part.dtype));
       attributes.set(Key::cache, o.attributes.integer(Key::cache));
-      if (o.attributes.has(Key::multicast)) {
-        attributes.set(Key::multicast, o.attributes.integer(Key::multicast));
+      for (const Key key : {Key::multicast, Key::multicast_group}) {
+        if (o.attributes.has(key)) attributes.set(key, o.attributes.integer(key));
       }
     }
     operands.insert(operands.end(), coordinates.begin(), coordinates.end());

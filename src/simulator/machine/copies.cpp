@@ -134,9 +134,13 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
   const int barrier = barriers.first + static_cast<int>(index);
   const auto& ctas = warp.cta->cluster->ctas;
+  std::uint64_t receivers = transfer.multicast;
+  if (const int group = transfer.multicast_group; group > 0) {
+    receivers <<= static_cast<int>(warp.cta->index % ctas.size()) / group * group;
+  }
   for (std::size_t rank = 0; rank < ctas.size(); ++rank) {
     Cta& cta = *ctas[rank];
-    if (transfer.multicast ? !(transfer.multicast >> rank & 1) : &cta != warp.cta) continue;
+    if (transfer.multicast ? !(receivers >> rank & 1) : &cta != warp.cta) continue;
     if (cta.live == 0) {
       gpu.log.add({"exit",
                    instruction.where(),
@@ -240,15 +244,25 @@ void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
-    if (gpu.program.valued) {
-      for_chunks(
-          map, store.address, store.coordinates,
-          [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
-            const std::byte* chunk = store.data.data() + (address - store.address);
-            if (bytes > 0) std::memcpy(global, chunk + skip, bytes);
-          });
-    }
+    bool cut = false;
+    for_chunks(map, store.address, store.coordinates,
+               [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
+                 cut |= skip == 0 && bytes > 0 && bytes < 16;
+                 const std::byte* chunk = store.data.data() + (address - store.address);
+                 if (bytes > 0 && gpu.program.valued) std::memcpy(global, chunk + skip, bytes);
+               });
     store.stage = Store::Stage::written;
+    // Seen on an H200: what follows the row is overwritten.
+    if (cut) {
+      gpu.log.add(
+          {"out_of_bounds",
+           instruction.where(),
+           {},
+           fmt::format("out of bounds: TMA writes whole 16 bytes, and rows of the tensor end "
+                       "inside of them\n{}",
+                       gpu.access("write", instruction, warp)),
+           "a last axis whose size in bytes is a multiple of 16, or a store from registers"});
+    }
   }
 }
 

@@ -214,6 +214,7 @@ void Preparation::transfer(const Operation& operation, Code code) {
   made.offset = operation.operands[2];
   made.step = operation.attributes.integer_or(Key::step, 0);
   made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
+  made.multicast_group = static_cast<int>(operation.attributes.integer_or(Key::multicast_group, 0));
   if (load) {
     made.barriers = object(operation.operands[3]);
     made.barrier_index = operation.operands[4];

@@ -226,6 +226,7 @@ struct Transfer {
   int barriers = -1;
   Slot barrier_index = 0;
   std::uint64_t multicast = 0;
+  int multicast_group = 0;  // 0: the cluster
   std::vector<Slot> coordinates;
 };
 

@@ -1,0 +1,144 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "driver/fuzz/campaign.h"
+#include "driver/fuzz/faults.h"
+#include "support/diagnostic.h"
+#include "support/progress.h"
+
+namespace tilewright::tools {
+namespace {
+
+namespace fuzz = driver::fuzz;
+using Json = nlohmann::ordered_json;
+
+fuzz::Target target_of(const std::string& name) {
+  if (name == "interpreter") return fuzz::Target::interpreter;
+  if (name == "sm_90a" || name == "sim:sm_90a") return fuzz::Target::simulator;
+  if (name == "cuda") return fuzz::Target::cuda;
+  Diagnostic({}, "there is no target '" + name + "' to compare")
+      .fix("use one of: interpreter, sm_90a, cuda")
+      .raise();
+}
+
+std::string kind_name(fuzz::Verdict::Kind kind) {
+  switch (kind) {
+    case fuzz::Verdict::Kind::mismatch:
+      return "mismatch";
+    case fuzz::Verdict::Kind::fault:
+      return "fault";
+    default:
+      return "internal error";
+  }
+}
+
+// How the explicit level computes it; empty of others.
+std::string plan_of(const fuzz::Recipe& recipe) {
+  if (recipe.style != fuzz::Recipe::Style::explicit_level) return "";
+  const fuzz::ExplicitPlan& plan = recipe.plan;
+  return fmt::format(
+      "stages {}, warpgroups {}, cluster {}, multicast {}, persistent {}, a in registers {}, b by "
+      "rows {}",
+      plan.stages, plan.warpgroups, plan.cluster, plan.multicast, plan.persistent,
+      plan.a_in_registers, plan.b_by_rows);
+}
+
+Json json_of(const fuzz::Failure& failure) {
+  const fuzz::Sizes& sizes = failure.recipe.sizes;
+  return {{"seed", failure.seed},
+          {"kind", kind_name(failure.verdict.kind)},
+          {"stage", failure.verdict.stage},
+          {"text", failure.shrunken.text},
+          {"steps", fuzz::steps_of(failure.recipe)},
+          {"sizes", {{"m", sizes.rows}, {"n", sizes.columns}, {"k", sizes.depth}}},
+          {"explicit_plan", plan_of(failure.recipe)},
+          {"kernel", fuzz::text_of(failure.recipe)}};
+}
+
+void print(const fuzz::Failure& failure, const std::string& target) {
+  fmt::print("seed {}: {}, {}: {}\n", failure.seed, kind_name(failure.verdict.kind),
+             failure.verdict.stage, failure.verdict.text);
+  const fuzz::Sizes& sizes = failure.recipe.sizes;
+  fmt::print("shrunken to {} steps, with m = {}, n = {}, k = {}: {}\n",
+             fuzz::steps_of(failure.recipe), sizes.rows, sizes.columns, sizes.depth,
+             failure.shrunken.text);
+  const std::string plan = plan_of(failure.recipe);
+  if (!plan.empty()) fmt::print("at the explicit level: {}\n", plan);
+  fmt::print("{}  replay: tilewright fuzz --target {} --count 1 --seed {}\n\n",
+             fuzz::text_of(failure.recipe), target, failure.seed);
+}
+
+int seeded_faults(const Request& request) {
+  const std::vector<fuzz::TimeToKill> found = fuzz::time_to_kill(request.seed, request.count);
+  Json list = Json::array();
+  std::size_t killed = 0;
+  for (const fuzz::TimeToKill& f : found) {
+    killed += f.killed;
+    list.push_back({{"name", f.fault->name},
+                    {"killed", f.killed},
+                    {"kernels", f.kernels},
+                    {"planted", f.planted},
+                    {"seed", f.seed},
+                    {"seconds", f.seconds},
+                    {"how", f.how}});
+    if (request.json) continue;
+    fmt::print("{:<22} {:>5} {:>5} kernels ({} with a place), {:.2f} s  {}\n", f.fault->name,
+               f.killed ? "found" : "MISSED", f.kernels, f.planted, f.seconds,
+               f.killed ? f.how : f.fault->description);
+  }
+  if (request.json) {
+    fmt::print("{}\n", Json{{"ok", killed == found.size()}, {"faults", list}}.dump(2));
+  } else {
+    fmt::print("{} of {} seeded faults found\n", killed, found.size());
+  }
+  return killed == found.size() ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace
+
+int fuzz(const Request& request) {
+  if (request.seeded_faults) return seeded_faults(request);
+  fuzz::CampaignOptions options;
+  options.seed = request.seed;
+  options.count = request.count;
+  options.target = target_of(request.target);
+  options.threads = request.threads;
+  ProgressBar progress("kernels", options.count);
+  const fuzz::CampaignReport report =
+      fuzz::run_campaign(options, [&progress] { progress.advance(); });
+  const bool ok = report.failures.empty();
+  std::int64_t refused = 0;
+  for (const auto& [message, count] : report.refusals) refused += count;
+  if (request.json) {
+    Json failures = Json::array();
+    for (const fuzz::Failure& failure : report.failures) failures.push_back(json_of(failure));
+    const Json json = {{"ok", ok},
+                       {"seed", options.seed},
+                       {"kernels", report.kernels},
+                       {"agreed", report.agreed},
+                       {"styles", report.styles},
+                       {"undecided", report.undecided},
+                       {"refused", refused},
+                       {"refusals", report.refusals},
+                       {"elements", report.checked},
+                       {"failures", failures},
+                       {"seconds", report.seconds}};
+    fmt::print("{}\n", json.dump(2));
+    return ok ? 0 : static_cast<int>(ErrorKind::result);
+  }
+  for (const fuzz::Failure& failure : report.failures) print(failure, request.target);
+  fmt::print("{} kernels from seed {}: {} agreed", report.kernels, options.seed, report.agreed);
+  for (const auto& [style, count] : report.styles) fmt::print(", {} {}", count, style);
+  fmt::print("; {} refused, {} undecided, {} failed; {} elements compared, {:.0f} s\n", refused,
+             report.undecided, report.failures.size(), report.checked, report.seconds);
+  std::vector<std::pair<std::int64_t, std::string>> refusals;
+  for (const auto& [message, count] : report.refusals) refusals.emplace_back(count, message);
+  std::sort(refusals.rbegin(), refusals.rend());
+  for (const auto& [count, message] : refusals) fmt::print("{:>7} refused: {}\n", count, message);
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools
