@@ -17,7 +17,7 @@ class Forward {
  public:
   Forward(Kernel& kernel, const Attention& a)
       : a_(a),
-        plan_(sm90_plan(a, !Order::kEveryTileHasRows)),
+        plan_(sm90_plan(a)),
         p_(kernel, a),
         // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
         next_tile_(kernel.workspace("next_tile", 1)),
@@ -100,242 +100,130 @@ class Forward {
     });
   }
 
-  Work work_of(const Slot& q_slot) const {
-    return order_.work({q_slot.number(0), q_slot.number(1), q_slot.number(2)});
-  }
-
-  // A warpgroup's part of a tile: 64 rows, and of the tile's blocks those that its own rows see.
-  struct Part {
-    Part(const Forward& forward, const Index& group, const Slot& q_slot)
-        : group(group),
-          stage(q_slot.stage()),
-          q(q_slot[0]),
-          work(forward.work_of(q_slot)),
-          queries(work.queries.part(group, 64 / forward.plan_.packed_heads)),
-          tile(work, forward.a_, work.queries),
-          own(KeyBlocks(work, forward.a_, queries).within(tile, queries)) {}
-    Condition sees_keys() const { return own.first < own.last; }
-    // Blocks of the tile that the rows do not see.
-    Index above() const { return tile.last - own.last; }
-    Index below() const { return own.first - tile.first; }
-    Index group, stage;  // of Q
-    SharedView q;        // of the whole tile
-    Work work;
-    Block queries;
-    KeyBlocks tile, own;
-  };
-
-  // What a warpgroup carries from block to block.
-  struct State {
-    explicit State(const Forward& forward, const std::optional<Tile>& sinks)
-        : softmax(64, forward.p_.scale, sinks),
-          acc{zeros({64, forward.a_.dim_v})},
-          weights{zeros({64, forward.a_.block_k}).cast(forward.a_.dtype)} {}
-    OnlineSoftmax softmax;
-    Var acc, weights;
-  };
-
   void compute_tiles(const Index& group) {
     Cell<Condition> more(true);
-    Cell<Condition> begun(false);  // the weights of the tile's top block are there
-    Cell<Index> stored(-1);        // the stage of Q through which the tile before leaves
-    std::optional<State> carried;
-    if (plan_.tiles_overlap) carried.emplace(*this, std::nullopt);
+    Cell<Index> left(-1);  // the stage of Q through which the tile before leaves
     repeat_while(more, [&] {
       const Slot q_slot = q_ring_.consume();
       const Condition valid = q_slot.number() >= 0;
       more = valid;
-      when(valid, [&] {
-        const Part part(*this, group, q_slot);
-        if (carried) {
-          compute_overlapped(q_slot, part, *carried, begun, stored);
-        } else {
-          compute_tile(q_slot, part, stored);
-        }
-      });
+      when(valid, [&] { compute_tile(group, q_slot, left); });
     });
     bulk_wait(0);
   }
 
-  // One tile by itself.
-  void compute_tile(const Slot& q_slot, const Part& part, Cell<Index>& stored) {
-    State state(*this, p_.sinks(part.work.heads, 64));
-    begin(part, state);
-    release_stored(part, stored);
-    descend(part, state);
-    if (!plan_.o_in_q) q_ring_.release(q_slot);
-    end(part, state);
-    store_output(part.group, part.work, state.acc, state.softmax.normaliser(), staging(q_slot));
-    store_sums(part.work, part.queries, state.softmax.log_sum_exp());
-  }
-
-  // The next tile begins under the last product of this one.
-  void compute_overlapped(const Slot& q_slot, const Part& part, State& state,
-                          Cell<Condition>& begun, Cell<Index>& stored) {
+  void compute_tile(const Index& group, const Slot& q_slot, Cell<Index>& left) {
+    const Work work = order_.work({q_slot.number(0), q_slot.number(1), q_slot.number(2)});
+    const Block queries = work.queries.part(group, 64 / plan_.packed_heads);
+    // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
+    const KeyBlocks tile(work, a_, work.queries);
+    const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
+    OnlineSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
+    Var acc{zeros({64, a_.dim_v})};
+    const auto begun = [&] {
+      if (plan_.o_in_q) release_left(q_slot, left);
+    };
+    const auto q_is_read = [&] {
+      if (!plan_.o_in_q) q_ring_.release(q_slot);
+    };
+    leave_out(own.last, tile.last);
     when(
-        begun, [] {},
+        own.first < own.last,
         [&] {
-          state.softmax.restart(64, p_.sinks(part.work.heads, 64));
-          begin(part, state);
-        });
-    release_stored(part, stored);
-    descend(part, state);
-    const Tile normaliser = state.softmax.normaliser();
-    store_sums(part.work, part.queries, state.softmax.log_sum_exp());
-    begun = false;
-    // The next Q arrives behind the blocks of this tile.
-    when(
-        part.sees_keys() && part.below() < plan_.kv_stages,
-        [&] {
-          const Slot next_slot = q_ring_.peek();
-          const Part next(*this, part.group, next_slot);
-          // Its first block of keys arrives behind those that are left out before it, whose V is
-          // not taken before this tile's last.
-          const Index ahead = part.below() + max(next.above() - 1, 0);
-          when(
-              next_slot.number() >= 0 && next.sees_keys() && ahead < plan_.kv_stages,
-              [&] {
-                end_and_begin(part, next, state);
-                begun = true;
-              },
-              [&] { end(part, state); });
+          attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, softmax,
+                 acc, begun, q_is_read);
         },
-        [&] { end(part, state); });
-    // The place is computed again rather than kept in registers beside the next tile's.
-    store_output(part.group, work_of(q_slot), state.acc, normaliser, staging(q_slot));
-    state.acc = zeros({64, a_.dim_v});
+        [&] {
+          begun();
+          q_is_read();
+        });
+    leave_out(tile.first, own.first);
+    store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
+    const Tile lse = softmax.log_sum_exp();
+    const int heads = plan_.packed_heads;
+    store(work.sums(p_.LSE, queries), lse.reshape({64 / heads, heads}).T());
   }
 
-  // Gives back the stage of Q through which the tile before has left.
-  void release_stored(const Part& part, Cell<Index>& stored) {
-    if (!plan_.o_in_q) return;
+  // Gives back the stage of Q through which the tile before has left; this tile's is the next.
+  void release_left(const Slot& q_slot, Cell<Index>& left) {
     bulk_wait_read(0);
-    q_ring_.release_if(stored >= 0, stored);
-    stored = part.stage;
+    q_ring_.release_if(left >= 0, left);
+    left = q_slot.stage();
   }
 
-  const SharedView& staging(const Slot& q_slot) const {
-    return plan_.o_in_q ? q_slot[0] : *o_tile_;
-  }
-
-  // Take so many blocks of keys, or of one ring, unread. In the order in which they come: more than
-  // there are stages of K arrive only as V is taken.
-  void leave_out(const Index& count) {
-    for ([[maybe_unused]] Index j : range(count)) {
+  // Takes blocks [first, last) from the rings unread.
+  void leave_out(const Index& first, const Index& last) {
+    for ([[maybe_unused]] Index j : range(first, last)) {
       k_ring_.release(k_ring_.consume());
       v_ring_.release(v_ring_.consume());
     }
   }
-  void leave_out(Ring& ring, const Index& count) {
-    for ([[maybe_unused]] Index j : range(count)) ring.release(ring.consume());
-  }
 
-  Tile masked(const Part& part, const Tile& scores, const Index& block) const {
-    return part.work.mask.apply(scores, part.queries, part.work.keys.block(block, a_.block_k));
-  }
-
-  Pending scores(const Part& part, const Slot& k) const {
-    return wgmma(part.q.rows(64 * part.group, 64).columns(0, a_.dim), k[0].columns(0, a_.dim).T());
-  }
-
-  // The weights of the first block of a tile's rows.
-  Tile top_weights(const Part& part, const Pending& product, const Slot& k, State& state) {
-    Var top{p_.capped(wait(product))};
+  // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
+  // `q_is_read` once no product reads q any more.
+  void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
+              OnlineSoftmax& softmax, Var& acc, const std::function<void()>& begun,
+              const std::function<void()>& q_is_read) {
+    const auto mask = [&](const Tile& s, const Index& j) {
+      return work.mask.apply(s, queries, work.keys.block(j, a_.block_k));
+    };
+    const Slot k = k_ring_.consume();
+    Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
     k_ring_.release(k);
-    const KeyBlocks& own = part.own;
-    when(own.whole_last < own.last || own.whole_first >= own.last, [&] {
-      const Tile s = top;
-      top = masked(part, s, own.last - 1);
+    when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
+      const Tile s = first;
+      first = mask(s, blocks.last - 1);
     });
-    const Tile s = top;
-    state.softmax.raise(s);
-    return state.softmax.weights(s);
-  }
+    const Tile s = first;
+    softmax.raise(s);
+    Var weights{softmax.weights(s).cast(a_.dtype)};
+    begun();
 
-  void begin(const Part& part, State& state) {
-    leave_out(part.above());
-    when(part.sees_keys(), [&] {
+    // S of block j is computed beside the product of the weights of block j + 1, and its softmax
+    // under that product.
+    const auto step = [&](const Index& j, bool masked) {
       const Slot k = k_ring_.consume();
-      const Pending product = scores(part, k);
-      state.weights = top_weights(part, product, k, state).cast(a_.dtype);
-    });
-  }
-
-  // S of block j is computed beside the product of the weights of block j + 1, and its softmax
-  // under that product.
-  void step(const Part& part, const Index& j, bool cut, State& state) {
-    const Slot k = k_ring_.consume();
-    const Pending product = scores(part, k);
-    const Slot v = v_ring_.consume();
-    const Pending sum = wgmma(state.weights, v[0].columns(0, a_.dim_v), state.acc);
-    const Tile capped = p_.capped(wait(product));
-    const Tile s = cut ? masked(part, capped, j) : capped;
-    k_ring_.release(k);
-    const Condition raised = state.softmax.raise(s);
-    const Tile next = state.softmax.weights(s);
-    v_ring_.peek();
-    state.acc = wait(sum);
-    v_ring_.release(v);
-    state.weights = next.cast(a_.dtype);
-    when(raised, [&] {
-      const Tile acc = state.acc;
-      state.acc = acc * state.softmax.rescale();
-    });
-  }
-
-  // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole ones,
-  // those that the window cuts.
-  void descend(const Part& part, State& state) {
-    const KeyBlocks& own = part.own;
-    const Index top = own.last - 1;
-    const Index whole_end = max(own.first, min(own.whole_last, top));
-    const Index whole_begin = max(own.first, min(own.whole_first, whole_end));
-    for (Index i : range(whole_end, top)) step(part, top - 1 + whole_end - i, true, state);
-    for (Index i : range(whole_begin, whole_end)) {
-      step(part, whole_end - 1 + whole_begin - i, false, state);
-    }
-    if (a_.window == 0) return;
-    for (Index i : range(own.first, whole_begin)) {
-      step(part, whole_begin - 1 + own.first - i, true, state);
-    }
-  }
-
-  void end(const Part& part, State& state) {
-    when(part.sees_keys(), [&] {
+      const Pending scores = wgmma(q, k[0].columns(0, a_.dim).T());
       const Slot v = v_ring_.consume();
-      state.acc = wait(wgmma(state.weights, v[0].columns(0, a_.dim_v), state.acc));
+      const Pending sum = wgmma(weights, v[0].columns(0, a_.dim_v), acc);
+      const Tile capped = p_.capped(wait(scores));
+      const Tile s = masked ? mask(capped, j) : capped;
+      k_ring_.release(k);
+      const Condition raised = softmax.raise(s);
+      const Tile next = softmax.weights(s);
+      acc = wait(sum);
       v_ring_.release(v);
-    });
-    leave_out(part.below());
-  }
-
-  // The last product of `part` beside the first of `next`, whose softmax it hides.
-  void end_and_begin(const Part& part, const Part& next, State& state) {
-    const Index between = part.below() + next.above();
-    leave_out(k_ring_, between);
-    const Slot k = k_ring_.consume();
-    const Pending product = scores(next, k);
+      weights = next.cast(a_.dtype);
+      when(raised, [&] { acc = acc * softmax.rescale(); });
+    };
+    // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole
+    // ones, those that the window cuts.
+    const Index top = blocks.last - 1;
+    const Index whole_end = max(blocks.first, min(blocks.whole_last, top));
+    const Index whole_begin = max(blocks.first, min(blocks.whole_first, whole_end));
+    for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
+    for (Index i : range(whole_begin, whole_end)) step(whole_end - 1 + whole_begin - i, false);
+    if (a_.window > 0) {
+      for (Index i : range(blocks.first, whole_begin)) {
+        step(whole_begin - 1 + blocks.first - i, true);
+      }
+    }
+    q_is_read();
     const Slot v = v_ring_.consume();
-    const Pending sum = wgmma(state.weights, v[0].columns(0, a_.dim_v), state.acc);
-    state.softmax.restart(64, p_.sinks(next.work.heads, 64));
-    const Tile weights = top_weights(next, product, k, state);
-    v_ring_.peek();
-    state.acc = wait(sum);
+    acc = wait(wgmma(weights, v[0].columns(0, a_.dim_v), acc));
     v_ring_.release(v);
-    state.weights = weights.cast(a_.dtype);
-    leave_out(v_ring_, between);
   }
 
-  // Each warp stores its own 16 rows.
-  void store_output(const Index& group, const Work& work, const Tile& sum, const Tile& normaliser,
-                    const SharedView& staging) {
+  // Each warp stores its own 16 rows, into a buffer once the copy that last read it has.
+  void store_output(const Index& group, const Work& work, const Var& acc,
+                    const OnlineSoftmax& softmax, const SharedView& staging) {
+    const Tile sum = acc, normaliser = softmax.normaliser();
     const Index own = 64 * group + 16 * warp_index();
     const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
     for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {
       const int column = part % plan_.o_buffers * plan_.o_columns;
       const Tile columns = sum.slice({0, part * plan_.o_columns}, {64, plan_.o_columns});
       if (!plan_.o_in_q) {
-        // The copy that last read this part of the buffer.
         bulk_wait_read(plan_.o_buffers - 1);
         warp_sync();
       }
@@ -343,16 +231,10 @@ class Forward {
             (columns * normaliser).cast(a_.dtype));
       fence_proxy_async();
       warp_sync();
-      tma_store(
-          work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, plan_.o_shared_columns)),
-          staging.rows(own, 16).columns(column, plan_.o_shared_columns));
+      tma_store(work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, plan_.o_columns)),
+                staging.rows(own, 16).columns(column, plan_.o_columns));
       bulk_commit();
     }
-  }
-
-  void store_sums(const Work& work, const Block& queries, const Tile& sums) {
-    const int heads = plan_.packed_heads;
-    store(work.sums(p_.LSE, queries), sums.reshape({64 / heads, heads}).T());
   }
 
   const Attention& a_;

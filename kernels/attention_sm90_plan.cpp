@@ -21,17 +21,15 @@ constexpr int kKvStages[] = {0, 2, 2, 3};
 // the scores again, and addresses, masks and the softmax the rest (ptxas serialises the products
 // above 108 of 160).
 constexpr int kTileRegisters[] = {0, 160, 160, 96};
-// The same with the weights, for a tile that begins while another ends.
-constexpr int kOverlapRegisters[] = {0, 200, 200, 120};
 
 int warpgroups_of(const Attention& a) { return std::clamp(a.block_q / kWarpgroupRows, 1, 3); }
 
 int panel_columns(const Attention& a) { return 128 / size_of(a.dtype); }
 
-// Whole panels: of 64 bytes where they make a row, of 128 else. Rows of 32 bytes are one.
+// Rows of 32 or 64 bytes are panels of their own.
 int shared_columns(const Attention& a, int dim) {
   const int panel = panel_columns(a);
-  return dim % (panel / 2) == 0 || dim == panel / 4 ? dim : (dim + panel - 1) / panel * panel;
+  return dim <= panel / 2 && panel % dim == 0 ? dim : (dim + panel - 1) / panel * panel;
 }
 
 struct Bytes {
@@ -90,7 +88,7 @@ void check_fit(const Attention& a, const Sm90Plan& plan) {
 
 }  // namespace
 
-Sm90Plan sm90_plan(const Attention& a, bool lengths_differ) {
+Sm90Plan sm90_plan(const Attention& a) {
   check_dim("dim", a.dim);
   check_dim("dim_v", a.dim_v);
   const Bytes bytes(a);
@@ -102,18 +100,15 @@ Sm90Plan sm90_plan(const Attention& a, bool lengths_differ) {
   plan.kv_stages = kKvStages[groups];
   plan.load_registers = kLoadRegisters[groups];
   plan.math_registers = kMathRegisters[groups];
-  // First a second Q, so that the next tile's comes before this one ends, and O leaves through the
-  // first; else a buffer for all of O, so that a tile need not wait for its own stores.
-  const int q_panel = std::min(plan.qk_columns, panel_columns(a));
-  const int o_in_q_columns = (a.dim_v + q_panel - 1) / q_panel * q_panel;
-  plan.o_in_q = 2 * bytes.q <= bytes.left && o_in_q_columns <= plan.qk_columns;
+  // A buffer for all of O, so that a tile need not wait for its own stores, and a second Q, so that
+  // the next tile's comes before this one ends. Where that fits in O's place only, O leaves through
+  // its own Q, whose stage comes free later: not before the next tile has begun.
+  const bool beside_o = 2 * bytes.q + bytes.o <= bytes.left;
+  plan.o_in_q = !beside_o && 2 * bytes.q <= bytes.left && a.dim_v <= plan.qk_columns &&
+                a.dim_v % panel_columns(a) == 0;
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
-  plan.q_stages = plan.o_in_q || (whole && 2 * bytes.q + bytes.o <= bytes.left) ? 2 : 1;
-  const int of_masks = a.window == 0 ? 0 : lengths_differ ? 24 : a.block_k / 8;
-  const int registers = a.dim_v / 2 + a.block_k / 2 + a.block_k / 4 + of_masks;
-  plan.tiles_overlap = plan.o_in_q && registers <= kOverlapRegisters[groups];
+  plan.q_stages = beside_o || plan.o_in_q ? 2 : 1;
   plan.o_columns = whole ? a.dim_v : part_columns(a);
-  plan.o_shared_columns = plan.o_in_q ? o_in_q_columns : plan.o_columns;
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
   check_fit(a, plan);
   return plan;
@@ -136,7 +131,6 @@ Attention with_sm90_varlen_blocks(Attention a) {
   // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
   // and beside the widest accumulator.
   if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);
-  if (a.block_q > 128 && a.window > 0) a.block_k = std::min(a.block_k, std::max(64, 160 - a.dim_v));
   if (a.dim_v > 208 && a.window > 0) a.block_k = std::min(a.block_k, 48);
   return a;
 }

@@ -9,19 +9,17 @@ struct Sm90Plan {
   // Heads that share keys and lie beside each other in the rows of a tile: with few queries they
   // fill it. Each warp's 16 rows hold whole queries.
   int packed_heads;
-  // Columns of Q and K, and of V, in shared memory: whole panels of 64 bytes at least, since
-  // narrower ones cost too many copies. TMA fills what lies beyond the dim with zeros; products
-  // leave it out.
+  // Columns of Q and K, and of V, in shared memory: whole panels of 128 bytes, since narrower ones
+  // cost twice the copies. TMA fills what lies beyond the dim with zeros; products leave it out.
   int qk_columns, v_columns;
   int q_stages, kv_stages;
   // The output leaves through the stage of Q that its tile came in, or through `o_buffers` buffers
-  // of its own in turn. Either way so many columns at once, which lie in `o_shared_columns`.
+  // of its own in turn, of so many columns each.
   bool o_in_q;
-  bool tiles_overlap;  // the next tile begins under this one's last product
-  int o_columns, o_shared_columns, o_buffers;
+  int o_columns, o_buffers;
   int load_registers, math_registers;  // a thread
 };
-// Raises for blocks that do not fit. `lengths_differ`: from tile to tile.
-Sm90Plan sm90_plan(const Attention& attention, bool lengths_differ);
+// Raises for blocks that do not fit.
+Sm90Plan sm90_plan(const Attention& attention);
 
 }  // namespace tilewright::kernels

@@ -140,8 +140,6 @@ class Ring {
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
-  // The same stage as the next consume() gives, which still has to follow.
-  Slot peek(SourceLocation where = here());
   // Every warp of the consuming role has finished reading the stage.
   void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
   void release(const Index& stage, SourceLocation where = here());
@@ -152,7 +150,6 @@ class Ring {
   void fill(const std::vector<IndexOperand>& numbers, const std::function<void(const Slot&)>* loads,
             SourceLocation where);
   Slot enter(bool producing, const char* what, SourceLocation where);
-  void advance(SourceLocation where);
   void arrive_empty(const Index& stage, SourceLocation where);
   struct State;
   std::shared_ptr<State> state_;

@@ -130,21 +130,15 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
                 {producing ? ring.empty : ring.full, tracer.use(stage.handle(), what, where),
                  tracer.use(parity.handle(), what, where)},
                 {}, {}, where);
+  const Index next = stage + 1;
+  const Condition wraps = next == ring.stages;
+  *ring.stage = select(wraps, 0, next);
+  *ring.phase = select(wraps, 1 - phase, phase);
   std::vector<SharedView> parts;
   for (const State::Part& part : ring.parts) {
     parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
   }
   return Slot(stage, std::move(parts), ring.numbers, ring.number_count);
-}
-
-void Ring::advance(SourceLocation where) {
-  const Tracer::At at(Tracer::get("Ring", where), where);
-  State& ring = *state_;
-  const Index stage = *ring.stage, phase = *ring.phase;
-  const Index next = stage + 1;
-  const Condition wraps = next == ring.stages;
-  *ring.stage = select(wraps, 0, next);
-  *ring.phase = select(wraps, 1 - phase, phase);
 }
 
 Index Slot::number(int which, SourceLocation where) const {
@@ -194,7 +188,6 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
         .raise();
   }
   const Slot slot = enter(true, "produce", where);
-  advance(where);
   Tracer& tracer = Tracer::get("produce", where);
   const Tracer::At at(tracer, where);
   const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);
@@ -253,13 +246,7 @@ void Ring::produce(const std::vector<IndexOperand>& numbers, SourceLocation wher
   fill(numbers, nullptr, where);
 }
 
-Slot Ring::peek(SourceLocation where) { return enter(false, "peek", where); }
-
-Slot Ring::consume(SourceLocation where) {
-  const Slot slot = enter(false, "consume", where);
-  advance(where);
-  return slot;
-}
+Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
 
 void Ring::release(const Index& stage, SourceLocation where) {
   // Every lane has read the stage's numbers, and one of them arrives.

@@ -179,16 +179,6 @@ class Follower {
     }
   }
 
-  // A phase that is waited for again, from another place, is the same.
-  void wait_for_phase(const Operation& operation) {
-    spend(figures_.wait_cycles);
-    const Scalar stage = scalar(operation.operands[1]), parity = scalar(operation.operands[2]);
-    Phase& phase = phases_[{operation.operands[0], stage.value}];
-    if (!stage.known || !parity.known || phase.parity != parity.value) ++phase.number;
-    phase.parity = parity.value;
-    waits_[operation.operands[1]] = phase.number;
-  }
-
   // What was waited for, if the value was computed from it: of a stage with several numbers, the
   // element is.
   ValueId stage_of(ValueId value) const {
@@ -258,7 +248,8 @@ class Follower {
       case Op::wgmma_wait:
         return wait_for_products(operation.attributes.integer(Key::count));
       case Op::mbarrier_wait:
-        return wait_for_phase(operation);
+        ++waits_[operation.operands[1]];
+        return spend(figures_.wait_cycles);
       case Op::named_sync:
       case Op::cta_sync:
       case Op::cluster_sync:
@@ -437,12 +428,9 @@ class Follower {
     for (double& end : groups_in_flight_) end += elapsed;
   }
 
-  struct Phase {
-    std::int64_t number = 0, parity = -1;
-  };
   struct Read {
     std::size_t next = 0;
-    std::int64_t waits = -1;  // the phase of the stage when it was read last
+    std::int64_t waits = -1;  // for the stage, when it was read last
   };
 
   const ir::Kernel& kernel_;
@@ -454,9 +442,8 @@ class Follower {
   std::vector<Scalar> scalars_;
   std::unordered_map<const Operation*, std::int64_t> dims_;
   std::unordered_map<ValueId, const Operation*> maps_;
-  std::map<std::pair<ValueId, std::int64_t>, Phase> phases_;  // of a barrier and stage
-  std::unordered_map<ValueId, std::int64_t> waits_;           // by the index that was waited for
-  std::unordered_map<ValueId, ValueId> stages_;               // that values were computed from
+  std::unordered_map<ValueId, std::int64_t> waits_;  // by the index that was waited for
+  std::unordered_map<ValueId, ValueId> stages_;      // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
   std::deque<double> groups_in_flight_;  // when each will be complete
   std::int64_t tiles_ = 0;

@@ -199,9 +199,9 @@ TEST(RingErrors, OutsideARole) {
            Traced t;
            t.ring.consume();
          });
-  misuse("peek(", {"peek is called outside a role", "fix: call it in the body of a role"}, [] {
+  misuse("release_if(", {"release_if is called outside a role"}, [] {
     Traced t;
-    t.ring.peek();
+    t.ring.release_if(true, 0);
   });
 }
 

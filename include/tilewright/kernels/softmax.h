@@ -28,15 +28,10 @@ class OnlineSoftmax {
         shift_(zeros({rows, 1})),
         rescale_(full({rows, 1}, 1)),
         sum_(zeros({rows, 1})) {
-    if (sink) begin_with(rows, *sink);
-  }
-
-  // As if it were new: for the next rows.
-  void restart(const Extent& rows, const std::optional<Tile>& sink = {}) {
-    maximum_ = full({rows, 1}, kNone);
-    shift_ = zeros({rows, 1});
-    sum_ = zeros({rows, 1});
-    if (sink) begin_with(rows, *sink);
+    if (!sink) return;
+    maximum_ = zeros({rows, 1}) + *sink * (1 / scale);
+    shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
+    sum_ = exp2(maximum_ * scale_log2_ - shift_);
   }
 
   struct Step {
@@ -76,12 +71,6 @@ class OnlineSoftmax {
   Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
 
  private:
-  void begin_with(const Extent& rows, const Tile& sink) {
-    maximum_ = zeros({rows, 1}) + sink * (kLog2e / scale_log2_);
-    shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
-    sum_ = exp2(maximum_ * scale_log2_ - shift_);
-  }
-
   static constexpr double kSlack = 8;
   double scale_log2_;
   Var maximum_, shift_, rescale_, sum_;
