@@ -263,6 +263,23 @@ TEST(HopperSchedule, ALoadedTileInArithmetic) {
   check(kernel, {random({300, 64}, 1), random({100, 64}, 2)}, {poison({300, 64})});
 }
 
+// Arithmetic reads the stage last, and the product before it still reads it.
+TEST(HopperSchedule, AStageGoesBackBehindItsProduct) {
+  Kernel kernel("both");
+  const Tensor X = kernel.in("X", bf16, {40, 64, 64}), W = kernel.in("W", bf16, {64, 64});
+  const Tensor Y = kernel.out("Y", f32, {40, 64, 64}), Z = kernel.out("Z", f32, {40, 64, 64});
+  kernel.grid(1);
+  const Tile w = load(W(all, all));
+  for (Index j : range(40)) {
+    const Tile x = load(X(j, all, all));
+    const Tile product = dot(x, w.T());
+    store(Z(j, all, all), abs(x).cast(f32));
+    store(Y(j, all, all), product);
+  }
+  check(kernel, {random({40, 64, 64}, 1), random({64, 64}, 2)},
+        {poison({40, 64, 64}, f32), poison({40, 64, 64}, f32)});
+}
+
 // The simulated GPU does not model the proxies: that the fence is there is asked of the text.
 TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   Kernel kernel("scaled_product");
