@@ -284,9 +284,9 @@ Json json_of(const Request& request, const Outcome& outcome, const std::string& 
 }
 
 // What is run: one workload as the command says, or shrunken ones.
-Subject subject_of(const Request& request, const LibraryKernel& entry,
-                   const driver::Target& target) {
-  if (request.shrunken) return shrunken_subject(request, entry, target);
+Subject simulated_subject(const Request& request, const LibraryKernel& entry,
+                          const driver::Target& target) {
+  if (request.shrunken) return subject_of(request, entry, target);
   Subject subject;
   subject.workloads.push_back(workload_of(request, entry));
   subject.sizes.emplace_back();
@@ -312,7 +312,7 @@ int simulate(const Request& request) {
   }
   if (request.faults) return simulate_faults(request, entry, target);
   check_traces(request);
-  Subject subject = subject_of(request, entry, target);
+  Subject subject = simulated_subject(request, entry, target);
   std::optional<driver::Breakage> breakage;
   if (!request.breakage.empty()) breakage = driver::break_kernel(subject.machine, request.breakage);
   Outcome outcome;

@@ -188,8 +188,8 @@ bool is_length(const LibraryKernel& entry, const std::string& setting) {
 
 }  // namespace
 
-Subject shrunken_subject(const Request& request, const LibraryKernel& entry,
-                         const driver::Target& target) {
+Subject subject_of(const Request& request, const LibraryKernel& entry,
+                   const driver::Target& target) {
   passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
   const auto build = [&](const std::vector<std::string>& settings) {
     const OptionValues options = resolve_options(entry, settings);
@@ -219,7 +219,7 @@ Subject shrunken_subject(const Request& request, const LibraryKernel& entry,
 
 int simulate_faults(const Request& request, const LibraryKernel& entry,
                     const driver::Target& target) {
-  const Subject subject = shrunken_subject(request, entry, target);
+  const Subject subject = subject_of(request, entry, target);
   driver::ProofOptions options;
   options.seed = request.seed;
   options.schedules = std::max(options.schedules, request.schedules);

@@ -11,14 +11,14 @@
 
 namespace tilewright::tools {
 
-// The machine form, and workloads with sizes for it where none are set (driver/fault_proof.h).
+// The machine form, and workloads with sizes for it where none are set.
 struct Subject {
   ir::Kernel machine;
   std::vector<driver::Workload> workloads;
   std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
 };
-Subject shrunken_subject(const Request& request, const LibraryKernel& entry,
-                         const driver::Target& target);
+Subject subject_of(const Request& request, const LibraryKernel& entry,
+                   const driver::Target& target);
 
 // `simulate --faults`.
 int simulate_faults(const Request& request, const LibraryKernel& entry,
