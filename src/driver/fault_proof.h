@@ -51,7 +51,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
 
 // What to run a kernel on so that its pipelines wrap around and all of its code is executed, with
 // little work: for the sizes that `settings` leave open, several choices of "name=value". Each
-// contraction has stages + 1 steps, one more, one or none; each other length three or five blocks;
+// contraction has stages + 1 steps or more, one or none; each other length a few blocks;
 // all end in a tail; and there are two heads. Needs the kernel as the options build it.
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,

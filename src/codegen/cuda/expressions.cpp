@@ -250,6 +250,25 @@ std::vector<ir::IndexTerm> coordinate_terms(const std::vector<ir::Mode>& modes, 
   return terms;
 }
 
+std::string owner_condition(const Emitter& emitter, const ir::RegisterLayout& layout) {
+  std::string text;
+  const auto add = [&](const std::vector<ir::Mode>& modes, const std::string& index,
+                       std::int64_t threads) {
+    std::int64_t divisor = 1;
+    for (const ir::Mode& mode : modes) {
+      if (mode.kind == ir::ModeKind::replicate && mode.size > 1) {
+        text += fmt::format("{}{} == 0", text.empty() ? "" : " && ",
+                            index_text({{divisor, mode.size, 1}}, index, threads));
+      }
+      divisor *= mode.size;
+    }
+  };
+  add(layout.lanes, "lane", 32);
+  add(layout.warps, emitter.first_warp == 0 ? "warp" : fmt::format("warp - {}", emitter.first_warp),
+      emitter.kernel().threads / 32);
+  return text;
+}
+
 std::string thread_coordinate(const Emitter& emitter, const ir::RegisterLayout& layout, int axis) {
   const std::int64_t warps = layout.warp_count();
   std::string warp =

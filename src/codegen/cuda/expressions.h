@@ -37,6 +37,8 @@ std::string index_text(const std::vector<ir::IndexTerm>& terms, const std::strin
 std::vector<ir::IndexTerm> coordinate_terms(const std::vector<ir::Mode>& modes, int axis);
 // Of a register layout, what lane and warp add; "0" when nothing.
 std::string thread_coordinate(const Emitter& emitter, const ir::RegisterLayout& layout, int axis);
+// True for the first of the threads that hold the same elements; empty where each holds others.
+std::string owner_condition(const Emitter& emitter, const ir::RegisterLayout& layout);
 
 std::string sum_text(const std::vector<std::string>& terms);
 

@@ -42,7 +42,7 @@ class GlobalAccess {
 
   void print() {
     // Every thread loads what it holds; of those that hold the same, one stores.
-    const std::string owners = loads_ ? "" : owner_condition();
+    const std::string owners = loads_ ? "" : owner_condition(emitter_, layout_);
     // Memory that the kernel writes as well, perhaps through pointers to other types.
     const bool ordered = loads_ && parameter_.kind != ir::Parameter::Kind::in;
     if (ordered) emitter_.line("compiler_fence();");
@@ -96,26 +96,6 @@ class GlobalAccess {
     if (is_size || (constant && *constant <= size.range().minimum))
       return emitter_.name(limit(axis));
     return fmt::format("minimum({}, {})", emitter_.name(limit(axis)), emitter_.dim(size));
-  }
-
-  std::string owner_condition() {
-    std::string text;
-    const auto add = [&](const std::vector<ir::Mode>& modes, const std::string& index,
-                         std::int64_t threads) {
-      std::int64_t divisor = 1;
-      for (const ir::Mode& mode : modes) {
-        if (mode.kind == ir::ModeKind::replicate && mode.size > 1) {
-          text += fmt::format("{}{} == 0", text.empty() ? "" : " && ",
-                              index_text({{divisor, mode.size, 1}}, index, threads));
-        }
-        divisor *= mode.size;
-      }
-    };
-    add(layout_.lanes, "lane", 32);
-    add(layout_.warps,
-        emitter_.first_warp == 0 ? "warp" : fmt::format("warp - {}", emitter_.first_warp),
-        emitter_.kernel().threads / 32);
-    return text;
   }
 
   // Registers that lie side by side in a row of the tensor, as many as one store takes.

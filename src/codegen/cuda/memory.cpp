@@ -170,7 +170,9 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
         per_register == 1 ? fmt::format("{}[i]", emitter.name(array))
                           : fmt::format("({})({}[i / {}] >> i % {} * {})", type,
                                         emitter.name(array), per_register, per_register, 8 * bytes);
-    emitter.line(fmt::format("store_shared(address, {});", value));
+    const std::string owners = owner_condition(emitter, layout);
+    emitter.line(fmt::format("{}store_shared(address, {});",
+                             owners.empty() ? "" : fmt::format("if ({}) ", owners), value));
   } else if (per_register == 1) {
     emitter.line(fmt::format("{}[i] = load_shared<{}>(address);", emitter.name(array), type));
   } else {

@@ -122,9 +122,6 @@ class Judge {
       options.seed = recipe_.seed;
       options.multiprocessors = 2 * (1 + static_cast<std::int64_t>(recipe_.seed % 3));
       options.resident = options.multiprocessors;
-      // Warps that hold the same elements of a reduction all write them, which the order of accesses
-      // does not allow, and which changes no result.
-      options.check_order = false;
       const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
       if (!report.ok()) {
         const simulator::Fault& f = report.faults.front();

@@ -23,12 +23,14 @@ std::vector<Mutant> seed_read_wait(const Sites& sites) {
     const ir::Attributes& attributes = wait->operation->attributes;
     if (attributes.integer(Key::read) == 0) continue;
     mutants.push_back(left_out(sites, *wait));
+    mutants.back().equivalent = nothing_to_wait_for(sites, *wait);
     const std::int64_t count = attributes.integer(Key::count);
     Mutant mutant =
         mutant_at(sites, *wait, fmt::format("leaves {} groups instead of {}", count + 1, count));
     mutant.edit = [number = wait->number, count](ir::Kernel& kernel) {
       operation_at(kernel, number).attributes.set(Key::count, count + 1);
     };
+    mutant.equivalent = mutants.back().equivalent;
     mutants.push_back(std::move(mutant));
   }
   return mutants;

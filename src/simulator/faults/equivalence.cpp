@@ -145,6 +145,25 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
       names);
 }
 
+std::string nothing_to_wait_for(const Sites& sites, const Site& wait) {
+  const auto count = [](const Site& site) {
+    return site.operation->attributes.integer(ir::Key::count);
+  };
+  std::int64_t since = 0;
+  for (const Site* at = sites.previous(wait); at; at = sites.previous(*at)) {
+    // What a loop or a condition commits is not counted.
+    if (!at->operation->blocks.empty()) return {};
+    since += at->op() == Op::bulk_commit;
+    if (at->op() != Op::bulk_wait) continue;
+    if (count(*at) + since > count(wait)) return {};
+    return fmt::format(
+        "the wait before it leaves {} groups under way, {} are committed since, and it "
+        "waits for none of the last {}",
+        count(*at), since, count(wait));
+  }
+  return {};
+}
+
 std::string nothing_touched(const Sites& sites, const Site& fence) {
   if (TouchedArrays(sites, fence.number, kNoSite).product_meets_one()) return {};
   return "no register of the products behind it was used since the fence before it";

@@ -15,6 +15,9 @@ std::string never_executed(const Sites& sites, const Site& site);
 // What the wait's stores have written is read by nobody before the kernel ends.
 std::string nothing_reads_stores(const Sites& sites, const Site& wait);
 
+// So few groups are under way that the wait lets all of them be.
+std::string nothing_to_wait_for(const Sites& sites, const Site& wait);
+
 // Without the fence too, no product meets a register that was used since the last fence.
 std::string nothing_touched(const Sites& sites, const Site& fence);
 

@@ -84,7 +84,6 @@ View Order::release_remote(Warp& warp, bool elected) const {
   for (int agent = 0; agent < agents_.count(); ++agent) {
     if (!agents_.is_thread(agent)) continue;
     handed.generic[agent] = 0;
-    handed.async[agent] = 0;
   }
   handed.remote = handed.cluster;
   handed.cluster = Clock(agents_.count());
@@ -184,11 +183,15 @@ Order::Verdict Order::judge(const Warp& warp, const Access& earlier, const Acces
                             bool global) const {
   if (earlier.cluster != access.cluster) return Verdict::race;
   const View& view = view_of(warp, access.instruction->elected);
+  // A read behind a proxy fence is over for asynchronous writes, also of other CTAs that hear of
+  // it.
+  const bool fenced = !global && view.async[earlier.agent] >= earlier.epoch;
+  if (access.async && !earlier.async && !earlier.write && fenced) return Verdict::ordered;
   if (view.generic[earlier.agent] < earlier.epoch) return Verdict::race;
   // Threads' accesses reach the async proxy through a fence, of which there is one for shared
   // memory. Reads before asynchronous writes want it too; most pipelines do without.
   if (!access.async || earlier.async || !(earlier.write || strict_)) return Verdict::ordered;
-  return global || view.async[earlier.agent] < earlier.epoch ? Verdict::proxy : Verdict::ordered;
+  return fenced ? Verdict::ordered : Verdict::proxy;
 }
 
 void Order::shared_block(const Warp& warp, const Access& access, Cta& cta, int allocation,

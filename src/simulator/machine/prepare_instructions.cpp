@@ -193,6 +193,8 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   ElementAccess made;
   made.spread = spread_of(attributes.register_layout());
   check_spread(operation, made.spread, array_info(operation.operands[0]));
+  made.repeated_lane = repeated(made.spread.lane, made.spread.rank);
+  made.repeated_warp = repeated(made.spread.warp, made.spread.rank);
   made.row_bytes = attributes.integer(Key::row_bytes);
   made.divisor = std::max<std::int64_t>(attributes.integer_or(Key::swizzle_divisor, 1), 1);
   made.mask = attributes.integer_or(Key::swizzle_mask, 0);

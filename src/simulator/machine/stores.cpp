@@ -163,8 +163,10 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const int position = position_in_role(gpu, warp);
   const int size = size_of(info.dtype);
   const int column_axis = access.spread.rank - 1;
+  if (!load && access.repeated_warp[position % access.spread.warps]) return;
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
+      if (!load && access.repeated_lane[l]) continue;
       const std::int64_t row = column_axis > 0 ? access.spread.at(0, i, l, position) : 0;
       std::int64_t column = access.spread.at(column_axis, i, l, position);
       std::int64_t address = base + row * access.row_bytes;
