@@ -22,6 +22,7 @@ struct Request {
   std::string layouts;
   std::vector<std::string> traces;
   std::string breakage;
+  std::string search = "random";
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> input_seed;  // else `seed`
   std::int64_t keep = 8;
@@ -37,6 +38,8 @@ struct Request {
   bool faults = false;
   bool json = false;
   bool model_only = false;
+  bool shrunken = false;
+  bool strict = false;
 };
 
 // Each prints its answer on standard output and returns the exit status; errors are thrown.

@@ -31,7 +31,8 @@ Cta::Cta(const Program& program, std::int64_t index, Cluster* cluster)
       shadow(program.shared_bytes / ShadowBlock::kBytes + 1),
       barriers(program.barriers),
       live(program.warps),
-      warps(program.warps) {
+      warps(program.warps),
+      issues((program.warps + 3) / 4) {
   for (int w = 0; w < program.warps; ++w) {
     Warp& warp = warps[w];
     warp.cta = this;
@@ -196,7 +197,9 @@ void Gpu::finish(Warp& warp) {
   Cta& cta = *warp.cta;
   cta.left.join(warp.lanes);
   cta.left.join(warp.elected);
-  if (--cta.live == 0) check_exit(cta);
+  if (--cta.live > 0) return;
+  for (const Warp& each : cta.warps) check_issues(*this, each);
+  check_exit(cta);
 }
 
 void Gpu::check_exit(const Cta& cta) {

@@ -104,6 +104,13 @@ struct PendingProduct {
   std::int64_t group = -1;  // -1: not committed
 };
 
+// A product that not all four warps of its warpgroup have issued.
+struct SharedIssue {
+  Access access;              // of the first that has
+  std::int64_t a = 0, b = 0;  // start addresses
+  int warps = 0;              // bits of those that have
+};
+
 // A bulk store from its issue until it is written and waited for.
 struct Store {
   enum class Stage : std::uint8_t { issued, read, written };
@@ -191,6 +198,7 @@ struct Cta {
   int live = 0;  // warps that have not ended
   std::vector<Warp> warps;
   std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
+  std::vector<std::deque<SharedIssue>> issues;       // of each warpgroup
 };
 
 struct Cluster {
@@ -291,6 +299,8 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void run_products(Gpu& gpu, Warp& warp, std::uint64_t last);
 void commit_products(Gpu& gpu, Warp& warp);
 void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction);
+// Faults when a warp has ended without a product that another one of its warpgroup has issued.
+void check_issues(Gpu& gpu, const Warp& ended);
 
 // registers.cpp
 // Marks elements as read (written) by other than a product; faults when they are in flight.
