@@ -76,9 +76,15 @@ class CommandLine {
     simulate->add_flag("--faults", request_.faults,
                        "Seed faults at every site of the kernel, one at a time, and show which of "
                        "them are found; sizes that are not set are shrunken");
-    simulate->add_flag("--control-only", request_.control_only,
-                       "Without arithmetic, many times faster: results are not compared, and "
-                       "conditions on what products compute are drawn at random")
+    simulate
+        ->add_flag("--control-only", request_.control_only,
+                   "Without arithmetic, many times faster: results are not compared, and "
+                   "conditions on what products compute are drawn at random")
+        ->excludes("--faults");
+    simulate
+        ->add_flag("--provenance", request_.provenance,
+                   "Also check, whatever the values are, that each product's operands come from "
+                   "places of their tensors that belong together")
         ->excludes("--faults");
     simulate
         ->add_option("--trace", request_.traces,

@@ -61,6 +61,7 @@ Outcome execute(const Request& request, const ir::Kernel& machine, driver::Workl
   if (!request.control_only) reference = driver::reference_of(workload);
   simulator::MachineOptions options;
   options.control_only = request.control_only;
+  options.provenance = request.provenance;
   ProgressBar progress("schedules", request.schedules);
   for (std::int64_t schedule = 0; schedule < request.schedules; ++schedule) {
     bool finished = true;
@@ -127,6 +128,7 @@ void write_traces(const Request& request, const Outcome& outcome, const std::str
   for (const std::string& setting : request.settings) origin.command += " --set " + setting;
   for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
   if (request.control_only) origin.command += " --control-only";
+  if (request.provenance) origin.command += " --provenance";
   if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
   origin.command += " " + replay(request, outcome.seed);
   for (const std::string& file : request.traces) {
