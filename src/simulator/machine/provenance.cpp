@@ -263,25 +263,27 @@ std::optional<OperandOrigin> Provenance::in_registers(Warp& warp,
 
 void Provenance::product(Warp& warp, const PendingProduct& pending) const {
   const Product& product = gpu_.program.products[pending.instruction->detail];
-  Term now;
-  const auto b = in_shared(warp, pending, product.b, pending.b, 0, product.n);
-  const auto a = product.a_array < 0
-                     ? in_shared(warp, pending, product.a, pending.a, warp.index % 4 * 16, 16)
-                     : in_registers(warp, pending);
+  auto b = in_shared(warp, pending, product.b, pending.b, 0, product.n);
+  auto a = product.a_array < 0
+               ? in_shared(warp, pending, product.a, pending.a, warp.index % 4 * 16, 16)
+               : in_registers(warp, pending);
   ArrayOrigin& sum = of(warp, product.accumulator);
   if (!pending.accumulate) sum = {};
   sum.columns = nullptr;
-  if (b && b->axis >= 0) sum.columns = std::make_shared<const std::vector<Origin>>(b->rows);
+  if (b && b->axis >= 0) {
+    sum.columns = std::make_shared<const std::vector<Origin>>(std::move(b->rows));
+  }
   if (!a || !b || a->axis < 0 || b->axis < 0) return;
-  now = {*a, *b};
+  Term now{std::move(*a), std::move(*b)};
+  now.a.rows.clear();
+  now.b.rows.clear();
   const auto before = std::find_if(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
     return tensor_of(term.a.first) == tensor_of(now.a.first) && term.a.axis == now.a.axis &&
            tensor_of(term.b.first) == tensor_of(now.b.first) && term.b.axis == now.b.axis;
   });
-  check(warp, *pending.instruction, now, before == sum.terms.end() ? nullptr : &*before);
-  now.a.rows.clear();
-  now.b.rows.clear();
-  if (before == sum.terms.end()) {
+  const bool first = before == sum.terms.end();
+  check(warp, *pending.instruction, now, first ? nullptr : &*before);
+  if (first) {
     sum.terms.push_back(std::move(now));
   } else {
     *before = std::move(now);
