@@ -68,6 +68,7 @@ TEST(MachineProvenance, AStageThatDoesNotAdvance) {
                   AllOf(HasSubstr("acc adds the product of A[stage 1], from A["),
                         HasSubstr(", 64] on, and B[stage 0], from B[0, 0] on: 64 apart along k"),
                         HasSubstr("write  tma_load"), HasSubstr("read   wgmma_ss")));
+      EXPECT_THAT(fault.missing, HasSubstr("advance B as A: the stage that is read"));
     }
   }
 }

@@ -326,8 +326,8 @@ void Provenance::report(const Warp& warp, const Instruction& instruction, const 
                    gpu_.access_line("write", now.a.first.copy->access),
                    gpu_.access_line("write", now.b.first.copy->access),
                    gpu_.access("read", instruction, warp)),
-       fmt::format("advance {} as {}: its stage, or the coordinates of its copy", late.name,
-                   other.name)});
+       fmt::format("advance {} as {}: the stage that is read, or the coordinates of its copy",
+                   tensor_of(late.first)->name, tensor_of(other.first)->name)});
 }
 
 void Provenance::report_mixed(const Warp& warp, const Instruction& instruction,
