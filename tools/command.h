@@ -34,6 +34,7 @@ struct Request {
   std::int64_t launches = 1;
   bool check = false;
   bool control_only = false;
+  bool provenance = false;
   bool diff = false;
   bool faults = false;
   bool json = false;

@@ -113,6 +113,11 @@ class CommandLine {
                    "conditions on what products compute are drawn at random")
         ->excludes("--faults");
     simulate
+        ->add_flag("--provenance", request_.provenance,
+                   "Also check, whatever the values are, that each product's operands come from "
+                   "places of their tensors that belong together")
+        ->excludes("--faults");
+    simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
                      "schedule with a fault, else of the first")

@@ -82,6 +82,7 @@ class Execution {
       : request_(request), machine_(machine), outcome_(outcome), faults_(outcome.faults) {
     options_.control_only = request.control_only;
     options_.strict = request.strict;
+    options_.provenance = request.provenance;
     options_.search =
         request.search == "delays" ? simulator::Search::delays : simulator::Search::random;
     if (request.shrunken) options_.multiprocessors = machine.cluster;
@@ -203,7 +204,8 @@ void write_traces(const Request& request, const Outcome& outcome, const std::str
   for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
   for (const auto& [flag, given] :
        {std::pair(" --control-only", request.control_only),
-        std::pair(" --shrunken", request.shrunken), std::pair(" --strict", request.strict)}) {
+        std::pair(" --shrunken", request.shrunken), std::pair(" --strict", request.strict),
+        std::pair(" --provenance", request.provenance)}) {
     if (given) origin.command += flag;
   }
   if (!request.breakage.empty()) origin.command += " --break " + request.breakage;

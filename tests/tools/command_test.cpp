@@ -424,6 +424,27 @@ TEST(CommandTest, SimulatesControlAlone) {
   }
 }
 
+// What each product multiplies belongs together in everything that ships: no false alarms.
+TEST(CommandTest, FollowsWhereOperandsComeFrom) {
+  for (const std::string kernel :
+       {"attention_forward --set heads=4 --set kv_heads=2 --set queries=200 --set causal=true",
+        "attention_forward --set heads=1 --set queries=100 --set keys=300 --set dim=256",
+        "attention_forward --set heads=2 --set queries=200 --set schedule=tile",
+        "attention_varlen_forward --set heads=2 --set kv_heads=1 --set batch=3",
+        "attention_varlen_forward --set heads=1 --set batch=2 --set schedule=tile",
+        "gemm --set m=200 --set n=136 --set k=264 --set schedule=tile",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=64x96_split3",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=128x64_a2_split2",
+        "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
+    const Answer answer = tilewright("simulate " + kernel +
+                                     " --target sm_90a --provenance --control-only --schedules 10");
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    EXPECT_THAT(answer.output, HasSubstr("10 schedules"));
+    EXPECT_THAT(answer.output, HasSubstr(" 0 faults"));
+  }
+  expect_failure("simulate gemm --target sm_90a --provenance --faults", 2, {"--faults"});
+}
+
 TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   const std::string line =
       "simulate gemm --target sm_90a --set schedule=64x64 --set n=112 --faults";

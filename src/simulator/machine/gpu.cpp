@@ -63,6 +63,7 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
           std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
       schedule_(options.search, options.seed),
       to_start_(program.ctas / program.cluster) {
+  if (options.provenance) provenance.emplace(*this);
   std::iota(to_start_.begin(), to_start_.end(), 0);
   for (std::size_t i = to_start_.size(); i > 1; --i) {
     std::swap(to_start_[i - 1], to_start_[random.below(i)]);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "simulator/machine/matrix_descriptor.h"
 #include "simulator/machine/order.h"
 #include "simulator/machine/program.h"
+#include "simulator/machine/provenance.h"
 #include "simulator/machine/random.h"
 #include "simulator/machine/recorder.h"
 #include "simulator/machine/schedule.h"
@@ -133,6 +135,7 @@ struct Event {
   Cta* destination = nullptr;
   std::int64_t address = 0;
   std::array<std::int64_t, 5> coordinates{};
+  Access access;  // the copy's write
   int barrier = 0;
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   std::shared_ptr<Store> store;
@@ -150,6 +153,7 @@ struct Warp {
   std::uint64_t rank = 0;  // of the schedule; 0: none yet
   std::vector<Scalar> scalars;
   std::vector<RegisterArray> arrays;
+  std::vector<ArrayOrigin> origins;  // of the arrays; empty until something is known
   // While it waits.
   const Instruction* waits_at = nullptr;
   int barrier = 0;  // of the CTA: mbarrier or named barrier
@@ -190,6 +194,7 @@ struct Cta {
   std::int64_t size = 1;  // CTAs of the cluster
   SharedMemory shared;
   std::vector<ShadowBlock> shadow;
+  std::vector<Origin> origins;  // of each 16 bytes; empty until something is known
   std::vector<ForeignUse> foreign_uses;
   View left;  // what the warps that have ended knew
   std::vector<Mbarrier> barriers;
@@ -227,6 +232,7 @@ class Gpu {
   std::vector<Event> events;
   Order order;
   Footprints footprints;
+  std::optional<Provenance> provenance;  // where MachineOptions ask for it
 
   void block(Warp& warp, Warp::State state, const Instruction& instruction);
   void wake(Warp& warp);

@@ -325,6 +325,7 @@ void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
     if (pending.sequence > last) break;
     if (pending.done) continue;
     pending.done = true;
+    if (gpu.provenance) gpu.provenance->product(warp, pending);
     const Product& product = gpu.program.products[pending.instruction->detail];
     if (!gpu.program.valued) {
       check_operands(gpu, warp, pending, product);
