@@ -179,19 +179,14 @@ Json json_of(const std::map<int, Row>& rows) {
   return kinds;
 }
 
-// The machine form, and workloads with sizes for it where none are set.
-struct Subject {
-  ir::Kernel machine;
-  std::vector<driver::Workload> workloads;
-  std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
-};
-
 bool is_length(const LibraryKernel& entry, const std::string& setting) {
   const std::string name = setting.substr(0, setting.find('='));
   return std::any_of(entry.options.begin(), entry.options.end(), [&](const KernelOption& option) {
     return option.name == name && option.is_length;
   });
 }
+
+}  // namespace
 
 Subject subject_of(const Request& request, const LibraryKernel& entry,
                    const driver::Target& target) {
@@ -220,8 +215,6 @@ Subject subject_of(const Request& request, const LibraryKernel& entry,
   }
   return subject;
 }
-
-}  // namespace
 
 int simulate_faults(const Request& request, const LibraryKernel& entry,
                     const driver::Target& target) {
