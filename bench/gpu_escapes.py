@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -36,8 +37,9 @@ SUBJECTS = [
     ("gemm", ["schedule=tile"], ["m=200", "n=264", "k=264"]),
 ]
 SANITIZER_TOOLS = ["memcheck", "racecheck"]
-SANITIZER_STATUS = 99
-USAGE = 2
+# Of memcheck, and of racecheck: the errors and warnings that it displays.
+SANITIZER_SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
+USAGE, UNAVAILABLE = 2, 3
 
 
 def run_process(words, timeout):
@@ -83,13 +85,25 @@ class Session:
         self.records.append(fields)
         return fields
 
+    def write(self):
+        if not self.arguments.out:
+            return
+        folder = pathlib.Path(self.arguments.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "results.json").write_text(json.dumps(self.records, indent=1))
+
     def in_parallel(self, tasks, seconds, jobs):
         """The results of the tasks, functions of a timeout; None for those that had no time."""
         end = time.monotonic() + seconds
 
         def bounded(task):
             left = end - time.monotonic()
-            return task(left) if left > 3 else None
+            if left < 3:
+                return None
+            try:
+                return task(left)
+            except OSError as error:
+                sys.exit(f"{self.arguments.tilewright}: {error}")
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             return list(pool.map(bounded, tasks))
@@ -238,14 +252,13 @@ def run_mutants(session):
 
         def task(left):
             one = ["--mutant", str(number)] if number is not None else []
-            words = [sanitizer, "--tool", tool, "--error-exitcode", str(SANITIZER_STATUS),
+            words = [sanitizer, "--tool", tool,
                      *session.stress(kernel, settings + lengths, *one, "--no-simulation", "--runs",
-                                     "1")]
+                                     "1", "--patience", "15")]
             status, out, err = run_process(words, min(left, 20))
-            answer = parse(out)
-            noticed = status == SANITIZER_STATUS
-            if status is None or (answer or {}).get("gpu", {}).get("hangs"):
-                noticed = None  # the tool says what it saw when the program ends
+            # It says what it saw when the program ends: one that hangs leaves no summary.
+            summary = SANITIZER_SUMMARY.search(out + err)
+            noticed = int(summary[1] or summary[2]) > 0 if summary else None
             return session.record(phase="sanitizer", kernel=kernel, settings=settings,
                                   number=number, tool=tool, status=status, noticed=noticed,
                                   text=(out + err)[-4000:])
@@ -317,7 +330,7 @@ def print_mutants(drawn, results, tools, has_sanitizer):
         if result is None:
             continue
         if number is None:
-            said = {None: "no answer in time", True: "reports errors", False: "reports nothing"}
+            said = {None: "no summary: " + " ".join(result["text"].split())[-200:], True: "reports errors", False: "reports nothing"}
             print(f"{tool} of {result['kernel']} {' '.join(result['settings'])} without a fault: "
                   f"{said[result['noticed']]}")
 
@@ -338,16 +351,17 @@ def main():
     parser.add_argument("--out", help="a folder for results.json: every command and its answer")
     arguments = parser.parse_args()
     session = Session(arguments)
+    status, _, err = run_process(session.stress("gemm", [], "--list-mutants"), 60)
+    if status == UNAVAILABLE:
+        sys.exit(err)
     start = time.monotonic()
     ok = escapes(session)
     print(f"{time.monotonic() - start:.0f} s", flush=True)
+    session.write()
     if arguments.mutants:
         run_mutants(session)
         print(f"{time.monotonic() - start:.0f} s", flush=True)
-    if arguments.out:
-        folder = pathlib.Path(arguments.out)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "results.json").write_text(json.dumps(session.records, indent=1))
+        session.write()
     sys.exit(0 if ok else 1)
 
 

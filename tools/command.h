@@ -32,6 +32,7 @@ struct Request {
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   std::int64_t runs = 20;
+  double patience = 5;  // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants
   bool list_mutants = false;
   bool no_simulation = false;

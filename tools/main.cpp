@@ -188,6 +188,9 @@ class CommandLine {
     stress->add_option("--schedules", request_.schedules, "To simulate first, of each size")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
+    stress->add_option("--patience", request_.patience, "A launch that takes so many seconds hangs")
+        ->check(CLI::Range(0.001, 1e6))
+        ->capture_default_str();
     CLI::Option* mutant =
         stress->add_option("--mutant", request_.mutant, "Seed this fault of --list-mutants first");
     stress->add_flag("--list-mutants", request_.list_mutants, "Print the faults as JSON, and end")

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -149,6 +150,7 @@ int stress(const Request& request) {
   options.seed = request.seed;
   options.schedules = request.schedules;
   options.runs = request.runs;
+  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(request.patience * 1e3));
 
   Json json = {{"ok", false},
                {"kernel", entry.name},
