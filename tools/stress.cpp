@@ -63,6 +63,18 @@ void add_default_lengths(const Request& request, const LibraryKernel& entry, Sub
   subject.sizes.push_back("default lengths");
 }
 
+// Leaves out what takes seconds to simulate, such as whole blocks for each CTA of a large cluster.
+void drop_large(const LibraryKernel& entry, Subject& subject) {
+  constexpr double kMostOperations = 7e8;
+  for (std::size_t i = subject.workloads.size(); i-- > 0 && subject.workloads.size() > 1;) {
+    const driver::Workload& workload = subject.workloads[i];
+    const double operations = entry.floating_operations(workload.options, workload.inputs());
+    if (operations <= kMostOperations) continue;
+    subject.workloads.erase(subject.workloads.begin() + static_cast<std::ptrdiff_t>(i));
+    subject.sizes.erase(subject.sizes.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 void add_gpu(Json& json, const driver::StressReport& report, bool hangs, bool delayed) {
   json["gpu"] = {{"plain_runs", report.plain_runs},
                  {"delayed_runs", report.delayed_runs},
@@ -132,6 +144,7 @@ int stress(const Request& request) {
   }
   Subject subject = subject_of(request, entry, target);
   add_default_lengths(request, entry, subject);
+  drop_large(entry, subject);
   std::vector<Listed> mutants;
   if (request.list_mutants || request.mutant) mutants = all_mutants(subject.machine);
   if (request.list_mutants) {
