@@ -32,6 +32,11 @@ struct Request {
   int threads = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
+  std::int64_t runs = 20;
+  double patience = 5;  // seconds
+  std::optional<std::size_t> mutant;  // its number in --list-mutants
+  bool list_mutants = false;
+  bool no_simulation = false;
   bool check = false;
   bool control_only = false;
   bool provenance = false;
@@ -51,6 +56,7 @@ int simulate(const Request& request);
 int bench(const Request& request);
 int tune(const Request& request);
 int fuzz(const Request& request);
+int stress(const Request& request);
 int doctor(const Request& request);
 
 }  // namespace tilewright::tools

@@ -72,6 +72,7 @@ class CommandLine {
 
     add_tune();
     add_fuzz();
+    add_stress();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -195,6 +196,34 @@ class CommandLine {
                    "long it took to notice each; gives up after --count kernels with it");
     seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
     json(fuzz);
+  }
+  void add_stress() {
+    CLI::App* stress = add("stress",
+                           "Simulate a kernel, then run it on the GPU with injected delays, and "
+                           "count hangs and mismatches",
+                           tilewright::tools::stress);
+    kernel(
+        stress,
+        "cuda (the GPU that is here), or sm_90a: simulate, and assemble with and without delays");
+    stress
+        ->add_option("--runs", request_.runs,
+                     "With delays, of each size, on all multiprocessors and on one cluster")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    stress->add_option("--schedules", request_.schedules, "To simulate first, of each size")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    stress->add_option("--patience", request_.patience, "A launch that takes so many seconds hangs")
+        ->check(CLI::Range(0.001, 1e6))
+        ->capture_default_str();
+    CLI::Option* mutant =
+        stress->add_option("--mutant", request_.mutant, "Seed this fault of --list-mutants first");
+    stress->add_flag("--list-mutants", request_.list_mutants, "Print the faults as JSON, and end")
+        ->excludes(mutant);
+    stress->add_flag("--no-simulation", request_.no_simulation,
+                     "Run on the GPU alone, as under compute-sanitizer");
+    seed(stress, "Of the random inputs, the first schedule and the delays");
+    json(stress);
   }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {

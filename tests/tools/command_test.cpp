@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/temporary_folder.h"
+#include "runtime/nvrtc_available.h"
 #include "runtime/process.h"
 #include "runtime/runtime_test.h"
 #include "support/npy.h"
@@ -342,6 +343,24 @@ TEST(CommandTest, Fuzzes) {
   EXPECT_TRUE(json["failures"].empty());
   EXPECT_GT(json["elements"], 1000);
   expect_failure("fuzz --target gpu", 2, {"there is no target 'gpu'", "interpreter, sm_90a, cuda"});
+}
+
+TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const std::string line = "stress gemm --target sm_90a --set schedule=64x64 ";
+  const Json clean = tilewright(line + "--json").json();
+  EXPECT_TRUE(clean["ok"]);
+  EXPECT_EQ(clean["simulator"], "");
+  EXPECT_TRUE(clean["assembled"]);
+  EXPECT_GE(clean["sizes"].size(), 3u);
+  const Json mutants = tilewright(line + "--list-mutants").json();
+  ASSERT_GT(mutants.size(), 20u);
+  const Answer mutant = tilewright(line + "--mutant 0 --json");
+  EXPECT_EQ(mutant.status, 1);
+  EXPECT_EQ(mutant.json()["mutant"], mutants[0]);
+  EXPECT_NE(mutant.json()["simulator"], "");
+  expect_failure(line + "--mutant 100000", 2, {"--mutant 100000", "--list-mutants"});
+  expect_failure("stress gemm --target interpreter", 2, {"no timing", "--target cuda"});
 }
 
 TEST(CommandTest, NamesSeededFaultsThatItMisses) {
