@@ -22,6 +22,7 @@ struct Request {
   std::string layouts;
   std::vector<std::string> traces;
   std::string breakage;
+  std::string search = "random";
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> input_seed;  // else `seed`
   std::int64_t keep = 8;
@@ -31,12 +32,20 @@ struct Request {
   int threads = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
+  std::int64_t runs = 20;
+  double patience = 5;  // seconds
+  std::optional<std::size_t> mutant;  // its number in --list-mutants
+  bool list_mutants = false;
+  bool no_simulation = false;
   bool check = false;
   bool control_only = false;
+  bool provenance = false;
   bool diff = false;
   bool faults = false;
   bool json = false;
   bool model_only = false;
+  bool shrunken = false;
+  bool strict = false;
 };
 
 // Each prints its answer on standard output and returns the exit status; errors are thrown.
@@ -47,6 +56,7 @@ int simulate(const Request& request);
 int bench(const Request& request);
 int tune(const Request& request);
 int fuzz(const Request& request);
+int stress(const Request& request);
 int doctor(const Request& request);
 
 }  // namespace tilewright::tools

@@ -63,40 +63,7 @@ class CommandLine {
     explain->add_flag("--diff", request_.diff, "Show what each stage changed");
     json(explain);
 
-    CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
-                             tilewright::tools::simulate);
-    kernel(simulate, "sm_90a");
-    simulate
-        ->add_option("--schedules", request_.schedules, "Orders of the concurrent work to execute")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-        ->capture_default_str();
-    simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-        ->capture_default_str();
-    simulate->add_flag("--faults", request_.faults,
-                       "Seed faults at every site of the kernel, one at a time, and show which of "
-                       "them are found; sizes that are not set are shrunken");
-    simulate->add_flag("--control-only", request_.control_only,
-                       "Without arithmetic, many times faster: results are not compared, and "
-                       "conditions on what products compute are drawn at random")
-        ->excludes("--faults");
-    simulate
-        ->add_option("--trace", request_.traces,
-                     "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
-                     "schedule with a fault, else of the first")
-        ->type_name("FILE")
-        ->allow_extra_args(false)
-        ->excludes("--faults");
-    simulate
-        ->add_option("--break", request_.breakage,
-                     "Break the kernel first. release: a stage is released before the products "
-                     "that read it are waited for")
-        ->type_name("NAME")
-        ->excludes("--faults");
-    seed(simulate, "Of the random inputs and of the first schedule");
-    simulate->add_option("--input-seed", request_.input_seed,
-                         "Of the random inputs, where --seed is to be of the schedule alone");
-    json(simulate);
+    add_simulate();
 
     CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
     kernel(bench, "interpreter, or cuda (the GPU that is here)");
@@ -105,6 +72,7 @@ class CommandLine {
 
     add_tune();
     add_fuzz();
+    add_stress();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -126,6 +94,65 @@ class CommandLine {
   }
 
  private:
+  void add_simulate() {
+    CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
+                             tilewright::tools::simulate);
+    kernel(simulate, "sm_90a");
+    simulate
+        ->add_option("--schedules", request_.schedules, "Orders of the concurrent work to execute")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    simulate->add_flag("--faults", request_.faults,
+                       "Seed faults at every site of the kernel, one at a time, and show which of "
+                       "them are found; sizes that are not set are shrunken");
+    simulate
+        ->add_flag("--control-only", request_.control_only,
+                   "Without arithmetic, many times faster: results are not compared, and "
+                   "conditions on what products compute are drawn at random")
+        ->excludes("--faults");
+    simulate
+        ->add_flag("--provenance", request_.provenance,
+                   "Also check, whatever the values are, that each product's operands come from "
+                   "places of their tensors that belong together")
+        ->excludes("--faults");
+    simulate
+        ->add_option("--trace", request_.traces,
+                     "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
+                     "schedule with a fault, else of the first")
+        ->type_name("FILE")
+        ->allow_extra_args(false)
+        ->excludes("--faults");
+    simulate
+        ->add_option("--break", request_.breakage,
+                     "Break the kernel first. release: a stage is released before the products "
+                     "that read it are waited for")
+        ->type_name("NAME")
+        ->excludes("--faults");
+    simulate
+        ->add_option("--search", request_.search,
+                     "random: each schedule is drawn from its seed; delays: a seed counts through "
+                     "those with at most two delays, and --schedules are spread evenly over all")
+        ->check(CLI::IsMember({"random", "delays"}))
+        ->capture_default_str()
+        ->excludes("--faults");
+    simulate
+        ->add_flag("--strict", request_.strict,
+                   "Also report reads before asynchronous writes without a proxy fence, which most "
+                   "pipelines leave out")
+        ->excludes("--faults");
+    simulate
+        ->add_flag("--shrunken", request_.shrunken,
+                   "Sizes that are not set are several small choices, with stages + 1 steps and "
+                   "tails, on one multiprocessor for each CTA of a cluster; as with --faults")
+        ->excludes("--faults");
+    seed(simulate, "Of the random inputs and of the first schedule");
+    simulate->add_option("--input-seed", request_.input_seed,
+                         "Of the random inputs, where --seed is to be of the schedule alone");
+    json(simulate);
+  }
   void add_tune() {
     CLI::App* tune = add("tune", "Measure a kernel's variants, and write which serves which sizes",
                          tilewright::tools::tune);
@@ -169,6 +196,34 @@ class CommandLine {
                    "long it took to notice each; gives up after --count kernels with it");
     seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
     json(fuzz);
+  }
+  void add_stress() {
+    CLI::App* stress = add("stress",
+                           "Simulate a kernel, then run it on the GPU with injected delays, and "
+                           "count hangs and mismatches",
+                           tilewright::tools::stress);
+    kernel(
+        stress,
+        "cuda (the GPU that is here), or sm_90a: simulate, and assemble with and without delays");
+    stress
+        ->add_option("--runs", request_.runs,
+                     "With delays, of each size, on all multiprocessors and on one cluster")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    stress->add_option("--schedules", request_.schedules, "To simulate first, of each size")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    stress->add_option("--patience", request_.patience, "A launch that takes so many seconds hangs")
+        ->check(CLI::Range(0.001, 1e6))
+        ->capture_default_str();
+    CLI::Option* mutant =
+        stress->add_option("--mutant", request_.mutant, "Seed this fault of --list-mutants first");
+    stress->add_flag("--list-mutants", request_.list_mutants, "Print the faults as JSON, and end")
+        ->excludes(mutant);
+    stress->add_flag("--no-simulation", request_.no_simulation,
+                     "Run on the GPU alone, as under compute-sanitizer");
+    seed(stress, "Of the random inputs, the first schedule and the delays");
+    json(stress);
   }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {

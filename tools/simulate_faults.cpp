@@ -179,19 +179,14 @@ Json json_of(const std::map<int, Row>& rows) {
   return kinds;
 }
 
-// The machine form, and workloads with sizes for it where none are set.
-struct Subject {
-  ir::Kernel machine;
-  std::vector<driver::Workload> workloads;
-  std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
-};
-
 bool is_length(const LibraryKernel& entry, const std::string& setting) {
   const std::string name = setting.substr(0, setting.find('='));
   return std::any_of(entry.options.begin(), entry.options.end(), [&](const KernelOption& option) {
     return option.name == name && option.is_length;
   });
 }
+
+}  // namespace
 
 Subject subject_of(const Request& request, const LibraryKernel& entry,
                    const driver::Target& target) {
@@ -214,14 +209,13 @@ Subject subject_of(const Request& request, const LibraryKernel& entry,
   for (const std::vector<std::string>& sizes : choices) {
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
-    subject.workloads.push_back(
-        driver::make_workload(entry, all, parse_files(request.inputs, "--in"), request.seed));
+    subject.workloads.push_back(driver::make_workload(entry, all,
+                                                      parse_files(request.inputs, "--in"),
+                                                      request.input_seed.value_or(request.seed)));
     subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
   }
   return subject;
 }
-
-}  // namespace
 
 int simulate_faults(const Request& request, const LibraryKernel& entry,
                     const driver::Target& target) {

@@ -1,10 +1,24 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "command.h"
 #include "driver/target.h"
+#include "driver/workload.h"
+#include "ir/ir.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
+
+// The machine form, and workloads with sizes for it where none are set.
+struct Subject {
+  ir::Kernel machine;
+  std::vector<driver::Workload> workloads;
+  std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
+};
+Subject subject_of(const Request& request, const LibraryKernel& entry,
+                   const driver::Target& target);
 
 // `simulate --faults`.
 int simulate_faults(const Request& request, const LibraryKernel& entry,

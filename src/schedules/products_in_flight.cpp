@@ -20,16 +20,20 @@ void ProductsInFlight::issue(const Operation& o) {
   in_flight_.push_back({o.results[0],
                         a.load ? product(left(a)) : product(values_.tile(o.operands[0])),
                         a.load ? ir::kNoValue : o.operands[0],
+                        {},
                         {}});
+  for (const Source& source : {a, placement_.source_of(o.operands[1])}) {
+    if (source.load) in_flight_.back().reads.push_back(source.value);
+  }
 }
 
 void ProductsInFlight::release_behind(ValueId load, const Operation& o) {
-  if (!in_flight_.empty() && o.op == Op::dot && in_flight_.back().result == o.results[0]) {
-    in_flight_.back().releases.push_back(load);
-  } else {
-    loads_.release_read(o);
-    loads_.release(load, o);
-  }
+  const auto reader = std::find_if(in_flight_.rbegin(), in_flight_.rend(), [&](const InFlight& p) {
+    return std::find(p.reads.begin(), p.reads.end(), load) != p.reads.end();
+  });
+  if (reader == in_flight_.rend() || o.op != Op::dot) loads_.release_read(o);
+  if (reader == in_flight_.rend()) return loads_.release(load, o);
+  reader->releases.push_back(load);
 }
 
 void ProductsInFlight::finish_for(const Operation& o) {

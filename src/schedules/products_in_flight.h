@@ -22,7 +22,7 @@ class ProductsInFlight {
         tracer_(tracer) {}
 
   void issue(const ir::Operation& dot);
-  // The stage goes back when the operation's own product, if it is one, has been waited for.
+  // The stage goes back when the last product that reads it has been waited for.
   void release_behind(ir::ValueId load, const ir::Operation& o);
   // What a loop carries on takes the registers of what it was before.
   void carried(ir::ValueId from, ir::ValueId to) { takes_over_[from] = to; }
@@ -40,6 +40,7 @@ class ProductsInFlight {
     ir::ValueId result;
     Pending product;
     ir::ValueId registers;              // its operand in registers, or none
+    std::vector<ir::ValueId> reads;     // loads whose stages it reads
     std::vector<ir::ValueId> releases;  // loads that nothing reads after it
   };
   void finish_if(const std::function<bool(const InFlight&)>& predicate, const ir::Operation& o);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/cuda/delays.h"
 #include "codegen/nvrtc_build.h"
 #include "passes/pipeline.h"
 #include "tilewright/hopper.h"
@@ -282,6 +283,41 @@ TEST(CudaPrinter, OnlyWhatIsUsedOfThePreludeIsPrinted) {
   EXPECT_THAT(text, HasSubstr("mbarrier_wait(u32 barrier"));
   EXPECT_THAT(text, Not(HasSubstr("mbarrier_arrive")));
   EXPECT_THAT(text, Not(HasSubstr("wgmma")));
+}
+
+TEST(CudaPrinter, DelaysStandBeforeWhatSynchronisesAndChangeNothingElse) {
+  const ir::Kernel kernel = parsed(with_role(R"(mbarrier_wait %11, %12, %20
+    mbarrier_expect_tx %11, %12 {bytes = 128}
+    fence_proxy_async
+    mbarrier_arrive %11, %12)"));
+  const CudaSource plain = print_cuda(kernel);
+  const CudaSource delayed = print_cuda_with_delays(kernel, 1);
+  EXPECT_THAT(plain.text, Not(HasSubstr("inject_delay")));
+  EXPECT_EQ(plain.parameters.size(), delayed.parameters.size());
+  const std::string head = "__global__ void";
+  std::istringstream lines(delayed.text.substr(delayed.text.find(head)));
+  std::string rest;
+  int delays = 0;
+  bool is_next = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("inject_delay(") != std::string::npos) {
+      ++delays;
+      is_next = true;
+      continue;
+    }
+    if (is_next) {
+      EXPECT_TRUE(line.find("mbarrier_") != std::string::npos ||
+                  line.find("fence_") != std::string::npos)
+          << line;
+    }
+    is_next = false;
+    rest += line + "\n";
+  }
+  EXPECT_EQ(delays, 4);
+  EXPECT_EQ(rest, plain.text.substr(plain.text.find(head)));
+  EXPECT_NE(delayed.text, print_cuda_with_delays(kernel, 2).text);
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  expect_builds(delayed);
 }
 
 TEST(CudaPrinter, RefusesOtherForms) {

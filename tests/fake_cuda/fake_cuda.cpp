@@ -4,6 +4,8 @@
 
 #include "fake_cuda/fake_cuda.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -163,7 +165,10 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st*
 }
 int cuStreamCreate(CUstream_st** stream, unsigned) { return new_handle(stream); }
 int cuStreamDestroy_v2(CUstream_st* stream) { return free_handle(stream); }
-int cuStreamSynchronize(CUstream_st*) { return take_result(); }
+int cuStreamSynchronize(CUstream_st*) {
+  usleep(1000u * static_cast<unsigned>(fake_cuda_state.synchronise_milliseconds));
+  return take_result();
+}
 int cuStreamWaitEvent(CUstream_st*, CUevent_st*, unsigned) { return 0; }
 int cuEventCreate(CUevent_st** event, unsigned) { return new_handle(event); }
 int cuEventDestroy_v2(CUevent_st* event) { return free_handle(event); }

@@ -8,8 +8,9 @@ struct FakeCudaState {
   // Set by tests.
   int init_result;
   int device_count;
-  int max_threads;  // of a block, by what the kernels were compiled for
-  int next_result;  // returned once, by the next call of those that can fail
+  int max_threads;               // of a block, by what the kernels were compiled for
+  int synchronise_milliseconds;  // that waiting for a stream takes
+  int next_result;               // returned once, by the next call of those that can fail
   // Counted or recorded by the driver.
   int live_allocations;
   int live_handles;  // streams, events and modules

@@ -263,6 +263,23 @@ TEST(HopperSchedule, ALoadedTileInArithmetic) {
   check(kernel, {random({300, 64}, 1), random({100, 64}, 2)}, {poison({300, 64})});
 }
 
+// Arithmetic reads the stage last, and the product before it still reads it.
+TEST(HopperSchedule, AStageGoesBackBehindItsProduct) {
+  constexpr int kTiles = 132 * 8;  // of a multiprocessor 8: more than stages
+  Kernel kernel("both");
+  const Tensor X = kernel.in("X", bf16, {kTiles, 64, 16}), W = kernel.in("W", bf16, {16, 16});
+  const Tensor Y = kernel.out("Y", f32, {kTiles, 64, 16});
+  const Tensor Z = kernel.out("Z", f32, {kTiles, 64, 16});
+  const auto [i] = kernel.grid(kTiles);
+  const Tile x = load(X(i, all, all));
+  const Tile product = dot(x, load(W(all, all)).T());
+  const Tile magnitude = abs(x);
+  store(Y(i, all, all), product);
+  store(Z(i, all, all), magnitude.cast(f32));
+  check(kernel, {random({kTiles, 64, 16}, 1), random({16, 16}, 2)},
+        {poison({kTiles, 64, 16}, f32), poison({kTiles, 64, 16}, f32)});
+}
+
 // The simulated GPU does not model the proxies: that the fence is there is asked of the text.
 TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   Kernel kernel("scaled_product");

@@ -139,7 +139,10 @@ TEST_P(MachineProduct, DecodesEveryCanonicalLayout) {
   tb.randomise(4);
   const std::string text = product_text(a, b);
   ir::verify(ir::parse_text(text, "kernel.tw"));
-  const MachineReport report = run_seed(text, {&ta, &tb, &c}, 5);
+  MachineOptions options;
+  options.seed = 5;
+  options.provenance = true;  // an operand is one box of its tensor in each layout
+  const MachineReport report = run(text, {&ta, &tb, &c}, options);
   ASSERT_TRUE(report.ok()) << first_message(report);
   for (std::int64_t i = 0; i < kM; ++i) {
     for (std::int64_t j = 0; j < kN; ++j) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/temporary_folder.h"
+#include "runtime/nvrtc_available.h"
 #include "runtime/process.h"
 #include "runtime/runtime_test.h"
 #include "support/npy.h"
@@ -344,6 +345,24 @@ TEST(CommandTest, Fuzzes) {
   expect_failure("fuzz --target gpu", 2, {"there is no target 'gpu'", "interpreter, sm_90a, cuda"});
 }
 
+TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const std::string line = "stress gemm --target sm_90a --set schedule=64x64 ";
+  const Json clean = tilewright(line + "--json").json();
+  EXPECT_TRUE(clean["ok"]);
+  EXPECT_EQ(clean["simulator"], "");
+  EXPECT_TRUE(clean["assembled"]);
+  EXPECT_GE(clean["sizes"].size(), 3u);
+  const Json mutants = tilewright(line + "--list-mutants").json();
+  ASSERT_GT(mutants.size(), 20u);
+  const Answer mutant = tilewright(line + "--mutant 0 --json");
+  EXPECT_EQ(mutant.status, 1);
+  EXPECT_EQ(mutant.json()["mutant"], mutants[0]);
+  EXPECT_NE(mutant.json()["simulator"], "");
+  expect_failure(line + "--mutant 100000", 2, {"--mutant 100000", "--list-mutants"});
+  expect_failure("stress gemm --target interpreter", 2, {"no timing", "--target cuda"});
+}
+
 TEST(CommandTest, NamesSeededFaultsThatItMisses) {
   // One kernel for each is too few for some.
   const Answer answer = tilewright("fuzz --seeded-faults --count 1 --json");
@@ -422,6 +441,27 @@ TEST(CommandTest, SimulatesControlAlone) {
     EXPECT_GT(json["operations"], 1000);
     EXPECT_FALSE(json.contains("max_relative_error")) << "there is no result to compare";
   }
+}
+
+// What each product multiplies belongs together in everything that ships: no false alarms.
+TEST(CommandTest, FollowsWhereOperandsComeFrom) {
+  for (const std::string kernel :
+       {"attention_forward --set heads=4 --set kv_heads=2 --set queries=200 --set causal=true",
+        "attention_forward --set heads=1 --set queries=100 --set keys=300 --set dim=256",
+        "attention_forward --set heads=2 --set queries=200 --set schedule=tile",
+        "attention_varlen_forward --set heads=2 --set kv_heads=1 --set batch=3",
+        "attention_varlen_forward --set heads=1 --set batch=2 --set schedule=tile",
+        "gemm --set m=200 --set n=136 --set k=264 --set schedule=tile",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=64x96_split3",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=128x64_a2_split2",
+        "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
+    const Answer answer = tilewright("simulate " + kernel +
+                                     " --target sm_90a --provenance --control-only --schedules 10");
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    EXPECT_THAT(answer.output, HasSubstr("10 schedules"));
+    EXPECT_THAT(answer.output, HasSubstr(" 0 faults"));
+  }
+  expect_failure("simulate gemm --target sm_90a --provenance --faults", 2, {"--faults"});
 }
 
 TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {

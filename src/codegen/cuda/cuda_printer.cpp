@@ -1,5 +1,8 @@
 #include "codegen/cuda/cuda_printer.h"
 
+#include <optional>
+
+#include "codegen/cuda/delays.h"
 #include "codegen/cuda/operations.h"
 #include "support/diagnostic.h"
 
@@ -120,7 +123,9 @@ OperationPrinter printer_of(Op op) {
   }
 }
 
-CudaSource print_cuda(const ir::Kernel& machine) {
+namespace {
+
+CudaSource print(const ir::Kernel& machine, std::optional<std::uint64_t> delay_seed) {
   if (machine.form != ir::Form::machine) {
     Diagnostic(machine.where,
                "kernel " + machine.name + " is in the " + std::string(ir::name_of(machine.form)) +
@@ -128,9 +133,17 @@ CudaSource print_cuda(const ir::Kernel& machine) {
                ErrorKind::internal)
         .raise();
   }
-  Emitter emitter(machine);
+  Emitter emitter(machine, delay_seed);
   emitter.print_block(machine.body);
   return emitter.finish();
+}
+
+}  // namespace
+
+CudaSource print_cuda(const ir::Kernel& machine) { return print(machine, std::nullopt); }
+
+CudaSource print_cuda_with_delays(const ir::Kernel& machine, std::uint64_t seed) {
+  return print(machine, seed);
 }
 
 }  // namespace tilewright::codegen

@@ -44,8 +44,21 @@ bool waits_or_writes_alone(const Operation& operation) {
   return operation.op == ir::Op::bulk_wait || operation.op == ir::Op::shared_store;
 }
 
-Emitter::Emitter(const ir::Kernel& kernel)
+namespace {
+
+// What signals or waits, and what copies or products run beside the warp.
+bool is_delayed(const Operation& operation) {
+  const ir::OpInfo& record = ir::info(operation.op);
+  return record.has("sync") || record.has("r:barrier@generic") || record.has("w:barrier@generic") ||
+         record.has("done:mbarrier") || record.has("done:bulk") || record.has("done:wgmma") ||
+         operation.op == ir::Op::atomic_add;
+}
+
+}  // namespace
+
+Emitter::Emitter(const ir::Kernel& kernel, std::optional<std::uint64_t> delay_seed)
     : kernel_(kernel),
+      delay_seed_(delay_seed),
       names_(kernel.types.size()),
       definitions_(kernel.types.size()),
       nonnegative_(nonnegative_values(kernel)) {
@@ -125,6 +138,11 @@ void Emitter::sync_lanes() {
   unordered = {};
 }
 
+void Emitter::delay() {
+  const std::uint64_t site = (*delay_seed_ + ++delays_) * 0x9E3779B97F4A7C15u;
+  line(fmt::format("inject_delay({}u, warp);", site >> 32));
+}
+
 void Emitter::print_block(const ir::Block& block) {
   for (std::size_t i = 0; i < block.body.size(); ++i) {
     const Operation& operation = block.body[i];
@@ -135,6 +153,7 @@ void Emitter::print_block(const ir::Block& block) {
     next = i + 1 < block.body.size() ? &operation + 1 : nullptr;
     const bool accesses = accesses_memory(operation);
     if (accesses && unordered.lane && agent != Agent::lane) sync_lanes();
+    if (delay_seed_ && is_delayed(operation)) delay();
     print(*this, operation);
     unordered.warp = unordered.warp || accesses;
     unordered.lane = unordered.lane || waits_or_writes_alone(operation);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,7 +14,8 @@ namespace tilewright::codegen {
 // The text of the body while it grows, and the names of its values.
 class Emitter {
  public:
-  explicit Emitter(const ir::Kernel& kernel);
+  // With a seed, operations whose time others rely on are delayed (delays.h).
+  explicit Emitter(const ir::Kernel& kernel, std::optional<std::uint64_t> delay_seed = {});
 
   const ir::Kernel& kernel() const { return kernel_; }
   const ir::Type& type(ir::ValueId value) const { return kernel_.type(value); }
@@ -74,9 +76,12 @@ class Emitter {
     std::string declaration;
   };
   void append(std::string_view text);
+  void delay();
   std::string add_parameter(LaunchParameter launch, std::string type, std::string name);
 
   const ir::Kernel& kernel_;
+  const std::optional<std::uint64_t> delay_seed_;
+  std::uint64_t delays_ = 0;
   std::string body_;
   int indent_ = 1;
   SourceLocation where_;          // of the operation being printed

@@ -420,6 +420,18 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 )"},
+    {"inject_delay", R"(__device__ __forceinline__ void inject_delay(u32 site, int warp) {
+  u32 x;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(x));
+  x = (x ^ site) + 0x9e3779b9u * (64 * blockIdx.x + (u32)warp);
+  x = (x ^ x >> 16) * 0x7feb352du;
+  x = (x ^ x >> 15) * 0x846ca68bu;
+  x ^= x >> 16;
+  // No branch: lanes must not part before what they do together.
+  const u32 longest = (x & 63) == 0 ? 0x7fff : (x & 3) == 0 ? 0x7ff : 0;
+  asm volatile("nanosleep.u32 %0;" ::"r"(x >> 8 & longest) : "memory");
+}
+)"},
     {"descriptor", R"(// Of a matrix at a shared address that is a multiple of 16.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
   return (u64)high << 32 | (low + (address >> 4));

@@ -8,13 +8,6 @@
 namespace tilewright::simulator {
 namespace {
 
-// The XOR that TMA applies to absolute shared addresses: 16-byte chunks of rows of `swizzle`
-// bytes are permuted by the address bits from 128 bytes up.
-std::int64_t swizzled(std::int64_t address, int swizzle) {
-  if (swizzle == 0) return address;
-  return address ^ ((address >> 7 & (swizzle / 16 - 1)) << 4);
-}
-
 // Calls `visit(shared address, global pointer, bytes)` for the 16-byte chunks of a box, in order
 // of the shared addresses before the swizzle. `bytes` are those inside the tensor, from the
 // chunk's start on unless `skip` bytes before them lie outside.
@@ -36,7 +29,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       std::byte* const global = map.data + offset + start[0] * map.element_bytes;
       for (std::int64_t byte = 0; byte < map.row_bytes(); byte += 16) {
         const std::int64_t linear = address + row * map.row_bytes() + byte;
-        visit(swizzled(linear, map.swizzle), global + byte, 0, 16);
+        visit(map.swizzled(linear), global + byte, 0, 16);
       }
       continue;
     }
@@ -48,7 +41,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       const std::int64_t linear = address + row * map.row_bytes() + column * map.element_bytes;
       std::byte* global =
           high > low ? map.data + offset + (first + low) * map.element_bytes : nullptr;
-      visit(swizzled(linear, map.swizzle), global, low * map.element_bytes,
+      visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
   }
@@ -175,6 +168,7 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     event.destination = &cta;
     event.address = address;
     event.coordinates = coordinates(warp, transfer);
+    event.access = access;
     event.barrier = barrier;
     event.phase = cta.barriers[barrier].phase;
     if (gpu.recorder) gpu.recorder->load_issued(event);
@@ -184,6 +178,7 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
 
 void finish_load(Gpu& gpu, const Event& event) {
   if (gpu.recorder) gpu.recorder->load_finished(event);
+  if (gpu.provenance) gpu.provenance->load(event);
   const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
   if (!gpu.program.valued) {

@@ -31,7 +31,8 @@ Cta::Cta(const Program& program, std::int64_t index, Cluster* cluster)
       shadow(program.shared_bytes / ShadowBlock::kBytes + 1),
       barriers(program.barriers),
       live(program.warps),
-      warps(program.warps) {
+      warps(program.warps),
+      issues((program.warps + 3) / 4) {
   for (int w = 0; w < program.warps; ++w) {
     Warp& warp = warps[w];
     warp.cta = this;
@@ -62,6 +63,7 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
           std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
       schedule_(options.search, options.seed),
       to_start_(program.ctas / program.cluster) {
+  if (options.provenance) provenance.emplace(*this);
   std::iota(to_start_.begin(), to_start_.end(), 0);
   for (std::size_t i = to_start_.size(); i > 1; --i) {
     std::swap(to_start_[i - 1], to_start_[random.below(i)]);
@@ -196,7 +198,9 @@ void Gpu::finish(Warp& warp) {
   Cta& cta = *warp.cta;
   cta.left.join(warp.lanes);
   cta.left.join(warp.elected);
-  if (--cta.live == 0) check_exit(cta);
+  if (--cta.live > 0) return;
+  for (const Warp& each : cta.warps) check_issues(*this, each);
+  check_exit(cta);
 }
 
 void Gpu::check_exit(const Cta& cta) {

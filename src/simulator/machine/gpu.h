@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "simulator/machine/matrix_descriptor.h"
 #include "simulator/machine/order.h"
 #include "simulator/machine/program.h"
+#include "simulator/machine/provenance.h"
 #include "simulator/machine/random.h"
 #include "simulator/machine/recorder.h"
 #include "simulator/machine/schedule.h"
@@ -104,6 +106,13 @@ struct PendingProduct {
   std::int64_t group = -1;  // -1: not committed
 };
 
+// A product that not all four warps of its warpgroup have issued.
+struct SharedIssue {
+  Access access;              // of the first that has
+  std::int64_t a = 0, b = 0;  // start addresses
+  int warps = 0;              // bits of those that have
+};
+
 // A bulk store from its issue until it is written and waited for.
 struct Store {
   enum class Stage : std::uint8_t { issued, read, written };
@@ -126,6 +135,7 @@ struct Event {
   Cta* destination = nullptr;
   std::int64_t address = 0;
   std::array<std::int64_t, 5> coordinates{};
+  Access access;  // the copy's write
   int barrier = 0;
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   std::shared_ptr<Store> store;
@@ -143,6 +153,7 @@ struct Warp {
   std::uint64_t rank = 0;  // of the schedule; 0: none yet
   std::vector<Scalar> scalars;
   std::vector<RegisterArray> arrays;
+  std::vector<ArrayOrigin> origins;  // of the arrays; empty until something is known
   // While it waits.
   const Instruction* waits_at = nullptr;
   int barrier = 0;  // of the CTA: mbarrier or named barrier
@@ -183,6 +194,7 @@ struct Cta {
   std::int64_t size = 1;  // CTAs of the cluster
   SharedMemory shared;
   std::vector<ShadowBlock> shadow;
+  std::vector<Origin> origins;  // of each 16 bytes; empty until something is known
   std::vector<ForeignUse> foreign_uses;
   View left;  // what the warps that have ended knew
   std::vector<Mbarrier> barriers;
@@ -191,6 +203,7 @@ struct Cta {
   int live = 0;  // warps that have not ended
   std::vector<Warp> warps;
   std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
+  std::vector<std::deque<SharedIssue>> issues;       // of each warpgroup
 };
 
 struct Cluster {
@@ -219,6 +232,7 @@ class Gpu {
   std::vector<Event> events;
   Order order;
   Footprints footprints;
+  std::optional<Provenance> provenance;  // where MachineOptions ask for it
 
   void block(Warp& warp, Warp::State state, const Instruction& instruction);
   void wake(Warp& warp);
@@ -291,6 +305,8 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction);
 void run_products(Gpu& gpu, Warp& warp, std::uint64_t last);
 void commit_products(Gpu& gpu, Warp& warp);
 void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction);
+// Faults when a warp has ended without a product that another one of its warpgroup has issued.
+void check_issues(Gpu& gpu, const Warp& ended);
 
 // registers.cpp
 // Marks elements as read (written) by other than a product; faults when they are in flight.

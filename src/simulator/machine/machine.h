@@ -16,7 +16,7 @@ class Recorder;
 
 struct Fault {
   // deadlock, uninitialised, race, proxy, out_of_bounds, mbarrier, named_barrier, wgmma, bulk,
-  // capacity, registers, tensor_map, exit, workspace
+  // capacity, registers, tensor_map, exit, workspace, provenance
   std::string kind;
   SourceLocation first, second;
   std::string message;  // what is wrong with which object, then one line for each access
@@ -45,6 +45,9 @@ struct MachineOptions {
   // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
   // index out of what it computed itself is refused.
   bool control_only = false;
+  // Also where the elements of products come from (provenance.h): faults of kind provenance. It
+  // asks that both operands of a sum advance together, which is not every kernel's way.
+  bool provenance = false;
   Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 

@@ -300,7 +300,7 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
   const bool handed_on = &owner == &warp || knows(warp, elected, hands_on, earlier.issued);
   if (handed_on && kind == Kind::products) {
     return fmt::format("wgmma_wait in {} for this product before the warp signals or goes on",
-                       gpu_.describe(owner));
+                       gpu_.describe(earlier.role, earlier.warp, earlier.cta));
   }
   if (handed_on && kind == Kind::store_reads) {
     return "bulk_commit and bulk_wait {count, read = 1} between them";
@@ -309,6 +309,15 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
     return "bulk_commit and bulk_wait {count} between them, without read";
   }
   if (&owner == &warp) return "warp_sync between them: one lane does not wait for the others";
+  if (handed_on && kind == Kind::lanes) {
+    return fmt::format(
+        "warp_sync in {} between its access and its arrival: one lane does not wait for the others",
+        gpu_.describe(earlier.role, earlier.warp, earlier.cta));
+  }
+  if (&owner_cta != warp.cta) {
+    return "cluster_sync between them, or fence_cluster before the arrival at the other CTA's "
+           "barrier and fence_cluster behind the wait for it";
+  }
   return missing_barrier(warp, earlier, stage);
 }
 

@@ -14,6 +14,7 @@ namespace tilewright::simulator {
 namespace {
 
 constexpr int kRows = 16;  // of m64, of each of the four warps
+constexpr int kWarpsOfGroup = 4;
 
 enum Timing { at_issue, in_between, at_wait };
 
@@ -205,6 +206,33 @@ void check_descriptor(Gpu& gpu, const Warp& warp, const Instruction& instruction
        {}});
 }
 
+// A product is one instruction of four warps: each has to issue the same ones in the same order, on
+// the same operands.
+void join_issue(Gpu& gpu, Warp& warp, const PendingProduct& pending) {
+  std::deque<SharedIssue>& issues = warp.cta->issues[warp.index / kWarpsOfGroup];
+  // Those that another warp has issued and this one has not come last.
+  const auto ahead = static_cast<std::size_t>(std::count_if(
+      issues.begin(), issues.end(),
+      [&](const SharedIssue& each) { return !(each.warps >> warp.index % kWarpsOfGroup & 1); }));
+  if (ahead == 0) {
+    issues.push_back(
+        {gpu.order.by_threads(warp, *pending.instruction, {}), pending.a, pending.b, 0});
+  }
+  SharedIssue& issue = issues[issues.size() - std::max<std::size_t>(ahead, 1)];
+  const bool same_instruction = issue.access.instruction == pending.instruction;
+  if (!same_instruction || issue.a != pending.a || issue.b != pending.b) {
+    gpu.log.add({"wgmma", pending.instruction->where(), issue.access.instruction->where(),
+                 fmt::format("wgmma: the warps of a warpgroup issue different products{}\n{}\n{}",
+                             same_instruction ? ": their operands lie in different places" : "",
+                             gpu.access_line("issue", issue.access),
+                             gpu.access("issue", *pending.instruction, warp)),
+                 "the same products, in the same order and on the same operands, in all four "
+                 "warps of the warpgroup"});
+  }
+  issue.warps |= 1 << warp.index % kWarpsOfGroup;
+  if (issues.front().warps == 0b1111) issues.pop_front();
+}
+
 // Tells that the product reads its operands from now until its group is waited for.
 void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
                    const PendingProduct& pending) {
@@ -276,6 +304,7 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
+  join_issue(gpu, warp, pending);
   read_operands(gpu, warp, instruction, pending);
   RegisterArray& accumulator = warp.arrays[product.accumulator];
   ++accumulator.in_flight;
@@ -296,6 +325,7 @@ void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
     if (pending.sequence > last) break;
     if (pending.done) continue;
     pending.done = true;
+    if (gpu.provenance) gpu.provenance->product(warp, pending);
     const Product& product = gpu.program.products[pending.instruction->detail];
     if (!gpu.program.valued) {
       check_operands(gpu, warp, pending, product);
@@ -340,6 +370,20 @@ void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     --warp.arrays[product.accumulator].in_flight;
     if (product.a_array >= 0) --warp.arrays[product.a_array].in_flight;
     warp.products.pop_front();
+  }
+}
+
+void check_issues(Gpu& gpu, const Warp& ended) {
+  for (const SharedIssue& issue : ended.cta->issues[ended.index / kWarpsOfGroup]) {
+    if (issue.warps >> ended.index % kWarpsOfGroup & 1) continue;
+    gpu.log.add({"wgmma", issue.access.instruction->where(),
+                 gpu.program.roles[issue.access.role].where,
+                 fmt::format("wgmma: {} ends without a product that the others of its warpgroup "
+                             "issue\n{}",
+                             gpu.describe(issue.access.role, ended.index, ended.cta->index),
+                             gpu.access_line("issue", issue.access)),
+                 "the same products in all four warps of the warpgroup"});
+    return;
   }
 }
 

@@ -233,6 +233,9 @@ void Preparation::tensor_map(const Operation& operation) {
   TensorMap map;
   map.name = tensor.name;
   map.tensor = &tensor;
+  map.parameter =
+      &*std::find_if(kernel_.parameters.begin(), kernel_.parameters.end(),
+                     [&](const auto& each) { return each.value == operation.operands[0]; });
   map.data = tensor.data;
   map.rank = static_cast<int>(tensor.shape.size());
   map.element_bytes = size_of(tensor.dtype);
@@ -250,12 +253,13 @@ void Preparation::tensor_map(const Operation& operation) {
   }
   if (const ir::Attribute* ragged = operation.attributes.find(Key::ragged)) {
     // The axis more: n + 1 rows that begin n rows before the tensor.
-    const auto axis = map.rank - 1 - static_cast<int>(std::get<std::int64_t>(*ragged));
+    const int axis = map.rank - 1 - static_cast<int>(std::get<std::int64_t>(*ragged));
     if (map.rank == 5) refuse(operation, "a ragged map of a tensor of rank 5; TMA takes 5 axes");
     map.extents[map.rank] = map.extents[axis] + 1;
     map.strides[map.rank] = map.strides[axis];
     map.box[map.rank] = 1;
     map.origin = -map.extents[axis] * map.strides[axis];
+    map.ragged_axis = axis;
     ++map.rank;
   }
   object_[operation.results[0]] = static_cast<int>(program_.maps.size());
@@ -296,8 +300,11 @@ std::string Allocation::describe(std::int64_t address, std::int64_t size) const 
   }
   const std::int64_t stage = std::min(inside / stage_bytes, stages - 1);
   const std::int64_t start = inside - stage * stage_bytes;
-  const std::string of = stages > 1 ? fmt::format("{}[stage {}]", name, stage) : name;
-  return fmt::format("{} +{:#x}..{:#x}", of, start, start + size - 1);
+  return fmt::format("{} +{:#x}..{:#x}", stage_name(address), start, start + size - 1);
+}
+
+std::string Allocation::stage_name(std::int64_t address) const {
+  return stages > 1 ? fmt::format("{}[stage {}]", name, stage_of(address)) : name;
 }
 
 std::int64_t Allocation::stage_of(std::int64_t address) const {

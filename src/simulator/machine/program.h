@@ -33,6 +33,8 @@ struct Allocation {
   std::int64_t bytes() const { return stages * stage_bytes; }
   // "K[stage 1] +0x400..0x7ff", of absolute shared addresses.
   std::string describe(std::int64_t address, std::int64_t bytes) const;
+  // "K[stage 1]".
+  std::string stage_name(std::int64_t address) const;
   std::int64_t stage_of(std::int64_t address) const;
 };
 
@@ -52,15 +54,23 @@ struct BarrierArray {
 struct TensorMap {
   std::string name;
   const TensorArgument* tensor = nullptr;
+  const ir::Parameter* parameter = nullptr;
   std::byte* data = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
   std::int64_t origin = 0;  // bytes from `data` to where the coordinates are all 0
+  int ragged_axis = -1;     // whose coordinate the last one shifts, by as much as the origin
   int element_bytes = 0;
   int swizzle = 0;
   SourceLocation where;
   std::int64_t row_bytes() const { return box[0] * element_bytes; }
   std::int64_t box_bytes() const;
+  // The XOR that TMA applies to absolute shared addresses: 16-byte chunks of rows of `swizzle`
+  // bytes are permuted by the address bits from 128 bytes up.
+  std::int64_t swizzled(std::int64_t address) const {
+    if (swizzle == 0) return address;
+    return address ^ ((address >> 7 & (swizzle / 16 - 1)) << 4);
+  }
 };
 
 struct Role {

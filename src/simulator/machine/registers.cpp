@@ -314,10 +314,12 @@ void declare_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     check_flight(gpu, warp, instruction, instruction.object, all_elements(info.elements),
                  info.elements, "write");
   }
+  if (gpu.provenance) gpu.provenance->forget(warp, instruction.object);
   allocate(array, info);
 }
 
 void execute_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+  if (gpu.provenance) gpu.provenance->registers(warp, instruction);
   switch (instruction.code) {
     case Code::fill:
       return fill(gpu, warp, instruction);

@@ -72,6 +72,7 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const TensorArgument& tensor = *access.tensor;
   const bool loads = instruction.code == Code::load_registers;
   (loads ? write_all : read_all)(gpu, warp, instruction, access.array);
+  if (loads && gpu.provenance) gpu.provenance->forget(warp, access.array);
   RegisterArray& array = warp.arrays[access.array];
   const int position = position_in_role(gpu, warp);
   const std::size_t rank = tensor.shape.size();
@@ -113,6 +114,7 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   int elements[8];
   std::iota(elements, elements + 8, store.first_element);
   const bool load = instruction.code == Code::load_matrix;
+  if (load && gpu.provenance) gpu.provenance->forget(warp, instruction.object);
   (load ? write_registers : read_registers)(gpu, warp, instruction, instruction.object, elements,
                                             8);
   RegisterArray& array = warp.arrays[instruction.object];
@@ -141,6 +143,7 @@ void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       to_bytes(array, dtype, element(column), lane(column), bytes + column * 2);
     }
     shared.write(address, bytes, 16);
+    if (gpu.provenance) gpu.provenance->forget(*warp.cta, address, 16);
   }
   gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {!load}), *warp.cta, allocation,
                    gpu.order.bytes);
@@ -151,6 +154,7 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const int allocation = static_cast<int>(instruction.value);
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   const bool load = instruction.code == Code::load_elements;
+  if (load && gpu.provenance) gpu.provenance->forget(warp, instruction.object);
   if (load) {
     write_all(gpu, warp, instruction, instruction.object);
   } else {
@@ -188,6 +192,7 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
         std::byte bytes[8] = {};
         if (gpu.program.valued) to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
+        if (gpu.provenance) gpu.provenance->forget(*warp.cta, address, size);
       }
     }
   }
@@ -199,6 +204,7 @@ void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const int allocation = static_cast<int>(instruction.value);
   const RegisterInfo& info = gpu.program.registers[instruction.object];
   const bool load = instruction.code == Code::load_words;
+  if (load && gpu.provenance) gpu.provenance->forget(warp, instruction.object);
   (load ? write_all : read_all)(gpu, warp, instruction, instruction.object);
   Cta* cta = instruction.detail ? other_cta(gpu, warp, instruction) : warp.cta;
   if (!cta) return;
@@ -216,6 +222,7 @@ void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     use.verb = "read";
     add_use(*cta, std::move(use));
   }
+  if (!load && gpu.provenance) gpu.provenance->forget(*cta, first, bytes);
   if (!gpu.program.valued) {
     if (!load) cta->shared.hold(first, bytes);
     return;
@@ -245,6 +252,7 @@ void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   if (store) {
     value = static_cast<std::int32_t>(warp.integer(instruction.b));
     cta.shared.write(address, reinterpret_cast<const std::byte*>(&value), 4);
+    if (gpu.provenance) gpu.provenance->forget(cta, address, 4);
   } else {
     gpu.check_held(warp, instruction, cta, instruction.object, address, 4);
     std::memcpy(&value, cta.shared.at(address), 4);

@@ -1,0 +1,267 @@
+#include "simulator/litmus.h"
+
+// Barriers, clusters, registers: what hangs, what is misused, what a product wants.
+namespace tilewright::simulator {
+namespace {
+
+const std::string kStore = "    shared_store %22, %0, %7\n";
+const std::string kLoad = "    %60: i32 = shared_load %22, %0\n";
+const std::string kArrive = "    mbarrier_arrive %20, %0\n";
+const std::string kWait = "    mbarrier_wait %20, %0, %0\n";
+const std::string kPublish =
+    "mbarrier_init, fence_barrier_init and cta_sync (cluster_sync for other CTAs) before it";
+
+TEST(LitmusBarrier, AParityIsOfTheCurrentPhaseOrOfTheOneBefore) {
+  const auto wait = [](int parity) {
+    return fmt::format("    mbarrier_wait %20, %0, %{}\n", parity);
+  };
+  const auto text = [](const std::string& body) { return litmus(role("one", 0, 1, body)); };
+  expect_clean(text(wait(1)));
+  expect_fault(text(wait(0)), {"deadlock", wait(0), "", {"parity 1 on bar[0]"}});
+  expect_clean(text(kArrive + wait(0)));
+  expect_fault(text(kArrive + wait(1)), {"deadlock", wait(1), "", {}});
+  expect_clean(text(kArrive + kArrive + wait(1)));
+  expect_fault(text(kArrive + kArrive + wait(0)), {"deadlock", wait(0), "", {}});
+}
+
+TEST(LitmusBarrier, EachPhaseTakesAsManyArrivalsAsItWasInitialisedWith) {
+  const auto text = [](int arrivals) {
+    return litmus(role("a", 0, 1, kStore + kArrive) + role("b", 1, 1, kArrive) +
+                      role("c", 2, 1, kWait + kLoad),
+                  {arrivals});
+  };
+  expect_clean(text(2));
+  expect_fault(text(3), {"deadlock", "mbarrier_wait %20", "", {}});
+  // The phase that one arrival completes is waited for before the store, or not.
+  std::set<std::string> kinds;
+  MachineOptions options;
+  for (options.seed = 0; options.seed < kLitmusSeeds; ++options.seed) {
+    const MachineReport report = run_litmus(text(1), options);
+    kinds.insert(report.ok() ? "ok" : report.faults[0].kind);
+  }
+  EXPECT_THAT(kinds, ::testing::Contains("race"));
+}
+
+TEST(LitmusBarrier, AnArrivalBeyondThePhasesCountIsFound) {
+  // The bytes keep the phase from completing.
+  const std::string expect = "    mbarrier_expect_tx %20, %0 {bytes = 512}\n";
+  expect_fault(litmus(role("one", 0, 1, expect + kArrive)),
+               {"mbarrier", kArrive, "mbarriers {name = \"bar\"", {"an arrival count above 1"}});
+}
+
+TEST(LitmusBarrier, AsManyBytesAreExpectedAsCopiesBring) {
+  const auto text = [](int bytes) {
+    return litmus(role("one", 0, 1,
+                       changed(copy_tile_in(), "512", std::to_string(bytes)) +
+                           "    mbarrier_wait %21, %1, %0\n" + load_tile()));
+  };
+  expect_clean(text(512));
+  expect_fault(text(496), {"mbarrier",
+                           "tma_load",
+                           "mbarriers {name = \"loaded\"",
+                           {"an expect_tx, before the copies, of all bytes that they write"}});
+  expect_fault(text(528), {"deadlock", "mbarrier_wait %21, %1", "", {}});
+}
+
+TEST(LitmusBarrier, ABarrierIsInitialisedOnce) {
+  expect_fault(
+      litmus("  mbarrier_init %21 {arrivals = 1}\n"),
+      {"mbarrier", "mbarrier_init %21", "mbarriers {name = \"loaded\"", {"one mbarrier_init"}});
+}
+
+TEST(LitmusBarrier, InitialisationReachesOtherWarpsThroughASynchronisation) {
+  const std::string text = litmus(role("other", 1, 1, kArrive));
+  const std::string unsynchronised = changed(
+      changed(text, "  cta_sync\n", ""),
+      "  mbarrier_expect_tx %21, %0 {bytes = 512}\n  tma_load %25, %23, %0, %21, %0, %0, %0 "
+      "{bytes = 512}\n  mbarrier_wait %21, %0, %0\n",
+      "");
+  expect_clean(text);
+  expect_fault(unsynchronised, {"mbarrier", kArrive, "mbarriers {name = \"bar\"", {kPublish}});
+}
+
+TEST(LitmusBarrier, InitialisationReachesCopiesThroughAFence) {
+  const std::string text = litmus("");
+  expect_clean(text);
+  expect_fault(changed(text, "  fence_barrier_init\n", ""),
+               {"mbarrier", "tma_load", "mbarriers {name = \"loaded\"", {kPublish}});
+  // Threads of the CTA need none.
+  const std::string no_copy = changed(
+      litmus(role("other", 1, 1, kArrive)),
+      "  mbarrier_expect_tx %21, %0 {bytes = 512}\n  tma_load %25, %23, %0, %21, %0, %0, %0 "
+      "{bytes = 512}\n  mbarrier_wait %21, %0, %0\n",
+      "");
+  expect_clean(changed(no_copy, "  fence_barrier_init\n", ""));
+}
+
+// CTA r arrives on the barrier of CTA 1 - r.
+const std::string kPeer = "  %40: i32 = cluster_rank\n  %41: i32 = sub %1, %40\n";
+const std::string kRemoteArrive = "  mbarrier_arrive %20, %0, %41\n";
+const std::string kClusterSync = "  cluster_sync\n";
+
+std::string for_pair(const std::string& body) { return litmus(kPeer + body, {1, 32, 2}); }
+
+TEST(LitmusCluster, InitialisationReachesOtherCtasThroughAFence) {
+  std::string text = for_pair(kRemoteArrive + "  mbarrier_wait %20, %0, %0\n" + kClusterSync);
+  expect_clean(text);
+  text = changed(text, "  mbarrier_expect_tx %21, %0 {bytes = 512}\n", "");
+  text = changed(text, "  mbarrier_wait %21, %0, %0\n", "");
+  text = changed(text, "  tma_load %25, %23, %0, %21, %0, %0, %0 {bytes = 512}\n", "");
+  expect_clean(text);
+  expect_fault(changed(text, "  fence_barrier_init\n", ""),
+               {"mbarrier", "mbarrier_arrive", "mbarriers {name = \"bar\"", {kPublish}});
+}
+
+TEST(LitmusCluster, ThreadsWritesReachOtherCtasThroughFencesOnBothSides) {
+  const std::string fence = "  fence_cluster\n";
+  const auto text = [&](const std::string& before, const std::string& behind) {
+    return for_pair("  store_words %31, %24, %0\n  warp_sync\n" + before + kRemoteArrive +
+                    "  mbarrier_wait %20, %0, %0\n" + behind + "  load_words %31, %24, %0, %41\n" +
+                    kClusterSync);
+  };
+  expect_clean(text(fence, fence));
+  const Wanted race{"race", "store_words", "load_words", {"fence_cluster before the arrival"}};
+  expect_fault(text("", fence), race);
+  expect_fault(text(fence, ""), race);
+  expect_fault(text("", ""), race);
+  // A barrier of the cluster does without.
+  expect_clean(for_pair("  store_words %31, %24, %0\n" + kClusterSync +
+                        "  load_words %31, %24, %0, %41\n" + kClusterSync));
+}
+
+TEST(LitmusCluster, ARemoteArrivalOrdersWhatCopiesHaveRead) {
+  // Both CTAs store their tile; the first then copies onto both tiles.
+  const std::string copy =
+      "  %42: bool = eq %40, %0\n  if_then %42 () {\n    mbarrier_wait %20, %0, %0\n"
+      "    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512, multicast = 3}\n    yield\n  } () "
+      "{\n    yield\n  }\n";
+  const auto text = [&](const std::string& wait, const std::string& late) {
+    return litmus(kPeer + "  mbarrier_expect_tx %21, %1 {bytes = 512}\n" + copy_tile_out() + wait +
+                      "  mbarrier_arrive %20, %0, %0\n" + copy + late +
+                      "  mbarrier_wait %21, %1, %0\n" + kClusterSync,
+                  {2, 32, 2});
+  };
+  // Y is each CTA's own, so that the two stores do not race.
+  const auto apart = [](std::string kernel) {
+    kernel = changed(std::move(kernel), "inout Y: bf16[16, 16]", "inout Y: bf16[32, 16]");
+    kernel = changed(std::move(kernel), "    tma_store %26, %23, %0, %0, %0\n",
+                     "  %43: i32 = mul %40, %16\n  tma_store %26, %23, %0, %0, %43\n");
+    return kernel;
+  };
+  const auto run_pair = [](const std::string& kernel, std::uint64_t seed) {
+    HostTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
+        y("Y", DType::bf16, {32, 16});
+    a.randomise(1);
+    return run_seed(kernel, {&x, &a, &y}, seed);
+  };
+  const std::string wait = "  bulk_wait {count = 0, read = 1}\n";
+  const std::string clean = apart(text(wait, "")), early = apart(text("", wait));
+  for (std::uint64_t seed = 0; seed < kLitmusSeeds; ++seed) {
+    const MachineReport good = run_pair(clean, seed);
+    ASSERT_TRUE(good.ok()) << first_message(good);
+    const MachineReport bad = run_pair(early, seed);
+    ASSERT_FALSE(bad.ok());
+    EXPECT_EQ(bad.faults[0].kind, "race") << first_message(bad);
+    EXPECT_EQ(bad.faults[0].first.line, last_line_of(early, "tma_store"));
+    EXPECT_EQ(bad.faults[0].second.line, last_line_of(early, "tma_load"));
+    EXPECT_THAT(bad.faults[0].missing, ::testing::HasSubstr("bulk_wait {count, read = 1}"));
+  }
+}
+
+TEST(LitmusCluster, ACtaStaysUntilItsPeersHaveUsedItsSharedMemory) {
+  const auto words = [](const std::string& last) {
+    return for_pair("  store_words %31, %24, %0\n" + kClusterSync +
+                    "  load_words %31, %24, %0, %41\n" + last);
+  };
+  expect_clean(words(kClusterSync));
+  expect_fault(words(""), {"exit", "load_words", "", {"cluster_sync before the kernel ends"}});
+  expect_fault(for_pair(kRemoteArrive), {"exit", kRemoteArrive, "", {"before the kernel ends"}});
+}
+
+TEST(LitmusNamedBarrier, ThreadsAndNumbersAgree) {
+  const auto text = [](const std::string& a, const std::string& b) {
+    return litmus(role("a", 0, 1, "    named_sync %0 {" + a + "}\n") +
+                  role("b", 1, 1, "    named_sync %0 {" + b + "}\n"));
+  };
+  expect_clean(text("first = 1, threads = 64", "first = 1, threads = 64"));
+  expect_fault(text("first = 1, threads = 64", "first = 1, threads = 96"),
+               {"named_barrier", "threads = 64", "threads = 96", {"the same thread count"}});
+  expect_fault(text("first = 1, threads = 64", "first = 2, threads = 64"),
+               {"deadlock", "first = 1", "first = 2", {}});
+}
+
+std::string set_registers(int count, int increase) {
+  return fmt::format("    set_max_registers {{count = {}, increase = {}}}\n", count, increase);
+}
+
+TEST(LitmusRegisters, AnIncreaseWaitsForWhatOthersGiveUp) {
+  // 384 threads begin with 168 each.
+  const auto text = [](const std::string& less, const std::string& more) {
+    return litmus(role("less", 0, 4, less) + role("more", 4, 4, more), {1, 384});
+  };
+  expect_clean(text(set_registers(160, 0), set_registers(176, 1)));
+  // What another warpgroup gives up only once this one has gone on.
+  expect_fault(litmus(role("less", 0, 4, kWait + set_registers(160, 0)) +
+                          role("more", 4, 4, set_registers(176, 1) + kArrive),
+                      {4, 384}),
+               {"deadlock", "mbarrier_wait %20", "increase = 1", {}});
+  expect_fault(text(set_registers(160, 0), set_registers(184, 1)),
+               {"capacity", "role {name = \"less\"", "role {name = \"more\"", {}});
+}
+
+// One warpgroup; %33 starts as zeros.
+std::string math(const std::string& body) {
+  return litmus(
+      role("math", 0, 4, "    %61: f32 = constant {value = 0.0}\n    fill %33, %61\n" + body));
+}
+const std::string kFence = "    wgmma_fence %33, %32\n";
+const std::string kCommit = "    wgmma_commit\n";
+const std::string kProductWait = "    wgmma_wait %33 {count = 0}\n";
+const std::string kRead = "    compute %33, %33, %61 {function = add, maps = maps[[1:8:1], []]}\n";
+
+TEST(LitmusProducts, AFenceStandsBetweenTheUseOfRegistersAndAProduct) {
+  expect_clean(math(kFence + product() + kCommit + kProductWait + kRead));
+  expect_fault(math(product() + kCommit + kProductWait),
+               {"wgmma", "wgmma_rs", "registers {name = \"S\"}", {"wgmma_fence between"}});
+  // A product that adds to the one before it needs none between them.
+  expect_clean(math(kFence + product() + product() + kCommit + kProductWait));
+}
+
+TEST(LitmusProducts, RegistersAreInFlightUntilTheWait) {
+  expect_fault(math(kFence + product() + kCommit + kRead + kProductWait),
+               {"wgmma", "compute", "", {"wgmma_wait"}});
+  expect_fault(math(kFence + product() + kCommit + "    fill %32, %29\n" + kProductWait),
+               {"wgmma", "fill %32, %29\n    wgmma_wait", "", {"wgmma_wait"}});
+  expect_fault(math(kFence + product() + kProductWait + kRead),
+               {"wgmma", "compute", "", {"wgmma_commit"}});
+}
+
+TEST(LitmusProducts, TheWarpsOfAWarpgroupIssueTheSameProducts) {
+  const std::string one = product();
+  const std::string other = changed(product(), "descriptor_b = 2097216", "descriptor_b = 2097217");
+  const std::string split =
+      "    %62: i32 = warp_index\n    %63: bool = lt %62, %2\n    if_then %63 () {\n" + one +
+      "      yield\n    } () {\n" + other + "      yield\n    }\n";
+  const std::string same = "the same products, in the same order and on the same operands";
+  expect_clean(math(kFence + one + other + kCommit + kProductWait));
+  expect_fault(math(kFence + split + kCommit + kProductWait),
+               {"wgmma", "descriptor_b = 2097216", "descriptor_b = 2097217", {same}});
+  // The same instruction, on rows that depend on the warp.
+  const std::string rows =
+      "    %62: i32 = warp_index\n    %63: i32 = mul %62, %16\n    %64: i32 = min %63, %1\n"
+      "    %65: i32 = mul %64, %17\n    %66: i32 = mul %65, %4\n"
+      "    %67: registers<f32, 4> = registers {name = \"T\"}\n    fill %67, %61\n"
+      "    wgmma_fence %67, %32\n" +
+      changed(changed(product(), "%33, %32, %23, %0,", "%67, %32, %23, %66,"), "n = 16", "n = 8") +
+      kCommit + "    wgmma_wait %67 {count = 0}\n";
+  expect_fault(math(rows), {"wgmma", "wgmma_rs", "wgmma_rs", {same}});
+  // Some of the warps do without.
+  const std::string some =
+      "    %62: i32 = warp_index\n    %63: bool = lt %62, %2\n    if_then %63 () {\n" + one +
+      "      yield\n    } () {\n      yield\n    }\n";
+  expect_fault(math(kFence + some + kCommit + kProductWait),
+               {"wgmma", "wgmma_rs", "", {"the same products in all four warps"}});
+}
+
+}  // namespace
+}  // namespace tilewright::simulator

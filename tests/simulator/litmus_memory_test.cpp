@@ -1,0 +1,205 @@
+#include "simulator/litmus.h"
+
+// Which accesses to memory are ordered: threads, warps, the async proxy, copies, products, CTAs.
+namespace tilewright::simulator {
+namespace {
+
+const std::string kStore = "    shared_store %22, %0, %7\n";
+const std::string kLoad = "    %60: i32 = shared_load %22, %0\n";
+const std::string kArrive = "    mbarrier_arrive %20, %0\n";
+const std::string kWait = "    mbarrier_wait %20, %0, %0\n";
+const std::string kNoBarrier = "a barrier between them";
+const std::string kWaitForBar = "a wait for bar[0] phase 0 between them";
+const std::string kNoWarpSync = "one lane does not wait for the others";
+const std::string kNoFence =
+    "fence_proxy_async between them, by the threads that made the first access";
+const std::string kSync = "    named_sync %0 {first = 1, threads = 64}\n";
+const std::string kBulkWait = "    bulk_wait {count = 0}\n";
+
+TEST(LitmusMemory, AMbarrierOrdersAWriteBeforeARead) {
+  const auto text = [](const std::string& wait) {
+    return litmus(role("writer", 0, 1, kStore + kArrive) + role("reader", 1, 1, wait + kLoad));
+  };
+  expect_clean(text(kWait));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {kWaitForBar, kNoBarrier}});
+}
+
+TEST(LitmusMemory, AnArrivalBeforeTheWriteHandsNothingOn) {
+  expect_fault(litmus(role("writer", 0, 1, kArrive + kStore) + role("reader", 1, 1, kWait + kLoad)),
+               {"race", "shared_store", "shared_load", {"a wait for bar", kNoBarrier}});
+}
+
+TEST(LitmusMemory, ANamedBarrierOrdersAWriteBeforeARead) {
+  const auto text = [](const std::string& sync) {
+    return litmus(role("writer", 0, 1, kStore + sync) + role("reader", 1, 1, sync + kLoad));
+  };
+  expect_clean(text(kSync));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {kNoBarrier}});
+}
+
+TEST(LitmusMemory, AnArrivalOnANamedBarrierHandsOnButDoesNotAcquire) {
+  const std::string arrive = "    named_arrive %0 {first = 1, threads = 64}\n";
+  expect_clean(litmus(role("a", 0, 1, kStore + arrive) + role("b", 1, 1, kSync + kLoad)));
+  expect_fault(litmus(role("a", 0, 1, arrive + kLoad) + role("b", 1, 1, kStore + kSync)),
+               {"race", "shared_store", "shared_load", {kNoBarrier}});
+}
+
+TEST(LitmusMemory, OneLaneDoesNotWaitForTheOthersBeforeItStoresATile) {
+  const auto text = [](const std::string& sync) {
+    return litmus(
+        role("all", 0, 1,
+             store_tile() + "    fence_proxy_async\n" + sync + copy_tile_out() + kBulkWait));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "store_matrix", "tma_store", {kNoWarpSync}});
+}
+
+TEST(LitmusMemory, OneLaneDoesNotWaitForTheOthersReadsBeforeItArrives) {
+  const auto text = [](const std::string& sync) {
+    return litmus(role("reader", 0, 1, kLoad + sync + kArrive) +
+                  role("writer", 1, 1, kWait + kStore));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race",
+                          "shared_load",
+                          "shared_store",
+                          {"warp_sync in reader warp 0 between its access and its arrival"}});
+}
+
+TEST(LitmusMemory, WhatALaneWroteIsReadByTheOthersBehindAWarpSync) {
+  const auto text = [](const std::string& sync) {
+    return litmus(role("one", 0, 1, kStore + sync + kLoad));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {kNoWarpSync}});
+}
+
+TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndACopy) {
+  const auto text = [](const std::string& by_writer, const std::string& by_issuer) {
+    return litmus(role("writer", 0, 1, store_tile() + by_writer + kSync) +
+                  role("storer", 1, 1, kSync + by_issuer + copy_tile_out() + kBulkWait));
+  };
+  const std::string fence = "    fence_proxy_async\n";
+  expect_clean(text(fence, ""));
+  expect_clean(text("", fence));  // by who issues the copy, behind the barrier
+  expect_fault(text("", ""), {"proxy", "store_matrix", "tma_store", {kNoFence}});
+  // Before the write it fences nothing.
+  expect_fault(litmus(role("writer", 0, 1, fence + store_tile() + kSync) +
+                      role("storer", 1, 1, kSync + copy_tile_out() + kBulkWait)),
+               {"proxy", "store_matrix", "tma_store", {kNoFence}});
+}
+
+TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndAProduct) {
+  const std::string store =
+      "    store_elements %30, %23, %0 {layout = register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1], "
+      "row_bytes = 16, swizzle_divisor = 1, swizzle_mask = 0, panel_columns = 8, panel_bytes = "
+      "256}\n";
+  const std::string sync = "    named_sync %0 {first = 1, threads = 160}\n";
+  const auto text = [&](const std::string& fence) {
+    return litmus(role("math", 0, 4,
+                       "    fill %33, %29\n" + sync + "    wgmma_fence %33, %32\n" + product() +
+                           "    wgmma_commit\n    wgmma_wait %33 {count = 0}\n") +
+                      role("writer", 4, 1, store + fence + sync),
+                  {1, 256});
+  };
+  const auto with_sum = [](std::string kernel) {
+    return changed(std::move(kernel), "    fill %33, %29\n",
+                   "    %61: f32 = constant {value = 0.0}\n    fill %33, %61\n");
+  };
+  expect_clean(with_sum(text("    fence_proxy_async\n")));
+  expect_fault(with_sum(text("")), {"proxy", "store_elements", "wgmma_rs", {kNoFence}});
+}
+
+TEST(LitmusMemory, AReadBeforeACopyWantsAFenceInStrictModeAlone) {
+  const auto text = [](const std::string& fence) {
+    return litmus(role("reader", 0, 1,
+                       load_tile() + fence + "    warp_sync\n" + kArrive +
+                           "    mbarrier_wait %21, %1, %0\n") +
+                  role("loader", 1, 1, kWait + copy_tile_in()));
+  };
+  MachineOptions strict;
+  strict.strict = true;
+  expect_clean(text(""));
+  expect_clean(text("    fence_proxy_async\n"), strict);
+  expect_fault(text(""), {"proxy", "load_matrix", "tma_load", {kNoFence}}, strict);
+}
+
+TEST(LitmusMemory, ACopyIsReadBehindTheWaitForItsPhase) {
+  const auto text = [](const std::string& first, const std::string& wait) {
+    return litmus(
+        role("all", 0, 1,
+             first + copy_tile_in() + wait + load_tile() + "    mbarrier_wait %21, %1, %0\n"));
+  };
+  const std::string wait = "    mbarrier_wait %21, %1, %0\n";
+  expect_clean(text("", wait));
+  const Wanted race{
+      "race", "tma_load", "load_matrix", {"a wait for loaded[1] phase 0 between them"}};
+  expect_fault(text("", ""), race);
+  // Of another barrier.
+  expect_fault(text("", "    mbarrier_wait %20, %1, %1\n"), race);
+}
+
+TEST(LitmusMemory, AProductReadsItsOperandUntilItIsWaitedFor) {
+  const std::string wait = "    wgmma_wait %33 {count = 0}\n";
+  const auto text = [&](const std::string& before, const std::string& behind) {
+    return litmus(
+        role("math", 0, 4,
+             "    %61: f32 = constant {value = 0.0}\n    fill %33, %61\n"
+             "    wgmma_fence %33, %32\n" +
+                 product() + "    wgmma_commit\n" + before + kArrive + behind) +
+            role("loader", 4, 1, kWait + copy_tile_in() + "    mbarrier_wait %21, %1, %0\n"),
+        {4, 256});
+  };
+  expect_clean(text(wait, ""));
+  expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+}
+
+TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
+  const auto text = [](const std::string& before, const std::string& behind) {
+    return litmus(role("storer", 0, 1, copy_tile_out() + before + kArrive + behind) +
+                  role("loader", 1, 1, kWait + copy_tile_in() + "    mbarrier_wait %21, %1, %0\n"));
+  };
+  expect_clean(text("    bulk_wait {count = 0, read = 1}\n", ""));
+  expect_fault(text("", kBulkWait),
+               {"race", "tma_store", "tma_load", {"bulk_wait {count, read = 1} between them"}});
+}
+
+TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
+  const std::string load =
+      "    load_registers %30, %92, %0, %0, %16, %16 {sizes = [16, 16], layout = "
+      "register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1]}\n";
+  const auto text = [&](const std::string& wait) {
+    return litmus(role("storer", 0, 1, copy_tile_out() + wait + kArrive) +
+                  role("reader", 1, 1, kWait + load));
+  };
+  expect_clean(text(kBulkWait));
+  expect_fault(text("    bulk_wait {count = 0, read = 1}\n"),
+               {"race",
+                "tma_store",
+                "load_registers",
+                {"bulk_commit and bulk_wait {count} between them, without read"}});
+}
+
+TEST(LitmusMemory, AtomicAdditionsRaceWithOtherAccessesAlone) {
+  const std::string add = "    %61: i32 = atomic_add %90, %3, %1\n";
+  const std::string read = "    %62: i32 = load_index %90, %3\n";
+  const std::string again = "    %63: i32 = atomic_add %90, %3, %1\n";
+  expect_clean(litmus(role("a", 0, 1, add) + role("b", 1, 1, again)));
+  expect_clean(litmus(role("a", 0, 1, add + kArrive) + role("b", 1, 1, kWait + read)));
+  expect_fault(litmus(role("a", 0, 1, add) + role("b", 1, 1, read)),
+               {"race", "atomic_add", "load_index", {kNoBarrier}});
+}
+
+TEST(LitmusMemory, CtasOfOneLaunchAreNotOrdered) {
+  const std::string store =
+      "    store_registers %92, %30, %0, %0, %16, %16 {sizes = [16, 16], layout = "
+      "register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1]}\n";
+  const auto text = [&](int grid) { return litmus(role("a", 0, 1, store), {1, 128, 1, grid}); };
+  expect_clean(text(1));
+  expect_fault(text(2),
+               {"race", "store_registers", "store_registers", {"blocks of one launch are not"}});
+  expect_clean(litmus(role("a", 0, 1, "    %61: i32 = atomic_add %90, %3, %1\n"), {1, 128, 1, 3}));
+}
+
+}  // namespace
+}  // namespace tilewright::simulator

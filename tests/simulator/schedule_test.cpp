@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "simulator/litmus.h"
+
+// Who goes next: runs are functions of the seed, and delays count through schedules.
+namespace tilewright::simulator {
+namespace {
+
+struct Result {
+  std::int64_t operations = 0, choices = 0;
+  std::vector<std::string> faults;
+  std::vector<std::int32_t> output;
+  bool operator==(const Result& other) const {
+    return operations == other.operations && choices == other.choices && faults == other.faults &&
+           output == other.output;
+  }
+};
+
+Result execute(const std::string& text, Search search, std::uint64_t seed) {
+  HostTensor x("X", DType::i32, {64});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  HostTensor a("A", DType::bf16, {16, 16}), y("Y", DType::bf16, {16, 16});
+  a.randomise(1);
+  y.randomise(2);
+  MachineOptions options;
+  options.search = search;
+  options.seed = seed;
+  options.stop_at_first = false;
+  const MachineReport report = run(text, {&x, &a, &y}, options);
+  Result result{report.operations, report.choices, {}, {}};
+  for (std::size_t i = 0; i < 64; ++i) result.output.push_back(x.integer(i));
+  for (const Fault& fault : report.faults) {
+    result.faults.push_back(fault.message + fault.missing);
+  }
+  return result;
+}
+
+// Each warp takes a ticket and leaves a mark under its number: the order of the warps shows.
+std::string tickets() {
+  std::string roles;
+  for (int warp = 0; warp < 4; ++warp) {
+    const int first = 60 + 4 * warp;
+    roles += role(("w" + std::to_string(warp)).c_str(), warp, 1,
+                  fmt::format("    %{0}: i32 = atomic_add %90, %0, %1\n"
+                              "    %{1}: i32 = add %{0}, %1\n"
+                              "    %{2}: i32 = atomic_add %90, %{1}, %{3}\n",
+                              first, first + 1, first + 2, warp + 1));
+  }
+  return litmus(roles);
+}
+
+TEST(Schedules, TheSameSeedGivesTheSameRun) {
+  // With and without faults.
+  const std::string racing =
+      changed(tickets(), "    %61: i32 = add %60, %1\n",
+              "    %61: i32 = add %60, %1\n    %77: i32 = load_index %90, %0\n");
+  for (const Search search : {Search::random, Search::delays}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      EXPECT_EQ(execute(tickets(), search, seed), execute(tickets(), search, seed));
+      const Result faulty = execute(racing, search, seed);
+      EXPECT_FALSE(faulty.faults.empty());
+      EXPECT_EQ(faulty, execute(racing, search, seed));
+    }
+  }
+}
+
+TEST(Schedules, SeedsDiffer) {
+  std::set<std::vector<std::int32_t>> orders;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    orders.insert(execute(tickets(), Search::random, seed).output);
+  }
+  EXPECT_GE(orders.size(), 12u) << "of 24 orders of four warps";
+}
+
+TEST(Schedules, DelaysCountThroughAllOrdersThatTheyReach) {
+  const std::int64_t choices = execute(tickets(), Search::delays, 0).choices;
+  const auto count = static_cast<std::uint64_t>(1 + choices * (choices + 1) / 2);
+  ASSERT_GT(count, 20u);
+  std::set<std::vector<std::int32_t>> orders;
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    const Result result = execute(tickets(), Search::delays, seed);
+    EXPECT_TRUE(result.faults.empty());
+    orders.insert(result.output);
+  }
+  // The warps come one after the other where nobody is delayed.
+  const auto in_order = execute(tickets(), Search::delays, 0).output;
+  for (int warp = 0; warp < 4; ++warp) EXPECT_EQ(in_order[warp + 1], warp + 1);
+  // Two delays carry any warp behind one or two others; they cannot reverse all four.
+  EXPECT_GE(orders.size(), 6u);
+  EXPECT_LE(orders.size(), 24u);
+}
+
+// Warp a's second look at the counter must fall between b's two additions: an interleaving that
+// needs a to be passed over once, and b once, each at one instant.
+std::string particular() {
+  return litmus(
+      role("a", 0, 1,
+           "    %60: i32 = atomic_add %90, %1, %1\n    %61: i32 = atomic_add %90, %0, %0\n"
+           "    %62: bool = eq %61, %1\n    if_then %62 () {\n"
+           "      mbarrier_wait %20, %0, %0\n      yield\n    } () {\n      yield\n    }\n") +
+      role("b", 1, 1,
+           "    %70: i32 = atomic_add %90, %0, %1\n    %71: i32 = atomic_add %90, %2, %1\n"
+           "    %72: i32 = atomic_add %90, %0, %1\n"));
+}
+
+TEST(Schedules, DelaysFindTheFaultThatNeedsOneOfThem) {
+  ASSERT_TRUE(execute(particular(), Search::delays, 0).faults.empty());
+  const std::int64_t choices = execute(particular(), Search::delays, 0).choices;
+  const auto count = static_cast<std::uint64_t>(1 + choices * (choices + 1) / 2);
+  std::vector<std::uint64_t> found;
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    if (!execute(particular(), Search::delays, seed).faults.empty()) found.push_back(seed);
+  }
+  ASSERT_FALSE(found.empty());
+  EXPECT_LT(found.size(), count / 4) << "most of " << count << " schedules do without";
+  EXPECT_THAT(execute(particular(), Search::delays, found.front()).faults.front(),
+              ::testing::HasSubstr("deadlock"));
+}
+
+}  // namespace
+}  // namespace tilewright::simulator

@@ -1,0 +1,212 @@
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "command.h"
+#include "driver/stress.h"
+#include "driver/target.h"
+#include "ir/verifier.h"
+#include "simulate_faults.h"
+#include "simulator/faults/fault_kinds.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Listed {
+  const simulator::FaultKind* kind = nullptr;
+  simulator::Mutant mutant;
+};
+
+std::vector<Listed> all_mutants(const ir::Kernel& machine) {
+  std::vector<Listed> all;
+  for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
+    for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
+      all.push_back({&kind, std::move(mutant)});
+    }
+  }
+  return all;
+}
+
+Json json_of(const Listed& listed) {
+  return {{"kind", listed.kind->number},
+          {"name", listed.kind->name},
+          {"where", format_location(listed.mutant.where)},
+          {"operation", listed.mutant.operation},
+          {"change", listed.mutant.change},
+          {"equivalent", listed.mutant.equivalent}};
+}
+
+// All workloads have shrunken lengths; one more has those that the kernel has by default.
+void add_default_lengths(const Request& request, const LibraryKernel& entry, Subject& subject) {
+  std::vector<std::string> settings = request.settings;
+  bool is_other = false;
+  std::istringstream words(subject.sizes.front());
+  for (std::string word; words >> word;) {
+    const std::string name = word.substr(0, word.find('='));
+    const bool is_length = std::any_of(
+        entry.options.begin(), entry.options.end(),
+        [&](const KernelOption& option) { return option.name == name && option.is_length; });
+    is_other = is_other || is_length;
+    if (!is_length) settings.push_back(word);
+  }
+  if (!is_other) return;
+  subject.workloads.push_back(driver::make_workload(entry, settings, {}, request.seed));
+  subject.sizes.push_back("default lengths");
+}
+
+// Leaves out what takes seconds to simulate, such as whole blocks for each CTA of a large cluster.
+void drop_large(const LibraryKernel& entry, Subject& subject) {
+  constexpr double kMostOperations = 7e8;
+  for (std::size_t i = subject.workloads.size(); i-- > 0 && subject.workloads.size() > 1;) {
+    const driver::Workload& workload = subject.workloads[i];
+    const double operations = entry.floating_operations(workload.options, workload.inputs());
+    if (operations <= kMostOperations) continue;
+    subject.workloads.erase(subject.workloads.begin() + static_cast<std::ptrdiff_t>(i));
+    subject.sizes.erase(subject.sizes.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void add_gpu(Json& json, const driver::StressReport& report, bool hangs, bool delayed) {
+  json["gpu"] = {{"plain_runs", report.plain_runs},
+                 {"delayed_runs", report.delayed_runs},
+                 {"hangs", hangs ? 1 : 0},
+                 {"plain_mismatches", report.plain_mismatches},
+                 {"delayed_mismatches", report.delayed_mismatches},
+                 {"first_mismatch", report.first_mismatch},
+                 {"error", report.error}};
+  if (hangs) json["gpu"]["hung"] = delayed ? "with delays" : "without delays";
+}
+
+// What the simulated GPU finds: empty where nothing.
+std::string simulate_kind(const ir::Kernel& machine, Subject& subject,
+                          const driver::StressOptions& options) {
+  try {
+    return driver::simulate_workloads(machine, subject.workloads, options).kind;
+  } catch (const Error& error) {
+    return "refused: " + error.message();
+  }
+}
+
+int print(const Request& request, const Json& json) {
+  const bool ok = json["ok"];
+  if (request.json) {
+    fmt::print("{}\n", json.dump(2));
+    return ok ? 0 : static_cast<int>(ErrorKind::result);
+  }
+  if (json.contains("rejected")) {
+    fmt::print("rejected by the verifier: {}\n", std::string(json["rejected"]));
+    return static_cast<int>(ErrorKind::result);
+  }
+  if (json.contains("mutant")) {
+    fmt::print("{} with fault {}: {} {}\n", std::string(json["kernel"]),
+               int(json["mutant"]["kind"]), std::string(json["mutant"]["operation"]),
+               std::string(json["mutant"]["change"]));
+  }
+  const std::string simulator = json.value("simulator", "");
+  fmt::print("{} on simulated sm_90a: {}\n", std::string(json["kernel"]),
+             !json.contains("simulator") ? "left out"
+             : simulator.empty()         ? "clean"
+                                         : simulator);
+  if (json.contains("gpu")) {
+    const Json& gpu = json["gpu"];
+    fmt::print("{} runs with injected delays, {} without: {} hangs, {} mismatches{}{}\n",
+               int(gpu["delayed_runs"]), int(gpu["plain_runs"]), int(gpu["hangs"]),
+               int(gpu["plain_mismatches"]) + int(gpu["delayed_mismatches"]),
+               std::string(gpu["error"]).empty() ? "" : ", ended by: ", std::string(gpu["error"]));
+    if (!std::string(gpu["first_mismatch"]).empty()) {
+      fmt::print("first mismatch: {}\n", std::string(gpu["first_mismatch"]));
+    }
+  } else if (json.contains("assembled")) {
+    fmt::print("assembled with injected delays and without; not run: no GPU was asked for\n");
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace
+
+int stress(const Request& request) {
+  const LibraryKernel& entry = find_kernel(request.kernel);
+  const driver::Target target = driver::parse_target(request.target);
+  const bool is_gpu = target.kind == driver::Target::Kind::cuda;
+  if (!is_gpu && target.kind != driver::Target::Kind::architecture) {
+    Diagnostic({}, fmt::format("target {} has no timing to disturb", request.target))
+        .fix("use --target cuda, or sm_90a to simulate and assemble only")
+        .raise();
+  }
+  Subject subject = subject_of(request, entry, target);
+  add_default_lengths(request, entry, subject);
+  drop_large(entry, subject);
+  std::vector<Listed> mutants;
+  if (request.list_mutants || request.mutant) mutants = all_mutants(subject.machine);
+  if (request.list_mutants) {
+    Json list = Json::array();
+    for (const Listed& listed : mutants) list.push_back(json_of(listed));
+    fmt::print("{}\n", list.dump(2));
+    return 0;
+  }
+  if (request.mutant && *request.mutant >= mutants.size()) {
+    Diagnostic({}, fmt::format("--mutant {}: {} has {} mutants", *request.mutant, entry.name,
+                               mutants.size()))
+        .fix("see --list-mutants")
+        .raise();
+  }
+  driver::StressOptions options;
+  options.seed = request.seed;
+  options.schedules = request.schedules;
+  options.runs = request.runs;
+  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(request.patience * 1e3));
+
+  Json json = {{"ok", false},
+               {"kernel", entry.name},
+               {"target", target.name},
+               {"settings", request.settings},
+               {"sizes", subject.sizes}};
+  ir::Kernel machine = subject.machine;
+  if (request.mutant) {
+    const Listed& listed = mutants[*request.mutant];
+    json["mutant"] = json_of(listed);
+    machine = listed.mutant.apply(subject.machine);
+    try {
+      ir::verify(machine);
+    } catch (const Error& error) {
+      json["rejected"] = error.message();
+      return print(request, json);
+    }
+  }
+  bool ok = true;
+  if (!request.no_simulation) {
+    const std::string kind = simulate_kind(machine, subject, options);
+    json["simulator"] = kind;
+    ok = kind.empty();
+  }
+  // A kernel that the simulator finds at fault is run only to see what the hardware notices.
+  if (is_gpu && (ok || request.mutant)) {
+    const driver::StressReport report =
+        driver::stress_on_gpu(subject.machine, machine, subject.workloads, options,
+                              [&](const driver::StressReport& found, bool delayed) {
+                                add_gpu(json, found, true, delayed);
+                                print(request, json);
+                                std::fflush(stdout);
+                                // No destructor returns while the GPU is at it.
+                                _exit(static_cast<int>(ErrorKind::result));
+                              });
+    add_gpu(json, report, false, false);
+    ok = ok && report.ok();
+  } else if (!is_gpu) {
+    driver::assemble_with_delays(machine, target.arch, options.seed);
+    json["assembled"] = true;
+  }
+  json["ok"] = ok;
+  return print(request, json);
+}
+
+}  // namespace tilewright::tools
