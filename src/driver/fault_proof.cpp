@@ -269,7 +269,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   // Of the last block all rows but these: some of each warpgroup's, or of the first one's alone.
   // The tails differ from those of contractions, so that diagonals cross blocks.
   const auto small_tail = [](std::int64_t) { return std::int64_t{24}; };
-  const auto large_tail = [](std::int64_t box) { return box * 3 / 4 - 8; };
+  const auto large_tail = [](std::int64_t box) { return box * 3 / 4 / 16 * 16 - 8; };
   constexpr std::int64_t kContractionTail = 16;
   struct Choice {
     std::int64_t contraction, other;
