@@ -126,9 +126,11 @@ class CommandLine {
         ->allow_extra_args(false)
         ->excludes("--faults");
     simulate
-        ->add_option("--break", request_.breakage,
-                     "Break the kernel first. release: a stage is released before the products "
-                     "that read it are waited for")
+        ->add_option(
+            "--break", request_.breakage,
+            "Break the kernel first. release: a stage is released before the products "
+            "that read it are waited for. warp_sync: one lane releases what others may still "
+            "read")
         ->type_name("NAME")
         ->excludes("--faults");
     simulate
@@ -136,6 +138,7 @@ class CommandLine {
                      "random: each schedule is drawn from its seed; delays: a seed counts through "
                      "those with at most two delays, and --schedules are spread evenly over all")
         ->check(CLI::IsMember({"random", "delays"}))
+        ->take_last()
         ->capture_default_str()
         ->excludes("--faults");
     simulate
@@ -258,6 +261,7 @@ class CommandLine {
         ->check([](const std::string& word) {  // which CLI11 would wrap around
           return word.rfind('-', 0) == 0 ? word + " is negative" : std::string();
         })
+        ->take_last()  // what is printed to replay a fault is added to a command
         ->capture_default_str();
   }
   void json(CLI::App* app) { app->add_flag("--json", request_.json, "Print JSON"); }

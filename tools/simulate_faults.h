@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "command.h"
+#include "driver/build.h"
 #include "driver/target.h"
 #include "driver/workload.h"
-#include "ir/ir.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {

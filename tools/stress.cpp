@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "command.h"
+#include "driver/fault_proof.h"
 #include "driver/stress.h"
 #include "driver/target.h"
-#include "ir/verifier.h"
 #include "simulate_faults.h"
-#include "simulator/faults/fault_kinds.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::tools {
@@ -175,10 +174,8 @@ int stress(const Request& request) {
     const Listed& listed = mutants[*request.mutant];
     json["mutant"] = json_of(listed);
     machine = listed.mutant.apply(subject.machine);
-    try {
-      ir::verify(machine);
-    } catch (const Error& error) {
-      json["rejected"] = error.message();
+    if (const std::string why = driver::why_not_well_formed(machine); !why.empty()) {
+      json["rejected"] = why;
       return print(request, json);
     }
   }

@@ -93,20 +93,57 @@ class Release {
   std::vector<Place> places_;
 };
 
+// The first warp_sync right before an arrival, of which one lane tells for the others.
+class LaneOrder {
+ public:
+  explicit LaneOrder(ir::Kernel& machine) { search(machine.body); }
+
+  bool found() const { return block_ != nullptr; }
+
+  Breakage remove() {
+    const auto at = block_->body.begin() + place_;
+    Breakage breakage{"the warp_sync before the arrival is left out", at->where};
+    block_->body.erase(at);
+    return breakage;
+  }
+
+ private:
+  void search(Block& block) {
+    for (std::size_t i = 0; i < block.body.size() && !found(); ++i) {
+      if (i + 1 < block.body.size() && block.body[i].op == Op::warp_sync &&
+          block.body[i + 1].op == Op::mbarrier_arrive) {
+        block_ = &block;
+        place_ = static_cast<std::ptrdiff_t>(i);
+      }
+      for (Block& inner : block.body[i].blocks) search(inner);
+    }
+  }
+
+  Block* block_ = nullptr;
+  std::ptrdiff_t place_ = 0;
+};
+
 }  // namespace
 
 Breakage break_kernel(ir::Kernel& machine, const std::string& name) {
-  if (name != "release") {
-    Diagnostic({}, fmt::format("there is no breakage '{}'", name)).fix("use: release").raise();
-  }
-  Release release(machine);
-  if (!release.found()) {
-    Diagnostic(machine.where, fmt::format("kernel {} releases no stage behind a wgmma_wait: there "
-                                          "is nothing to break",
-                                          machine.name))
+  const auto nothing_to_break = [&](const char* what) {
+    Diagnostic(machine.where,
+               fmt::format("kernel {} {}: there is nothing to break", machine.name, what))
         .fix("break a kernel with a ring and products, such as attention_forward")
         .raise();
+  };
+  if (name == "warp_sync") {
+    LaneOrder order(machine);
+    if (!order.found()) nothing_to_break("has no warp_sync before an arrival");
+    return order.remove();
   }
+  if (name != "release") {
+    Diagnostic({}, fmt::format("there is no breakage '{}'", name))
+        .fix("use: release, warp_sync")
+        .raise();
+  }
+  Release release(machine);
+  if (!release.found()) nothing_to_break("releases no stage behind a wgmma_wait");
   return release.move();
 }
 

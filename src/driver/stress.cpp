@@ -16,6 +16,7 @@
 #include "driver/device_tensors.h"
 #include "driver/launch_plan.h"
 #include "driver/simulation.h"
+#include "ir/verifier.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -203,6 +204,15 @@ class Stress {
 };
 
 }  // namespace
+
+std::string why_not_well_formed(const ir::Kernel& machine) {
+  try {
+    ir::verify(machine);
+    return {};
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
 
 simulator::Fault simulate_workloads(const ir::Kernel& machine, std::vector<Workload>& workloads,
                                     const StressOptions& options) {

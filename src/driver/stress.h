@@ -21,6 +21,9 @@ struct StressOptions {
   std::chrono::milliseconds patience{5000};  // a launch that takes longer hangs
 };
 
+// What the verifier says against the kernel, such as a mutant; empty where nothing.
+std::string why_not_well_formed(const ir::Kernel& machine);
+
 // The first fault that the simulated GPU shows, on as many multiprocessors as a cluster has CTAs;
 // "mismatch" is a wrong result. No kind: none.
 simulator::Fault simulate_workloads(const ir::Kernel& machine, std::vector<Workload>& workloads,

@@ -139,6 +139,22 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
   ir::verify(machine);
 }
 
+TEST(BreakageTest, TakesAWarpSyncFromBeforeAnArrival) {
+  passes::Rewrites rewrites;
+  const Kernel kernel = kernels::attention_forward_sm90(kernels::with_sm90_blocks({.dim = 64}));
+  ir::Kernel machine = lower(kernel.finish(), rewrites);
+  const auto syncs = [&] {
+    int found = 0;
+    ir::for_each(machine.body,
+                 [&](const ir::Operation& each) { found += each.op == ir::Op::warp_sync; });
+    return found;
+  };
+  const int before = syncs();
+  EXPECT_THAT(break_kernel(machine, "warp_sync").where.file, HasSubstr("attention_sm90.cpp"));
+  EXPECT_EQ(syncs(), before - 1);
+  ir::verify(machine);
+}
+
 TEST(BreakageTest, RefusesWhatItCannotBreak) {
   ir::Kernel kernel =
       ir::parse_text("kernel \"empty\" machine\ngrid (1)\nthreads 32\nbody () {\n}\n", "k.tw");
@@ -151,6 +167,7 @@ TEST(BreakageTest, RefusesWhatItCannotBreak) {
     return "no error";
   };
   EXPECT_THAT(message("release"), HasSubstr("nothing to break"));
+  EXPECT_THAT(message("warp_sync"), HasSubstr("nothing to break"));
   EXPECT_THAT(message("glass"), HasSubstr("use: release"));
 }
 

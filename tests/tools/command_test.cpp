@@ -464,6 +464,44 @@ TEST(CommandTest, FollowsWhereOperandsComeFrom) {
   expect_failure("simulate gemm --target sm_90a --provenance --faults", 2, {"--faults"});
 }
 
+TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
+  const std::string gemm = "simulate gemm --target sm_90a --set schedule=64x64 --control-only ";
+  const std::string some =
+      gemm + "--set m=64 --set n=64 --set k=64 --search delays --schedules 10 --seed 5 ";
+  const Json json = tilewright(some + "--json").json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["cases"][0]["schedules"], 10);
+  const std::string possible = json["cases"][0]["possible"].dump();
+  EXPECT_THAT(tilewright(some).output,
+              HasSubstr("10 of " + possible + " schedules with at most two delays"));
+  EXPECT_THAT(tilewright(gemm + "--set m=0 --search delays --schedules 10").output,
+              HasSubstr("all 1 schedules with at most two delays"));
+  expect_failure(gemm + "--search luck", 2, {"luck", "random", "delays"});
+
+  const Json shrunken = tilewright(gemm + "--shrunken --strict --schedules 2 --json").json();
+  EXPECT_EQ(shrunken["ok"], true);
+  EXPECT_EQ(shrunken["strict"], true);
+  EXPECT_EQ(shrunken["cases"].size(), 5u);
+  EXPECT_EQ(shrunken["schedules"], 10);
+}
+
+TEST(CommandTest, ReplaysAFaultFromTheSeedThatItPrints) {
+  for (const std::string search : {"random", "delays"}) {
+    const std::string line =
+        "simulate attention_forward --target sm_90a --shrunken --control-only --break warp_sync "
+        "--json --search " +
+        search;
+    const Answer answer = tilewright(line + " --schedules 3");
+    EXPECT_EQ(answer.status, 1) << answer.output;
+    const Json json = answer.json(), fault = json["faults"][0];
+    EXPECT_THAT(fault["missing"].get<std::string>(), HasSubstr("warp_sync in math warp"));
+    const Json again = tilewright(line + " " + json["replay"].get<std::string>()).json();
+    for (const char* key : {"kind", "first", "second"}) {
+      EXPECT_EQ(again["faults"][0][key], fault[key]);
+    }
+  }
+}
+
 TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   const std::string line =
       "simulate gemm --target sm_90a --set schedule=64x64 --set n=112 --faults";
