@@ -90,17 +90,9 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
   const std::int64_t mask = attributes.integer(Key::swizzle_mask);
   const std::int64_t chunk = attributes.integer(Key::column_bytes) / 16;
   emitter.open("");
-  std::string lane = "lane";
-  if (!emitter.constant(operation.operands[2])) {
-    // What is computed of the lane alone would wait in registers all through the loops before.
-    lane = "lane_here";
-    emitter.line(fmt::format("const int lane_here = beside(lane, {});",
-                             emitter.name(operation.operands[2])));
-  }
-  emitter.line(
-      fmt::format("const int row = {};",
-                  sum_text({offset_text(emitter, operation.operands[3]), lane + " % 16"})));
-  const std::string column = sum_text({std::to_string(chunk), lane + " / 16"});
+  emitter.line(fmt::format("const int row = {};",
+                           sum_text({offset_text(emitter, operation.operands[3]), "lane % 16"})));
+  const std::string column = sum_text({std::to_string(chunk), "lane / 16"});
   const std::string swizzled =
       mask == 0 ? fmt::format("({})", column)
                 : fmt::format("(({}) ^ ({} & {}))", column,

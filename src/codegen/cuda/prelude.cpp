@@ -328,12 +328,6 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
   asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"((u32)v) : "memory");
 }
 )"},
-    {"beside", R"(// The same value, which the compiler takes to be known no earlier than `other`.
-__device__ __forceinline__ int beside(int value, int other) {
-  asm("" : "+r"(value) : "r"(other));
-  return value;
-}
-)"},
     {"stmatrix_x4", R"(__device__ __forceinline__ void stmatrix_x4(u32 address, const u32* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");

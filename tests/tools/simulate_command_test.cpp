@@ -1,0 +1,245 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common/temporary_folder.h"
+#include "runtime/nvrtc_available.h"
+#include "tools/run_command.h"
+
+// What the command does on the simulated GPU, and with kernels that are broken on purpose.
+namespace tilewright {
+namespace {
+
+using test::Answer;
+using test::expect_failure;
+using test::TemporaryFolder;
+using test::tilewright;
+using test::WithoutNvrtc;
+using testing::AllOf;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+TEST(CommandTest, Simulates) {
+  const Answer answer = tilewright(
+      "simulate attention_forward --target sm_90a --set heads=1 --set queries=130 --schedules 2 "
+      "--launches 2 --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["schedules"], 2);
+  EXPECT_TRUE(json["faults"].empty());
+  EXPECT_LE(json["max_relative_error"], json["tolerance"]);
+}
+
+TEST(CommandTest, Fuzzes) {
+  const Answer answer = tilewright("fuzz --count 6 --seed 40 --threads 1 --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["kernels"], 6);
+  EXPECT_TRUE(json["failures"].empty());
+  EXPECT_GT(json["elements"], 1000);
+  expect_failure("fuzz --target gpu", 2, {"there is no target 'gpu'", "interpreter, sm_90a, cuda"});
+}
+
+TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const std::string line = "stress gemm --target sm_90a --set schedule=64x64 ";
+  const Json clean = tilewright(line + "--json").json();
+  EXPECT_TRUE(clean["ok"]);
+  EXPECT_EQ(clean["simulator"], "");
+  EXPECT_TRUE(clean["assembled"]);
+  EXPECT_GE(clean["sizes"].size(), 3u);
+  const Json mutants = tilewright(line + "--list-mutants").json();
+  ASSERT_GT(mutants.size(), 20u);
+  const Answer mutant = tilewright(line + "--mutant 0 --json");
+  EXPECT_EQ(mutant.status, 1);
+  EXPECT_EQ(mutant.json()["mutant"], mutants[0]);
+  EXPECT_NE(mutant.json()["simulator"], "");
+  expect_failure(line + "--mutant 100000", 2, {"--mutant 100000", "--list-mutants"});
+  expect_failure("stress gemm --target interpreter", 2, {"no timing", "--target cuda"});
+}
+
+TEST(CommandTest, NamesSeededFaultsThatItMisses) {
+  // One kernel for each is too few for some.
+  const Answer answer = tilewright("fuzz --seeded-faults --count 1 --json");
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  int missed = 0;
+  const Json faults = answer.json()["faults"];
+  for (const Json& fault : faults) missed += fault["killed"] == false;
+  EXPECT_GT(missed, 0);
+  EXPECT_LT(missed, static_cast<int>(faults.size()) / 2);
+}
+
+TEST(CommandTest, RunsBeforeAndAfterEveryPass) {
+  const Answer answer = tilewright(
+      "run gemm --target passes:sm_90a --set schedule=tile --set m=5 --set n=8 --set k=24 --check");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(CommandTest, ShowsTheRaceOfABrokenKernelAndTracesIt) {
+  const TemporaryFolder folder;
+  const std::string page = folder / "t.html", events = folder / "t.json";
+  const std::string broken =
+      "simulate attention_forward --target sm_90a --set heads=1 --set queries=64 --set keys=1024 "
+      "--set dim=64 --break release";
+  const Answer answer =
+      tilewright(broken + " --schedules 3 --trace " + page + " --trace " + events);
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  EXPECT_THAT(answer.output, AllOf(HasSubstr("attention_forward is broken at"),
+                                   HasSubstr("mbarrier_arrive on k_empty"),
+                                   HasSubstr("race: shared k["), HasSubstr("read   wgmma_ss"),
+                                   HasSubstr("write  tma_load"), HasSubstr("fix: wgmma_wait")));
+  // The schedule that is named shows it again.
+  const std::string replay = "replay the first with ";
+  const std::size_t at = answer.output.find(replay);
+  ASSERT_NE(at, std::string::npos) << answer.output;
+  const std::size_t start = at + replay.size();
+  const Answer again = tilewright(
+      broken + " --json " + answer.output.substr(start, answer.output.find('\n', at) - start));
+  EXPECT_EQ(again.status, 1) << again.output;
+  EXPECT_EQ(again.json()["faults"][0]["kind"], "race");
+  EXPECT_THAT(answer.output, HasSubstr(again.json()["faults"][0]["message"].get<std::string>()));
+
+  EXPECT_THAT(contents(page), HasSubstr("attention_forward_sm90"));
+  const Json trace = Json::parse(contents(events));
+  int marks = 0;
+  for (const Json& event : trace["traceEvents"]) marks += event.value("cat", "") == "fault";
+  EXPECT_EQ(marks, 2);
+}
+
+TEST(CommandTest, TracesALaunchThatDoesNothing) {
+  const TemporaryFolder folder;
+  const std::string events = folder / "t.json";
+  EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0 --trace " +
+                       events + " --trace " + (folder / "t.html"))
+                .status,
+            0);
+  EXPECT_TRUE(Json::parse(contents(events))["traceEvents"].empty());
+}
+
+TEST(CommandTest, SimulatesControlAlone) {
+  for (const std::string kernel :
+       {"attention_forward --set heads=1 --set queries=200 --set causal=true",
+        "attention_forward --set heads=1 --set queries=200 --set schedule=tile",
+        "attention_varlen_forward --set heads=1 --set batch=3",
+        "gemm --set m=200 --set n=136 --set k=264",
+        "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
+    const Answer answer =
+        tilewright("simulate " + kernel + " --target sm_90a --control-only --schedules 5 --json");
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    const Json json = answer.json();
+    EXPECT_EQ(json["control_only"], true);
+    EXPECT_GT(json["operations"], 1000);
+    EXPECT_FALSE(json.contains("max_relative_error")) << "there is no result to compare";
+  }
+}
+
+// What each product multiplies belongs together in everything that ships: no false alarms.
+TEST(CommandTest, FollowsWhereOperandsComeFrom) {
+  for (const std::string kernel :
+       {"attention_forward --set heads=4 --set kv_heads=2 --set queries=200 --set causal=true",
+        "attention_forward --set heads=1 --set queries=100 --set keys=300 --set dim=256",
+        "attention_forward --set heads=2 --set queries=200 --set schedule=tile",
+        "attention_varlen_forward --set heads=2 --set kv_heads=1 --set batch=3",
+        "attention_varlen_forward --set heads=1 --set batch=2 --set schedule=tile",
+        "gemm --set m=200 --set n=136 --set k=264 --set schedule=tile",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=64x96_split3",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=128x64_a2_split2",
+        "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
+    const Answer answer = tilewright("simulate " + kernel +
+                                     " --target sm_90a --provenance --control-only --schedules 10");
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    EXPECT_THAT(answer.output, HasSubstr("10 schedules"));
+    EXPECT_THAT(answer.output, HasSubstr(" 0 faults"));
+  }
+  expect_failure("simulate gemm --target sm_90a --provenance --faults", 2, {"--faults"});
+}
+
+TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
+  const std::string gemm = "simulate gemm --target sm_90a --set schedule=64x64 --control-only ";
+  const std::string some =
+      gemm + "--set m=64 --set n=64 --set k=64 --search delays --schedules 10 --seed 5 ";
+  const Json json = tilewright(some + "--json").json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["cases"][0]["schedules"], 10);
+  const std::string possible = json["cases"][0]["possible"].dump();
+  EXPECT_THAT(tilewright(some).output,
+              HasSubstr("10 of " + possible + " schedules with at most two delays"));
+  EXPECT_THAT(tilewright(gemm + "--set m=0 --search delays --schedules 10").output,
+              HasSubstr("all 1 schedules with at most two delays"));
+  expect_failure(gemm + "--search luck", 2, {"luck", "random", "delays"});
+
+  const Json shrunken = tilewright(gemm + "--shrunken --strict --schedules 2 --json").json();
+  EXPECT_EQ(shrunken["ok"], true);
+  EXPECT_EQ(shrunken["strict"], true);
+  EXPECT_EQ(shrunken["cases"].size(), 5u);
+  EXPECT_EQ(shrunken["schedules"], 10);
+}
+
+TEST(CommandTest, ReplaysAFaultFromTheSeedThatItPrints) {
+  for (const std::string search : {"random", "delays"}) {
+    const std::string line =
+        "simulate attention_forward --target sm_90a --shrunken --control-only --break warp_sync "
+        "--json --search " +
+        search;
+    const Answer answer = tilewright(line + " --schedules 3");
+    EXPECT_EQ(answer.status, 1) << answer.output;
+    const Json json = answer.json(), fault = json["faults"][0];
+    EXPECT_THAT(fault["missing"].get<std::string>(), HasSubstr("warp_sync in math warp"));
+    const Json again = tilewright(line + " " + json["replay"].get<std::string>()).json();
+    for (const char* key : {"kind", "first", "second"}) {
+      EXPECT_EQ(again["faults"][0][key], fault[key]);
+    }
+  }
+}
+
+TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
+  const std::string line =
+      "simulate gemm --target sm_90a --set schedule=64x64 --set n=112 --faults";
+  const Answer answer = tilewright(line + " --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["sizes"].size(), 5u);
+  ASSERT_EQ(json["kinds"].size(), 25u);
+  EXPECT_EQ(json["kinds"][3]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
+  std::size_t mutants = 0;
+  for (const Json& kind : json["kinds"]) {
+    if (kind.contains("absent")) continue;
+    mutants += kind["mutants"].get<std::size_t>();
+    EXPECT_EQ(kind["survived"], 0) << kind;
+    EXPECT_EQ(kind["caught"], kind["right_class"]) << kind;
+  }
+  EXPECT_EQ(json["mutants"].size(), mutants);
+  // What replays a fault.
+  for (const Json& mutant : json["mutants"]) {
+    EXPECT_EQ(mutant.contains("seed"), mutant["verdict"] == "caught");
+  }
+  EXPECT_THAT(tilewright(line).output,
+              AllOf(HasSubstr("7 no proxy fence before a TMA store"), HasSubstr("all"),
+                    HasSubstr("shrunken sizes"), testing::Not(HasSubstr("survivors:"))));
+  expect_failure(line + " --control-only", 2, {"--faults"});
+}
+
+TEST(CommandTest, RunsOnTheSimulatedGpu) {
+  const Answer answer = tilewright(
+      "run attention_forward --target sim:sm_90a --set heads=1 --set queries=70 --check --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  EXPECT_LE(answer.json()["max_relative_error"], answer.json()["tolerance"]);
+}
+
+TEST(CommandTest, SimulatesEmptyLaunches) {
+  EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0").status, 0);
+}
+
+}  // namespace
+}  // namespace tilewright
