@@ -231,8 +231,13 @@ void Placement::visit_reader(const Operation& o) {
   for (std::size_t i = 0; i < o.operands.size(); ++i) {
     const Operation* from = definitions[o.operands[i]];
     if (!from || (from->op != Op::load && !is_part(from->op))) continue;
-    if (is_part(o.op) || (o.op == Op::dot && i < 2)) continue;
     const Source source = source_of(o.operands[i]);
+    // A part of a computed tile is a tile of its own, of registers that nobody turns.
+    if (o.op == Op::slice && !source.load && source.transposed) {
+      unfit(o, "takes a part of " + kernel.type(o.operands[i]).to_string() + ", a transposed one",
+            "take the part first, and transpose it in the product");
+    }
+    if (is_part(o.op) || (o.op == Op::dot && i < 2)) continue;
     if (from->op == Op::load) {
       read_elsewhere[source.value] = true;
       if (in_ring(*from) && source.rows != rows) {

@@ -531,16 +531,6 @@ TEST(HopperSchedule, RefusesAColumnThatBecomesARow) {
   EXPECT_NE(text.find("becomes a row"), std::string::npos) << text;
 }
 
-TEST(HopperSchedule, RefusesAPartThatIsTurnedBack) {
-  Kernel kernel("turned_back");
-  const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {32, 64});
-  kernel.grid(1);
-  const Tile x = load(X(all, all));
-  store(Y(all, all), dot(x, x.T()).T().slice({0, 0}, {64, 32}).T());
-  const std::string text = refusal(kernel);
-  EXPECT_NE(text.find("a transposed one, that only products can"), std::string::npos) << text;
-}
-
 TEST(HopperSchedule, RefusesProductsOfWhatWasStored) {
   Kernel kernel("powers");
   const Tensor W = kernel.in("W", bf16, {64, 64}), Y = kernel.inout("Y", bf16, {64, 64});

@@ -142,5 +142,16 @@ TEST(Refusals, TransposesWithoutProducts) {
           });
 }
 
+TEST(Refusals, APartOfATransposedTile) {
+  refuses("slice(",
+          {"slice: takes a part of tile<f32, 64x64>, a transposed one",
+           "fix: take the part first, and transpose it in the product"},
+          [](Kernel& kernel) {
+            const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {64, 32});
+            const Tile x = load(X(all, all));
+            store(Y(all, all), dot(x, x.T()).T().slice({0, 0}, {64, 32}));
+          });
+}
+
 }  // namespace
 }  // namespace tilewright
