@@ -30,9 +30,18 @@ Extents::Extents(const ir::Kernel& kernel) : kernel_(kernel) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     for (const ValueId result : o.results) definitions_[result] = &o;
   });
-  // Twice, so that what a loop carries around is seen where it begins.
-  visit(kernel.body);
-  visit(kernel.body);
+  // Until nothing is added, so that what loops in loops carry around is seen where it begins.
+  const auto known_bounds = [&] {
+    std::size_t count = 0;
+    for (const std::vector<Bounds>& axes : bounds_) {
+      for (const Bounds& bounds : axes) count += bounds.size();
+    }
+    return count;
+  };
+  for (std::size_t before = 0;; before = known_bounds()) {
+    visit(kernel.body);
+    if (known_bounds() == before) return;
+  }
 }
 
 const Extents::Bounds& Extents::of(ValueId tile, std::size_t axis) const {
