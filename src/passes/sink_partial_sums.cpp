@@ -1,5 +1,6 @@
 #include "passes/sink_partial_sums.h"
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -93,12 +94,19 @@ class PartialSums {
     for (const Operation& o : block.body) {
       for (const ValueId result : o.results) depth_[result] = depth;
       if (o.op == Op::splat) splats_.insert(o.results[0]);
+      if (is_finite(o)) finite_.insert(o.results[0]);
       if (o.op == Op::constant && kernel_.type(o.results[0]).dtype == f32) {
         const auto* value = std::get_if<double>(o.attributes.find(Key::value));
         zero_[o.results[0]] = value && *value == 0;
       }
       const bool loop = o.op == Op::for_loop || o.op == Op::while_loop;
       for (const ir::Block& inner : o.blocks) measure(inner, depth + loop);
+      for (std::size_t i = 0; o.op == Op::if_then && i < o.results.size(); ++i) {
+        const auto known = [&](int b) {
+          return finite_.count(o.blocks[b].body.back().operands[i]) != 0;
+        };
+        if (known(0) && known(1)) finite_.insert(o.results[i]);
+      }
     }
   }
 
@@ -164,11 +172,31 @@ class PartialSums {
       if (holds(operand) && kernel_.type(operand).shape != kernel_.type(result).shape) return false;
     }
     if (o.op == Op::add && holds(o.operands[0]) && holds(o.operands[1])) return true;
-    if (o.op == Op::mul && holds(o.operands[0]) != holds(o.operands[1])) return true;
-    if (o.op == Op::fma && holds(o.operands[2]) && holds(o.operands[0]) != holds(o.operands[1])) {
-      return true;
+    const bool one = o.operands.size() > 1 && holds(o.operands[0]) != holds(o.operands[1]);
+    // An infinity times a lane's part that is 0 would be NaN.
+    if (!one || finite_.count(o.operands[holds(o.operands[0]) ? 1 : 0]) == 0) return false;
+    return o.op == Op::mul || (o.op == Op::fma && holds(o.operands[2]));
+  }
+
+  // Whether the result is finite whatever the data: constants, and exponentials short of overflow.
+  bool is_finite(const Operation& o) const {
+    const auto known = [&](ValueId id) { return finite_.count(id) != 0; };
+    switch (o.op) {
+      case Op::exp:
+      case Op::exp2:
+        return true;
+      case Op::constant: {
+        const auto* value = std::get_if<double>(o.attributes.find(Key::value));
+        return value && std::isfinite(*value);
+      }
+      case Op::splat:
+      case Op::reshape:
+        return known(o.operands[0]);
+      case Op::select:
+        return known(o.operands[1]) && known(o.operands[2]);
+      default:
+        return false;
     }
-    return false;
   }
 
   void rewrite(ir::Block& block) {
@@ -208,7 +236,7 @@ class PartialSums {
   bool is_zero_splat(ValueId id) const { return splats_.count(id) != 0; }
 
   ir::Kernel& kernel_;
-  std::set<ValueId> partial_, splats_;
+  std::set<ValueId> partial_, splats_, finite_;
   std::vector<int> depth_;
   std::vector<bool> zero_;
   int count_ = 0;

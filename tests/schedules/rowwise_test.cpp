@@ -379,5 +379,23 @@ TEST(RowwiseSchedule, LoadsAndStoresOfOneTensorKeepTheirOrder) {
                  {random(f32, {64, 256}, 2), random(f32, {256}, 3), poison(f32, {64, 256})}});
 }
 
+// A lane whose part of the sum is 0 must not make NaN of what is infinite as a whole.
+TEST(RowwiseSchedule, ScalesWholeSumsByInfinities) {
+  Kernel kernel("scaled");
+  const Tensor X = kernel.in("X", f32, {16, 64}), F = kernel.in("F", f32, {16, 1});
+  const Tensor Y = kernel.out("Y", f32, {16, 1});
+  kernel.grid(1);
+  const Tile sum = reduce_sum(load(X(all, all)), 1) * load(F(all, all));
+  store(Y(all, all), sum);
+  HostTensor x = HostTensor::zeros(f32, {16, 64}), factor = HostTensor::zeros(f32, {16, 1});
+  for (int row = 0; row < 16; ++row) {
+    x.set_flat(row * 64, 1);
+    factor.set_flat(row, INFINITY);
+  }
+  HostTensor y = HostTensor::poisoned(f32, {16, 1});
+  compile(kernel, "sim:sm_90a").run({ref(x), ref(factor), ref(y)});
+  for (int row = 0; row < 16; ++row) EXPECT_EQ(y.flat(row), INFINITY);
+}
+
 }  // namespace
 }  // namespace tilewright
