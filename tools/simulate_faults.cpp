@@ -14,6 +14,7 @@
 #include "driver/fault_proof.h"
 #include "driver/library_build.h"
 #include "driver/rewrites.h"
+#include "driver/shrunken_sizes.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
