@@ -25,6 +25,10 @@ struct Run {
   std::uint64_t seed = 0;
 };
 
+bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
+  return std::find(kind.classes.begin(), kind.classes.end(), fault.kind) != kind.classes.end();
+}
+
 // What one thread runs the mutants of a kernel on.
 class Runner {
  public:
@@ -57,7 +61,7 @@ class Runner {
     return {};
   }
   // Whether the change is a fault once other barriers do not order the accesses too.
-  bool shows_alone(const simulator::Mutant& mutant) {
+  bool shows_alone(const simulator::FaultKind& kind, const simulator::Mutant& mutant) {
     if (!mutant.alone) return false;
     ir::Kernel changed = machine_;
     mutant.alone(changed);
@@ -75,8 +79,8 @@ class Runner {
         const simulator::MachineReport report = launch(changed, i, machine);
         const bool shows = std::any_of(
             report.faults.begin(), report.faults.end(), [&](const simulator::Fault& fault) {
-              return mutant.accesses.empty() ||
-                     (fault.kind == "race" && is_access(fault.first) && is_access(fault.second));
+              if (mutant.accesses.empty()) return is_of(kind, fault);
+              return fault.kind == "race" && is_access(fault.first) && is_access(fault.second);
             });
         if (shows) return true;
       }
@@ -143,7 +147,7 @@ void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
     // Which phase of a barrier an arrival counts for may hang on the order of the work.
     found = runner.run_control(changed);
     if (found.fault.kind.empty()) {
-      if (!runner.shows_alone(result.mutant)) return;
+      if (!runner.shows_alone(*result.kind, result.mutant)) return;
       result.verdict = Verdict::equivalent;
       result.mutant.equivalent =
           "in no schedule of many does it show, since other waits order the same accesses: without "
@@ -151,13 +155,11 @@ void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
       return;
     }
   }
-  const auto& classes = result.kind->classes;
   result.verdict = Verdict::caught;
   result.fault = std::move(found.fault);
   result.workload = found.workload;
   result.seed = found.seed;
-  result.right_class =
-      std::find(classes.begin(), classes.end(), result.fault.kind) != classes.end();
+  result.right_class = is_of(*result.kind, result.fault);
   result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
 }
 

@@ -120,6 +120,21 @@ Axes axes_of(const LibraryKernel& kernel, const ir::Kernel& machine) {
   return axes;
 }
 
+// The next size that the option takes; at the least one whose rows TMA can copy.
+std::int64_t allowed(const ir::Kernel& machine, const KernelOption& option, std::int64_t size) {
+  constexpr std::int64_t kRowMultiple = 8;
+  if (size < option.minimum) {
+    size = (option.minimum + kRowMultiple - 1) / kRowMultiple * kRowMultiple;
+  }
+  size = std::min(size, option.maximum);
+  for (const Dim& dim : machine.dims) {
+    if (dim.name() != option.name) continue;
+    const std::int64_t multiple = dim.facts().multiple;
+    size = (size + multiple - 1) / multiple * multiple;
+  }
+  return size;
+}
+
 std::int64_t most_stages(const ir::Kernel& machine) {
   std::int64_t stages = 1;
   ir::for_each(machine.body, [&](const ir::Operation& operation) {
@@ -180,7 +195,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
       } else {
         continue;
       }
-      sizes.push_back(fmt::format("{}={}", option.name, size));
+      sizes.push_back(fmt::format("{}={}", option.name, allowed(machine, option, size)));
     }
   }
   result.erase(std::unique(result.begin(), result.end()), result.end());
