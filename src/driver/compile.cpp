@@ -3,6 +3,7 @@
 #include "driver/build.h"
 #include "driver/claims.h"
 #include "driver/compiled.h"
+#include "driver/dump.h"
 #include "driver/pass_check.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
@@ -73,6 +74,7 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
   auto state = std::make_unique<Executable::State>();
   state->target = driver::parse_target(target, options.device);
   state->kernel = kernel.finish();
+  driver::dump_traced(state->kernel);
   if (state->target.kind == driver::Target::Kind::interpreter) {
     if (state->kernel.form != ir::Form::tile) {
       Diagnostic(state->kernel.where, "kernel " + state->kernel.name +
