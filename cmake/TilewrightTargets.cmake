@@ -1,9 +1,10 @@
 add_library(tilewright_warnings INTERFACE)
 target_compile_options(tilewright_warnings INTERFACE
                        -Wall -Wextra $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>)
-# GCC 12 takes "text" + std::string() for a copy onto itself once it is inlined (GCC bug 105651).
+# GCC 12 takes "text" + std::string() for a copy onto itself, or beyond the string's end, once it is
+# inlined (GCC bug 105651 and its like).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(tilewright_warnings INTERFACE -Wno-restrict)
+  target_compile_options(tilewright_warnings INTERFACE -Wno-restrict -Wno-array-bounds)
 endif()
 
 function(tilewright_version_header)

@@ -255,8 +255,8 @@ LibraryRequest nvrtc_request() {
   if (const char* chosen = std::getenv("TILEWRIGHT_NVRTC"); chosen != nullptr && *chosen != '\0') {
     request.what = "the NVRTC named by TILEWRIGHT_NVRTC";
     request.candidates = {chosen};
-    request.how_to_get_it =
-        std::string("unset it to use the NVRTC that is installed; or ") + kHowToGet;
+    request.how_to_get_it = "unset it to use the NVRTC that is installed; or ";
+    request.how_to_get_it += kHowToGet;
     return request;
   }
   request.what = "NVIDIA's run-time compiler libnvrtc.so (NVRTC)";
