@@ -199,7 +199,7 @@ Subject subject_of(const Request& request, const driver::KernelSource& source,
   Subject subject;
   std::vector<std::string> built = request.settings;
   subject.machine = build(built);
-  const std::vector<std::vector<std::string>> choices = driver::shrunken_sizes(
+  std::vector<std::vector<std::string>> choices = driver::shrunken_sizes(
       entry, request.settings, resolve_options(entry, request.settings), subject.machine);
   // Lengths choose among a kernel's variants, and it is the one that was asked for that is proven.
   for (const std::string& size : choices.front()) {
@@ -207,6 +207,14 @@ Subject subject_of(const Request& request, const driver::KernelSource& source,
   }
   if (built.size() > request.settings.size()) subject.machine = build(built);
   driver::enforce_claims(subject.machine, nullptr);
+  subject.usual = choices.size();
+  if (request.faults) {
+    for (std::vector<std::string>& sizes :
+         driver::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
+                                subject.machine, true)) {
+      choices.push_back(std::move(sizes));
+    }
+  }
   for (const std::vector<std::string>& sizes : choices) {
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
@@ -226,6 +234,7 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
   options.schedules = std::max(options.schedules, request.schedules);
   options.more = std::max(options.more, options.schedules);
   options.launches = std::max(options.launches, request.launches);
+  options.usual = subject.usual;
   options.threads = static_cast<unsigned>(request.threads);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
@@ -254,8 +263,11 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
   } else {
     fmt::print("{} on simulated {}: {} mutants, each under up to {} schedules of {} launches\n",
                subject.machine.name, target.name, results.size(), options.more, options.launches);
-    for (const std::string& sizes : subject.sizes) {
-      if (!sizes.empty()) fmt::print("  shrunken sizes (stages + 1 steps, tails): {}\n", sizes);
+    for (std::size_t i = 0; i < subject.sizes.size(); ++i) {
+      if (subject.sizes[i].empty()) continue;
+      fmt::print("  shrunken sizes ({}): {}\n",
+                 i < subject.usual ? "stages + 1 steps, tails" : "for what these do not come to",
+                 subject.sizes[i]);
     }
     print_rows(rows);
     print_details(results);

@@ -16,6 +16,7 @@ struct Subject {
   ir::Kernel machine;
   std::vector<driver::Workload> workloads;
   std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
+  std::size_t usual = 0;  // the first so many; --faults has more for what these do not execute
 };
 Subject subject_of(const Request& request, const driver::KernelSource& source,
                    const driver::Target& target);

@@ -1,6 +1,5 @@
 #include "analysis/not_less.h"
 
-#include <optional>
 #include <utility>
 
 #include "analysis/definitions.h"
@@ -14,7 +13,7 @@ using ir::ValueId;
 
 namespace {
 
-constexpr int kSteps = 500;
+constexpr int kSteps = 4000;
 
 std::optional<std::int64_t> number(const Operation* o) {
   if (!o || o->op != Op::constant) return {};
@@ -26,9 +25,11 @@ std::optional<std::int64_t> number(const Operation* o) {
 
 NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {}
 
-bool NotLess::proves(ValueId a, ValueId b) {
+bool NotLess::proves(ValueId a, ValueId b, std::int64_t more) {
   steps_ = kSteps;
-  return not_negative(plus(of(a), of(b), -1));
+  Sum difference = plus(of(a), of(b), -1);
+  difference.constant += more;
+  return not_negative(difference);
 }
 
 NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {
@@ -44,7 +45,7 @@ NotLess::Sum NotLess::atom(Atom made) {
   std::size_t number = 0;
   const auto same = [&](const Atom& other) {
     return other.kind == made.kind && other.name == made.name && other.divisor == made.divisor &&
-           other.a == made.a && other.b == made.b;
+           other.a == made.a && other.b == made.b && other.condition == made.condition;
   };
   while (number < atoms_.size() && !same(atoms_[number])) ++number;
   if (number == atoms_.size()) atoms_.push_back(std::move(made));
@@ -52,13 +53,13 @@ NotLess::Sum NotLess::atom(Atom made) {
 }
 
 NotLess::Sum NotLess::quotient(const Sum& a, std::int64_t divisor) {
-  return atom({Atom::Kind::quotient, {}, divisor, a, {}});
+  return atom({Atom::Kind::quotient, {}, divisor, a});
 }
 
 NotLess::Sum NotLess::of(ValueId value) {
   const Operation* o = definitions_[value];
   if (o && kernel_.type(value) == ir::Type::scalar(i32)) return of(*o);
-  return atom({Atom::Kind::unknown, "%" + std::to_string(value), 0, {}, {}});
+  return atom({Atom::Kind::unknown, "%" + std::to_string(value)});
 }
 
 NotLess::Sum NotLess::of(const Operation& o) {
@@ -91,12 +92,14 @@ NotLess::Sum NotLess::of(const Operation& o) {
     case Op::max:
       return atom({Atom::Kind::maximum, {}, 0, operand(0), operand(1)});
     case Op::select:
-      if (is_true(o.operands[0])) return operand(1);
+      if (const std::optional<Sum> condition = slack(o.operands[0])) {
+        return atom({Atom::Kind::choice, {}, 0, operand(1), operand(2), *condition});
+      }
       break;
     default:
       break;
   }
-  return atom({Atom::Kind::unknown, "%" + std::to_string(o.results[0]), 0, {}, {}});
+  return atom({Atom::Kind::unknown, "%" + std::to_string(o.results[0])});
 }
 
 NotLess::Sum NotLess::of(const Dim& dim) {
@@ -131,17 +134,18 @@ NotLess::Sum NotLess::of(const Dim& dim) {
     }
   }
   const DimFacts range = dim.range();
-  return atom({Atom::Kind::unknown, dim.to_string(), 0, {}, {}, range.minimum, range.maximum});
+  return atom({Atom::Kind::unknown, dim.to_string(), 0, {}, {}, {}, range.minimum, range.maximum});
 }
 
-bool NotLess::is_true(ValueId condition) {
+std::optional<NotLess::Sum> NotLess::slack(ValueId condition) {
   const Operation* o = definitions_[condition];
-  if (!o || (o->op != Op::lt && o->op != Op::le)) return false;
+  if (!o || (o->op != Op::lt && o->op != Op::le)) return {};
   for (const ValueId side : o->operands) {
-    if (kernel_.type(side) != ir::Type::scalar(i32)) return false;
+    if (kernel_.type(side) != ir::Type::scalar(i32)) return {};
   }
-  const Sum slack = plus(of(o->operands[1]), of(o->operands[0]), -1);
-  return not_negative(plus(slack, {o->op == Op::lt ? -1 : 0, {}}));
+  Sum difference = plus(of(o->operands[1]), of(o->operands[0]), -1);
+  if (o->op == Op::lt) difference.constant -= 1;
+  return difference;
 }
 
 bool NotLess::bounded_below(const Sum& sum) const {
@@ -164,9 +168,33 @@ bool NotLess::expanded(const Sum& sum, std::size_t number, std::int64_t factor, 
   return not_negative(plus(rest, b, factor));
 }
 
+// A condition that is neither proven nor refuted makes two cases.
+bool NotLess::chosen(const Sum& sum, std::size_t number, std::int64_t factor) {
+  const Atom atom = atoms_[number];
+  const Sum refuted = plus({-1, {}}, atom.condition, -1);
+  Sum rest = sum;
+  rest.atoms.erase(number);
+  const Sum first = plus(rest, atom.a, factor), second = plus(rest, atom.b, factor);
+  if (not_negative(atom.condition)) return not_negative(first);
+  if (not_negative(refuted)) return not_negative(second);
+  bool holds = true;
+  for (const auto& [fact, that] : {std::pair(atom.condition, first), std::pair(refuted, second)}) {
+    facts_.push_back(fact);
+    holds = holds && not_negative(that);
+    facts_.pop_back();
+  }
+  return holds;
+}
+
 bool NotLess::not_negative(const Sum& sum) {
   if (bounded_below(sum)) return true;
+  for (const Sum& fact : facts_) {
+    if (bounded_below(plus(sum, fact, -1))) return true;
+  }
   if (--steps_ < 0) return false;
+  for (const auto& [number, factor] : sum.atoms) {
+    if (atoms_[number].kind == Atom::Kind::choice) return chosen(sum, number, factor);
+  }
   // What must hold for both alternatives comes first: which one of another is enough may differ. Of
   // these any may be the one to begin with, since expanding one hides that it is part of another.
   for (const bool both : {true, false}) {
@@ -180,16 +208,25 @@ bool NotLess::not_negative(const Sum& sum) {
   }
   // Quotients grow with what is divided.
   for (const auto& [number, factor] : sum.atoms) {
-    const Atom& larger = atoms_[number];
+    const Atom larger = atoms_[number];
     if (larger.kind != Atom::Kind::quotient || factor <= 0) continue;
+    if (sum.atoms.size() == 1) {
+      const Dim least = ceil_div(Dim(-sum.constant), Dim(factor));
+      return not_negative(plus(larger.a, {larger.divisor * least.constant(), {}}, -1));
+    }
     for (const auto& [other, times] : sum.atoms) {
-      const Atom& smaller = atoms_[other];
+      const Atom smaller = atoms_[other];
       if (smaller.kind != Atom::Kind::quotient || times != -factor) continue;
       if (smaller.divisor != larger.divisor) continue;
       Sum rest = sum;
       rest.atoms.erase(number);
       rest.atoms.erase(other);
       const Sum difference = plus(larger.a, smaller.a, -1);
+      if (rest.atoms.empty()) {
+        // Enough is that one quotient is so much above the other.
+        const Dim above = ceil_div(Dim(-rest.constant), Dim(factor));
+        return not_negative(plus(difference, {larger.divisor * above.constant(), {}}, -1));
+      }
       if (not_negative(difference) && not_negative(rest)) return true;
     }
   }

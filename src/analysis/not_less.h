@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,13 +10,13 @@
 
 namespace tilewright::analysis {
 
-// Proves that one integer scalar is never less than another, from how both are computed: sums,
-// minima, maxima, quotients by constants, and selections whose condition is proven. No proof means
-// nothing. Integers are taken not to overflow.
+// Proves that one integer scalar plus a constant is never less than another, from how both are
+// computed: sums, minima, maxima, quotients by constants, and selections by comparisons. No proof
+// means nothing. Integers are taken not to overflow.
 class NotLess {
  public:
   explicit NotLess(const ir::Kernel& kernel);
-  bool proves(ir::ValueId a, ir::ValueId b);
+  bool proves(ir::ValueId a, ir::ValueId b, std::int64_t more = 0);
 
  private:
   // constant + the sum of factor * atom.
@@ -27,11 +28,12 @@ class NotLess {
     }
   };
   struct Atom {
-    enum class Kind : std::uint8_t { unknown, minimum, maximum, quotient };
+    enum class Kind : std::uint8_t { unknown, minimum, maximum, quotient, choice };
     Kind kind = Kind::unknown;
-    std::string name;          // unknown
+    std::string name = {};     // unknown
     std::int64_t divisor = 0;  // quotient, of a by it
-    Sum a, b;
+    Sum a = {}, b = {};
+    Sum condition = {};                                    // choice: a where it is >= 0, else b
     std::int64_t least = INT64_MIN, greatest = INT64_MAX;  // unknown
   };
 
@@ -41,16 +43,19 @@ class NotLess {
   Sum of(const Dim& dim);
   Sum atom(Atom atom);
   Sum quotient(const Sum& a, std::int64_t divisor);
-  bool is_true(ir::ValueId condition);
+  // What is >= 0 where the comparison of integers holds.
+  std::optional<Sum> slack(ir::ValueId condition);
   bool not_negative(const Sum& sum);
   // Whether one alternative, or both, of the atom are enough.
   bool expanded(const Sum& sum, std::size_t atom, std::int64_t factor, bool both);
+  bool chosen(const Sum& sum, std::size_t atom, std::int64_t factor);
   bool bounded_below(const Sum& sum) const;
 
   const ir::Kernel& kernel_;
   const std::vector<const ir::Operation*> definitions_;
   std::vector<Atom> atoms_;
-  int steps_ = 0;  // left
+  std::vector<Sum> facts_;  // that are >= 0 in the case at hand
+  int steps_ = 0;           // left
 };
 
 }  // namespace tilewright::analysis

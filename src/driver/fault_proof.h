@@ -19,6 +19,9 @@ struct ProofOptions {
   std::int64_t more = 400;     // without arithmetic, for one that no rule calls equivalent
   std::int64_t launches = 2;   // one after the other, in each schedule
   unsigned threads = 0;        // 0: one for each core
+  // Every mutant is run on so many of the workloads; one that none of these comes to, on the others
+  // too. 0: on all.
+  std::size_t usual = 0;
 };
 
 struct MutantResult {

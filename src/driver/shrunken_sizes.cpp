@@ -149,7 +149,7 @@ std::int64_t most_stages(const ir::Kernel& machine) {
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,
-                                                     const ir::Kernel& machine) {
+                                                     const ir::Kernel& machine, bool further) {
   const std::int64_t steps = most_stages(machine) + 1;
   const std::int64_t few = machine.cluster > 1 ? 2 : 3;
   // Of the last block all rows but these: some of each warpgroup's, or of the first one's alone.
@@ -161,11 +161,18 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
     std::int64_t contraction, other;
     std::int64_t (*tail)(std::int64_t box);
   };
-  const Choice choices[] = {{steps, few, small_tail},
-                            {steps + 1, 2 * few - 1, large_tail},
-                            {steps + 2, few + 1, small_tail},
-                            {1, few, small_tail},
-                            {0, few, small_tail}};
+  const std::vector<Choice> usual = {{steps, few, small_tail},
+                                     {steps + 1, 2 * few - 1, large_tail},
+                                     {steps + 2, few + 1, small_tail},
+                                     {1, few, small_tail},
+                                     {0, few, small_tail}};
+  const std::vector<Choice> others = {{steps + 3, few + 2, large_tail},
+                                      {steps + 4, 2 * few, small_tail},
+                                      {2 * steps + 1, 2 * few + 1, small_tail},
+                                      {3 * steps, few + 1, large_tail},
+                                      {2, 4 * few, small_tail},
+                                      {3 * steps + 2, 4 * few, small_tail}};
+  const std::vector<Choice>& choices = further ? others : usual;
   std::set<std::string> is_set;
   for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
   const std::map<std::string, Axis> axes = axes_of(kernel, machine);

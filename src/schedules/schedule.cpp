@@ -1,5 +1,6 @@
 #include "schedules/schedule.h"
 
+#include "schedules/empty_loops.h"
 #include "schedules/hopper.h"
 #include "schedules/rowwise.h"
 
@@ -8,7 +9,9 @@ namespace tilewright::schedules {
 ir::Kernel schedule_for_sm90(const ir::Kernel& tile) {
   bool products = false;
   ir::for_each(tile.body, [&](const ir::Operation& o) { products |= o.op == ir::Op::dot; });
-  return products ? schedule_for_hopper(tile) : schedule_rowwise(tile);
+  ir::Kernel scheduled = products ? schedule_for_hopper(tile) : schedule_rowwise(tile);
+  drop_empty_loops(scheduled);
+  return scheduled;
 }
 
 }  // namespace tilewright::schedules

@@ -13,12 +13,24 @@ Turns::Turns(const Placement& placement) : placement_(placement) {
   if (placement.groups > 1) visit(placement.kernel.body, false);
 }
 
-// Not inside conditions: a turn that one warpgroup leaves out, the others wait for.
+// Not inside conditions, nor loops that are cut for each warpgroup's rows: a turn that one
+// warpgroup leaves out, the others wait for.
 void Turns::visit(const ir::Block& block, bool in_loop) {
   for (const Operation& o : block.body) {
     if (o.op == Op::dot && in_loop && computed_from_loads(block, o)) products_.insert(&o);
-    if (o.op == Op::for_loop) visit(o.blocks[0], true);
+    if (o.op == Op::for_loop && !of_own_rows(o.operands[0]) && !of_own_rows(o.operands[1])) {
+      visit(o.blocks[0], true);
+    }
   }
+}
+
+// Whether the scalar is, or may be, another one in each warpgroup.
+bool Turns::of_own_rows(ValueId value) const {
+  const Operation* o = placement_.definitions[value];
+  if (!o) return false;
+  if (o->op == Op::own_first || o->op == Op::own_end || !o->blocks.empty()) return true;
+  return std::any_of(o->operands.begin(), o->operands.end(),
+                     [this](ValueId operand) { return of_own_rows(operand); });
 }
 
 // What is made from another product waits for that one, not for loads.

@@ -18,6 +18,7 @@ class Turns {
 
  private:
   void visit(const ir::Block& block, bool in_loop);
+  bool of_own_rows(ir::ValueId value) const;
   bool computed_from_loads(const ir::Block& block, const ir::Operation& product) const;
 
   const Placement& placement_;

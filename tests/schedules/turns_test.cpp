@@ -36,6 +36,24 @@ Kernel doubled(int groups, bool in_condition = false) {
   return kernel;
 }
 
+// Products of the lower triangle of X and W. The iterations in which the mask cuts X are others for
+// each warpgroup, and only in these is X computed rather than loaded.
+Kernel triangle() {
+  Kernel kernel("triangle");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {64, k});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  Var sum{zeros({rows, 64})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile x = where(depth.as_row() <= rows.as_column(), load(X(rows, depth)), 0);
+    sum = sum + dot(x, load(W(all, depth)).T());
+  }
+  store(Y(rows, all), sum);
+  return kernel;
+}
+
 int arrivals(const Kernel& kernel) {
   passes::Rewrites rewrites;
   const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
@@ -52,6 +70,8 @@ TEST(Turns, OfProductsOfWhatIsComputedFromLoads) {
   EXPECT_EQ(arrivals(doubled(1)), 0);
   // Whether there is a product at all is decided while the kernel runs.
   EXPECT_EQ(arrivals(doubled(2, true)), 0);
+  // A warpgroup that has no such iteration would keep the others waiting.
+  EXPECT_EQ(arrivals(triangle()), 0);
   // Operands that lie in shared memory, or that wait for another product.
   EXPECT_EQ(arrivals(kernels::gemm({})), 0);
   EXPECT_EQ(arrivals(kernels::attention_forward({.dim = 64})), 0);

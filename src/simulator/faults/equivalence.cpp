@@ -18,21 +18,6 @@ bool is_array(const Sites& sites, ValueId value) {
   return sites.kernel().type(value).is(ir::Type::Kind::registers);
 }
 
-struct Interval {
-  std::int64_t low = INT64_MIN, high = INT64_MAX;
-};
-
-// What a scalar lies in, as far as constants, minima and maxima tell.
-Interval interval_of(const Sites& sites, ValueId value) {
-  if (const auto constant = sites.constant(value)) return {*constant, *constant};
-  const Site* made = sites.definition(value);
-  if (!made || (made->op() != Op::min && made->op() != Op::max)) return {};
-  const Interval a = interval_of(sites, made->operation->operands[0]);
-  const Interval b = interval_of(sites, made->operation->operands[1]);
-  if (made->op() == Op::min) return {std::min(a.low, b.low), std::min(a.high, b.high)};
-  return {std::max(a.low, b.low), std::max(a.high, b.high)};
-}
-
 // Follows which register arrays may have been used by other than products since the last
 // wgmma_fence, with one fence left out.
 class TouchedArrays {
@@ -107,8 +92,7 @@ std::string never_executed(const Sites& sites, const Site& site) {
   for (const Site* outer = sites.parent(site); outer; outer = sites.parent(*outer)) {
     if (outer->op() != Op::for_loop) continue;
     const std::vector<ValueId>& bounds = outer->operation->operands;
-    const Interval low = interval_of(sites, bounds[0]), high = interval_of(sites, bounds[1]);
-    if (bounds[0] == bounds[1] || low.low >= high.high) {
+    if (sites.not_less(bounds[0], bounds[1])) {
       return "it stands in a loop whose upper bound is never above its lower one";
     }
   }
@@ -167,6 +151,13 @@ std::string nothing_to_wait_for(const Sites& sites, const Site& wait) {
 std::string nothing_touched(const Sites& sites, const Site& fence) {
   if (TouchedArrays(sites, fence.number, kNoSite).product_meets_one()) return {};
   return "no register of the products behind it was used since the fence before it";
+}
+
+std::string never_in_later_turns(const Sites& sites, const Site& site) {
+  const ir::Operation& loop = *sites.parent(site)->operation;
+  if (!sites.is_constant(loop.operands[2], 1)) return {};
+  if (!sites.not_less(loop.operands[0], loop.operands[1], 1)) return {};
+  return "it tells in the second turn of its loop, which has one at most";
 }
 
 bool touched_in_later_turns_alone(const Sites& sites, const Site& fence) {

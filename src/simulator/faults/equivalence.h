@@ -24,6 +24,9 @@ std::string nothing_touched(const Sites& sites, const Site& fence);
 // That holds for the first turn of the loop around it, so that a second one is needed to tell.
 bool touched_in_later_turns_alone(const Sites& sites, const Site& fence);
 
+// Its loop has one turn at most.
+std::string never_in_later_turns(const Sites& sites, const Site& site);
+
 // The values are carried into a turn of the loop that does not come, and used nowhere else.
 std::string loop_ends(const Sites& sites, const std::vector<Use>& uses);
 

@@ -168,7 +168,11 @@ std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine)
   const Sites sites(machine);
   std::vector<Mutant> mutants = kind.seed(sites);
   for (Mutant& mutant : mutants) {
-    if (mutant.equivalent.empty()) mutant.equivalent = never_executed(sites, sites.at(mutant.site));
+    const Site& site = sites.at(mutant.site);
+    if (mutant.equivalent.empty()) mutant.equivalent = never_executed(sites, site);
+    if (mutant.equivalent.empty() && mutant.in_later_turns) {
+      mutant.equivalent = never_in_later_turns(sites, site);
+    }
   }
   std::stable_sort(mutants.begin(), mutants.end(),
                    [](const Mutant& a, const Mutant& b) { return a.site < b.site; });

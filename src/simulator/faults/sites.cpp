@@ -50,7 +50,7 @@ bool is_place(const ir::Type& type) {
 
 }  // namespace
 
-Sites::Sites(const ir::Kernel& kernel) : kernel_(kernel) {
+Sites::Sites(const ir::Kernel& kernel) : kernel_(kernel), not_less_(kernel) {
   definitions_.assign(kernel.types.size(), kNoSite);
   uses_.resize(kernel.types.size());
   arguments_.resize(kernel.types.size());

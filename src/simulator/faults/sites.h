@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/not_less.h"
 #include "ir/ir.h"
 #include "simulator/faults/fault_kinds.h"
 
@@ -50,6 +51,10 @@ class Sites {
   bool is_constant(ir::ValueId value, std::int64_t number) const {
     return constant(value) == number;
   }
+  // Whether the scalar plus the constant is provably never less than the other one.
+  bool not_less(ir::ValueId a, ir::ValueId b, std::int64_t more = 0) const {
+    return not_less_.proves(a, b, more);
+  }
   // Of a place: "k_full".
   std::string name(ir::ValueId place) const;
 
@@ -83,6 +88,7 @@ class Sites {
     std::size_t number = 0;
   };
   std::vector<Argument> arguments_;  // of a value
+  mutable analysis::NotLess not_less_;
 };
 
 // Changes to a kernel. Operations are named by their numbers in the kernel as it is when called.

@@ -1,4 +1,4 @@
-#include "passes/drop_empty_loops.h"
+#include "schedules/empty_loops.h"
 
 #include <set>
 #include <utility>
@@ -6,7 +6,7 @@
 
 #include "analysis/not_less.h"
 
-namespace tilewright::passes {
+namespace tilewright::schedules {
 namespace {
 
 using ir::Op;
@@ -57,4 +57,4 @@ class Dropping {
 
 void drop_empty_loops(ir::Kernel& kernel) { Dropping dropping(kernel); }
 
-}  // namespace tilewright::passes
+}  // namespace tilewright::schedules

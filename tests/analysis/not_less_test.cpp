@@ -1,0 +1,73 @@
+#include "analysis/not_less.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+
+namespace tilewright::analysis {
+namespace {
+
+// Blocks of 128 keys for 192 rows from %1 on, as masks and the automatic schedule say it.
+TEST(NotLess, ProvesWhatFollowsFromHowValuesAreComputed) {
+  const ir::Kernel kernel = ir::parse_text(R"(kernel "bounds" machine
+dim keys
+dim rows
+grid (8)
+threads 128
+body () {
+  role {name = "only", first_warp = 0, warps = 4, registers = 64} (%0: i32) {
+    %1: i32 = cta_index
+    %2: i32 = constant {value = 0}
+    %3: i32 = constant {value = 1}
+    %4: i32 = constant {value = 128}
+    %5: i32 = constant {value = 192}
+    %6: i32 = dim {dim = dim(rows)}
+    %7: i32 = dim {dim = dim(ceil_div(keys, 128))}
+    %8: i32 = dim {dim = dim((keys // 128))}
+    %9: i32 = sub %6, %1
+    %10: i32 = min %5, %9
+    %11: i32 = add %1, %10
+    %12: i32 = add %1, %5
+    %13: i32 = min %6, %12
+    %14: i32 = div %11, %4
+    %15: i32 = div %13, %4
+    %16: i32 = min %7, %15
+    %17: i32 = min %16, %14
+    %18: i32 = max %2, %17
+    %19: i32 = max %2, %16
+    %20: bool = lt %1, %6
+    %21: i32 = select %20, %7, %2
+    %22: bool = lt %2, %10
+    %23: i32 = select %22, %21, %2
+    %24: i32 = sub %9, %4
+    %25: i32 = div %24, %4
+    %26: i32 = div %9, %4
+    yield
+  }
+}
+)",
+                                           "bounds.tw");
+  NotLess not_less(kernel);
+  // min(rows, first + 192) is first + min(192, rows - first), and so are quotients of the two.
+  EXPECT_TRUE(not_less.proves(11, 13));
+  EXPECT_TRUE(not_less.proves(14, 15));
+  EXPECT_TRUE(not_less.proves(18, 19));
+  EXPECT_TRUE(not_less.proves(19, 18));
+  // The last block begins with keys / 128, or there is none; a difference of 1 more is none.
+  EXPECT_FALSE(not_less.proves(8, 7));
+  EXPECT_TRUE(not_less.proves(8, 7, 1));
+  EXPECT_TRUE(not_less.proves(7, 8));
+  EXPECT_FALSE(not_less.proves(7, 8, -1));
+  // Two conditions that say the same of the rows that are left.
+  EXPECT_TRUE(not_less.proves(23, 21));
+  EXPECT_TRUE(not_less.proves(21, 23));
+  EXPECT_FALSE(not_less.proves(23, 7));
+  EXPECT_TRUE(not_less.proves(7, 23));
+  // (x - 128) / 128 is x / 128 - 1.
+  EXPECT_TRUE(not_less.proves(25, 26, 1));
+  EXPECT_FALSE(not_less.proves(25, 26));
+  EXPECT_FALSE(not_less.proves(1, 6));
+}
+
+}  // namespace
+}  // namespace tilewright::analysis
