@@ -4,31 +4,19 @@
 
 #include <algorithm>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/world.h"
 
 namespace tilewright::simulator {
 namespace {
 
 using Kind = Agents::Kind;
 
-// First and last byte of a tensor, whatever the signs of its strides.
-template <typename Range>
-Range memory_of(const TensorArgument& tensor) {
-  std::int64_t low = 0, high = size_of(tensor.dtype);
-  for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
-    if (tensor.shape[axis] == 0) return {tensor.data, tensor.data};
-    const std::int64_t reach =
-        (tensor.shape[axis] - 1) * tensor.strides[axis] * size_of(tensor.dtype);
-    (reach < 0 ? low : high) += reach;
-  }
-  return {tensor.data + low, tensor.data + high};
-}
-
 View& view_of(Warp& warp, bool elected) { return elected ? warp.elected : warp.lanes; }
 const View& view_of(const Warp& warp, bool elected) { return elected ? warp.elected : warp.lanes; }
 
 int own_agent(const Agents& agents, const Warp& warp, bool elected) {
-  return agents.at(warp.cta->rank(), elected ? Kind::elected_lane : Kind::lanes, warp.index);
+  return agents.at(warp.cta->cluster_rank(), elected ? Kind::elected_lane : Kind::lanes,
+                   warp.index);
 }
 
 // First and last of the bytes, in their block.
@@ -44,21 +32,22 @@ std::pair<std::int64_t, std::int64_t> extent(Bytes bytes) {
 
 }  // namespace
 
-Order::Order(Gpu& gpu, bool strict, bool enabled) : gpu_(gpu), strict_(strict), enabled_(enabled) {
-  const Program& program = gpu.program;
-  agents_.warps = program.warps;
-  agents_.barriers = program.barriers;
-  agents_.ctas = static_cast<int>(program.cluster);
+Order::Order(Launch& launch, bool strict, bool enabled)
+    : launch_(launch), strict_(strict), enabled_(enabled) {
+  const PreparedKernel& kernel = launch.kernel;
+  agents_.warps = kernel.warps;
+  agents_.barriers = kernel.barriers;
+  agents_.ctas = static_cast<int>(kernel.cluster);
   const auto add = [&](const TensorArgument& tensor) {
-    written_.push_back(memory_of<Range>(tensor));
+    if (enabled) launch.world.memory.add_written(GlobalMemory::range_of(tensor));
   };
-  for (const Instruction& instruction : program.code) {
+  for (const Instruction& instruction : kernel.code) {
     if (instruction.code == Code::store_registers) {
-      add(*program.global_accesses[instruction.detail].tensor);
+      add(*kernel.global_accesses[instruction.detail].tensor);
     } else if (instruction.code == Code::tma_store) {
-      add(*program.maps[program.transfers[instruction.detail].map].tensor);
+      add(*kernel.maps[kernel.transfers[instruction.detail].map].tensor);
     } else if (instruction.code == Code::atomic_add) {
-      add(gpu.arguments.tensors[instruction.object]);
+      add(launch.arguments.tensors[instruction.object]);
     }
   }
 }
@@ -145,7 +134,7 @@ void Order::acquire_cluster(Warp& warp, const View& view) const {
 
 void Order::complete(Warp& warp, bool elected, Kind kind, int index, std::int64_t count) const {
   if (!enabled_) return;
-  const int agent = agents_.at(warp.cta->rank(), kind, index);
+  const int agent = agents_.at(warp.cta->cluster_rank(), kind, index);
   const auto epoch = static_cast<Epoch>(std::max<std::int64_t>(count, 0));
   warp.elected.generic[agent] = std::max(warp.elected.generic[agent], epoch);
   if (!elected) warp.lanes.generic[agent] = std::max(warp.lanes.generic[agent], epoch);
@@ -169,7 +158,7 @@ Access Order::by_unit(const Warp& warp, const Instruction& instruction, AccessKi
   access.epoch = epoch;
   if (enabled_) access.issued = warp.elected.generic[own_agent(agents_, warp, true)];
   access.cluster = warp.cta->cluster->number;
-  access.iteration = gpu_.iteration(warp, instruction);
+  access.iteration = launch_.iteration(warp, instruction);
   access.cta = static_cast<std::int32_t>(warp.cta->index);
   access.warp = static_cast<std::int16_t>(warp.index);
   access.role = static_cast<std::int16_t>(warp.role);
@@ -201,7 +190,7 @@ void Order::shared_block(const Warp& warp, const Access& access, Cta& cta, int a
     if (verdict == Verdict::ordered) return;
     Bytes both{bytes.cells & earlier.bytes.cells,
                static_cast<std::uint16_t>(bytes.mask & earlier.bytes.mask)};
-    const Allocation& place = gpu_.program.allocations[allocation];
+    const Allocation& place = launch_.kernel.allocations[allocation];
     const auto [first, last] = extent(both);
     const std::int64_t address = block * ShadowBlock::kBytes + first;
     report(warp, earlier, access, verdict, "shared " + place.describe(address, last - first + 1),
@@ -236,14 +225,12 @@ void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocat
 }
 
 bool Order::is_written(const std::byte* data) const {
-  return enabled_ && std::any_of(written_.begin(), written_.end(), [&](const Range& range) {
-           return data >= range.begin && data < range.end;
-         });
+  return enabled_ && launch_.world.memory.is_written(data);
 }
 
 void Order::global(const Warp& warp, const Access& access, ByteSet& set) {
   set.drain([&](std::uint64_t block, Bytes touched) {
-    global_[block / ShadowBlock::kBytes].touch(
+    launch_.world.memory.shadow(block).touch(
         access, touched, [&](const ShadowBlock::Record& earlier) {
           const Verdict verdict = judge(warp, earlier, access, /*global=*/true);
           if (verdict == Verdict::ordered) return;
@@ -257,9 +244,9 @@ void Order::global(const Warp& warp, const Access& access, ByteSet& set) {
 std::string Order::describe_global(std::uint64_t block, Bytes bytes) const {
   const auto [first, last] = extent(bytes);
   const auto* begin = reinterpret_cast<const std::byte*>(block + first);
-  for (const TensorArgument& tensor : gpu_.arguments.tensors) {
-    const Range range = memory_of<Range>(tensor);
-    if (begin < range.begin || begin >= range.end) continue;
+  for (const TensorArgument& tensor : launch_.arguments.tensors) {
+    const GlobalMemory::Range range = GlobalMemory::range_of(tensor);
+    if (!range.has(begin)) continue;
     const std::int64_t offset = begin - range.begin;
     return fmt::format("global {} +{:#x}..{:#x}", tensor.name, offset, offset + last - first);
   }
@@ -269,7 +256,7 @@ std::string Order::describe_global(std::uint64_t block, Bytes bytes) const {
 void Order::report(const Warp& warp, const Access& earlier, const Access& access, Verdict verdict,
                    const std::string& what, std::int64_t stage) const {
   const auto line = [&](const Access& each) {
-    return gpu_.access_line(each.write ? "write" : "read", each);
+    return launch_.access_line(each.write ? "write" : "read", each);
   };
   Fault fault;
   fault.kind = verdict == Verdict::proxy ? "proxy" : "race";
@@ -279,7 +266,7 @@ void Order::report(const Warp& warp, const Access& earlier, const Access& access
   fault.missing = verdict == Verdict::proxy
                       ? "fence_proxy_async between them, by the threads that made the first access"
                       : missing(warp, earlier, access, stage);
-  gpu_.log.add(std::move(fault));
+  launch_.log.add(std::move(fault));
 }
 
 std::string Order::missing(const Warp& warp, const Access& earlier, const Access& access,
@@ -293,14 +280,14 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
   const Kind kind = agents_.kind(earlier.agent);
   if (kind == Kind::phases) {
     return fmt::format("a wait for {} phase {} between them",
-                       gpu_.barrier_name(agents_.index(earlier.agent)), earlier.epoch - 1);
+                       launch_.barrier_name(agents_.index(earlier.agent)), earlier.epoch - 1);
   }
   const Warp& owner = owner_cta.warps[agents_.index(earlier.agent)];
   const int hands_on = agents_.at(rank, Kind::elected_lane, owner.index);
   const bool handed_on = &owner == &warp || knows(warp, elected, hands_on, earlier.issued);
   if (handed_on && kind == Kind::products) {
     return fmt::format("wgmma_wait in {} for this product before the warp signals or goes on",
-                       gpu_.describe(earlier.role, earlier.warp, earlier.cta));
+                       launch_.describe(earlier.role, earlier.warp, earlier.cta));
   }
   if (handed_on && kind == Kind::store_reads) {
     return "bulk_commit and bulk_wait {count, read = 1} between them";
@@ -312,7 +299,7 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
   if (handed_on && kind == Kind::lanes) {
     return fmt::format(
         "warp_sync in {} between its access and its arrival: one lane does not wait for the others",
-        gpu_.describe(earlier.role, earlier.warp, earlier.cta));
+        launch_.describe(earlier.role, earlier.warp, earlier.cta));
   }
   if (&owner_cta != warp.cta) {
     return "cluster_sync between them, or fence_cluster before the arrival at the other CTA's "
@@ -323,13 +310,13 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
 
 std::string Order::missing_barrier(const Warp& warp, const Access& earlier,
                                    std::int64_t stage) const {
-  const Program& program = gpu_.program;
+  const PreparedKernel& kernel = launch_.kernel;
   const Cta& cta = *warp.cta;
   const auto named = [&](int barrier, std::uint64_t phase) {
-    return fmt::format("a wait for {} phase {} between them", gpu_.barrier_name(barrier), phase);
+    return fmt::format("a wait for {} phase {} between them", launch_.barrier_name(barrier), phase);
   };
   // A phase that is handed on already, or is being so.
-  for (int barrier = 0; barrier < program.barriers; ++barrier) {
+  for (int barrier = 0; barrier < kernel.barriers; ++barrier) {
     const Mbarrier& state = cta.barriers[barrier];
     if (!state.initialised) continue;
     if (state.completed.generic[earlier.agent] >= earlier.epoch) {
@@ -341,7 +328,7 @@ std::string Order::missing_barrier(const Warp& warp, const Access& earlier,
   }
   // One on which the earlier warp's role is to arrive: at best the one that this role waits for.
   const BarrierArray* best = nullptr;
-  for (const BarrierArray& array : program.barrier_arrays) {
+  for (const BarrierArray& array : kernel.barrier_arrays) {
     const auto has = [](const std::vector<int>& roles, int role) {
       return std::find(roles.begin(), roles.end(), role) != roles.end();
     };

@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "simulator/machine/clock.h"
 #include "simulator/machine/shadow.h"
@@ -17,9 +15,9 @@ namespace tilewright::simulator {
 struct Allocation;
 struct Cta;
 struct Instruction;
-struct Program;
+struct PreparedKernel;
 struct Warp;
-class Gpu;
+class Launch;
 
 // Which accesses to shared or global memory an instruction makes.
 struct AccessKind {
@@ -30,7 +28,7 @@ struct AccessKind {
 
 class Order {
  public:
-  Order(Gpu& gpu, bool strict, bool enabled);
+  Order(Launch& launch, bool strict, bool enabled);
 
   const Agents& agents() const { return agents_; }
   bool enabled() const { return enabled_; }
@@ -87,14 +85,9 @@ class Order {
   std::string missing_barrier(const Warp& warp, const Access& earlier, std::int64_t stage) const;
   std::string describe_global(std::uint64_t block, Bytes bytes) const;
 
-  Gpu& gpu_;
+  Launch& launch_;
   bool strict_, enabled_;
   Agents agents_;
-  std::unordered_map<std::uint64_t, ShadowBlock> global_;
-  struct Range {
-    const std::byte *begin = nullptr, *end = nullptr;
-  };
-  std::vector<Range> written_;  // memory of the tensors that the kernel writes
 };
 
 }  // namespace tilewright::simulator

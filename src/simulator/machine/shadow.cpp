@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 namespace tilewright::simulator {
 namespace {
