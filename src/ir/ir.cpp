@@ -178,7 +178,9 @@ const Parameter* Kernel::parameter_of(ValueId tensor) const {
   for (const Parameter& parameter : parameters) {
     if (parameter.value == tensor) return &parameter;
   }
-  return nullptr;
+  if (tensor >= types.size() || !types[tensor].is_peer()) return nullptr;
+  const std::int64_t number = types[tensor].shape[1];
+  return number < static_cast<std::int64_t>(parameters.size()) ? &parameters[number] : nullptr;
 }
 
 namespace {

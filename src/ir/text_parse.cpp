@@ -254,7 +254,8 @@ class Parser {
     const std::size_t begin = in_.position();
     const SourceLocation here = in_.next_location();
     const std::string_view word = in_.peek_word();
-    constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar", "workspace"};
+    constexpr std::string_view kinds[] = {"in",        "out",       "inout",  "scalar",
+                                          "workspace", "symmetric", "signals"};
     if (in_.accept_word("dim")) {
       dim_clause();
     } else if (const auto* kind = std::find(std::begin(kinds), std::end(kinds), word);
@@ -279,7 +280,8 @@ class Parser {
       claim(here);
     } else {
       in_.fail(begin,
-               "expected dim, in, out, inout, scalar, workspace, grid, cluster, threads, "
+               "expected dim, in, out, inout, scalar, workspace, symmetric, signals, grid, "
+               "cluster, threads, "
                "shared_bytes, require or body");
     }
     return false;
