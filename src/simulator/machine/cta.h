@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "simulator/machine/clock.h"
+#include "simulator/machine/global_memory.h"
 #include "simulator/machine/prepared_kernel.h"
 #include "simulator/machine/provenance.h"
 #include "simulator/machine/shadow.h"
 #include "simulator/machine/shared_memory.h"
+#include "tilewright/memory_order.h"
 
 // What one cluster of CTAs holds while it is executed: warps, barriers, memory, and asynchronous
 // work.
@@ -124,8 +126,27 @@ struct Event {
   std::uint64_t rank = 0;      // of the schedule; 0: none yet
 };
 
+// What a warp or a stream waits for.
+struct WordWait {
+  const std::byte* word = nullptr;  // an i32
+  Compare compare = Compare::ge;
+  std::int32_t value = 0;
+};
+
+// What fences have made of a warp's relaxed accesses to words of global memory.
+struct FenceState {
+  struct Released {
+    Scope scope = Scope::gpu;
+    bool by_all = false;  // lanes, not by the elected one alone
+    std::shared_ptr<const Beyond> all, elected;
+  };
+  std::vector<Released> released;  // the last of each scope: what a relaxed write behind hands on
+  std::vector<Handed> seen;        // by relaxed reads, for a fence behind them
+  std::vector<Handed> missed;      // what has been read and not acquired
+};
+
 struct Warp {
-  enum class State : std::uint8_t { runnable, mbarrier, named, cluster, pool, ended };
+  enum class State : std::uint8_t { runnable, mbarrier, named, cluster, pool, word, ended };
   Cta* cta = nullptr;
   int index = 0;
   int role = 0;
@@ -140,6 +161,7 @@ struct Warp {
   int barrier = 0;  // of the CTA: mbarrier or named barrier
   std::int64_t parity = 0;
   std::uint64_t awaited_phase = 0;
+  WordWait word;
   // Asynchronous work.
   std::deque<PendingProduct> products;
   std::uint64_t product_sequence = 0;
@@ -150,7 +172,11 @@ struct Warp {
   int registers = 0;
   // What the lanes together know, and what one of them may know before the others.
   View lanes, elected;
+  // What words of global memory have to do with fences; null until one is used with an order.
+  std::unique_ptr<FenceState> fences;
 
+  View& view(bool of_elected) { return of_elected ? elected : lanes; }
+  const View& view(bool of_elected) const { return of_elected ? elected : lanes; }
   std::int64_t integer(Slot slot) const { return scalars[slot].i; }
 };
 

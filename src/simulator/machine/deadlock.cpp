@@ -45,6 +45,8 @@ std::string wait_text(const Warp& warp) {
       return fmt::format("the cluster barrier: {} of {} warps have arrived",
                          warp.cta->cluster->waiting.size(),
                          warp.cta->cluster->ctas.size() * launch.kernel.warps);
+    case Warp::State::word:
+      return launch.world.wait_text(warp.word);
     default:
       return fmt::format("{} registers a thread: {} has {}, {} are free for a warp",
                          warp.waits_at->value, launch.describe(warp), warp.registers,
@@ -67,6 +69,8 @@ bool could_signal(const Warp& other, const Warp& warp) {
       return other.cta == warp.cta && !same_place;
     case Warp::State::cluster:
       return other.state != Warp::State::cluster;
+    case Warp::State::word:
+      return false;  // whose work it is shows only when it is done
     default:
       return other.cta == warp.cta && &other != &warp;
   }

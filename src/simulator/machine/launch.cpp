@@ -69,7 +69,7 @@ void Launch::start_next() {
   to_start_.pop_back();
   auto cluster = std::make_unique<Cluster>();
   cluster->launch = this;
-  cluster->number = world.add_cluster(*this);
+  cluster->number = world.add_actor({this, nullptr, place.stream, place.position, place.rank});
   cluster->handed = order.nothing();
   for (std::int64_t rank = 0; rank < kernel.cluster; ++rank) {
     cluster->ctas.push_back(
@@ -130,6 +130,12 @@ void Launch::block(Warp& warp, Warp::State state, const Instruction& instruction
   world.runnable.erase(std::find(world.runnable.begin(), world.runnable.end(), &warp));
 }
 
+void Launch::wait_for_word(Warp& warp, const Instruction& instruction, WordWait wait) {
+  warp.word = wait;
+  world.add_waiter(warp);
+  block(warp, Warp::State::word, instruction);
+}
+
 void Launch::wake(Warp& warp) {
   warp.state = Warp::State::runnable;
   world.runnable.push_back(&warp);
@@ -173,6 +179,7 @@ void Launch::finish(Warp& warp) {
   cta.left.join(warp.lanes);
   cta.left.join(warp.elected);
   if (--cta.live > 0) return;
+  if (cta.left.beyond) left_.join_beyond(cta.left.beyond);
   for (const Warp& each : cta.warps) check_issues(*this, each);
   check_exit(cta);
 }

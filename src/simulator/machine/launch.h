@@ -27,8 +27,12 @@ class World;
 // What a launch is in the world that executes it.
 struct LaunchPlace {
   int rank = 0;  // whose device executes it
-  std::string
-      label;  // behind a warp's name, such as " of gemm of rank 1"; empty for a launch alone
+  // Behind a warp's name, such as " of gemm of rank 1"; empty for a launch alone.
+  std::string label;
+  // In its stream, and what that stream knows before it.
+  int stream = 0;
+  Epoch position = 0;
+  std::shared_ptr<const Beyond> known;
 };
 
 class Launch {
@@ -57,6 +61,8 @@ class Launch {
   bool can_retire() const { return ended_ > 0 && under_way_ == 0; }
   void retire();
   bool is_over() const { return to_start_.empty() && clusters_.empty(); }
+  // What its warps have acquired, once it is over; its own work is not among it.
+  const std::shared_ptr<const Beyond>& left() const { return left_.beyond; }
   void start_next();
   void run_warp(Warp& warp);
   // Asynchronous work of the launch, which is the world's from here on.
@@ -65,6 +71,8 @@ class Launch {
   // Into the report, once the run is over.
   void count_instructions() const;
 
+  // Blocks the warp until the word changes. The instruction is then executed again.
+  void wait_for_word(Warp& warp, const Instruction& instruction, WordWait wait);
   void block(Warp& warp, Warp::State state, const Instruction& instruction);
   void wake(Warp& warp);
 
@@ -96,6 +104,7 @@ class Launch {
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::size_t ended_ = 0;                     // of these, clusters without a warp that is left
   std::int64_t under_way_ = 0;                // events
+  View left_;                                 // of which the part beyond clusters counts
   std::vector<Scalar> moved_;                 // by the move being executed
   std::array<std::int64_t, 256> executed_{};  // by ir::Op
 };

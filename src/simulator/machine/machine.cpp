@@ -33,7 +33,8 @@ struct Workspaces {
                                    parameter.dtype,
                                    {count},
                                    {1},
-                                   reinterpret_cast<std::byte*>(zeros.data())});
+                                   reinterpret_cast<std::byte*>(zeros.data()),
+                                   {}});
     }
   }
 

@@ -1,6 +1,10 @@
 #include "simulator/machine/world.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace tilewright::simulator {
@@ -21,9 +25,58 @@ Launch& World::launch(const PreparedKernel& kernel, const Arguments& arguments, 
   return *active_.back();
 }
 
-std::uint32_t World::add_cluster(const Launch& launch) {
-  launch_of_cluster_.push_back(&launch);
-  return static_cast<std::uint32_t>(launch_of_cluster_.size() - 1);
+std::uint32_t World::add_actor(Actor actor) {
+  actors_.push_back(actor);
+  return static_cast<std::uint32_t>(actors_.size() - 1);
+}
+
+std::string World::access_line(const Access& access) const {
+  return actors_[access.cluster].launch->access_line(access.write ? "write" : "read", access);
+}
+
+void World::changed(const std::byte* first, std::int64_t bytes) {
+  std::vector<Warp*> woken;
+  for (auto entry = word_waiters_.begin(); entry != word_waiters_.end();) {
+    if (entry->first < first || entry->first >= first + bytes) {
+      ++entry;
+      continue;
+    }
+    woken.insert(woken.end(), entry->second.begin(), entry->second.end());
+    entry = word_waiters_.erase(entry);
+  }
+  for (Warp* warp : woken) warp->cta->cluster->launch->wake(*warp);
+}
+
+bool World::holds(const WordWait& wait) const {
+  std::int32_t value = 0;
+  std::memcpy(&value, wait.word, sizeof(value));
+  // Modulo 2^32, so that counts may run over.
+  const auto difference = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) -
+                                                    static_cast<std::uint32_t>(wait.value));
+  switch (wait.compare) {
+    case Compare::eq:
+      return difference == 0;
+    case Compare::ne:
+      return difference != 0;
+    case Compare::lt:
+      return difference < 0;
+    case Compare::le:
+      return difference <= 0;
+    case Compare::gt:
+      return difference > 0;
+    case Compare::ge:
+      return difference >= 0;
+  }
+  return false;
+}
+
+std::string World::wait_text(const WordWait& wait) const {
+  constexpr std::string_view kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
+  std::int32_t value = 0;
+  std::memcpy(&value, wait.word, sizeof(value));
+  const std::string name = memory.describe(wait.word, sizeof(value));
+  return fmt::format("{} {} {}, which is {}", name.empty() ? "a word of global memory" : name,
+                     kSigns[static_cast<int>(wait.compare)], wait.value, value);
 }
 
 void World::count() const {

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "simulator/machine/cta.h"
@@ -16,6 +18,8 @@
 // The virtual GPUs of one execution: launches of kernels on the devices of one or several ranks,
 // in one loop of events whose order a seed draws.
 namespace tilewright::simulator {
+
+struct StreamOperation;
 
 class World {
  public:
@@ -39,9 +43,25 @@ class World {
   // What was executed, into the report, once the run is over.
   void count() const;
 
-  // The number of a cluster that starts; which launch it is of.
-  std::uint32_t add_cluster(const Launch& launch);
-  const Launch& launch_of(std::uint32_t cluster) const { return *launch_of_cluster_[cluster]; }
+  // Who accesses memory: a cluster of a launch, or an operation of a stream. Either gets a number
+  // when it starts.
+  struct Actor {
+    const Launch* launch = nullptr;  // null: the stream itself
+    const StreamOperation* operation = nullptr;
+    int stream = 0;
+    Epoch position = 0;  // in the stream
+    int rank = 0;
+  };
+  std::uint32_t add_actor(Actor actor);
+  const Actor& actor(std::uint32_t number) const { return actors_[number]; }
+  // A line of a fault: what it is, where, and by whom.
+  std::string access_line(const Access& access) const;
+  // Global memory has changed: those who wait for words of it look again.
+  void add_waiter(Warp& warp) { word_waiters_[warp.word.word].push_back(&warp); }
+  void changed(const std::byte* first, std::int64_t bytes);
+  bool holds(const WordWait& wait) const;
+  // "flags of rank 1 +0x4..0x7 >= 2, which is 1".
+  std::string wait_text(const WordWait& wait) const;
   // Those that are not over.
   const std::vector<Launch*>& active() const { return active_; }
 
@@ -54,7 +74,8 @@ class World {
   const MachineOptions options_;
   std::vector<std::unique_ptr<Launch>> launches_;
   std::vector<Launch*> active_;
-  std::vector<const Launch*> launch_of_cluster_;
+  std::vector<Actor> actors_;
+  std::map<const std::byte*, std::vector<Warp*>> word_waiters_;
   const Launch* stepped_ = nullptr;  // by the last step
 };
 
