@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/dtype.h"
@@ -46,6 +47,8 @@ class Part {
   friend class Buffer;
   friend class Program;
   friend class Stream;
+  Part narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+                std::string_view verb, SourceLocation where) const;
   std::shared_ptr<ir::Program> program_;  // null: no buffer
   int buffer_ = 0;
   int rank_ = -1;  // -1: that of the stream where it is used

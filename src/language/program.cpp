@@ -149,8 +149,8 @@ RunNumber operator+(RunNumber a, RunNumber b) { return {a.base + b.base, a.per_r
 RunNumber operator-(RunNumber a, RunNumber b) { return {a.base - b.base, a.per_run - b.per_run}; }
 RunNumber operator*(RunNumber a, double factor) { return {a.base * factor, a.per_run * factor}; }
 
-Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
-               SourceLocation where) const {
+Part Part::narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+                    std::string_view verb, SourceLocation where) const {
   if (!program_) return *this;  // an error where it is used
   const auto fits = [&] {
     if (starts.size() != sizes_.size() || sizes.size() != sizes_.size()) return false;
@@ -166,6 +166,7 @@ Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::i
     Diagnostic(where,
                fmt::format("{} elements from {} on are not inside of {} {}", shape_text(sizes),
                            shape_text(starts), buffer.name, shape_text(sizes_)))
+        .token(verb)
         .note(buffer.where, buffer.name + " is made")
         .raise();
   }
@@ -175,18 +176,24 @@ Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::i
   return part;
 }
 
+Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+               SourceLocation where) const {
+  return narrowed(starts, sizes, "box", where);
+}
+
 Part Part::rows(std::int64_t first, std::int64_t count, SourceLocation where) const {
   std::vector<std::int64_t> starts(sizes_.size(), 0), sizes = sizes_;
   if (!sizes.empty()) {
     starts[0] = first;
     sizes[0] = count;
   }
-  return box(starts, sizes, where);
+  return narrowed(starts, sizes, "rows", where);
 }
 
 Part Part::operator[](std::int64_t element) const {
-  // The line noted is that of the operation that the word is given to.
-  return box({element}, {1}, program_ ? program_->buffers[buffer_].where : SourceLocation{});
+  // An operator has no place of its own.
+  return narrowed({element}, {1}, "signals",
+                  program_ ? program_->buffers[buffer_].where : SourceLocation{});
 }
 
 Buffer::operator Part() const {
@@ -393,6 +400,7 @@ Program::Program(std::string name, int ranks, SourceLocation where)
   if (ranks < 1 || ranks > ir::kMaximumRanks) {
     Diagnostic(where, fmt::format("program {}: {} ranks, expected 1 to {}", name, ranks,
                                   ir::kMaximumRanks))
+        .token("Program")
         .raise();
   }
   program_->name = std::move(name);
@@ -405,6 +413,7 @@ Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> 
   for (const ProgramBuffer& other : program_->buffers) {
     if (other.name != name) continue;
     Diagnostic(where, fmt::format("program {}: there is a buffer {} already", program_->name, name))
+        .token(name)
         .note(other.where, name + " is made")
         .raise();
   }
