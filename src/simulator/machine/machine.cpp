@@ -1,8 +1,8 @@
 #include "simulator/machine/machine.h"
 
 #include "simulator/machine/control_only.h"
-#include "simulator/machine/gpu.h"
 #include "simulator/machine/recorder.h"
+#include "simulator/machine/world.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -33,7 +33,8 @@ struct Workspaces {
                                    parameter.dtype,
                                    {count},
                                    {1},
-                                   reinterpret_cast<std::byte*>(zeros.data())});
+                                   reinterpret_cast<std::byte*>(zeros.data()),
+                                   {}});
     }
   }
 
@@ -70,24 +71,25 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
   Arguments complete = with_strides(arguments);
   const Workspaces workspaces(kernel, complete);
-  Program program = prepare(kernel, complete, options.multiprocessors);
-  if (options.control_only) keep_control_only(program, complete);
+  PreparedKernel prepared = prepare(kernel, complete, options.multiprocessors);
+  if (options.control_only) keep_control_only(prepared, complete);
   MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
-  check_capacity(program, capacity);
+  check_capacity(prepared, capacity);
   // Memory that does not exist cannot be executed on.
   if (!report.ok()) {
     if (options.recorder) options.recorder->end(report.faults);
     return report;
   }
-  Gpu gpu(program, complete, options, report);
+  World world(options, report);
+  world.launch(prepared, complete);
   try {
-    gpu.run();
+    world.run();
     workspaces.check(kernel, report);
   } catch (const Stopped&) {
   }
   if (options.recorder) options.recorder->end(report.faults);
-  gpu.count_instructions();
+  world.count();
   return report;
 }
 

@@ -142,7 +142,7 @@ enum class Code : std::uint8_t {
   wgmma_wait,
 };
 
-// What the fields hold is said where program.cpp fills them.
+// What the fields hold is said where prepared_kernel.cpp fills them.
 struct Instruction {
   Code code = Code::end;
   bool valued = true;    // else it is checked and computes nothing
@@ -263,8 +263,8 @@ struct Product {
   int run = 1;
 };
 
-struct Program {
-  std::string kernel;
+struct PreparedKernel {
+  std::string name;
   SourceLocation where;
   bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
@@ -295,7 +295,9 @@ struct Program {
   std::vector<Product> products;
 };
 
-// Raises a usage error for what the machine cannot execute. `arguments` must outlive the program.
-Program prepare(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);
+// Raises a usage error for what the machine cannot execute. `arguments` must outlive what is
+// prepared.
+PreparedKernel prepare(const ir::Kernel& kernel, const Arguments& arguments,
+                       std::int64_t multiprocessors);
 
 }  // namespace tilewright::simulator
