@@ -162,6 +162,9 @@ struct Parameter {
   bool is_owned() const { return kind == Kind::workspace || kind == Kind::signals; }
 };
 
+std::string_view name_of(Parameter::Kind kind);
+std::optional<Parameter::Kind> find_parameter_kind(std::string_view name);
+
 struct Kernel {
   std::string name;
   Form form = Form::tile;

@@ -24,6 +24,8 @@ constexpr std::string_view semantics_of(Op op) {
   switch (op) {
     case Op::load_index:
       return "weak, relaxed or acquire";
+    case Op::reduce_add:
+      return "relaxed or release";
     case Op::store_index:
       return "weak, relaxed or release";
     case Op::wait_flag:

@@ -51,6 +51,12 @@ void verify_words(const VerifierContext& context) {
     context.require(attributes.has(Key::semantics) || operation.op == Op::fence,
                     "a scope without semantics");
   }
+  const Op op = operation.op;
+  if (attributes.has(Key::semantics) && (op == Op::atomic_add || op == Op::load_index)) {
+    const Type& value = context.result();
+    context.require(value.dtype == DType::i32, "gives {} in an order, expected i32",
+                    name_of(value.dtype));
+  }
   if (attributes.has(Key::compare)) {
     const std::string& text = attributes.text(Key::compare);
     context.require(find_compare(text).has_value(), "compare \"{}\"", text);
@@ -92,6 +98,7 @@ void verify_rank_types(const VerifierContext& context) {
                              "has peers, but {} is in this rank alone", tensor.name);
     }
     case Op::store_index:
+    case Op::reduce_add:
     case Op::wait_flag:
       verify_element(context);
       return verify_words(context);

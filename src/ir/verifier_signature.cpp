@@ -28,6 +28,7 @@ constexpr AttributeRow kAttributes[] = {
     {Op::load_index, "semantics:text? scope:text?"},
     {Op::store_index, "semantics:text scope:text?"},
     {Op::atomic_add, "semantics:text? scope:text?"},
+    {Op::reduce_add, "semantics:text scope:text"},
     {Op::wait_flag, "compare:text semantics:text scope:text"},
     {Op::fence, "scope:text"},
     {Op::shared, "name:text layout:shared_layout stages:integer offset:integer?"},
