@@ -111,7 +111,7 @@ struct Store {
 
 // What an asynchronous unit does at an instant that the scheduler draws.
 struct Event {
-  enum class Kind : std::uint8_t { load, store, products };
+  enum class Kind : std::uint8_t { load, store, products, stream };
   Kind kind = Kind::load;
   Warp* issuer = nullptr;
   const Instruction* instruction = nullptr;
@@ -125,6 +125,7 @@ struct Event {
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   std::shared_ptr<Store> store;
   std::uint64_t sequence = 0;  // of the last product
+  int stream = 0;              // whose next step it is, of a program
   std::uint64_t rank = 0;      // of the schedule; 0: none yet
 };
 

@@ -147,9 +147,33 @@ std::string cycle_text(const std::vector<const Warp*>& cycle) {
   return text + launch_of(*cycle.front()).describe(*cycle.front());
 }
 
+std::string who_waits(std::size_t warps, std::size_t streams) {
+  if (streams == 0) return fmt::format("{} warps", warps);
+  const std::string named = fmt::format("{} stream{}", streams, streams > 1 ? "s" : "");
+  return warps == 0 ? named : fmt::format("{} warps and {}", warps, named);
+}
+
+std::string stream_lines(const std::vector<Streams::Waiting>& streams) {
+  std::string text;
+  for (const Streams::Waiting& stream : streams) text += "\n  " + stream.text;
+  return text;
+}
+
+// Launches of which CTAs wait for others to end.
+std::string not_started(const World& world) {
+  std::string text;
+  for (const Launch* launch : world.active()) {
+    if (launch->all_started()) continue;
+    text += fmt::format("\n  {} of {} CTAs{} have not started: all places of the device are taken",
+                        launch->waiting_ctas(), launch->kernel.ctas, launch->place.label);
+  }
+  return world.streams ? text : std::string();
+}
+
 // What is wrong with the wait of one warp, if that shows.
 std::string missing_for(const Warp& warp) {
   const Launch& launch = launch_of(warp);
+  if (warp.state == Warp::State::word) return launch.world.missing_value(warp.word);
   if (warp.state != Warp::State::mbarrier) return {};
   const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
   const std::string name = launch.barrier_name(warp.barrier);
@@ -191,17 +215,29 @@ SourceLocation other_place(const Warp& first, const std::vector<const Warp*>& cy
 Fault deadlock(const World& world) {
   const std::vector<const Warp*> warps = blocked_warps(world);
   const std::vector<const Warp*> cycle = CycleSearch(warps).find();
+  std::vector<Streams::Waiting> streams;
+  if (world.streams) streams = world.streams->waiting();
   Fault fault;
   fault.kind = "deadlock";
   const std::vector<const Warp*>& named = cycle.empty() ? warps : cycle;
-  fault.first = named.front()->waits_at->where();
-  fault.second = other_place(*named.front(), cycle, warps);
-  fault.message = fmt::format("deadlock: {} warps wait and nothing is pending{}{}", warps.size(),
-                              lines(warps), cycle_text(cycle));
+  if (!named.empty()) {
+    fault.first = named.front()->waits_at->where();
+    fault.second = other_place(*named.front(), cycle, warps);
+  }
+  for (const Streams::Waiting& stream : streams) {
+    SourceLocation& place = fault.first.file ? fault.second : fault.first;
+    if (!place.file) place = stream.where;
+  }
+  fault.message = fmt::format("deadlock: {} wait and nothing is pending{}{}{}{}",
+                              who_waits(warps.size(), streams.size()), lines(warps),
+                              stream_lines(streams), not_started(world), cycle_text(cycle));
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
       if (fault.missing.empty()) fault.missing = missing_for(*warp);
     }
+  }
+  for (const Streams::Waiting& stream : streams) {
+    if (fault.missing.empty()) fault.missing = stream.missing;
   }
   return fault;
 }

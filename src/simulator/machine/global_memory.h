@@ -43,6 +43,11 @@ class GlobalMemory {
   // What those hand on that have written the word since it was last written by who hands on
   // nothing of theirs.
   std::vector<Handed>& handed(const std::byte* word) { return handed_[word]; }
+  const std::vector<Handed>& handed(const std::byte* word) const {
+    static const std::vector<Handed> nothing;
+    const auto found = handed_.find(word);
+    return found == handed_.end() ? nothing : found->second;
+  }
 
   // Memory that faults name, such as "x of rank 1".
   void add_name(Range range, std::string name) { names_.push_back({range, std::move(name)}); }

@@ -92,6 +92,10 @@ std::int64_t Launch::live_ctas() const {
   return static_cast<std::int64_t>(clusters_.size()) * kernel.cluster;
 }
 
+std::int64_t Launch::waiting_ctas() const {
+  return static_cast<std::int64_t>(to_start_.size()) * kernel.cluster;
+}
+
 void Launch::retire() {
   clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
                                  [](const auto& cluster) { return cluster->live == 0; }),
@@ -121,6 +125,8 @@ void Launch::happen(std::size_t index) {
       return advance_store(*this, *event.issuer, *event.store, Store::Stage::written);
     case Event::Kind::products:
       return run_products(*this, *event.issuer, event.sequence);
+    case Event::Kind::stream:
+      break;
   }
 }
 
@@ -391,7 +397,7 @@ std::string Launch::access_line(std::string verb, const Access& access) const {
   std::string text = fmt::format("  {} {} {}  {}", verb, name, format_location(instruction.where()),
                                  describe(access.role, access.warp, access.cta));
   if (access.iteration >= 0) text += fmt::format(", iteration {}", access.iteration);
-  return text;
+  return text + place.launched;
 }
 
 std::int32_t Launch::iteration(const Warp& warp, const Instruction& instruction) const {

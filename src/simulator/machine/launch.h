@@ -29,6 +29,8 @@ struct LaunchPlace {
   int rank = 0;  // whose device executes it
   // Behind a warp's name, such as " of gemm of rank 1"; empty for a launch alone.
   std::string label;
+  // Behind an access: ", launched at program.cpp:30 in stream main, run 2".
+  std::string launched;
   // In its stream, and what that stream knows before it.
   int stream = 0;
   Epoch position = 0;
@@ -57,6 +59,7 @@ class Launch {
   bool all_started() const { return to_start_.empty(); }
   const std::vector<std::unique_ptr<Cluster>>& clusters() const { return clusters_; }
   std::int64_t live_ctas() const;
+  std::int64_t waiting_ctas() const;
   // Whether clusters have ended that nothing asynchronous needs any more; forgets them.
   bool can_retire() const { return ended_ > 0 && under_way_ == 0; }
   void retire();

@@ -50,13 +50,12 @@ std::string Order::missing_fence(const Access& earlier, const Access& access,
                "first";
 }
 
-std::string Order::missing_beyond(const Warp& warp, const Access& earlier) const {
+std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
+                                  const Access& access) const {
   const World& world = launch_.world;
   if (warp.fences) {
     for (const Handed& missed : warp.fences->missed) {
-      if (judge_beyond(missed.known.get(), earlier, earlier) != Verdict::race) {
-        return why_missed(missed);
-      }
+      if (world.is_known(missed.known.get(), earlier)) return why_missed(missed);
     }
   }
   const World::Actor& actor = world.actor(earlier.cluster);
@@ -64,11 +63,7 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier) const
     return "blocks of one launch are not ordered: what one writes, another may use only behind a "
            "release of the first and an acquire of the second, on a word of global memory";
   }
-  if (actor.rank == launch_.place.rank) {
-    return "one stream for both, or an event that is recorded behind the first and waited for "
-           "before the second";
-  }
-  return "a signal of scope system behind the first, and a wait for it before the second";
+  return world.missing_between(earlier, access);
 }
 
 std::string Order::why_missed(const Handed& missed) const {
@@ -90,7 +85,7 @@ std::string Order::why_missed(const Handed& missed) const {
 
 std::string Order::missing(const Warp& warp, const Access& earlier, const Access& access,
                            std::int64_t stage) const {
-  if (earlier.cluster != access.cluster) return missing_beyond(warp, earlier);
+  if (earlier.cluster != access.cluster) return missing_beyond(warp, earlier, access);
   const bool elected = access.instruction->elected;
   const std::int64_t rank = earlier.agent / agents_.per_cta();
   const Cta& owner_cta = *warp.cta->cluster->ctas[rank];

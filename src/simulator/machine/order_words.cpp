@@ -31,21 +31,11 @@ bool reaches(const Access& from, const Access& to) {
 
 Order::Verdict Order::judge_beyond(const Beyond* beyond, const Access& earlier,
                                    const Access& access) const {
-  if (!beyond) return Verdict::race;
-  const World::Actor& actor = launch_.world.actor(earlier.cluster);
-  const auto stream = static_cast<std::size_t>(actor.stream);
-  const auto is_over = [&](const Clock& streams) {
-    return stream < streams.size() && streams[actor.stream] > actor.position;
-  };
-  const auto in = [&](const Clock& clock) {
-    return clock.size() > 0 && clock[earlier.agent] >= earlier.epoch;
-  };
-  const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
-  if (!is_over(beyond->streams) && !(cluster && in(cluster->known))) return Verdict::race;
+  const World& world = launch_.world;
+  if (!world.is_known(beyond, earlier)) return Verdict::race;
   // What another CTA has done, through whichever proxy, a copy sees behind a fence of its own CTA.
   if (!access.async || !(earlier.write || strict_)) return Verdict::ordered;
-  const bool fenced = is_over(beyond->fenced_streams) || (cluster && in(cluster->fenced));
-  return fenced ? Verdict::ordered : Verdict::proxy;
+  return world.is_fenced(beyond, earlier) ? Verdict::ordered : Verdict::proxy;
 }
 
 bool Order::fenced_globally(const View& view, const Access& earlier) const {

@@ -30,8 +30,48 @@ std::uint32_t World::add_actor(Actor actor) {
   return static_cast<std::uint32_t>(actors_.size() - 1);
 }
 
+bool World::is_known(const Beyond* beyond, const Access& earlier) const {
+  if (!beyond) return false;
+  const Actor& actor = actors_[earlier.cluster];
+  const auto stream = static_cast<std::size_t>(actor.stream);
+  if (stream < beyond->streams.size() && beyond->streams[actor.stream] > actor.position) {
+    return true;
+  }
+  const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
+  return cluster && cluster->known.size() > 0 && cluster->known[earlier.agent] >= earlier.epoch;
+}
+
+bool World::is_fenced(const Beyond* beyond, const Access& earlier) const {
+  if (!beyond) return false;
+  const Actor& actor = actors_[earlier.cluster];
+  const auto stream = static_cast<std::size_t>(actor.stream);
+  if (stream < beyond->fenced_streams.size() &&
+      beyond->fenced_streams[actor.stream] > actor.position) {
+    return true;
+  }
+  const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
+  return cluster && cluster->fenced.size() > 0 && cluster->fenced[earlier.agent] >= earlier.epoch;
+}
+
+std::string World::missing_between(const Access& earlier, const Access& access) const {
+  if (actors_[earlier.cluster].rank == actors_[access.cluster].rank) {
+    return "one stream for both, or an event that is recorded behind the first and waited for "
+           "before the second";
+  }
+  return "a signal of scope system behind the first, and a wait for it before the second";
+}
+
 std::string World::access_line(const Access& access) const {
-  return actors_[access.cluster].launch->access_line(access.write ? "write" : "read", access);
+  const Actor& actor = actors_[access.cluster];
+  if (!actor.launch) return streams->access_line(access, *actor.operation);
+  return actor.launch->access_line(access.write ? "write" : "read", access);
+}
+
+void World::add_stream_event(int stream) {
+  Event event;
+  event.kind = Event::Kind::stream;
+  event.stream = stream;
+  events.push_back(std::move(event));
 }
 
 void World::changed(const std::byte* first, std::int64_t bytes) {
@@ -45,6 +85,14 @@ void World::changed(const std::byte* first, std::int64_t bytes) {
     entry = word_waiters_.erase(entry);
   }
   for (Warp* warp : woken) warp->cta->cluster->launch->wake(*warp);
+  if (streams) streams->look_again();
+}
+
+std::string World::missing_value(const WordWait& wait) const {
+  const std::vector<Handed>& writers = memory.handed(wait.word);
+  if (writers.empty()) return "a write of the word: there is none";
+  return fmt::format("a write of the word that suffices: the last one is\n{}",
+                     access_line(writers.back().by));
 }
 
 bool World::holds(const WordWait& wait) const {
@@ -109,35 +157,48 @@ void World::settle() {
     if (waiting.empty()) break;
     waiting[waiting.size() == 1 ? 0 : random.below(waiting.size())]->start_next();
   }
-  active_.erase(std::remove_if(active_.begin(), active_.end(),
-                               [](const Launch* launch) { return launch->is_over(); }),
-                active_.end());
+  const std::vector<Launch*> ended(
+      std::stable_partition(active_.begin(), active_.end(),
+                            [](const Launch* launch) { return !launch->is_over(); }),
+      active_.end());
+  active_.resize(active_.size() - ended.size());
+  for (const Launch* launch : ended) {
+    if (streams) streams->launch_over(*launch);
+  }
 }
 
 void World::run() {
   while (true) {
     settle();
-    if (active_.empty()) return;
+    if (active_.empty() && events.empty() && (!streams || streams->done())) return;
     do {
       if (runnable.empty() && events.empty()) {
         log.add(deadlock(*this));
         return;
       }
       step();
-    } while (!stepped_->can_retire());
+    } while (!is_due_);
   }
 }
 
 void World::step() {
   const Schedule::Choice choice = schedule.next(runnable, events);
+  if (choice.event && events[choice.index].kind == Event::Kind::stream) {
+    const int stream = events[choice.index].stream;
+    events[choice.index] = std::move(events.back());
+    events.pop_back();
+    streams->happen(stream);
+    is_due_ = true;
+    return;
+  }
   Warp& warp = choice.event ? *events[choice.index].issuer : *runnable[choice.index];
   Launch& launch = *warp.cta->cluster->launch;
-  stepped_ = &launch;
   if (choice.event) {
     launch.happen(choice.index);
   } else {
     launch.run_warp(warp);
   }
+  is_due_ = launch.can_retire();
 }
 
 }  // namespace tilewright::simulator

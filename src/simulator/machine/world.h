@@ -14,12 +14,11 @@
 #include "simulator/machine/machine.h"
 #include "simulator/machine/random.h"
 #include "simulator/machine/schedule.h"
+#include "simulator/machine/streams.h"
 
 // The virtual GPUs of one execution: launches of kernels on the devices of one or several ranks,
 // in one loop of events whose order a seed draws.
 namespace tilewright::simulator {
-
-struct StreamOperation;
 
 class World {
  public:
@@ -32,6 +31,7 @@ class World {
   Random random;
   Recorder* const recorder;  // null when nobody watches
   GlobalMemory memory;
+  Streams* streams = nullptr;  // null: the launch alone
   std::vector<Warp*> runnable;
   std::vector<Event> events;
   Schedule schedule;
@@ -54,6 +54,12 @@ class World {
   };
   std::uint32_t add_actor(Actor actor);
   const Actor& actor(std::uint32_t number) const { return actors_[number]; }
+  // Whether an access of another cluster or of a stream is over for who knows so much; whether the
+  // async proxy sees it then.
+  bool is_known(const Beyond* beyond, const Access& earlier) const;
+  bool is_fenced(const Beyond* beyond, const Access& earlier) const;
+  // What would order them, of two launches or streams.
+  std::string missing_between(const Access& earlier, const Access& access) const;
   // A line of a fault: what it is, where, and by whom.
   std::string access_line(const Access& access) const;
   // Global memory has changed: those who wait for words of it look again.
@@ -62,6 +68,9 @@ class World {
   bool holds(const WordWait& wait) const;
   // "flags of rank 1 +0x4..0x7 >= 2, which is 1".
   std::string wait_text(const WordWait& wait) const;
+  // Who wrote last what does not suffice.
+  std::string missing_value(const WordWait& wait) const;
+  void add_stream_event(int stream);
   // Those that are not over.
   const std::vector<Launch*>& active() const { return active_; }
 
@@ -76,7 +85,7 @@ class World {
   std::vector<Launch*> active_;
   std::vector<Actor> actors_;
   std::map<const std::byte*, std::vector<Warp*>> word_waiters_;
-  const Launch* stepped_ = nullptr;  // by the last step
+  bool is_due_ = false;  // settle has something to do
 };
 
 }  // namespace tilewright::simulator
