@@ -18,7 +18,7 @@ TEST(RanksPrinter, PeersAreChosenFromTheParameters) {
               HasSubstr("exchange(const __grid_constant__ PeerMaps parts_4, int rank, int epoch, "
                         "const __grid_constant__ Peers<float> parts_1_peers, "
                         "const __grid_constant__ Peers<int> flags_2_peers, i64 parts_1_stride0, "
-                        "i64 parts_1_stride1, int* flags_2, int dim_ranks) {"));
+                        "i64 parts_1_stride1, int* flags_2, int dim_ranks, int dim1) {"));
   EXPECT_THAT(source.text, HasSubstr("const TensorMap& v15 = parts_4.rank[v12];"));
   EXPECT_THAT(source.text, HasSubstr("float* const v16 = parts_1_peers.rank[v12];"));
   EXPECT_THAT(source.text, HasSubstr("int* const v17 = flags_2_peers.rank[v12];"));
@@ -26,7 +26,7 @@ TEST(RanksPrinter, PeersAreChosenFromTheParameters) {
   EXPECT_THAT(source.text, HasSubstr("const int v11 = rank + 1;"));
   EXPECT_THAT(source.text, HasSubstr("if (lane == 0) tma_store_3d(tile_3, v15, 0, 0, rank);"));
   EXPECT_THAT(source.text,
-              HasSubstr(" = unsigned_mod(v11, dim_ranks)"));  // ranks are no less than 0
+              HasSubstr(" = dim_mod(v11, dim_ranks, dim1)"));  // ranks are no less than 0
   // Which of them is not known before it is chosen.
   EXPECT_THAT(source.text, Not(HasSubstr("prefetch_map")));
 }
@@ -54,7 +54,7 @@ TEST(RanksPrinter, LaunchesPassRankEpochAndTables) {
   for (const LaunchParameter& parameter : source.parameters) kinds.push_back(parameter.kind);
   EXPECT_THAT(kinds, ElementsAre(Kind::peer_maps, Kind::rank, Kind::epoch, Kind::peer_pointers,
                                  Kind::peer_pointers, Kind::stride, Kind::stride, Kind::pointer,
-                                 Kind::dim));
+                                 Kind::dim, Kind::dim));
 }
 
 }  // namespace

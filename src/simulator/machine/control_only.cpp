@@ -134,11 +134,10 @@ class ControlOnly {
   // Scalars that the kernel reads must not be among what is not computed.
   void check_scalars() const {
     for (const Instruction& reader : prepared_.code) {
+      const bool word = reader.code == Code::load_index || reader.code == Code::atomic_add ||
+                        reader.code == Code::wait_flag;
       const TensorArgument* tensor =
-          reader.code == Code::load_index
-              ? &arguments_.tensors[prepared_.element_reads[reader.detail].tensor]
-          : reader.code == Code::atomic_add ? &arguments_.tensors[reader.object]
-                                            : nullptr;
+          word ? &arguments_.tensors[prepared_.words[reader.detail].tensor] : nullptr;
       const bool shared = reader.code == Code::shared_load && writes(reader.object);
       if (!shared && !(tensor && writes(*tensor))) continue;
       refuse(*reader.operation,

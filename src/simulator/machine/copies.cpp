@@ -12,7 +12,7 @@ namespace {
 // of the shared addresses before the swizzle. `bytes` are those inside the tensor, from the
 // chunk's start on unless `skip` bytes before them lie outside.
 template <typename Visit>
-void for_chunks(const TensorMap& map, std::int64_t address,
+void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
                 const std::array<std::int64_t, 5>& start, Visit visit) {
   const std::int64_t per_chunk = 16 / map.element_bytes;
   const std::int64_t rows = map.box_bytes() / map.row_bytes();
@@ -26,7 +26,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       offset += at * map.strides[axis];
     }
     if (exists && start[0] >= 0 && start[0] + map.box[0] <= map.extents[0]) {
-      std::byte* const global = map.data + offset + start[0] * map.element_bytes;
+      std::byte* const global = data + offset + start[0] * map.element_bytes;
       for (std::int64_t byte = 0; byte < map.row_bytes(); byte += 16) {
         const std::int64_t linear = address + row * map.row_bytes() + byte;
         visit(map.swizzled(linear), global + byte, 0, 16);
@@ -39,8 +39,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       const std::int64_t high =
           exists ? std::clamp<std::int64_t>(map.extents[0] - first, low, per_chunk) : low;
       const std::int64_t linear = address + row * map.row_bytes() + column * map.element_bytes;
-      std::byte* global =
-          high > low ? map.data + offset + (first + low) * map.element_bytes : nullptr;
+      std::byte* global = high > low ? data + offset + (first + low) * map.element_bytes : nullptr;
       visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
@@ -92,9 +91,9 @@ std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transf
 
 // The access to the part of the tensor that the box covers.
 void order_tensor(Launch& launch, const Warp& warp, const Access& access, const TensorMap& map,
-                  std::int64_t address, const std::array<std::int64_t, 5>& start) {
-  if (!launch.order.is_written(map.data)) return;
-  for_chunks(map, address, start,
+                  std::byte* data, std::int64_t address, const std::array<std::int64_t, 5>& start) {
+  if (!launch.order.is_written(data)) return;
+  for_chunks(map, data, address, start,
              [&](std::int64_t, const std::byte* global, std::int64_t, std::int64_t bytes) {
                if (bytes > 0) {
                  launch.order.bytes.add(reinterpret_cast<std::uint64_t>(global), bytes);
@@ -114,6 +113,8 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
       !valid(launch, warp, instruction, map, address)) {
     return;
   }
+  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  if (!data) return;
   const BarrierArray& barriers = launch.kernel.barrier_arrays[transfer.barriers];
   const std::int64_t index = warp.integer(transfer.barrier_index);
   if (index < 0 || index >= barriers.count) {
@@ -149,7 +150,7 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
     AccessKind kind;
     kind.async = true;
     order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), map,
-                 address, coordinates(warp, transfer));
+                 data, address, coordinates(warp, transfer));
     kind.write = true;
     const Access access = launch.order.by_unit(warp, instruction, kind, agent, epoch);
     launch.order.shared(warp, access, cta, instruction.object, address, map.box_bytes());
@@ -167,6 +168,7 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
     event.instruction = &instruction;
     event.destination = &cta;
     event.address = address;
+    event.data = data;
     event.coordinates = coordinates(warp, transfer);
     event.access = access;
     event.barrier = barrier;
@@ -186,7 +188,7 @@ void finish_load(Launch& launch, const Event& event) {
     return complete_tx(launch, event, map.box_bytes());
   }
   for_chunks(
-      map, event.address, event.coordinates,
+      map, event.data, event.address, event.coordinates,
       [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
         if (bytes == 16) return shared.write_chunk(address, global);
         std::byte chunk[16] = {};
@@ -205,9 +207,12 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction) {
       !valid(launch, warp, instruction, map, address)) {
     return;
   }
+  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  if (!data) return;
   auto store = std::make_shared<Store>();
   store->instruction = &instruction;
   store->address = address;
+  store->to = data;
   store->coordinates = coordinates(warp, transfer);
   const auto group = [&](Agents::Kind kind, AccessKind made) {
     return launch.order.by_unit(
@@ -217,8 +222,8 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction) {
   };
   launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
                       instruction.object, address, map.box_bytes());
-  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), map, address,
-               store->coordinates);
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), map, data,
+               address, store->coordinates);
   warp.stores.push_back(store);
   Event event;
   event.kind = Event::Kind::store;
@@ -241,7 +246,7 @@ void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage)
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
     bool cut = false;
-    for_chunks(map, store.address, store.coordinates,
+    for_chunks(map, store.to, store.address, store.coordinates,
                [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  cut |= skip == 0 && bytes > 0 && bytes < 16;
                  const std::byte* chunk = store.data.data() + (address - store.address);

@@ -101,6 +101,7 @@ struct Store {
   enum class Stage : std::uint8_t { issued, read, written };
   const Instruction* instruction = nullptr;
   std::int64_t address = 0;
+  std::byte* to = nullptr;  // element 0 of the tensor
   std::array<std::int64_t, 5> coordinates{};
   Stage stage = Stage::issued;
   std::int64_t group = -1;
@@ -117,6 +118,7 @@ struct Event {
   // load: one for each CTA that receives the box
   Cta* destination = nullptr;
   std::int64_t address = 0;
+  std::byte* data = nullptr;  // element 0 of the tensor
   std::array<std::int64_t, 5> coordinates{};
   Access access;  // the copy's write
   int barrier = 0;

@@ -98,6 +98,9 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
       return costs.shared_latency;
     case Code::shared_store:
       return costs.scalar;
+    case Code::store_index:
+    case Code::reduce_add:
+      return costs.issue;
     case Code::atomic_add:
     case Code::load_index:
       return costs.global_latency;

@@ -292,10 +292,13 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
     case Code::shared_load:
     case Code::shared_store:
       return next(shared_scalar);
-    case Code::atomic_add:
-      return next(atomic_add);
     case Code::load_index:
       return next(load_index);
+    case Code::store_index:
+      return next(store_index);
+    case Code::atomic_add:
+    case Code::reduce_add:
+      return next(atomic_add);
     case Code::mbarrier_init:
       return next(init_mbarriers);
     case Code::mbarrier_expect_tx:
@@ -305,6 +308,8 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
     // These step on by themselves, since the warp may block.
     case Code::mbarrier_wait:
       return wait_mbarrier(*this, warp, instruction);
+    case Code::wait_flag:
+      return wait_flag(*this, warp, instruction);
     case Code::named_sync:
       return named_barrier(*this, warp, instruction, true);
     case Code::named_arrive:
@@ -341,6 +346,12 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       break;
     case Code::fence_cluster:
       order.fence_cluster(warp, instruction.elected);
+      break;
+    case Code::fence:
+      order.fence(warp, instruction.elected, static_cast<Scope>(instruction.value));
+      break;
+    case Code::fence_proxy_async_global:
+      order.fence_proxy_global(warp, instruction.elected);
       break;
     case Code::warp_sync:
       order.meet(warp);

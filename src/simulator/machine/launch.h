@@ -167,8 +167,15 @@ void move_matrix(Launch& launch, Warp& warp, const Instruction& instruction);
 void access_elements(Launch& launch, Warp& warp, const Instruction& instruction);
 void move_words(Launch& launch, Warp& warp, const Instruction& instruction);
 void shared_scalar(Launch& launch, Warp& warp, const Instruction& instruction);
-void atomic_add(Launch& launch, Warp& warp, const Instruction& instruction);
+
+// signals.cpp
+// Element 0 of the tensor in the rank that the slot holds, or in this one; null after a fault.
+std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& instruction,
+                        const TensorArgument& tensor, Slot rank);
 void load_index(Launch& launch, Warp& warp, const Instruction& instruction);
+void store_index(Launch& launch, Warp& warp, const Instruction& instruction);
+void atomic_add(Launch& launch, Warp& warp, const Instruction& instruction);
+void wait_flag(Launch& launch, Warp& warp, const Instruction& instruction);
 
 // deadlock.cpp
 Fault deadlock(const World& world);

@@ -19,13 +19,13 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
-// Workspaces are the runtime's: zeros, which every launch has to leave zero.
+// Workspaces and signals are the runtime's: zeros. A launch has to leave workspaces zero.
 struct Workspaces {
   std::vector<std::vector<std::int32_t>> memory;
 
   Workspaces(const ir::Kernel& kernel, Arguments& arguments) {
     for (const ir::Parameter& parameter : kernel.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       const std::int64_t count = parameter.shape[0].constant();
       std::vector<std::int32_t>& zeros =
           memory.emplace_back(static_cast<std::size_t>(count), std::int32_t{0});
@@ -52,8 +52,9 @@ struct Workspaces {
   void check(const ir::Kernel& kernel, MachineReport& report) const {
     std::size_t next = 0;
     for (const ir::Parameter& parameter : kernel.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       const std::vector<std::int32_t>& values = memory[next++];
+      if (!parameter.is_workspace()) continue;
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i] == 0) continue;
         report.faults.push_back({"workspace", parameter.where, last_change(kernel, parameter.value),

@@ -27,8 +27,9 @@ Order::Order(Launch& launch, bool strict, bool enabled)
       add(*kernel.global_accesses[instruction.detail].tensor);
     } else if (instruction.code == Code::tma_store) {
       add(*kernel.maps[kernel.transfers[instruction.detail].map].tensor);
-    } else if (instruction.code == Code::atomic_add) {
-      add(launch.arguments.tensors[instruction.object]);
+    } else if (instruction.code == Code::atomic_add || instruction.code == Code::reduce_add ||
+               instruction.code == Code::store_index) {
+      add(launch.arguments.tensors[kernel.words[instruction.detail].tensor]);
     }
   }
 }

@@ -56,6 +56,9 @@ class Preparation {
   void matrix(const ir::Operation& operation, Code code);
   void access_elements(const ir::Operation& operation, Code code);
   void transfer(const ir::Operation& operation, Code code);
+  void word(const ir::Operation& operation, Code code);
+  // Whose tensor or map the operand is; none: this rank's.
+  Slot rank(ir::ValueId value) const { return rank_[value]; }
   void signals(int array);
   void waits_for(int array);
   void product(const ir::Operation& operation);
@@ -68,6 +71,7 @@ class Preparation {
   ir::Binding binding_;
   PreparedKernel prepared_;
   std::vector<int> object_;  // of a value: its tensor, map, allocation, barriers or array
+  std::vector<Slot> rank_;   // of a value: of a peer's tensor or map
   int role_ = 0;
   bool in_role_ = false;
   bool elected_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/memory_order.h"
 #include "simulator/machine/preparation.h"
 
 namespace tilewright::simulator {
@@ -135,6 +136,7 @@ void Preparation::access_global(const Operation& operation, Code code) {
   const ir::ValueId array = operation.operands[loads ? 0 : 1];
   GlobalAccess made;
   made.tensor = &arguments_.tensors[object(operation.operands[loads ? 1 : 0])];
+  made.rank = rank(operation.operands[loads ? 1 : 0]);
   made.array = object(array);
   made.spread = spread_of(operation.attributes.register_layout());
   check_spread(operation, made.spread, array_info(array));
@@ -213,6 +215,7 @@ void Preparation::transfer(const Operation& operation, Code code) {
   const bool load = code == Code::tma_load;
   Transfer made;
   made.map = object(operation.operands[0]);
+  made.rank = rank(operation.operands[0]);
   made.offset = operation.operands[2];
   made.step = operation.attributes.integer_or(Key::step, 0);
   made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
@@ -233,6 +236,23 @@ void Preparation::transfer(const Operation& operation, Code code) {
   instruction.object = object(operation.operands[1]);
   instruction.detail = static_cast<int>(prepared_.transfers.size());
   prepared_.transfers.push_back(std::move(made));
+}
+
+// detail: the word.
+void Preparation::word(const Operation& operation, Code code) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  if (type(operands[0]).dtype != DType::i32) refuse(operation, "a tensor that is not i32");
+  const bool loads = code == Code::load_index;
+  WordAccess made;
+  made.tensor = object(operands[0]);
+  made.rank = rank(operands[0]);
+  made.coordinates.assign(operands.begin() + 1, operands.end() - (loads ? 0 : 1));
+  made.order = ir::order_of(operation);
+  if (code == Code::wait_flag) made.compare = ir::compare_of(operation);
+  if (!loads) made.value = operands.back();
+  if (!operation.results.empty()) made.result = operation.results[0];
+  emit(code, &operation).detail = static_cast<int>(prepared_.words.size());
+  prepared_.words.push_back(std::move(made));
 }
 
 void Preparation::signals(int array) {
@@ -350,6 +370,19 @@ void Preparation::visit(const Operation& operation) {
       prepared_.scalars[operation.results[0]] = {value, static_cast<double>(value)};
       return;
     }
+    case Op::rank:
+      prepared_.scalars[operation.results[0]] = {arguments_.rank,
+                                                 static_cast<double>(arguments_.rank)};
+      return;
+    case Op::epoch:
+      prepared_.scalars[operation.results[0]] = {arguments_.epoch,
+                                                 static_cast<double>(arguments_.epoch)};
+      return;
+    case Op::peer:
+    case Op::peer_map:
+      object_[operation.results[0]] = object(operands[0]);
+      rank_[operation.results[0]] = operands[1];
+      return;
     case Op::cta_index:
     case Op::cta_count:
     case Op::cluster_rank:
@@ -463,25 +496,22 @@ void Preparation::visit(const Operation& operation) {
       made.b = operands[2];
       return;
     }
-    case Op::atomic_add: {  // object: tensor, a: element, b: value, c: result
-      if (type(operands[0]).dtype != DType::i32) refuse(operation, "a tensor that is not i32");
-      Instruction& made = emit(Code::atomic_add, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.b = operands[2];
-      made.c = operation.results[0];
+    case Op::load_index:
+      return word(operation, Code::load_index);
+    case Op::store_index:
+      return word(operation, Code::store_index);
+    case Op::atomic_add:
+      return word(operation, Code::atomic_add);
+    case Op::reduce_add:
+      return word(operation, Code::reduce_add);
+    case Op::wait_flag:
+      return word(operation, Code::wait_flag);
+    case Op::fence:  // value: the scope
+      emit(Code::fence, &operation).value = static_cast<int>(ir::order_of(operation).scope);
       return;
-    }
-    case Op::load_index: {  // detail: the element, c: result
-      ElementRead read;
-      read.tensor = object(operands[0]);
-      read.coordinates.assign(operands.begin() + 1, operands.end());
-      Instruction& made = emit(Code::load_index, &operation);
-      made.detail = static_cast<int>(prepared_.element_reads.size());
-      made.c = operation.results[0];
-      prepared_.element_reads.push_back(std::move(read));
+    case Op::fence_proxy_async_global:
+      emit(Code::fence_proxy_async_global, &operation);
       return;
-    }
     case Op::mbarrier_init: {  // object: array, value: arrivals
       Instruction& made = emit(Code::mbarrier_init, &operation);
       made.object = object(operands[0]);

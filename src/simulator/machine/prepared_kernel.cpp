@@ -25,7 +25,7 @@ Preparation::Preparation(const ir::Kernel& kernel, const Arguments& arguments,
   for (const TensorArgument& tensor : arguments.tensors) {
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
-  binding_ = ir::bind(kernel, shapes, multiprocessors);
+  binding_ = ir::bind(kernel, shapes, multiprocessors, ir::given_ranks(kernel, arguments.ranks));
 }
 
 PreparedKernel Preparation::run() {
@@ -52,6 +52,7 @@ PreparedKernel Preparation::run() {
       static_cast<int>(std::min<std::int64_t>(65536 / threads / 8 * 8, 256));
   prepared_.scalars.resize(kernel_.types.size());
   object_.assign(kernel_.types.size(), -1);
+  rank_.assign(kernel_.types.size(), ir::kNoValue);
   parameters();
   prepared_.roles.push_back({kernel_.name, 0, prepared_.warps, 0, kernel_.where});
   prepared_.role_of_warp.assign(prepared_.warps, 0);
@@ -236,7 +237,6 @@ void Preparation::tensor_map(const Operation& operation) {
   map.parameter =
       &*std::find_if(kernel_.parameters.begin(), kernel_.parameters.end(),
                      [&](const auto& each) { return each.value == operation.operands[0]; });
-  map.data = tensor.data;
   map.rank = static_cast<int>(tensor.shape.size());
   map.element_bytes = size_of(tensor.dtype);
   map.swizzle = static_cast<int>(operation.attributes.integer_or(Key::swizzle, 0));

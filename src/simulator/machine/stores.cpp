@@ -75,10 +75,12 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   if (loads && launch.provenance) launch.provenance->forget(warp, access.array);
   RegisterArray& array = warp.arrays[access.array];
   const int position = position_in_role(launch, warp);
+  std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
+  if (!data) return;
   const std::size_t rank = tensor.shape.size();
   const int size = size_of(tensor.dtype);
   constexpr std::byte kZero[8]{};
-  const bool ordered = launch.order.is_written(tensor.data);
+  const bool ordered = launch.order.is_written(data);
   if (!loads && access.repeated_warp[position % access.spread.warps]) return;
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
@@ -94,13 +96,13 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
         offset += at * tensor.strides[axis];
       }
       if (ordered && exists) {
-        launch.order.bytes.add(reinterpret_cast<std::uint64_t>(tensor.data + offset * size), size);
+        launch.order.bytes.add(reinterpret_cast<std::uint64_t>(data + offset * size), size);
       }
       if (!instruction.valued) continue;
       if (loads) {
-        from_bytes(array, tensor.dtype, i, l, exists ? tensor.data + offset * size : kZero);
+        from_bytes(array, tensor.dtype, i, l, exists ? data + offset * size : kZero);
       } else if (exists) {
-        to_bytes(array, tensor.dtype, i, l, tensor.data + offset * size);
+        to_bytes(array, tensor.dtype, i, l, data + offset * size);
       }
     }
   }
@@ -260,62 +262,6 @@ void shared_scalar(Launch& launch, Warp& warp, const Instruction& instruction) {
     std::memcpy(&value, cta.shared.at(address), 4);
     warp.scalars[instruction.b] = {value, static_cast<double>(value)};
   }
-}
-
-void atomic_add(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const TensorArgument& tensor = launch.arguments.tensors[instruction.object];
-  const std::int64_t element = warp.integer(instruction.a);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : tensor.shape) elements *= extent;
-  if (element < 0 || element >= elements) {
-    launch.log.add({"out_of_bounds",
-                    instruction.where(),
-                    {},
-                    fmt::format("out of bounds: element {} of tensor {}, which has {}\n{}", element,
-                                tensor.name, elements, launch.access("add", instruction, warp)),
-                    {}});
-    return;
-  }
-  std::int32_t old = 0;
-  std::byte* at = tensor.data + element * 4;
-  if (launch.order.enabled()) {
-    launch.order.bytes.add(reinterpret_cast<std::uint64_t>(at), 4);
-    launch.order.global(warp, launch.order.by_threads(warp, instruction, {true, false, true}),
-                        launch.order.bytes);
-  }
-  std::memcpy(&old, at, 4);
-  const std::int32_t sum = old + static_cast<std::int32_t>(warp.integer(instruction.b));
-  std::memcpy(at, &sum, 4);
-  warp.scalars[instruction.c] = {old, static_cast<double>(old)};
-}
-
-void load_index(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const ElementRead& read = launch.kernel.element_reads[instruction.detail];
-  const TensorArgument& tensor = launch.arguments.tensors[read.tensor];
-  std::int64_t element = 0;
-  for (std::size_t axis = 0; axis < read.coordinates.size(); ++axis) {
-    const std::int64_t at = warp.integer(read.coordinates[axis]);
-    if (at < 0 || at >= tensor.shape[axis]) {
-      launch.log.add(
-          {"out_of_bounds",
-           instruction.where(),
-           {},
-           fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}", at,
-                       axis, tensor.name, tensor.shape[axis],
-                       launch.access("read", instruction, warp)),
-           {}});
-      return;
-    }
-    element += at * tensor.strides[axis];
-  }
-  const std::byte* at = tensor.data + element * 4;
-  if (launch.order.is_written(at)) {
-    launch.order.bytes.add(reinterpret_cast<std::uint64_t>(at), 4);
-    launch.order.global(warp, launch.order.by_threads(warp, instruction, {}), launch.order.bytes);
-  }
-  std::int32_t value = 0;
-  std::memcpy(&value, at, sizeof(value));
-  warp.scalars[instruction.c] = {value, static_cast<double>(value)};
 }
 
 }  // namespace tilewright::simulator
