@@ -60,6 +60,8 @@ class Tensor {
       const S&... selectors) const {
     return TensorView(handle_, {Selector(selectors)...}, {});
   }
+  // A symmetric tensor as it is in another rank.
+  Tensor at(const IndexOperand& rank) const;
   const Handle& handle() const { return handle_; }
 
  private:
@@ -143,6 +145,7 @@ void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
                   SourceLocation where = here());
 
 class RoleSpec;
+class Signals;
 
 // Blocks of the grid along one axis; notes the line.
 struct GridExtent {
@@ -173,6 +176,21 @@ class Kernel {
   // them zero for the next (checked by the simulator). Launches of different streams have their
   // own.
   Tensor workspace(std::string name, int count, SourceLocation where = here());
+
+  // Ranks: the GPUs of a node that run the kernel together (ranks.h), each once a launch.
+  // A tensor that every rank has, of the same shape and strides, and that all read and write.
+  Tensor symmetric(std::string name, DType dtype, std::vector<Dim> shape,
+                   SourceLocation where = here());
+  // `count` i32 words in every rank that no caller passes: zero at the first launch, and then what
+  // the launches before have left.
+  Signals signals(std::string name, int count, SourceLocation where = here());
+  // This rank's number, from 0.
+  Index rank(SourceLocation where = here());
+  // How many ranks there are; at most 8.
+  Dim ranks(SourceLocation where = here());
+  // The number of this launch among those on the kernel's signals, from 1 and the same in every
+  // rank: a word that counts up to it, or to a multiple of it, needs no reset.
+  Index epoch(SourceLocation where = here());
 
   // The grid's extents; the indices of one block, x first.
   std::array<Index, 1> grid(const GridExtent& x);

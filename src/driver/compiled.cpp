@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "driver/launch_plan.h"
 #include "runtime/device.h"
@@ -43,6 +44,7 @@ struct CompiledKernel::Prepared {
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
   std::vector<void*> arguments;  // into `parameters`
+  std::optional<std::size_t> epoch;
 };
 
 Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
@@ -104,8 +106,8 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
     const std::vector<double>& scalars) const {
   thread_local std::vector<std::int64_t> key;
   make_key(tensors, scalars, key);
-  const bool has_workspace = program_.machine.has_workspace();
-  if (has_workspace) {
+  const bool has_owned = program_.machine.has_owned();
+  if (has_owned) {
     key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stream.handle())));
   }
   const std::uint64_t hash = hash_of(key);
@@ -115,15 +117,15 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
     if (found != prepared_.end() && found->second->key == key) return found->second;
   }
   std::vector<TensorRef> complete = tensors;
-  if (has_workspace) {
+  if (has_owned) {
     std::int64_t count = 0;
     for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (parameter.is_workspace()) count += parameter.shape[0].constant();
+      if (parameter.is_owned()) count += parameter.shape[0].constant();
     }
     auto* next = static_cast<std::int32_t*>(
         workspace(stream, static_cast<std::size_t>(count) * sizeof(std::int32_t)).data());
     for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       complete.push_back({next, parameter.dtype, {parameter.shape[0].constant()}, {}});
       next += parameter.shape[0].constant();
     }
@@ -140,6 +142,7 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
   prepared->shape = plan.shape;
   prepared->parameters = std::move(plan.parameters);
   prepared->arguments = prepared->parameters.pointers();
+  prepared->epoch = plan.epoch;
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= kMaximumPrepared) prepared_.clear();
   prepared_[hash] = prepared;
@@ -149,7 +152,23 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
 void CompiledKernel::launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
                             const std::vector<double>& scalars) const {
   const std::shared_ptr<const Prepared> prepared = prepare(stream, tensors, scalars);
-  if (!prepared->empty) kernel_.launch(prepared->shape, stream, prepared->arguments.data());
+  if (prepared->empty) return;
+  if (!prepared->epoch) return kernel_.launch(prepared->shape, stream, prepared->arguments.data());
+  // In the order of their epochs, as the stream runs them.
+  const std::lock_guard lock(mutex_);
+  runtime::ParameterBuffer parameters = prepared->parameters;
+  parameters.set(*prepared->epoch, ++epochs_[stream.handle()]);
+  kernel_.launch(prepared->shape, stream, parameters.pointers().data());
+}
+
+void CompiledKernel::launch(const runtime::Stream& stream, const Arguments& arguments) const {
+  LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters, arguments,
+                                device_.info().multiprocessors);
+  if (plan.empty) return;
+  for (const LaunchPlan::Map& map : plan.maps) {
+    plan.parameters.set(map.offset, runtime::encode(map.spec));
+  }
+  kernel_.launch(plan.shape, stream, plan.parameters.pointers().data());
 }
 
 }  // namespace tilewright::driver

@@ -29,13 +29,15 @@ class CompiledKernel {
   // lookup beside the driver's own launch.
   void launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
               const std::vector<double>& scalars) const;
+  // One launch on a rank, with all that the kernel takes: also workspaces, signals and the epoch.
+  void launch(const runtime::Stream& stream, const Arguments& arguments) const;
 
  private:
   struct Prepared;
   std::shared_ptr<const Prepared> prepare(const runtime::Stream& stream,
                                           const std::vector<TensorRef>& tensors,
                                           const std::vector<double>& scalars) const;
-  // Zeros for the kernel's workspaces, apart for every stream.
+  // Zeros for the kernel's workspaces and signals, apart for every stream.
   const runtime::DeviceBuffer& workspace(const runtime::Stream& stream, std::size_t bytes) const;
 
   const GpuProgram program_;
@@ -44,6 +46,7 @@ class CompiledKernel {
   runtime::LoadedKernel kernel_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<CUstream_st*, runtime::DeviceBuffer> workspaces_;
+  mutable std::unordered_map<CUstream_st*, std::int32_t> epochs_;  // of the last launch
   mutable std::unordered_map<std::uint64_t, std::shared_ptr<const Prepared>> prepared_;
 };
 

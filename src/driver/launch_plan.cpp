@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "ir/binding.h"
@@ -59,7 +60,8 @@ class Planner {
     for (const TensorArgument& tensor : arguments.tensors) {
       shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
     }
-    binding_ = ir::bind(kernel, shapes, multiprocessors);
+    check_ranks();
+    binding_ = ir::bind(kernel, shapes, multiprocessors, ir::given_ranks(kernel, arguments.ranks));
   }
 
   LaunchPlan run(const std::vector<codegen::LaunchParameter>& parameters) {
@@ -79,7 +81,7 @@ class Planner {
     std::size_t tensors = 0, scalars = 0, workspaces = 0;
     for (const ir::Parameter& parameter : kernel_.parameters) {
       number_.push_back(parameter.is_tensor() ? tensors++ : scalars++);
-      if (parameter.is_workspace()) ++workspaces;
+      if (parameter.is_owned()) ++workspaces;
     }
     // Workspaces, which are not the caller's, are in both numbers.
     check_count("tensors", tensors - workspaces, arguments_.tensors.size() - workspaces);
@@ -92,6 +94,40 @@ class Planner {
                                           kernel_.name, wanted, what, given))
         .fix("pass one for each parameter, in the order of their declaration")
         .raise();
+  }
+
+  void check_ranks() const {
+    const auto fail = [this](const std::string& what, const std::string& fix) {
+      Diagnostic(kernel_.where, "kernel " + kernel_.name + ": " + what).fix(fix).raise();
+    };
+    if (arguments_.ranks < 1 || arguments_.ranks > ir::kMaximumRanks) {
+      fail(fmt::format("{} ranks", arguments_.ranks),
+           fmt::format("launch on 1 to {}", ir::kMaximumRanks));
+    }
+    if (arguments_.rank < 0 || arguments_.rank >= arguments_.ranks) {
+      fail(fmt::format("rank {} of {}", arguments_.rank, arguments_.ranks), "ranks count from 0");
+    }
+  }
+
+  // Element 0 of a symmetric tensor in a rank; null for ranks that are not there.
+  std::byte* data_in(const TensorArgument& tensor, int rank) const {
+    if (tensor.peers.empty()) return rank == arguments_.rank ? tensor.data : nullptr;
+    const auto number = static_cast<std::size_t>(rank);
+    return number < tensor.peers.size() ? tensor.peers[number] : nullptr;
+  }
+
+  void check_peers(std::size_t index) const {
+    const TensorArgument& argument = tensor(index);
+    const ir::Parameter& parameter = kernel_.parameters[index];
+    if (is_empty(argument)) return;
+    for (int rank = 0; rank < arguments_.ranks; ++rank) {
+      if (data_in(argument, rank) != nullptr) continue;
+      Diagnostic(parameter.where, fmt::format("tensor {} has no data in rank {} of {}",
+                                              parameter.name, rank, arguments_.ranks))
+          .token(parameter.name)
+          .fix("allocate the tensor in every rank before the launch")
+          .raise();
+    }
   }
 
   const TensorArgument& tensor(std::size_t parameter) const {
@@ -132,12 +168,39 @@ class Planner {
     switch (parameter.kind) {
       case Kind::tensor_map: {
         const std::size_t offset = plan_.parameters.add(runtime::TensorMap{});
-        plan_.maps.push_back({offset, map_spec(parameter.index)});
+        const TensorArgument& argument = map_tensor(parameter.index);
+        plan_.maps.push_back({offset, map_spec(parameter.index, argument.data)});
+        return;
+      }
+      case Kind::peer_maps: {
+        const TensorArgument& argument = map_tensor(parameter.index);
+        const std::size_t offset =
+            plan_.parameters.add(std::array<runtime::TensorMap, ir::kMaximumRanks>{});
+        for (int rank = 0; rank < arguments_.ranks; ++rank) {
+          plan_.maps.push_back(
+              {offset + static_cast<std::size_t>(rank) * sizeof(runtime::TensorMap),
+               map_spec(parameter.index, data_in(argument, rank))});
+        }
         return;
       }
       case Kind::pointer:
         check_pointer(index);
         put(tensor(index).data);
+        return;
+      case Kind::peer_pointers: {
+        check_peers(index);
+        std::array<std::byte*, ir::kMaximumRanks> pointers{};
+        for (int rank = 0; rank < ir::kMaximumRanks; ++rank) {
+          pointers[static_cast<std::size_t>(rank)] = data_in(tensor(index), rank);
+        }
+        put(pointers);
+        return;
+      }
+      case Kind::rank:
+        put(std::int32_t{arguments_.rank});
+        return;
+      case Kind::epoch:
+        plan_.epoch = plan_.parameters.add(std::int32_t{arguments_.epoch});
         return;
       case Kind::stride:
         put(tensor(index).strides[static_cast<std::size_t>(parameter.axis)]);
@@ -222,11 +285,19 @@ class Planner {
     return *map_operations_[static_cast<std::size_t>(number)];
   }
 
-  runtime::TensorMapSpec map_spec(int number) {
+  // That of the parameter whose tensor the map describes.
+  const TensorArgument& map_tensor(int number) {
+    const ir::Parameter* parameter = kernel_.parameter_of(map_operation(number).operands[0]);
+    const auto index = static_cast<std::size_t>(parameter - kernel_.parameters.data());
+    if (parameter->is_symmetric()) check_peers(index);
+    return tensor(index);
+  }
+
+  // `data` is element 0 in the rank whose map it is.
+  runtime::TensorMapSpec map_spec(int number, std::byte* data) {
     const ir::Operation& operation = map_operation(number);
     const ir::Parameter* parameter = kernel_.parameter_of(operation.operands[0]);
-    const TensorArgument& argument =
-        tensor(static_cast<std::size_t>(parameter - kernel_.parameters.data()));
+    const TensorArgument& argument = map_tensor(number);
     const std::vector<std::int64_t>& box = operation.attributes.integers(ir::Key::box);
     const int rank = static_cast<int>(argument.shape.size());
     const std::int64_t element = size_of(argument.dtype);
@@ -237,7 +308,7 @@ class Planner {
     spec.type = map_type(argument.dtype);
     spec.swizzle = map_swizzle(operation.attributes.integer(ir::Key::swizzle));
     spec.rank = rank;
-    spec.base = is_empty(argument) ? address_of_another() : argument.data;
+    spec.base = is_empty(argument) ? address_of_another() : data;
     std::int64_t dense = element;
     for (int i = 0; i < rank && i < 5; ++i) {  // innermost first
       const auto axis = static_cast<std::size_t>(rank - 1 - i);
@@ -319,7 +390,7 @@ bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
   bool any = false;
   std::size_t tensor = 0;
   for (const ir::Parameter& parameter : kernel.parameters) {
-    if (!parameter.is_tensor() || parameter.is_workspace()) continue;
+    if (!parameter.is_tensor() || parameter.is_owned()) continue;
     if (tensor >= arguments.tensors.size()) return false;  // that they are too few is told later
     const TensorArgument& argument = arguments.tensors[tensor++];
     if (parameter.kind == ir::Parameter::Kind::in) continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "codegen/cuda/cuda_printer.h"
@@ -21,6 +22,7 @@ struct LaunchPlan {
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
   std::vector<Map> maps;
+  std::optional<std::size_t> epoch;  // offset of the epoch, an i32, which every launch counts up
 };
 
 // Whether the kernel writes tensors, and none of them has an element.

@@ -26,7 +26,7 @@ class Outputs {
   Outputs(const ir::Kernel& kernel, const Arguments& arguments) {
     std::size_t next = 0;
     for (const ir::Parameter& parameter : kernel.parameters) {
-      if (!parameter.is_tensor() || parameter.is_workspace()) continue;
+      if (!parameter.is_tensor() || parameter.is_owned()) continue;
       const TensorArgument& tensor = arguments.tensors.at(next++);
       if (parameter.kind != ir::Parameter::Kind::in) tensors_.push_back(&tensor);
     }

@@ -86,7 +86,7 @@ class Subject {
     kernel_.reserve_shared(static_cast<std::size_t>(program_.machine.shared_bytes));
     if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
     for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       const std::int64_t count = parameter.shape[0].constant();
       workspaces_.emplace_back(device, static_cast<std::size_t>(count) * sizeof(std::int32_t),
                                "workspace");
@@ -98,7 +98,7 @@ class Subject {
     std::vector<TensorRef> refs = tensors.refs();
     auto workspace = workspaces_.begin();
     for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       refs.push_back({workspace->data(), parameter.dtype, {parameter.shape[0].constant()}, {}});
       ++workspace;
     }

@@ -22,6 +22,7 @@ class Solver {
            "pass the number of the device that the launch is for");
     }
     set(kMultiprocessors, multiprocessors, "the device");
+    if (given.count(kRanks) == 0 && declares(kRanks)) set(kRanks, 1, "the launch");
     for (const auto& [name, value] : given) bind_given(name, value);
     match_tensors();
     for (const Dim& dim : kernel_.dims) {
@@ -61,9 +62,13 @@ class Solver {
     bound_[name] = std::move(from);
   }
 
+  bool declares(const std::string& name) const {
+    return std::any_of(kernel_.dims.begin(), kernel_.dims.end(),
+                       [&name](const Dim& dim) { return dim.name() == name; });
+  }
+
   void bind_given(const std::string& name, std::int64_t value) {
-    const auto same = [&name](const Dim& dim) { return dim.name() == name; };
-    if (std::none_of(kernel_.dims.begin(), kernel_.dims.end(), same)) {
+    if (!declares(name)) {
       std::string known;
       for (const Dim& dim : kernel_.dims) known += (known.empty() ? "" : ", ") + dim.name();
       Diagnostic(kernel_.where, prefix() + fmt::format("there is no dim {}", name))
@@ -260,6 +265,13 @@ std::int64_t Binding::value(const std::string& symbol) const {
 
 std::int64_t Binding::evaluate(const Dim& dim) const {
   return dim.evaluate([this](const std::string& symbol) { return value(symbol); });
+}
+
+std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks) {
+  const bool declared = std::any_of(kernel.dims.begin(), kernel.dims.end(),
+                                    [](const Dim& dim) { return dim.name() == kRanks; });
+  if (!declared) return {};
+  return {{kRanks, ranks}};
 }
 
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,

@@ -34,9 +34,12 @@ class Binding {
 
 // Solves the symbols from the tensors, one for each tensor parameter in order: an axis that is a
 // symbol binds it, an axis that is an expression is checked. `given` holds the symbols that no axis
-// names alone, and may repeat the others. Raises a usage error for whatever disagrees: ranks,
-// sizes, dtypes, facts, strides.
+// names alone, and may repeat the others; there is one rank unless it says otherwise. Raises a
+// usage error for whatever disagrees: ranks, sizes, dtypes, facts, strides.
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
              std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given = {});
+
+// What bind is given for a launch on so many ranks: nothing where the kernel does not ask.
+std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks);
 
 }  // namespace tilewright::ir

@@ -21,6 +21,9 @@ constexpr std::array<std::string_view, 64> kKeys = {
 #include "ir/attributes.def"
 };
 
+constexpr std::string_view kParameterKinds[] = {"in",        "out",       "inout",  "scalar",
+                                                "workspace", "symmetric", "signals"};
+
 [[noreturn]] void missing(Key key, const char* type) {
   Diagnostic(
       {}, "an operation lacks the attribute \"" + std::string(name_of(key)) + "\" (" + type + ")",
@@ -72,6 +75,14 @@ std::optional<Key> find_key(std::string_view name) {
     if (name_of(static_cast<Key>(i)) == name) return static_cast<Key>(i);
   }
   return std::nullopt;
+}
+
+std::string_view name_of(Parameter::Kind kind) { return kParameterKinds[static_cast<int>(kind)]; }
+
+std::optional<Parameter::Kind> find_parameter_kind(std::string_view name) {
+  const auto* found = std::find(std::begin(kParameterKinds), std::end(kParameterKinds), name);
+  if (found == std::end(kParameterKinds)) return std::nullopt;
+  return static_cast<Parameter::Kind>(found - std::begin(kParameterKinds));
 }
 
 std::string_view name_of(Form form) {
@@ -192,7 +203,9 @@ const Parameter* Kernel::parameter_of(ValueId tensor) const {
   for (const Parameter& parameter : parameters) {
     if (parameter.value == tensor) return &parameter;
   }
-  return nullptr;
+  if (tensor >= types.size() || !types[tensor].is_peer()) return nullptr;
+  const std::int64_t number = types[tensor].shape[1];
+  return number < static_cast<std::int64_t>(parameters.size()) ? &parameters[number] : nullptr;
 }
 
 namespace {

@@ -68,7 +68,8 @@ struct Type {
   Kind kind = Kind::none;
   DType dtype = DType::i32;
   // tile, pending, view: extent of each axis. shared: {stages, rows, columns}. mbarriers: {count}.
-  // registers: {elements of one thread}. tensor: {rank}. view: as it lies in memory, before any
+  // registers: {elements of one thread}. tensor: {rank}; a peer's: {rank, number of the
+  // parameter whose peer it is}. view: as it lies in memory, before any
   // transposition.
   std::vector<std::int64_t> shape;
   RegisterLayout layout;  // tile and pending in the scheduled form, once assigned; else empty
@@ -83,6 +84,7 @@ struct Type {
   bool is(Kind k) const { return kind == k; }
   bool is_tile() const { return kind == Kind::tile; }
   bool is_scalar() const { return kind == Kind::scalar; }
+  bool is_peer() const { return kind == Kind::tensor && shape.size() == 2; }
   std::int64_t elements() const;
   std::string to_string() const;
   friend bool operator==(const Type& a, const Type& b);
@@ -148,8 +150,10 @@ struct Operation {
 };
 
 struct Parameter {
-  // A workspace is zeros that the runtime owns and that every launch leaves zero.
-  enum class Kind : std::uint8_t { in, out, inout, scalar, workspace };
+  // A workspace is zeros that the runtime owns and that every launch leaves zero. A symmetric
+  // tensor is there in every rank, which read and write each other's. So are signals, which the
+  // runtime owns: zeros at first, then what the launches before have left.
+  enum class Kind : std::uint8_t { in, out, inout, scalar, workspace, symmetric, signals };
   Kind kind = Kind::in;
   std::string name;
   DType dtype = DType::f32;
@@ -159,7 +163,13 @@ struct Parameter {
   SourceLocation where;
   bool is_tensor() const { return kind != Kind::scalar; }
   bool is_workspace() const { return kind == Kind::workspace; }
+  bool is_symmetric() const { return kind == Kind::symmetric || kind == Kind::signals; }
+  // By the runtime, not by the caller.
+  bool is_owned() const { return kind == Kind::workspace || kind == Kind::signals; }
 };
+
+std::string_view name_of(Parameter::Kind kind);
+std::optional<Parameter::Kind> find_parameter_kind(std::string_view name);
 
 struct Kernel {
   Kernel();
@@ -184,13 +194,18 @@ struct Kernel {
 
   ValueId add_value(Type type);
   const Type& type(ValueId value) const { return types[value]; }
+  // Of a tensor or a peer's; null for other values.
   const Parameter* parameter_of(ValueId tensor) const;
-  // Workspaces follow the tensors that a launch is given.
-  bool has_workspace() const { return !parameters.empty() && parameters.back().is_workspace(); }
+  // Workspaces and signals follow the tensors that a launch is given.
+  bool has_owned() const { return !parameters.empty() && parameters.back().is_owned(); }
 };
 
 // The symbol that a launch binds to the number of multiprocessors of its device.
 inline constexpr const char* kMultiprocessors = "multiprocessors";
+// The symbol that a launch binds to the number of ranks.
+inline constexpr const char* kRanks = "ranks";
+// As many as a kernel's parameters have room for: 8 tensor maps of each tensor that peers copy.
+inline constexpr int kMaximumRanks = 8;
 
 // Renumbers values in order of definition and forgets unused ones, so that equal kernels print and
 // hash the same whatever built them.

@@ -254,13 +254,11 @@ class Parser {
     const std::size_t begin = in_.position();
     const SourceLocation here = in_.next_location();
     const std::string_view word = in_.peek_word();
-    constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar", "workspace"};
     if (in_.accept_word("dim")) {
       dim_clause();
-    } else if (const auto* kind = std::find(std::begin(kinds), std::end(kinds), word);
-               kind != std::end(kinds)) {
+    } else if (const auto kind = find_parameter_kind(word)) {
       in_.accept_word(word);
-      parameter(static_cast<Parameter::Kind>(kind - kinds), here);
+      parameter(*kind, here);
     } else if (in_.accept_word("grid")) {
       if (std::none_of(known_.begin(), known_.end(),
                        [](const Dim& dim) { return dim.name() == kMultiprocessors; })) {
@@ -279,7 +277,8 @@ class Parser {
       claim(here);
     } else {
       in_.fail(begin,
-               "expected dim, in, out, inout, scalar, workspace, grid, cluster, threads, "
+               "expected dim, in, out, inout, scalar, workspace, symmetric, signals, grid, "
+               "cluster, threads, "
                "shared_bytes, require or body");
     }
     return false;

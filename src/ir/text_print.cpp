@@ -84,9 +84,8 @@ class Printer {
          kernel_.where);
     for (const Dim& dim : kernel_.dims) line(0, dim_text(dim));
     for (const Parameter& parameter : kernel_.parameters) {
-      constexpr std::string_view kinds[] = {"in", "out", "inout", "scalar", "workspace"};
-      std::string text = fmt::format("{} {}: {}", kinds[static_cast<int>(parameter.kind)],
-                                     parameter.name, tilewright::name_of(parameter.dtype));
+      std::string text = fmt::format("{} {}: {}", name_of(parameter.kind), parameter.name,
+                                     tilewright::name_of(parameter.dtype));
       if (parameter.is_tensor()) text += "[" + dims_text(parameter.shape) + "]";
       line(0, text + " = " + value(parameter.value), parameter.where);
     }

@@ -45,6 +45,11 @@ const Parameter& VerifierContext::tensor_of(ValueId tensor) const {
   return *parameter;
 }
 
+const Operation& VerifierContext::map_operand(std::size_t i) const {
+  const Operation* by = defined_by(current_->operands[i]);
+  return by->op == Op::peer_map ? *defined_by(by->operands[0]) : *by;
+}
+
 namespace {
 
 class Verifier {
@@ -153,8 +158,8 @@ class Verifier {
     using Kind = Type::Kind;
     if (type.is(Kind::none)) return "every value has a type";
     if (type.is_scalar() && !type.shape.empty()) return "a scalar has no shape";
-    const bool one_size =
-        type.is(Kind::registers) || type.is(Kind::mbarriers) || type.is(Kind::tensor);
+    const bool one_size = type.is(Kind::registers) || type.is(Kind::mbarriers) ||
+                          (type.is(Kind::tensor) && !type.is_peer());
     if (one_size && type.shape.size() != 1) return "expected one size";
     constexpr std::int64_t kMaximumElements = std::int64_t{1} << 31;
     std::int64_t elements = 1;
@@ -204,6 +209,7 @@ class Verifier {
     verify_place_types(context_);
     verify_asynchronous_types(context_);
     verify_machine_types(context_);
+    verify_rank_types(context_);
     // Blocks first: they must not see the results.
     verify_blocks(operation);
     context_.enter(operation);

@@ -157,30 +157,29 @@ void require_same_tile(const VerifierContext& context, const Type& a, const Shap
 
 // Tensor map operand 0, coordinates from operand `first`.
 void verify_coordinates(const VerifierContext& context, std::size_t first) {
-  const Operation* map = context.defined_by(context.operation().operands[0]);
-  const Parameter& tensor = context.tensor_of(map->operands[0]);
-  const std::size_t rank = tensor.shape.size() + (map->attributes.has(Key::ragged) ? 1 : 0);
+  const Operation& map = context.map_operand(0);
+  const Parameter& tensor = context.tensor_of(map.operands[0]);
+  const std::size_t rank = tensor.shape.size() + (map.attributes.has(Key::ragged) ? 1 : 0);
   context.require(context.operand_count() - first == rank,
                   "{} coordinates, but the map of {} has {}", context.operand_count() - first,
                   tensor.name, rank);
 }
 
 void verify_destination(const VerifierContext& context) {
-  const Parameter& tensor =
-      context.tensor_of(context.defined_by(context.operation().operands[0])->operands[0]);
+  const Parameter& tensor = context.tensor_of(context.map_operand(0).operands[0]);
   context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
 }
 
 // A tile that moves between the tensor of map 0 and view 1: whole boxes of equal dtype.
 void verify_tma_tile(const VerifierContext& context, std::size_t first) {
   verify_coordinates(context, first);
-  const Operation* map = context.defined_by(context.operation().operands[0]);
-  const Parameter& tensor = context.tensor_of(map->operands[0]);
+  const Operation& map = context.map_operand(0);
+  const Parameter& tensor = context.tensor_of(map.operands[0]);
   const Type& view = context.operand(1);
   context.require(view.dtype == tensor.dtype, "{} is {}, but {} is {}", context.operand_text(1),
                   name_of(view.dtype), tensor.name, name_of(tensor.dtype));
   std::int64_t box = 1;
-  for (const std::int64_t extent : map->attributes.integers(Key::box)) box *= extent;
+  for (const std::int64_t extent : map.attributes.integers(Key::box)) box *= extent;
   context.require(view.elements() % box == 0,
                   "{} has {} elements, which are no whole boxes of {} elements",
                   context.operand_text(1), view.elements(), box);

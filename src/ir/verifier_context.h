@@ -54,6 +54,8 @@ class VerifierContext {
     return constant(current_->operands[i]);
   }
   const Parameter& tensor_of(ValueId tensor) const;
+  // Operand i, a tensor map: what declares it, also where it is a peer's.
+  const Operation& map_operand(std::size_t i) const;
 
  private:
   const Kernel& kernel_;
@@ -68,6 +70,7 @@ void verify_tile_types(const VerifierContext& context);
 void verify_asynchronous_types(const VerifierContext& context);
 void verify_machine_types(const VerifierContext& context);
 void verify_place_types(const VerifierContext& context);
+void verify_rank_types(const VerifierContext& context);
 // Of the whole kernel: roles, capacity of shared memory.
 void verify_resources(VerifierContext& context);
 

@@ -198,9 +198,9 @@ void verify_words(const VerifierContext& context) {
 }
 
 std::int64_t box_bytes(const VerifierContext& context) {
-  const Operation* map = context.defined_by(context.operation().operands[0]);
-  std::int64_t bytes = size_of(context.tensor_of(map->operands[0]).dtype);
-  for (const std::int64_t extent : map->attributes.integers(Key::box)) bytes *= extent;
+  const Operation& map = context.map_operand(0);
+  std::int64_t bytes = size_of(context.tensor_of(map.operands[0]).dtype);
+  for (const std::int64_t extent : map.attributes.integers(Key::box)) bytes *= extent;
   return bytes;
 }
 

@@ -310,6 +310,12 @@ const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
 
 Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
   tracer_->require_open("dim", where);
+  if (name == ir::kRanks) {
+    Diagnostic(where, "dim: \"" + name + "\" is what Kernel::ranks gives")
+        .token("dim")
+        .fix("take kernel.ranks(), or another name")
+        .raise();
+  }
   for (const Dim& known : tracer_->kernel().dims) {
     if (known.name() == name) {
       Diagnostic(where, "dim: \"" + name + "\" is declared twice")
@@ -340,8 +346,13 @@ void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string
   };
   for (const ir::Parameter& other : tracer.kernel().parameters) {
     if (other.name == name) fail("the name is declared twice", "give each parameter its own name");
-    if (other.is_workspace() && kind != ir::Parameter::Kind::workspace) {
-      fail("it is declared behind the workspace \"" + other.name + "\"", "declare workspaces last");
+    const bool owned =
+        kind == ir::Parameter::Kind::workspace || kind == ir::Parameter::Kind::signals;
+    if (other.is_owned() && !owned) {
+      fail("it is declared behind the " +
+               std::string(other.is_workspace() ? "workspace" : "signals") + " \"" + other.name +
+               "\"",
+           "declare workspaces and signals last");
     }
   }
 }

@@ -130,6 +130,8 @@ class Tracer {
     std::int64_t multicast;  // CTAs that a multicast load writes; 0: the ring takes none
   };
   std::optional<Filling> filling;
+  // The rank whose tensor each peer is.
+  std::map<ir::ValueId, ir::ValueId> rank_of_peer;
   // One for each tensor and set of attributes.
   ir::ValueId tensor_map(ir::ValueId tensor, ir::Attributes attributes, SourceLocation where);
 

@@ -52,7 +52,7 @@ std::vector<ir::ValueId> coordinates(Tracer& tracer, const ResolvedView& view, i
 }
 
 // The tensor map through which a view's box moves: one for each tensor, box, swizzle and ragged
-// axis.
+// axis. Of peers it is an array, and this is that of the view's rank.
 ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
                        const SharedView& shared, const char* what, SourceLocation where) {
   const auto [rows, columns] = ExplicitTracing::shape(shared);
@@ -88,7 +88,8 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
         .raise();
   }
   const std::int64_t swizzle = panels->swizzle_bytes;
-  std::string name = view.parameter->name;
+  const bool is_peer = tracer.type(view.tensor).is_peer();
+  std::string name = view.parameter->name + (is_peer ? "_peers" : "");
   for (std::size_t axis = 0; axis + 1 < view.shape.size(); ++axis) {
     name += axis == 0 ? '_' : 'x';
     name += std::to_string(view.shape[axis]);
@@ -97,7 +98,11 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
   ir::Attributes attributes{
       {Key::name, std::move(name)}, {Key::box, std::move(box)}, {Key::swizzle, swizzle}};
   if (ragged >= 0) attributes.set(Key::ragged, std::int64_t{ragged});
-  return tracer.tensor_map(view.tensor, std::move(attributes), where);
+  if (!is_peer) return tracer.tensor_map(view.tensor, std::move(attributes), where);
+  attributes.set(Key::peers, std::int64_t{1});
+  const ir::ValueId maps = tracer.tensor_map(view.parameter->value, std::move(attributes), where);
+  return tracer.emit(Op::peer_map, {maps, tracer.rank_of_peer.at(view.tensor)},
+                     Type::of(Type::Kind::tensor_map), {}, where);
 }
 
 }  // namespace

@@ -95,6 +95,9 @@ class RoleLowering {
         return transfers_.load(o);
       case Op::store:
         return transfers_.store(o);
+      case Op::peer_map:
+        transfers_.peer_map(o);
+        return code_.append(std::move(o));
       case Op::tma_load_tile:
       case Op::tma_store_tile:
         return transfers_.tma(o);
@@ -265,7 +268,7 @@ void bufferise(ir::Kernel& kernel) {
   std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
     if (o.op == Op::role) lower_role(kernel, places, o, at_launch, alone);
-    if (o.op == Op::tensor_map) {
+    if (o.op == Op::tensor_map && !o.attributes.has(Key::peers)) {
       prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));
     }
     if (o.op != Op::mbarriers) continue;

@@ -70,7 +70,9 @@ class Divergence {
 
   void visit(const ir::Block& block) {
     for (const Operation& o : block.body) {
-      const bool origin = o.op == Op::warp_index || o.op == Op::any || o.op == Op::atomic_add;
+      // What is read while others write it is the same in the lanes of a warp alone.
+      const bool origin = o.op == Op::warp_index || o.op == Op::any || o.op == Op::atomic_add ||
+                          (o.op == Op::load_index && o.attributes.has(ir::Key::semantics));
       if (origin) mark(o.results[0], &o);
       for (const ir::Block& inner : o.blocks) visit(inner);
       if (o.op == Op::if_then || is_loop(o)) {

@@ -51,6 +51,7 @@ class Eliminator {
   bool candidate(const Operation& operation) const {
     const bool constant_load =
         (operation.op == Op::load || operation.op == Op::load_index) &&
+        !operation.attributes.has(ir::Key::semantics) &&
         kernel_.parameter_of(operation.operands[0])->kind == ir::Parameter::Kind::in;
     return operation.results.size() == 1 && operation.blocks.empty() &&
            (ir::info(operation.op).pure() || constant_load) &&

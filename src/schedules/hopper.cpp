@@ -223,6 +223,8 @@ class Retracing {
         return repeat(o);
       case Op::load_index:
         return load_index(o);
+      case Op::peer:
+        return values_.peer(o);
       case Op::own_first:
       case Op::own_end:
         return own_row(o);

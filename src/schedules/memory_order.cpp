@@ -8,9 +8,9 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-MemoryOrder::MemoryOrder(const ir::Kernel& kernel) {
+MemoryOrder::MemoryOrder(const ir::Kernel& kernel) : kernel_(kernel) {
   ir::for_each(kernel.body, [&](const Operation& o) {
-    if (o.op == Op::store) stores_[o.operands[0]].push_back(&o);
+    if (o.op == Op::store) stores_[tensor_of(o)].push_back(&o);
   });
   std::set<ValueId> stored;
   visit(kernel.body, stored);
@@ -19,18 +19,18 @@ MemoryOrder::MemoryOrder(const ir::Kernel& kernel) {
 void MemoryOrder::visit(const ir::Block& block, std::set<ValueId>& stored) {
   for (const Operation& o : block.body) {
     if (o.op == Op::load || o.op == Op::load_index) {
-      any_meet_ |= stores_.count(o.operands[0]) != 0;
-      if (stored.count(o.operands[0]) != 0) {
+      any_meet_ |= stores_.count(tensor_of(o)) != 0;
+      if (stored.count(tensor_of(o)) != 0) {
         after_store_.insert(&o);
-        read_back_.insert(o.operands[0]);
+        read_back_.insert(tensor_of(o));
       }
     }
-    if (o.op == Op::store) stored.insert(o.operands[0]);
+    if (o.op == Op::store) stored.insert(tensor_of(o));
     for (const ir::Block& inner : o.blocks) {
       // What an iteration stores, the next one finds.
       if (o.op == Op::for_loop || o.op == Op::while_loop) {
         ir::for_each(inner, [&](const Operation& nested) {
-          if (nested.op == Op::store) stored.insert(nested.operands[0]);
+          if (nested.op == Op::store) stored.insert(tensor_of(nested));
         });
       }
       visit(inner, stored);
@@ -39,10 +39,11 @@ void MemoryOrder::visit(const ir::Block& block, std::set<ValueId>& stored) {
 }
 
 bool MemoryOrder::stored_elsewhere(const Operation& load) const {
-  const auto at = stores_.find(load.operands[0]);
+  const auto at = stores_.find(tensor_of(load));
   if (at == stores_.end()) return false;
   return std::any_of(at->second.begin(), at->second.end(), [&](const Operation* store) {
-    return store->attributes.integers(ir::Key::sizes) != load.attributes.integers(ir::Key::sizes) ||
+    return store->operands[0] != load.operands[0] ||
+           store->attributes.integers(ir::Key::sizes) != load.attributes.integers(ir::Key::sizes) ||
            !std::equal(load.operands.begin() + 1, load.operands.end(), store->operands.begin() + 2,
                        store->operands.end());
   });

@@ -27,7 +27,7 @@ std::int64_t resident_ctas(const ir::Kernel& machine, const MachineFigures& figu
 double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding) {
   double total = 0;
   for (const ir::Parameter& parameter : machine.parameters) {
-    if (!parameter.is_tensor() || parameter.is_workspace()) continue;
+    if (!parameter.is_tensor() || parameter.is_owned()) continue;
     double bytes = size_of(parameter.dtype);
     for (const Dim& extent : parameter.shape) {
       bytes *= static_cast<double>(binding.evaluate(extent));

@@ -9,6 +9,8 @@ Tensor tensor(const ir::Parameter& p, Kernel& kernel) {
       return kernel.in(p.name, p.dtype, p.shape, p.where);
     case ir::Parameter::Kind::out:
       return kernel.out(p.name, p.dtype, p.shape, p.where);
+    case ir::Parameter::Kind::symmetric:
+      return kernel.symmetric(p.name, p.dtype, p.shape, p.where);
     default:
       return kernel.inout(p.name, p.dtype, p.shape, p.where);
   }
@@ -18,7 +20,13 @@ Tensor tensor(const ir::Parameter& p, Kernel& kernel) {
 
 Parameters redeclare(const ir::Kernel& tile, Kernel& kernel) {
   Parameters parameters;
-  for (const Dim& dim : tile.dims) kernel.dim(dim.name(), dim.facts(), tile.where);
+  for (const Dim& dim : tile.dims) {
+    if (dim.name() == ir::kRanks) {
+      kernel.ranks(tile.where);
+    } else {
+      kernel.dim(dim.name(), dim.facts(), tile.where);
+    }
+  }
   for (const ir::Parameter& p : tile.parameters) {
     if (p.is_tensor()) {
       parameters.tensors.emplace(p.value, tensor(p, kernel));

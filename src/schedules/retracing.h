@@ -7,8 +7,8 @@
 
 namespace tilewright::schedules {
 
-// A tile kernel's parameters in the kernel that is recorded from it, by their values in the tile
-// form.
+// A tile kernel's parameters, and peers of them, in the kernel that is recorded from it, by their
+// values in the tile form.
 struct Parameters {
   std::map<ir::ValueId, Tensor> tensors;
   std::map<ir::ValueId, Scalar> scalars;

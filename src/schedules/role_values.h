@@ -42,7 +42,12 @@ class RoleValues {
   Index index(ir::ValueId value) { return Index(tracer_.handle(values_[value])); }
   Tile tile(ir::ValueId value) { return Tile(tracer_.handle(values_[value])); }
   Index group() { return Index(tracer_.handle(group_)); }
-  const Tensor& tensor(ir::ValueId parameter) const { return parameters_.tensors.at(parameter); }
+  const Tensor& tensor(ir::ValueId tensor) const { return parameters_.tensors.at(tensor); }
+  // Records the tensor of another rank in the role.
+  void peer(const ir::Operation& o) {
+    parameters_.tensors.insert_or_assign(o.results[0],
+                                         tensor(o.operands[0]).at({number(o, 1), o.where}));
+  }
 
   bool scalar(ir::ValueId value) const { return tile_.type(value).is_scalar(); }
   bool spread_by_columns(const ir::Type& type) const;

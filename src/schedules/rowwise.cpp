@@ -137,6 +137,11 @@ class Retracing {
         return;
       case Op::store:
         return store(o);
+      case Op::peer:
+        parameters_.tensors.insert_or_assign(
+            o.results[0],
+            parameters_.tensors.at(o.operands[0]).at({index(o.operands[1]), o.where}));
+        return;
       case Op::reshape:
         check_reshape(o);
         break;

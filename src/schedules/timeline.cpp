@@ -257,6 +257,7 @@ class Follower {
       case Op::shared:
       case Op::mbarriers:
       case Op::tensor_map:
+      case Op::peer_map:
       case Op::registers:
       case Op::fill:  // registers are renamed, for the most part
       case Op::copy:
@@ -272,6 +273,9 @@ class Follower {
 
   void note(const Operation& operation) {
     if (operation.op == Op::tensor_map) maps_[operation.results[0]] = &operation;
+    if (operation.op == Op::peer_map) {
+      maps_[operation.results[0]] = maps_.at(operation.operands[0]);
+    }
   }
 
   double stored_bytes(ValueId map) const {

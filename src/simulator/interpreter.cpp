@@ -34,7 +34,9 @@ ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
   // A tile kernel does not see how many multiprocessors there are.
-  ir::Binding binding = ir::bind(kernel, shapes, 1, dims);
+  std::map<std::string, std::int64_t> given = ir::given_ranks(kernel, arguments.ranks);
+  given.insert(dims.begin(), dims.end());
+  ir::Binding binding = ir::bind(kernel, shapes, 1, given);
   std::size_t tensors = 0, scalars = 0;
   for (const ir::Parameter& parameter : kernel.parameters) {
     if (parameter.is_tensor()) {

@@ -152,6 +152,12 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Op::dim:
       return set(result,
                  integer_value(result, launch_.evaluate(operation.attributes.dim()), operation));
+    case Op::rank:
+      return set(result, integer_value(result, launch_.arguments->rank, operation));
+    case Op::epoch:
+      return set(result, integer_value(result, launch_.arguments->epoch, operation));
+    case Op::peer:
+      return peer(operation);
     case Op::own_first:
       return set(result, integer_value(result, 0, operation));
     case Op::own_end:
@@ -401,6 +407,22 @@ void TileEvaluator<Real>::load_index(const Operation& operation) {
   std::int32_t number = 0;
   std::memcpy(&number, tensor.data + element * 4, sizeof(number));
   set(operation.results[0], integer_value(operation.results[0], number, operation));
+}
+
+template <typename Real>
+void TileEvaluator<Real>::peer(const Operation& operation) {
+  TensorArgument tensor = *tensors_[operation.operands[0]];
+  const std::int64_t rank = integer(operation, 1);
+  if (rank < 0 || rank >= launch_.arguments->ranks) {
+    Diagnostic(operation.where, "peer: rank " + std::to_string(rank) + " of " +
+                                    std::to_string(launch_.arguments->ranks) + ", for " +
+                                    tensor.name)
+        .fix("ranks count from 0 to kernel.ranks() - 1")
+        .raise();
+  }
+  if (!tensor.peers.empty()) tensor.data = tensor.peers[static_cast<std::size_t>(rank)];
+  peers_[operation.results[0]] = std::move(tensor);
+  tensors_[operation.results[0]] = &peers_[operation.results[0]];
 }
 
 template <typename Real>

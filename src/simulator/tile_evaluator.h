@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "ir/ir.h"
@@ -47,6 +48,7 @@ class TileEvaluator {
   void constant(const ir::Operation& operation);
   void load(const ir::Operation& operation);
   void load_index(const ir::Operation& operation);
+  void peer(const ir::Operation& operation);
   void store(const ir::Operation& operation);
   void dot(const ir::Operation& operation);
   void iota(const ir::Operation& operation);
@@ -61,6 +63,7 @@ class TileEvaluator {
   const ir::Kernel& kernel_;
   std::vector<Value> values_;                   // by ValueId
   std::vector<const TensorArgument*> tensors_;  // by ValueId
+  std::map<ir::ValueId, TensorArgument> peers_;
 };
 
 extern template class TileEvaluator<float>;

@@ -9,20 +9,24 @@
 
 namespace tilewright {
 
-// A tensor in memory that a launch is given. `strides` are in elements; `data` is element 0.
+// A tensor in memory that a launch is given. `strides` are in elements; `data` is element 0. Of a
+// symmetric tensor `peers` has element 0 in each rank; none: there is this rank alone.
 struct TensorArgument {
   std::string name;
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   std::byte* data = nullptr;
+  std::vector<std::byte*> peers = {};
 };
 
 // What one launch of a kernel is given, in the order of the kernel's tensor parameters and of its
-// scalar parameters.
+// scalar parameters. A kernel of several ranks is launched once on each; `epoch` counts its
+// launches on the same signals, from 1.
 struct Arguments {
   std::vector<TensorArgument> tensors;
   std::vector<double> scalars;
+  int rank = 0, ranks = 1, epoch = 1;
 };
 
 }  // namespace tilewright

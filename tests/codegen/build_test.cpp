@@ -5,6 +5,7 @@
 
 #include "codegen/machine_text.h"
 #include "codegen/nvrtc_build.h"
+#include "codegen/ranks_text.h"
 
 // Everything that can be printed is compiled for sm_90a, which needs no GPU.
 namespace tilewright::codegen {
@@ -386,7 +387,7 @@ std::vector<Sample> samples() {
   return {{"scalars", kScalars, true},           {"synchronisation", kSynchronisation, true},
           {"functions", functions_text(), true}, {"stores", stores_text(), true},
           {"products", products_text(), true},   {"gemm", gemm_text(), true},
-          {"attention", attention_text(), true}};
+          {"attention", attention_text(), true}, {"ranks", ranks_text(), true}};
 }
 
 class Build : public testing::TestWithParam<Sample> {};

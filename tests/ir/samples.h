@@ -130,4 +130,41 @@ body () {
 }
 )";
 
+// Each rank sends a tile to the next one and waits for what the one before has sent.
+inline constexpr char kRanksSample[] = R"(kernel "pass on" machine
+dim ranks at_least(1) at_most(8)
+in X: f32[16, 16] = %0 @"ring.cpp":4
+symmetric parts: f32[ranks, 16, 16] = %1 @"ring.cpp":5
+signals arrived: i32[8] = %2 @"ring.cpp":6
+grid (1)
+threads 128
+shared_bytes 1024
+body () {
+  %3: shared<f32, 1x16x16> = shared {name = "tile", layout = shared_layout[16x16*4|16@0:64,16@1:4], stages = 1, offset = 0}
+  %4: tensor_map = tensor_map %1 {name = "parts_peers", box = [1, 16, 16], swizzle = 0, peers = 1}
+  %5: i32 = rank
+  %6: i32 = epoch
+  %7: i32 = dim {dim = dim(ranks)}
+  %8: i32 = constant {value = 1}
+  %9: i32 = constant {value = 0}
+  %10: i32 = add %5, %8
+  %11: i32 = mod %10, %7
+  role {name = "send", first_warp = 0, warps = 1} (%12: i32) {
+    %13: tensor_map = peer_map %4, %11
+    tma_store %13, %3, %9, %9, %9, %5 @"ring.cpp":20
+    bulk_commit
+    bulk_wait {count = 0}
+    %14: tensor<i32, 1x2> = peer %2, %11
+    store_index %14, %5, %6 {semantics = "release", scope = "system"} @"ring.cpp":24
+    reduce_add %14, %5, %9 {semantics = "relaxed", scope = "gpu"}
+    wait_flag %2, %10, %6 {compare = "ge", semantics = "acquire", scope = "system"} @"ring.cpp":26
+    fence {scope = "system"}
+    fence_proxy_async_global
+    %15: i32 = load_index %2, %9 {semantics = "weak"}
+    %16: i32 = atomic_add %14, %9, %15 {semantics = "acq_rel", scope = "cluster"}
+    yield
+  }
+}
+)";
+
 }  // namespace tilewright::ir

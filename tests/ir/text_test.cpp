@@ -16,7 +16,8 @@ namespace {
 
 class Samples : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Forms, Samples,
-                         testing::Values(kTileSample, kScheduledSample, kMachineSample));
+                         testing::Values(kTileSample, kScheduledSample, kMachineSample,
+                                         kRanksSample));
 
 TEST_P(Samples, AreWellFormed) { EXPECT_NO_THROW(verify(parse_text(GetParam(), "sample.tw"))); }
 

@@ -279,6 +279,40 @@ TEST(Verifier, RejectsBrokenMachineForm) {
   }
 }
 
+TEST(Verifier, RejectsWhatDoesNotReachOtherRanks) {
+  const Case cases[] = {
+      {"symmetric parts", "inout parts", "has peers, but parts is in this rank alone"},
+      {"signals arrived", "inout arrived", "peer: arrived is in this rank alone"},
+      {"tensor<i32, 1x2> = peer", "tensor<i32, 1> = peer", "gives tensor<i32, 1>, expected"},
+      {"tensor<i32, 1x2> = peer", "tensor<i32, 1x1> = peer", "expected tensor<i32, 1x2>"},
+      {", peers = 1}", "}", "peer_map: takes %4 (tensor_map parts_peers), expected a tensor map"},
+      {"tma_store %13", "tma_store %4", "which has a map for each rank, expected a peer_map"},
+      {"wait_flag %2", "wait_flag %1", "parts is f32 of rank 3, expected i32 of rank 1"},
+      // Orders that PTX does not have.
+      {"\"release\", scope", "\"acquire\", scope",
+       "store_index: it is acquire, expected weak, relaxed or release"},
+      {"\"acquire\", scope", "\"release\", scope",
+       "wait_flag: it is release, expected relaxed or acquire"},
+      {"\"relaxed\", scope", "\"acquire\", scope",
+       "reduce_add: it is acquire, expected relaxed or release"},
+      {"{semantics = \"weak\"}", "{semantics = \"release\", scope = \"gpu\"}",
+       "load_index: it is release, expected weak, relaxed or acquire"},
+      {"\"acq_rel\"", "\"weak\"", "atomic_add: it is weak, expected relaxed, acquire, release or"},
+      {"{semantics = \"weak\"}", "{semantics = \"weak\", scope = \"gpu\"}",
+       "semantics \"weak\" with a scope"},
+      {"\"relaxed\", scope = \"gpu\"", "\"relaxed\"", "reduce_add: lacks the attribute \"scope\""},
+      {"{semantics = \"weak\"}", "{scope = \"gpu\"}", "a scope without semantics"},
+      {"\"cluster\"", "\"sys\"", "scope \"sys\""},
+      {"\"relaxed\"", "\"loose\"", "semantics \"loose\""},
+      {"\"ge\"", "\"at_least\"", "compare \"at_least\""},
+      {"fence {scope = \"system\"}", "fence", "fence: lacks the attribute \"scope\""},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.to);
+    expect_rejected(kRanksSample, each);
+  }
+}
+
 TEST(Verifier, RejectsValuesOutsideTheTable) {
   Kernel kernel = parse_text(kTileSample, "");
   kernel.body.body.back().operands[1] = 1000;

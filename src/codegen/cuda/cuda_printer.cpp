@@ -21,6 +21,14 @@ OperationPrinter printer_of(Op op) {
     case Op::cluster_rank:
     case Op::warp_index:
       return print_position;
+    case Op::rank:
+      return print_rank;
+    case Op::epoch:
+      return print_epoch;
+    case Op::peer:
+      return print_peer;
+    case Op::peer_map:
+      return print_peer_map;
     case Op::for_loop:
       return print_for_loop;
     case Op::while_loop:
@@ -90,6 +98,16 @@ OperationPrinter printer_of(Op op) {
       return print_atomic_add;
     case Op::load_index:
       return print_load_index;
+    case Op::store_index:
+      return print_store_index;
+    case Op::reduce_add:
+      return print_reduce_add;
+    case Op::wait_flag:
+      return print_wait_flag;
+    case Op::fence:
+      return print_fence;
+    case Op::fence_proxy_async_global:
+      return print_fence_proxy_async_global;
     case Op::load_registers:
     case Op::store_registers:
       return print_global_access;

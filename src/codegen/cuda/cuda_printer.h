@@ -11,11 +11,15 @@ namespace tilewright::codegen {
 // One parameter of the printed kernel's signature: what a launch has to pass.
 struct LaunchParameter {
   enum class Kind : std::uint8_t {
-    tensor_map,  // index: the n-th tensor_map operation of the body; 128 bytes by value
-    pointer,     // index: the tensor's in Kernel::parameters
-    stride,      // index as pointer, axis; i64, in elements
-    dim,         // i32
-    scalar,      // index: in Kernel::parameters; dtype
+    tensor_map,     // index: the n-th tensor_map operation of the body; 128 bytes by value
+    peer_maps,      // the same for each of ir::kMaximumRanks
+    pointer,        // index: the tensor's in Kernel::parameters
+    peer_pointers,  // the same for each of ir::kMaximumRanks
+    stride,         // index as pointer, axis; i64, in elements
+    rank,           // i32
+    epoch,          // i32
+    dim,            // i32
+    scalar,         // index: in Kernel::parameters; dtype
   };
   Kind kind = Kind::dim;
   int index = 0;

@@ -51,7 +51,7 @@ bool is_delayed(const Operation& operation) {
   const ir::OpInfo& record = ir::info(operation.op);
   return record.has("sync") || record.has("r:barrier@generic") || record.has("w:barrier@generic") ||
          record.has("done:mbarrier") || record.has("done:bulk") || record.has("done:wgmma") ||
-         operation.op == ir::Op::atomic_add;
+         (record.has("w:global@generic") && record.has("by:lane"));
 }
 
 }  // namespace
@@ -173,6 +173,7 @@ std::string Emitter::add_parameter(LaunchParameter launch, std::string type, std
 }
 
 std::string Emitter::pointer(ValueId tensor) {
+  if (type(tensor).is_peer()) return name(tensor);
   const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
   LaunchParameter launch;
   launch.kind = LaunchParameter::Kind::pointer;
@@ -181,14 +182,31 @@ std::string Emitter::pointer(ValueId tensor) {
                        fmt::format("{}_{}", identifier(parameter.name), tensor));
 }
 
+std::string Emitter::peer_pointers(ValueId tensor) {
+  const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
+  LaunchParameter launch;
+  launch.kind = LaunchParameter::Kind::peer_pointers;
+  launch.index = static_cast<int>(&parameter - kernel_.parameters.data());
+  return add_parameter(
+      launch, fmt::format("const __grid_constant__ Peers<{}>", memory_type(parameter.dtype)),
+      fmt::format("{}_{}_peers", identifier(parameter.name), parameter.value));
+}
+
+std::string Emitter::launch_number(LaunchParameter::Kind kind) {
+  LaunchParameter launch;
+  launch.kind = kind;
+  return add_parameter(launch, "int", kind == LaunchParameter::Kind::rank ? "rank" : "epoch");
+}
+
 std::string Emitter::stride(ValueId tensor, int axis) {
   const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
   LaunchParameter launch;
   launch.kind = LaunchParameter::Kind::stride;
   launch.index = static_cast<int>(&parameter - kernel_.parameters.data());
   launch.axis = axis;
-  return add_parameter(launch, "i64",
-                       fmt::format("{}_{}_stride{}", identifier(parameter.name), tensor, axis));
+  return add_parameter(
+      launch, "i64",
+      fmt::format("{}_{}_stride{}", identifier(parameter.name), parameter.value, axis));
 }
 
 std::string Emitter::dim(const Dim& dim) {
@@ -203,11 +221,13 @@ std::string Emitter::dim(const Dim& dim) {
 
 void Emitter::add_tensor_map(const Operation& operation) {
   LaunchParameter launch;
-  launch.kind = LaunchParameter::Kind::tensor_map;
+  const bool peers = operation.attributes.has(Key::peers);
+  launch.kind = peers ? LaunchParameter::Kind::peer_maps : LaunchParameter::Kind::tensor_map;
   launch.index = static_cast<int>(tensor_maps_.size());
   set_name(operation.results[0], named(operation));
   tensor_maps_.push_back(
-      {launch, "const __grid_constant__ TensorMap " + name(operation.results[0])});
+      {launch, fmt::format("const __grid_constant__ {} {}", peers ? "PeerMaps" : "TensorMap",
+                           name(operation.results[0]))});
 }
 
 namespace {

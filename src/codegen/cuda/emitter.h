@@ -47,7 +47,11 @@ class Emitter {
   void sync_lanes();
 
   // Parameters of the signature, made when first asked for.
+  // Of a peer's tensor it is what the operation was called.
   std::string pointer(ir::ValueId tensor);
+  std::string peer_pointers(ir::ValueId tensor);
+  // This launch's rank or epoch.
+  std::string launch_number(LaunchParameter::Kind kind);
   std::string stride(ir::ValueId tensor, int axis);
   std::string dim(const Dim& dim);
   void add_tensor_map(const ir::Operation& operation);

@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/operations.h"
+#include "ir/memory_order.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -51,9 +52,12 @@ void print_shared_store(Emitter& emitter, const Operation& operation) {
 void print_atomic_add(Emitter& emitter, const Operation& operation) {
   const ValueId result = operation.results[0];
   const std::string_view type = scalar_type(emitter.type(result).dtype);
-  const std::string call =
-      fmt::format("atomic_add({} + {}, {})", emitter.pointer(operation.operands[0]),
-                  emitter.name(operation.operands[1]), emitter.name(operation.operands[2]));
+  const std::string call = fmt::format(
+      "{}({} + {}, {})",
+      operation.attributes.has(Key::semantics) ? ordered_add(emitter, ir::order_of(operation))
+                                               : "atomic_add",
+      emitter.pointer(operation.operands[0]), emitter.name(operation.operands[1]),
+      emitter.name(operation.operands[2]));
   const std::string& name = emitter.name(result);
   if (emitter.agent == Emitter::Agent::lane) {
     return emitter.line(fmt::format("const {} {} = {};", type, name, call));
@@ -76,7 +80,10 @@ void print_load_index(Emitter& emitter, const Operation& operation) {
     address.push_back(
         axis == rank - 1 ? at : fmt::format("(i64){} * {}", at, emitter.stride(tensor, axis)));
   }
-  const std::string load = fmt::format("*({})", sum_text(address));
+  const MemoryOrder order = ir::order_of(operation);
+  const std::string load =
+      fmt::format("{}({})", order.semantics == Semantics::weak ? "*" : ordered_load(emitter, order),
+                  sum_text(address));
   const std::string& name = emitter.name(operation.results[0]);
   // As in print_shared_load: the shuffle tells ptxas that all lanes have the same.
   emitter.line(emitter.agent == Emitter::Agent::lane

@@ -61,6 +61,7 @@ class Search {
       }
       case Op::dim:
         return operation.attributes.dim().range().minimum >= 0;
+      case Op::rank:
       case Op::cta_index:
       case Op::cta_count:
       case Op::cluster_rank:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/cuda/emitter.h"
+#include "tilewright/memory_order.h"
 
 // One function for each operation, or for each group that prints alike.
 namespace tilewright::codegen {
@@ -11,6 +12,10 @@ OperationPrinter printer_of(ir::Op op);
 
 // The shared address of barrier `index` of the array.
 std::string barrier_address(const Emitter& emitter, ir::ValueId array, ir::ValueId index);
+
+// "name" of the wrapper, made where it is not yet: ld with semantics and scope, or atom.add.
+std::string ordered_load(Emitter& emitter, MemoryOrder order);
+std::string ordered_add(Emitter& emitter, MemoryOrder order);
 
 #define TW_PRINTER(name) void print_##name(Emitter& emitter, const ir::Operation& operation)
 // scalars.cpp
@@ -41,6 +46,16 @@ TW_PRINTER(warp_sync);
 TW_PRINTER(cta_sync);
 TW_PRINTER(cluster_sync);
 TW_PRINTER(set_max_registers);
+// ranks.cpp
+TW_PRINTER(rank);
+TW_PRINTER(epoch);
+TW_PRINTER(peer);
+TW_PRINTER(peer_map);
+TW_PRINTER(store_index);
+TW_PRINTER(reduce_add);
+TW_PRINTER(wait_flag);
+TW_PRINTER(fence);
+TW_PRINTER(fence_proxy_async_global);
 // registers.cpp
 TW_PRINTER(registers);
 TW_PRINTER(fill);

@@ -22,6 +22,11 @@ typedef long long i64;
 )"},
     {"TensorMap", R"(struct alignas(64) TensorMap { u64 words[16]; };
 )"},
+    {"PeerMaps", R"(struct PeerMaps { TensorMap rank[8]; };
+)"},
+    {"Peers", R"(template <typename T>
+struct Peers { T* rank[8]; };
+)"},
     {"prefetch_map", R"(__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
@@ -229,6 +234,10 @@ __device__ __forceinline__ void named_arrive() {
 )"},
     {"fence_proxy_async", R"(__device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+)"},
+    {"fence_proxy_async_global", R"(__device__ __forceinline__ void fence_proxy_async_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 )"},
     {"fence_cluster", R"(__device__ __forceinline__ void fence_cluster() {

@@ -41,12 +41,11 @@ class Builder {
  private:
   void add_tensor(const ir::Parameter& parameter) {
     if (!parameter.is_tensor()) return;
-    constexpr const char* kinds[] = {"in", "out", "inout", "scalar", "workspace"};
     std::vector<std::string> shape;
     for (const Dim& dim : parameter.shape) shape.push_back(dim.to_string());
     tensor_of_[parameter.value] = static_cast<int>(graph_.tensors.size());
     graph_.tensors.push_back(
-        {parameter.name, kinds[static_cast<int>(parameter.kind)],
+        {parameter.name, std::string(ir::name_of(parameter.kind)),
          fmt::format("{}[{}]", name_of(parameter.dtype), fmt::join(shape, ", "))});
   }
 
@@ -83,6 +82,10 @@ class Builder {
 
   // The same place may be both operands of a product: one flow.
   void visit(const Operation& operation) {
+    if (operation.op == Op::peer || operation.op == Op::peer_map) {
+      tensor_of_[operation.results[0]] = tensor_of_.at(operation.operands[0]);
+      return;
+    }
     const ir::OpInfo& info = ir::info(operation.op);
     std::vector<int> places;
     int tensor = -1;

@@ -88,7 +88,7 @@ schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& me
     shapes.push_back({tensor.name, dtype_of(tensor, options), shape_of(tensor, options), {}});
   }
   for (const ir::Parameter& parameter : member.machine->parameters) {
-    if (!parameter.is_workspace()) continue;
+    if (!parameter.is_owned()) continue;
     shapes.push_back({parameter.name, parameter.dtype, {parameter.shape[0].constant()}, {}});
   }
   schedules::MachineFigures figures;

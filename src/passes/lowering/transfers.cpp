@@ -122,7 +122,9 @@ void TransferLowering::tma(const Operation& o) {
   const std::size_t leading = load ? 4 : 2;
   const ValueId place = views_.offset(view, true, o.where);
   const std::int64_t start = views_.panel_step(view, o);
-  const std::vector<std::int64_t>& box = places_.at(o.operands[0])->attributes.integers(Key::box);
+  const auto peer = map_of_peer_.find(o.operands[0]);
+  const ValueId map = peer == map_of_peer_.end() ? o.operands[0] : peer->second;
+  const std::vector<std::int64_t>& box = places_.at(map)->attributes.integers(Key::box);
   for (std::int64_t column = 0; column < part.shape[1]; column += box.back()) {
     std::vector<ValueId> coordinates(o.operands.begin() + leading, o.operands.end());
     std::reverse(coordinates.begin(), coordinates.end());

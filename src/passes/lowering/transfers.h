@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "passes/lowering/role_code.h"
 #include "passes/lowering/views.h"
 
@@ -18,6 +20,7 @@ class TransferLowering {
   void load(const ir::Operation& o);
   void store(const ir::Operation& o);
   void tma(const ir::Operation& o);
+  void peer_map(const ir::Operation& o) { map_of_peer_[o.results[0]] = o.operands[0]; }
 
  private:
   void move_tile(ir::ValueId tile, ir::ValueId place, ir::Op by_matrix, ir::Op by_element,
@@ -29,6 +32,7 @@ class TransferLowering {
   const Places& places_;
   RoleCode& code_;
   Views& views_;
+  std::map<ir::ValueId, ir::ValueId> map_of_peer_;
 };
 
 }  // namespace tilewright::passes

@@ -86,6 +86,14 @@ class TouchedArrays {
   bool met_ = false;
 };
 
+// The parameter that a map or a peer is of; else the value itself.
+ValueId tensor_behind(const Sites& sites, ValueId value) {
+  const Site* made = sites.definition(value);
+  const bool is_of = made && (made->op() == Op::tensor_map || made->op() == Op::peer_map ||
+                              made->op() == Op::peer);
+  return is_of ? tensor_behind(sites, made->operation->operands[0]) : value;
+}
+
 }  // namespace
 
 std::string never_executed(const Sites& sites, const Site& site) {
@@ -104,7 +112,9 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
   std::string names;
   for (const Site* store : sites.of(Op::tma_store)) {
     if (store->role != wait.role) continue;
-    const ValueId tensor = sites.definition(store->operation->operands[0])->operation->operands[0];
+    const ValueId tensor = tensor_behind(sites, store->operation->operands[0]);
+    // Other ranks may read it.
+    if (sites.kernel().parameter_of(tensor)->is_symmetric()) return {};
     if (stored.insert(tensor).second) names += (names.empty() ? "" : ", ") + sites.name(tensor);
   }
   for (const Site& site : sites.all()) {
@@ -113,9 +123,7 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
       continue;
     }
     for (const ValueId operand : site.operation->operands) {
-      const Site* map = sites.definition(operand);
-      const bool is_map = map && map->op() == Op::tensor_map;
-      if (stored.count(is_map ? map->operation->operands[0] : operand) != 0) return {};
+      if (stored.count(tensor_behind(sites, operand)) != 0) return {};
     }
   }
   // A signal behind the wait might tell another CTA that the data is there.

@@ -39,6 +39,10 @@ std::vector<Mutant> seed_early_exit(const Sites& sites);
 std::vector<Mutant> seed_signal(const Sites& sites);
 std::vector<Mutant> seed_unreset_signal(const Sites& sites);
 
+// rank_faults.cpp
+std::vector<Mutant> seed_rank_signal(const Sites& sites);
+std::vector<Mutant> seed_same_epoch(const Sites& sites);
+
 // value_faults.cpp
 std::vector<Mutant> seed_tail_mask(const Sites& sites);
 

@@ -104,7 +104,7 @@ std::vector<Mutant> seed_early_exit(const Sites& sites) {
 }
 
 std::vector<Mutant> seed_signal(const Sites& sites) {
-  std::vector<Mutant> mutants;
+  std::vector<Mutant> mutants = seed_rank_signal(sites);
   for (const Site* fence : sites.of(Op::fence_cluster)) mutants.push_back(left_out(sites, *fence));
   for (const Site& site : sites.all()) {
     if (site.op() != Op::mbarrier_arrive && site.op() != Op::mbarrier_expect_tx) continue;
@@ -124,7 +124,7 @@ std::vector<Mutant> seed_signal(const Sites& sites) {
 }
 
 std::vector<Mutant> seed_unreset_signal(const Sites& sites) {
-  std::vector<Mutant> mutants;
+  std::vector<Mutant> mutants = seed_same_epoch(sites);
   for (const Site* site : sites.of(Op::atomic_add)) {
     const ir::Parameter* tensor = sites.kernel().parameter_of(site->operation->operands[0]);
     const std::vector<ValueId>& results = site->operation->results;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -16,45 +16,45 @@ struct Place {
   SourceLocation where;
 };
 
-std::vector<Place> barrier_places(const Program& program) {
+std::vector<Place> barrier_places(const PreparedKernel& kernel) {
   std::vector<Place> places;
-  for (const BarrierArray& array : program.barrier_arrays) {
+  for (const BarrierArray& array : kernel.barrier_arrays) {
     places.push_back(
         {array.name, array.offset, array.offset + array.count * kBarrierBytes, array.where});
   }
   return places;
 }
 
-std::vector<Place> allocation_places(const Program& program) {
+std::vector<Place> allocation_places(const PreparedKernel& kernel) {
   std::vector<Place> places;
-  for (const Allocation& allocation : program.allocations) {
+  for (const Allocation& allocation : kernel.allocations) {
     places.push_back({allocation.name, allocation.offset, allocation.offset + allocation.bytes(),
                       allocation.where});
   }
   return places;
 }
 
-void check_shared(const Program& program, const std::vector<Place>& places, FaultLog& log) {
+void check_shared(const PreparedKernel& kernel, const std::vector<Place>& places, FaultLog& log) {
   std::string list;
   for (const Place& place : places) {
     list += fmt::format("\n  {:#x}..{:#x}  {}", place.begin, place.end - 1, place.name);
   }
-  if (program.shared_bytes > kSharedLimit) {
+  if (kernel.shared_bytes > kSharedLimit) {
     log.add({"capacity",
              places.empty() ? SourceLocation{} : places.front().where,
              {},
              fmt::format("capacity: {} asks for {} bytes of shared memory, a CTA has {}{}",
-                         program.kernel, program.shared_bytes, kSharedLimit, list),
+                         kernel.name, kernel.shared_bytes, kSharedLimit, list),
              {}});
   }
   for (const Place& place : places) {
-    if (place.begin >= 0 && place.end <= program.shared_bytes) continue;
+    if (place.begin >= 0 && place.end <= kernel.shared_bytes) continue;
     log.add({"capacity",
              place.where,
              {},
              fmt::format("capacity: {} lies at {:#x}..{:#x}, the kernel has {:#x} bytes of shared "
                          "memory{}",
-                         place.name, place.begin, place.end - 1, program.shared_bytes, list),
+                         place.name, place.begin, place.end - 1, kernel.shared_bytes, list),
              {}});
   }
 }
@@ -79,51 +79,51 @@ void check_barriers(const std::vector<Place>& barriers, const std::vector<Place>
 }
 
 // What the warp holds in the end. Warps in no role do as the roles of their warpgroup do.
-int registers_of(const Program& program, int warp) {
-  int registers = program.roles[program.role_of_warp[warp]].registers;
-  for (int other = warp / 4 * 4; other < std::min(warp / 4 * 4 + 4, program.warps); ++other) {
-    if (registers == 0) registers = program.roles[program.role_of_warp[other]].registers;
+int registers_of(const PreparedKernel& kernel, int warp) {
+  int registers = kernel.roles[kernel.role_of_warp[warp]].registers;
+  for (int other = warp / 4 * 4; other < std::min(warp / 4 * 4 + 4, kernel.warps); ++other) {
+    if (registers == 0) registers = kernel.roles[kernel.role_of_warp[other]].registers;
   }
-  return registers ? registers : program.launch_registers;
+  return registers ? registers : kernel.launch_registers;
 }
 
-void check_registers(const Program& program, FaultLog& log) {
+void check_registers(const PreparedKernel& kernel, FaultLog& log) {
   int wanted = 0;
   std::string list;
   std::vector<const Role*> roles;  // those that ask for most first
-  for (int warp = 0; warp < program.warps; ++warp) {
-    wanted += kLanes * registers_of(program, warp);
+  for (int warp = 0; warp < kernel.warps; ++warp) {
+    wanted += kLanes * registers_of(kernel, warp);
   }
-  for (std::size_t i = 1; i < program.roles.size(); ++i) {
-    const Role& role = program.roles[i];
+  for (std::size_t i = 1; i < kernel.roles.size(); ++i) {
+    const Role& role = kernel.roles[i];
     list += fmt::format("\n  {}: {} warps of {} registers a thread", role.name, role.warps,
-                        registers_of(program, role.first_warp));
+                        registers_of(kernel, role.first_warp));
     roles.push_back(&role);
   }
   std::stable_sort(roles.begin(), roles.end(), [](const Role* a, const Role* b) {
     return a->warps * a->registers > b->warps * b->registers;
   });
-  const int held = program.warps * kLanes * program.launch_registers;
+  const int held = kernel.warps * kLanes * kernel.launch_registers;
   if (wanted <= held) return;
-  log.add({"capacity",
-           roles.empty() ? SourceLocation{} : roles[0]->where,
-           roles.size() < 2 ? SourceLocation{} : roles[1]->where,
-           fmt::format("capacity: the warps of {} ask for {} registers, its {} threads hold {} ({} "
-                       "each){}",
-                       program.kernel, wanted, program.warps * kLanes, held,
-                       program.launch_registers, list),
-           {}});
+  log.add(
+      {"capacity",
+       roles.empty() ? SourceLocation{} : roles[0]->where,
+       roles.size() < 2 ? SourceLocation{} : roles[1]->where,
+       fmt::format("capacity: the warps of {} ask for {} registers, its {} threads hold {} ({} "
+                   "each){}",
+                   kernel.name, wanted, kernel.warps * kLanes, held, kernel.launch_registers, list),
+       {}});
 }
 
 }  // namespace
 
-void check_capacity(const Program& program, FaultLog& log) {
-  const std::vector<Place> barriers = barrier_places(program);
-  std::vector<Place> places = allocation_places(program);
+void check_capacity(const PreparedKernel& kernel, FaultLog& log) {
+  const std::vector<Place> barriers = barrier_places(kernel);
+  std::vector<Place> places = allocation_places(kernel);
   check_barriers(barriers, places, log);
   places.insert(places.end(), barriers.begin(), barriers.end());
-  check_shared(program, places, log);
-  check_registers(program, log);
+  check_shared(kernel, places, log);
+  check_registers(kernel, log);
 }
 
 }  // namespace tilewright::simulator

@@ -10,8 +10,76 @@ TW_VECTOR_CLONES void raise_all(std::size_t count, const Epoch* least, Epoch* to
   for (std::size_t i = 0; i < count; ++i) to[i] = to[i] > least[i] ? to[i] : least[i];
 }
 
+// Clocks of the same agents, of which one or both may be empty.
+void join_sparse(Clock& clock, const Clock& other) {
+  if (other.size() > clock.size()) clock.resize(other.size());
+  if (other.size() > 0) clock.join(other);
+}
+
 }  // namespace
 
 void Clock::raise(std::size_t count, const Epoch* least, Epoch* to) { raise_all(count, least, to); }
+
+bool Clock::covers(const Clock& other) const {
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    if (other.epochs_[i] > (i < size() ? epochs_[i] : 0)) return false;
+  }
+  return true;
+}
+
+void Beyond::join(const Beyond& other) {
+  for (const Cluster& theirs : other.clusters) {
+    Cluster& ours = at(theirs.number);
+    join_sparse(ours.known, theirs.known);
+    join_sparse(ours.fenced, theirs.fenced);
+  }
+  join_sparse(streams, other.streams);
+  join_sparse(fenced_streams, other.fenced_streams);
+}
+
+bool Beyond::covers(const Beyond& other) const {
+  for (const Cluster& theirs : other.clusters) {
+    const Cluster* ours = find(theirs.number);
+    if (!ours || !ours->known.covers(theirs.known) || !ours->fenced.covers(theirs.fenced)) {
+      return false;
+    }
+  }
+  return streams.covers(other.streams) && fenced_streams.covers(other.fenced_streams);
+}
+
+const Beyond::Cluster* Beyond::find(std::uint32_t cluster) const {
+  const auto place = std::lower_bound(
+      clusters.begin(), clusters.end(), cluster,
+      [](const Cluster& each, std::uint32_t number) { return each.number < number; });
+  return place != clusters.end() && place->number == cluster ? &*place : nullptr;
+}
+
+Beyond::Cluster& Beyond::at(std::uint32_t cluster) {
+  const auto place = std::lower_bound(
+      clusters.begin(), clusters.end(), cluster,
+      [](const Cluster& each, std::uint32_t number) { return each.number < number; });
+  if (place != clusters.end() && place->number == cluster) return *place;
+  return *clusters.insert(place, Cluster{cluster, {}, {}});
+}
+
+void Beyond::fence() {
+  for (Cluster& cluster : clusters) join_sparse(cluster.fenced, cluster.known);
+  join_sparse(fenced_streams, streams);
+}
+
+void Beyond::forget_fences() {
+  for (Cluster& cluster : clusters) cluster.fenced = {};
+  fenced_streams = {};
+}
+
+void View::join_beyond(const std::shared_ptr<const Beyond>& other) {
+  if (!beyond || other->covers(*beyond)) {
+    beyond = other;
+  } else if (!beyond->covers(*other)) {
+    auto both = std::make_shared<Beyond>(*beyond);
+    both->join(*other);
+    beyond = std::move(both);
+  }
+}
 
 }  // namespace tilewright::simulator

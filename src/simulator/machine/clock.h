@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 // Vector clocks of the virtual GPU: who has done what, as far as somebody knows.
@@ -48,14 +50,41 @@ class Clock {
   explicit Clock(int agents) : epochs_(agents, 0) {}
   Epoch operator[](int agent) const { return epochs_[agent]; }
   Epoch& operator[](int agent) { return epochs_[agent]; }
+  // Of the same agents; but a clock of none knows nothing.
   void join(const Clock& other) { raise(epochs_.size(), other.epochs_.data(), epochs_.data()); }
   // Nothing of the agents first ... first + count - 1.
   void forget(int first, int count) { std::fill_n(epochs_.begin() + first, count, Epoch{0}); }
+  std::size_t size() const { return epochs_.size(); }
+  void resize(std::size_t agents) { epochs_.resize(agents, 0); }
+  // Whether it knows all that the other one does.
+  bool covers(const Clock& other) const;
 
  private:
   // Each of `to` to what `least` has.
   static void raise(std::size_t count, const Epoch* least, Epoch* to);
   std::vector<Epoch> epochs_;
+};
+
+// What is known of what lies beyond a cluster: of other clusters, of any launch and rank, and of
+// the streams of all ranks. It does not change once it is known.
+struct Beyond {
+  struct Cluster {
+    std::uint32_t number = 0;
+    Clock known;   // seen by loads and stores of threads
+    Clock fenced;  // of these, what the async proxy sees too
+  };
+  std::vector<Cluster> clusters;  // by number
+  Clock streams;                  // operations of each that are over
+  Clock fenced_streams;
+
+  void join(const Beyond& other);
+  bool covers(const Beyond& other) const;
+  const Cluster* find(std::uint32_t cluster) const;
+  Cluster& at(std::uint32_t cluster);
+  // The async proxy sees whatever threads do: as behind a kernel's end.
+  void fence();
+  // Nothing is known to the async proxy.
+  void forget_fences();
 };
 
 // What an agent knows to have happened.
@@ -66,13 +95,17 @@ struct View {
   Clock async;    // of threads' accesses to shared memory: those behind which a proxy fence stands
   Clock cluster;  // of threads' accesses: those behind which a fence of cluster scope stands
   Clock remote;   // acquired from other CTAs, but not yet by a fence of cluster scope
+  // Null until words of global memory or what came before the launch hand something on.
+  std::shared_ptr<const Beyond> beyond;
 
   void join(const View& other) {
+    if (other.beyond && other.beyond != beyond) join_beyond(other.beyond);
     generic.join(other.generic);
     async.join(other.async);
     cluster.join(other.cluster);
     remote.join(other.remote);
   }
+  void join_beyond(const std::shared_ptr<const Beyond>& other);
 };
 
 }  // namespace tilewright::simulator

@@ -19,15 +19,15 @@ struct Flow {
 
 class ControlOnly {
  public:
-  ControlOnly(Program& program, const Arguments& arguments)
-      : program_(program),
+  ControlOnly(PreparedKernel& kernel, const Arguments& arguments)
+      : prepared_(kernel),
         arguments_(arguments),
-        flows_(program.code.size()),
-        opaque_(program.registers.size()),
-        needed_(program.registers.size()) {}
+        flows_(kernel.code.size()),
+        opaque_(kernel.registers.size()),
+        needed_(kernel.registers.size()) {}
 
   void run() {
-    for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i] = flow(program_.code[i]);
+    for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i] = flow(prepared_.code[i]);
     check_scalars();
     until_stable([this](const Flow& flow) {
       const bool becomes =
@@ -35,7 +35,7 @@ class ControlOnly {
                                      [this](int array) { return opaque_[array] != 0; });
       return becomes && set(opaque_, flow.to);
     });
-    for (const Instruction& instruction : program_.code) {
+    for (const Instruction& instruction : prepared_.code) {
       if (instruction.code == Code::any_register && !opaque_[instruction.object]) {
         needed_[instruction.object] = 1;
       }
@@ -67,13 +67,13 @@ class ControlOnly {
 
   bool writes(const Instruction& instruction, const TensorArgument& tensor) const {
     if (instruction.code == Code::tma_store) {
-      return program_.maps[program_.transfers[instruction.detail].map].name == tensor.name;
+      return prepared_.maps[prepared_.transfers[instruction.detail].map].name == tensor.name;
     }
     return instruction.code == Code::store_registers &&
-           program_.global_accesses[instruction.detail].tensor->name == tensor.name;
+           prepared_.global_accesses[instruction.detail].tensor->name == tensor.name;
   }
   bool writes(const TensorArgument& tensor) const {
-    return std::any_of(program_.code.begin(), program_.code.end(),
+    return std::any_of(prepared_.code.begin(), prepared_.code.end(),
                        [&](const Instruction& each) { return writes(each, tensor); });
   }
   bool writes(const Instruction& instruction, int allocation) const {
@@ -89,7 +89,7 @@ class ControlOnly {
     }
   }
   bool writes(int allocation) const {
-    return std::any_of(program_.code.begin(), program_.code.end(),
+    return std::any_of(prepared_.code.begin(), prepared_.code.end(),
                        [&](const Instruction& each) { return writes(each, allocation); });
   }
 
@@ -101,7 +101,7 @@ class ControlOnly {
       case Code::copy:
         return {instruction.object, {instruction.detail}};
       case Code::compute: {
-        const Compute& compute = program_.computes[instruction.detail];
+        const Compute& compute = prepared_.computes[instruction.detail];
         Flow made{compute.destination, {}};
         for (const RegisterSource& source : compute.sources) {
           if (source.array >= 0) made.from.push_back(source.array);
@@ -109,15 +109,15 @@ class ControlOnly {
         return made;
       }
       case Code::reduce_registers: {
-        const RegisterReduction& reduction = program_.reductions[instruction.detail];
+        const RegisterReduction& reduction = prepared_.reductions[instruction.detail];
         return {reduction.destination, {reduction.source}};
       }
       case Code::reduce_lanes: {
-        const int array = program_.lane_reductions[instruction.detail].array;
+        const int array = prepared_.lane_reductions[instruction.detail].array;
         return {array, {array}};
       }
       case Code::load_registers: {
-        const GlobalAccess& access = program_.global_accesses[instruction.detail];
+        const GlobalAccess& access = prepared_.global_accesses[instruction.detail];
         return {access.array, {}, writes(*access.tensor)};
       }
       case Code::load_matrix:
@@ -125,7 +125,7 @@ class ControlOnly {
       case Code::load_words:
         return {instruction.object, {}, true};
       case Code::wgmma:
-        return {program_.products[instruction.detail].accumulator, {}, true};
+        return {prepared_.products[instruction.detail].accumulator, {}, true};
       default:
         return {};
     }
@@ -133,36 +133,35 @@ class ControlOnly {
 
   // Scalars that the kernel reads must not be among what is not computed.
   void check_scalars() const {
-    for (const Instruction& reader : program_.code) {
+    for (const Instruction& reader : prepared_.code) {
+      const bool word = reader.code == Code::load_index || reader.code == Code::atomic_add ||
+                        reader.code == Code::wait_flag;
       const TensorArgument* tensor =
-          reader.code == Code::load_index
-              ? &arguments_.tensors[program_.element_reads[reader.detail].tensor]
-          : reader.code == Code::atomic_add ? &arguments_.tensors[reader.object]
-                                            : nullptr;
+          word ? &arguments_.tensors[prepared_.words[reader.detail].tensor] : nullptr;
       const bool shared = reader.code == Code::shared_load && writes(reader.object);
       if (!shared && !(tensor && writes(*tensor))) continue;
       refuse(*reader.operation,
              fmt::format("{} is written from registers or by a copy; what is read of it cannot be "
                          "known when control alone is simulated",
-                         tensor ? tensor->name : program_.allocations[reader.object].name));
+                         tensor ? tensor->name : prepared_.allocations[reader.object].name));
     }
   }
 
   void mark() {
     for (std::size_t array = 0; array < needed_.size(); ++array) {
-      program_.registers[array].valued = needed_[array] != 0;
+      prepared_.registers[array].valued = needed_[array] != 0;
     }
     for (std::size_t i = 0; i < flows_.size(); ++i) {
-      Instruction& instruction = program_.code[i];
+      Instruction& instruction = prepared_.code[i];
       const bool condition = instruction.code == Code::any_register;
       const int array = condition ? instruction.object : flows_[i].to;
       if (array >= 0) instruction.valued = needed_[array] != 0;
       if (instruction.code == Code::store_registers) instruction.valued = false;
     }
-    program_.valued = false;
+    prepared_.valued = false;
   }
 
-  Program& program_;
+  PreparedKernel& prepared_;
   const Arguments& arguments_;
   std::vector<Flow> flows_;
   std::vector<char> opaque_, needed_;  // of each array
@@ -170,8 +169,8 @@ class ControlOnly {
 
 }  // namespace
 
-void keep_control_only(Program& program, const Arguments& arguments) {
-  ControlOnly(program, arguments).run();
+void keep_control_only(PreparedKernel& kernel, const Arguments& arguments) {
+  ControlOnly(kernel, arguments).run();
 }
 
 }  // namespace tilewright::simulator

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 namespace tilewright::simulator {
 
@@ -9,6 +9,6 @@ namespace tilewright::simulator {
 // from a product or from shared memory is left without them, and both of its outcomes are then
 // drawn at random. Raises a usage error where an index is read that the kernel itself computes in
 // such values.
-void keep_control_only(Program& program, const Arguments& arguments);
+void keep_control_only(PreparedKernel& kernel, const Arguments& arguments);
 
 }  // namespace tilewright::simulator

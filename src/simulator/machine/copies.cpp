@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 // of the shared addresses before the swizzle. `bytes` are those inside the tensor, from the
 // chunk's start on unless `skip` bytes before them lie outside.
 template <typename Visit>
-void for_chunks(const TensorMap& map, std::int64_t address,
+void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
                 const std::array<std::int64_t, 5>& start, Visit visit) {
   const std::int64_t per_chunk = 16 / map.element_bytes;
   const std::int64_t rows = map.box_bytes() / map.row_bytes();
@@ -26,7 +26,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       offset += at * map.strides[axis];
     }
     if (exists && start[0] >= 0 && start[0] + map.box[0] <= map.extents[0]) {
-      std::byte* const global = map.data + offset + start[0] * map.element_bytes;
+      std::byte* const global = data + offset + start[0] * map.element_bytes;
       for (std::int64_t byte = 0; byte < map.row_bytes(); byte += 16) {
         const std::int64_t linear = address + row * map.row_bytes() + byte;
         visit(map.swizzled(linear), global + byte, 0, 16);
@@ -39,8 +39,7 @@ void for_chunks(const TensorMap& map, std::int64_t address,
       const std::int64_t high =
           exists ? std::clamp<std::int64_t>(map.extents[0] - first, low, per_chunk) : low;
       const std::int64_t linear = address + row * map.row_bytes() + column * map.element_bytes;
-      std::byte* global =
-          high > low ? map.data + offset + (first + low) * map.element_bytes : nullptr;
+      std::byte* global = high > low ? data + offset + (first + low) * map.element_bytes : nullptr;
       visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
@@ -48,15 +47,15 @@ void for_chunks(const TensorMap& map, std::int64_t address,
 }
 
 // Whether hardware takes the map and the address; else a fault.
-bool valid(Gpu& gpu, const Warp& warp, const Instruction& instruction, const TensorMap& map,
+bool valid(Launch& launch, const Warp& warp, const Instruction& instruction, const TensorMap& map,
            std::int64_t address) {
   const auto refuse = [&](const std::string& what) {
-    gpu.log.add({"tensor_map",
-                 instruction.where(),
-                 map.where,
-                 fmt::format("tensor map of {}: {}\n{}", map.name, what,
-                             gpu.access("copy", instruction, warp)),
-                 {}});
+    launch.log.add({"tensor_map",
+                    instruction.where(),
+                    map.where,
+                    fmt::format("tensor map of {}: {}\n{}", map.name, what,
+                                launch.access("copy", instruction, warp)),
+                    {}});
     return false;
   };
   if (map.row_bytes() % 16 != 0) {
@@ -91,38 +90,40 @@ std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transf
 }
 
 // The access to the part of the tensor that the box covers.
-void order_tensor(Gpu& gpu, const Warp& warp, const Access& access, const TensorMap& map,
-                  std::int64_t address, const std::array<std::int64_t, 5>& start) {
-  if (!gpu.order.is_written(map.data)) return;
-  for_chunks(map, address, start,
+void order_tensor(Launch& launch, const Warp& warp, const Access& access, const TensorMap& map,
+                  std::byte* data, std::int64_t address, const std::array<std::int64_t, 5>& start) {
+  if (!launch.order.is_written(data)) return;
+  for_chunks(map, data, address, start,
              [&](std::int64_t, const std::byte* global, std::int64_t, std::int64_t bytes) {
                if (bytes > 0) {
-                 gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(global), bytes);
+                 launch.order.bytes.add(reinterpret_cast<std::uint64_t>(global), bytes);
                }
              });
-  gpu.order.global(warp, access, gpu.order.bytes);
+  launch.order.global(warp, access, launch.order.bytes);
 }
 
 }  // namespace
 
-void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const Transfer& transfer = gpu.program.transfers[instruction.detail];
-  const TensorMap& map = gpu.program.maps[transfer.map];
-  const std::int64_t address = gpu.program.allocations[instruction.object].offset +
+void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  const TensorMap& map = launch.kernel.maps[transfer.map];
+  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
                                warp.integer(transfer.offset) + transfer.step;
-  if (!gpu.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(gpu, warp, instruction, map, address)) {
+  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
+      !valid(launch, warp, instruction, map, address)) {
     return;
   }
-  const BarrierArray& barriers = gpu.program.barrier_arrays[transfer.barriers];
+  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  if (!data) return;
+  const BarrierArray& barriers = launch.kernel.barrier_arrays[transfer.barriers];
   const std::int64_t index = warp.integer(transfer.barrier_index);
   if (index < 0 || index >= barriers.count) {
-    gpu.log.add({"out_of_bounds",
-                 instruction.where(),
-                 barriers.where,
-                 fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
-                             barriers.count, gpu.access("use", instruction, warp)),
-                 {}});
+    launch.log.add({"out_of_bounds",
+                    instruction.where(),
+                    barriers.where,
+                    fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
+                                barriers.count, launch.access("use", instruction, warp)),
+                    {}});
     return;
   }
   const int barrier = barriers.first + static_cast<int>(index);
@@ -135,24 +136,24 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     Cta& cta = *ctas[rank];
     if (transfer.multicast ? !(receivers >> rank & 1) : &cta != warp.cta) continue;
     if (cta.live == 0) {
-      gpu.log.add({"exit",
-                   instruction.where(),
-                   {},
-                   fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta.index,
-                               gpu.access("write", instruction, warp)),
-                   "cluster_sync before the kernel ends"});
+      launch.log.add({"exit",
+                      instruction.where(),
+                      {},
+                      fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta.index,
+                                  launch.access("write", instruction, warp)),
+                      "cluster_sync before the kernel ends"});
       continue;
     }
-    if (!usable(gpu, warp, instruction, cta, barrier)) continue;
-    const int agent = gpu.order.agents().at(cta.rank(), Agents::Kind::phases, barrier);
+    if (!usable(launch, warp, instruction, cta, barrier)) continue;
+    const int agent = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
     const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
     AccessKind kind;
     kind.async = true;
-    order_tensor(gpu, warp, gpu.order.by_unit(warp, instruction, kind, agent, epoch), map, address,
-                 coordinates(warp, transfer));
+    order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), map,
+                 data, address, coordinates(warp, transfer));
     kind.write = true;
-    const Access access = gpu.order.by_unit(warp, instruction, kind, agent, epoch);
-    gpu.order.shared(warp, access, cta, instruction.object, address, map.box_bytes());
+    const Access access = launch.order.by_unit(warp, instruction, kind, agent, epoch);
+    launch.order.shared(warp, access, cta, instruction.object, address, map.box_bytes());
     ForeignUse use;
     use.access = access;
     use.verb = "write";
@@ -167,72 +168,77 @@ void issue_load(Gpu& gpu, Warp& warp, const Instruction& instruction) {
     event.instruction = &instruction;
     event.destination = &cta;
     event.address = address;
+    event.data = data;
     event.coordinates = coordinates(warp, transfer);
     event.access = access;
     event.barrier = barrier;
     event.phase = cta.barriers[barrier].phase;
-    if (gpu.recorder) gpu.recorder->load_issued(event);
-    gpu.events.push_back(std::move(event));
+    if (launch.recorder) launch.recorder->load_issued(event);
+    launch.add_event(std::move(event));
   }
 }
 
-void finish_load(Gpu& gpu, const Event& event) {
-  if (gpu.recorder) gpu.recorder->load_finished(event);
-  if (gpu.provenance) gpu.provenance->load(event);
-  const TensorMap& map = gpu.program.maps[gpu.program.transfers[event.instruction->detail].map];
+void finish_load(Launch& launch, const Event& event) {
+  if (launch.recorder) launch.recorder->load_finished(event);
+  if (launch.provenance) launch.provenance->load(event);
+  const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
-  if (!gpu.program.valued) {
+  if (!launch.kernel.valued) {
     shared.hold(event.address, map.box_bytes());
-    return complete_tx(gpu, event, map.box_bytes());
+    return complete_tx(launch, event, map.box_bytes());
   }
   for_chunks(
-      map, event.address, event.coordinates,
+      map, event.data, event.address, event.coordinates,
       [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
         if (bytes == 16) return shared.write_chunk(address, global);
         std::byte chunk[16] = {};
         if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
         shared.write_chunk(address, chunk);
       });
-  complete_tx(gpu, event, map.box_bytes());
+  complete_tx(launch, event, map.box_bytes());
 }
 
-void issue_store(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const Transfer& transfer = gpu.program.transfers[instruction.detail];
-  const TensorMap& map = gpu.program.maps[transfer.map];
-  const std::int64_t address = gpu.program.allocations[instruction.object].offset +
+void issue_store(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  const TensorMap& map = launch.kernel.maps[transfer.map];
+  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
                                warp.integer(transfer.offset) + transfer.step;
-  if (!gpu.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(gpu, warp, instruction, map, address)) {
+  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
+      !valid(launch, warp, instruction, map, address)) {
     return;
   }
+  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  if (!data) return;
   auto store = std::make_shared<Store>();
   store->instruction = &instruction;
   store->address = address;
+  store->to = data;
   store->coordinates = coordinates(warp, transfer);
   const auto group = [&](Agents::Kind kind, AccessKind made) {
-    return gpu.order.by_unit(warp, instruction, made,
-                             gpu.order.agents().at(warp.cta->rank(), kind, warp.index),
-                             static_cast<Epoch>(warp.store_groups + 1));
+    return launch.order.by_unit(
+        warp, instruction, made,
+        launch.order.agents().at(warp.cta->cluster_rank(), kind, warp.index),
+        static_cast<Epoch>(warp.store_groups + 1));
   };
-  gpu.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
-                   instruction.object, address, map.box_bytes());
-  order_tensor(gpu, warp, group(Agents::Kind::store_writes, {true, true, false}), map, address,
-               store->coordinates);
+  launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
+                      instruction.object, address, map.box_bytes());
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), map, data,
+               address, store->coordinates);
   warp.stores.push_back(store);
   Event event;
   event.kind = Event::Kind::store;
   event.issuer = &warp;
   event.store = std::move(store);
-  gpu.events.push_back(std::move(event));
+  launch.add_event(std::move(event));
 }
 
-void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
+void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {
   const Instruction& instruction = *store.instruction;
-  const TensorMap& map = gpu.program.maps[gpu.program.transfers[instruction.detail].map];
+  const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[instruction.detail].map];
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
-    gpu.check_held(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
-    if (gpu.program.valued) {
+    launch.check_held(warp, instruction, cta, instruction.object, store.address, map.box_bytes());
+    if (launch.kernel.valued) {
       const std::byte* from = cta.shared.at(store.address);
       store.data.assign(from, from + map.box_bytes());
     }
@@ -240,22 +246,22 @@ void advance_store(Gpu& gpu, Warp& warp, Store& store, Store::Stage stage) {
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
     bool cut = false;
-    for_chunks(map, store.address, store.coordinates,
+    for_chunks(map, store.to, store.address, store.coordinates,
                [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  cut |= skip == 0 && bytes > 0 && bytes < 16;
                  const std::byte* chunk = store.data.data() + (address - store.address);
-                 if (bytes > 0 && gpu.program.valued) std::memcpy(global, chunk + skip, bytes);
+                 if (bytes > 0 && launch.kernel.valued) std::memcpy(global, chunk + skip, bytes);
                });
     store.stage = Store::Stage::written;
     // Seen on an H200: what follows the row is overwritten.
     if (cut) {
-      gpu.log.add(
+      launch.log.add(
           {"out_of_bounds",
            instruction.where(),
            {},
            fmt::format("out of bounds: TMA writes whole 16 bytes, and rows of the tensor end "
                        "inside of them\n{}",
-                       gpu.access("write", instruction, warp)),
+                       launch.access("write", instruction, warp)),
            "a last axis whose size in bytes is a multiple of 16, or a store from registers"});
     }
   }
@@ -268,24 +274,25 @@ void bulk_commit(Warp& warp) {
   ++warp.store_groups;
 }
 
-void bulk_wait(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void bulk_wait(Launch& launch, Warp& warp, const Instruction& instruction) {
   const Store::Stage stage = instruction.detail ? Store::Stage::read : Store::Stage::written;
   const auto awaited = [&](const std::shared_ptr<Store>& store) {
     return store->group >= 0 && store->group < warp.store_groups - instruction.value;
   };
   for (const auto& store : warp.stores) {
     if (!awaited(store)) continue;
-    advance_store(gpu, warp, *store, stage);
+    advance_store(launch, warp, *store, stage);
     store->freed = true;
   }
   const auto over = [](const std::shared_ptr<Store>& store) {
     return store->freed && store->stage == Store::Stage::written;
   };
   const std::int64_t over_groups = warp.store_groups - instruction.value;
-  gpu.order.complete(warp, instruction.elected, Agents::Kind::store_reads, warp.index, over_groups);
+  launch.order.complete(warp, instruction.elected, Agents::Kind::store_reads, warp.index,
+                        over_groups);
   if (!instruction.detail) {
-    gpu.order.complete(warp, instruction.elected, Agents::Kind::store_writes, warp.index,
-                       over_groups);
+    launch.order.complete(warp, instruction.elected, Agents::Kind::store_writes, warp.index,
+                          over_groups);
   }
   warp.stores.erase(std::remove_if(warp.stores.begin(), warp.stores.end(), over),
                     warp.stores.end());

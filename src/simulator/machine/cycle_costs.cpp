@@ -35,9 +35,9 @@ std::int64_t warp_bytes(const RegisterInfo& array) {
 
 }  // namespace
 
-std::int64_t issue_cycles(const Program& program, const Instruction& instruction) {
+std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instruction) {
   const CycleCosts& costs = kCycleCosts;
-  const auto elements = [&](int array) { return program.registers[array].elements; };
+  const auto elements = [&](int array) { return kernel.registers[array].elements; };
   const auto shared = [&](std::int64_t bytes) {
     return ceil_div(bytes, costs.shared_bytes_per_cycle);
   };
@@ -60,27 +60,27 @@ std::int64_t issue_cycles(const Program& program, const Instruction& instruction
     case Code::coordinate:
       return elements(instruction.object);
     case Code::compute: {
-      const Compute& compute = program.computes[instruction.detail];
+      const Compute& compute = kernel.computes[instruction.detail];
       return elements(compute.destination) * element_cycles(compute.function, compute.operand_type);
     }
     case Code::reduce_registers: {
-      const RegisterReduction& reduction = program.reductions[instruction.detail];
+      const RegisterReduction& reduction = kernel.reductions[instruction.detail];
       return elements(reduction.source) *
-             element_cycles(reduction.function, program.registers[reduction.source].dtype);
+             element_cycles(reduction.function, kernel.registers[reduction.source].dtype);
     }
     case Code::any_register:
       return elements(instruction.object) * costs.integer_element + costs.shuffle;
     case Code::reduce_lanes: {
-      const LaneReduction& reduction = program.lane_reductions[instruction.detail];
+      const LaneReduction& reduction = kernel.lane_reductions[instruction.detail];
       const auto steps = static_cast<std::int64_t>(reduction.masks.size());
-      const DType type = program.registers[reduction.array].dtype;
+      const DType type = kernel.registers[reduction.array].dtype;
       return elements(reduction.array) * steps *
              (costs.shuffle + element_cycles(reduction.function, type));
     }
     case Code::load_registers:
     case Code::store_registers: {
-      const GlobalAccess& access = program.global_accesses[instruction.detail];
-      const std::int64_t bytes = warp_bytes(program.registers[access.array]);
+      const GlobalAccess& access = kernel.global_accesses[instruction.detail];
+      const std::int64_t bytes = warp_bytes(kernel.registers[access.array]);
       return ceil_div(bytes, costs.copy_bytes_per_cycle) +
              (instruction.code == Code::load_registers ? costs.global_latency : 0);
     }
@@ -90,14 +90,17 @@ std::int64_t issue_cycles(const Program& program, const Instruction& instruction
       return shared(512) + costs.shared_latency;
     case Code::store_elements:
     case Code::store_words:
-      return shared(warp_bytes(program.registers[instruction.object]));
+      return shared(warp_bytes(kernel.registers[instruction.object]));
     case Code::load_elements:
     case Code::load_words:
-      return shared(warp_bytes(program.registers[instruction.object])) + costs.shared_latency;
+      return shared(warp_bytes(kernel.registers[instruction.object])) + costs.shared_latency;
     case Code::shared_load:
       return costs.shared_latency;
     case Code::shared_store:
       return costs.scalar;
+    case Code::store_index:
+    case Code::reduce_add:
+      return costs.issue;
     case Code::atomic_add:
     case Code::load_index:
       return costs.global_latency;

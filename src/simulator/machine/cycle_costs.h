@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 // What an operation takes on the time axis of a trace, in cycles. Figures are of Hopper: "guide" is
 // the CUDA programming guide's table of throughputs for a multiprocessor. It is a model to draw
@@ -35,7 +35,7 @@ struct CycleCosts {
 inline constexpr CycleCosts kCycleCosts;
 
 // How long the instruction keeps its warp, waits aside.
-std::int64_t issue_cycles(const Program& program, const Instruction& instruction);
+std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instruction);
 // How long the product keeps the tensor cores.
 std::int64_t product_cycles(const Product& product);
 

@@ -2,35 +2,38 @@
 
 #include <algorithm>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/world.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::simulator {
 namespace {
 
-using Clusters = std::vector<std::unique_ptr<Cluster>>;
-
-std::vector<const Warp*> blocked_warps(const Clusters& clusters) {
+std::vector<const Warp*> blocked_warps(const World& world) {
   std::vector<const Warp*> warps;
-  for (const auto& cluster : clusters) {
-    for (const auto& cta : cluster->ctas) {
-      for (const Warp& warp : cta->warps) {
-        if (warp.state != Warp::State::ended) warps.push_back(&warp);
+  for (const Launch* launch : world.active()) {
+    for (const auto& cluster : launch->clusters()) {
+      for (const auto& cta : cluster->ctas) {
+        for (const Warp& warp : cta->warps) {
+          if (warp.state != Warp::State::ended) warps.push_back(&warp);
+        }
       }
     }
   }
   return warps;
 }
 
+const Launch& launch_of(const Warp& warp) { return *warp.cta->cluster->launch; }
+
 // What a warp waits for, without the warp.
-std::string wait_text(const Gpu& gpu, const Warp& warp) {
+std::string wait_text(const Warp& warp) {
+  const Launch& launch = launch_of(warp);
   switch (warp.state) {
     case Warp::State::mbarrier: {
       const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
       return fmt::format(
           "{} parity {}: phase {} is not complete, {} of {} arrivals and {} bytes "
           "pending",
-          gpu.barrier_name(warp.barrier), warp.parity, barrier.phase, barrier.pending,
+          launch.barrier_name(warp.barrier), warp.parity, barrier.phase, barrier.pending,
           barrier.expected, barrier.tx);
     }
     case Warp::State::named: {
@@ -41,28 +44,33 @@ std::string wait_text(const Gpu& gpu, const Warp& warp) {
     case Warp::State::cluster:
       return fmt::format("the cluster barrier: {} of {} warps have arrived",
                          warp.cta->cluster->waiting.size(),
-                         warp.cta->cluster->ctas.size() * gpu.program.warps);
+                         warp.cta->cluster->ctas.size() * launch.kernel.warps);
+    case Warp::State::word:
+      return launch.world.wait_text(warp.word);
     default:
       return fmt::format("{} registers a thread: {} has {}, {} are free for a warp",
-                         warp.waits_at->value, gpu.describe(warp), warp.registers,
+                         warp.waits_at->value, launch.describe(warp), warp.registers,
                          warp.cta->register_pool / kLanes);
   }
 }
 
 // Whether `other` could end the wait, as far as the program's text tells.
-bool could_signal(const Gpu& gpu, const Warp& other, const Warp& warp) {
+bool could_signal(const Warp& other, const Warp& warp) {
+  const Launch& launch = launch_of(warp);
   if (other.cta->cluster != warp.cta->cluster) return false;
   const bool same_place = other.state == warp.state && other.barrier == warp.barrier;
   switch (warp.state) {
     case Warp::State::mbarrier: {
-      const std::vector<int>& roles = gpu.barrier_array(warp.barrier).signallers;
+      const std::vector<int>& roles = launch.barrier_array(warp.barrier).signallers;
       return std::any_of(roles.begin(), roles.end(),
-                         [&](int role) { return gpu.program.roles[role].has(other.index); });
+                         [&](int role) { return launch.kernel.roles[role].has(other.index); });
     }
     case Warp::State::named:
       return other.cta == warp.cta && !same_place;
     case Warp::State::cluster:
       return other.state != Warp::State::cluster;
+    case Warp::State::word:
+      return false;  // whose work it is shows only when it is done
     default:
       return other.cta == warp.cta && &other != &warp;
   }
@@ -71,7 +79,7 @@ bool could_signal(const Gpu& gpu, const Warp& other, const Warp& warp) {
 // Warps each of which waits for the next and the last for the first; empty when there are none.
 class CycleSearch {
  public:
-  CycleSearch(const Gpu& gpu, const std::vector<const Warp*>& warps) : gpu_(gpu), warps_(warps) {
+  explicit CycleSearch(const std::vector<const Warp*>& warps) : warps_(warps) {
     state_.assign(warps.size(), State::fresh);
   }
   std::vector<const Warp*> find() {
@@ -88,7 +96,7 @@ class CycleSearch {
     state_[at] = State::on_path;
     path_.push_back(at);
     for (std::size_t next = 0; next < warps_.size(); ++next) {
-      if (state_[next] == State::left || !could_signal(gpu_, *warps_[next], *warps_[at])) continue;
+      if (state_[next] == State::left || !could_signal(*warps_[next], *warps_[at])) continue;
       if (state_[next] == State::on_path) {
         auto start = std::find(path_.begin(), path_.end(), next);
         for (; start != path_.end(); ++start) cycle_.push_back(warps_[*start]);
@@ -101,7 +109,6 @@ class CycleSearch {
     return false;
   }
 
-  const Gpu& gpu_;
   const std::vector<const Warp*>& warps_;
   std::vector<State> state_;
   std::vector<std::size_t> path_;
@@ -109,43 +116,68 @@ class CycleSearch {
 };
 
 // One line for the warps of a role that wait at the same place for the same thing.
-std::string lines(const Gpu& gpu, const std::vector<const Warp*>& warps) {
+std::string lines(const std::vector<const Warp*>& warps) {
   std::string text;
   std::vector<bool> told(warps.size(), false);
   for (std::size_t i = 0; i < warps.size(); ++i) {
     if (told[i]) continue;
     const Warp& warp = *warps[i];
-    const std::string what = wait_text(gpu, warp);
+    const std::string what = wait_text(warp);
     std::size_t alike = 0;
     for (std::size_t j = i; j < warps.size(); ++j) {
       const Warp& other = *warps[j];
       if (other.cta != warp.cta || other.role != warp.role || other.waits_at != warp.waits_at ||
-          wait_text(gpu, other) != what) {
+          wait_text(other) != what) {
         continue;
       }
       told[j] = true;
       ++alike;
     }
-    text += fmt::format("\n  {}{}  {}  waits for {}", gpu.describe(warp),
+    text += fmt::format("\n  {}{}  {}  waits for {}", launch_of(warp).describe(warp),
                         alike > 1 ? fmt::format(" and {} more", alike - 1) : "",
                         format_location(warp.waits_at->where()), what);
   }
   return text;
 }
 
-std::string cycle_text(const Gpu& gpu, const std::vector<const Warp*>& cycle) {
+std::string cycle_text(const std::vector<const Warp*>& cycle) {
   if (cycle.empty()) return {};
   std::string text = "\n  cycle: ";
-  for (const Warp* warp : cycle) text += gpu.describe(*warp) + " waits for ";
-  return text + gpu.describe(*cycle.front());
+  for (const Warp* warp : cycle) text += launch_of(*warp).describe(*warp) + " waits for ";
+  return text + launch_of(*cycle.front()).describe(*cycle.front());
+}
+
+std::string who_waits(std::size_t warps, std::size_t streams) {
+  if (streams == 0) return fmt::format("{} warps", warps);
+  const std::string named = fmt::format("{} stream{}", streams, streams > 1 ? "s" : "");
+  return warps == 0 ? named : fmt::format("{} warps and {}", warps, named);
+}
+
+std::string stream_lines(const std::vector<Streams::Waiting>& streams) {
+  std::string text;
+  for (const Streams::Waiting& stream : streams) text += "\n  " + stream.text;
+  return text;
+}
+
+// Launches of which CTAs wait for others to end.
+std::string not_started(const World& world) {
+  std::string text;
+  for (const Launch* launch : world.active()) {
+    if (launch->all_started()) continue;
+    text += fmt::format("\n  {} of {} CTAs{} have not started: all places of the device are taken",
+                        launch->waiting_ctas(), launch->kernel.ctas, launch->place.label);
+  }
+  return world.streams ? text : std::string();
 }
 
 // What is wrong with the wait of one warp, if that shows.
-std::string missing_for(const Gpu& gpu, const Warp& warp) {
+std::string missing_for(const Warp& warp) {
+  const Launch& launch = launch_of(warp);
+  if (warp.state == Warp::State::word) return launch.world.missing_value(warp.word);
   if (warp.state != Warp::State::mbarrier) return {};
   const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
-  const std::string name = gpu.barrier_name(warp.barrier);
-  const BarrierArray& array = gpu.barrier_array(warp.barrier);
+  const std::string name = launch.barrier_name(warp.barrier);
+  const BarrierArray& array = launch.barrier_array(warp.barrier);
   if (barrier.pending == 0) {
     return fmt::format("copies of {} bytes onto {}: its expect_tx announces more than is copied",
                        barrier.tx, name);
@@ -165,7 +197,7 @@ std::string missing_for(const Gpu& gpu, const Warp& warp) {
 
 // Where what the first warp waits for might come from: another warp's wait, else the barrier's own
 // place.
-SourceLocation other_place(const Gpu& gpu, const Warp& first, const std::vector<const Warp*>& cycle,
+SourceLocation other_place(const Warp& first, const std::vector<const Warp*>& cycle,
                            const std::vector<const Warp*>& warps) {
   const SourceLocation here = first.waits_at->where();
   for (const auto* list : {&cycle, &warps}) {
@@ -175,25 +207,37 @@ SourceLocation other_place(const Gpu& gpu, const Warp& first, const std::vector<
     }
   }
   if (first.state != Warp::State::mbarrier) return {};
-  return gpu.barrier_array(first.barrier).where;
+  return launch_of(first).barrier_array(first.barrier).where;
 }
 
 }  // namespace
 
-Fault deadlock(const Gpu& gpu, const Clusters& clusters) {
-  const std::vector<const Warp*> warps = blocked_warps(clusters);
-  const std::vector<const Warp*> cycle = CycleSearch(gpu, warps).find();
+Fault deadlock(const World& world) {
+  const std::vector<const Warp*> warps = blocked_warps(world);
+  const std::vector<const Warp*> cycle = CycleSearch(warps).find();
+  std::vector<Streams::Waiting> streams;
+  if (world.streams) streams = world.streams->waiting();
   Fault fault;
   fault.kind = "deadlock";
   const std::vector<const Warp*>& named = cycle.empty() ? warps : cycle;
-  fault.first = named.front()->waits_at->where();
-  fault.second = other_place(gpu, *named.front(), cycle, warps);
-  fault.message = fmt::format("deadlock: {} warps wait and nothing is pending{}{}", warps.size(),
-                              lines(gpu, warps), cycle_text(gpu, cycle));
+  if (!named.empty()) {
+    fault.first = named.front()->waits_at->where();
+    fault.second = other_place(*named.front(), cycle, warps);
+  }
+  for (const Streams::Waiting& stream : streams) {
+    SourceLocation& place = fault.first.file ? fault.second : fault.first;
+    if (!place.file) place = stream.where;
+  }
+  fault.message = fmt::format("deadlock: {} wait and nothing is pending{}{}{}{}",
+                              who_waits(warps.size(), streams.size()), lines(warps),
+                              stream_lines(streams), not_started(world), cycle_text(cycle));
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
-      if (fault.missing.empty()) fault.missing = missing_for(gpu, *warp);
+      if (fault.missing.empty()) fault.missing = missing_for(*warp);
     }
+  }
+  for (const Streams::Waiting& stream : streams) {
+    if (fault.missing.empty()) fault.missing = stream.missing;
   }
   return fault;
 }

@@ -1,8 +1,8 @@
 #include "simulator/machine/machine.h"
 
 #include "simulator/machine/control_only.h"
-#include "simulator/machine/gpu.h"
 #include "simulator/machine/recorder.h"
+#include "simulator/machine/world.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -19,13 +19,13 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
-// Workspaces are the runtime's: zeros, which every launch has to leave zero.
+// Workspaces and signals are the runtime's: zeros. A launch has to leave workspaces zero.
 struct Workspaces {
   std::vector<std::vector<std::int32_t>> memory;
 
   Workspaces(const ir::Kernel& kernel, Arguments& arguments) {
     for (const ir::Parameter& parameter : kernel.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       const std::int64_t count = parameter.shape[0].constant();
       std::vector<std::int32_t>& zeros =
           memory.emplace_back(static_cast<std::size_t>(count), std::int32_t{0});
@@ -33,7 +33,8 @@ struct Workspaces {
                                    parameter.dtype,
                                    {count},
                                    {1},
-                                   reinterpret_cast<std::byte*>(zeros.data())});
+                                   reinterpret_cast<std::byte*>(zeros.data()),
+                                   {}});
     }
   }
 
@@ -51,8 +52,9 @@ struct Workspaces {
   void check(const ir::Kernel& kernel, MachineReport& report) const {
     std::size_t next = 0;
     for (const ir::Parameter& parameter : kernel.parameters) {
-      if (!parameter.is_workspace()) continue;
+      if (!parameter.is_owned()) continue;
       const std::vector<std::int32_t>& values = memory[next++];
+      if (!parameter.is_workspace()) continue;
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i] == 0) continue;
         report.faults.push_back({"workspace", parameter.where, last_change(kernel, parameter.value),
@@ -70,24 +72,25 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
   Arguments complete = with_strides(arguments);
   const Workspaces workspaces(kernel, complete);
-  Program program = prepare(kernel, complete, options.multiprocessors);
-  if (options.control_only) keep_control_only(program, complete);
+  PreparedKernel prepared = prepare(kernel, complete, options.multiprocessors);
+  if (options.control_only) keep_control_only(prepared, complete);
   MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
-  check_capacity(program, capacity);
+  check_capacity(prepared, capacity);
   // Memory that does not exist cannot be executed on.
   if (!report.ok()) {
     if (options.recorder) options.recorder->end(report.faults);
     return report;
   }
-  Gpu gpu(program, complete, options, report);
+  World world(options, report);
+  world.launch(prepared, complete);
   try {
-    gpu.run();
+    world.run();
     workspaces.check(kernel, report);
   } catch (const Stopped&) {
   }
   if (options.recorder) options.recorder->end(report.faults);
-  gpu.count_instructions();
+  world.count();
   return report;
 }
 

@@ -42,17 +42,17 @@ SharedMatrix decode_descriptor(const MatrixOperand& operand, std::int64_t start)
   return matrix;
 }
 
-const Footprint& Footprints::of(const Program& program, const MatrixOperand& operand,
+const Footprint& Footprints::of(const PreparedKernel& kernel, const MatrixOperand& operand,
                                 const Product& product, std::int64_t start, int first, int rows) {
-  known_.resize(program.products.size() * 2);
+  known_.resize(kernel.products.size() * 2);
   const bool is_b = &operand == &product.b;
-  std::vector<Known>& known = known_[(&product - program.products.data()) * 2 + is_b];
+  std::vector<Known>& known = known_[(&product - kernel.products.data()) * 2 + is_b];
   for (Known& each : known) {
     if (each.start != start || each.first != first) continue;
     std::swap(each, known.front());  // other warps ask for the same soon
     return known.front().footprint;
   }
-  const Allocation& allocation = program.allocations[operand.allocation];
+  const Allocation& allocation = kernel.allocations[operand.allocation];
   std::map<std::int64_t, std::uint64_t> cells;
   for (const Product* each = &product; each < &product + std::max(product.run, 1); ++each) {
     const MatrixOperand& other = is_b ? each->b : each->a;

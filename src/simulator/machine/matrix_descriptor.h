@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 // Matrices in shared memory as wgmma sees them. Descriptors are decoded from their bits by the PTX
 // description of the canonical layouts, on purpose without the layout algebra that made them.
@@ -51,8 +51,8 @@ class Footprints {
  public:
   // Of `rows` of M or N from `first` on and the product's k, and of the products of its run. What
   // lies outside of the allocation is left out.
-  const Footprint& of(const Program& program, const MatrixOperand& operand, const Product& product,
-                      std::int64_t start, int first, int rows);
+  const Footprint& of(const PreparedKernel& kernel, const MatrixOperand& operand,
+                      const Product& product, std::int64_t start, int first, int rows);
 
  private:
   struct Known {

@@ -2,12 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "simulator/machine/clock.h"
+#include "simulator/machine/global_memory.h"
 #include "simulator/machine/shadow.h"
+#include "tilewright/memory_order.h"
 
 // Happens-before on the virtual GPU: who knows of what, and whether accesses to the same bytes are
 // ordered by what the kernel says, whatever order this run drew. The rules are those of the PTX
@@ -17,9 +18,16 @@ namespace tilewright::simulator {
 struct Allocation;
 struct Cta;
 struct Instruction;
-struct Program;
+struct PreparedKernel;
 struct Warp;
-class Gpu;
+class Launch;
+
+// An access to a word of global memory with an order. One that is not weak is atomic.
+struct WordUse {
+  const std::byte* word = nullptr;
+  MemoryOrder order{Semantics::weak, Scope::gpu};
+  bool reads = false, writes = false;
+};
 
 // Which accesses to shared or global memory an instruction makes.
 struct AccessKind {
@@ -30,7 +38,7 @@ struct AccessKind {
 
 class Order {
  public:
-  Order(Gpu& gpu, bool strict, bool enabled);
+  Order(Launch& launch, bool strict, bool enabled);
 
   const Agents& agents() const { return agents_; }
   bool enabled() const { return enabled_; }
@@ -69,6 +77,13 @@ class Order {
   // As shared; `block` is the number of one of 1024 bytes.
   void shared_block(const Warp& warp, const Access& access, Cta& cta, int allocation,
                     std::int64_t block, Bytes bytes);
+  // Faults where an access to the word races with another one; then what the warp acquires and
+  // what it hands on, as PTX has it: where both sides' scopes have the other's thread.
+  void word(Warp& warp, const Instruction& instruction, const WordUse& use);
+  // acq_rel: relaxed reads of words before it acquire, relaxed writes behind it release.
+  void fence(Warp& warp, bool elected, Scope scope);
+  void fence_proxy_global(Warp& warp, bool elected) const;
+
   // Whether the tensor's memory is written by the kernel; accesses to others are not looked at.
   bool is_written(const std::byte* data) const;
   void global(const Warp& warp, const Access& access, ByteSet& bytes);
@@ -77,24 +92,31 @@ class Order {
   ByteSet bytes;
 
  private:
+  // The threads of the warp, or its elected lane.
+  int own_agent(const Warp& warp, bool elected) const;
   enum class Verdict : std::uint8_t { ordered, race, proxy };
   Verdict judge(const Warp& warp, const Access& earlier, const Access& access, bool global) const;
+  Verdict judge_beyond(const Beyond* beyond, const Access& earlier, const Access& access) const;
+  bool fenced_globally(const View& view, const Access& earlier) const;
+  // All that the warp knows, for others to acquire.
+  std::shared_ptr<const Beyond> known(const Warp& warp, bool elected) const;
+  void acquire_beyond(Warp& warp, bool elected, const std::shared_ptr<const Beyond>& known) const;
+  void read_word(Warp& warp, bool elected, const Access& access, const WordUse& use) const;
+  void write_word(Warp& warp, bool elected, const Access& access, const WordUse& use) const;
   void report(const Warp& warp, const Access& earlier, const Access& access, Verdict verdict,
               const std::string& what, std::int64_t stage) const;
   // What would order the access behind the earlier one; `stage` is that of a shared allocation.
   std::string missing(const Warp& warp, const Access& earlier, const Access& access,
                       std::int64_t stage) const;
+  std::string missing_fence(const Access& earlier, const Access& access, std::int64_t stage) const;
+  std::string missing_beyond(const Warp& warp, const Access& earlier, const Access& access) const;
+  std::string why_missed(const Handed& missed) const;
   std::string missing_barrier(const Warp& warp, const Access& earlier, std::int64_t stage) const;
   std::string describe_global(std::uint64_t block, Bytes bytes) const;
 
-  Gpu& gpu_;
+  Launch& launch_;
   bool strict_, enabled_;
   Agents agents_;
-  std::unordered_map<std::uint64_t, ShadowBlock> global_;
-  struct Range {
-    const std::byte *begin = nullptr, *end = nullptr;
-  };
-  std::vector<Range> written_;  // memory of the tensors that the kernel writes
 };
 
 }  // namespace tilewright::simulator

@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "ir/binding.h"
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 namespace tilewright::simulator {
 
 [[noreturn]] void refuse(const ir::Operation& operation, const std::string& why);
 
-// Turns a kernel into a Program. Structure, places and scalars are in program.cpp, the other
-// instructions in prepare_instructions.cpp.
+// Turns a kernel into a PreparedKernel. Structure, places and scalars are in prepared_kernel.cpp,
+// the other instructions in prepare_instructions.cpp.
 class Preparation {
  public:
   Preparation(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);
-  Program run();
+  PreparedKernel run();
 
  private:
   void parameters();
@@ -38,11 +38,11 @@ class Preparation {
   void registers(const ir::Operation& operation);
   void constant(const ir::Operation& operation);
   void scalar(const ir::Operation& operation);
-  int here() const { return static_cast<int>(program_.code.size()); }
+  int here() const { return static_cast<int>(prepared_.code.size()); }
   int object(ir::ValueId value) const { return object_[value]; }
   const ir::Type& type(ir::ValueId value) const { return kernel_.type(value); }
   const RegisterInfo& array_info(ir::ValueId value) const {
-    return program_.registers[object(value)];
+    return prepared_.registers[object(value)];
   }
 
   void compute(const ir::Operation& operation);
@@ -56,6 +56,9 @@ class Preparation {
   void matrix(const ir::Operation& operation, Code code);
   void access_elements(const ir::Operation& operation, Code code);
   void transfer(const ir::Operation& operation, Code code);
+  void word(const ir::Operation& operation, Code code);
+  // Whose tensor or map the operand is; none: this rank's.
+  Slot rank(ir::ValueId value) const { return rank_[value]; }
   void signals(int array);
   void waits_for(int array);
   void product(const ir::Operation& operation);
@@ -66,8 +69,9 @@ class Preparation {
   const ir::Kernel& kernel_;
   const Arguments& arguments_;
   ir::Binding binding_;
-  Program program_;
+  PreparedKernel prepared_;
   std::vector<int> object_;  // of a value: its tensor, map, allocation, barriers or array
+  std::vector<Slot> rank_;   // of a value: of a peer's tensor or map
   int role_ = 0;
   bool in_role_ = false;
   bool elected_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/memory_order.h"
 #include "simulator/machine/preparation.h"
 
 namespace tilewright::simulator {
@@ -63,7 +64,7 @@ void Preparation::compute(const Operation& operation) {
   Compute made;
   made.function = operation.attributes.function();
   made.destination = object(operation.operands[0]);
-  const RegisterInfo& destination = program_.registers[made.destination];
+  const RegisterInfo& destination = prepared_.registers[made.destination];
   if (maps.size() + 1 != operation.operands.size()) {
     refuse(operation,
            fmt::format("{} maps for {} sources", maps.size(), operation.operands.size() - 1));
@@ -82,8 +83,8 @@ void Preparation::compute(const Operation& operation) {
     }
     made.sources.push_back(std::move(source));
   }
-  emit(Code::compute, &operation).detail = static_cast<int>(program_.computes.size());
-  program_.computes.push_back(std::move(made));
+  emit(Code::compute, &operation).detail = static_cast<int>(prepared_.computes.size());
+  prepared_.computes.push_back(std::move(made));
 }
 
 void Preparation::check_indices(const Operation& operation, const std::vector<int>& index,
@@ -107,8 +108,8 @@ void Preparation::reduce_registers(const Operation& operation) {
   for (std::size_t i = 0; i < index.size(); ++i) {
     made.sources[index[i]].push_back(static_cast<int>(i));
   }
-  emit(Code::reduce_registers, &operation).detail = static_cast<int>(program_.reductions.size());
-  program_.reductions.push_back(std::move(made));
+  emit(Code::reduce_registers, &operation).detail = static_cast<int>(prepared_.reductions.size());
+  prepared_.reductions.push_back(std::move(made));
 }
 
 void Preparation::reduce_lanes(const Operation& operation) {
@@ -118,8 +119,8 @@ void Preparation::reduce_lanes(const Operation& operation) {
   for (const std::int64_t mask : operation.attributes.integers(Key::masks)) {
     made.masks.push_back(static_cast<int>(mask));
   }
-  emit(Code::reduce_lanes, &operation).detail = static_cast<int>(program_.lane_reductions.size());
-  program_.lane_reductions.push_back(std::move(made));
+  emit(Code::reduce_lanes, &operation).detail = static_cast<int>(prepared_.lane_reductions.size());
+  prepared_.lane_reductions.push_back(std::move(made));
 }
 
 void Preparation::check_spread(const Operation& operation, const Spread& spread,
@@ -135,6 +136,7 @@ void Preparation::access_global(const Operation& operation, Code code) {
   const ir::ValueId array = operation.operands[loads ? 0 : 1];
   GlobalAccess made;
   made.tensor = &arguments_.tensors[object(operation.operands[loads ? 1 : 0])];
+  made.rank = rank(operation.operands[loads ? 1 : 0]);
   made.array = object(array);
   made.spread = spread_of(operation.attributes.register_layout());
   check_spread(operation, made.spread, array_info(array));
@@ -157,8 +159,8 @@ void Preparation::access_global(const Operation& operation, Code code) {
     refuse(operation,
            fmt::format("{} axes are accessed, the layout has {}", tile_axis, made.spread.rank));
   }
-  emit(code, &operation).detail = static_cast<int>(program_.global_accesses.size());
-  program_.global_accesses.push_back(std::move(made));
+  emit(code, &operation).detail = static_cast<int>(prepared_.global_accesses.size());
+  prepared_.global_accesses.push_back(std::move(made));
 }
 
 // object: the array; value: the allocation; a: offset; b: row.
@@ -183,8 +185,8 @@ void Preparation::matrix(const Operation& operation, Code code) {
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
   instruction.b = operation.operands[3];
-  instruction.detail = static_cast<int>(program_.matrix_stores.size());
-  program_.matrix_stores.push_back(made);
+  instruction.detail = static_cast<int>(prepared_.matrix_stores.size());
+  prepared_.matrix_stores.push_back(made);
 }
 
 // object: the array; value: the allocation; a: offset.
@@ -204,8 +206,8 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
-  instruction.detail = static_cast<int>(program_.element_accesses.size());
-  program_.element_accesses.push_back(std::move(made));
+  instruction.detail = static_cast<int>(prepared_.element_accesses.size());
+  prepared_.element_accesses.push_back(std::move(made));
 }
 
 // object: the allocation; detail: the transfer.
@@ -213,6 +215,7 @@ void Preparation::transfer(const Operation& operation, Code code) {
   const bool load = code == Code::tma_load;
   Transfer made;
   made.map = object(operation.operands[0]);
+  made.rank = rank(operation.operands[0]);
   made.offset = operation.operands[2];
   made.step = operation.attributes.integer_or(Key::step, 0);
   made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
@@ -221,27 +224,44 @@ void Preparation::transfer(const Operation& operation, Code code) {
     made.barriers = object(operation.operands[3]);
     made.barrier_index = operation.operands[4];
     signals(made.barriers);
-    program_.barrier_arrays[made.barriers].transactions = true;
+    prepared_.barrier_arrays[made.barriers].transactions = true;
   }
   made.coordinates.assign(operation.operands.begin() + (load ? 5 : 3), operation.operands.end());
-  const TensorMap& map = program_.maps[made.map];
+  const TensorMap& map = prepared_.maps[made.map];
   if (static_cast<int>(made.coordinates.size()) != map.rank) {
     refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
                                   made.coordinates.size(), map.name, map.rank));
   }
   Instruction& instruction = emit(code, &operation);
   instruction.object = object(operation.operands[1]);
-  instruction.detail = static_cast<int>(program_.transfers.size());
-  program_.transfers.push_back(std::move(made));
+  instruction.detail = static_cast<int>(prepared_.transfers.size());
+  prepared_.transfers.push_back(std::move(made));
+}
+
+// detail: the word.
+void Preparation::word(const Operation& operation, Code code) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  if (type(operands[0]).dtype != DType::i32) refuse(operation, "a tensor that is not i32");
+  const bool loads = code == Code::load_index;
+  WordAccess made;
+  made.tensor = object(operands[0]);
+  made.rank = rank(operands[0]);
+  made.coordinates.assign(operands.begin() + 1, operands.end() - (loads ? 0 : 1));
+  made.order = ir::order_of(operation);
+  if (code == Code::wait_flag) made.compare = ir::compare_of(operation);
+  if (!loads) made.value = operands.back();
+  if (!operation.results.empty()) made.result = operation.results[0];
+  emit(code, &operation).detail = static_cast<int>(prepared_.words.size());
+  prepared_.words.push_back(std::move(made));
 }
 
 void Preparation::signals(int array) {
-  std::vector<int>& list = program_.barrier_arrays[array].signallers;
+  std::vector<int>& list = prepared_.barrier_arrays[array].signallers;
   if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
 }
 
 void Preparation::waits_for(int array) {
-  std::vector<int>& list = program_.barrier_arrays[array].waiters;
+  std::vector<int>& list = prepared_.barrier_arrays[array].waiters;
   if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
 }
 
@@ -269,32 +289,32 @@ void Preparation::product(const Operation& operation) {
   made.accumulate = operands[b + 2];
   check_product(operation, made, type(operands[b]).dtype);
   join_run(operation, made);
-  emit(Code::wgmma, &operation).detail = static_cast<int>(program_.products.size());
-  program_.products.push_back(made);
+  emit(Code::wgmma, &operation).detail = static_cast<int>(prepared_.products.size());
+  prepared_.products.push_back(made);
 }
 
 void Preparation::join_run(const Operation& operation, Product& made) {
-  if (here() <= straight_ || program_.code.back().code != Code::wgmma) return;
+  if (here() <= straight_ || prepared_.code.back().code != Code::wgmma) return;
   const auto same_view = [](const MatrixOperand& a, const MatrixOperand& b) {
     return a.allocation == b.allocation && a.offset == b.offset;
   };
-  const Operation& before = *program_.code.back().operation;
-  const Product& last = program_.products.back();
+  const Operation& before = *prepared_.code.back().operation;
+  const Product& last = prepared_.products.back();
   if (before.where.file != operation.where.file || before.where.line != operation.where.line ||
       last.a_array != made.a_array || last.n != made.n || !same_view(last.a, made.a) ||
       !same_view(last.b, made.b)) {
     return;
   }
   made.run = 0;
-  std::size_t first = program_.products.size() - 1;
-  while (program_.products[first].run == 0) --first;
-  ++program_.products[first].run;
+  std::size_t first = prepared_.products.size() - 1;
+  while (prepared_.products[first].run == 0) --first;
+  ++prepared_.products[first].run;
 }
 
 void Preparation::check_product(const Operation& operation, const Product& made,
                                 DType b_type) const {
-  const RegisterInfo& accumulator = program_.registers[made.accumulator];
-  const Role& role = program_.roles[role_];
+  const RegisterInfo& accumulator = prepared_.registers[made.accumulator];
+  const Role& role = prepared_.roles[role_];
   if (made.n < 8 || made.n > 256 || made.n % 8 != 0 || made.k * size_of(made.dtype) != 32) {
     refuse(operation, fmt::format("n {} and k {} of {}; n is a multiple of 8 up to 256, k is 32 "
                                   "bytes",
@@ -313,10 +333,10 @@ void Preparation::check_product(const Operation& operation, const Product& made,
     refuse(operation, "an MN-major operand of 8-bit elements");
   }
   if (made.a_array >= 0 &&
-      made.a_element + 16 / size_of(made.dtype) > program_.registers[made.a_array].elements) {
+      made.a_element + 16 / size_of(made.dtype) > prepared_.registers[made.a_array].elements) {
     refuse(operation, fmt::format("a's fragment ends past the {} elements of {}",
-                                  program_.registers[made.a_array].elements,
-                                  program_.registers[made.a_array].name));
+                                  prepared_.registers[made.a_array].elements,
+                                  prepared_.registers[made.a_array].name));
   }
   if (role.first_warp % 4 != 0 || role.warps % 4 != 0) {
     refuse(operation, fmt::format("{} covers warps {} to {}, not whole warpgroups", role.name,
@@ -347,14 +367,27 @@ void Preparation::visit(const Operation& operation) {
       return constant(operation);
     case Op::dim: {
       const std::int64_t value = binding_.evaluate(attributes.dim());
-      program_.scalars[operation.results[0]] = {value, static_cast<double>(value)};
+      prepared_.scalars[operation.results[0]] = {value, static_cast<double>(value)};
       return;
     }
+    case Op::rank:
+      prepared_.scalars[operation.results[0]] = {arguments_.rank,
+                                                 static_cast<double>(arguments_.rank)};
+      return;
+    case Op::epoch:
+      prepared_.scalars[operation.results[0]] = {arguments_.epoch,
+                                                 static_cast<double>(arguments_.epoch)};
+      return;
+    case Op::peer:
+    case Op::peer_map:
+      object_[operation.results[0]] = object(operands[0]);
+      rank_[operation.results[0]] = operands[1];
+      return;
     case Op::cta_index:
     case Op::cta_count:
     case Op::cluster_rank:
     case Op::warp_index:
-      program_.positions.push_back({operation.results[0], operation.op});
+      prepared_.positions.push_back({operation.results[0], operation.op});
       return;
     case Op::for_loop:
       return for_loop(operation);
@@ -422,7 +455,7 @@ void Preparation::visit(const Operation& operation) {
       return product(operation);
     case Op::fill: {  // object: array, a: value
       emit(Code::fill, &operation).object = object(operands[0]);
-      program_.code.back().a = operands[1];
+      prepared_.code.back().a = operands[1];
       return;
     }
     case Op::copy: {  // object: destination, detail: source, value: first element
@@ -435,8 +468,8 @@ void Preparation::visit(const Operation& operation) {
                            array_info(operands[1]).name, array_info(operands[1]).elements));
       }
       emit(Code::copy, &operation).object = object(operands[0]);
-      program_.code.back().detail = object(operands[1]);
-      program_.code.back().value = first;
+      prepared_.code.back().detail = object(operands[1]);
+      prepared_.code.back().value = first;
       return;
     }
     case Op::coordinate: {  // object: array, detail: layout, value: axis
@@ -445,8 +478,8 @@ void Preparation::visit(const Operation& operation) {
       Instruction& made = emit(Code::coordinate, &operation);
       made.object = object(operands[0]);
       made.value = attributes.integer(Key::axis);
-      made.detail = static_cast<int>(program_.spreads.size());
-      program_.spreads.push_back(std::move(spread));
+      made.detail = static_cast<int>(prepared_.spreads.size());
+      prepared_.spreads.push_back(std::move(spread));
       return;
     }
     case Op::shared_load: {  // object: allocation, a: element, b: result
@@ -463,30 +496,27 @@ void Preparation::visit(const Operation& operation) {
       made.b = operands[2];
       return;
     }
-    case Op::atomic_add: {  // object: tensor, a: element, b: value, c: result
-      if (type(operands[0]).dtype != DType::i32) refuse(operation, "a tensor that is not i32");
-      Instruction& made = emit(Code::atomic_add, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.b = operands[2];
-      made.c = operation.results[0];
+    case Op::load_index:
+      return word(operation, Code::load_index);
+    case Op::store_index:
+      return word(operation, Code::store_index);
+    case Op::atomic_add:
+      return word(operation, Code::atomic_add);
+    case Op::reduce_add:
+      return word(operation, Code::reduce_add);
+    case Op::wait_flag:
+      return word(operation, Code::wait_flag);
+    case Op::fence:  // value: the scope
+      emit(Code::fence, &operation).value = static_cast<int>(ir::order_of(operation).scope);
       return;
-    }
-    case Op::load_index: {  // detail: the element, c: result
-      ElementRead read;
-      read.tensor = object(operands[0]);
-      read.coordinates.assign(operands.begin() + 1, operands.end());
-      Instruction& made = emit(Code::load_index, &operation);
-      made.detail = static_cast<int>(program_.element_reads.size());
-      made.c = operation.results[0];
-      program_.element_reads.push_back(std::move(read));
+    case Op::fence_proxy_async_global:
+      emit(Code::fence_proxy_async_global, &operation);
       return;
-    }
     case Op::mbarrier_init: {  // object: array, value: arrivals
       Instruction& made = emit(Code::mbarrier_init, &operation);
       made.object = object(operands[0]);
       made.value =
-          attributes.integer_or(Key::arrivals, program_.barrier_arrays[made.object].arrivals);
+          attributes.integer_or(Key::arrivals, prepared_.barrier_arrays[made.object].arrivals);
       return;
     }
     case Op::mbarrier_expect_tx: {  // object: array, a: index, value: bytes
@@ -536,7 +566,7 @@ void Preparation::visit(const Operation& operation) {
       Instruction& made = emit(Code::set_max_registers, &operation);
       made.value = attributes.integer(Key::count);
       made.detail = static_cast<int>(attributes.integer_or(Key::increase, 0));
-      program_.roles[role_].registers = static_cast<int>(made.value);
+      prepared_.roles[role_].registers = static_cast<int>(made.value);
       return;
     }
     case Op::bulk_commit:

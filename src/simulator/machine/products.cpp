@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "simulator/machine/fragment_product.h"
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 #include "simulator/machine/matrix_descriptor.h"
 #include "support/number_formats.h"
 
@@ -21,9 +21,9 @@ enum Timing { at_issue, in_between, at_wait };
 // Reads chunks of 16 bytes for one warp's share of a product.
 class Reader {
  public:
-  Reader(Gpu& gpu, Warp& warp, const Instruction& instruction, const MatrixOperand& operand)
-      : gpu_(gpu), warp_(warp), instruction_(instruction), operand_(operand) {
-    const Allocation& allocation = gpu.program.allocations[operand.allocation];
+  Reader(Launch& launch, Warp& warp, const Instruction& instruction, const MatrixOperand& operand)
+      : launch_(launch), warp_(warp), instruction_(instruction), operand_(operand) {
+    const Allocation& allocation = launch.kernel.allocations[operand.allocation];
     low_ = allocation.offset;
     high_ = allocation.offset + allocation.bytes() - 16;
   }
@@ -33,11 +33,11 @@ class Reader {
     static constexpr std::byte kZeros[16]{};
     const SharedMemory& shared = warp_.cta->shared;
     if (address < low_ || address > high_) {
-      gpu_.inside(warp_, instruction_, operand_.allocation, address, 16);
+      launch_.inside(warp_, instruction_, operand_.allocation, address, 16);
       return kZeros;
     }
     if (!shared.chunk_initialised(address)) {
-      gpu_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
+      launch_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
     }
     first_ = std::min(first_, address);
     last_ = std::max(last_, address + 15);
@@ -47,7 +47,7 @@ class Reader {
   std::int64_t last() const { return last_; }
 
  private:
-  Gpu& gpu_;
+  Launch& launch_;
   Warp& warp_;
   const Instruction& instruction_;
   const MatrixOperand& operand_;
@@ -110,12 +110,12 @@ void read_matrix(DType dtype, Reader& reader, const SharedMatrix& matrix, int fi
 // of)` fills for 8 rows at a time. They are read once for all who start the same descriptor at the
 // same address, until a byte of them changes.
 template <typename Put>
-const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
+const float* decoded(Launch& launch, Warp& warp, const PendingProduct& pending,
                      const MatrixOperand& operand, std::int64_t address, int first, int rows,
                      std::size_t size, Put put) {
-  const Product& product = gpu.program.products[pending.instruction->detail];
+  const Product& product = launch.kernel.products[pending.instruction->detail];
   Cta& cta = *warp.cta;
-  cta.decoded.resize(gpu.program.products.size() * 2);
+  cta.decoded.resize(launch.kernel.products.size() * 2);
   std::vector<DecodedOperand>& kept =
       cta.decoded[pending.instruction->detail * 2 + (&operand == &product.b)];
   const auto same = [&](const DecodedOperand& each) {
@@ -132,7 +132,7 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   }
   at->values.resize(size);
   float* const values = at->values.data();
-  Reader reader(gpu, warp, *pending.instruction, operand);
+  Reader reader(launch, warp, *pending.instruction, operand);
   read_matrix(product.dtype, reader, decode_descriptor(operand, address), first, rows, product.k,
               [&](int mn, int k, const float* of) { put(values, mn, k, of); });
   at->valid = reader.first() <= reader.last();
@@ -142,9 +142,10 @@ const float* decoded(Gpu& gpu, Warp& warp, const PendingProduct& pending,
   return values;
 }
 
-const float* read_b(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+const float* read_b(Launch& launch, Warp& warp, const PendingProduct& pending,
+                    const Product& product) {
   const int n = product.n;
-  return decoded(gpu, warp, pending, product.b, pending.b, 0, n,
+  return decoded(launch, warp, pending, product.b, pending.b, 0, n,
                  static_cast<std::size_t>(n) * product.k,
                  [n](float* to, int column, int k, const float* values) {
                    float* const group = to + spread_b(n, column, k);
@@ -160,10 +161,10 @@ void put_a(float* to, int row, int k, const float* values) {
 }
 
 // From registers they go to `buffer`.
-const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product,
-                    float* buffer) {
+const float* read_a(Launch& launch, Warp& warp, const PendingProduct& pending,
+                    const Product& product, float* buffer) {
   if (product.a_array < 0) {
-    return decoded(gpu, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
+    return decoded(launch, warp, pending, product.a, pending.a, warp.index % 4 * kRows, kRows,
                    spread_a(0, product.k), put_a);
   }
   spread_registers(4 / size_of(product.dtype),
@@ -171,44 +172,45 @@ const float* read_a(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
   return buffer;
 }
 
-void check_fence(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
+void check_fence(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
   if (!warp.arrays[array].touched) return;
-  const RegisterInfo& info = gpu.program.registers[array];
-  gpu.log.add({"wgmma", instruction.where(), info.where,
-               fmt::format("wgmma: {} may still be in use by earlier instructions\n{}", info.name,
-                           gpu.access("issue", instruction, warp)),
-               fmt::format("wgmma_fence between the last use of {} and the product", info.name)});
+  const RegisterInfo& info = launch.kernel.registers[array];
+  launch.log.add(
+      {"wgmma", instruction.where(), info.where,
+       fmt::format("wgmma: {} may still be in use by earlier instructions\n{}", info.name,
+                   launch.access("issue", instruction, warp)),
+       fmt::format("wgmma_fence between the last use of {} and the product", info.name)});
 }
 
-void check_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, const Product& product,
-                     bool accumulate) {
-  check_fence(gpu, warp, instruction, product.accumulator);
+void check_registers(Launch& launch, Warp& warp, const Instruction& instruction,
+                     const Product& product, bool accumulate) {
+  check_fence(launch, warp, instruction, product.accumulator);
   // An accumulator that a product in flight writes is read by the next one in order.
-  if (accumulate) check_written(gpu, warp, instruction, product.accumulator, 0, product.n / 2);
+  if (accumulate) check_written(launch, warp, instruction, product.accumulator, 0, product.n / 2);
   if (product.a_array < 0) return;
   // Accumulators are f32 and fragments of A are not: no product in flight writes this one.
-  check_fence(gpu, warp, instruction, product.a_array);
-  check_written(gpu, warp, instruction, product.a_array, product.a_element,
+  check_fence(launch, warp, instruction, product.a_array);
+  check_written(launch, warp, instruction, product.a_array, product.a_element,
                 16 / size_of(product.dtype));
 }
 
-void check_descriptor(Gpu& gpu, const Warp& warp, const Instruction& instruction,
+void check_descriptor(Launch& launch, const Warp& warp, const Instruction& instruction,
                       const MatrixOperand& operand, char name) {
   const int base_offset = static_cast<int>(operand.descriptor >> 49 & 7);
   if (base_offset == 0) return;
-  gpu.log.add(
-      {"wgmma",
-       instruction.where(),
-       {},
-       fmt::format("wgmma: descriptor_{} {:#x} has base offset {}; patterns start at "
-                   "aligned addresses here, so that it is 0\n{}",
-                   name, operand.descriptor, base_offset, gpu.access("issue", instruction, warp)),
-       {}});
+  launch.log.add({"wgmma",
+                  instruction.where(),
+                  {},
+                  fmt::format("wgmma: descriptor_{} {:#x} has base offset {}; patterns start at "
+                              "aligned addresses here, so that it is 0\n{}",
+                              name, operand.descriptor, base_offset,
+                              launch.access("issue", instruction, warp)),
+                  {}});
 }
 
 // A product is one instruction of four warps: each has to issue the same ones in the same order, on
 // the same operands.
-void join_issue(Gpu& gpu, Warp& warp, const PendingProduct& pending) {
+void join_issue(Launch& launch, Warp& warp, const PendingProduct& pending) {
   std::deque<SharedIssue>& issues = warp.cta->issues[warp.index / kWarpsOfGroup];
   // Those that another warp has issued and this one has not come last.
   const auto ahead = static_cast<std::size_t>(std::count_if(
@@ -216,37 +218,40 @@ void join_issue(Gpu& gpu, Warp& warp, const PendingProduct& pending) {
       [&](const SharedIssue& each) { return !(each.warps >> warp.index % kWarpsOfGroup & 1); }));
   if (ahead == 0) {
     issues.push_back(
-        {gpu.order.by_threads(warp, *pending.instruction, {}), pending.a, pending.b, 0});
+        {launch.order.by_threads(warp, *pending.instruction, {}), pending.a, pending.b, 0});
   }
   SharedIssue& issue = issues[issues.size() - std::max<std::size_t>(ahead, 1)];
   const bool same_instruction = issue.access.instruction == pending.instruction;
   if (!same_instruction || issue.a != pending.a || issue.b != pending.b) {
-    gpu.log.add({"wgmma", pending.instruction->where(), issue.access.instruction->where(),
-                 fmt::format("wgmma: the warps of a warpgroup issue different products{}\n{}\n{}",
-                             same_instruction ? ": their operands lie in different places" : "",
-                             gpu.access_line("issue", issue.access),
-                             gpu.access("issue", *pending.instruction, warp)),
-                 "the same products, in the same order and on the same operands, in all four "
-                 "warps of the warpgroup"});
+    launch.log.add(
+        {"wgmma", pending.instruction->where(), issue.access.instruction->where(),
+         fmt::format("wgmma: the warps of a warpgroup issue different products{}\n{}\n{}",
+                     same_instruction ? ": their operands lie in different places" : "",
+                     launch.access_line("issue", issue.access),
+                     launch.access("issue", *pending.instruction, warp)),
+         "the same products, in the same order and on the same operands, in all four "
+         "warps of the warpgroup"});
   }
   issue.warps |= 1 << warp.index % kWarpsOfGroup;
   if (issues.front().warps == 0b1111) issues.pop_front();
 }
 
 // Tells that the product reads its operands from now until its group is waited for.
-void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
+void read_operands(Launch& launch, const Warp& warp, const Instruction& instruction,
                    const PendingProduct& pending) {
-  if (!gpu.order.enabled()) return;
-  const Product& product = gpu.program.products[instruction.detail];
+  if (!launch.order.enabled()) return;
+  const Product& product = launch.kernel.products[instruction.detail];
   if (product.run == 0) return;  // the first of the run has told
-  const int agent = gpu.order.agents().at(warp.cta->rank(), Agents::Kind::products, warp.index);
-  const Access access = gpu.order.by_unit(warp, instruction, {false, /*async=*/true, false}, agent,
-                                          static_cast<Epoch>(warp.product_groups + 1));
+  const int agent =
+      launch.order.agents().at(warp.cta->cluster_rank(), Agents::Kind::products, warp.index);
+  const Access access = launch.order.by_unit(warp, instruction, {false, /*async=*/true, false},
+                                             agent, static_cast<Epoch>(warp.product_groups + 1));
   const auto read = [&](const MatrixOperand& operand, std::int64_t start, int first, int rows) {
-    const Footprint& touched = gpu.footprints.of(gpu.program, operand, product, start, first, rows);
+    const Footprint& touched =
+        launch.footprints.of(launch.kernel, operand, product, start, first, rows);
     for (const auto& [block, cells] : touched) {
-      gpu.order.shared_block(warp, access, *warp.cta, operand.allocation, block,
-                             {cells, Bytes::kWhole});
+      launch.order.shared_block(warp, access, *warp.cta, operand.allocation, block,
+                                {cells, Bytes::kWhole});
     }
   };
   read(product.b, pending.b, 0, product.n);
@@ -255,7 +260,8 @@ void read_operands(Gpu& gpu, const Warp& warp, const Instruction& instruction,
 
 // Without values: that the operands of a run of products lie in their allocation and hold
 // something.
-void check_operands(Gpu& gpu, Warp& warp, const PendingProduct& pending, const Product& product) {
+void check_operands(Launch& launch, Warp& warp, const PendingProduct& pending,
+                    const Product& product) {
   if (product.run == 0) return;  // the first of the run has looked
   const auto check = [&](const MatrixOperand Product::*member, std::int64_t start, int first,
                          int rows) {
@@ -264,7 +270,7 @@ void check_operands(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
     std::int64_t cells = 0;
     bool held = true;
     for (const auto& [block, covered] :
-         gpu.footprints.of(gpu.program, operand, product, start, first, rows)) {
+         launch.footprints.of(launch.kernel, operand, product, start, first, rows)) {
       cells += std::popcount(covered);
       held = held && shared.block_initialised(block * ShadowBlock::kBytes, covered);
     }
@@ -274,7 +280,7 @@ void check_operands(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
     }
     for (const Product* each = &product; each < &product + product.run; ++each) {
       const MatrixOperand& other = each->*member;
-      Reader reader(gpu, warp, *pending.instruction, other);
+      Reader reader(launch, warp, *pending.instruction, other);
       read_matrix(each->dtype, reader, decode_descriptor(other, start + other.step - operand.step),
                   first, rows, each->k, [](int, int, const float*) {});
     }
@@ -285,27 +291,27 @@ void check_operands(Gpu& gpu, Warp& warp, const PendingProduct& pending, const P
 
 }  // namespace
 
-void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const Product& product = gpu.program.products[instruction.detail];
+void issue_product(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const Product& product = launch.kernel.products[instruction.detail];
   PendingProduct pending;
   pending.instruction = &instruction;
   pending.accumulate = warp.integer(product.accumulate) != 0;
   pending.sequence = ++warp.product_sequence;
   const auto start = [&](const MatrixOperand& operand) {
-    return gpu.program.allocations[operand.allocation].offset + warp.integer(operand.offset) +
+    return launch.kernel.allocations[operand.allocation].offset + warp.integer(operand.offset) +
            operand.step;
   };
-  check_registers(gpu, warp, instruction, product, pending.accumulate);
-  check_descriptor(gpu, warp, instruction, product.b, 'b');
+  check_registers(launch, warp, instruction, product, pending.accumulate);
+  check_descriptor(launch, warp, instruction, product.b, 'b');
   pending.b = start(product.b);
   if (product.a_array < 0) {
-    check_descriptor(gpu, warp, instruction, product.a, 'a');
+    check_descriptor(launch, warp, instruction, product.a, 'a');
     pending.a = start(product.a);
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
-  join_issue(gpu, warp, pending);
-  read_operands(gpu, warp, instruction, pending);
+  join_issue(launch, warp, pending);
+  read_operands(launch, warp, instruction, pending);
   RegisterArray& accumulator = warp.arrays[product.accumulator];
   ++accumulator.in_flight;
   if (accumulator.unwritten > 0) {
@@ -314,31 +320,31 @@ void issue_product(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 
   const bool first_of_group = warp.products.empty() || warp.products.back().group >= 0;
-  if (first_of_group) warp.product_timing = static_cast<int>(gpu.random.below(3));
+  if (first_of_group) warp.product_timing = static_cast<int>(launch.random.below(3));
   warp.products.push_back(pending);
-  if (warp.product_timing == at_issue) run_products(gpu, warp, pending.sequence);
+  if (warp.product_timing == at_issue) run_products(launch, warp, pending.sequence);
 }
 
-void run_products(Gpu& gpu, Warp& warp, std::uint64_t last) {
+void run_products(Launch& launch, Warp& warp, std::uint64_t last) {
   float buffer[spread_a(0, 32)];
   for (PendingProduct& pending : warp.products) {
     if (pending.sequence > last) break;
     if (pending.done) continue;
     pending.done = true;
-    if (gpu.provenance) gpu.provenance->product(warp, pending);
-    const Product& product = gpu.program.products[pending.instruction->detail];
-    if (!gpu.program.valued) {
-      check_operands(gpu, warp, pending, product);
+    if (launch.provenance) launch.provenance->product(warp, pending);
+    const Product& product = launch.kernel.products[pending.instruction->detail];
+    if (!launch.kernel.valued) {
+      check_operands(launch, warp, pending, product);
       continue;
     }
-    const float* a = read_a(gpu, warp, pending, product, buffer);
-    const float* b = read_b(gpu, warp, pending, product);
+    const float* a = read_a(launch, warp, pending, product, buffer);
+    const float* b = read_b(launch, warp, pending, product);
     multiply_fragment(product.n, product.k, a, b, pending.accumulate,
                       warp.arrays[product.accumulator].f.data());
   }
 }
 
-void commit_products(Gpu& gpu, Warp& warp) {
+void commit_products(Launch& launch, Warp& warp) {
   bool any = false;
   for (PendingProduct& pending : warp.products) {
     if (pending.group >= 0) continue;
@@ -351,12 +357,12 @@ void commit_products(Gpu& gpu, Warp& warp) {
   event.kind = Event::Kind::products;
   event.issuer = &warp;
   event.sequence = warp.product_sequence;
-  gpu.events.push_back(std::move(event));
+  launch.add_event(std::move(event));
 }
 
-void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void wait_products(Launch& launch, Warp& warp, const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
-  gpu.order.complete(warp, instruction.elected, Agents::Kind::products, warp.index, groups);
+  launch.order.complete(warp, instruction.elected, Agents::Kind::products, warp.index, groups);
   const auto awaited = [&](const PendingProduct& pending) {
     return pending.group >= 0 && pending.group < groups;
   };
@@ -364,25 +370,25 @@ void wait_products(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   for (const PendingProduct& pending : warp.products) {
     if (awaited(pending)) last = pending.sequence;
   }
-  run_products(gpu, warp, last);
+  run_products(launch, warp, last);
   while (!warp.products.empty() && awaited(warp.products.front())) {
-    const Product& product = gpu.program.products[warp.products.front().instruction->detail];
+    const Product& product = launch.kernel.products[warp.products.front().instruction->detail];
     --warp.arrays[product.accumulator].in_flight;
     if (product.a_array >= 0) --warp.arrays[product.a_array].in_flight;
     warp.products.pop_front();
   }
 }
 
-void check_issues(Gpu& gpu, const Warp& ended) {
+void check_issues(Launch& launch, const Warp& ended) {
   for (const SharedIssue& issue : ended.cta->issues[ended.index / kWarpsOfGroup]) {
     if (issue.warps >> ended.index % kWarpsOfGroup & 1) continue;
-    gpu.log.add({"wgmma", issue.access.instruction->where(),
-                 gpu.program.roles[issue.access.role].where,
-                 fmt::format("wgmma: {} ends without a product that the others of its warpgroup "
-                             "issue\n{}",
-                             gpu.describe(issue.access.role, ended.index, ended.cta->index),
-                             gpu.access_line("issue", issue.access)),
-                 "the same products in all four warps of the warpgroup"});
+    launch.log.add({"wgmma", issue.access.instruction->where(),
+                    launch.kernel.roles[issue.access.role].where,
+                    fmt::format("wgmma: {} ends without a product that the others of its warpgroup "
+                                "issue\n{}",
+                                launch.describe(issue.access.role, ended.index, ended.cta->index),
+                                launch.access_line("issue", issue.access)),
+                    "the same products in all four warps of the warpgroup"});
     return;
   }
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -143,12 +143,13 @@ std::int64_t apart(const Term& term) {
 }  // namespace
 
 ArrayOrigin& Provenance::of(Warp& warp, int array) const {
-  warp.origins.resize(gpu_.program.registers.size());
+  warp.origins.resize(launch_.kernel.registers.size());
   return warp.origins[array];
 }
 
 void Provenance::load(const Event& event) const {
-  const TensorMap& map = gpu_.program.maps[gpu_.program.transfers[event.instruction->detail].map];
+  const TensorMap& map =
+      launch_.kernel.maps[launch_.kernel.transfers[event.instruction->detail].map];
   const auto copy = std::make_shared<const Origin::Copy>(Origin::Copy{event.access, &map});
   std::array<std::int64_t, 5> start = event.coordinates;
   if (map.ragged_axis >= 0) {
@@ -182,10 +183,10 @@ void Provenance::forget(Warp& warp, int array) const { of(warp, array) = {}; }
 void Provenance::registers(Warp& warp, const Instruction& instruction) const {
   switch (instruction.code) {
     case Code::compute:
-      return compute(warp, gpu_.program.computes[instruction.detail]);
+      return compute(warp, launch_.kernel.computes[instruction.detail]);
     case Code::copy: {
-      const bool whole = gpu_.program.registers[instruction.detail].elements ==
-                         gpu_.program.registers[instruction.object].elements;
+      const bool whole = launch_.kernel.registers[instruction.detail].elements ==
+                         launch_.kernel.registers[instruction.object].elements;
       ArrayOrigin from = whole ? of(warp, instruction.detail) : ArrayOrigin{};
       of(warp, instruction.object) = std::move(from);
       return;
@@ -193,16 +194,16 @@ void Provenance::registers(Warp& warp, const Instruction& instruction) const {
     case Code::any_register:
       return;
     case Code::reduce_registers:
-      return forget(warp, gpu_.program.reductions[instruction.detail].destination);
+      return forget(warp, launch_.kernel.reductions[instruction.detail].destination);
     case Code::reduce_lanes:
-      return forget(warp, gpu_.program.lane_reductions[instruction.detail].array);
+      return forget(warp, launch_.kernel.lane_reductions[instruction.detail].array);
     default:
       return forget(warp, instruction.object);
   }
 }
 
 void Provenance::compute(Warp& warp, const Compute& compute) const {
-  const auto elements = [&](int array) { return gpu_.program.registers[array].elements; };
+  const auto elements = [&](int array) { return launch_.kernel.registers[array].elements; };
   ArrayOrigin made;
   for (const RegisterSource& source : compute.sources) {
     if (source.array < 0 || source.first != 0 ||
@@ -220,12 +221,12 @@ std::optional<OperandOrigin> Provenance::in_shared(const Warp& warp, const Pendi
                                                    const MatrixOperand& operand, std::int64_t start,
                                                    int first, int rows) const {
   const Instruction& instruction = *pending.instruction;
-  const Product& product = gpu_.program.products[instruction.detail];
+  const Product& product = launch_.kernel.products[instruction.detail];
   const std::optional<Grid> grid =
       grid_of(warp.cta->origins, decode_descriptor(operand, start), product, first, rows);
   if (!grid) return std::nullopt;
   OperandOrigin made;
-  made.name = gpu_.program.allocations[operand.allocation].stage_name(start);
+  made.name = launch_.kernel.allocations[operand.allocation].stage_name(start);
   if (const auto odd = grid->odd()) {
     report_mixed(warp, instruction, made.name, *odd->first, *odd->second);
     return std::nullopt;
@@ -244,7 +245,7 @@ std::optional<OperandOrigin> Provenance::in_shared(const Warp& warp, const Pendi
 
 std::optional<OperandOrigin> Provenance::in_registers(Warp& warp,
                                                       const PendingProduct& pending) const {
-  const Product& product = gpu_.program.products[pending.instruction->detail];
+  const Product& product = launch_.kernel.products[pending.instruction->detail];
   const auto& columns = of(warp, product.a_array).columns;
   // A fragment's 16 bytes of each lane are `k` columns.
   const std::size_t first =
@@ -255,14 +256,14 @@ std::optional<OperandOrigin> Provenance::in_registers(Warp& warp,
     if (tensor_of(at(i)) != tensor_of(at(0))) return std::nullopt;
   }
   OperandOrigin made;
-  made.name = gpu_.program.registers[product.a_array].name;
+  made.name = launch_.kernel.registers[product.a_array].name;
   made.first = at(0);
   made.axis = stepping_axis(product.k, 1, at);
   return made;
 }
 
 void Provenance::product(Warp& warp, const PendingProduct& pending) const {
-  const Product& product = gpu_.program.products[pending.instruction->detail];
+  const Product& product = launch_.kernel.products[pending.instruction->detail];
   auto b = in_shared(warp, pending, product.b, pending.b, 0, product.n);
   auto a = product.a_array < 0
                ? in_shared(warp, pending, product.a, pending.a, warp.index % 4 * 16, 16)
@@ -313,19 +314,19 @@ void Provenance::check(const Warp& warp, const Instruction& instruction, const T
 
 void Provenance::report(const Warp& warp, const Instruction& instruction, const Term& now,
                         const Term* before, const std::string& disagreement) const {
-  const Product& product = gpu_.program.products[instruction.detail];
+  const Product& product = launch_.kernel.products[instruction.detail];
   // The one that stayed where it was, if that is known.
   const bool a_stayed = before && now.a.first.at == before->a.first.at;
   const OperandOrigin &late = a_stayed ? now.a : now.b, &other = a_stayed ? now.b : now.a;
-  gpu_.log.add(
+  launch_.log.add(
       {"provenance", instruction.where(), late.first.copy->access.instruction->where(),
        fmt::format("provenance: {} adds the product of {}, from {} on, and {}, from {} on: "
                    "{}\n{}\n{}\n{}",
-                   gpu_.program.registers[product.accumulator].name, now.a.name,
+                   launch_.kernel.registers[product.accumulator].name, now.a.name,
                    describe(now.a.first), now.b.name, describe(now.b.first), disagreement,
-                   gpu_.access_line("write", now.a.first.copy->access),
-                   gpu_.access_line("write", now.b.first.copy->access),
-                   gpu_.access("read", instruction, warp)),
+                   launch_.access_line("write", now.a.first.copy->access),
+                   launch_.access_line("write", now.b.first.copy->access),
+                   launch_.access("read", instruction, warp)),
        fmt::format("advance {} as {}: the stage that is read, or the coordinates of its copy",
                    tensor_of(late.first)->name, tensor_of(other.first)->name)});
 }
@@ -333,12 +334,13 @@ void Provenance::report(const Warp& warp, const Instruction& instruction, const 
 void Provenance::report_mixed(const Warp& warp, const Instruction& instruction,
                               const std::string& name, const Origin& before,
                               const Origin& odd) const {
-  gpu_.log.add(
+  launch_.log.add(
       {"provenance", instruction.where(), odd.copy->access.instruction->where(),
        fmt::format("provenance: {} is not one box of a tensor: behind {} lies {}\n{}\n{}\n{}", name,
-                   describe(before), describe(odd), gpu_.access_line("write", before.copy->access),
-                   gpu_.access_line("write", odd.copy->access),
-                   gpu_.access("read", instruction, warp)),
+                   describe(before), describe(odd),
+                   launch_.access_line("write", before.copy->access),
+                   launch_.access_line("write", odd.copy->access),
+                   launch_.access("read", instruction, warp)),
        fmt::format("copies into {} whose coordinates go on where those of the one before "
                    "end",
                    name)});

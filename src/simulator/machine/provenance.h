@@ -21,7 +21,7 @@ struct MatrixOperand;
 struct PendingProduct;
 struct TensorMap;
 struct Warp;
-class Gpu;
+class Launch;
 
 // The copy that brought an element, and the element's coordinates in the tensor, innermost first.
 struct Origin {
@@ -56,7 +56,7 @@ struct ArrayOrigin {
 
 class Provenance {
  public:
-  explicit Provenance(Gpu& gpu) : gpu_(gpu) {}
+  explicit Provenance(Launch& launch) : launch_(launch) {}
 
   // A copy has arrived.
   void load(const Event& event) const;
@@ -83,7 +83,7 @@ class Provenance {
   void report(const Warp& warp, const Instruction& instruction, const ArrayOrigin::Term& now,
               const ArrayOrigin::Term* before, const std::string& disagreement) const;
 
-  Gpu& gpu_;
+  Launch& launch_;
 };
 
 }  // namespace tilewright::simulator

@@ -11,7 +11,7 @@ struct Event;
 struct Fault;
 struct Instruction;
 struct Warp;
-class Gpu;
+class Launch;
 
 class Recorder {
  public:
@@ -21,7 +21,7 @@ class Recorder {
   virtual ~Recorder() = default;
 
   // Before the first instruction; not at all where memory that the kernel wants does not exist.
-  virtual void begin(const Gpu& gpu) = 0;
+  virtual void begin(const Launch& launch) = 0;
   // Around each instruction of a warp. One that blocks the warp is seen again when it is woken,
   // except at named and cluster barriers, which a warp leaves by being woken.
   virtual void starts(const Warp& warp, const Instruction& instruction) = 0;

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "simulator/evaluate_elementwise.h"
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 #include "support/number_formats.h"
 
 namespace tilewright::simulator {
@@ -23,10 +23,10 @@ void with_held_type(DType dtype, Visit visit) {
 }
 
 // The product in flight that uses one of the elements, if any.
-const PendingProduct* conflict(const Program& program, const Warp& warp, int array,
+const PendingProduct* conflict(const PreparedKernel& kernel, const Warp& warp, int array,
                                const int* elements, std::size_t count) {
   for (const PendingProduct& pending : warp.products) {
-    const Product& product = program.products[pending.instruction->detail];
+    const Product& product = kernel.products[pending.instruction->detail];
     if (product.accumulator == array) return &pending;
     if (product.a_array != array) continue;
     const int end = product.a_element + 16 / size_of(product.dtype);
@@ -38,19 +38,20 @@ const PendingProduct* conflict(const Program& program, const Warp& warp, int arr
   return nullptr;
 }
 
-void check_flight(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
+void check_flight(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                   const int* elements, std::size_t count, const char* verb) {
-  const PendingProduct* pending = conflict(gpu.program, warp, array, elements, count);
+  const PendingProduct* pending = conflict(launch.kernel, warp, array, elements, count);
   if (!pending) return;
-  const bool accumulator = gpu.program.products[pending->instruction->detail].accumulator == array;
+  const bool accumulator =
+      launch.kernel.products[pending->instruction->detail].accumulator == array;
   Fault fault{"wgmma", instruction.where(), pending->instruction->where(), {}, {}};
   fault.message = fmt::format(
-      "wgmma: {} is in flight as {}\n{}\n{}", gpu.program.registers[array].name,
+      "wgmma: {} is in flight as {}\n{}\n{}", launch.kernel.registers[array].name,
       accumulator ? "an accumulator" : "a product's A operand",
-      gpu.access("issue", *pending->instruction, warp), gpu.access(verb, instruction, warp));
+      launch.access("issue", *pending->instruction, warp), launch.access(verb, instruction, warp));
   fault.missing =
       pending->group < 0 ? "wgmma_commit and wgmma_wait between them" : "wgmma_wait between them";
-  gpu.log.add(std::move(fault));
+  launch.log.add(std::move(fault));
 }
 
 // 0, 1, 2, ...: the elements of a whole array.
@@ -137,22 +138,23 @@ void compute_all(Warp& warp, const Compute& compute, DType type, int elements,
   }
 }
 
-void execute_compute(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const Compute& compute = gpu.program.computes[instruction.detail];
-  const RegisterInfo& info = gpu.program.registers[compute.destination];
+void execute_compute(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const Compute& compute = launch.kernel.computes[instruction.detail];
+  const RegisterInfo& info = launch.kernel.registers[compute.destination];
   for (const RegisterSource& source : compute.sources) {
     if (source.array < 0) continue;
-    read_registers(gpu, warp, instruction, source.array, source.index.data(), source.index.size());
+    read_registers(launch, warp, instruction, source.array, source.index.data(),
+                   source.index.size());
   }
-  write_all(gpu, warp, instruction, compute.destination);
+  write_all(launch, warp, instruction, compute.destination);
   if (!instruction.valued) return;
   compute_all(warp, compute, info.dtype, info.elements, instruction.where());
 }
 
-void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  write_all(gpu, warp, instruction, instruction.object);
+void fill(Launch& launch, Warp& warp, const Instruction& instruction) {
+  write_all(launch, warp, instruction, instruction.object);
   if (!instruction.valued) return;
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const RegisterInfo& info = launch.kernel.registers[instruction.object];
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* to = warp.arrays[instruction.object].row<T>(0);
@@ -160,11 +162,11 @@ void fill(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   });
 }
 
-void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  read_all(gpu, warp, instruction, instruction.detail);
-  write_all(gpu, warp, instruction, instruction.object);
+void copy(Launch& launch, Warp& warp, const Instruction& instruction) {
+  read_all(launch, warp, instruction, instruction.detail);
+  write_all(launch, warp, instruction, instruction.object);
   if (!instruction.valued) return;
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const RegisterInfo& info = launch.kernel.registers[instruction.object];
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = warp.arrays[instruction.detail].row<T>(static_cast<int>(instruction.value));
@@ -172,12 +174,12 @@ void copy(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   });
 }
 
-void coordinate(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  write_all(gpu, warp, instruction, instruction.object);
+void coordinate(Launch& launch, Warp& warp, const Instruction& instruction) {
+  write_all(launch, warp, instruction, instruction.object);
   if (!instruction.valued) return;
-  const Spread& spread = gpu.program.spreads[instruction.detail];
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
-  const int position = warp.index - gpu.program.roles[warp.role].first_warp;
+  const Spread& spread = launch.kernel.spreads[instruction.detail];
+  const RegisterInfo& info = launch.kernel.registers[instruction.object];
+  const int position = warp.index - launch.kernel.roles[warp.role].first_warp;
   const int axis = static_cast<int>(instruction.value);
   with_held_type(info.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -188,11 +190,11 @@ void coordinate(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   });
 }
 
-void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const RegisterReduction& reduction = gpu.program.reductions[instruction.detail];
-  const RegisterInfo& info = gpu.program.registers[reduction.destination];
-  read_all(gpu, warp, instruction, reduction.source);
-  write_all(gpu, warp, instruction, reduction.destination);
+void reduce_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const RegisterReduction& reduction = launch.kernel.reductions[instruction.detail];
+  const RegisterInfo& info = launch.kernel.registers[reduction.destination];
+  read_all(launch, warp, instruction, reduction.source);
+  write_all(launch, warp, instruction, reduction.destination);
   if (!instruction.valued) return;
   // Narrow sums are rounded once, when they are complete.
   const DType type = is_float(info.dtype) ? DType::f32 : info.dtype;
@@ -214,11 +216,11 @@ void reduce_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   });
 }
 
-void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const LaneReduction& reduction = gpu.program.lane_reductions[instruction.detail];
-  const RegisterInfo& info = gpu.program.registers[reduction.array];
-  read_all(gpu, warp, instruction, reduction.array);
-  write_all(gpu, warp, instruction, reduction.array);
+void reduce_lanes(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const LaneReduction& reduction = launch.kernel.lane_reductions[instruction.detail];
+  const RegisterInfo& info = launch.kernel.registers[reduction.array];
+  read_all(launch, warp, instruction, reduction.array);
+  write_all(launch, warp, instruction, reduction.array);
   if (!instruction.valued) return;
   const Elementwise function{reduction.function, info.dtype, instruction.where()};
   with_held_type(info.dtype, [&](auto zero) {
@@ -235,15 +237,15 @@ void reduce_lanes(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   });
 }
 
-void any_register(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  read_all(gpu, warp, instruction, instruction.object);
+void any_register(Launch& launch, Warp& warp, const Instruction& instruction) {
+  read_all(launch, warp, instruction, instruction.object);
   Scalar& result = warp.scalars[instruction.b];
   if (instruction.valued) {
-    const RegisterInfo& info = gpu.program.registers[instruction.object];
+    const RegisterInfo& info = launch.kernel.registers[instruction.object];
     const std::uint8_t* truth = warp.arrays[instruction.object].row<std::uint8_t>(0);
     result.i = std::any_of(truth, truth + info.elements * kWidth, [](auto t) { return t != 0; });
   } else {
-    result.i = static_cast<std::int64_t>(gpu.random.below(2));
+    result.i = static_cast<std::int64_t>(launch.random.below(2));
   }
   result.f = static_cast<double>(result.i);
 }
@@ -256,38 +258,38 @@ void set_scalar(Scalar& to, T value) {
 
 }  // namespace
 
-void read_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
+void read_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                     const int* elements, std::size_t count) {
   RegisterArray& state = warp.arrays[array];
   state.touched = true;
   if (state.in_flight > 0) {
-    check_flight(gpu, warp, instruction, array, elements, count, "read");
+    check_flight(launch, warp, instruction, array, elements, count, "read");
   }
   if (state.unwritten == 0) return;
   for (std::size_t i = 0; i < count; ++i)
-    check_written(gpu, warp, instruction, array, elements[i], 1);
+    check_written(launch, warp, instruction, array, elements[i], 1);
 }
 
-void check_written(Gpu& gpu, Warp& warp, const Instruction& instruction, int array, int first,
+void check_written(Launch& launch, Warp& warp, const Instruction& instruction, int array, int first,
                    int count) {
   if (warp.arrays[array].unwritten == 0) return;
   const std::vector<std::uint8_t>& written = warp.arrays[array].written;
   const auto at = std::find(written.begin() + first, written.begin() + first + count, 0);
   if (at == written.begin() + first + count) return;
-  const RegisterInfo& info = gpu.program.registers[array];
-  gpu.log.add(
+  const RegisterInfo& info = launch.kernel.registers[array];
+  launch.log.add(
       {"uninitialised", instruction.where(), info.where,
        fmt::format("uninitialised: element {} of register array {} has not been written\n{}",
-                   at - written.begin(), info.name, gpu.access("read", instruction, warp)),
+                   at - written.begin(), info.name, launch.access("read", instruction, warp)),
        fmt::format("a write of {} before it", info.name)});
 }
 
-void write_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int array,
+void write_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                      const int* elements, std::size_t count) {
   RegisterArray& state = warp.arrays[array];
   state.touched = true;
   if (state.in_flight > 0) {
-    check_flight(gpu, warp, instruction, array, elements, count, "write");
+    check_flight(launch, warp, instruction, array, elements, count, "write");
   }
   if (state.unwritten == 0) return;
   for (std::size_t i = 0; i < count; ++i) {
@@ -297,49 +299,49 @@ void write_registers(Gpu& gpu, Warp& warp, const Instruction& instruction, int a
   }
 }
 
-void read_all(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
-  const std::size_t count = gpu.program.registers[array].elements;
-  read_registers(gpu, warp, instruction, array, all_elements(count), count);
+void read_all(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
+  const std::size_t count = launch.kernel.registers[array].elements;
+  read_registers(launch, warp, instruction, array, all_elements(count), count);
 }
 
-void write_all(Gpu& gpu, Warp& warp, const Instruction& instruction, int array) {
-  const std::size_t count = gpu.program.registers[array].elements;
-  write_registers(gpu, warp, instruction, array, all_elements(count), count);
+void write_all(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
+  const std::size_t count = launch.kernel.registers[array].elements;
+  write_registers(launch, warp, instruction, array, all_elements(count), count);
 }
 
-void declare_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void declare_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
   RegisterArray& array = warp.arrays[instruction.object];
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const RegisterInfo& info = launch.kernel.registers[instruction.object];
   if (array.in_flight > 0) {
-    check_flight(gpu, warp, instruction, instruction.object, all_elements(info.elements),
+    check_flight(launch, warp, instruction, instruction.object, all_elements(info.elements),
                  info.elements, "write");
   }
-  if (gpu.provenance) gpu.provenance->forget(warp, instruction.object);
+  if (launch.provenance) launch.provenance->forget(warp, instruction.object);
   allocate(array, info);
 }
 
-void execute_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  if (gpu.provenance) gpu.provenance->registers(warp, instruction);
+void execute_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
+  if (launch.provenance) launch.provenance->registers(warp, instruction);
   switch (instruction.code) {
     case Code::fill:
-      return fill(gpu, warp, instruction);
+      return fill(launch, warp, instruction);
     case Code::copy:
-      return copy(gpu, warp, instruction);
+      return copy(launch, warp, instruction);
     case Code::compute:
-      return execute_compute(gpu, warp, instruction);
+      return execute_compute(launch, warp, instruction);
     case Code::coordinate:
-      return coordinate(gpu, warp, instruction);
+      return coordinate(launch, warp, instruction);
     case Code::reduce_registers:
-      return reduce_registers(gpu, warp, instruction);
+      return reduce_registers(launch, warp, instruction);
     default:
-      return reduce_lanes(gpu, warp, instruction);
+      return reduce_lanes(launch, warp, instruction);
     case Code::any_register:
-      return any_register(gpu, warp, instruction);
+      return any_register(launch, warp, instruction);
   }
 }
 
-void execute_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const ScalarOperation& operation = gpu.program.scalar_operations[instruction.detail];
+void execute_scalar(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const ScalarOperation& operation = launch.kernel.scalar_operations[instruction.detail];
   const Elementwise function{operation.function, operation.type, instruction.where()};
   const auto operand = [&](std::size_t i) -> const Scalar& {
     return warp.scalars[operation.operands[i]];

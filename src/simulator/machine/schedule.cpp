@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 
 namespace tilewright::simulator {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -51,6 +51,16 @@ Record* same_bytes(std::vector<Record>& records, const Access& access, const Byt
 }
 
 }  // namespace
+
+std::pair<std::int64_t, std::int64_t> Bytes::extent() const {
+  std::int64_t first = 0, last = 63;
+  while (!(cells >> first & 1)) ++first;
+  while (!(cells >> last & 1)) --last;
+  std::int64_t low = 0, high = kCell - 1;
+  while (!(mask >> low & 1)) ++low;
+  while (!(mask >> high & 1)) --high;
+  return {first * kCell + low, last * kCell + high};
+}
 
 void ShadowBlock::remember(const Access& access, const Bytes& bytes) {
   const auto forget = [&](std::vector<Record>& records, auto may_go) {

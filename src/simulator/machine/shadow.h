@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "simulator/machine/clock.h"
+#include "tilewright/memory_order.h"
 
 namespace tilewright::simulator {
 
@@ -20,12 +22,34 @@ struct Access {
   std::int32_t cta = 0;
   std::int16_t warp = 0, role = 0;
   bool write = false;
-  bool async = false;   // by the async proxy
-  bool atomic = false;  // such accesses do not race with each other
+  bool async = false;  // by the async proxy
+  // Atomic accesses do not race with each other where the scope of each has the other's thread.
+  bool atomic = false;
+  Scope scope = Scope::gpu;
+  std::int16_t rank = 0;
 };
+
+// Whether the scope, seen from the access, has the threads of the other one.
+inline bool includes(Scope scope, const Access& access, const Access& other) {
+  switch (scope) {
+    case Scope::block:
+      return access.cluster == other.cluster && access.cta == other.cta;
+    case Scope::cluster:
+      return access.cluster == other.cluster;
+    case Scope::gpu:
+      return access.rank == other.rank;
+    default:
+      return true;
+  }
+}
+
+inline bool both_atomic(const Access& a, const Access& b) {
+  return a.atomic && b.atomic && includes(a.scope, a, b) && includes(b.scope, b, a);
+}
 
 // Bytes of one block of 1024: cells of 16 bytes, and which bytes of each of these.
 struct Bytes {
+  static constexpr std::int64_t kCell = 16;
   static constexpr std::uint16_t kWhole = 0xffff;
   std::uint64_t cells = 0;
   std::uint16_t mask = kWhole;
@@ -34,13 +58,15 @@ struct Bytes {
   void remove(const Bytes& other) {
     if ((mask & ~other.mask) == 0) cells &= ~other.cells;
   }
+  // First and last of them, in their block.
+  std::pair<std::int64_t, std::int64_t> extent() const;
 };
 
 // What has been done to 1024 bytes of memory: of each byte the last write, and since then the last
 // read of each agent.
 class ShadowBlock {
  public:
-  static constexpr std::int64_t kBytes = 1024, kCell = 16;
+  static constexpr std::int64_t kBytes = 1024, kCell = Bytes::kCell;
   struct Record : Access {
     Bytes bytes;
   };
@@ -50,11 +76,11 @@ class ShadowBlock {
   template <typename Judge>
   void touch(const Access& access, const Bytes& bytes, Judge judge) {
     for (const Record& record : writes_) {
-      if (record.bytes.meets(bytes) && !(record.atomic && access.atomic)) judge(record);
+      if (record.bytes.meets(bytes) && !both_atomic(record, access)) judge(record);
     }
     if (access.write) {
       for (const Record& record : reads_) {
-        if (record.bytes.meets(bytes)) judge(record);
+        if (record.bytes.meets(bytes) && !both_atomic(record, access)) judge(record);
       }
     }
     remember(access, bytes);

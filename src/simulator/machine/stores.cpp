@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 #include "support/number_formats.h"
 
 namespace tilewright::simulator {
@@ -30,55 +30,57 @@ void from_bytes(RegisterArray& array, DType dtype, int element, int lane, const 
   }
 }
 
-int position_in_role(const Gpu& gpu, const Warp& warp) {
-  return warp.index - gpu.program.roles[warp.role].first_warp;
+int position_in_role(const Launch& launch, const Warp& warp) {
+  return warp.index - launch.kernel.roles[warp.role].first_warp;
 }
 
 // The allocation's place of a scalar, or -1 after a fault.
-std::int64_t scalar_address(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
-  const Allocation& allocation = gpu.program.allocations[instruction.object];
+std::int64_t scalar_address(Launch& launch, const Warp& warp, const Instruction& instruction) {
+  const Allocation& allocation = launch.kernel.allocations[instruction.object];
   const std::int64_t address = allocation.offset + warp.integer(instruction.a) * 4;
-  return gpu.inside(warp, instruction, instruction.object, address, 4) ? address : -1;
+  return launch.inside(warp, instruction, instruction.object, address, 4) ? address : -1;
 }
 
 // The CTA of the warp's cluster that a remote access names; null after a fault.
-Cta* other_cta(Gpu& gpu, const Warp& warp, const Instruction& instruction) {
+Cta* other_cta(Launch& launch, const Warp& warp, const Instruction& instruction) {
   const std::int64_t rank = warp.integer(instruction.b);
   const auto& ctas = warp.cta->cluster->ctas;
   if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
-    gpu.log.add({"out_of_bounds",
-                 instruction.where(),
-                 {},
-                 fmt::format("out of bounds: CTA {} of a cluster of {}\n{}", rank, ctas.size(),
-                             gpu.access("read", instruction, warp)),
-                 {}});
+    launch.log.add({"out_of_bounds",
+                    instruction.where(),
+                    {},
+                    fmt::format("out of bounds: CTA {} of a cluster of {}\n{}", rank, ctas.size(),
+                                launch.access("read", instruction, warp)),
+                    {}});
     return nullptr;
   }
   if (ctas[rank]->live > 0) return ctas[rank].get();
-  gpu.log.add({"exit",
-               instruction.where(),
-               {},
-               fmt::format("exit: a read of shared memory of CTA {}, which has ended\n{}",
-                           ctas[rank]->index, gpu.access("read", instruction, warp)),
-               "cluster_sync before the kernel ends"});
+  launch.log.add({"exit",
+                  instruction.where(),
+                  {},
+                  fmt::format("exit: a read of shared memory of CTA {}, which has ended\n{}",
+                              ctas[rank]->index, launch.access("read", instruction, warp)),
+                  "cluster_sync before the kernel ends"});
   return nullptr;
 }
 
 }  // namespace
 
-void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const GlobalAccess& access = gpu.program.global_accesses[instruction.detail];
-  const RegisterInfo& info = gpu.program.registers[access.array];
+void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const GlobalAccess& access = launch.kernel.global_accesses[instruction.detail];
+  const RegisterInfo& info = launch.kernel.registers[access.array];
   const TensorArgument& tensor = *access.tensor;
   const bool loads = instruction.code == Code::load_registers;
-  (loads ? write_all : read_all)(gpu, warp, instruction, access.array);
-  if (loads && gpu.provenance) gpu.provenance->forget(warp, access.array);
+  (loads ? write_all : read_all)(launch, warp, instruction, access.array);
+  if (loads && launch.provenance) launch.provenance->forget(warp, access.array);
   RegisterArray& array = warp.arrays[access.array];
-  const int position = position_in_role(gpu, warp);
+  const int position = position_in_role(launch, warp);
+  std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
+  if (!data) return;
   const std::size_t rank = tensor.shape.size();
   const int size = size_of(tensor.dtype);
   constexpr std::byte kZero[8]{};
-  const bool ordered = gpu.order.is_written(tensor.data);
+  const bool ordered = launch.order.is_written(data);
   if (!loads && access.repeated_warp[position % access.spread.warps]) return;
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
@@ -94,77 +96,79 @@ void access_global(Gpu& gpu, Warp& warp, const Instruction& instruction) {
         offset += at * tensor.strides[axis];
       }
       if (ordered && exists) {
-        gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(tensor.data + offset * size), size);
+        launch.order.bytes.add(reinterpret_cast<std::uint64_t>(data + offset * size), size);
       }
       if (!instruction.valued) continue;
       if (loads) {
-        from_bytes(array, tensor.dtype, i, l, exists ? tensor.data + offset * size : kZero);
+        from_bytes(array, tensor.dtype, i, l, exists ? data + offset * size : kZero);
       } else if (exists) {
-        to_bytes(array, tensor.dtype, i, l, tensor.data + offset * size);
+        to_bytes(array, tensor.dtype, i, l, data + offset * size);
       }
     }
   }
-  gpu.order.global(warp, gpu.order.by_threads(warp, instruction, {!loads}), gpu.order.bytes);
+  launch.order.global(warp, launch.order.by_threads(warp, instruction, {!loads}),
+                      launch.order.bytes);
 }
 
-void move_matrix(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const MatrixStore& store = gpu.program.matrix_stores[instruction.detail];
+void move_matrix(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const MatrixStore& store = launch.kernel.matrix_stores[instruction.detail];
   const int allocation = static_cast<int>(instruction.value);
-  const DType dtype = gpu.program.registers[instruction.object].dtype;
+  const DType dtype = launch.kernel.registers[instruction.object].dtype;
   int elements[8];
   std::iota(elements, elements + 8, store.first_element);
   const bool load = instruction.code == Code::load_matrix;
-  if (load && gpu.provenance) gpu.provenance->forget(warp, instruction.object);
-  (load ? write_registers : read_registers)(gpu, warp, instruction, instruction.object, elements,
+  if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
+  (load ? write_registers : read_registers)(launch, warp, instruction, instruction.object, elements,
                                             8);
   RegisterArray& array = warp.arrays[instruction.object];
   const std::int64_t base =
-      gpu.program.allocations[allocation].offset + warp.integer(instruction.a) + store.step;
+      launch.kernel.allocations[allocation].offset + warp.integer(instruction.a) + store.step;
   SharedMemory& shared = warp.cta->shared;
   for (int giver = 0; giver < kLanes; ++giver) {
     const std::int64_t row = warp.integer(instruction.b) + giver % 16;
     const std::int64_t chunk = (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
     const std::int64_t address = base + row * store.row_bytes + chunk * 16;
-    if (!gpu.inside(warp, instruction, allocation, address, 16)) return gpu.order.bytes.clear();
-    gpu.order.bytes.add(address, 16);
+    if (!launch.inside(warp, instruction, allocation, address, 16))
+      return launch.order.bytes.clear();
+    launch.order.bytes.add(address, 16);
     // Row giver % 8 of matrix giver / 8: lane 4 (giver % 8) + c holds its columns 2c and 2c + 1.
     const auto element = [&](int column) { return elements[giver / 8 * 2 + column % 2]; };
     const auto lane = [&](int column) { return giver % 8 * 4 + column / 2; };
     if (load) {
-      gpu.check_held(warp, instruction, *warp.cta, allocation, address, 16);
-      if (!gpu.program.valued) continue;
+      launch.check_held(warp, instruction, *warp.cta, allocation, address, 16);
+      if (!launch.kernel.valued) continue;
       for (int column = 0; column < 8; ++column) {
         from_bytes(array, dtype, element(column), lane(column), shared.at(address + column * 2));
       }
       continue;
     }
     std::byte bytes[16] = {};
-    for (int column = 0; column < 8 && gpu.program.valued; ++column) {
+    for (int column = 0; column < 8 && launch.kernel.valued; ++column) {
       to_bytes(array, dtype, element(column), lane(column), bytes + column * 2);
     }
     shared.write(address, bytes, 16);
-    if (gpu.provenance) gpu.provenance->forget(*warp.cta, address, 16);
+    if (launch.provenance) launch.provenance->forget(*warp.cta, address, 16);
   }
-  gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {!load}), *warp.cta, allocation,
-                   gpu.order.bytes);
+  launch.order.shared(warp, launch.order.by_threads(warp, instruction, {!load}), *warp.cta,
+                      allocation, launch.order.bytes);
 }
 
-void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const ElementAccess& access = gpu.program.element_accesses[instruction.detail];
+void access_elements(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const ElementAccess& access = launch.kernel.element_accesses[instruction.detail];
   const int allocation = static_cast<int>(instruction.value);
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const RegisterInfo& info = launch.kernel.registers[instruction.object];
   const bool load = instruction.code == Code::load_elements;
-  if (load && gpu.provenance) gpu.provenance->forget(warp, instruction.object);
+  if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
   if (load) {
-    write_all(gpu, warp, instruction, instruction.object);
+    write_all(launch, warp, instruction, instruction.object);
   } else {
-    read_all(gpu, warp, instruction, instruction.object);
+    read_all(launch, warp, instruction, instruction.object);
   }
   RegisterArray& array = warp.arrays[instruction.object];
   SharedMemory& shared = warp.cta->shared;
   const std::int64_t base =
-      gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
-  const int position = position_in_role(gpu, warp);
+      launch.kernel.allocations[allocation].offset + warp.integer(instruction.a);
+  const int position = position_in_role(launch, warp);
   const int size = size_of(info.dtype);
   const int column_axis = access.spread.rank - 1;
   if (!load && access.repeated_warp[position % access.spread.warps]) return;
@@ -181,49 +185,49 @@ void access_elements(Gpu& gpu, Warp& warp, const Instruction& instruction) {
       const std::int64_t byte = column * size;
       const std::int64_t flipped = row / access.divisor & access.mask;
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
-      if (!gpu.inside(warp, instruction, allocation, address, size)) {
-        return gpu.order.bytes.clear();
+      if (!launch.inside(warp, instruction, allocation, address, size)) {
+        return launch.order.bytes.clear();
       }
-      gpu.order.bytes.add(address, size);
+      launch.order.bytes.add(address, size);
       if (load) {
-        gpu.check_held(warp, instruction, *warp.cta, allocation, address, size);
-        if (gpu.program.valued) from_bytes(array, info.dtype, i, l, shared.at(address));
+        launch.check_held(warp, instruction, *warp.cta, allocation, address, size);
+        if (launch.kernel.valued) from_bytes(array, info.dtype, i, l, shared.at(address));
       } else {
         std::byte bytes[8] = {};
-        if (gpu.program.valued) to_bytes(array, info.dtype, i, l, bytes);
+        if (launch.kernel.valued) to_bytes(array, info.dtype, i, l, bytes);
         shared.write(address, bytes, size);
-        if (gpu.provenance) gpu.provenance->forget(*warp.cta, address, size);
+        if (launch.provenance) launch.provenance->forget(*warp.cta, address, size);
       }
     }
   }
-  gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {!load}), *warp.cta, allocation,
-                   gpu.order.bytes);
+  launch.order.shared(warp, launch.order.by_threads(warp, instruction, {!load}), *warp.cta,
+                      allocation, launch.order.bytes);
 }
 
-void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void move_words(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int allocation = static_cast<int>(instruction.value);
-  const RegisterInfo& info = gpu.program.registers[instruction.object];
+  const RegisterInfo& info = launch.kernel.registers[instruction.object];
   const bool load = instruction.code == Code::load_words;
-  if (load && gpu.provenance) gpu.provenance->forget(warp, instruction.object);
-  (load ? write_all : read_all)(gpu, warp, instruction, instruction.object);
-  Cta* cta = instruction.detail ? other_cta(gpu, warp, instruction) : warp.cta;
+  if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
+  (load ? write_all : read_all)(launch, warp, instruction, instruction.object);
+  Cta* cta = instruction.detail ? other_cta(launch, warp, instruction) : warp.cta;
   if (!cta) return;
   RegisterArray& array = warp.arrays[instruction.object];
   const std::int64_t first =
-      gpu.program.allocations[allocation].offset + warp.integer(instruction.a);
+      launch.kernel.allocations[allocation].offset + warp.integer(instruction.a);
   const std::int64_t bytes = std::int64_t{info.elements} * kLanes * 4;
-  if (!gpu.inside(warp, instruction, allocation, first, bytes)) return;
-  const Access access = gpu.order.by_threads(warp, instruction, {!load});
-  gpu.order.shared(warp, access, *cta, allocation, first, bytes);
-  if (load) gpu.check_held(warp, instruction, *cta, allocation, first, bytes);
+  if (!launch.inside(warp, instruction, allocation, first, bytes)) return;
+  const Access access = launch.order.by_threads(warp, instruction, {!load});
+  launch.order.shared(warp, access, *cta, allocation, first, bytes);
+  if (load) launch.check_held(warp, instruction, *cta, allocation, first, bytes);
   if (cta != warp.cta) {
     ForeignUse use;
     use.access = access;
     use.verb = "read";
     add_use(*cta, std::move(use));
   }
-  if (!load && gpu.provenance) gpu.provenance->forget(*cta, first, bytes);
-  if (!gpu.program.valued) {
+  if (!load && launch.provenance) launch.provenance->forget(*cta, first, bytes);
+  if (!launch.kernel.valued) {
     if (!load) cta->shared.hold(first, bytes);
     return;
   }
@@ -241,78 +245,23 @@ void move_words(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 }
 
-void shared_scalar(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const std::int64_t address = scalar_address(gpu, warp, instruction);
+void shared_scalar(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const std::int64_t address = scalar_address(launch, warp, instruction);
   if (address < 0) return;
   Cta& cta = *warp.cta;
   const bool store = instruction.code == Code::shared_store;
-  gpu.order.shared(warp, gpu.order.by_threads(warp, instruction, {store}), cta, instruction.object,
-                   address, 4);
+  launch.order.shared(warp, launch.order.by_threads(warp, instruction, {store}), cta,
+                      instruction.object, address, 4);
   std::int32_t value = 0;
   if (store) {
     value = static_cast<std::int32_t>(warp.integer(instruction.b));
     cta.shared.write(address, reinterpret_cast<const std::byte*>(&value), 4);
-    if (gpu.provenance) gpu.provenance->forget(cta, address, 4);
+    if (launch.provenance) launch.provenance->forget(cta, address, 4);
   } else {
-    gpu.check_held(warp, instruction, cta, instruction.object, address, 4);
+    launch.check_held(warp, instruction, cta, instruction.object, address, 4);
     std::memcpy(&value, cta.shared.at(address), 4);
     warp.scalars[instruction.b] = {value, static_cast<double>(value)};
   }
-}
-
-void atomic_add(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const TensorArgument& tensor = gpu.arguments.tensors[instruction.object];
-  const std::int64_t element = warp.integer(instruction.a);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : tensor.shape) elements *= extent;
-  if (element < 0 || element >= elements) {
-    gpu.log.add({"out_of_bounds",
-                 instruction.where(),
-                 {},
-                 fmt::format("out of bounds: element {} of tensor {}, which has {}\n{}", element,
-                             tensor.name, elements, gpu.access("add", instruction, warp)),
-                 {}});
-    return;
-  }
-  std::int32_t old = 0;
-  std::byte* at = tensor.data + element * 4;
-  if (gpu.order.enabled()) {
-    gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(at), 4);
-    gpu.order.global(warp, gpu.order.by_threads(warp, instruction, {true, false, true}),
-                     gpu.order.bytes);
-  }
-  std::memcpy(&old, at, 4);
-  const std::int32_t sum = old + static_cast<std::int32_t>(warp.integer(instruction.b));
-  std::memcpy(at, &sum, 4);
-  warp.scalars[instruction.c] = {old, static_cast<double>(old)};
-}
-
-void load_index(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const ElementRead& read = gpu.program.element_reads[instruction.detail];
-  const TensorArgument& tensor = gpu.arguments.tensors[read.tensor];
-  std::int64_t element = 0;
-  for (std::size_t axis = 0; axis < read.coordinates.size(); ++axis) {
-    const std::int64_t at = warp.integer(read.coordinates[axis]);
-    if (at < 0 || at >= tensor.shape[axis]) {
-      gpu.log.add({"out_of_bounds",
-                   instruction.where(),
-                   {},
-                   fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}",
-                               at, axis, tensor.name, tensor.shape[axis],
-                               gpu.access("read", instruction, warp)),
-                   {}});
-      return;
-    }
-    element += at * tensor.strides[axis];
-  }
-  const std::byte* at = tensor.data + element * 4;
-  if (gpu.order.is_written(at)) {
-    gpu.order.bytes.add(reinterpret_cast<std::uint64_t>(at), 4);
-    gpu.order.global(warp, gpu.order.by_threads(warp, instruction, {}), gpu.order.bytes);
-  }
-  std::int32_t value = 0;
-  std::memcpy(&value, at, sizeof(value));
-  warp.scalars[instruction.c] = {value, static_cast<double>(value)};
 }
 
 }  // namespace tilewright::simulator

@@ -4,79 +4,79 @@
 #include <cstdlib>
 #include <utility>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 
 namespace tilewright::simulator {
 namespace {
 
 constexpr std::int64_t kTxLimit = (std::int64_t{1} << 20) - 1;
 
-void wake_waiting(Gpu& gpu, Cta& cta, Warp::State state, int barrier) {
+void wake_waiting(Launch& launch, Cta& cta, Warp::State state, int barrier) {
   for (Warp& warp : cta.warps) {
-    if (warp.state == state && warp.barrier == barrier) gpu.wake(warp);
+    if (warp.state == state && warp.barrier == barrier) launch.wake(warp);
   }
 }
 
-void fault(Gpu& gpu, const Warp& warp, const Instruction& instruction, int barrier,
+void fault(Launch& launch, const Warp& warp, const Instruction& instruction, int barrier,
            const std::string& what, std::string missing) {
-  gpu.log.add({"mbarrier", instruction.where(), gpu.barrier_array(barrier).where,
-               fmt::format("mbarrier: {} {}\n{}", gpu.barrier_name(barrier), what,
-                           gpu.access("use", instruction, warp)),
-               std::move(missing)});
+  launch.log.add({"mbarrier", instruction.where(), launch.barrier_array(barrier).where,
+                  fmt::format("mbarrier: {} {}\n{}", launch.barrier_name(barrier), what,
+                              launch.access("use", instruction, warp)),
+                  std::move(missing)});
 }
 
 // The barrier's number in the CTA, or -1 after a fault.
-int resolve(Gpu& gpu, const Warp& warp, const Instruction& instruction, int array,
+int resolve(Launch& launch, const Warp& warp, const Instruction& instruction, int array,
             std::int64_t index) {
-  const BarrierArray& barriers = gpu.program.barrier_arrays[array];
+  const BarrierArray& barriers = launch.kernel.barrier_arrays[array];
   if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
-  gpu.log.add({"out_of_bounds",
-               instruction.where(),
-               barriers.where,
-               fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
-                           barriers.count, gpu.access("use", instruction, warp)),
-               {}});
+  launch.log.add({"out_of_bounds",
+                  instruction.where(),
+                  barriers.where,
+                  fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
+                              barriers.count, launch.access("use", instruction, warp)),
+                  {}});
   return -1;
 }
 
-void complete_if_due(Gpu& gpu, Cta& cta, int barrier) {
+void complete_if_due(Launch& launch, Cta& cta, int barrier) {
   Mbarrier& state = cta.barriers[barrier];
   if (state.pending != 0 || state.tx != 0) return;
   ++state.phase;
-  if (gpu.recorder) gpu.recorder->phase_completed(cta, barrier);
+  if (launch.recorder) launch.recorder->phase_completed(cta, barrier);
   state.pending = state.expected;
   state.completed = state.accumulated;
-  wake_waiting(gpu, cta, Warp::State::mbarrier, barrier);
+  wake_waiting(launch, cta, Warp::State::mbarrier, barrier);
 }
 
 // `remote`: through the cluster's window, perhaps to the warp's own CTA.
-void arrive_on(Gpu& gpu, Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
                bool remote) {
-  if (!usable(gpu, warp, instruction, cta, barrier)) return;
+  if (!usable(launch, warp, instruction, cta, barrier)) return;
   Mbarrier& state = cta.barriers[barrier];
   if (&cta != warp.cta) {
     ForeignUse use;
-    use.access = gpu.order.by_threads(warp, instruction, {});
+    use.access = launch.order.by_threads(warp, instruction, {});
     use.verb = "arrive";
-    use.barrier = gpu.order.agents().at(cta.rank(), Agents::Kind::phases, barrier);
+    use.barrier = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
     use.phase = static_cast<Epoch>(state.phase + 1);
     add_use(cta, std::move(use));
   }
   if (remote) {
-    state.accumulated.join(gpu.order.release_remote(warp, instruction.elected));
+    state.accumulated.join(launch.order.release_remote(warp, instruction.elected));
   } else {
-    gpu.order.release_into(state.accumulated, warp, instruction.elected);
+    launch.order.release_into(state.accumulated, warp, instruction.elected);
   }
   if (state.pending == 0) {
-    return fault(gpu, warp, instruction, barrier,
+    return fault(launch, warp, instruction, barrier,
                  fmt::format("has got all {} arrivals of phase {}, which waits for {} bytes; one "
                              "more arrives",
                              state.expected, state.phase, state.tx),
                  fmt::format("an arrival count above {}, or one arrival less", state.expected));
   }
   --state.pending;
-  if (gpu.recorder) gpu.recorder->arrived(warp, cta, barrier);
-  complete_if_due(gpu, cta, barrier);
+  if (launch.recorder) launch.recorder->arrived(warp, cta, barrier);
+  complete_if_due(launch, cta, barrier);
 }
 
 bool add_tx(Mbarrier& state, std::int64_t bytes) {
@@ -86,24 +86,24 @@ bool add_tx(Mbarrier& state, std::int64_t bytes) {
 
 }  // namespace
 
-bool usable(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Cta& cta,
+bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, const Cta& cta,
             int barrier) {
   constexpr const char* kFix =
       "mbarrier_init, fence_barrier_init and cta_sync (cluster_sync for other CTAs) before it";
   const Mbarrier& state = cta.barriers[barrier];
   if (!state.initialised) {
-    fault(gpu, warp, instruction, barrier, "is not initialised", kFix);
+    fault(launch, warp, instruction, barrier, "is not initialised", kFix);
     return false;
   }
-  if (!gpu.order.enabled()) return true;
-  if (!gpu.order.knows(warp, instruction.elected, state.initialiser, state.initialised_at)) {
-    fault(gpu, warp, instruction, barrier,
+  if (!launch.order.enabled()) return true;
+  if (!launch.order.knows(warp, instruction.elected, state.initialiser, state.initialised_at)) {
+    fault(launch, warp, instruction, barrier,
           "is initialised by another warp, with nothing between that orders the two", kFix);
     return false;
   }
   const bool needs_fence = instruction.code == Code::tma_load || warp.cta != &cta;
   if (needs_fence && !state.published) {
-    fault(gpu, warp, instruction, barrier,
+    fault(launch, warp, instruction, barrier,
           "is used by a copy or another CTA, and its initialisation is not published to them",
           kFix);
     return false;
@@ -111,18 +111,18 @@ bool usable(Gpu& gpu, const Warp& warp, const Instruction& instruction, const Ct
   return true;
 }
 
-void init_mbarriers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
-  const BarrierArray& array = gpu.program.barrier_arrays[instruction.object];
+void init_mbarriers(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const BarrierArray& array = launch.kernel.barrier_arrays[instruction.object];
   for (int i = array.first; i < array.first + array.count; ++i) {
     Mbarrier& state = warp.cta->barriers[i];
     if (state.initialised) {
-      fault(gpu, warp, instruction, i, "is initialised a second time", "one mbarrier_init");
+      fault(launch, warp, instruction, i, "is initialised a second time", "one mbarrier_init");
     }
     if (instruction.value < 1 || instruction.value > kTxLimit) {
-      fault(gpu, warp, instruction, i,
+      fault(launch, warp, instruction, i,
             fmt::format("expects {} arrivals, not 1 to {}", instruction.value, kTxLimit), {});
     }
-    const Access access = gpu.order.by_threads(warp, instruction, {});
+    const Access access = launch.order.by_threads(warp, instruction, {});
     state.initialised = true;
     state.phase = 0;
     state.tx = 0;
@@ -133,9 +133,9 @@ void init_mbarriers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   }
 }
 
-void publish_barriers(Gpu& gpu, Warp& warp) {
+void publish_barriers(Launch& launch, Warp& warp) {
   for (Mbarrier& state : warp.cta->barriers) {
-    const int by = gpu.order.agents().index(state.initialiser);
+    const int by = launch.order.agents().index(state.initialiser);
     if (state.initialised && by == warp.index) state.published = true;
   }
 }
@@ -150,43 +150,44 @@ void add_use(Cta& cta, ForeignUse use) {
   cta.foreign_uses.push_back(std::move(use));
 }
 
-void expect_tx(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void expect_tx(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
-      resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
-  if (barrier < 0 || !usable(gpu, warp, instruction, *warp.cta, barrier)) return;
+      resolve(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
+  if (barrier < 0 || !usable(launch, warp, instruction, *warp.cta, barrier)) return;
   if (!add_tx(warp.cta->barriers[barrier], instruction.value)) {
-    fault(gpu, warp, instruction, barrier,
+    fault(launch, warp, instruction, barrier,
           fmt::format("expects more than {} bytes in one phase", kTxLimit), {});
   }
-  arrive_on(gpu, warp, instruction, *warp.cta, barrier, /*remote=*/false);
+  arrive_on(launch, warp, instruction, *warp.cta, barrier, /*remote=*/false);
 }
 
-void arrive(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void arrive(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
-      resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
+      resolve(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
   if (barrier < 0) return;
-  if (!instruction.value) return arrive_on(gpu, warp, instruction, *warp.cta, barrier, false);
+  if (!instruction.value) return arrive_on(launch, warp, instruction, *warp.cta, barrier, false);
   const std::int64_t rank = warp.integer(instruction.b);
   const auto& ctas = warp.cta->cluster->ctas;
   if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
-    return fault(gpu, warp, instruction, barrier,
+    return fault(launch, warp, instruction, barrier,
                  fmt::format("of CTA {} of a cluster of {}", rank, ctas.size()), {});
   }
   Cta& cta = *ctas[rank];
   if (cta.live == 0) {
-    gpu.log.add({"exit", instruction.where(), gpu.barrier_array(barrier).where,
-                 fmt::format("exit: {} of CTA {}, which has ended\n{}", gpu.barrier_name(barrier),
-                             cta.index, gpu.access("arrive", instruction, warp)),
-                 "cluster_sync before the kernel ends"});
+    launch.log.add(
+        {"exit", instruction.where(), launch.barrier_array(barrier).where,
+         fmt::format("exit: {} of CTA {}, which has ended\n{}", launch.barrier_name(barrier),
+                     cta.index, launch.access("arrive", instruction, warp)),
+         "cluster_sync before the kernel ends"});
     return;
   }
-  arrive_on(gpu, warp, instruction, cta, barrier, /*remote=*/true);
+  arrive_on(launch, warp, instruction, cta, barrier, /*remote=*/true);
 }
 
-void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
-      resolve(gpu, warp, instruction, instruction.object, warp.integer(instruction.a));
-  if (barrier < 0 || !usable(gpu, warp, instruction, *warp.cta, barrier)) {
+      resolve(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
+  if (barrier < 0 || !usable(launch, warp, instruction, *warp.cta, barrier)) {
     ++warp.pc;
     return;
   }
@@ -194,7 +195,7 @@ void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::int64_t parity = warp.integer(instruction.b);
   const bool resumed = warp.waits_at == &instruction;
   if (resumed && state.phase > warp.awaited_phase + 1) {
-    fault(gpu, warp, instruction, barrier,
+    fault(launch, warp, instruction, barrier,
           fmt::format("completed phases {} to {} while a warp waits for phase {}",
                       warp.awaited_phase, state.phase - 1, warp.awaited_phase),
           "an arrival of the waiting warp between these phases");
@@ -202,24 +203,24 @@ void wait_mbarrier(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   const std::uint64_t current = state.phase & 1;
   if (current != static_cast<std::uint64_t>(parity & 1)) {
     warp.waits_at = nullptr;
-    gpu.order.acquire(warp, instruction.elected, state.completed);
-    gpu.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
-                       static_cast<std::int64_t>(state.phase));
+    launch.order.acquire(warp, instruction.elected, state.completed);
+    launch.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
+                          static_cast<std::int64_t>(state.phase));
     ++warp.pc;
     return;
   }
   warp.barrier = barrier;
   warp.parity = parity & 1;
   warp.awaited_phase = state.phase;
-  gpu.block(warp, Warp::State::mbarrier, instruction);
+  launch.block(warp, Warp::State::mbarrier, instruction);
 }
 
-void complete_tx(Gpu& gpu, const Event& event, std::int64_t bytes) {
+void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
   Cta& cta = *event.destination;
   Mbarrier& state = cta.barriers[event.barrier];
-  const bool multicast = gpu.program.transfers[event.instruction->detail].multicast != 0;
+  const bool multicast = launch.kernel.transfers[event.instruction->detail].multicast != 0;
   if (state.phase != event.phase) {
-    return fault(gpu, *event.issuer, *event.instruction, event.barrier,
+    return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("was in phase {} when a copy of {} bytes began and is in phase {} "
                              "when it ends",
                              event.phase, bytes, state.phase),
@@ -227,22 +228,22 @@ void complete_tx(Gpu& gpu, const Event& event, std::int64_t bytes) {
   }
   // Another CTA's copy may arrive before this one's expect_tx; its own must not.
   if (!multicast && state.tx < bytes) {
-    return fault(gpu, *event.issuer, *event.instruction, event.barrier,
+    return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("expects {} bytes more in phase {}, a copy brings {}", state.tx,
                              state.phase, bytes),
                  "an expect_tx, before the copies, of all bytes that they write");
   }
   add_tx(state, -bytes);
-  complete_if_due(gpu, cta, event.barrier);
+  complete_if_due(launch, cta, event.barrier);
 }
 
-void named_barrier(Gpu& gpu, Warp& warp, const Instruction& instruction, bool sync) {
+void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction, bool sync) {
   const std::int64_t number = instruction.detail + warp.integer(instruction.a);
   const auto report = [&](const std::string& what, SourceLocation second, std::string missing) {
-    gpu.log.add({"named_barrier", instruction.where(), second,
-                 fmt::format("named barrier {}: {}\n{}", number, what,
-                             gpu.access(sync ? "sync" : "arrive", instruction, warp)),
-                 std::move(missing)});
+    launch.log.add({"named_barrier", instruction.where(), second,
+                    fmt::format("named barrier {}: {}\n{}", number, what,
+                                launch.access(sync ? "sync" : "arrive", instruction, warp)),
+                    std::move(missing)});
   };
   ++warp.pc;
   if (number < 0 || number > 15) return report("not one of 0 to 15", {}, {});
@@ -263,54 +264,54 @@ void named_barrier(Gpu& gpu, Warp& warp, const Instruction& instruction, bool sy
   View lanes = warp.lanes;
   lanes.join(warp.elected);
   barrier.handed.join(lanes);
-  if (sync) gpu.order.meet(warp);
-  if (!sync) gpu.order.count_up(warp);
+  if (sync) launch.order.meet(warp);
+  if (!sync) launch.order.count_up(warp);
   if (barrier.arrived == barrier.threads) {
     const NamedBarrier over = std::exchange(barrier, {});
-    barrier.handed = gpu.order.nothing();
+    barrier.handed = launch.order.nothing();
     for (Warp* other : over.waiting) {
-      gpu.order.acquire(*other, /*elected=*/false, over.handed);
-      gpu.wake(*other);
+      launch.order.acquire(*other, /*elected=*/false, over.handed);
+      launch.wake(*other);
     }
-    if (sync) gpu.order.acquire(warp, /*elected=*/false, over.handed);
+    if (sync) launch.order.acquire(warp, /*elected=*/false, over.handed);
   } else if (sync) {
     barrier.waiting.push_back(&warp);
     warp.barrier = static_cast<int>(number);
-    gpu.block(warp, Warp::State::named, instruction);
+    launch.block(warp, Warp::State::named, instruction);
   }
 }
 
-void cluster_sync(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void cluster_sync(Launch& launch, Warp& warp, const Instruction& instruction) {
   Cluster& cluster = *warp.cta->cluster;
   ++warp.pc;
-  const std::size_t warps = cluster.ctas.size() * gpu.program.warps;
+  const std::size_t warps = cluster.ctas.size() * launch.kernel.warps;
   View lanes = warp.lanes;
   lanes.join(warp.elected);
   cluster.handed.join(lanes);
-  gpu.order.meet(warp);
+  launch.order.meet(warp);
   if (cluster.waiting.size() + 1 == warps) {
     const std::vector<Warp*> waiting = std::exchange(cluster.waiting, {});
-    const View handed = std::exchange(cluster.handed, gpu.order.nothing());
+    const View handed = std::exchange(cluster.handed, launch.order.nothing());
     for (Warp* other : waiting) {
-      gpu.order.acquire_cluster(*other, handed);
-      gpu.wake(*other);
+      launch.order.acquire_cluster(*other, handed);
+      launch.wake(*other);
     }
-    gpu.order.acquire_cluster(warp, handed);
+    launch.order.acquire_cluster(warp, handed);
     return;
   }
   cluster.waiting.push_back(&warp);
-  gpu.block(warp, Warp::State::cluster, instruction);
+  launch.block(warp, Warp::State::cluster, instruction);
 }
 
-void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
+void set_max_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int count = static_cast<int>(instruction.value);
   const bool increase = instruction.detail != 0;
   const auto report = [&](const std::string& what) {
-    gpu.log.add(
+    launch.log.add(
         {"registers",
          instruction.where(),
          {},
-         fmt::format("set_max_registers: {}\n{}", what, gpu.access("set", instruction, warp)),
+         fmt::format("set_max_registers: {}\n{}", what, launch.access("set", instruction, warp)),
          {}});
     ++warp.pc;
   };
@@ -325,7 +326,7 @@ void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   // theirs.
   std::vector<Warp*> together{&warp};
   for (Warp& other : warp.cta->warps) {
-    if (other.index / 4 == warp.index / 4 && gpu.program.role_of_warp[other.index] == 0 &&
+    if (other.index / 4 == warp.index / 4 && launch.kernel.role_of_warp[other.index] == 0 &&
         &other != &warp && warp.role != 0) {
       together.push_back(&other);
     }
@@ -333,7 +334,7 @@ void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   int wanted = 0;
   for (const Warp* each : together) wanted += (count - each->registers) * kLanes;
   if (wanted > warp.cta->register_pool) {
-    return gpu.block(warp, Warp::State::pool, instruction);
+    return launch.block(warp, Warp::State::pool, instruction);
   }
   warp.cta->register_pool -= wanted;
   for (Warp* each : together) each->registers = count;
@@ -341,7 +342,7 @@ void set_max_registers(Gpu& gpu, Warp& warp, const Instruction& instruction) {
   ++warp.pc;
   if (wanted < 0) {
     for (Warp& other : warp.cta->warps) {
-      if (other.state == Warp::State::pool) gpu.wake(other);
+      if (other.state == Warp::State::pool) launch.wake(other);
     }
   }
 }

@@ -25,7 +25,7 @@ bool TraceRecorder::find_access(const Fault& fault, SourceLocation where, TraceM
     const TraceCta& cta = trace_.ctas[c];
     const auto by = [&](int warp) {
       std::string words = format_location(where) + "  " + who(cta, warp);
-      if (gpu_->program.ctas > 1) words += " of CTA " + std::to_string(cta.index);
+      if (launch_->kernel.ctas > 1) words += " of CTA " + std::to_string(cta.index);
       return named(words);
     };
     const auto consider = [&](const Score& score, const TraceMark& found) {

@@ -12,10 +12,10 @@ namespace {
 
 using Kind = TraceSlice::Kind;
 
-std::string name_of(const Program& program, const Instruction& instruction) {
+std::string name_of(const PreparedKernel& kernel, const Instruction& instruction) {
   switch (instruction.code) {
     case Code::compute:
-      return std::string(ir::info(program.computes[instruction.detail].function).name);
+      return std::string(ir::info(kernel.computes[instruction.detail].function).name);
     case Code::scalar:
       return "scalars";
     default:
@@ -35,19 +35,19 @@ bool same(SourceLocation a, SourceLocation b) { return a.file == b.file && a.lin
 
 }  // namespace
 
-void TraceRecorder::begin(const Gpu& gpu) {
-  gpu_ = &gpu;
-  const Program& program = gpu.program;
-  for (const Role& role : program.roles) trace_.roles.push_back(role.name);
-  for (const BarrierArray& array : program.barrier_arrays) {
+void TraceRecorder::begin(const Launch& launch) {
+  launch_ = &launch;
+  const PreparedKernel& kernel = launch.kernel;
+  for (const Role& role : kernel.roles) trace_.roles.push_back(role.name);
+  for (const BarrierArray& array : kernel.barrier_arrays) {
     for (int i = 0; i < array.count; ++i) {
       trace_.barriers.push_back(
-          {gpu.barrier_name(array.first + i), static_cast<int>(trace_.barrier_arrays.size())});
+          {launch.barrier_name(array.first + i), static_cast<int>(trace_.barrier_arrays.size())});
     }
     trace_.barrier_arrays.push_back(array.name);
   }
-  for (int pc = 0; pc < static_cast<int>(program.code.size()); ++pc) {
-    const Instruction& instruction = program.code[pc];
+  for (int pc = 0; pc < static_cast<int>(kernel.code.size()); ++pc) {
+    const Instruction& instruction = kernel.code[pc];
     const bool jumps = instruction.code == Code::jump || instruction.code == Code::loop_next;
     if (jumps && instruction.target <= pc) loops_.push_back({instruction.target, pc});
   }
@@ -65,13 +65,13 @@ TraceRecorder::CtaState& TraceRecorder::state_of(const Cta& cta) {
   TraceCta& trace = trace_.ctas.emplace_back();
   trace.index = cta.index;
   trace.start = trace.end = start_time(cta);
-  const Program& program = gpu_->program;
-  trace.lanes.resize(program.warps);
-  state->warps.resize(program.warps);
-  state->barriers.resize(program.barriers);
-  for (int i = 0; i < program.warps; ++i) {
-    const int role = program.role_of_warp[i];
-    trace.lanes[i] = {role, i, i - program.roles[role].first_warp, {}};
+  const PreparedKernel& kernel = launch_->kernel;
+  trace.lanes.resize(kernel.warps);
+  state->warps.resize(kernel.warps);
+  state->barriers.resize(kernel.barriers);
+  for (int i = 0; i < kernel.warps; ++i) {
+    const int role = kernel.role_of_warp[i];
+    trace.lanes[i] = {role, i, i - kernel.roles[role].first_warp, {}};
     WarpState& warp = state->warps[i];
     warp.cta = state->trace;
     warp.index = i;
@@ -83,7 +83,7 @@ TraceRecorder::CtaState& TraceRecorder::state_of(const Cta& cta) {
 
 // One CTA a multiprocessor; a cluster starts as a whole.
 std::int64_t TraceRecorder::start_time(const Cta& cta) {
-  const std::int64_t size = gpu_->program.cluster;
+  const std::int64_t size = launch_->kernel.cluster;
   const auto [start, is_new] = cluster_starts_.emplace(cta.index / size, 0);
   if (!is_new) return start->second;
   const auto started = static_cast<std::int64_t>(cluster_starts_.size());
@@ -112,7 +112,7 @@ int TraceRecorder::iteration_text(const WarpState& warp, int pc) {
 }
 
 void TraceRecorder::count_iterations(WarpState& warp, const Instruction& instruction) {
-  const int pc = static_cast<int>(&instruction - gpu_->program.code.data());
+  const int pc = static_cast<int>(&instruction - launch_->kernel.code.data());
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     if (loops_[i].last == pc) {
       ++warp.iterations[i];
@@ -141,7 +141,7 @@ void TraceRecorder::executed(const Warp& warp, const Instruction& instruction) {
 TraceSlice& TraceRecorder::slice(WarpState& warp, TraceSlice::Kind kind,
                                  const Instruction& instruction, int name, int detail,
                                  std::int64_t cycles) {
-  const int pc = static_cast<int>(&instruction - gpu_->program.code.data());
+  const int pc = static_cast<int>(&instruction - launch_->kernel.code.data());
   TraceSlice made;
   made.kind = kind;
   made.start = warp.clock;
@@ -159,9 +159,9 @@ TraceSlice& TraceRecorder::slice(WarpState& warp, TraceSlice::Kind kind,
 // As part of the slice before, where that is of the same kind, line and iteration.
 void TraceRecorder::merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
                           int detail) {
-  const std::int64_t cycles = issue_cycles(gpu_->program, instruction);
+  const std::int64_t cycles = issue_cycles(launch_->kernel, instruction);
   if (cycles == 0) return;
-  const int name = text(name_of(gpu_->program, instruction));
+  const int name = text(name_of(launch_->kernel, instruction));
   std::vector<TraceSlice>& slices = trace_of(warp).lanes[warp.index].slices;
   if (slices.empty() || slices.back().kind != kind || slices.back().end != warp.clock ||
       !same(slices.back().where, instruction.where()) || warp.slice_jumps_back != warp.jumps_back) {
@@ -201,16 +201,16 @@ void TraceRecorder::step(const Warp& warp, WarpState& state, const Instruction& 
     }
     case Code::cluster_sync:
       return join(cluster_meetings_[warp.cta->cluster], state, instruction,
-                  static_cast<std::int64_t>(warp.cta->cluster->ctas.size()) * gpu_->program.warps,
+                  static_cast<std::int64_t>(warp.cta->cluster->ctas.size()) * launch_->kernel.warps,
                   "the cluster's barrier");
     case Code::set_max_registers:
       return change_registers(warp, state, instruction);
     case Code::mbarrier_expect_tx:
     case Code::mbarrier_arrive: {
       const int barrier = barrier_of(warp, instruction);
-      const std::string name = barrier < 0 ? "no barrier" : gpu_->barrier_name(barrier);
-      slice(state, Kind::barrier, instruction, text(name_of(gpu_->program, instruction)),
-            text(name), issue_cycles(gpu_->program, instruction));
+      const std::string name = barrier < 0 ? "no barrier" : launch_->barrier_name(barrier);
+      slice(state, Kind::barrier, instruction, text(name_of(launch_->kernel, instruction)),
+            text(name), issue_cycles(launch_->kernel, instruction));
       return;
     }
     case Code::wgmma:
@@ -240,7 +240,7 @@ void TraceRecorder::step(const Warp& warp, WarpState& state, const Instruction& 
 }
 
 int TraceRecorder::barrier_of(const Warp& warp, const Instruction& instruction) const {
-  const BarrierArray& array = gpu_->program.barrier_arrays[instruction.object];
+  const BarrierArray& array = launch_->kernel.barrier_arrays[instruction.object];
   const std::int64_t index = warp.integer(instruction.a);
   return index >= 0 && index < array.count ? array.first + static_cast<int>(index) : -1;
 }
@@ -250,7 +250,7 @@ void TraceRecorder::pass_mbarrier(const Warp& warp, WarpState& state,
   const int barrier = barrier_of(warp, instruction);
   if (barrier < 0) return;
   const std::vector<Signal>& phases = state_of(*warp.cta).barriers[barrier].phases;
-  const std::string name = gpu_->barrier_name(barrier);
+  const std::string name = launch_->barrier_name(barrier);
   if (!phases.empty()) {
     wait_until(state, instruction,
                text(fmt::format("waits for {} phase {}", name, phases.size() - 1)), phases.back());
@@ -258,7 +258,7 @@ void TraceRecorder::pass_mbarrier(const Warp& warp, WarpState& state,
   const std::string which =
       phases.empty() ? "no phase yet" : fmt::format("phase {}", phases.size() - 1);
   slice(state, Kind::barrier, instruction, text("mbarrier_wait"),
-        text(fmt::format("{} {}", name, which)), issue_cycles(gpu_->program, instruction));
+        text(fmt::format("{} {}", name, which)), issue_cycles(launch_->kernel, instruction));
 }
 
 void TraceRecorder::join(Meeting& meeting, WarpState& state, const Instruction& instruction,
@@ -275,8 +275,8 @@ void TraceRecorder::join(Meeting& meeting, WarpState& state, const Instruction& 
   for (const Arrival& arrival : complete.waiting) {
     wait_until(*arrival.warp, *arrival.instruction, text("waits at " + name), complete.last);
     slice(*arrival.warp, Kind::barrier, *arrival.instruction,
-          text(name_of(gpu_->program, *arrival.instruction)), text(name),
-          issue_cycles(gpu_->program, *arrival.instruction));
+          text(name_of(launch_->kernel, *arrival.instruction)), text(name),
+          issue_cycles(launch_->kernel, *arrival.instruction));
   }
 }
 
@@ -343,9 +343,9 @@ void TraceRecorder::end_open_waits() {
       const int barrier =
           instruction.code == Code::mbarrier_wait ? barrier_of(*warp.waiting, instruction) : -1;
       const std::string what =
-          barrier >= 0 ? fmt::format("waits for {} phase {}", gpu_->barrier_name(barrier),
+          barrier >= 0 ? fmt::format("waits for {} phase {}", launch_->barrier_name(barrier),
                                      cta->barriers[barrier].phases.size())
-                       : "waits at " + name_of(gpu_->program, instruction);
+                       : "waits at " + name_of(launch_->kernel, instruction);
       slice(warp, Kind::wait, instruction, text(what), text("which did not come"),
             end - warp.clock);
     }
@@ -353,7 +353,7 @@ void TraceRecorder::end_open_waits() {
 }
 
 void TraceRecorder::end(const std::vector<Fault>& faults) {
-  if (gpu_ == nullptr) {
+  if (launch_ == nullptr) {
     for (const Fault& fault : faults) trace_.faults.push_back({fault, {}});
     return;
   }
@@ -361,8 +361,8 @@ void TraceRecorder::end(const std::vector<Fault>& faults) {
   if (current_ != nullptr && current_->operation != nullptr) {
     WarpState& warp = state_of(*current_warp_);
     cut_short_ = TraceMark{warp.cta, warp.index, -1, warp.clock, current_->where()};
-    slice(warp, Kind::issue, *current_, text(name_of(gpu_->program, *current_)), 0,
-          std::max<std::int64_t>(issue_cycles(gpu_->program, *current_), 1));
+    slice(warp, Kind::issue, *current_, text(name_of(launch_->kernel, *current_)), 0,
+          std::max<std::int64_t>(issue_cycles(launch_->kernel, *current_), 1));
   }
   end_open_waits();
   for (TraceCta& cta : trace_.ctas) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 #include "simulator/machine/recorder.h"
 #include "simulator/machine/timetable.h"
 #include "simulator/machine/trace.h"
@@ -21,7 +21,7 @@ namespace tilewright::simulator {
 
 class TraceRecorder : public Recorder {
  public:
-  void begin(const Gpu& gpu) override;
+  void begin(const Launch& launch) override;
   void starts(const Warp& warp, const Instruction& instruction) override;
   void executed(const Warp& warp, const Instruction& instruction) override;
   void load_issued(const Event& event) override;
@@ -125,7 +125,7 @@ class TraceRecorder : public Recorder {
   TraceFault locate(const Fault& fault) const;
   bool find_access(const Fault& fault, SourceLocation where, TraceMark& mark) const;
 
-  const Gpu* gpu_ = nullptr;
+  const Launch* launch_ = nullptr;
   Trace trace_;
   std::unordered_map<std::string, int> text_numbers_;
   std::vector<Loop> loops_;

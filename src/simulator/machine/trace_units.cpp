@@ -28,7 +28,7 @@ std::int64_t end_of(const std::vector<Work>& list, std::int64_t groups, End Work
 
 // "k[stage 1]", or "o" where there is one stage.
 std::string TraceRecorder::place_of(int allocation, std::int64_t address) const {
-  const Allocation& place = gpu_->program.allocations[allocation];
+  const Allocation& place = launch_->kernel.allocations[allocation];
   if (place.stages <= 1 || place.stage_bytes == 0) return place.name;
   return fmt::format("{}[stage {}]", place.name, (address - place.offset) / place.stage_bytes);
 }
@@ -43,9 +43,9 @@ std::string TraceRecorder::coordinates(const std::array<std::int64_t, 5>& at, in
 }
 
 void TraceRecorder::load_issued(const Event& event) {
-  const Program& program = gpu_->program;
-  const Transfer& transfer = program.transfers[event.instruction->detail];
-  const TensorMap& map = program.maps[transfer.map];
+  const PreparedKernel& kernel = launch_->kernel;
+  const Transfer& transfer = kernel.transfers[event.instruction->detail];
+  const TensorMap& map = kernel.maps[transfer.map];
   const WarpState& issuer = state_of(*event.issuer);
   CtaState& to = state_of(*event.destination);
   const std::int64_t cycles = port_cycles(map.box_bytes());
@@ -58,7 +58,7 @@ void TraceRecorder::load_issued(const Event& event) {
   flight.place = text(place);
   flight.detail = text(fmt::format("{}{} {} bytes, completes {} phase {}", map.name,
                                    coordinates(event.coordinates, map.rank), map.box_bytes(),
-                                   gpu_->barrier_name(event.barrier), event.phase));
+                                   launch_->barrier_name(event.barrier), event.phase));
   flight.iteration = iteration_text(issuer, event.issuer->pc);
   flight.issuer = issuer.index;
   flight.where = event.instruction->where();
@@ -84,11 +84,11 @@ void TraceRecorder::load_finished(const Event& event) {
 
 void TraceRecorder::issue_product(const Warp& warp, WarpState& state,
                                   const Instruction& instruction) {
-  const Program& program = gpu_->program;
-  const Product& product = program.products[instruction.detail];
+  const PreparedKernel& kernel = launch_->kernel;
+  const Product& product = kernel.products[instruction.detail];
   const auto place = [&](const MatrixOperand& operand) {
-    const std::int64_t address = program.allocations[operand.allocation].offset +
-                                 warp.integer(operand.offset) + operand.step;
+    const std::int64_t address =
+        kernel.allocations[operand.allocation].offset + warp.integer(operand.offset) + operand.step;
     return place_of(operand.allocation, address);
   };
   const std::string a = product.a_array < 0 ? place(product.a) : std::string("registers");
@@ -154,7 +154,7 @@ void TraceRecorder::issue_store(const Warp& warp, WarpState& state,
   merge(state, TraceSlice::Kind::issue, instruction, 0);
   if (warp.stores.empty()) return;
   const Store& store = *warp.stores.back();
-  const TensorMap& map = gpu_->program.maps[gpu_->program.transfers[instruction.detail].map];
+  const TensorMap& map = launch_->kernel.maps[launch_->kernel.transfers[instruction.detail].map];
   const std::int64_t cycles = port_cycles(map.box_bytes());
   const std::string place = place_of(instruction.object, store.address);
   TraceFlight flight;

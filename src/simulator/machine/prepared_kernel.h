@@ -9,6 +9,7 @@
 
 #include "ir/ir.h"
 #include "support/arguments.h"
+#include "tilewright/memory_order.h"
 
 // A machine-form kernel prepared for execution: one flat list of instructions with jumps, whose
 // operands are numbers of scalar slots, register arrays, allocations and barriers.
@@ -55,7 +56,6 @@ struct TensorMap {
   std::string name;
   const TensorArgument* tensor = nullptr;
   const ir::Parameter* parameter = nullptr;
-  std::byte* data = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
   std::int64_t origin = 0;  // bytes from `data` to where the coordinates are all 0
@@ -118,8 +118,13 @@ enum class Code : std::uint8_t {
   any_register,
   shared_load,
   shared_store,
-  atomic_add,
   load_index,
+  store_index,
+  atomic_add,
+  reduce_add,
+  wait_flag,
+  fence,
+  fence_proxy_async_global,
   mbarrier_init,
   mbarrier_expect_tx,
   mbarrier_arrive,
@@ -142,7 +147,7 @@ enum class Code : std::uint8_t {
   wgmma_wait,
 };
 
-// What the fields hold is said where program.cpp fills them.
+// What the fields hold is said where prepared_kernel.cpp fills them.
 struct Instruction {
   Code code = Code::end;
   bool valued = true;    // else it is checked and computes nothing
@@ -205,6 +210,7 @@ struct Spread {
 
 struct GlobalAccess {
   const TensorArgument* tensor = nullptr;
+  Slot rank = ir::kNoValue;  // whose tensor; none: this rank's
   int array = 0;
   std::vector<Slot> starts, limits;
   std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
@@ -224,14 +230,19 @@ struct ElementAccess {
   std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
 };
 
-// An element of a tensor: a coordinate an axis.
-struct ElementRead {
+// An i32 element of a tensor: a coordinate an axis.
+struct WordAccess {
   int tensor = 0;
+  Slot rank = ir::kNoValue;  // as of a global access
   std::vector<Slot> coordinates;
+  MemoryOrder order{Semantics::weak, Scope::gpu};
+  Compare compare = Compare::ge;  // of wait_flag
+  Slot value = ir::kNoValue, result = ir::kNoValue;
 };
 
 struct Transfer {
   int map = 0;
+  Slot rank = ir::kNoValue;  // as of a global access
   Slot offset = 0;
   std::int64_t step = 0;
   int barriers = -1;
@@ -263,8 +274,8 @@ struct Product {
   int run = 1;
 };
 
-struct Program {
-  std::string kernel;
+struct PreparedKernel {
+  std::string name;
   SourceLocation where;
   bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
@@ -290,12 +301,14 @@ struct Program {
   std::vector<GlobalAccess> global_accesses;
   std::vector<MatrixStore> matrix_stores;
   std::vector<ElementAccess> element_accesses;
-  std::vector<ElementRead> element_reads;
+  std::vector<WordAccess> words;
   std::vector<Transfer> transfers;
   std::vector<Product> products;
 };
 
-// Raises a usage error for what the machine cannot execute. `arguments` must outlive the program.
-Program prepare(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);
+// Raises a usage error for what the machine cannot execute. `arguments` must outlive what is
+// prepared.
+PreparedKernel prepare(const ir::Kernel& kernel, const Arguments& arguments,
+                       std::int64_t multiprocessors);
 
 }  // namespace tilewright::simulator

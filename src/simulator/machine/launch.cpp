@@ -1,4 +1,4 @@
-#include "simulator/machine/gpu.h"
+#include "simulator/machine/launch.h"
 
 #include <fmt/format.h>
 
@@ -6,63 +6,50 @@
 #include <numeric>
 #include <utility>
 
+#include "simulator/machine/world.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::simulator {
 
-void FaultLog::add(Fault fault) {
-  const auto same_place = [](SourceLocation a, SourceLocation b) {
-    return a.file == b.file && a.line == b.line;
-  };
-  const bool known =
-      std::any_of(report_.faults.begin(), report_.faults.end(), [&](const Fault& other) {
-        return other.kind == fault.kind && same_place(other.first, fault.first) &&
-               same_place(other.second, fault.second);
-      });
-  if (!known) report_.faults.push_back(std::move(fault));
-  if (stop_at_first_) throw Stopped{};
-}
-
-Cta::Cta(const Program& program, std::int64_t index, Cluster* cluster)
+Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
     : index(index),
       cluster(cluster),
-      size(program.cluster),
-      shared(program.shared_bytes),
-      shadow(program.shared_bytes / ShadowBlock::kBytes + 1),
-      barriers(program.barriers),
-      live(program.warps),
-      warps(program.warps),
-      issues((program.warps + 3) / 4) {
-  for (int w = 0; w < program.warps; ++w) {
+      size(kernel.cluster),
+      shared(kernel.shared_bytes),
+      shadow(kernel.shared_bytes / ShadowBlock::kBytes + 1),
+      barriers(kernel.barriers),
+      live(kernel.warps),
+      warps(kernel.warps),
+      issues((kernel.warps + 3) / 4) {
+  for (int w = 0; w < kernel.warps; ++w) {
     Warp& warp = warps[w];
     warp.cta = this;
     warp.index = w;
-    warp.registers = program.launch_registers;
-    warp.scalars = program.scalars;
-    warp.arrays.resize(program.registers.size());
-    for (const auto& [slot, op] : program.positions) {
+    warp.registers = kernel.launch_registers;
+    warp.scalars = kernel.scalars;
+    warp.arrays.resize(kernel.registers.size());
+    for (const auto& [slot, op] : kernel.positions) {
       const std::int64_t value = op == ir::Op::cta_index      ? index
-                                 : op == ir::Op::cta_count    ? program.ctas
-                                 : op == ir::Op::cluster_rank ? index % program.cluster
+                                 : op == ir::Op::cta_count    ? kernel.ctas
+                                 : op == ir::Op::cluster_rank ? index % kernel.cluster
                                                               : w % 4;
       warp.scalars[slot] = {value, static_cast<double>(value)};
     }
   }
 }
 
-Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOptions& options,
-         MachineReport& report)
-    : program(program),
+Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& arguments,
+               const MachineOptions& options, LaunchPlace place)
+    : world(world),
+      kernel(kernel),
       arguments(arguments),
-      report(report),
-      log(report, options.stop_at_first),
-      random(options.search == Search::delays ? 0 : options.seed),
-      recorder(options.recorder),
+      place(std::move(place)),
+      report(world.report),
+      log(world.log),
+      random(world.random),
+      recorder(world.recorder),
       order(*this, options.strict, options.check_order),
-      resident_clusters_(
-          std::max<std::int64_t>((options.resident + program.cluster - 1) / program.cluster, 1)),
-      schedule_(options.search, options.seed),
-      to_start_(program.ctas / program.cluster) {
+      to_start_(kernel.ctas / kernel.cluster) {
   if (options.provenance) provenance.emplace(*this);
   std::iota(to_start_.begin(), to_start_.end(), 0);
   for (std::size_t i = to_start_.size(); i > 1; --i) {
@@ -70,23 +57,23 @@ Gpu::Gpu(const Program& program, const Arguments& arguments, const MachineOption
   }
 }
 
-void Gpu::count_instructions() const {
-  report.choices = schedule_.choices();
+void Launch::count_instructions() const {
   for (std::size_t op = 0; op < executed_.size(); ++op) {
     if (executed_[op] == 0) continue;
-    report.instructions[std::string(ir::info(static_cast<ir::Op>(op)).name)] = executed_[op];
+    report.instructions[std::string(ir::info(static_cast<ir::Op>(op)).name)] += executed_[op];
   }
 }
 
-void Gpu::launch_next() {
+void Launch::start_next() {
   const std::int64_t index = to_start_.back();
   to_start_.pop_back();
   auto cluster = std::make_unique<Cluster>();
-  cluster->number = started_++;
+  cluster->launch = this;
+  cluster->number = world.add_actor({this, nullptr, place.stream, place.position, place.rank});
   cluster->handed = order.nothing();
-  for (std::int64_t rank = 0; rank < program.cluster; ++rank) {
+  for (std::int64_t rank = 0; rank < kernel.cluster; ++rank) {
     cluster->ctas.push_back(
-        std::make_unique<Cta>(program, index * program.cluster + rank, cluster.get()));
+        std::make_unique<Cta>(kernel, index * kernel.cluster + rank, cluster.get()));
     Cta& cta = *cluster->ctas.back();
     cta.left = order.nothing();
     for (Mbarrier& barrier : cta.barriers)
@@ -94,52 +81,43 @@ void Gpu::launch_next() {
     for (NamedBarrier& barrier : cta.named) barrier.handed = order.nothing();
     for (Warp& warp : cta.warps) {
       order.start(warp);
-      runnable_.push_back(&warp);
+      world.runnable.push_back(&warp);
     }
-    cluster->live += program.warps;
+    cluster->live += kernel.warps;
   }
   clusters_.push_back(std::move(cluster));
 }
 
-void Gpu::run() {
-  if (recorder) recorder->begin(*this);
-  while (true) {
-    clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
-                                   [](const auto& cluster) { return cluster->live == 0; }),
-                    clusters_.end());
-    while (!to_start_.empty() && static_cast<std::int64_t>(clusters_.size()) < resident_clusters_) {
-      launch_next();
-    }
-    if (clusters_.empty()) return;
-    // Until a cluster ends, when the next one may start.
-    const auto ended = [&] {
-      return std::any_of(clusters_.begin(), clusters_.end(),
-                         [](const auto& cluster) { return cluster->live == 0; });
-    };
-    while (!ended() || !events.empty()) {
-      if (runnable_.empty() && events.empty()) {
-        log.add(deadlock(*this, clusters_));
-        return;
-      }
-      const Schedule::Choice choice = schedule_.next(runnable_, events);
-      if (choice.event) {
-        happen(choice.index);
-      } else {
-        run_warp(*runnable_[choice.index]);
-      }
-    }
-  }
+std::int64_t Launch::live_ctas() const {
+  return static_cast<std::int64_t>(clusters_.size()) * kernel.cluster;
 }
 
-void Gpu::happen(std::size_t index) {
-  Event event = std::move(events[index]);
+std::int64_t Launch::waiting_ctas() const {
+  return static_cast<std::int64_t>(to_start_.size()) * kernel.cluster;
+}
+
+void Launch::retire() {
+  clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
+                                 [](const auto& cluster) { return cluster->live == 0; }),
+                  clusters_.end());
+  ended_ = 0;
+}
+
+void Launch::add_event(Event event) {
+  ++under_way_;
+  world.events.push_back(std::move(event));
+}
+
+void Launch::happen(std::size_t index) {
+  Event event = std::move(world.events[index]);
   if (event.kind == Event::Kind::store && event.store->stage == Store::Stage::issued) {
     // Reading the source and writing the tensor are two instants.
-    events[index] = event;
+    world.events[index] = event;
     return advance_store(*this, *event.issuer, *event.store, Store::Stage::read);
   }
-  events[index] = std::move(events.back());
-  events.pop_back();
+  world.events[index] = std::move(world.events.back());
+  world.events.pop_back();
+  --under_way_;
   switch (event.kind) {
     case Event::Kind::load:
       return finish_load(*this, event);
@@ -147,24 +125,32 @@ void Gpu::happen(std::size_t index) {
       return advance_store(*this, *event.issuer, *event.store, Store::Stage::written);
     case Event::Kind::products:
       return run_products(*this, *event.issuer, event.sequence);
+    case Event::Kind::stream:
+      break;
   }
 }
 
-void Gpu::block(Warp& warp, Warp::State state, const Instruction& instruction) {
+void Launch::block(Warp& warp, Warp::State state, const Instruction& instruction) {
   warp.state = state;
   warp.waits_at = &instruction;
-  runnable_.erase(std::find(runnable_.begin(), runnable_.end(), &warp));
+  world.runnable.erase(std::find(world.runnable.begin(), world.runnable.end(), &warp));
 }
 
-void Gpu::wake(Warp& warp) {
+void Launch::wait_for_word(Warp& warp, const Instruction& instruction, WordWait wait) {
+  warp.word = wait;
+  world.add_waiter(warp);
+  block(warp, Warp::State::word, instruction);
+}
+
+void Launch::wake(Warp& warp) {
   warp.state = Warp::State::runnable;
-  runnable_.push_back(&warp);
+  world.runnable.push_back(&warp);
 }
 
-void Gpu::run_warp(Warp& warp) {
-  const std::uint64_t turn = schedule_.turn();
+void Launch::run_warp(Warp& warp) {
+  const std::uint64_t turn = world.schedule.turn();
   for (std::uint64_t i = 0; i < turn && warp.state == Warp::State::runnable; ++i) {
-    const Instruction& instruction = program.code[warp.pc];
+    const Instruction& instruction = kernel.code[warp.pc];
     if (instruction.once && warp.index != 0) {
       ++warp.pc;
       continue;
@@ -172,14 +158,14 @@ void Gpu::run_warp(Warp& warp) {
     if (recorder) recorder->starts(warp, instruction);
     execute(warp, instruction);
     if (recorder) recorder->executed(warp, instruction);
-    if (schedule_.until_seen() && is_seen(instruction)) return;
+    if (world.schedule.until_seen() && is_seen(instruction)) return;
   }
 }
 
-void Gpu::finish(Warp& warp) {
+void Launch::finish(Warp& warp) {
   for (const auto& store : warp.stores) {
     if (store->freed) continue;
-    log.add({"bulk", store->instruction->where(), program.roles[warp.role].where,
+    log.add({"bulk", store->instruction->where(), kernel.roles[warp.role].where,
              fmt::format("bulk: a store still reads shared memory when its warp ends\n{}",
                          access("read", *store->instruction, warp)),
              store->group < 0 ? "bulk_commit and bulk_wait {count = 0, read = 1} after it"
@@ -187,30 +173,31 @@ void Gpu::finish(Warp& warp) {
   }
   if (!warp.products.empty()) {
     const Instruction& product = *warp.products.front().instruction;
-    log.add({"wgmma", product.where(), program.roles[warp.role].where,
+    log.add({"wgmma", product.where(), kernel.roles[warp.role].where,
              fmt::format("wgmma: a product is in flight when its warp ends\n{}",
                          access("issue", product, warp)),
              "wgmma_wait before the kernel ends"});
   }
   warp.state = Warp::State::ended;
-  runnable_.erase(std::find(runnable_.begin(), runnable_.end(), &warp));
-  --warp.cta->cluster->live;
+  world.runnable.erase(std::find(world.runnable.begin(), world.runnable.end(), &warp));
+  if (--warp.cta->cluster->live == 0) ++ended_;
   Cta& cta = *warp.cta;
   cta.left.join(warp.lanes);
   cta.left.join(warp.elected);
   if (--cta.live > 0) return;
+  if (cta.left.beyond) left_.join_beyond(cta.left.beyond);
   for (const Warp& each : cta.warps) check_issues(*this, each);
   check_exit(cta);
 }
 
-void Gpu::check_exit(const Cta& cta) {
+void Launch::check_exit(const Cta& cta) {
   if (!order.enabled()) return;
   for (const ForeignUse& use : cta.foreign_uses) {
     const bool waited = use.barrier >= 0 && cta.left.generic[use.barrier] >= use.phase;
     if (waited || (use.by_access && cta.left.generic[use.access.agent] >= use.access.epoch)) {
       continue;
     }
-    log.add({"exit", use.access.instruction->where(), program.where,
+    log.add({"exit", use.access.instruction->where(), kernel.where,
              fmt::format("exit: CTA {} may end before its shared memory is no longer used\n{}",
                          cta.index, access_line(use.verb, use.access)),
              use.barrier < 0 || use.by_access
@@ -220,7 +207,7 @@ void Gpu::check_exit(const Cta& cta) {
   }
 }
 
-void Gpu::execute(Warp& warp, const Instruction& instruction) {
+void Launch::execute(Warp& warp, const Instruction& instruction) {
   const auto next = [&](auto&& effect) {
     effect(*this, warp, instruction);
     ++warp.pc;
@@ -231,7 +218,7 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::end:
       return finish(warp);
     case Code::move: {
-      const auto& moves = program.moves[instruction.detail];
+      const auto& moves = kernel.moves[instruction.detail];
       if (moves.size() == 1) {
         scalars[moves[0].first] = scalars[moves[0].second];
       } else {
@@ -257,7 +244,7 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
       warp.pc = scalars[instruction.a].i ? warp.pc + 1 : instruction.target;
       return;
     case Code::enter_role: {
-      const Role& role = program.roles[instruction.object];
+      const Role& role = kernel.roles[instruction.object];
       if (!role.has(warp.index)) {
         warp.pc = instruction.target;
         return;
@@ -305,10 +292,13 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::shared_load:
     case Code::shared_store:
       return next(shared_scalar);
-    case Code::atomic_add:
-      return next(atomic_add);
     case Code::load_index:
       return next(load_index);
+    case Code::store_index:
+      return next(store_index);
+    case Code::atomic_add:
+    case Code::reduce_add:
+      return next(atomic_add);
     case Code::mbarrier_init:
       return next(init_mbarriers);
     case Code::mbarrier_expect_tx:
@@ -318,6 +308,8 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     // These step on by themselves, since the warp may block.
     case Code::mbarrier_wait:
       return wait_mbarrier(*this, warp, instruction);
+    case Code::wait_flag:
+      return wait_flag(*this, warp, instruction);
     case Code::named_sync:
       return named_barrier(*this, warp, instruction, true);
     case Code::named_arrive:
@@ -355,6 +347,12 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
     case Code::fence_cluster:
       order.fence_cluster(warp, instruction.elected);
       break;
+    case Code::fence:
+      order.fence(warp, instruction.elected, static_cast<Scope>(instruction.value));
+      break;
+    case Code::fence_proxy_async_global:
+      order.fence_proxy_global(warp, instruction.elected);
+      break;
     case Code::warp_sync:
       order.meet(warp);
       break;
@@ -364,33 +362,34 @@ void Gpu::execute(Warp& warp, const Instruction& instruction) {
   ++warp.pc;
 }
 
-std::string Gpu::describe(const Warp& warp) const {
+std::string Launch::describe(const Warp& warp) const {
   return describe(warp.role, warp.index, warp.cta->index);
 }
 
-std::string Gpu::describe(int role_number, int warp, std::int64_t cta) const {
-  const Role& role = program.roles[role_number];
+std::string Launch::describe(int role_number, int warp, std::int64_t cta) const {
+  const Role& role = kernel.roles[role_number];
   std::string text = fmt::format("{} warp {}", role.name, warp - role.first_warp);
-  if (program.ctas > 1) text += fmt::format(" of CTA {}", cta);
-  return text;
+  if (kernel.ctas > 1) text += fmt::format(" of CTA {}", cta);
+  return text + place.label;
 }
 
-const BarrierArray& Gpu::barrier_array(int barrier) const {
+const BarrierArray& Launch::barrier_array(int barrier) const {
   return *std::find_if(
-      program.barrier_arrays.begin(), program.barrier_arrays.end(),
+      kernel.barrier_arrays.begin(), kernel.barrier_arrays.end(),
       [&](const BarrierArray& array) { return barrier < array.first + array.count; });
 }
 
-std::string Gpu::barrier_name(int barrier) const {
+std::string Launch::barrier_name(int barrier) const {
   const BarrierArray& array = barrier_array(barrier);
   return fmt::format("{}[{}]", array.name, barrier - array.first);
 }
 
-std::string Gpu::access(std::string verb, const Instruction& instruction, const Warp& warp) const {
+std::string Launch::access(std::string verb, const Instruction& instruction,
+                           const Warp& warp) const {
   return access_line(std::move(verb), order.by_threads(warp, instruction, {}));
 }
 
-std::string Gpu::access_line(std::string verb, const Access& access) const {
+std::string Launch::access_line(std::string verb, const Access& access) const {
   const Instruction& instruction = *access.instruction;
   std::string name(ir::info(instruction.operation->op).name);
   verb.resize(std::max<std::size_t>(verb.size(), 6), ' ');
@@ -398,17 +397,17 @@ std::string Gpu::access_line(std::string verb, const Access& access) const {
   std::string text = fmt::format("  {} {} {}  {}", verb, name, format_location(instruction.where()),
                                  describe(access.role, access.warp, access.cta));
   if (access.iteration >= 0) text += fmt::format(", iteration {}", access.iteration);
-  return text;
+  return text + place.launched;
 }
 
-std::int32_t Gpu::iteration(const Warp& warp, const Instruction& instruction) const {
+std::int32_t Launch::iteration(const Warp& warp, const Instruction& instruction) const {
   if (instruction.loop == ir::kNoValue) return -1;
   return static_cast<std::int32_t>(warp.integer(instruction.loop));
 }
 
-bool Gpu::inside(const Warp& warp, const Instruction& instruction, int allocation,
-                 std::int64_t address, std::int64_t bytes) {
-  const Allocation& place = program.allocations[allocation];
+bool Launch::inside(const Warp& warp, const Instruction& instruction, int allocation,
+                    std::int64_t address, std::int64_t bytes) {
+  const Allocation& place = kernel.allocations[allocation];
   if (address >= place.offset && address + bytes <= place.offset + place.bytes()) return true;
   log.add({"out_of_bounds",
            instruction.where(),
@@ -420,15 +419,15 @@ bool Gpu::inside(const Warp& warp, const Instruction& instruction, int allocatio
   return false;
 }
 
-void Gpu::check_held(const Warp& warp, const Instruction& instruction, const Cta& cta,
-                     int allocation, std::int64_t address, std::int64_t bytes) {
+void Launch::check_held(const Warp& warp, const Instruction& instruction, const Cta& cta,
+                        int allocation, std::int64_t address, std::int64_t bytes) {
   if (cta.shared.initialised(address, bytes)) return;
-  const Allocation& place = program.allocations[allocation];
+  const Allocation& place = kernel.allocations[allocation];
   // A copy that has not written them yet, though the phase that announces it may be complete.
-  for (const Event& event : events) {
+  for (const Event& event : world.events) {
     if (event.kind != Event::Kind::load || event.destination != &cta) continue;
-    const Transfer& transfer = program.transfers[event.instruction->detail];
-    const std::int64_t end = event.address + program.maps[transfer.map].box_bytes();
+    const Transfer& transfer = kernel.transfers[event.instruction->detail];
+    const std::int64_t end = event.address + kernel.maps[transfer.map].box_bytes();
     if (address >= end || event.address >= address + bytes) continue;
     const std::string barrier = barrier_name(event.barrier);
     log.add({"race", event.instruction->where(), instruction.where(),

@@ -1,4 +1,4 @@
-#include "simulator/machine/program.h"
+#include "simulator/machine/prepared_kernel.h"
 
 #include <fmt/format.h>
 
@@ -25,39 +25,40 @@ Preparation::Preparation(const ir::Kernel& kernel, const Arguments& arguments,
   for (const TensorArgument& tensor : arguments.tensors) {
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
-  binding_ = ir::bind(kernel, shapes, multiprocessors);
+  binding_ = ir::bind(kernel, shapes, multiprocessors, ir::given_ranks(kernel, arguments.ranks));
 }
 
-Program Preparation::run() {
+PreparedKernel Preparation::run() {
   if (kernel_.form != ir::Form::machine) {
     Diagnostic(kernel_.where, fmt::format("kernel {} is in {} form; the virtual GPU executes the "
                                           "machine form",
                                           kernel_.name, ir::name_of(kernel_.form)))
         .raise();
   }
-  program_.kernel = kernel_.name;
-  program_.where = kernel_.where;
-  program_.warps = static_cast<int>(kernel_.threads / 32);
-  program_.ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
-  program_.cluster = kernel_.cluster;
-  if (program_.ctas % program_.cluster != 0) {
+  prepared_.name = kernel_.name;
+  prepared_.where = kernel_.where;
+  prepared_.warps = static_cast<int>(kernel_.threads / 32);
+  prepared_.ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
+  prepared_.cluster = kernel_.cluster;
+  if (prepared_.ctas % prepared_.cluster != 0) {
     Diagnostic(kernel_.where, fmt::format("kernel {}: {} CTAs are no whole clusters of {}",
-                                          kernel_.name, program_.ctas, program_.cluster))
+                                          kernel_.name, prepared_.ctas, prepared_.cluster))
         .raise();
   }
-  program_.shared_bytes = kernel_.shared_bytes;
+  prepared_.shared_bytes = kernel_.shared_bytes;
   // As ptxas shares a multiprocessor's 64 K registers among the threads of one CTA.
   const std::int64_t threads = std::max<std::int64_t>(kernel_.threads, 1);
-  program_.launch_registers =
+  prepared_.launch_registers =
       static_cast<int>(std::min<std::int64_t>(65536 / threads / 8 * 8, 256));
-  program_.scalars.resize(kernel_.types.size());
+  prepared_.scalars.resize(kernel_.types.size());
   object_.assign(kernel_.types.size(), -1);
+  rank_.assign(kernel_.types.size(), ir::kNoValue);
   parameters();
-  program_.roles.push_back({kernel_.name, 0, program_.warps, 0, kernel_.where});
-  program_.role_of_warp.assign(program_.warps, 0);
+  prepared_.roles.push_back({kernel_.name, 0, prepared_.warps, 0, kernel_.where});
+  prepared_.role_of_warp.assign(prepared_.warps, 0);
   block(kernel_.body);
   emit(Code::end, nullptr);
-  return std::move(program_);
+  return std::move(prepared_);
 }
 
 void Preparation::parameters() {
@@ -75,7 +76,7 @@ void Preparation::parameters() {
     } else {
       const double value = arguments_.scalars[scalar++];
       const bool integral = !is_float(kernel_.type(parameter.value).dtype);
-      program_.scalars[parameter.value] = {integral ? static_cast<std::int64_t>(value) : 0, value};
+      prepared_.scalars[parameter.value] = {integral ? static_cast<std::int64_t>(value) : 0, value};
     }
   }
 }
@@ -87,8 +88,8 @@ Instruction& Preparation::emit(Code code, const Operation* operation) {
   instruction.elected = elected_ || (operation && ir::info(operation->op).has("by:lane"));
   instruction.once = !in_role_ && instruction.elected;
   instruction.loop = loop_;
-  program_.code.push_back(instruction);
-  return program_.code.back();
+  prepared_.code.push_back(instruction);
+  return prepared_.code.back();
 }
 
 void Preparation::move(const Operation& operation, const std::vector<ir::ValueId>& to,
@@ -99,8 +100,8 @@ void Preparation::move(const Operation& operation, const std::vector<ir::ValueId
     list.push_back({to[i + skip_to], from[i + skip_from]});
   }
   if (list.empty()) return;
-  emit(Code::move, &operation).detail = static_cast<int>(program_.moves.size());
-  program_.moves.push_back(std::move(list));
+  emit(Code::move, &operation).detail = static_cast<int>(prepared_.moves.size());
+  prepared_.moves.push_back(std::move(list));
 }
 
 const std::vector<ir::ValueId>& Preparation::yielded(const ir::Block& body) const {
@@ -119,11 +120,11 @@ void Preparation::for_loop(const Operation& operation) {
   const ir::Block& body = operation.blocks[0];
   const Slot index = body.arguments[0];
   move(operation, body.arguments, operation.operands, 1, 3);
-  emit(Code::move, &operation).detail = static_cast<int>(program_.moves.size());
-  program_.moves.push_back({{index, operation.operands[0]}});
+  emit(Code::move, &operation).detail = static_cast<int>(prepared_.moves.size());
+  prepared_.moves.push_back({{index, operation.operands[0]}});
   const int test = here();
   emit(Code::loop_test, &operation).a = index;
-  program_.code.back().b = operation.operands[1];
+  prepared_.code.back().b = operation.operands[1];
   const Slot outer = std::exchange(loop_, index);
   block(body);
   loop_ = outer;
@@ -132,15 +133,15 @@ void Preparation::for_loop(const Operation& operation) {
   next.a = index;
   next.b = operation.operands[2];
   next.target = test;
-  program_.code[test].target = here();
+  prepared_.code[test].target = here();
   move(operation, operation.results, body.arguments, 0, 1);
 }
 
 void Preparation::while_loop(const Operation& operation) {
   const ir::Block& body = operation.blocks[0];
   const Slot condition = new_slot();
-  emit(Code::move, &operation).detail = static_cast<int>(program_.moves.size());
-  program_.moves.push_back({{condition, operation.operands[0]}});
+  emit(Code::move, &operation).detail = static_cast<int>(prepared_.moves.size());
+  prepared_.moves.push_back({{condition, operation.operands[0]}});
   move(operation, body.arguments, operation.operands, 0, 1);
   const int test = here();
   emit(Code::branch_unless, &operation).a = condition;
@@ -149,7 +150,7 @@ void Preparation::while_loop(const Operation& operation) {
   to.insert(to.end(), body.arguments.begin(), body.arguments.end());
   move(operation, to, yielded(body), 0, 0);
   emit(Code::jump, &operation).target = test;
-  program_.code[test].target = here();
+  prepared_.code[test].target = here();
   move(operation, operation.results, body.arguments, 0, 0);
 }
 
@@ -160,44 +161,44 @@ void Preparation::if_then(const Operation& operation) {
   move(operation, operation.results, yielded(operation.blocks[0]), 0, 0);
   const int leave = here();
   emit(Code::jump, &operation);
-  program_.code[test].target = here();
+  prepared_.code[test].target = here();
   if (operation.blocks.size() > 1) {
     block(operation.blocks[1]);
     move(operation, operation.results, yielded(operation.blocks[1]), 0, 0);
   }
-  program_.code[leave].target = here();
+  prepared_.code[leave].target = here();
 }
 
 void Preparation::role(const Operation& operation) {
   Role made{operation.attributes.text(Key::name),
             static_cast<int>(operation.attributes.integer(Key::first_warp)),
             static_cast<int>(operation.attributes.integer(Key::warps)), 0, operation.where};
-  if (made.first_warp + made.warps > program_.warps) {
+  if (made.first_warp + made.warps > prepared_.warps) {
     refuse(operation, fmt::format("\"{}\" covers warps {} to {} of a CTA of {} warps ({} threads)",
                                   made.name, made.first_warp, made.first_warp + made.warps - 1,
-                                  program_.warps, kernel_.threads));
+                                  prepared_.warps, kernel_.threads));
   }
   const int outer = role_;
-  role_ = static_cast<int>(program_.roles.size());
+  role_ = static_cast<int>(prepared_.roles.size());
   for (int warp = 0; warp < made.warps; ++warp) {
-    program_.role_of_warp[made.first_warp + warp] = role_;
+    prepared_.role_of_warp[made.first_warp + warp] = role_;
   }
-  program_.roles.push_back(std::move(made));
+  prepared_.roles.push_back(std::move(made));
   in_role_ = true;
   const int enter = here();
   emit(Code::enter_role, &operation).object = role_;
   const ir::Block& body = operation.blocks[0];
-  program_.code[enter].a = body.arguments.empty() ? ir::kNoValue : body.arguments[0];
+  prepared_.code[enter].a = body.arguments.empty() ? ir::kNoValue : body.arguments[0];
   block(body);
   emit(Code::leave_role, &operation).object = outer;
-  program_.code[enter].target = here();
+  prepared_.code[enter].target = here();
   role_ = outer;
   in_role_ = outer != 0;
 }
 
 Slot Preparation::new_slot() {
-  program_.scalars.emplace_back();
-  return static_cast<Slot>(program_.scalars.size() - 1);
+  prepared_.scalars.emplace_back();
+  return static_cast<Slot>(prepared_.scalars.size() - 1);
 }
 
 Slot Preparation::zero() {
@@ -207,24 +208,24 @@ Slot Preparation::zero() {
 
 void Preparation::shared(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
-  object_[operation.results[0]] = static_cast<int>(program_.allocations.size());
-  program_.allocations.push_back({attributes.text(Key::name), type(operation.results[0]).dtype,
-                                  attributes.integer(Key::offset),
-                                  attributes.integer_or(Key::stages, 1),
-                                  attributes.shared_layout().size_bytes(), operation.where});
+  object_[operation.results[0]] = static_cast<int>(prepared_.allocations.size());
+  prepared_.allocations.push_back({attributes.text(Key::name), type(operation.results[0]).dtype,
+                                   attributes.integer(Key::offset),
+                                   attributes.integer_or(Key::stages, 1),
+                                   attributes.shared_layout().size_bytes(), operation.where});
 }
 
 void Preparation::mbarriers(const Operation& operation) {
   BarrierArray array;
   array.name = operation.attributes.text(Key::name);
   array.offset = operation.attributes.integer(Key::offset);
-  array.first = program_.barriers;
+  array.first = prepared_.barriers;
   array.count = static_cast<int>(type(operation.results[0]).elements());
   array.arrivals = static_cast<int>(operation.attributes.integer(Key::arrivals));
   array.where = operation.where;
-  program_.barriers += array.count;
-  object_[operation.results[0]] = static_cast<int>(program_.barrier_arrays.size());
-  program_.barrier_arrays.push_back(std::move(array));
+  prepared_.barriers += array.count;
+  object_[operation.results[0]] = static_cast<int>(prepared_.barrier_arrays.size());
+  prepared_.barrier_arrays.push_back(std::move(array));
 }
 
 void Preparation::tensor_map(const Operation& operation) {
@@ -236,7 +237,6 @@ void Preparation::tensor_map(const Operation& operation) {
   map.parameter =
       &*std::find_if(kernel_.parameters.begin(), kernel_.parameters.end(),
                      [&](const auto& each) { return each.value == operation.operands[0]; });
-  map.data = tensor.data;
   map.rank = static_cast<int>(tensor.shape.size());
   map.element_bytes = size_of(tensor.dtype);
   map.swizzle = static_cast<int>(operation.attributes.integer_or(Key::swizzle, 0));
@@ -262,21 +262,21 @@ void Preparation::tensor_map(const Operation& operation) {
     map.ragged_axis = axis;
     ++map.rank;
   }
-  object_[operation.results[0]] = static_cast<int>(program_.maps.size());
-  program_.maps.push_back(std::move(map));
+  object_[operation.results[0]] = static_cast<int>(prepared_.maps.size());
+  prepared_.maps.push_back(std::move(map));
 }
 
 void Preparation::registers(const Operation& operation) {
   const ir::Type& made = type(operation.results[0]);
-  object_[operation.results[0]] = static_cast<int>(program_.registers.size());
+  object_[operation.results[0]] = static_cast<int>(prepared_.registers.size());
   emit(Code::registers, &operation).object = object(operation.results[0]);
   const bool named = operation.attributes.has(Key::name);
-  program_.registers.push_back({named ? operation.attributes.text(Key::name) : "registers",
-                                made.dtype, static_cast<int>(made.elements()), operation.where});
+  prepared_.registers.push_back({named ? operation.attributes.text(Key::name) : "registers",
+                                 made.dtype, static_cast<int>(made.elements()), operation.where});
 }
 
 void Preparation::constant(const Operation& operation) {
-  Scalar& value = program_.scalars[operation.results[0]];
+  Scalar& value = prepared_.scalars[operation.results[0]];
   const ir::Attribute* attribute = operation.attributes.find(Key::value);
   if (attribute && std::holds_alternative<double>(*attribute)) {
     value.f = std::get<double>(*attribute);  // a float: nothing reads its integer
@@ -287,10 +287,10 @@ void Preparation::constant(const Operation& operation) {
 }
 
 void Preparation::scalar(const Operation& operation) {
-  emit(Code::scalar, &operation).detail = static_cast<int>(program_.scalar_operations.size());
-  program_.scalar_operations.push_back({operation.op, type(operation.operands.back()).dtype,
-                                        type(operation.results[0]).dtype, operation.operands,
-                                        operation.results[0]});
+  emit(Code::scalar, &operation).detail = static_cast<int>(prepared_.scalar_operations.size());
+  prepared_.scalar_operations.push_back({operation.op, type(operation.operands.back()).dtype,
+                                         type(operation.results[0]).dtype, operation.operands,
+                                         operation.results[0]});
 }
 
 std::string Allocation::describe(std::int64_t address, std::int64_t size) const {
@@ -318,8 +318,8 @@ std::int64_t TensorMap::box_bytes() const {
   return bytes;
 }
 
-Program prepare(const ir::Kernel& kernel, const Arguments& arguments,
-                std::int64_t multiprocessors) {
+PreparedKernel prepare(const ir::Kernel& kernel, const Arguments& arguments,
+                       std::int64_t multiprocessors) {
   return Preparation(kernel, arguments, multiprocessors).run();
 }
 

@@ -1,0 +1,200 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/dtype.h"
+#include "tilewright/error.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// The host's side of kernels, on the GPU of one or of several ranks: what is launched and copied on
+// which stream, and what waits for what. It is recorded once, by ordinary C++, and then simulated
+// or run, as often as one likes.
+namespace tilewright {
+
+namespace ir {
+struct Program;
+}
+class Program;
+
+// A number that may hang on how often the program has run: base + per_run * (1, 2, 3, ...).
+struct RunNumber {
+  RunNumber(double base, double per_run = 0) : base(base), per_run(per_run) {}
+  double at(std::int64_t run) const { return base + per_run * static_cast<double>(run); }
+  double base = 0, per_run = 0;
+};
+RunNumber operator+(RunNumber a, RunNumber b);
+RunNumber operator-(RunNumber a, RunNumber b);
+RunNumber operator*(RunNumber a, double factor);
+
+// A box of a buffer's elements, in one rank.
+class Part {
+ public:
+  // Rows first .. first + count - 1 of the part's first axis.
+  Part rows(std::int64_t first, std::int64_t count, SourceLocation where = here()) const;
+  // One start and one size an axis.
+  Part box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+           SourceLocation where = here()) const;
+  // One element of a vector.
+  Part operator[](std::int64_t element) const;
+
+ private:
+  friend class Buffer;
+  friend class Program;
+  friend class Stream;
+  Part narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+                std::string_view verb, SourceLocation where) const;
+  std::shared_ptr<ir::Program> program_;  // null: no buffer
+  int buffer_ = 0;
+  int rank_ = -1;  // -1: that of the stream where it is used
+  std::vector<std::int64_t> starts_, sizes_;
+};
+
+// Memory that every rank has, of the same shape. Where a rank is not said it is the one whose
+// stream uses it.
+class Buffer {
+ public:
+  Buffer() = default;  // none: an error wherever it is used
+  operator Part() const;
+  Part on(int rank, SourceLocation where = here()) const;
+  Part rows(std::int64_t first, std::int64_t count, SourceLocation where = here()) const;
+  Part operator[](std::int64_t element) const;
+
+ private:
+  friend class Program;
+  friend class ProgramMemory;
+  std::shared_ptr<ir::Program> program_;
+  int number_ = 0;
+};
+
+// A point in a stream's work.
+class Event {
+ public:
+  Event() = default;  // not recorded: an error where it is waited for
+
+ private:
+  friend class Stream;
+  std::shared_ptr<ir::Program> program_;
+  int number_ = 0;
+};
+
+// An ordered queue of one rank's work. What is queued on two streams is not ordered, unless by
+// events, or by words that the one writes and the other waits for.
+class Stream {
+ public:
+  // The kernel's tensors in the order of its parameters, then, if they are given, its signals: else
+  // the program has signals of its own for the kernel. Symmetric tensors and signals are those of
+  // all ranks.
+  void launch(const Kernel& kernel, const std::vector<Part>& tensors,
+              const std::vector<RunNumber>& scalars = {}, SourceLocation where = here()) const;
+  // By the copy engine: parts of the same shape and dtype, of any rank.
+  void copy(const Part& to, const Part& from, SourceLocation where = here()) const;
+  // One of the words that Program::signals makes. What came before in this stream is there for who
+  // waits for the value.
+  void write(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
+  // Until the word is at least the value, by the sign of the difference modulo 2^32.
+  void wait(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
+  Event record(SourceLocation where = here()) const;
+  // Of the same rank.
+  void wait(const Event& event, SourceLocation where = here()) const;
+
+ private:
+  friend class Rank;
+  Stream(std::shared_ptr<ir::Program> program, int number)
+      : program_(std::move(program)), number_(number) {}
+  std::shared_ptr<ir::Program> program_;
+  int number_;
+};
+
+// One GPU of those that run the program.
+class Rank {
+ public:
+  int number() const { return number_; }
+  int count() const;
+  // The rank that is `distance` further on, around the end.
+  int next(int distance = 1) const { return (number_ + distance) % count(); }
+  // The same for the same name.
+  Stream stream(const std::string& name = "main", SourceLocation where = here()) const;
+
+ private:
+  friend class Program;
+  Rank(std::shared_ptr<ir::Program> program, int number)
+      : program_(std::move(program)), number_(number) {}
+  std::shared_ptr<ir::Program> program_;
+  int number_;
+};
+
+// In each rank a run begins when all streams have ended the run before; ranks do not wait for each
+// other.
+class Program {
+ public:
+  explicit Program(std::string name, int ranks = 1, SourceLocation where = here());
+
+  Buffer buffer(std::string name, DType dtype, std::vector<std::int64_t> shape,
+                SourceLocation where = here());
+  // i32 words: zeros before the first run, and then what the runs before have left.
+  Buffer signals(std::string name, std::int64_t count, SourceLocation where = here());
+  // The number of the run, from 1: a word that counts up to it needs no reset.
+  RunNumber run() const { return {0, 1}; }
+
+  Rank rank(int number, SourceLocation where = here()) const;
+  void on_each_rank(const std::function<void(const Rank&)>& record) const;
+
+  const std::string& name() const;
+  int ranks() const;
+  const ir::Program& finish() const;
+
+ private:
+  friend class ProgramMemory;
+  std::shared_ptr<ir::Program> program_;
+};
+
+// What a program's buffers hold, on the host: at first normal random numbers, and zero integers.
+class ProgramMemory {
+ public:
+  explicit ProgramMemory(const Program& program, std::uint64_t seed = 1);
+  HostTensor& at(const Buffer& buffer, int rank = 0);
+
+  // Of each rank, each buffer's.
+  std::vector<std::vector<HostTensor>> tensors;
+
+ private:
+  std::shared_ptr<ir::Program> program_;
+};
+
+struct SimulationOptions {
+  std::uint64_t seed = 0;
+  int schedules = 1;  // of seeds seed, seed + 1, ...
+  int runs = 2;       // in a row, in each schedule
+  // Of each rank's device: also how many CTAs it executes at a time.
+  int multiprocessors = 8;
+  bool strict = false;        // also proxy fences between reads and asynchronous writes
+  bool control_only = false;  // without arithmetic on tiles: memory is then left alone
+};
+
+struct SimulationFault {
+  std::string kind;  // docs/debugging.md
+  SourceLocation first, second;
+  std::string text;  // for a person: places, lines, what is missing
+};
+
+struct SimulationReport {
+  std::vector<SimulationFault> faults;  // of the first schedule with one
+  std::uint64_t seed = 0;               // of that schedule
+  int schedules = 0;                    // executed
+  std::int64_t operations = 0;          // executed by warps
+  bool ok() const { return faults.empty(); }
+};
+
+// Executes the program on simulated GPUs, one for each rank; what the memory holds is the same
+// before each schedule, and afterwards what the last one made of it.
+SimulationReport simulate(const Program& program, ProgramMemory& memory,
+                          const SimulationOptions& options = {});
+SimulationReport simulate(const Program& program, const SimulationOptions& options = {});
+
+}  // namespace tilewright

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+
+#include "tilewright/hopper.h"
+#include "tilewright/memory_order.h"
+
+// Kernels of several ranks, at the explicit level: signals between them, and the order of accesses
+// to memory that others access meanwhile. Kernel::symmetric and Tensor::at reach the ranks'
+// tensors.
+namespace tilewright {
+
+// Words that are there in every rank (Kernel::signals): counted up, waited for, never reset.
+class Signals {
+ public:
+  explicit Signals(Handle handle) : handle_(handle) {}
+  // Those of another rank.
+  Signals at(const IndexOperand& rank) const;
+  const Handle& handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+// By one lane of each warp that gets here: sets the word, or adds to it. What the lane did before,
+// and what it knows that others did, is there for who waits for the word.
+// The semantics is relaxed or release.
+void signal(const Signals& to, const IndexOperand& index, const IndexOperand& value,
+            MemoryOrder order = {Semantics::release, Scope::system}, SourceLocation where = here());
+void signal_add(const Signals& to, const IndexOperand& index, const IndexOperand& value,
+                MemoryOrder order = {Semantics::release, Scope::system},
+                SourceLocation where = here());
+
+// Until the word compares so to the value; lt, le, gt, ge by the sign of their difference modulo
+// 2^32, so that words may run over. The semantics is relaxed or acquire. What other ranks have
+// written is read through TMA only behind fence_proxy_async_global.
+void wait_flag(const Signals& flags, const IndexOperand& index, Compare compare,
+               const IndexOperand& value, MemoryOrder order = {Semantics::acquire, Scope::system},
+               SourceLocation where = here());
+
+// Elements of vectors of i32, as load_index and atomic_add without an order (which are weak, and
+// relaxed of scope gpu): weak, relaxed or acquire; weak, relaxed or release; all but weak.
+Index load_index(const TensorView& element, MemoryOrder order, SourceLocation where = here());
+void store_index(const TensorView& element, const IndexOperand& value, MemoryOrder order,
+                 SourceLocation where = here());
+Index atomic_add(const TensorView& element, const IndexOperand& value, MemoryOrder order,
+                 SourceLocation where = here());
+
+// Orders what this thread did and knows of before what it does next, for the threads of the scope.
+void fence(Scope scope, SourceLocation where = here());
+// As fence_proxy_async, of global memory: between what threads write there and TMA's copies.
+void fence_proxy_async_global(SourceLocation where = here());
+
+}  // namespace tilewright

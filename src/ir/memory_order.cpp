@@ -1,0 +1,81 @@
+#include "ir/memory_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tilewright::ir {
+namespace {
+
+constexpr std::string_view kSemantics[] = {"weak", "relaxed", "acquire", "release", "acq_rel"};
+constexpr std::string_view kScopes[] = {"block", "cluster", "gpu", "system"};
+constexpr std::string_view kCompares[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+
+template <typename T, std::size_t N>
+std::optional<T> find(const std::string_view (&names)[N], std::string_view name) {
+  const auto* found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) return std::nullopt;
+  return static_cast<T>(found - std::begin(names));
+}
+
+// What PTX has.
+constexpr std::string_view semantics_of(Op op) {
+  switch (op) {
+    case Op::load_index:
+      return "weak, relaxed or acquire";
+    case Op::reduce_add:
+      return "relaxed or release";
+    case Op::store_index:
+      return "weak, relaxed or release";
+    case Op::wait_flag:
+      return "relaxed or acquire";
+    case Op::atomic_add:
+      return "relaxed, acquire, release or acq_rel";
+    default:
+      return "acq_rel";
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Semantics semantics) { return kSemantics[static_cast<int>(semantics)]; }
+std::string_view name_of(Scope scope) { return kScopes[static_cast<int>(scope)]; }
+std::string_view name_of(Compare compare) { return kCompares[static_cast<int>(compare)]; }
+std::optional<Semantics> find_semantics(std::string_view name) {
+  return find<Semantics>(kSemantics, name);
+}
+std::optional<Scope> find_scope(std::string_view name) { return find<Scope>(kScopes, name); }
+std::optional<Compare> find_compare(std::string_view name) {
+  return find<Compare>(kCompares, name);
+}
+
+std::string order_problem(Op op, Semantics semantics) {
+  const std::string_view possible = semantics_of(op);
+  if (possible.find(name_of(semantics)) != possible.npos) return {};
+  return fmt::format("it is {}, expected {}", name_of(semantics), possible);
+}
+
+MemoryOrder order_of(const Operation& operation) {
+  const Attributes& attributes = operation.attributes;
+  MemoryOrder order{Semantics::acq_rel, Scope::gpu};
+  if (operation.op == Op::load_index) order.semantics = Semantics::weak;
+  if (operation.op == Op::atomic_add) order.semantics = Semantics::relaxed;
+  if (attributes.has(Key::semantics)) {
+    order.semantics = *find_semantics(attributes.text(Key::semantics));
+  }
+  if (attributes.has(Key::scope)) order.scope = *find_scope(attributes.text(Key::scope));
+  return order;
+}
+
+Compare compare_of(const Operation& operation) {
+  return *find_compare(operation.attributes.text(Key::compare));
+}
+
+void set_order(Attributes& attributes, MemoryOrder order) {
+  attributes.set(Key::semantics, std::string(name_of(order.semantics)));
+  if (order.semantics == Semantics::weak) return attributes.erase(Key::scope);
+  attributes.set(Key::scope, std::string(name_of(order.scope)));
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+#include "support/arguments.h"
+#include "tilewright/program.h"
+
+// What tilewright::Program records.
+namespace tilewright::ir {
+
+struct ProgramBuffer {
+  // Signals are zeros at first; so are workspaces, which launches leave zero.
+  enum class Kind : std::uint8_t { tensor, signals, workspace };
+  Kind kind = Kind::tensor;
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  SourceLocation where;
+  std::int64_t bytes() const;
+};
+
+// A box of a buffer in one rank.
+struct ProgramPart {
+  int buffer = 0, rank = 0;
+  std::vector<std::int64_t> starts, sizes;
+};
+
+struct ProgramStream {
+  std::string name;
+  int rank = 0;
+  SourceLocation where;
+};
+
+struct ProgramOperation {
+  enum class Kind : std::uint8_t { launch, copy, write, wait, record, wait_event };
+  Kind kind = Kind::launch;
+  int stream = 0;
+  SourceLocation where;
+  // launch: all that the kernel's tensor parameters are, also what no caller passes
+  int kernel = 0;
+  std::vector<ProgramPart> tensors;
+  std::vector<RunNumber> scalars;
+  std::int64_t epoch = 0;  // of the first run, from 1, and how many there are in a run
+  std::int64_t epochs_per_run = 0;
+  // copy; the word is `to`
+  ProgramPart to, from;
+  RunNumber value = 0;
+  int event = 0;  // by number; each is recorded once
+};
+
+struct Program {
+  std::string name;
+  int ranks = 1;
+  SourceLocation where;
+  std::vector<ProgramBuffer> buffers;
+  std::vector<ProgramStream> streams;
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  std::vector<std::string> kernel_texts;
+  std::vector<ProgramOperation> operations;
+  int events = 0;
+};
+
+// Where a buffer lies in a rank.
+using BufferAddress = std::function<std::byte*(int buffer, int rank)>;
+
+// The part as a tensor; the peers' too where there are several ranks.
+TensorArgument argument_of(const Program& program, const ProgramPart& part,
+                           const BufferAddress& address);
+Arguments arguments_of(const Program& program, const ProgramOperation& launch, std::int64_t run,
+                       const BufferAddress& address);
+
+// A copy as runs of bytes that are contiguous in both parts: calls `copy(to, from, bytes)`.
+void for_each_run(const TensorArgument& to, const TensorArgument& from,
+                  const std::function<void(std::byte*, std::byte*, std::int64_t)>& copy);
+
+// "x of rank 1", or "x" where there is one rank.
+std::string name_of(const Program& program, int buffer, int rank);
+// "stream main of rank 1".
+std::string name_of(const Program& program, const ProgramStream& stream);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,474 @@
+#include "tilewright/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "ir/binding.h"
+#include "ir/program.h"
+#include "ir/text.h"
+#include "support/diagnostic.h"
+
+namespace tilewright {
+namespace {
+
+using ir::ProgramBuffer;
+using ir::ProgramOperation;
+using ir::ProgramPart;
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("{{{}}}", fmt::join(shape, ", "));
+}
+
+// The part of rank `own` where it names none.
+ProgramPart resolve(const ir::Program& program, const std::shared_ptr<ir::Program>& of, int buffer,
+                    int rank, int own, const std::vector<std::int64_t>& starts,
+                    const std::vector<std::int64_t>& sizes, std::string_view verb,
+                    SourceLocation where) {
+  if (!of) {
+    Diagnostic(where, fmt::format("{}: a buffer that no program has made", verb))
+        .token(verb)
+        .fix("make it with Program::buffer or Program::signals")
+        .raise();
+  }
+  if (of.get() != &program) {
+    const ProgramBuffer& foreign = of->buffers[buffer];
+    Diagnostic(where, fmt::format("{}: buffer {} is of program {}, not of {}", verb, foreign.name,
+                                  of->name, program.name))
+        .token(verb)
+        .note(foreign.where, foreign.name + " is made")
+        .fix("use the buffers of the program that is recorded")
+        .raise();
+  }
+  return {buffer, rank < 0 ? own : rank, starts, sizes};
+}
+
+// One i32 word of a signals buffer.
+void check_word(const ir::Program& program, const ProgramPart& word, std::string_view verb,
+                SourceLocation where) {
+  const ProgramBuffer& buffer = program.buffers[word.buffer];
+  if (buffer.kind == ProgramBuffer::Kind::signals && word.sizes == std::vector<std::int64_t>{1}) {
+    return;
+  }
+  Diagnostic(where, fmt::format("{}: {} {} is not one word of signals", verb, buffer.name,
+                                shape_text(word.sizes)))
+      .token(verb)
+      .note(buffer.where, buffer.name + " is made")
+      .fix("a word of what Program::signals makes: ready[0]")
+      .raise();
+}
+
+int find_kernel(ir::Program& program, const ir::Kernel& kernel) {
+  // By its text: each rank may trace the kernel anew.
+  std::string text = ir::to_text(kernel, {/*locations=*/false});
+  const auto same = std::find(program.kernel_texts.begin(), program.kernel_texts.end(), text);
+  if (same != program.kernel_texts.end()) {
+    return static_cast<int>(same - program.kernel_texts.begin());
+  }
+  program.kernels.push_back(std::make_shared<const ir::Kernel>(kernel));
+  program.kernel_texts.push_back(std::move(text));
+  return static_cast<int>(program.kernels.size()) - 1;
+}
+
+// Memory that no caller passes: found again by its name.
+ProgramPart owned(ir::Program& program, const ir::Parameter& parameter, const std::string& name,
+                  int rank) {
+  const std::vector<std::int64_t> shape{parameter.shape[0].constant()};
+  auto place = std::find_if(program.buffers.begin(), program.buffers.end(),
+                            [&](const ProgramBuffer& each) { return each.name == name; });
+  if (place == program.buffers.end()) {
+    const auto kind =
+        parameter.is_workspace() ? ProgramBuffer::Kind::workspace : ProgramBuffer::Kind::signals;
+    program.buffers.push_back({kind, name, parameter.dtype, shape, parameter.where});
+    place = program.buffers.end() - 1;
+  }
+  return {static_cast<int>(place - program.buffers.begin()), rank, {0}, shape};
+}
+
+// The words by which launches count their epochs: those of the kernel's first signals.
+std::optional<int> epoch_words(const ir::Program& program, const ProgramOperation& launch) {
+  for (const ProgramPart& part : launch.tensors) {
+    if (program.buffers[part.buffer].kind == ProgramBuffer::Kind::signals) return part.buffer;
+  }
+  return std::nullopt;
+}
+
+void count_epoch(ir::Program& program, ProgramOperation& launch) {
+  const std::optional<int> words = epoch_words(program, launch);
+  const int rank = program.streams[launch.stream].rank;
+  std::vector<ProgramOperation*> alike{&launch};
+  for (ProgramOperation& other : program.operations) {
+    if (other.kind == ProgramOperation::Kind::launch &&
+        program.streams[other.stream].rank == rank && other.kernel == launch.kernel &&
+        epoch_words(program, other) == words) {
+      alike.push_back(&other);
+    }
+  }
+  launch.epoch = static_cast<std::int64_t>(alike.size());
+  for (ProgramOperation* each : alike) each->epochs_per_run = launch.epoch;
+}
+
+void check_launch(const ir::Program& program, const ir::Kernel& kernel,
+                  const std::vector<ProgramPart>& tensors, std::size_t scalars,
+                  SourceLocation where) {
+  const auto wanted = static_cast<std::size_t>(
+      std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
+                    [](const ir::Parameter& parameter) { return !parameter.is_tensor(); }));
+  if (scalars != wanted) {
+    Diagnostic(where, fmt::format("launch: kernel {} has {} scalar parameters, {} are given",
+                                  kernel.name, wanted, scalars))
+        .token("launch")
+        .note(kernel.where, kernel.name + " is declared")
+        .raise();
+  }
+  std::vector<ir::TensorShape> shapes;
+  for (const ProgramPart& part : tensors) {
+    const TensorArgument tensor =
+        argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
+    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+  }
+  try {
+    ir::bind(kernel, shapes, 1, ir::given_ranks(kernel, program.ranks));
+  } catch (const Error& error) {
+    Diagnostic(where, "launch: " + error.message())
+        .token("launch")
+        .note(error.location(), "the kernel says so")
+        .raise();
+  }
+}
+
+}  // namespace
+
+RunNumber operator+(RunNumber a, RunNumber b) { return {a.base + b.base, a.per_run + b.per_run}; }
+RunNumber operator-(RunNumber a, RunNumber b) { return {a.base - b.base, a.per_run - b.per_run}; }
+RunNumber operator*(RunNumber a, double factor) { return {a.base * factor, a.per_run * factor}; }
+
+Part Part::narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+                    std::string_view verb, SourceLocation where) const {
+  if (!program_) return *this;  // an error where it is used
+  const auto fits = [&] {
+    if (starts.size() != sizes_.size() || sizes.size() != sizes_.size()) return false;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      const bool inside =
+          starts[axis] >= 0 && sizes[axis] >= 0 && starts[axis] <= sizes_[axis] - sizes[axis];
+      if (!inside) return false;
+    }
+    return true;
+  };
+  if (!fits()) {
+    const ProgramBuffer& buffer = program_->buffers[buffer_];
+    Diagnostic(where,
+               fmt::format("{} elements from {} on are not inside of {} {}", shape_text(sizes),
+                           shape_text(starts), buffer.name, shape_text(sizes_)))
+        .token(verb)
+        .note(buffer.where, buffer.name + " is made")
+        .raise();
+  }
+  Part part = *this;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) part.starts_[axis] += starts[axis];
+  part.sizes_ = sizes;
+  return part;
+}
+
+Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+               SourceLocation where) const {
+  return narrowed(starts, sizes, "box", where);
+}
+
+Part Part::rows(std::int64_t first, std::int64_t count, SourceLocation where) const {
+  std::vector<std::int64_t> starts(sizes_.size(), 0), sizes = sizes_;
+  if (!sizes.empty()) {
+    starts[0] = first;
+    sizes[0] = count;
+  }
+  return narrowed(starts, sizes, "rows", where);
+}
+
+Part Part::operator[](std::int64_t element) const {
+  // An operator has no place of its own.
+  return narrowed({element}, {1}, "signals",
+                  program_ ? program_->buffers[buffer_].where : SourceLocation{});
+}
+
+Buffer::operator Part() const {
+  Part part;
+  part.program_ = program_;
+  part.buffer_ = number_;
+  if (!program_) return part;
+  part.sizes_ = program_->buffers[number_].shape;
+  part.starts_.assign(part.sizes_.size(), 0);
+  return part;
+}
+
+Part Buffer::on(int rank, SourceLocation where) const {
+  Part part = *this;
+  if (program_ && (rank < 0 || rank >= program_->ranks)) {
+    Diagnostic(where, fmt::format("{} of rank {}: program {} has ranks 0 to {}",
+                                  program_->buffers[number_].name, rank, program_->name,
+                                  program_->ranks - 1))
+        .token("on")
+        .raise();
+  }
+  part.rank_ = rank;
+  return part;
+}
+
+Part Buffer::rows(std::int64_t first, std::int64_t count, SourceLocation where) const {
+  return Part(*this).rows(first, count, where);
+}
+
+Part Buffer::operator[](std::int64_t element) const { return Part(*this)[element]; }
+
+void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
+                    const std::vector<RunNumber>& scalars, SourceLocation where) const {
+  ir::Program& program = *program_;
+  const int rank = program.streams[number_].rank;
+  const ir::Kernel& kernel = traced.finish();
+  ProgramOperation launch;
+  launch.kind = ProgramOperation::Kind::launch;
+  launch.stream = number_;
+  launch.where = where;
+  launch.kernel = find_kernel(program, kernel);
+  launch.scalars = scalars;
+  for (const Part& part : tensors) {
+    launch.tensors.push_back(resolve(program, part.program_, part.buffer_, part.rank_, rank,
+                                     part.starts_, part.sizes_, "launch", where));
+    if (launch.tensors.back().rank == rank) continue;
+    Diagnostic(where, fmt::format("launch: {} is given to a launch on rank {}: a kernel gets the "
+                                  "tensors of its own rank",
+                                  name_of(program, part.buffer_, part.rank_), rank))
+        .token("launch")
+        .fix("declare it as Kernel::symmetric and reach the peer's by at(rank)")
+        .raise();
+  }
+  // What no caller passes follows: signals may be among what is given.
+  std::vector<const ir::Parameter*> parameters;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (parameter.is_tensor()) parameters.push_back(&parameter);
+  }
+  std::size_t passed = static_cast<std::size_t>(
+      std::count_if(parameters.begin(), parameters.end(),
+                    [](const ir::Parameter* parameter) { return !parameter->is_owned(); }));
+  std::vector<ProgramPart> given(launch.tensors.begin() + std::min(passed, tensors.size()),
+                                 launch.tensors.end());
+  const bool has_signals = !given.empty();
+  launch.tensors.resize(std::min(passed, tensors.size()));
+  for (std::size_t i = passed; i < parameters.size() && tensors.size() >= passed; ++i) {
+    const ir::Parameter& parameter = *parameters[i];
+    if (!parameter.is_workspace() && has_signals) {
+      if (given.empty()) break;  // too few, which binding tells
+      launch.tensors.push_back(given.front());
+      given.erase(given.begin());
+      continue;
+    }
+    const std::string name = parameter.is_workspace()
+                                 ? fmt::format("{}.{} of {}", kernel.name, parameter.name,
+                                               name_of(program, program.streams[number_]))
+                                 : fmt::format("{}.{}", kernel.name, parameter.name);
+    launch.tensors.push_back(owned(program, parameter, name, rank));
+  }
+  launch.tensors.insert(launch.tensors.end(), given.begin(), given.end());
+  check_launch(program, kernel, launch.tensors, scalars.size(), where);
+  count_epoch(program, launch);
+  program.operations.push_back(std::move(launch));
+}
+
+void Stream::copy(const Part& to, const Part& from, SourceLocation where) const {
+  ir::Program& program = *program_;
+  const int rank = program.streams[number_].rank;
+  ProgramOperation copy;
+  copy.kind = ProgramOperation::Kind::copy;
+  copy.stream = number_;
+  copy.where = where;
+  copy.to = resolve(program, to.program_, to.buffer_, to.rank_, rank, to.starts_, to.sizes_, "copy",
+                    where);
+  copy.from = resolve(program, from.program_, from.buffer_, from.rank_, rank, from.starts_,
+                      from.sizes_, "copy", where);
+  const ProgramBuffer &target = program.buffers[to.buffer_],
+                      &source = program.buffers[from.buffer_];
+  if (to.sizes_ != from.sizes_ || target.dtype != source.dtype) {
+    Diagnostic(where, fmt::format("copy: {} {} {} from {} {} {}", target.name,
+                                  name_of(target.dtype), shape_text(to.sizes_), source.name,
+                                  name_of(source.dtype), shape_text(from.sizes_)))
+        .token("copy")
+        .note(target.where, target.name + " is made")
+        .note(source.where, source.name + " is made")
+        .fix("parts of the same shape and dtype")
+        .raise();
+  }
+  program.operations.push_back(std::move(copy));
+}
+
+void Stream::write(const Part& word, const RunNumber& value, SourceLocation where) const {
+  ir::Program& program = *program_;
+  ProgramOperation write;
+  write.kind = ProgramOperation::Kind::write;
+  write.stream = number_;
+  write.where = where;
+  write.to = resolve(program, word.program_, word.buffer_, word.rank_,
+                     program.streams[number_].rank, word.starts_, word.sizes_, "write", where);
+  check_word(program, write.to, "write", where);
+  write.value = value;
+  program.operations.push_back(std::move(write));
+}
+
+void Stream::wait(const Part& word, const RunNumber& value, SourceLocation where) const {
+  ir::Program& program = *program_;
+  ProgramOperation wait;
+  wait.kind = ProgramOperation::Kind::wait;
+  wait.stream = number_;
+  wait.where = where;
+  wait.to = resolve(program, word.program_, word.buffer_, word.rank_, program.streams[number_].rank,
+                    word.starts_, word.sizes_, "wait", where);
+  check_word(program, wait.to, "wait", where);
+  wait.value = value;
+  program.operations.push_back(std::move(wait));
+}
+
+Event Stream::record(SourceLocation where) const {
+  ProgramOperation record;
+  record.kind = ProgramOperation::Kind::record;
+  record.stream = number_;
+  record.where = where;
+  record.event = program_->events++;
+  Event event;
+  event.program_ = program_;
+  event.number_ = record.event;
+  program_->operations.push_back(std::move(record));
+  return event;
+}
+
+void Stream::wait(const Event& event, SourceLocation where) const {
+  ir::Program& program = *program_;
+  const std::string& stream = program.streams[number_].name;
+  if (!event.program_) {
+    Diagnostic(where, fmt::format("wait: stream {} waits for an event that no stream has recorded",
+                                  stream))
+        .token("wait")
+        .fix("record it first: Event done = other.record()")
+        .raise();
+  }
+  if (event.program_.get() != &program) {
+    Diagnostic(where, fmt::format("wait: the event is of program {}, not of {}",
+                                  event.program_->name, program.name))
+        .token("wait")
+        .raise();
+  }
+  const auto record = std::find_if(
+      program.operations.begin(), program.operations.end(), [&](const ProgramOperation& each) {
+        return each.kind == ProgramOperation::Kind::record && each.event == event.number_;
+      });
+  const int rank = program.streams[record->stream].rank;
+  if (rank != program.streams[number_].rank) {
+    Diagnostic(where, fmt::format("wait: stream {} of rank {} waits for an event of rank {}",
+                                  stream, program.streams[number_].rank, rank))
+        .token("wait")
+        .note(record->where, "it is recorded")
+        .fix("signals between ranks: write in the one stream, wait in the other")
+        .raise();
+  }
+  ProgramOperation wait;
+  wait.kind = ProgramOperation::Kind::wait_event;
+  wait.stream = number_;
+  wait.where = where;
+  wait.event = event.number_;
+  program.operations.push_back(std::move(wait));
+}
+
+int Rank::count() const { return program_->ranks; }
+
+Stream Rank::stream(const std::string& name, SourceLocation where) const {
+  std::vector<ir::ProgramStream>& streams = program_->streams;
+  auto place = std::find_if(streams.begin(), streams.end(), [&](const ir::ProgramStream& each) {
+    return each.rank == number_ && each.name == name;
+  });
+  if (place == streams.end()) {
+    streams.push_back({name, number_, where});
+    place = streams.end() - 1;
+  }
+  return {program_, static_cast<int>(place - streams.begin())};
+}
+
+Program::Program(std::string name, int ranks, SourceLocation where)
+    : program_(std::make_shared<ir::Program>()) {
+  if (ranks < 1 || ranks > ir::kMaximumRanks) {
+    Diagnostic(where, fmt::format("program {}: {} ranks, expected 1 to {}", name, ranks,
+                                  ir::kMaximumRanks))
+        .token("Program")
+        .raise();
+  }
+  program_->name = std::move(name);
+  program_->ranks = ranks;
+  program_->where = where;
+}
+
+Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> shape,
+                       SourceLocation where) {
+  for (const ProgramBuffer& other : program_->buffers) {
+    if (other.name != name) continue;
+    Diagnostic(where, fmt::format("program {}: there is a buffer {} already", program_->name, name))
+        .token(name)
+        .note(other.where, name + " is made")
+        .raise();
+  }
+  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent < 0; })) {
+    Diagnostic(where, fmt::format("buffer {}: shape {}", name, shape_text(shape))).raise();
+  }
+  program_->buffers.push_back(
+      {ProgramBuffer::Kind::tensor, std::move(name), dtype, std::move(shape), where});
+  Buffer made;
+  made.program_ = program_;
+  made.number_ = static_cast<int>(program_->buffers.size()) - 1;
+  return made;
+}
+
+Buffer Program::signals(std::string name, std::int64_t count, SourceLocation where) {
+  Buffer made = buffer(std::move(name), i32, {count}, where);
+  program_->buffers.back().kind = ProgramBuffer::Kind::signals;
+  return made;
+}
+
+Rank Program::rank(int number, SourceLocation where) const {
+  if (number < 0 || number >= program_->ranks) {
+    Diagnostic(where, fmt::format("rank {}: program {} has ranks 0 to {}", number, program_->name,
+                                  program_->ranks - 1))
+        .token("rank")
+        .raise();
+  }
+  return {program_, number};
+}
+
+void Program::on_each_rank(const std::function<void(const Rank&)>& record) const {
+  for (int number = 0; number < program_->ranks; ++number) record(Rank(program_, number));
+}
+
+const std::string& Program::name() const { return program_->name; }
+int Program::ranks() const { return program_->ranks; }
+const ir::Program& Program::finish() const { return *program_; }
+
+ProgramMemory::ProgramMemory(const Program& program, std::uint64_t seed)
+    : program_(program.program_) {
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    std::vector<HostTensor>& buffers = tensors.emplace_back();
+    for (const ProgramBuffer& buffer : program_->buffers) {
+      buffers.push_back(is_float(buffer.dtype)
+                            ? HostTensor::random_normal(buffer.dtype, buffer.shape, seed++)
+                            : HostTensor::zeros(buffer.dtype, buffer.shape));
+    }
+  }
+}
+
+HostTensor& ProgramMemory::at(const Buffer& buffer, int rank) {
+  const bool known = buffer.program_ == program_ && rank >= 0 && rank < program_->ranks &&
+                     buffer.number_ < static_cast<int>(tensors[rank].size());
+  if (!known) {
+    Diagnostic(program_->where,
+               fmt::format("program {} has no such buffer in rank {}", program_->name, rank))
+        .raise();
+  }
+  return tensors[rank][buffer.number_];
+}
+
+}  // namespace tilewright

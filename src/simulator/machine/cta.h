@@ -1,0 +1,228 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "simulator/machine/clock.h"
+#include "simulator/machine/global_memory.h"
+#include "simulator/machine/prepared_kernel.h"
+#include "simulator/machine/provenance.h"
+#include "simulator/machine/shadow.h"
+#include "simulator/machine/shared_memory.h"
+#include "tilewright/memory_order.h"
+
+// What one cluster of CTAs holds while it is executed: warps, barriers, memory, and asynchronous
+// work.
+namespace tilewright::simulator {
+
+inline constexpr int kLanes = 32;
+
+struct Cta;
+struct Warp;
+class Launch;
+
+struct Mbarrier {
+  bool initialised = false;
+  std::uint64_t phase = 0;  // the one that is not complete
+  int expected = 0;
+  int pending = 0;
+  std::int64_t tx = 0;
+  // What its arrivals hand on: those of the phases that are complete, and all of them.
+  View completed, accumulated;
+  // Who initialised it, and whether a fence_barrier_init of his makes that known to copies and to
+  // other CTAs.
+  int initialiser = 0;
+  Epoch initialised_at = 0;
+  bool published = false;
+};
+
+// What needs a CTA's shared memory from outside of its warps: copies into it, arrivals and reads of
+// other CTAs. It is over for whoever knows of the access, or of the barrier's phase.
+struct ForeignUse {
+  Access access;
+  std::string verb;
+  int barrier = -1;  // an agent; -1: none
+  Epoch phase = 0;
+  bool by_access = true;  // the issuer's going on shows that it is over
+};
+
+struct NamedBarrier {
+  std::int64_t threads = 0;  // 0: nobody has arrived
+  std::int64_t arrived = 0;
+  SourceLocation first;
+  std::vector<Warp*> waiting;
+  View handed;
+};
+
+// A register array of one warp, [element][lane]: floating elements (narrow ones as the rounded
+// float), integers, or booleans.
+struct RegisterArray {
+  std::vector<float> f;
+  std::vector<std::int64_t> i;
+  std::vector<std::uint8_t> b;
+  std::vector<std::uint8_t> written;  // of each element
+  int unwritten = 0;
+  int in_flight = 0;    // products that have it as accumulator or A
+  bool touched = true;  // since the last wgmma_fence
+
+  template <typename T>
+  T* row(int element) {
+    if constexpr (std::is_same_v<T, float>) return f.data() + element * kLanes;
+    if constexpr (std::is_same_v<T, std::int64_t>) return i.data() + element * kLanes;
+    if constexpr (std::is_same_v<T, std::uint8_t>) return b.data() + element * kLanes;
+  }
+};
+
+// A product from its issue to its wgmma_wait.
+struct PendingProduct {
+  const Instruction* instruction = nullptr;
+  std::int64_t a = 0, b = 0;  // start addresses
+  bool accumulate = false;
+  bool done = false;
+  std::uint64_t sequence = 0;
+  std::int64_t group = -1;  // -1: not committed
+};
+
+// A product that not all four warps of its warpgroup have issued.
+struct SharedIssue {
+  Access access;              // of the first that has
+  std::int64_t a = 0, b = 0;  // start addresses
+  int warps = 0;              // bits of those that have
+};
+
+// A bulk store from its issue until it is written and waited for.
+struct Store {
+  enum class Stage : std::uint8_t { issued, read, written };
+  const Instruction* instruction = nullptr;
+  std::int64_t address = 0;
+  std::byte* to = nullptr;  // element 0 of the tensor
+  std::array<std::int64_t, 5> coordinates{};
+  Stage stage = Stage::issued;
+  std::int64_t group = -1;
+  bool freed = false;           // a bulk_wait has covered it: the source may change
+  std::vector<std::byte> data;  // once read
+};
+
+// What an asynchronous unit does at an instant that the scheduler draws.
+struct Event {
+  enum class Kind : std::uint8_t { load, store, products, stream };
+  Kind kind = Kind::load;
+  Warp* issuer = nullptr;
+  const Instruction* instruction = nullptr;
+  // load: one for each CTA that receives the box
+  Cta* destination = nullptr;
+  std::int64_t address = 0;
+  std::byte* data = nullptr;  // element 0 of the tensor
+  std::array<std::int64_t, 5> coordinates{};
+  Access access;  // the copy's write
+  int barrier = 0;
+  std::uint64_t phase = 0;  // of the barrier when the copy was issued
+  std::shared_ptr<Store> store;
+  std::uint64_t sequence = 0;  // of the last product
+  int stream = 0;              // whose next step it is, of a program
+  std::uint64_t rank = 0;      // of the schedule; 0: none yet
+};
+
+// What a warp or a stream waits for.
+struct WordWait {
+  const std::byte* word = nullptr;  // an i32
+  Compare compare = Compare::ge;
+  std::int32_t value = 0;
+};
+
+// What fences have made of a warp's relaxed accesses to words of global memory.
+struct FenceState {
+  struct Released {
+    Scope scope = Scope::gpu;
+    bool by_all = false;  // lanes, not by the elected one alone
+    std::shared_ptr<const Beyond> all, elected;
+  };
+  std::vector<Released> released;  // the last of each scope: what a relaxed write behind hands on
+  std::vector<Handed> seen;        // by relaxed reads, for a fence behind them
+  std::vector<Handed> missed;      // what has been read and not acquired
+};
+
+struct Warp {
+  enum class State : std::uint8_t { runnable, mbarrier, named, cluster, pool, word, ended };
+  Cta* cta = nullptr;
+  int index = 0;
+  int role = 0;
+  int pc = 0;
+  State state = State::runnable;
+  std::uint64_t rank = 0;  // of the schedule; 0: none yet
+  std::vector<Scalar> scalars;
+  std::vector<RegisterArray> arrays;
+  std::vector<ArrayOrigin> origins;  // of the arrays; empty until something is known
+  // While it waits.
+  const Instruction* waits_at = nullptr;
+  int barrier = 0;  // of the CTA: mbarrier or named barrier
+  std::int64_t parity = 0;
+  std::uint64_t awaited_phase = 0;
+  WordWait word;
+  // Asynchronous work.
+  std::deque<PendingProduct> products;
+  std::uint64_t product_sequence = 0;
+  std::int64_t product_groups = 0;
+  int product_timing = 0;
+  std::vector<std::shared_ptr<Store>> stores;
+  std::int64_t store_groups = 0;
+  int registers = 0;
+  // What the lanes together know, and what one of them may know before the others.
+  View lanes, elected;
+  // What words of global memory have to do with fences; null until one is used with an order.
+  std::unique_ptr<FenceState> fences;
+
+  View& view(bool of_elected) { return of_elected ? elected : lanes; }
+  const View& view(bool of_elected) const { return of_elected ? elected : lanes; }
+  std::int64_t integer(Slot slot) const { return scalars[slot].i; }
+};
+
+// Rows of a product's operand in shared memory as floats, kept for the warps that read the same
+// ones.
+struct DecodedOperand {
+  std::int64_t address = 0;  // start address
+  int row = 0;               // the first one
+  bool valid = false;
+  std::int64_t first = 0, last = 0;  // bytes read
+  std::uint64_t time = 0;
+  std::vector<float> values;
+};
+
+struct Cluster;
+
+struct Cta {
+  Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster);
+  std::int64_t index = 0;
+  Cluster* cluster = nullptr;
+  std::int64_t cluster_rank() const { return index % size; }
+  std::int64_t size = 1;  // CTAs of the cluster
+  SharedMemory shared;
+  std::vector<ShadowBlock> shadow;
+  std::vector<Origin> origins;  // of each 16 bytes; empty until something is known
+  std::vector<ForeignUse> foreign_uses;
+  View left;  // what the warps that have ended knew
+  std::vector<Mbarrier> barriers;
+  std::array<NamedBarrier, 16> named;
+  int register_pool = 0;
+  int live = 0;  // warps that have not ended
+  std::vector<Warp> warps;
+  std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
+  std::vector<std::deque<SharedIssue>> issues;       // of each warpgroup
+};
+
+struct Cluster {
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::uint32_t number = 0;    // in the order of their start
+  std::vector<Warp*> waiting;  // for the cluster barrier
+  View handed;                 // to it
+  int live = 0;
+  Launch* launch = nullptr;
+};
+
+}  // namespace tilewright::simulator

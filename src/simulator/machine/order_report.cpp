@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/memory_order.h"
+#include "simulator/machine/world.h"
+#include "support/diagnostic.h"
+
+// What a fault of order says.
+namespace tilewright::simulator {
+
+using Kind = Agents::Kind;
+
+std::string Order::describe_global(std::uint64_t block, Bytes bytes) const {
+  const auto [first, last] = bytes.extent();
+  const auto* begin = reinterpret_cast<const std::byte*>(block + first);
+  const std::string named = launch_.world.memory.describe(begin, last - first + 1);
+  if (!named.empty()) return "global " + named;
+  for (const TensorArgument& tensor : launch_.arguments.tensors) {
+    const GlobalMemory::Range range = GlobalMemory::range_of(tensor);
+    if (!range.has(begin)) continue;
+    const std::int64_t offset = begin - range.begin;
+    return fmt::format("global {} +{:#x}..{:#x}", tensor.name, offset, offset + last - first);
+  }
+  return "global memory";
+}
+
+void Order::report(const Warp& warp, const Access& earlier, const Access& access, Verdict verdict,
+                   const std::string& what, std::int64_t stage) const {
+  const World& world = launch_.world;
+  Fault fault;
+  fault.kind = verdict == Verdict::proxy ? "proxy" : "race";
+  fault.first = earlier.instruction->where();
+  fault.second = access.instruction->where();
+  fault.message = fmt::format("{}: {}\n{}\n{}", fault.kind, what, world.access_line(earlier),
+                              world.access_line(access));
+  fault.missing = verdict == Verdict::proxy ? missing_fence(earlier, access, stage)
+                                            : missing(warp, earlier, access, stage);
+  launch_.log.add(std::move(fault));
+}
+
+std::string Order::missing_fence(const Access& earlier, const Access& access,
+                                 std::int64_t stage) const {
+  const bool shared = stage >= 0;
+  if (shared) return "fence_proxy_async between them, by the threads that made the first access";
+  return earlier.cluster == access.cluster
+             ? "fence_proxy_async_global between them, by the threads that made the first access"
+             : "fence_proxy_async_global in the CTA of the second, behind what orders it behind "
+               "the "
+               "first";
+}
+
+std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
+                                  const Access& access) const {
+  const World& world = launch_.world;
+  if (warp.fences) {
+    for (const Handed& missed : warp.fences->missed) {
+      if (world.is_known(missed.known.get(), earlier)) return why_missed(missed);
+    }
+  }
+  const World::Actor& actor = world.actor(earlier.cluster);
+  if (actor.launch == &launch_) {
+    return "blocks of one launch are not ordered: what one writes, another may use only behind a "
+           "release of the first and an acquire of the second, on a word of global memory";
+  }
+  return world.missing_between(earlier, access);
+}
+
+std::string Order::why_missed(const Handed& missed) const {
+  const Access& by = missed.by;
+  const std::string place = format_location(by.instruction->where());
+  if (!missed.released) {
+    return fmt::format("release instead of relaxed at {}, or a fence before it", place);
+  }
+  Access here = by;
+  here.cluster = UINT32_MAX;
+  here.rank = static_cast<std::int16_t>(launch_.place.rank);
+  if (!includes(by.scope, by, here)) {
+    return fmt::format("a wider scope than {} at {}: it does not have the threads that wait",
+                       ir::name_of(by.scope), place);
+  }
+  return "acquire instead of relaxed where the second waits, of a scope that has the first's "
+         "threads, or such a fence behind the wait";
+}
+
+std::string Order::missing(const Warp& warp, const Access& earlier, const Access& access,
+                           std::int64_t stage) const {
+  if (earlier.cluster != access.cluster) return missing_beyond(warp, earlier, access);
+  const bool elected = access.instruction->elected;
+  const std::int64_t rank = earlier.agent / agents_.per_cta();
+  const Cta& owner_cta = *warp.cta->cluster->ctas[rank];
+  const Kind kind = agents_.kind(earlier.agent);
+  if (kind == Kind::phases) {
+    return fmt::format("a wait for {} phase {} between them",
+                       launch_.barrier_name(agents_.index(earlier.agent)), earlier.epoch - 1);
+  }
+  const Warp& owner = owner_cta.warps[agents_.index(earlier.agent)];
+  const int hands_on = agents_.at(rank, Kind::elected_lane, owner.index);
+  const bool handed_on = &owner == &warp || knows(warp, elected, hands_on, earlier.issued);
+  if (handed_on && kind == Kind::products) {
+    return fmt::format("wgmma_wait in {} for this product before the warp signals or goes on",
+                       launch_.describe(earlier.role, earlier.warp, earlier.cta));
+  }
+  if (handed_on && kind == Kind::store_reads) {
+    return "bulk_commit and bulk_wait {count, read = 1} between them";
+  }
+  if (handed_on && kind == Kind::store_writes) {
+    return "bulk_commit and bulk_wait {count} between them, without read";
+  }
+  if (&owner == &warp) return "warp_sync between them: one lane does not wait for the others";
+  if (handed_on && kind == Kind::lanes) {
+    return fmt::format(
+        "warp_sync in {} between its access and its arrival: one lane does not wait for the others",
+        launch_.describe(earlier.role, earlier.warp, earlier.cta));
+  }
+  if (&owner_cta != warp.cta) {
+    return "cluster_sync between them, or fence_cluster before the arrival at the other CTA's "
+           "barrier and fence_cluster behind the wait for it";
+  }
+  return missing_barrier(warp, earlier, stage);
+}
+
+std::string Order::missing_barrier(const Warp& warp, const Access& earlier,
+                                   std::int64_t stage) const {
+  const PreparedKernel& kernel = launch_.kernel;
+  const Cta& cta = *warp.cta;
+  const auto named = [&](int barrier, std::uint64_t phase) {
+    return fmt::format("a wait for {} phase {} between them", launch_.barrier_name(barrier), phase);
+  };
+  // A phase that is handed on already, or is being so.
+  for (int barrier = 0; barrier < kernel.barriers; ++barrier) {
+    const Mbarrier& state = cta.barriers[barrier];
+    if (!state.initialised) continue;
+    if (state.completed.generic[earlier.agent] >= earlier.epoch) {
+      return named(barrier, state.phase - 1);
+    }
+    if (state.accumulated.generic[earlier.agent] >= earlier.epoch) {
+      return named(barrier, state.phase);
+    }
+  }
+  // One on which the earlier warp's role is to arrive: at best the one that this role waits for.
+  const BarrierArray* best = nullptr;
+  for (const BarrierArray& array : kernel.barrier_arrays) {
+    const auto has = [](const std::vector<int>& roles, int role) {
+      return std::find(roles.begin(), roles.end(), role) != roles.end();
+    };
+    if (!has(array.signallers, earlier.role) || has(array.signallers, warp.role)) continue;
+    if (!best || has(array.waiters, warp.role)) best = &array;
+  }
+  if (!best) return "a barrier between them: an arrival behind the first, a wait before the second";
+  const int index = stage >= 0 && stage < best->count ? static_cast<int>(stage) : 0;
+  return named(best->first + index, cta.barriers[best->first + index].phase);
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "simulator/machine/world.h"
+
+// Words of global memory, and which rank's memory is meant. What words hand on is in
+// order_words.cpp.
+namespace tilewright::simulator {
+namespace {
+
+// The word that the access names; null after a fault.
+std::byte* word_at(Launch& launch, const Warp& warp, const Instruction& instruction,
+                   const WordAccess& access, const char* verb) {
+  const TensorArgument& tensor = launch.arguments.tensors[access.tensor];
+  std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
+  if (!data) return nullptr;
+  std::int64_t element = 0;
+  for (std::size_t axis = 0; axis < access.coordinates.size(); ++axis) {
+    const std::int64_t at = warp.integer(access.coordinates[axis]);
+    if (at < 0 || at >= tensor.shape[axis]) {
+      launch.log.add(
+          {"out_of_bounds",
+           instruction.where(),
+           {},
+           fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}", at,
+                       axis, tensor.name, tensor.shape[axis],
+                       launch.access(verb, instruction, warp)),
+           {}});
+      return nullptr;
+    }
+    element += at * tensor.strides[axis];
+  }
+  return data + element * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
+
+std::int32_t read(const std::byte* word) {
+  std::int32_t value = 0;
+  std::memcpy(&value, word, sizeof(value));
+  return value;
+}
+
+void write(Launch& launch, std::byte* word, std::int32_t value) {
+  std::memcpy(word, &value, sizeof(value));
+  launch.world.changed(word, sizeof(value));
+}
+
+const WordAccess& access_of(const Launch& launch, const Instruction& instruction) {
+  return launch.kernel.words[instruction.detail];
+}
+
+}  // namespace
+
+std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& instruction,
+                        const TensorArgument& tensor, Slot rank) {
+  if (rank == ir::kNoValue) return tensor.data;
+  const std::int64_t number = warp.integer(rank);
+  if (number < 0 || number >= launch.arguments.ranks) {
+    launch.log.add(
+        {"out_of_bounds",
+         instruction.where(),
+         {},
+         fmt::format("out of bounds: {} of rank {}, and there are {}\n{}", tensor.name, number,
+                     launch.arguments.ranks, launch.access("use", instruction, warp)),
+         {}});
+    return nullptr;
+  }
+  return tensor.peers.empty() ? tensor.data : tensor.peers[static_cast<std::size_t>(number)];
+}
+
+void load_index(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const WordAccess& access = access_of(launch, instruction);
+  const std::byte* const at = word_at(launch, warp, instruction, access, "read");
+  if (!at) return;
+  launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/false});
+  const std::int32_t value = read(at);
+  warp.scalars[access.result] = {value, static_cast<double>(value)};
+}
+
+void store_index(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const WordAccess& access = access_of(launch, instruction);
+  std::byte* const at = word_at(launch, warp, instruction, access, "write");
+  if (!at) return;
+  launch.order.word(warp, instruction, {at, access.order, /*reads=*/false, /*writes=*/true});
+  write(launch, at, static_cast<std::int32_t>(warp.integer(access.value)));
+}
+
+void atomic_add(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const WordAccess& access = access_of(launch, instruction);
+  std::byte* const at = word_at(launch, warp, instruction, access, "add");
+  if (!at) return;
+  launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/true});
+  const std::int32_t old = read(at);
+  const auto sum =
+      static_cast<std::uint32_t>(old) + static_cast<std::uint32_t>(warp.integer(access.value));
+  write(launch, at, static_cast<std::int32_t>(sum));
+  if (access.result != ir::kNoValue) {
+    warp.scalars[access.result] = {old, static_cast<double>(old)};
+  }
+}
+
+void wait_flag(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const WordAccess& access = access_of(launch, instruction);
+  const std::byte* const at = word_at(launch, warp, instruction, access, "wait");
+  if (at) {
+    const WordWait wait{at, access.compare, static_cast<std::int32_t>(warp.integer(access.value))};
+    if (!launch.world.holds(wait)) return launch.wait_for_word(warp, instruction, wait);
+    launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/false});
+  }
+  warp.waits_at = nullptr;
+  ++warp.pc;
+}
+
+}  // namespace tilewright::simulator

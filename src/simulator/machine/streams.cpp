@@ -1,0 +1,386 @@
+#include "simulator/machine/streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/machine/control_only.h"
+#include "simulator/machine/world.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::simulator {
+namespace {
+
+using Kind = ir::ProgramOperation::Kind;
+
+GlobalMemory::Range range_of(std::byte* first, std::int64_t bytes) {
+  return {first, first + bytes};
+}
+
+}  // namespace
+
+Streams::Streams(World& world, const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+                 ir::BufferAddress address, const MachineOptions& options, std::int64_t runs)
+    : world_(world),
+      program_(program),
+      kernels_(kernels),
+      address_(std::move(address)),
+      options_(options),
+      runs_(runs),
+      streams_(program.streams.size()),
+      events_(program.events) {
+  std::vector<bool> written(program.buffers.size(), false);
+  for (const ir::ProgramOperation& operation : program.operations) {
+    streams_[operation.stream].operations.push_back(&operation);
+    if (operation.kind == Kind::copy || operation.kind == Kind::write) {
+      written[operation.to.buffer] = true;
+    }
+    if (operation.kind != Kind::launch) continue;
+    std::size_t tensor = 0;
+    for (const ir::Parameter& parameter : kernels[operation.kernel].parameters) {
+      if (!parameter.is_tensor()) continue;
+      const int buffer = operation.tensors[tensor++].buffer;
+      if (parameter.kind != ir::Parameter::Kind::in) written[buffer] = true;
+    }
+  }
+  for (int buffer = 0; buffer < static_cast<int>(written.size()); ++buffer) {
+    for (int rank = 0; rank < program.ranks; ++rank) {
+      const auto range = range_of(address_(buffer, rank), program.buffers[buffer].bytes());
+      world.memory.add_name(range, ir::name_of(program, buffer, rank));
+      if (written[buffer] && options.check_order) world.memory.add_written(range);
+    }
+  }
+  for (Stream& stream : streams_) {
+    auto nothing = std::make_shared<Beyond>();
+    nothing->streams.resize(streams_.size());
+    stream.known = std::move(nothing);
+  }
+}
+
+void Streams::begin() {
+  for (std::size_t i = 0; i < streams_.size(); ++i) enter(static_cast<int>(i));
+}
+
+bool Streams::done() const {
+  return std::all_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+    return stream.operations.empty() || (stream.state == State::run_over && stream.run == runs_);
+  });
+}
+
+void Streams::learn(Stream& stream, const std::shared_ptr<const Beyond>& known) const {
+  if (!known || known == stream.known) return;
+  View view;
+  view.beyond = stream.known;
+  view.join_beyond(known);
+  stream.known = std::move(view.beyond);
+}
+
+// Clusters of launches that are over say nothing that their stream's count does not.
+void Streams::forget_what_is_over(Stream& stream) const {
+  auto known = std::make_shared<Beyond>(*stream.known);
+  const auto is_over = [&](const Beyond::Cluster& cluster) {
+    const World::Actor& actor = world_.actor(cluster.number);
+    return known->streams[actor.stream] > actor.position;
+  };
+  known->clusters.erase(std::remove_if(known->clusters.begin(), known->clusters.end(), is_over),
+                        known->clusters.end());
+  stream.known = std::move(known);
+}
+
+// All streams of a rank end a run before one of them begins the next one, which knows of all that
+// the one before has done.
+void Streams::begin_runs(int rank) {
+  std::vector<int> own;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const bool works = !streams_[i].operations.empty();
+    if (works && program_.streams[i].rank == rank) own.push_back(static_cast<int>(i));
+  }
+  const bool can_begin = !own.empty() && std::all_of(own.begin(), own.end(), [&](int i) {
+    return streams_[i].state == State::run_over && streams_[i].run < runs_;
+  });
+  if (!can_begin) return;
+  for (const int i : own) learn(streams_[own.front()], streams_[i].known);
+  for (const int i : own) {
+    streams_[i].known = streams_[own.front()].known;
+    ++streams_[i].run;
+    streams_[i].next = 0;
+  }
+  for (const int i : own) enter(i);
+}
+
+WordWait Streams::wait_of(const Stream& stream) const {
+  const ir::ProgramOperation& operation = *stream.operations[stream.next];
+  return {word_of(operation), Compare::ge,
+          static_cast<std::int32_t>(operation.value.at(stream.run))};
+}
+
+std::byte* Streams::word_of(const ir::ProgramOperation& operation) const {
+  return argument_of(program_, operation.to, address_).data;
+}
+
+void Streams::enter(int number) {
+  Stream& stream = streams_[number];
+  stream.current = nullptr;
+  if (stream.next == stream.operations.size()) {
+    stream.state = State::run_over;
+    return;
+  }
+  const ir::ProgramOperation& operation = *stream.operations[stream.next];
+  if (operation.kind == Kind::wait && !world_.holds(wait_of(stream))) {
+    stream.state = State::word;
+    return;
+  }
+  if (operation.kind == Kind::wait_event && events_[operation.event].run != stream.run) {
+    stream.state = State::event;
+    return;
+  }
+  stream.state = State::ready;
+  world_.add_stream_event(number);
+}
+
+void Streams::look_again() {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const State state = streams_[i].state;
+    if (state == State::word || state == State::event) enter(static_cast<int>(i));
+  }
+}
+
+void Streams::finish(int number) {
+  Stream& stream = streams_[number];
+  auto known = std::make_shared<Beyond>(*stream.known);
+  known->streams[number] = ++stream.position;
+  stream.known = std::move(known);
+  ++stream.next;
+  enter(number);
+  if (stream.state == State::run_over) begin_runs(program_.streams[number].rank);
+}
+
+void Streams::happen(int number) {
+  Stream& stream = streams_[number];
+  const ir::ProgramOperation& operation = *stream.operations[stream.next];
+  if (!stream.current) {
+    StreamOperation& begun = operations_.emplace_back();
+    begun.source = &operation;
+    begun.run = stream.run;
+    begun.place.where = operation.where;
+    begun.instruction.operation = &begun.place;
+    begun.actor =
+        world_.add_actor({nullptr, &begun, number, stream.position, program_.streams[number].rank});
+    stream.current = &begun;
+  }
+  switch (operation.kind) {
+    case Kind::launch:
+      return launch(stream);
+    case Kind::copy:
+      if (!copy(stream)) return world_.add_stream_event(number);
+      break;
+    case Kind::write:
+      write(stream);
+      break;
+    case Kind::wait:
+      if (!wait(stream)) return enter(number);
+      break;
+    case Kind::record:
+      events_[operation.event] = {stream.run, stream.known};
+      break;
+    case Kind::wait_event:
+      learn(stream, events_[operation.event].known);
+      break;
+  }
+  finish(number);
+  if (operation.kind == Kind::record) look_again();
+}
+
+// Reading and writing are two instants: whether both are over.
+bool Streams::copy(Stream& stream) {
+  const ir::ProgramOperation& operation = *stream.current->source;
+  if (!stream.read.empty()) {
+    for (const auto& [to, bytes] : stream.read) {
+      const auto size = static_cast<std::int64_t>(bytes.size());
+      access(stream, to, size, /*write=*/true, /*atomic=*/false);
+      std::memcpy(to, bytes.data(), bytes.size());
+      world_.changed(to, size);
+    }
+    stream.read.clear();
+    return true;
+  }
+  const TensorArgument to = argument_of(program_, operation.to, address_);
+  const TensorArgument from = argument_of(program_, operation.from, address_);
+  ir::for_each_run(to, from, [&](std::byte* target, std::byte* source, std::int64_t bytes) {
+    access(stream, source, bytes, /*write=*/false, /*atomic=*/false);
+    stream.read.emplace_back(target, std::vector<std::byte>(source, source + bytes));
+  });
+  return stream.read.empty();
+}
+
+void Streams::write(Stream& stream) {
+  const ir::ProgramOperation& operation = *stream.current->source;
+  std::byte* const word = word_of(operation);
+  access(stream, word, 4, /*write=*/true, /*atomic=*/true);
+  auto known = std::make_shared<Beyond>(*stream.known);
+  known->forget_fences();
+  std::vector<Handed>& handed = world_.memory.handed(word);
+  handed.clear();
+  handed.push_back({std::move(known), make_access(*stream.current, true, true), true});
+  const auto value = static_cast<std::int32_t>(operation.value.at(stream.run));
+  std::memcpy(word, &value, sizeof(value));
+  world_.changed(word, sizeof(value));
+}
+
+bool Streams::wait(Stream& stream) {
+  const WordWait wait = wait_of(stream);
+  if (!world_.holds(wait)) return false;
+  access(stream, wait.word, 4, /*write=*/false, /*atomic=*/true);
+  for (const Handed& handed : world_.memory.handed(wait.word)) {
+    if (handed.released && handed.by.scope == Scope::system) learn(stream, handed.known);
+  }
+  return true;
+}
+
+void Streams::launch(Stream& stream) {
+  const ir::ProgramOperation& operation = *stream.current->source;
+  const ir::ProgramStream& named = this->named(operation);
+  prepared_.push_back(std::make_unique<Prepared>());
+  Prepared& prepared = *prepared_.back();
+  prepared.arguments = arguments_of(program_, operation, stream.run, address_);
+  prepared.kernel =
+      prepare(kernels_[operation.kernel], prepared.arguments, options_.multiprocessors);
+  if (options_.control_only) keep_control_only(prepared.kernel, prepared.arguments);
+  check_capacity(prepared.kernel, world_.log);
+  LaunchPlace place;
+  place.rank = named.rank;
+  place.label = " of " + prepared.kernel.name;
+  if (program_.ranks > 1) place.label += fmt::format(" of rank {}", named.rank);
+  place.launched = fmt::format(", launched at {} in stream {}, run {}",
+                               format_location(operation.where), named.name, stream.run);
+  place.stream = operation.stream;
+  place.position = stream.position;
+  // A launch sees what came before through every proxy.
+  auto known = std::make_shared<Beyond>(*stream.known);
+  known->fence();
+  place.known = std::move(known);
+  stream.state = State::launched;
+  world_.launch(prepared.kernel, prepared.arguments, std::move(place));
+}
+
+void Streams::launch_over(const Launch& launch) {
+  const int number = launch.place.stream;
+  Stream& stream = streams_[number];
+  check_workspaces(stream);
+  learn(stream, launch.left());
+  finish(number);
+  forget_what_is_over(stream);
+}
+
+void Streams::check_workspaces(const Stream& stream) {
+  const ir::ProgramOperation& operation = *stream.current->source;
+  for (const ir::ProgramPart& part : operation.tensors) {
+    const ir::ProgramBuffer& buffer = program_.buffers[part.buffer];
+    if (buffer.kind != ir::ProgramBuffer::Kind::workspace) continue;
+    std::byte* const first = address_(part.buffer, part.rank);
+    for (std::int64_t i = 0; i < buffer.shape[0]; ++i) {
+      std::int32_t value = 0;
+      std::memcpy(&value, first + 4 * i, 4);
+      if (value == 0) continue;
+      world_.log.add({"workspace", buffer.where, operation.where,
+                      fmt::format("workspace {}[{}] is {} after the launch", buffer.name, i, value),
+                      "what sets it back to 0: the next launch begins with it"});
+    }
+  }
+}
+
+Access Streams::make_access(const StreamOperation& operation, bool write, bool atomic) const {
+  Access access;
+  access.instruction = &operation.instruction;
+  access.epoch = 1;
+  access.cluster = operation.actor;
+  access.write = write;
+  access.atomic = atomic;
+  access.scope = Scope::system;
+  access.rank = -1;  // no thread of the device: scopes below system do not have it
+  return access;
+}
+
+void Streams::access(const Stream& stream, const std::byte* first, std::int64_t bytes, bool write,
+                     bool atomic) {
+  if (!options_.check_order || !world_.memory.is_written(first)) return;
+  const Access access = make_access(*stream.current, write, atomic);
+  ByteSet set;
+  set.add(reinterpret_cast<std::uint64_t>(first), bytes);
+  set.drain([&](std::uint64_t block, Bytes touched) {
+    world_.memory.shadow(block).touch(access, touched, [&](const ShadowBlock::Record& earlier) {
+      if (earlier.cluster == access.cluster || world_.is_known(stream.known.get(), earlier)) {
+        return;
+      }
+      const Bytes both{touched.cells & earlier.bytes.cells,
+                       static_cast<std::uint16_t>(touched.mask & earlier.bytes.mask)};
+      const auto [low, high] = both.extent();
+      report(earlier, access, reinterpret_cast<const std::byte*>(block + low), high - low + 1);
+    });
+  });
+}
+
+void Streams::report(const Access& earlier, const Access& access, const std::byte* first,
+                     std::int64_t bytes) const {
+  Fault fault;
+  fault.kind = "race";
+  fault.first = earlier.instruction->where();
+  fault.second = access.instruction->where();
+  fault.message = fmt::format("race: global {}\n{}\n{}", world_.memory.describe(first, bytes),
+                              world_.access_line(earlier), world_.access_line(access));
+  fault.missing = world_.missing_between(earlier, access);
+  world_.log.add(std::move(fault));
+}
+
+std::string Streams::access_line(const Access& access, const StreamOperation& operation) const {
+  const ir::ProgramOperation& source = *operation.source;
+  constexpr const char* kNames[] = {"launch", "copy", "write of word", "wait", "record", "wait"};
+  return fmt::format("  {:6} {:16}  {}  {}, run {}", access.write ? "write" : "read",
+                     kNames[static_cast<int>(source.kind)], format_location(source.where),
+                     name_of(program_, named(source)), operation.run);
+}
+
+std::vector<Streams::Waiting> Streams::waiting() const {
+  std::vector<Waiting> list;
+  for (const Stream& stream : streams_) {
+    if (stream.state != State::word && stream.state != State::event) continue;
+    const ir::ProgramOperation& operation = *stream.operations[stream.next];
+    Waiting waiting;
+    waiting.where = operation.where;
+    std::string what;
+    if (stream.state == State::word) {
+      what = world_.wait_text(wait_of(stream));
+      waiting.missing = world_.missing_value(wait_of(stream));
+    } else {
+      const auto record = std::find_if(
+          program_.operations.begin(), program_.operations.end(), [&](const auto& each) {
+            return each.kind == Kind::record && each.event == operation.event;
+          });
+      what = fmt::format("the event of {} in {}", format_location(record->where),
+                         name_of(program_, named(*record)));
+    }
+    waiting.text = fmt::format("{}  {}  waits for {} (run {})", name_of(program_, named(operation)),
+                               format_location(operation.where), what, stream.run);
+    list.push_back(std::move(waiting));
+  }
+  return list;
+}
+
+MachineReport run_program(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+                          const ir::BufferAddress& address, const MachineOptions& options,
+                          std::int64_t runs) {
+  MachineReport report;
+  World world(options, report);
+  Streams streams(world, program, kernels, address, options, runs);
+  world.streams = &streams;
+  try {
+    streams.begin();
+    world.run();
+  } catch (const Stopped&) {
+  }
+  world.count();
+  return report;
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/program.h"
+#include "simulator/machine/cta.h"
+#include "simulator/machine/machine.h"
+
+// The streams of a program on the virtual GPUs of its ranks: what the host has queued, and the copy
+// engines.
+namespace tilewright::simulator {
+
+class Launch;
+class World;
+
+// One operation of a stream in one run, as faults name it.
+struct StreamOperation {
+  const ir::ProgramOperation* source = nullptr;
+  std::int64_t run = 0;
+  std::uint32_t actor = 0;
+  ir::Operation place;      // the program's line, for
+  Instruction instruction;  // accesses to memory
+};
+
+class Streams {
+ public:
+  // `kernels` are the machine forms of the program's. All of it must outlive the streams.
+  Streams(World& world, const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+          ir::BufferAddress address, const MachineOptions& options, std::int64_t runs);
+
+  void begin();
+  // The stream's next operation, or the next step of it, takes place.
+  void happen(int stream);
+  void launch_over(const Launch& launch);
+  // Words of global memory have changed.
+  void look_again();
+  bool done() const;
+
+  // A line of a fault.
+  std::string access_line(const Access& access, const StreamOperation& operation) const;
+  // Of each stream that waits: the operation's line, and what it waits for.
+  struct Waiting {
+    SourceLocation where;
+    std::string text;
+    std::string missing;
+  };
+  std::vector<Waiting> waiting() const;
+
+ private:
+  enum class State : std::uint8_t { ready, launched, word, event, run_over };
+  struct Stream {
+    std::vector<const ir::ProgramOperation*> operations;
+    std::size_t next = 0;
+    std::int64_t run = 1;
+    State state = State::run_over;
+    Epoch position = 0;  // operations that are over, of all runs
+    std::shared_ptr<const Beyond> known;
+    StreamOperation* current = nullptr;                               // once it has begun
+    std::vector<std::pair<std::byte*, std::vector<std::byte>>> read;  // by a copy
+  };
+  // What a launch needs while shadow memory remembers it.
+  struct Prepared {
+    Arguments arguments;
+    PreparedKernel kernel;
+  };
+
+  Stream& stream_of(const StreamOperation& operation) { return streams_[operation.source->stream]; }
+  const ir::ProgramStream& named(const ir::ProgramOperation& operation) const {
+    return program_.streams[operation.stream];
+  }
+  void enter(int stream);
+  void finish(int stream);
+  void begin_runs(int rank);
+  void learn(Stream& stream, const std::shared_ptr<const Beyond>& known) const;
+  void forget_what_is_over(Stream& stream) const;
+  WordWait wait_of(const Stream& stream) const;
+  std::byte* word_of(const ir::ProgramOperation& operation) const;
+
+  bool copy(Stream& stream);
+  void write(Stream& stream);
+  bool wait(Stream& stream);
+  void launch(Stream& stream);
+  void check_workspaces(const Stream& stream);
+  // Faults when the stream's operation is not ordered behind earlier accesses.
+  void access(const Stream& stream, const std::byte* first, std::int64_t bytes, bool write,
+              bool atomic);
+  Access make_access(const StreamOperation& operation, bool write, bool atomic) const;
+  void report(const Access& earlier, const Access& access, const std::byte* first,
+              std::int64_t bytes) const;
+
+  World& world_;
+  const ir::Program& program_;
+  const std::vector<ir::Kernel>& kernels_;
+  const ir::BufferAddress address_;
+  const MachineOptions options_;
+  const std::int64_t runs_;
+  std::vector<Stream> streams_;
+  std::deque<StreamOperation> operations_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+  struct Recorded {
+    std::int64_t run = 0;  // the last one in which it was; 0: none
+    std::shared_ptr<const Beyond> known;
+  };
+  std::vector<Recorded> events_;
+};
+
+// Runs the program so many times in a row. `kernels` are the machine forms of the program's.
+MachineReport run_program(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+                          const ir::BufferAddress& address, const MachineOptions& options,
+                          std::int64_t runs);
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,204 @@
+#include "simulator/machine/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace tilewright::simulator {
+
+World::World(const MachineOptions& options, MachineReport& report)
+    : report(report),
+      log(report, options.stop_at_first),
+      random(options.search == Search::delays ? 0 : options.seed),
+      recorder(options.recorder),
+      schedule(options.search, options.seed),
+      options_(options) {}
+
+Launch& World::launch(const PreparedKernel& kernel, const Arguments& arguments, LaunchPlace place) {
+  launches_.push_back(
+      std::make_unique<Launch>(*this, kernel, arguments, options_, std::move(place)));
+  active_.push_back(launches_.back().get());
+  if (recorder) recorder->begin(*active_.back());
+  return *active_.back();
+}
+
+std::uint32_t World::add_actor(Actor actor) {
+  actors_.push_back(actor);
+  return static_cast<std::uint32_t>(actors_.size() - 1);
+}
+
+bool World::is_known(const Beyond* beyond, const Access& earlier) const {
+  if (!beyond) return false;
+  const Actor& actor = actors_[earlier.cluster];
+  const auto stream = static_cast<std::size_t>(actor.stream);
+  if (stream < beyond->streams.size() && beyond->streams[actor.stream] > actor.position) {
+    return true;
+  }
+  const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
+  return cluster && cluster->known.size() > 0 && cluster->known[earlier.agent] >= earlier.epoch;
+}
+
+bool World::is_fenced(const Beyond* beyond, const Access& earlier) const {
+  if (!beyond) return false;
+  const Actor& actor = actors_[earlier.cluster];
+  const auto stream = static_cast<std::size_t>(actor.stream);
+  if (stream < beyond->fenced_streams.size() &&
+      beyond->fenced_streams[actor.stream] > actor.position) {
+    return true;
+  }
+  const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
+  return cluster && cluster->fenced.size() > 0 && cluster->fenced[earlier.agent] >= earlier.epoch;
+}
+
+std::string World::missing_between(const Access& earlier, const Access& access) const {
+  if (actors_[earlier.cluster].rank == actors_[access.cluster].rank) {
+    return "one stream for both, or an event that is recorded behind the first and waited for "
+           "before the second";
+  }
+  return "a signal of scope system behind the first, and a wait for it before the second";
+}
+
+std::string World::access_line(const Access& access) const {
+  const Actor& actor = actors_[access.cluster];
+  if (!actor.launch) return streams->access_line(access, *actor.operation);
+  return actor.launch->access_line(access.write ? "write" : "read", access);
+}
+
+void World::add_stream_event(int stream) {
+  Event event;
+  event.kind = Event::Kind::stream;
+  event.stream = stream;
+  events.push_back(std::move(event));
+}
+
+void World::changed(const std::byte* first, std::int64_t bytes) {
+  std::vector<Warp*> woken;
+  for (auto entry = word_waiters_.begin(); entry != word_waiters_.end();) {
+    if (entry->first < first || entry->first >= first + bytes) {
+      ++entry;
+      continue;
+    }
+    woken.insert(woken.end(), entry->second.begin(), entry->second.end());
+    entry = word_waiters_.erase(entry);
+  }
+  for (Warp* warp : woken) warp->cta->cluster->launch->wake(*warp);
+  if (streams) streams->look_again();
+}
+
+std::string World::missing_value(const WordWait& wait) const {
+  const std::vector<Handed>& writers = memory.handed(wait.word);
+  if (writers.empty()) return "a write of the word: there is none";
+  return fmt::format("a write of the word that suffices: the last one is\n{}",
+                     access_line(writers.back().by));
+}
+
+bool World::holds(const WordWait& wait) const {
+  std::int32_t value = 0;
+  std::memcpy(&value, wait.word, sizeof(value));
+  // Modulo 2^32, so that counts may run over.
+  const auto difference = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) -
+                                                    static_cast<std::uint32_t>(wait.value));
+  switch (wait.compare) {
+    case Compare::eq:
+      return difference == 0;
+    case Compare::ne:
+      return difference != 0;
+    case Compare::lt:
+      return difference < 0;
+    case Compare::le:
+      return difference <= 0;
+    case Compare::gt:
+      return difference > 0;
+    case Compare::ge:
+      return difference >= 0;
+  }
+  return false;
+}
+
+std::string World::wait_text(const WordWait& wait) const {
+  constexpr std::string_view kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
+  std::int32_t value = 0;
+  std::memcpy(&value, wait.word, sizeof(value));
+  const std::string name = memory.describe(wait.word, sizeof(value));
+  return fmt::format("{} {} {}, which is {}", name.empty() ? "a word of global memory" : name,
+                     kSigns[static_cast<int>(wait.compare)], wait.value, value);
+}
+
+void World::count() const {
+  report.choices = schedule.choices();
+  for (const auto& launch : launches_) launch->count_instructions();
+}
+
+bool World::has_place(const Launch& launch) const {
+  // Whole clusters, and one of them however few places there are.
+  const std::int64_t size = launch.kernel.cluster;
+  const std::int64_t places =
+      std::max<std::int64_t>((options_.resident + size - 1) / size, 1) * size;
+  std::int64_t taken = 0;
+  for (const Launch* other : active_) {
+    if (other->place.rank == launch.place.rank) taken += other->live_ctas();
+  }
+  return taken + size <= places;
+}
+
+void World::settle() {
+  for (Launch* launch : active_) {
+    if (launch->can_retire()) launch->retire();
+  }
+  std::vector<Launch*> waiting;
+  while (true) {
+    waiting.clear();
+    for (Launch* launch : active_) {
+      if (!launch->all_started() && has_place(*launch)) waiting.push_back(launch);
+    }
+    if (waiting.empty()) break;
+    waiting[waiting.size() == 1 ? 0 : random.below(waiting.size())]->start_next();
+  }
+  const std::vector<Launch*> ended(
+      std::stable_partition(active_.begin(), active_.end(),
+                            [](const Launch* launch) { return !launch->is_over(); }),
+      active_.end());
+  active_.resize(active_.size() - ended.size());
+  for (const Launch* launch : ended) {
+    if (streams) streams->launch_over(*launch);
+  }
+}
+
+void World::run() {
+  while (true) {
+    settle();
+    if (active_.empty() && events.empty() && (!streams || streams->done())) return;
+    do {
+      if (runnable.empty() && events.empty()) {
+        log.add(deadlock(*this));
+        return;
+      }
+      step();
+    } while (!is_due_);
+  }
+}
+
+void World::step() {
+  const Schedule::Choice choice = schedule.next(runnable, events);
+  if (choice.event && events[choice.index].kind == Event::Kind::stream) {
+    const int stream = events[choice.index].stream;
+    events[choice.index] = std::move(events.back());
+    events.pop_back();
+    streams->happen(stream);
+    is_due_ = true;
+    return;
+  }
+  Warp& warp = choice.event ? *events[choice.index].issuer : *runnable[choice.index];
+  Launch& launch = *warp.cta->cluster->launch;
+  if (choice.event) {
+    launch.happen(choice.index);
+  } else {
+    launch.run_warp(warp);
+  }
+  is_due_ = launch.can_retire();
+}
+
+}  // namespace tilewright::simulator

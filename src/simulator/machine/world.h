@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simulator/machine/cta.h"
+#include "simulator/machine/fault_log.h"
+#include "simulator/machine/global_memory.h"
+#include "simulator/machine/launch.h"
+#include "simulator/machine/machine.h"
+#include "simulator/machine/random.h"
+#include "simulator/machine/schedule.h"
+#include "simulator/machine/streams.h"
+
+// The virtual GPUs of one execution: launches of kernels on the devices of one or several ranks,
+// in one loop of events whose order a seed draws.
+namespace tilewright::simulator {
+
+class World {
+ public:
+  World(const MachineOptions& options, MachineReport& report);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  MachineReport& report;
+  FaultLog log;
+  Random random;
+  Recorder* const recorder;  // null when nobody watches
+  GlobalMemory memory;
+  Streams* streams = nullptr;  // null: the launch alone
+  std::vector<Warp*> runnable;
+  std::vector<Event> events;
+  Schedule schedule;
+
+  // Starts a launch; its clusters follow as its device has places for them. `kernel` and
+  // `arguments` must outlive the world.
+  Launch& launch(const PreparedKernel& kernel, const Arguments& arguments, LaunchPlace place = {});
+  void run();
+  // What was executed, into the report, once the run is over.
+  void count() const;
+
+  // Who accesses memory: a cluster of a launch, or an operation of a stream. Either gets a number
+  // when it starts.
+  struct Actor {
+    const Launch* launch = nullptr;  // null: the stream itself
+    const StreamOperation* operation = nullptr;
+    int stream = 0;
+    Epoch position = 0;  // in the stream
+    int rank = 0;
+  };
+  std::uint32_t add_actor(Actor actor);
+  const Actor& actor(std::uint32_t number) const { return actors_[number]; }
+  // Whether an access of another cluster or of a stream is over for who knows so much; whether the
+  // async proxy sees it then.
+  bool is_known(const Beyond* beyond, const Access& earlier) const;
+  bool is_fenced(const Beyond* beyond, const Access& earlier) const;
+  // What would order them, of two launches or streams.
+  std::string missing_between(const Access& earlier, const Access& access) const;
+  // A line of a fault: what it is, where, and by whom.
+  std::string access_line(const Access& access) const;
+  // Global memory has changed: those who wait for words of it look again.
+  void add_waiter(Warp& warp) { word_waiters_[warp.word.word].push_back(&warp); }
+  void changed(const std::byte* first, std::int64_t bytes);
+  bool holds(const WordWait& wait) const;
+  // "flags of rank 1 +0x4..0x7 >= 2, which is 1".
+  std::string wait_text(const WordWait& wait) const;
+  // Who wrote last what does not suffice.
+  std::string missing_value(const WordWait& wait) const;
+  void add_stream_event(int stream);
+  // Those that are not over.
+  const std::vector<Launch*>& active() const { return active_; }
+
+ private:
+  bool has_place(const Launch& launch) const;
+  // Ends what is over and starts clusters where there are places.
+  void settle();
+  void step();
+
+  const MachineOptions options_;
+  std::vector<std::unique_ptr<Launch>> launches_;
+  std::vector<Launch*> active_;
+  std::vector<Actor> actors_;
+  std::map<const std::byte*, std::vector<Warp*>> word_waiters_;
+  bool is_due_ = false;  // settle has something to do
+};
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include "language/misuse.h"
+#include "tilewright/program.h"
+
+namespace tilewright {
+namespace {
+
+constexpr const char* kFile = "program_errors_test.cpp";
+
+void misused(const std::string& caret, const std::vector<std::string>& parts,
+             const std::function<void()>& action) {
+  test::expect_misuse(kFile, caret, parts, action);
+}
+
+Kernel copy_rows() {
+  Kernel kernel("copy_rows");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 32}), Y = kernel.out("Y", f32, {rows, 32});
+  const auto [x] = kernel.grid(ceil_div(rows, 16));
+  const Block block = rows.block(x, 16);
+  store(Y(block, all), load(X(block, all)));
+  return kernel;
+}
+
+class ProgramErrorsTest : public testing::Test {
+ protected:
+  Program program{"sample", 2};
+  Buffer x = program.buffer("x", f32, {64, 32});
+  Buffer narrow = program.buffer("narrow", f32, {64, 16});
+  Buffer half = program.buffer("half", bf16, {64, 32});
+  Buffer ready = program.signals("ready", 4);
+  Stream stream = program.rank(0).stream();
+};
+
+TEST_F(ProgramErrorsTest, ABufferThatNobodyMade) {
+  misused("launch", {"no program has made", "Program::buffer"}, [&] {
+    stream.launch(copy_rows(), {x, Buffer()});
+  });
+  misused("copy", {"no program has made"}, [&] { stream.copy(Buffer(), x); });
+  misused("wait", {"no program has made"}, [&] { stream.wait(Buffer()[0], 1); });
+}
+
+TEST_F(ProgramErrorsTest, ABufferOfAnotherProgram) {
+  Program other("other");
+  const Buffer y = other.buffer("y", f32, {64, 32});
+  misused("launch", {"buffer y is of program other, not of sample"}, [&] {
+    stream.launch(copy_rows(), {x, y});
+  });
+  misused("copy", {"buffer y is of program other"}, [&] { stream.copy(x, y); });
+}
+
+TEST_F(ProgramErrorsTest, ShapesThatDoNotMatchTheKernel) {
+  misused("launch", {"narrow", "size 16", "32", "copy_rows"}, [&] {
+    stream.launch(copy_rows(), {x, narrow});
+  });
+  misused("launch", {"half is bf16", "f32"}, [&] { stream.launch(copy_rows(), {x, half}); });
+  misused("launch", {"rows"}, [&] { stream.launch(copy_rows(), {x, x.rows(0, 32)}); });
+  misused("launch", {"1 tensors are given", "Y"}, [&] { stream.launch(copy_rows(), {x}); });
+  misused("launch", {"3 tensors are given"}, [&] { stream.launch(copy_rows(), {x, x, x}); });
+  misused("launch", {"0 scalar parameters, 1 are given"}, [&] {
+    stream.launch(copy_rows(), {x, x}, {2});
+  });
+  misused("launch", {"x of rank 1", "on rank 0", "symmetric"}, [&] {
+    stream.launch(copy_rows(), {x, x.on(1)});
+  });
+}
+
+TEST_F(ProgramErrorsTest, CopiesOfDifferentShapes) {
+  misused("copy", {"x f32 {64, 32} from narrow f32 {64, 16}"}, [&] { stream.copy(x, narrow); });
+  misused("copy", {"f32", "bf16"}, [&] { stream.copy(x.on(1), half); });
+}
+
+TEST_F(ProgramErrorsTest, PartsOutsideOfTheBuffer) {
+  misused("rows", {"{40, 32} elements from {32, 0} on are not inside of x {64, 32}"},
+          [&] { stream.copy(x.rows(32, 40), x.rows(0, 40)); });
+  misused("on", {"x of rank 2", "ranks 0 to 1"}, [&] { stream.copy(x.on(2), x); });
+}
+
+TEST_F(ProgramErrorsTest, WordsThatAreNone) {
+  misused("write", {"x {64, 32} is not one word of signals"}, [&] { stream.write(x, 1); });
+  misused("wait", {"ready {4} is not one word", "ready[0]"}, [&] { stream.wait(ready, 1); });
+}
+
+TEST_F(ProgramErrorsTest, EventsThatNobodyRecorded) {
+  misused("wait", {"stream main waits for an event that no stream has recorded", "record"},
+          [&] { stream.wait(Event()); });
+  Program other("other");
+  const Event foreign = other.rank(0).stream().record();
+  misused("wait", {"the event is of program other"}, [&] { stream.wait(foreign); });
+  const Event distant = program.rank(1).stream("far").record();
+  misused("wait", {"rank 0 waits for an event of rank 1", "signals"},
+          [&] { stream.wait(distant); });
+}
+
+TEST_F(ProgramErrorsTest, NamesAndRanks) {
+  misused("x", {"there is a buffer x already"}, [&] { program.buffer("x", f32, {1}); });
+  misused("rank", {"rank 2", "ranks 0 to 1"}, [&] { program.rank(2); });
+  misused("Program", {"9 ranks, expected 1 to 8"}, [] { Program("many", 9); });
+}
+
+}  // namespace
+}  // namespace tilewright
