@@ -130,11 +130,7 @@ void check_launch(const ir::Program& program, const ir::Kernel& kernel,
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
   try {
-    std::map<std::string, std::int64_t> given;
-    for (const Dim& dim : kernel.dims) {
-      if (dim.name() == ir::kRanks) given[ir::kRanks] = program.ranks;
-    }
-    ir::bind(kernel, shapes, 1, given);
+    ir::bind(kernel, shapes, 1, ir::given_ranks(kernel, program.ranks));
   } catch (const Error& error) {
     Diagnostic(where, "launch: " + error.message())
         .token("launch")

@@ -17,7 +17,7 @@ struct TensorArgument {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   std::byte* data = nullptr;
-  std::vector<std::byte*> peers;
+  std::vector<std::byte*> peers = {};
 };
 
 // What one launch of a kernel is given, in the order of the kernel's tensor parameters and of its
