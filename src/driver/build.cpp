@@ -63,6 +63,7 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
     machine.claims = kernel.claims;
     record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
   }
+  rewrites.convert_layouts = kernel.form == ir::Form::tile;
   passes::lower_to_machine(machine, record, rewrites);
   return machine;
 }

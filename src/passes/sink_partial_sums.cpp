@@ -84,7 +84,8 @@ class PartialSums {
 
  private:
   static bool is_sum(const Operation& o) {
-    return o.op == Op::reduce && o.attributes.function() == Op::add;
+    return o.op == Op::reduce && o.attributes.function() == Op::add &&
+           !o.attributes.has(Key::count);
   }
   bool holds(ValueId id) const { return partial_.count(id) != 0; }
   void drop(ValueId id) { partial_.erase(id); }
