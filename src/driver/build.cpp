@@ -7,6 +7,7 @@
 #include <set>
 
 #include "driver/claims.h"
+#include "passes/allocate_shared.h"
 #include "schedules/schedule.h"
 #include "support/diagnostic.h"
 
@@ -58,13 +59,25 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
   ir::Kernel machine = kernel;
   if (kernel.form == ir::Form::tile) {
     passes::prepare_for_schedule(machine, record, rewrites);
-    const Stopwatch stopwatch;
-    machine = schedules::schedule_for_sm90(machine);
-    machine.claims = kernel.claims;
-    record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
   }
-  rewrites.convert_layouts = kernel.form == ir::Form::tile;
-  passes::lower_to_machine(machine, record, rewrites);
+  const ir::Kernel prepared = machine;
+  const auto schedule = [&](std::int64_t reserved) {
+    if (kernel.form == ir::Form::tile) {
+      const Stopwatch stopwatch;
+      machine = schedules::schedule_for_sm90(prepared, reserved);
+      machine.claims = kernel.claims;
+      record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
+    }
+    rewrites.convert_layouts = kernel.form == ir::Form::tile;
+    passes::lower_to_machine(machine, record, rewrites);
+  };
+  // Conversions show when layouts are assigned: where they find no room, the schedule takes less.
+  try {
+    schedule(0);
+  } catch (const passes::SharedMemoryExceeded& exceeded) {
+    if (exceeded.conversions == 0) throw;
+    schedule(exceeded.conversions);
+  }
   return machine;
 }
 

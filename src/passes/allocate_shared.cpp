@@ -15,6 +15,8 @@ using ir::Operation;
 
 constexpr std::int64_t kLimit = 232448;  // bytes a CTA may have on sm_90 and sm_100
 
+constexpr std::int64_t kConversionAlignment = 1024;  // what their places may lose
+
 // Conversions of a role, which follow each other, lie in one place.
 struct Place {
   std::vector<Operation*> operations;
@@ -74,7 +76,16 @@ void allocate_shared(ir::Kernel& kernel) {
       error.note(place.operations[0]->where,
                  std::to_string(place.bytes) + " bytes: " + attributes.text(Key::name) + stages);
     }
-    error.fix("use smaller tiles or fewer stages").raise();
+    error.fix("use smaller tiles or fewer stages");
+    std::int64_t conversions = 0;
+    for (const Place& place : places) {
+      if (place.scratch != 0) conversions += place.bytes + kConversionAlignment;
+    }
+    try {
+      error.raise();
+    } catch (const Error& raised) {
+      throw SharedMemoryExceeded(raised, conversions);
+    }
   }
   kernel.shared_bytes = end;
 }

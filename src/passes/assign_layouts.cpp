@@ -49,6 +49,10 @@ class LayoutAssignment {
     const Type::Kind kind = kernel_.type(id).kind;
     return kind == Type::Kind::tile || kind == Type::Kind::pending;
   }
+  // As an author knows it.
+  std::string text_of(ValueId id) const {
+    return Type::tile(kernel_.type(id).dtype, kernel_.type(id).shape).to_string();
+  }
   const RegisterLayout& layout(ValueId id) const { return kernel_.types[id].layout; }
   bool known(ValueId id) const { return !layout(id).shape.empty(); }
 
@@ -58,7 +62,7 @@ class LayoutAssignment {
       kernel_.types[id].layout = layout;
       changed_ = true;
     } else if (!(this->layout(id) == layout) && !conflict_) {
-      conflict(edge, "the threads of the role hold " + kernel_.type(id).to_string() +
+      conflict(edge, "the threads of the role hold " + text_of(id) +
                          " in one order, and need it here in another");
       // Parts of a sum cannot change places: what is summed has to.
       const ValueId value = value_at(edge);
@@ -317,9 +321,9 @@ class LayoutAssignment {
         if (!in_registers(o.operands[i])) continue;
         if (ir::register_map(layout(o.results[0]), layout(o.operands[i])).ok()) continue;
         conflict(operand(o, i), "the threads of the role hold the elements of " +
-                                    kernel_.type(o.operands[i]).to_string() +
+                                    text_of(o.operands[i]) +
                                     " in another order than those of the result, " +
-                                    kernel_.type(o.results[0]).to_string());
+                                    text_of(o.results[0]));
         conflict_->wanted = stretching(layout(o.results[0]), kernel_.type(o.operands[i]));
         return;
       }
@@ -351,8 +355,7 @@ class LayoutAssignment {
     const std::optional<RegisterLayout> moved = layout(known).reshaped(kernel_.type(other).shape);
     if (moved) return set(other, *moved, edge);
     const Operation& o = edge.operation;
-    conflict({o, At::itself}, kernel_.type(o.operands[0]).to_string() + " to " +
-                                  kernel_.type(o.results[0]).to_string() +
+    conflict({o, At::itself}, text_of(o.operands[0]) + " to " + text_of(o.results[0]) +
                                   " tears apart what a lane holds",
              "split or join axes by powers of two, or add and drop axes of size 1");
   }

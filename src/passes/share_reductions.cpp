@@ -1,6 +1,7 @@
 #include "passes/share_reductions.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,7 @@ class Sharing {
       if (role.op != Op::role) continue;
       const std::int64_t warps = role.attributes.integer(Key::warps);
       first_barrier_ = all_barrier_ = 0;
+      together_.clear();
       ir::for_each(role.blocks[0], [&](Operation& o) {
         if (o.op == Op::convert) {
           convert(o, warps);
@@ -74,8 +76,16 @@ class Sharing {
                  kFix);
     const std::vector<std::int64_t> shape{together * exchange->parts, exchange->elements};
     const DType dtype = kernel_.type(o.results[0]).dtype;
-    add_place(o, "reduction", groups / together,
-              ir::SharedLayout::row_major(shape, size_of(dtype)));
+    // Warpgroups may be in copies of a loop that passes have split: they meet in one place.
+    if (together > 1) {
+      const auto [at, fresh] = together_.emplace(std::make_pair(dtype, shape), ir::kNoValue);
+      if (!fresh) return o.operands.push_back(at->second);
+      add_place(o, "reduction", groups / together,
+                ir::SharedLayout::row_major(shape, size_of(dtype)));
+      at->second = o.operands.back();
+      return;
+    }
+    add_place(o, "reduction", groups, ir::SharedLayout::row_major(shape, size_of(dtype)));
   }
 
   // Conversions follow each other, so that all of a role lie in the same memory; those of single
@@ -130,7 +140,8 @@ class Sharing {
   // Of this role; 0 while it has none.
   std::int64_t first_barrier_ = 0;
   std::int64_t all_barrier_ = 0;  // of all its warpgroups
-  std::int64_t scratch_ = 1;        // of this role's conversions
+  std::map<std::pair<DType, std::vector<std::int64_t>>, ValueId> together_;
+  std::int64_t scratch_ = 1;  // of this role's conversions
 };
 
 }  // namespace

@@ -32,11 +32,11 @@ constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds
 // Records the kernel once more, at the explicit level.
 class Retracing {
  public:
-  explicit Retracing(const ir::Kernel& tile)
+  Retracing(const ir::Kernel& tile, std::int64_t reserved)
       : tile_(tile),
         placement_(tile),
         extents_(tile),
-        plan_(placement_, extents_),
+        plan_(placement_, extents_, reserved),
         turns_(placement_),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
@@ -607,6 +607,8 @@ class Retracing {
 
 }  // namespace
 
-ir::Kernel schedule_for_hopper(const ir::Kernel& tile) { return Retracing(reload(tile)).run(); }
+ir::Kernel schedule_for_hopper(const ir::Kernel& tile, std::int64_t reserved) {
+  return Retracing(reload(tile), reserved).run();
+}
 
 }  // namespace tilewright::schedules

@@ -5,10 +5,10 @@
 
 namespace tilewright::schedules {
 
-ir::Kernel schedule_for_sm90(const ir::Kernel& tile) {
+ir::Kernel schedule_for_sm90(const ir::Kernel& tile, std::int64_t reserved) {
   bool products = false;
   ir::for_each(tile.body, [&](const ir::Operation& o) { products |= o.op == ir::Op::dot; });
-  return products ? schedule_for_hopper(tile) : schedule_rowwise(tile);
+  return products ? schedule_for_hopper(tile, reserved) : schedule_rowwise(tile);
 }
 
 }  // namespace tilewright::schedules

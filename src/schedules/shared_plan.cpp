@@ -49,8 +49,9 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
   return last;
 }
 
-SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& extents)
-    : placement_(placement) {
+SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& extents,
+                       std::int64_t reserved)
+    : placement_(placement), limit_(kSharedBytes - reserved) {
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
   plan_exchange(placement.kernel.body, {});
@@ -220,10 +221,10 @@ std::int64_t SharedPlan::bytes() const {
 // for loops.
 void SharedPlan::choose_stages() {
   for (RingPlan& ring : rings_) ring.stages = ring.held;
-  if (bytes() > kSharedBytes) {
+  if (bytes() > limit_) {
     Diagnostic error(placement_.kernel.where, "schedule for sm_90a: tiles of " +
                                                   std::to_string(bytes()) + " bytes, a CTA has " +
-                                                  std::to_string(kSharedBytes) +
+                                                  std::to_string(limit_) +
                                                   " bytes of shared memory");
     for (const RingPlan& ring : rings_) {
       error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
@@ -235,7 +236,7 @@ void SharedPlan::choose_stages() {
     for (RingPlan& ring : rings_) {
       if (ring.in_loop != in_loop || ring.stages >= most * ring.held) continue;
       ++ring.stages;
-      if (bytes() > kSharedBytes) --ring.stages;
+      if (bytes() > limit_) --ring.stages;
     }
   };
   grow(true, 2);

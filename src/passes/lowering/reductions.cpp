@@ -75,7 +75,7 @@ void ReductionLowering::exchange(const Operation& o, bool in_loop) {
                o.where);
   };
   // Before the next round writes, all have read what the last one wrote.
-  if (in_loop) sync();
+  if (in_loop || together) sync();
   access(Op::store_elements, code_.array(result), exchange->written, place);
   sync();
   const std::int64_t held = code_.type(code_.array(result)).elements();
