@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 
 #include "driver/claims.h"
@@ -32,7 +33,7 @@ class Stopwatch {
 std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   std::vector<SharedUse> uses;
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
-    if (operation.op == ir::Op::shared) {
+    if (operation.op == ir::Op::shared && !operation.attributes.has(ir::Key::scratch)) {
       const ir::SharedLayout& layout = operation.attributes.shared_layout();
       uses.push_back({operation.attributes.text(ir::Key::name),
                       layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
@@ -43,7 +44,26 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
                       operation.where});
     }
   });
+  // Those of a role lie in one place.
+  std::map<std::int64_t, SharedUse> conversions;
+  for (const Converted& conversion : conversions_in(kernel)) {
+    SharedUse& use = conversions[conversion.place];
+    if (conversion.bytes > use.bytes) use = {"conversions", conversion.bytes, conversion.where};
+  }
+  for (const auto& [place, use] : conversions) uses.push_back(use);
   return uses;
+}
+
+std::vector<Converted> conversions_in(const ir::Kernel& kernel) {
+  std::vector<Converted> found;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    if (operation.op != ir::Op::shared || !operation.attributes.has(ir::Key::scratch)) return;
+    const ir::SharedLayout& layout = operation.attributes.shared_layout();
+    found.push_back({operation.attributes.integer(ir::Key::scratch),
+                     layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
+                     operation.where});
+  });
+  return found;
 }
 
 ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,

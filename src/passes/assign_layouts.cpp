@@ -68,7 +68,7 @@ class LayoutAssignment {
       const ValueId value = value_at(edge);
       const RegisterLayout& other = value == id ? layout : this->layout(id);
       conflict_->wanted = other;
-      if (other.is_partial()) convert_summed(value, other);
+      if (layout.is_partial() || this->layout(id).is_partial()) convert_summed(value, other);
     }
   }
   static ValueId value_at(const Edge& edge) {
@@ -325,6 +325,7 @@ class LayoutAssignment {
                                     " in another order than those of the result, " +
                                     text_of(o.results[0]));
         conflict_->wanted = stretching(layout(o.results[0]), kernel_.type(o.operands[i]));
+        if (layout(o.operands[i]).is_partial()) conflict_->at = At::nothing;
         return;
       }
     });

@@ -119,9 +119,10 @@ class RoleLowering {
       }
       const ir::RegisterMap map = ir::register_map(code_.layout(result), code_.layout(operand));
       if (!map.ok()) {
-        Diagnostic(o.where, std::string(ir::info(o.op).name) +
-                                ": operands lie differently in registers: " + map.mismatch)
-            .fix("pass one through shared memory: store(view, tile), then load(view)")
+        Diagnostic(o.where,
+                   std::string(ir::info(o.op).name) +
+                       ": operands lie differently in registers: " + map.mismatch,
+                   ErrorKind::internal)
             .raise();
       }
       operands.push_back(code_.array(operand));
