@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 
 #include "driver/claims.h"
+#include "passes/allocate_shared.h"
 #include "schedules/schedule.h"
 #include "support/diagnostic.h"
 
@@ -31,7 +33,7 @@ class Stopwatch {
 std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   std::vector<SharedUse> uses;
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
-    if (operation.op == ir::Op::shared) {
+    if (operation.op == ir::Op::shared && !operation.attributes.has(ir::Key::scratch)) {
       const ir::SharedLayout& layout = operation.attributes.shared_layout();
       uses.push_back({operation.attributes.text(ir::Key::name),
                       layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
@@ -42,7 +44,26 @@ std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
                       operation.where});
     }
   });
+  // Those of a role lie in one place.
+  std::map<std::int64_t, SharedUse> conversions;
+  for (const Converted& conversion : conversions_in(kernel)) {
+    SharedUse& use = conversions[conversion.place];
+    if (conversion.bytes > use.bytes) use = {"conversions", conversion.bytes, conversion.where};
+  }
+  for (const auto& [place, use] : conversions) uses.push_back(use);
   return uses;
+}
+
+std::vector<Converted> conversions_in(const ir::Kernel& kernel) {
+  std::vector<Converted> found;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    if (operation.op != ir::Op::shared || !operation.attributes.has(ir::Key::scratch)) return;
+    const ir::SharedLayout& layout = operation.attributes.shared_layout();
+    found.push_back({operation.attributes.integer(ir::Key::scratch),
+                     layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
+                     operation.where});
+  });
+  return found;
 }
 
 ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
@@ -58,12 +79,25 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
   ir::Kernel machine = kernel;
   if (kernel.form == ir::Form::tile) {
     passes::prepare_for_schedule(machine, record, rewrites);
-    const Stopwatch stopwatch;
-    machine = schedules::schedule_for_sm90(machine);
-    machine.claims = kernel.claims;
-    record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
   }
-  passes::lower_to_machine(machine, record, rewrites);
+  const ir::Kernel prepared = machine;
+  const auto schedule = [&](std::int64_t reserved) {
+    if (kernel.form == ir::Form::tile) {
+      const Stopwatch stopwatch;
+      machine = schedules::schedule_for_sm90(prepared, reserved);
+      machine.claims = kernel.claims;
+      record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
+    }
+    rewrites.convert_layouts = kernel.form == ir::Form::tile;
+    passes::lower_to_machine(machine, record, rewrites);
+  };
+  // Conversions show when layouts are assigned: where they find no room, the schedule takes less.
+  try {
+    schedule(0);
+  } catch (const passes::SharedMemoryExceeded& exceeded) {
+    if (exceeded.conversions == 0) throw;
+    schedule(exceeded.conversions);
+  }
   return machine;
 }
 

@@ -61,4 +61,12 @@ struct SharedUse {
 };
 std::vector<SharedUse> shared_use(const ir::Kernel& kernel);
 
+// Tiles that pass through shared memory since they are needed in two register layouts, in a kernel
+// of the machine form: in which place, how many bytes, and at which line of the author's.
+struct Converted {
+  std::int64_t place = 0, bytes = 0;
+  SourceLocation where;
+};
+std::vector<Converted> conversions_in(const ir::Kernel& kernel);
+
 }  // namespace tilewright::driver

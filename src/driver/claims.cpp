@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "driver/build.h"
 #include "ir/claim.h"
 
 namespace tilewright::driver {
@@ -97,6 +98,10 @@ std::string fix_for(const Claim& claim, std::int64_t found, const ir::Kernel& ma
     case Figure::instructions:
       break;
   }
+  if (claim.name == "convert" && too_many) {
+    return "let tiles that meet be made alike: `tilewright explain` (or explain_json) names the "
+           "lines at which they are not";
+  }
   if (claim.name == "wgmma_rs" && !too_many) {
     return "a product takes its first operand from registers when a tile that was computed, or "
            "loaded to registers, is given to it";
@@ -124,6 +129,9 @@ std::string token_of(const Claim& claim) {
 
 std::map<std::string, std::int64_t> count_instructions(const ir::Kernel& kernel) {
   std::map<std::string, std::int64_t> counts;
+  if (const std::size_t converted = conversions_in(kernel).size(); converted != 0) {
+    counts["convert"] = static_cast<std::int64_t>(converted);
+  }
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
     if (is_structure(operation)) return;
     const bool is_product = operation.op == ir::Op::wgmma_ss || operation.op == ir::Op::wgmma_rs;

@@ -146,6 +146,11 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch);
   if (spilled) explanation.warnings.push_back(*spilled);
+  for (const Converted& conversion : conversions_in(program.machine)) {
+    explanation.warnings.push_back(fmt::format(
+        "{}: a tile is needed in two register layouts, and passes through shared memory: {} bytes",
+        format_location(conversion.where), conversion.bytes));
+  }
 }
 
 Explanation explain_traced(const Kernel& kernel, double trace_milliseconds, const Target& target,

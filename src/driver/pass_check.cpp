@@ -111,6 +111,7 @@ class PassCheck {
           rewrites_);
       now = schedules::schedule_for_sm90(now);
     }
+    rewrites_.convert_layouts = kernel_.form == ir::Form::tile;
     complete(now, now.form == kernel_.form ? "" : "schedule_for_sm90");
     passes::lower_to_machine(
         now,
@@ -151,6 +152,7 @@ class PassCheck {
   // By what the passes behind make of it, which change no rounding.
   void complete(ir::Kernel scheduled, const std::string& pass) {
     passes::Rewrites strict{Numerics::strict(), {}};
+    strict.convert_layouts = kernel_.form == ir::Form::tile;
     passes::lower_to_machine(scheduled, {}, strict);
     execute(scheduled, pass);
     if (pass.empty()) {

@@ -68,10 +68,10 @@ void verify_load_index(const VerifierContext& context) {
   require_type(context, context.result(), Type::scalar(DType::i32));
 }
 
-// Of load, splat and iota: a layout of the result's shape, in the scheduled form.
+// Of load, splat, iota and convert: a layout of the result's shape, in the scheduled form.
 void verify_chosen_layout(const VerifierContext& context) {
   const Op op = context.operation().op;
-  if (op != Op::load && op != Op::splat && op != Op::iota) return;
+  if (op != Op::load && op != Op::splat && op != Op::iota && op != Op::convert) return;
   if (!context.attributes().has(Key::layout)) return;
   const RegisterLayout& layout = context.attributes().register_layout();
   context.require(context.kernel().form == Form::scheduled, "has a layout in the {} form",
@@ -201,6 +201,9 @@ void verify_tile_types(const VerifierContext& context) {
       return verify_transpose(context);
     case Op::reshape:
       return verify_reshape(context);
+    case Op::convert:
+      if (!context.attributes().has(Key::offsets)) return verify_reshape(context);
+      return verify_slice(context);
     case Op::slice:
       return verify_slice(context);
     default:

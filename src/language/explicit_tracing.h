@@ -83,6 +83,12 @@ class ExplicitTracing {
     view.row_count_ = count;
     return view;
   }
+  // The first row alone: a row or a column of numbers, which no product reads.
+  static SharedView first_row(const SharedView& from) {
+    SharedView view = from;
+    view.row_count_ = 1;
+    return view;
+  }
   static SharedView columns(const SharedView& from, int start, int count, SourceLocation where) {
     SharedView view = from;
     if (from.transposed_ || start < 0 || count <= 0 || start + count > from.column_count_) {

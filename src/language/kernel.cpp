@@ -290,7 +290,9 @@ Kernel& Kernel::operator=(Kernel&&) noexcept = default;
 void Kernel::require(std::initializer_list<Claim> claims) {
   for (const Claim& claim : claims) {
     tracer_->require_open("require", claim.where);
-    if (claim.figure == Claim::Figure::instructions && claim.name != "wgmma") {
+    // Names of several instructions.
+    const bool several = claim.name == "wgmma" || claim.name == "convert";
+    if (claim.figure == Claim::Figure::instructions && !several) {
       const std::optional<Op> op = ir::find_op(claim.name);
       if (!op || !ir::info(*op).in(ir::Form::machine)) {
         Diagnostic(claim.where, "require: there is no instruction \"" + claim.name + "\"")

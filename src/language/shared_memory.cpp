@@ -40,6 +40,16 @@ Type as_tile(Type type) {
   return type;
 }
 
+namespace {
+
+// What a view holds, transposed where it is.
+Type held_by(const SharedView& view, const Tracer& tracer, ir::ValueId id) {
+  const auto [rows, columns] = ExplicitTracing::product_shape(view);
+  return Type::tile(tracer.type(id).dtype, {rows, columns});
+}
+
+}  // namespace
+
 SharedView SharedView::rows(const IndexOperand& start, int count) const {
   return ExplicitTracing::rows(*this, start, count);
 }
@@ -62,7 +72,7 @@ void store(const SharedView& to, const TileOperand& tile, SourceLocation where) 
   Tracer& tracer = in_role("store", where);
   const ir::ValueId source = tracer.use(tile.handle, "store", where);
   const ir::ValueId view = ExplicitTracing::emit(tracer, to, "store", where);
-  const Type &from = tracer.type(source), &place = tracer.type(view);
+  const Type &from = tracer.type(source), place = held_by(to, tracer, view);
   if (from.dtype != place.dtype || from.shape != place.shape) {
     Diagnostic(where,
                "store: the tile is " + from.to_string() + ", the shared view " + place.to_string())
@@ -77,7 +87,7 @@ Tile load(const SharedView& from, SourceLocation where) {
   Tracer& tracer = in_role("load", where);
   const ir::ValueId view = ExplicitTracing::emit(tracer, from, "load", where);
   return Tile(
-      tracer.handle(tracer.emit(Op::load_tile, {view}, as_tile(tracer.type(view)), {}, where)));
+      tracer.handle(tracer.emit(Op::load_tile, {view}, held_by(from, tracer, view), {}, where)));
 }
 
 SharedFragments::SharedFragments(Kernel&, std::string name, int count, int columns,

@@ -1,6 +1,8 @@
 #include "passes/allocate_shared.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "support/diagnostic.h"
 
@@ -13,17 +15,33 @@ using ir::Operation;
 
 constexpr std::int64_t kLimit = 232448;  // bytes a CTA may have on sm_90 and sm_100
 
+constexpr std::int64_t kConversionAlignment = 1024;  // what their places may lose
+
+// Conversions of a role, which follow each other, lie in one place.
 struct Place {
-  Operation* operation;
-  std::int64_t bytes, alignment;
+  std::vector<Operation*> operations;
+  std::int64_t bytes = 0, alignment = 0;
+  std::int64_t scratch = 0;  // 0: of none
 };
 
 Place measure(const ir::Kernel& kernel, Operation& o) {
-  if (o.op == Op::mbarriers) return {&o, 8 * kernel.type(o.results[0]).shape[0], 8};
+  if (o.op == Op::mbarriers) return {{&o}, 8 * kernel.type(o.results[0]).shape[0], 8};
   const ir::SharedLayout& layout = o.attributes.shared_layout();
   // TMA and swizzled tiles repeat every 1024 bytes; 128 serve the rest.
-  return {&o, layout.size_bytes() * o.attributes.integer(Key::stages),
-          std::max<std::int64_t>(layout.alignment(), 128)};
+  return {{&o},
+          layout.size_bytes() * o.attributes.integer(Key::stages),
+          std::max<std::int64_t>(layout.alignment(), 128),
+          o.attributes.integer_or(Key::scratch, 0)};
+}
+
+void add(std::vector<Place>& places, Place place) {
+  const auto same = std::find_if(places.begin(), places.end(), [&](const Place& p) {
+    return p.scratch != 0 && p.scratch == place.scratch;
+  });
+  if (same == places.end()) return places.push_back(std::move(place));
+  same->operations.push_back(place.operations[0]);
+  same->bytes = std::max(same->bytes, place.bytes);
+  same->alignment = std::max(same->alignment, place.alignment);
 }
 
 }  // namespace
@@ -31,7 +49,7 @@ Place measure(const ir::Kernel& kernel, Operation& o) {
 void allocate_shared(ir::Kernel& kernel) {
   std::vector<Place> places;
   for (Operation& o : kernel.body.body) {
-    if (o.op == Op::shared || o.op == Op::mbarriers) places.push_back(measure(kernel, o));
+    if (o.op == Op::shared || o.op == Op::mbarriers) add(places, measure(kernel, o));
   }
   // The most aligned first, so that nothing is lost between them.
   std::stable_sort(places.begin(), places.end(),
@@ -39,7 +57,7 @@ void allocate_shared(ir::Kernel& kernel) {
   std::int64_t end = 0;
   for (const Place& place : places) {
     end = (end + place.alignment - 1) / place.alignment * place.alignment;
-    place.operation->attributes.set(Key::offset, end);
+    for (Operation* o : place.operations) o->attributes.set(Key::offset, end);
     end += place.bytes;
   }
   if (end > kLimit) {
@@ -50,15 +68,24 @@ void allocate_shared(ir::Kernel& kernel) {
                                        std::to_string(kLimit));
     error.token(kernel.name);
     for (const Place& place : places) {
-      const ir::Attributes& attributes = place.operation->attributes;
+      const ir::Attributes& attributes = place.operations[0]->attributes;
       const std::string stages =
           attributes.has(Key::stages)
               ? " (" + std::to_string(attributes.integer(Key::stages)) + " stages)"
               : "";
-      error.note(place.operation->where,
+      error.note(place.operations[0]->where,
                  std::to_string(place.bytes) + " bytes: " + attributes.text(Key::name) + stages);
     }
-    error.fix("use smaller tiles or fewer stages").raise();
+    error.fix("use smaller tiles or fewer stages");
+    std::int64_t conversions = 0;
+    for (const Place& place : places) {
+      if (place.scratch != 0) conversions += place.bytes + kConversionAlignment;
+    }
+    try {
+      error.raise();
+    } catch (const Error& raised) {
+      throw SharedMemoryExceeded(raised, conversions);
+    }
   }
   kernel.shared_bytes = end;
 }

@@ -1,7 +1,8 @@
 #include "passes/assign_layouts.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
+#include <string>
 
 #include "support/diagnostic.h"
 
@@ -19,70 +20,105 @@ class LayoutAssignment {
  public:
   explicit LayoutAssignment(ir::Kernel& kernel) : kernel_(kernel) {}
 
-  void run() {
+  std::optional<LayoutConflict> run() {
     seed();
     // Each round either fixes at least one more layout or ends.
     do {
       changed_ = false;
       propagate(kernel_.body);
       if (!changed_) choose();
+      if (!changed_) settle();
       if (!changed_) spread();
-    } while (changed_);
-    ir::for_each(kernel_.body, [this](const Operation& o) {
-      for (const ValueId result : o.results) {
-        if (in_registers(result) && !known(result)) {
-          Diagnostic(o.where, std::string(ir::info(o.op).name) +
-                                  ": nothing determines how this tile lies in registers: " +
-                                  kernel_.type(result).to_string())
-              .token(ir::info(o.op).name)
-              .fix("make it inside a role, or remove it")
-              .raise();
-        }
-      }
-    });
+    } while (changed_ && !conflict_);
+    if (!conflict_) check();
+    return conflict_;
   }
 
  private:
+  using At = LayoutConflict::At;
+  // Where an operation meets a value.
+  struct Edge {
+    const Operation& operation;
+    At at;
+    std::size_t index = 0;
+  };
+  static Edge operand(const Operation& o, std::size_t index) { return {o, At::operand, index}; }
+  static Edge result(const Operation& o, std::size_t index = 0) { return {o, At::result, index}; }
+
   bool in_registers(ValueId id) const {
     const Type::Kind kind = kernel_.type(id).kind;
     return kind == Type::Kind::tile || kind == Type::Kind::pending;
   }
+  // As an author knows it.
+  std::string text_of(ValueId id) const {
+    return Type::tile(kernel_.type(id).dtype, kernel_.type(id).shape).to_string();
+  }
   const RegisterLayout& layout(ValueId id) const { return kernel_.types[id].layout; }
   bool known(ValueId id) const { return !layout(id).shape.empty(); }
 
-  void set(ValueId id, const RegisterLayout& layout, const Operation& o) {
+  void set(ValueId id, const RegisterLayout& layout, const Edge& edge) {
     if (!in_registers(id)) return;
     if (!known(id)) {
       kernel_.types[id].layout = layout;
       changed_ = true;
-    } else if (!(this->layout(id) == layout)) {
-      Diagnostic(o.where, std::string(ir::info(o.op).name) +
-                              ": a tile is wanted in two register layouts: " +
-                              this->layout(id).to_string() + " and " + layout.to_string())
-          .fix("pass it through shared memory: store(view, tile), then load(view)")
-          .raise();
+    } else if (!(this->layout(id) == layout) && !conflict_) {
+      conflict(edge, "the threads of the role hold " + text_of(id) +
+                         " in one order, and need it here in another");
+      // Parts of a sum cannot change places: what is summed has to.
+      const ValueId value = value_at(edge);
+      const RegisterLayout& other = value == id ? layout : this->layout(id);
+      conflict_->wanted = other;
+      if (layout.is_partial() || this->layout(id).is_partial()) convert_summed(value, other);
     }
   }
-  void unify(ValueId a, ValueId b, const Operation& o) {
-    if (known(a)) set(b, layout(a), o);
-    if (known(b)) set(a, layout(b), o);
+  static ValueId value_at(const Edge& edge) {
+    const Operation& o = edge.operation;
+    return edge.at == At::operand ? o.operands[edge.index] : o.results[edge.index];
+  }
+  void convert_summed(ValueId parts, const RegisterLayout& wanted) {
+    conflict_->at = At::nothing;
+    const auto by = partial_.find(parts);
+    const auto source = sources_.find(wanted.to_string());
+    if (by == partial_.end() || source == sources_.end()) return;
+    const Type& summed = kernel_.type(by->second->operands[0]);
+    if (source->second.shape != summed.shape) return;
+    conflict_->operation = by->second;
+    conflict_->at = At::operand;
+    conflict_->index = 0;
+    conflict_->wanted = source->second;
+  }
+  void unify(ValueId a, ValueId b, const Edge& edge) {
+    if (known(a)) set(b, layout(a), edge);
+    if (known(b)) set(a, layout(b), edge);
+  }
+
+  // Only the first counts: others may follow from it.
+  void conflict(const Edge& edge, const std::string& problem,
+                const char* fix = "pass it through shared memory: store(view, tile), then "
+                                  "load(view)") {
+    if (conflict_) return;
+    const std::string name(ir::info(edge.operation.op).name);
+    conflict_ = LayoutConflict{
+        &edge.operation, edge.at, edge.index, {}, name + ": " + problem, name, fix};
   }
 
   void seed() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
-      if (o.op == Op::load || o.op == Op::splat || o.op == Op::iota) {
-        if (o.attributes.has(Key::layout)) set(o.results[0], o.attributes.register_layout(), o);
+      if (o.op == Op::load || o.op == Op::splat || o.op == Op::iota || o.op == Op::convert) {
+        if (o.attributes.has(Key::layout)) {
+          set(o.results[0], o.attributes.register_layout(), result(o));
+        }
       }
       if (o.op != Op::wgmma) return;
       products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
-      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
+      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), result(o));
       const Type& a = kernel_.type(o.operands[0]);
       if (a.is_tile()) {
         set(o.operands[0], ir::wgmma_a_fragment(a.shape[0], a.shape[1], size_of(a.dtype), o.where),
-            o);
+            operand(o, 0));
       }
-      if (o.operands.size() > 2) unify(o.results[0], o.operands[2], o);
+      if (o.operands.size() > 2) unify(o.results[0], o.operands[2], operand(o, 2));
     });
   }
 
@@ -97,7 +133,18 @@ class LayoutAssignment {
       if (changed_ || !loads || known(o.results[0])) return;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       if (!may_accumulate(shape)) return;
-      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), o);
+      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), result(o));
+    });
+  }
+
+  // What is converted without need stays as it is.
+  void settle() {
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (changed_ || o.op != Op::convert || o.attributes.has(Key::offsets)) return;
+      if (kernel_.type(o.operands[0]).shape != kernel_.type(o.results[0]).shape) return;
+      if (known(o.operands[0]) && !known(o.results[0])) {
+        set(o.results[0], layout(o.operands[0]), result(o));
+      }
     });
   }
 
@@ -127,7 +174,7 @@ class LayoutAssignment {
         };
         if (!largest || elements(&o) > elements(largest)) largest = &o;
       });
-      if (largest) set(largest->results[0], coalesced(*largest, warps_of(role)), *largest);
+      if (largest) set(largest->results[0], coalesced(*largest, warps_of(role)), result(*largest));
     }
   }
 
@@ -157,10 +204,11 @@ class LayoutAssignment {
     if (ir::info(o.op).elementwise()) return elementwise(o);
     switch (o.op) {
       case Op::wait:
+        return unify(o.operands[0], o.results[0], result(o));
       case Op::as_pending:
-        return unify(o.operands[0], o.results[0], o);
+        return unify(o.operands[0], o.results[0], operand(o, 0));
       case Op::wgmma:
-        if (o.operands.size() > 2) unify(o.operands[2], o.results[0], o);
+        if (o.operands.size() > 2) unify(o.operands[2], o.results[0], operand(o, 2));
         return;
       case Op::complete:
         if (known(o.operands[0])) {
@@ -171,19 +219,11 @@ class LayoutAssignment {
                 mode = {mode.size, 0, 0, ir::ModeKind::replicate};
             }
           }
-          set(o.results[0], whole, o);
+          set(o.results[0], whole, result(o));
         }
         return;
-      case Op::reduce: {
-        if (!known(o.operands[0])) return;
-        const int axis = static_cast<int>(o.attributes.integer(Key::axis));
-        const bool partial = o.attributes.integer_or(Key::partial, 0) != 0;
-        set(o.results[0],
-            layout(o.operands[0])
-                .reduce(axis, partial ? ir::Reduction::partial : ir::Reduction::complete),
-            o);
-        return;
-      }
+      case Op::reduce:
+        return reduce(o);
       case Op::transpose:
         return transpose(o);
       case Op::reshape:
@@ -198,9 +238,10 @@ class LayoutAssignment {
         const std::size_t first = body.arguments.size() - o.results.size();
         for (std::size_t i = 0; i < o.results.size(); ++i) {
           if (!in_registers(o.results[i])) continue;
-          unify(body.arguments[first + i], o.results[i], o);
-          unify(body.body.back().operands[extra + i], body.arguments[first + i], o);
-          unify(o.operands[leading + i], body.arguments[first + i], o);
+          const Operation& yield = body.body.back();
+          unify(body.arguments[first + i], o.results[i], result(o, i));
+          unify(yield.operands[extra + i], body.arguments[first + i], operand(yield, extra + i));
+          unify(o.operands[leading + i], body.arguments[first + i], operand(o, leading + i));
         }
         return;
       }
@@ -208,7 +249,8 @@ class LayoutAssignment {
         for (std::size_t i = 0; i < o.results.size(); ++i) {
           if (!in_registers(o.results[i])) continue;
           for (const ir::Block& branch : o.blocks) {
-            unify(branch.body.back().operands[i], o.results[i], o);
+            const Operation& yield = branch.body.back();
+            unify(yield.operands[i], o.results[i], operand(yield, i));
           }
         }
         return;
@@ -217,29 +259,76 @@ class LayoutAssignment {
     }
   }
 
+  void reduce(const Operation& o) {
+    if (!known(o.operands[0])) return;
+    const int axis = static_cast<int>(o.attributes.integer(Key::axis));
+    const RegisterLayout& source = layout(o.operands[0]);
+    if (o.attributes.integer_or(Key::partial, 0) == 0) {
+      return set(o.results[0], source.reduce(axis, ir::Reduction::complete), result(o));
+    }
+    const RegisterLayout parts = source.reduce(axis, ir::Reduction::partial);
+    sources_.emplace(parts.to_string(), source);
+    partial_[o.results[0]] = &o;
+    set(o.results[0], parts, result(o));
+  }
+
+  // Of an operand of an elementwise operation with a result of the shape; one whose axes are of
+  // size 1 stretches.
+  RegisterLayout stretching(const RegisterLayout& result, const Type& operand) const {
+    RegisterLayout stretched = result;
+    for (std::size_t axis = 0; axis < result.shape.size(); ++axis) {
+      if (operand.shape[axis] == 1 && result.shape[axis] != 1) {
+        stretched = stretched.reduce(static_cast<int>(axis), ir::Reduction::complete);
+      }
+    }
+    return stretched;
+  }
+
   void elementwise(const Operation& o) {
-    const ValueId result = o.results[0];
-    if (!in_registers(result)) return;
-    const Type& type = kernel_.type(result);
+    const ValueId made = o.results[0];
+    if (!in_registers(made)) return;
+    const Type& type = kernel_.type(made);
     const std::int64_t partial = o.attributes.integer_or(Key::partial, -1);
     for (std::size_t i = 0; i < o.operands.size(); ++i) {
-      const ValueId operand = o.operands[i];
-      if (!in_registers(operand)) continue;
-      const Type& other = kernel_.type(operand);
+      const ValueId value = o.operands[i];
+      if (!in_registers(value)) continue;
+      const Type& other = kernel_.type(value);
       if (other.shape == type.shape) {
         // A scaled partial sum is partial, its factor is not.
         if (partial >= 0 && i < 2 && static_cast<std::int64_t>(i) != partial) continue;
-        unify(operand, result, o);
-      } else if (known(result) && !known(operand)) {
-        RegisterLayout stretched = layout(result);
-        for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
-          if (other.shape[axis] == 1 && type.shape[axis] != 1) {
-            stretched = stretched.reduce(static_cast<int>(axis), ir::Reduction::complete);
-          }
-        }
-        set(operand, stretched, o);
+        unify(value, made, operand(o, i));
+      } else if (known(made) && !known(value)) {
+        set(value, stretching(layout(made), other), operand(o, i));
       }
     }
+  }
+
+  // Whether everything has a layout, and operands that stretch have what their lanes need.
+  void check() {
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      for (const ValueId made : o.results) {
+        if (!in_registers(made) || known(made)) continue;
+        conflict({o, At::nothing},
+                 "nothing determines how this tile lies in registers: " +
+                     kernel_.type(made).to_string(),
+                 "make it inside a role, or remove it");
+      }
+    });
+    if (conflict_) return;
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (conflict_ || !ir::info(o.op).elementwise() || !in_registers(o.results[0])) return;
+      for (std::size_t i = 0; i < o.operands.size(); ++i) {
+        if (!in_registers(o.operands[i])) continue;
+        if (ir::register_map(layout(o.results[0]), layout(o.operands[i])).ok()) continue;
+        conflict(operand(o, i), "the threads of the role hold the elements of " +
+                                    text_of(o.operands[i]) +
+                                    " in another order than those of the result, " +
+                                    text_of(o.results[0]));
+        conflict_->wanted = stretching(layout(o.results[0]), kernel_.type(o.operands[i]));
+        if (layout(o.operands[i]).is_partial()) conflict_->at = At::nothing;
+        return;
+      }
+    });
   }
 
   void transpose(const Operation& o) {
@@ -253,27 +342,23 @@ class LayoutAssignment {
         mode.axis = static_cast<int>(at - permutation.begin());
       }
     }
-    set(o.results[0], moved, o);
+    set(o.results[0], moved, result(o));
   }
 
   void reshape(const Operation& o) {
     const ValueId from = o.operands[0], to = o.results[0];
-    if (known(from)) set(to, reshaped(from, to, o), o);
-    if (known(to) && !known(from)) set(from, reshaped(to, from, o), o);
+    if (known(from)) return reshape(from, to, result(o));
+    if (known(to)) reshape(to, from, operand(o, 0));
   }
 
-  // What `known` holds, as the tile `other` of the reshape.
-  RegisterLayout reshaped(ValueId known, ValueId other, const Operation& o) const {
+  // Gives `other` what `known` holds, as a tile of its own shape.
+  void reshape(ValueId known, ValueId other, const Edge& edge) {
     const std::optional<RegisterLayout> moved = layout(known).reshaped(kernel_.type(other).shape);
-    if (!moved) {
-      Diagnostic(o.where, "reshape: " + kernel_.type(o.operands[0]).to_string() + " to " +
-                              kernel_.type(o.results[0]).to_string() +
-                              " tears apart what a lane holds")
-          .token("reshape")
-          .fix("split or join axes by powers of two, or add and drop axes of size 1")
-          .raise();
-    }
-    return *moved;
+    if (moved) return set(other, *moved, edge);
+    const Operation& o = edge.operation;
+    conflict({o, At::itself}, text_of(o.operands[0]) + " to " + text_of(o.results[0]) +
+                                  " tears apart what a lane holds",
+             "split or join axes by powers of two, or add and drop axes of size 1");
   }
 
   // Whether lanes or warps divide the digit's axis more coarsely than it does.
@@ -301,27 +386,40 @@ class LayoutAssignment {
       ir::Mode* last = cut.registers.empty() ? nullptr : &cut.registers.back();
       if (!last || last->axis != static_cast<int>(axis) || sizes[axis] % last->stride != 0 ||
           offsets[axis] % last->stride != 0 || beyond(cut, *last)) {
-        Diagnostic(o.where, "slice: axis " + std::to_string(axis) + " from " +
-                                std::to_string(offsets[axis]) + ", " + std::to_string(sizes[axis]) +
-                                " of " + std::to_string(cut.shape[axis]) +
-                                " elements do not fall on whole registers")
-            .token("slice")
-            .fix("slice the accumulator's columns by multiples of 8")
-            .raise();
+        conflict({o, At::itself}, "axis " + std::to_string(axis) + " from " +
+                                      std::to_string(offsets[axis]) + ", " +
+                                      std::to_string(sizes[axis]) + " of " +
+                                      std::to_string(cut.shape[axis]) +
+                                      " elements do not fall on whole registers",
+                 "slice the accumulator's columns by multiples of 8");
+        return;
       }
       last->size = sizes[axis] / last->stride;
       cut.shape[axis] = sizes[axis];
     }
-    set(o.results[0], cut, o);
+    set(o.results[0], cut, result(o));
   }
 
   ir::Kernel& kernel_;
   bool changed_ = false;
   bool products_ = false;
+  std::map<std::string, RegisterLayout> sources_;  // of partial sums, by how these lie
+  std::map<ValueId, const Operation*> partial_;    // what makes them
+  std::optional<LayoutConflict> conflict_;
 };
 
 }  // namespace
 
-void assign_layouts(ir::Kernel& kernel) { LayoutAssignment(kernel).run(); }
+void LayoutConflict::raise() const {
+  Diagnostic(operation->where, problem).token(token).fix(fix).raise();
+}
+
+std::optional<LayoutConflict> find_layout_conflict(ir::Kernel& kernel) {
+  return LayoutAssignment(kernel).run();
+}
+
+void assign_layouts(ir::Kernel& kernel) {
+  if (const auto conflict = find_layout_conflict(kernel)) conflict->raise();
+}
 
 }  // namespace tilewright::passes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/lowering/conversions.h"
 #include "passes/lowering/products.h"
 #include "passes/lowering/reductions.h"
 #include "passes/lowering/role_code.h"
@@ -24,6 +25,7 @@ class RoleLowering {
       : code_(kernel, role.blocks[0]),
         views_(places, code_),
         reductions_(role, code_),
+        conversions_(role, code_),
         products_(code_, views_),
         transfers_(places, code_, views_) {}
 
@@ -70,6 +72,8 @@ class RoleLowering {
         return reductions_.reduce(o, loops_ > 0);
       case Op::complete:
         return reductions_.complete(o, loops_ > 0);
+      case Op::convert:
+        return conversions_.convert(o, loops_ > 0);
       case Op::as_pending:
         code_.mark_complete(o.results[0]);
         return code_.copy(o.results[0], o.operands[0], o.where);
@@ -118,9 +122,10 @@ class RoleLowering {
       }
       const ir::RegisterMap map = ir::register_map(code_.layout(result), code_.layout(operand));
       if (!map.ok()) {
-        Diagnostic(o.where, std::string(ir::info(o.op).name) +
-                                ": operands lie differently in registers: " + map.mismatch)
-            .fix("pass one through shared memory: store(view, tile), then load(view)")
+        Diagnostic(o.where,
+                   std::string(ir::info(o.op).name) +
+                       ": operands lie differently in registers: " + map.mismatch,
+                   ErrorKind::internal)
             .raise();
       }
       operands.push_back(code_.array(operand));
@@ -217,6 +222,7 @@ class RoleLowering {
   RoleCode code_;
   Views views_;
   ReductionLowering reductions_;
+  ConversionLowering conversions_;
   ProductLowering products_;
   TransferLowering transfers_;
   int loops_ = 0;  // around what is lowered

@@ -28,8 +28,11 @@ class Divergence {
       for (const ir::Block& inner : o.blocks) check(inner, decided ? decided : around);
       // A reduction that crosses warps has shared memory for it.
       const bool reduction = (o.op == Op::reduce || o.op == Op::complete) && o.operands.size() > 1;
-      if (!(o.op == Op::wgmma || reduction) || !around) continue;
-      const std::string name(reduction ? "reduce" : "wgmma");
+      const bool conversion = o.op == Op::convert && o.attributes.has(ir::Key::first);
+      if (!(o.op == Op::wgmma || reduction || conversion) || !around) continue;
+      const std::string name(conversion ? "a tile changes places between warps"
+                             : reduction ? "reduce"
+                                         : "wgmma");
       Diagnostic(o.where, name +
                               ": inside a loop or condition that the warps of a warpgroup may "
                               "decide differently")

@@ -9,6 +9,7 @@
 #include "passes/bufferise.h"
 #include "passes/check_divergence.h"
 #include "passes/contract_fma.h"
+#include "passes/convert_layouts.h"
 #include "passes/count_waits.h"
 #include "passes/drop_selects.h"
 #include "passes/eliminate_common.h"
@@ -78,6 +79,7 @@ constexpr Pass kLower[] = {
     {"sink_partial_sums", sink_partial_sums, &Numerics::sink_partial_sums},
     {"sink_partial_maxima", sink_partial_maxima, &Numerics::sink_partial_maxima},
     {"eliminate_common_sums", eliminate_common},
+    {"convert_layouts", convert_layouts, &Rewrites::convert_layouts},
     {"assign_layouts", assign_layouts},
     {"share_reductions", share_reductions},
     {"check_divergence", check_divergence},

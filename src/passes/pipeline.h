@@ -14,12 +14,14 @@ namespace tilewright::passes {
 using PassObserver = std::function<void(std::string_view name, const ir::Kernel& kernel,
                                         double milliseconds, bool changed)>;
 
-// The rewrites that may be left out: those that change rounding, and those that may cost more
-// registers than there are. How often each was applied.
+// The rewrites that may be left out: those that change rounding, those that may cost more registers
+// than there are, and conversions of layouts, which an author of the explicit level writes himself.
+// How often each was applied.
 struct Rewrites {
   Numerics allowed;
   std::map<std::string, int> applied;  // by the pass's name
   bool overlap_products = true;
+  bool convert_layouts = false;
 };
 
 // All verify the kernel before the first pass and after each.

@@ -1,10 +1,12 @@
 #include "passes/share_reductions.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "passes/convert_layouts.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::passes {
@@ -47,50 +49,99 @@ class Sharing {
     for (Operation& role : kernel_.body.body) {
       if (role.op != Op::role) continue;
       const std::int64_t warps = role.attributes.integer(Key::warps);
-      first_barrier_ = 0;
-      ir::for_each(role.blocks[0], [&](Operation& o) { visit(o, warps); });
+      first_barrier_ = all_barrier_ = 0;
+      together_.clear();
+      ir::for_each(role.blocks[0], [&](Operation& o) {
+        if (o.op == Op::convert) {
+          convert(o, warps);
+        } else {
+          reduce(o, warps);
+        }
+      });
+      scratch_ += 2;
     }
     kernel_.body.body.insert(kernel_.body.body.begin(), std::make_move_iterator(places_.begin()),
                              std::make_move_iterator(places_.end()));
   }
 
  private:
-  void visit(Operation& o, std::int64_t role_warps) {
+  void reduce(Operation& o, std::int64_t role_warps) {
     const auto exchange = warp_exchange(kernel_, o);
     if (!exchange) return;
     const std::int64_t groups = role_warps / exchange->written.warp_count();
-    if (first_barrier_ == 0) {
-      first_barrier_ = next_barrier_;
+    constexpr const char* kWhy = "reduce: the parts of its axis lie in several warps";
+    constexpr const char* kFix = "use fewer named barriers, or reduce along the other axis";
+    const std::int64_t together = exchange->groups;
+    take_barrier(o, together > 1 ? 1 : groups, together > 1 ? all_barrier_ : first_barrier_, kWhy,
+                 kFix);
+    const std::vector<std::int64_t> shape{together * exchange->parts, exchange->elements};
+    const DType dtype = kernel_.type(o.results[0]).dtype;
+    // Warpgroups may be in copies of a loop that passes have split: they meet in one place.
+    if (together > 1) {
+      const auto [at, fresh] = together_.emplace(std::make_pair(dtype, shape), ir::kNoValue);
+      if (!fresh) return o.operands.push_back(at->second);
+      add_place(o, "reduction", groups / together,
+                ir::SharedLayout::row_major(shape, size_of(dtype)));
+      at->second = o.operands.back();
+      return;
+    }
+    add_place(o, "reduction", groups, ir::SharedLayout::row_major(shape, size_of(dtype)));
+  }
+
+  // Conversions follow each other, so that all of a role lie in the same memory; those of single
+  // warps, which wait for no others, have a place of their own.
+  void convert(Operation& o, std::int64_t role_warps) {
+    const Conversion made = conversion(kernel_, o);
+    const std::int64_t groups = role_warps / made.written.warp_count();
+    if (!made.within_warps) {
+      take_barrier(o, groups, first_barrier_, "a tile changes places between warps",
+                   "use fewer named barriers");
+    }
+    add_place(o, "conversion", groups, made.shared);
+    places_.back().attributes.set(Key::scratch, scratch_ + (made.within_warps ? 1 : 0));
+  }
+
+  // One for each group of warps that shares its tiles, or `first` if they are taken already.
+  void take_barrier(Operation& o, std::int64_t groups, std::int64_t& first, const std::string& why,
+                    const char* fix) {
+    if (first == 0) {
+      first = next_barrier_;
       next_barrier_ += groups;
     }
     if (next_barrier_ > kNamedBarriers + 1) {
-      Diagnostic(o.where,
-                 "reduce: the parts of its axis lie in several warps, which need a named "
-                 "barrier, and all " +
-                     std::to_string(kNamedBarriers) + " are taken")
-          .token("reduce")
-          .fix("use fewer named barriers, or reduce along the other axis")
+      Diagnostic(o.where, why + ", which need a named barrier, and all " +
+                              std::to_string(kNamedBarriers) + " are taken")
+          .token(ir::info(o.op).name)
+          .fix(fix)
           .raise();
     }
-    const DType dtype = kernel_.type(o.results[0]).dtype;
-    const std::vector<std::int64_t> shape{exchange->parts, exchange->elements};
+    o.attributes.set(Key::first, first);
+  }
+
+  void add_place(Operation& o, const char* name, std::int64_t groups,
+                 const ir::SharedLayout& layout) {
+    std::vector<std::int64_t> shape = layout.shape;
+    shape.insert(shape.begin(), groups);
     Operation place;
     place.op = Op::shared;
     place.results = {kernel_.add_value(
-        Type::of(Type::Kind::shared, dtype, {groups, exchange->parts, exchange->elements}))};
-    place.attributes = {{Key::name, "reduction" + std::to_string(places_.size())},
-                        {Key::layout, ir::SharedLayout::row_major(shape, size_of(dtype))},
+        Type::of(Type::Kind::shared, kernel_.type(o.results[0]).dtype, std::move(shape)))};
+    place.attributes = {{Key::name, name + std::to_string(places_.size())},
+                        {Key::layout, layout},
                         {Key::stages, groups}};
     place.where = o.where;
     o.operands.push_back(place.results[0]);
-    o.attributes.set(Key::first, first_barrier_);
     places_.push_back(std::move(place));
   }
 
   ir::Kernel& kernel_;
   std::vector<Operation> places_;
   std::int64_t next_barrier_ = 1;
-  std::int64_t first_barrier_ = 0;  // of this role; 0 while it has none
+  // Of this role; 0 while it has none.
+  std::int64_t first_barrier_ = 0;
+  std::int64_t all_barrier_ = 0;  // of all its warpgroups
+  std::map<std::pair<DType, std::vector<std::int64_t>>, ValueId> together_;
+  std::int64_t scratch_ = 1;  // of this role's conversions
 };
 
 }  // namespace
@@ -100,6 +151,7 @@ std::optional<WarpExchange> warp_exchange(const ir::Kernel& kernel, const Operat
   const RegisterLayout& source = kernel.type(o.operands[0]).layout;
   const RegisterLayout& result = kernel.type(o.results[0]).layout;
   WarpExchange exchange;
+  exchange.groups = o.attributes.integer_or(Key::count, 1);
   std::vector<std::int64_t> stride(result.shape.size(), 1);  // in the row of the result's elements
   for (std::size_t axis = result.shape.size(); axis-- > 0;) {
     stride[axis] = exchange.elements;
@@ -128,9 +180,11 @@ std::optional<WarpExchange> warp_exchange(const ir::Kernel& kernel, const Operat
     exchange.written.warps.push_back(kept);
     exchange.read.warps.push_back(kept);
   }
-  if (exchange.parts == 1) return std::nullopt;
-  exchange.read.registers.push_back({exchange.parts, 0, 1, ModeKind::distribute});
-  exchange.written.shape = exchange.read.shape = {exchange.parts, exchange.elements};
+  const std::int64_t all = exchange.groups * exchange.parts;
+  if (all == 1) return std::nullopt;
+  exchange.read.registers.push_back({all, 0, 1, ModeKind::distribute});
+  exchange.written.shape = {exchange.parts, exchange.elements};
+  exchange.read.shape = {all, exchange.elements};
   return exchange;
 }
 

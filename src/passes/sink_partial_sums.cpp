@@ -83,8 +83,11 @@ class PartialSums {
   }
 
  private:
-  static bool is_sum(const Operation& o) {
-    return o.op == Op::reduce && o.attributes.function() == Op::add;
+  // Of one element there are no parts; what warpgroups have parts of is completed where it is made.
+  bool is_sum(const Operation& o) const {
+    return o.op == Op::reduce && o.attributes.function() == Op::add &&
+           !o.attributes.has(Key::count) &&
+           kernel_.type(o.operands[0]).shape[o.attributes.integer(Key::axis)] > 1;
   }
   bool holds(ValueId id) const { return partial_.count(id) != 0; }
   void drop(ValueId id) { partial_.erase(id); }

@@ -99,6 +99,7 @@ class Cutting {
     ir::for_each(body_, [&](const Operation& o) {
       fits &= ir::info(o.op).pure() || o.op == Op::load || o.op == Op::if_then || o.op == Op::yield;
       if (o.op == Op::any) fits &= o.attributes.has(Key::partial);
+      fits &= !moves_rows(o);
       if (o.op != Op::dot) return;
       fits &= analysis::is_loaded(definitions_, o.operands[1]);
       for (const std::size_t side : {0u, 1u}) {
@@ -122,6 +123,30 @@ class Cutting {
       }
     }
     return fits && nested == 0 && !loads_.empty();
+  }
+
+  // Whether warpgroups may have to tell each other what they hold.
+  bool moves_rows(const Operation& o) const {
+    if (o.op == Op::reduce) {
+      return o.attributes.integer(Key::axis) == 0 &&
+             kernel_.type(o.operands[0]).shape[0] == own_.rows;
+    }
+    if (o.op == Op::transpose) return !analysis::is_loaded(definitions_, o.operands[0]);
+    if (o.op == Op::slice) {
+      return !analysis::is_loaded(definitions_, o.operands[0]) &&
+             kernel_.type(o.operands[0]).shape[0] != kernel_.type(o.results[0]).shape[0];
+    }
+    return o.op == Op::reshape && is_column(o.operands[0]) && !is_column(o.results[0]) &&
+           kernel_.type(o.results[0]).shape.size() == 2;
+  }
+  bool is_column(ValueId value) const {
+    const std::vector<std::int64_t>& shape = kernel_.type(value).shape;
+    if (shape.size() == 2) return shape[0] == own_.rows && shape[1] == 1;
+    const Operation* o = definitions_[value];
+    if (shape.size() != 1 || !o) return false;
+    const bool follows = o->op == Op::reshape || ir::info(o->op).elementwise();
+    return follows && std::any_of(o->operands.begin(), o->operands.end(),
+                                  [&](ValueId operand) { return is_column(operand); });
   }
 
   const Operation* loaded(ValueId value) const {

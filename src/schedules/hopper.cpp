@@ -8,7 +8,9 @@
 #include <set>
 
 #include "analysis/extents.h"
+#include "language/explicit_tracing.h"
 #include "schedules/products_in_flight.h"
+#include "schedules/reload.h"
 #include "schedules/tile_order.h"
 #include "schedules/turns.h"
 #include "support/diagnostic.h"
@@ -30,11 +32,11 @@ constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds
 // Records the kernel once more, at the explicit level.
 class Retracing {
  public:
-  explicit Retracing(const ir::Kernel& tile)
+  Retracing(const ir::Kernel& tile, std::int64_t reserved)
       : tile_(tile),
         placement_(tile),
         extents_(tile),
-        plan_(placement_, extents_),
+        plan_(placement_, extents_, reserved),
         turns_(placement_),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
@@ -199,17 +201,59 @@ class Retracing {
     return result;
   }
 
-  // Where every warpgroup reads all of a computed tile, each puts its rows into shared memory.
+  // Where warpgroups read more of a computed tile than the part that each has, they put their
+  // parts into shared memory; of what all have, the first one does.
   void exchange(ValueId value, const Operation& o) {
     if (!placement_.exchanged(value)) return;
     const Tracer::At here(tracer_, o.where);
+    products_.finish_value(value, o);
+    const SharedTile& buffer = buffers_[plan_.buffer_of(value)];
     // Nobody's products still read what was there before: they were waited for in their iteration.
     all_groups_->sync();
-    tilewright::store(
-        buffers_[plan_.buffer_of(value)].rows(values_.group() * kGroupRows, kGroupRows),
-        values_.tile(value), o.where);
+    const bool vector = is_vector(tile_.type(value));
+    const bool divided = placement_.divided(value);
+    const auto put = [&] {
+      if (vector) {
+        const SharedView row = ExplicitTracing::first_row(buffer);
+        const int size = static_cast<int>(values_.local(value).elements());
+        tilewright::store(divided ? row.column_part(values_.group(), size) : row,
+                          values_.tile(value).reshape({1, size}, o.where), o.where);
+      } else if (divided || (placement_.groups == 1 && placement_.has_rows(value))) {
+        tilewright::store(buffer.rows(values_.group() * kGroupRows, kGroupRows),
+                          values_.tile(value), o.where);
+      } else {
+        tilewright::store(buffer, values_.tile(value), o.where);
+      }
+    };
+    if (divided || placement_.groups == 1) {
+      put();
+    } else {
+      when(values_.group() == 0, put, {}, o.where);
+    }
     fence_proxy_async(o.where);
     all_groups_->sync();
+  }
+
+  // What a transpose, a slice or a reshape takes of a tile that has been exchanged.
+  void moved(const Operation& o) {
+    const ValueId result = o.results[0];
+    const SharedTile& buffer = buffers_[plan_.buffer_of(o.operands[0])];
+    const bool divided = placement_.divided(result);
+    const auto part = [&](const SharedView& view) {
+      return divided ? view.column_part(values_.group(), kGroupRows) : view;
+    };
+    if (o.op == Op::transpose && !is_vector(tile_.type(result))) {
+      values_[result] = values_.id(tilewright::load(part(buffer).T(), o.where));
+    } else if (o.op == Op::slice) {
+      const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
+      const std::vector<std::int64_t>& sizes = tile_.type(result).shape;
+      const Tile rows = tilewright::load(
+          buffer.rows(static_cast<int>(offsets[0]), static_cast<int>(sizes[0])), o.where);
+      values_[result] = values_.id(rows.slice({0, offsets[1]}, sizes, o.where));
+    } else {
+      const Tile row = tilewright::load(part(ExplicitTracing::first_row(buffer)), o.where);
+      values_[result] = values_.id(row.reshape(values_.local(result).shape, o.where));
+    }
   }
 
   void operation(const Operation& o) {
@@ -229,11 +273,13 @@ class Retracing {
       case Op::own_end:
         return own_row(o);
       case Op::yield:
-      case Op::transpose:
       case Op::discard:
         return;
+      case Op::transpose:
+        if (!placement_.turned(o.results[0])) return;
+        break;
       case Op::slice:
-        if (placement_.source_of(o.results[0]).load) return;
+        if (placement_.for_products(o)) return;
         break;
       case Op::load:
         return loads_.load(o);
@@ -244,6 +290,7 @@ class Retracing {
     const bool tile = std::any_of(o.results.begin(), o.results.end(), is_tile) ||
                       std::any_of(o.operands.begin(), o.operands.end(), is_tile);
     if (values_.loading() && tile) return;
+    if (placement_.crosses(o)) return moved(o);
     switch (o.op) {
       case Op::dot:
         return dot(o);
@@ -254,13 +301,12 @@ class Retracing {
       case Op::any:
         return any(o);
       case Op::reduce:
-        if (o.attributes.integer(Key::axis) == 1) break;
-        unfit(o, "along rows, which are spread over warps", "reduce along axis 1");
+        return reduce(o);
       case Op::reshape:
         if (values_.local(o.operands[0]).elements() == values_.local(o.results[0]).elements())
           break;
-        unfit(o, "a column of rows that are spread over warpgroups becomes a row",
-              "load it, or compute it, once as a column and once as a row");
+        unfit(o, "of a tile whose columns are spread over warpgroups",
+              "use at most 256 columns");
       default:
         break;
     }
@@ -274,6 +320,19 @@ class Retracing {
         tracer_.emit(o.op, std::move(operands), values_.local(o.results[0]), o.attributes, o.where);
   }
 
+  // Along an axis that warpgroups have parts of, they tell each other.
+  void reduce(const Operation& o) {
+    const ValueId operand = o.operands[0];
+    const std::int64_t axis = o.attributes.integer(Key::axis);
+    ir::Attributes attributes = o.attributes;
+    if ((axis == 0 && placement_.divided(operand)) ||
+        (axis == 1 && values_.spread_by_columns(tile_.type(operand)))) {
+      attributes.set(Key::count, std::int64_t{placement_.groups});
+    }
+    values_[o.results[0]] = tracer_.emit(Op::reduce, {values_[operand]},
+                                         values_.local(o.results[0]), attributes, o.where);
+  }
+
   void dot(const Operation& o) {
     const bool in_turn = turns_.takes(o);
     if (in_turn) turn_->sync(values_.group());
@@ -281,7 +340,30 @@ class Retracing {
     if (in_turn) turn_->arrive((values_.group() + 1) % placement_.groups);
   }
 
+  // A tile that is transposed to be stored is so in registers: of rows that warpgroups have parts
+  // of, each stores columns.
+  void store_turned(const Operation& o) {
+    const Operation& turn = *placement_.definitions[o.operands[1]];
+    const bool divided = placement_.divided(turn.operands[0]);
+    const auto put = [&] {
+      Type type = values_.local(turn.operands[0]);
+      std::swap(type.shape[0], type.shape[1]);
+      const ValueId turned =
+          tracer_.emit(Op::transpose, {values_[turn.operands[0]]}, type, turn.attributes, o.where);
+      RoleValues::Part part;
+      if (divided) {
+        part.columns = kGroupRows;
+        part.piece = values_.group();
+      }
+      tilewright::store(values_.view(o, 2, part), Tile(tracer_.handle(turned)), o.where);
+    };
+    if (divided || placement_.groups == 1) return put();
+    when(values_.group() == 0, put, {}, o.where);
+  }
+
   void store(const Operation& o) {
+    const Operation* from = placement_.definitions[o.operands[1]];
+    if (from && from->op == Op::transpose && !values_.known(o.operands[1])) return store_turned(o);
     const Type& type = tile_.type(o.operands[1]);
     const bool in_parts = placement_.by_columns() ? values_.spread_by_columns(type)
                                                   : placement_.has_rows(o.operands[1]);
@@ -397,6 +479,9 @@ class Retracing {
                                                    values_[o.operands[2]], o.where);
     for (const Carried& c : cells) {
       values_[body.arguments[1 + c.position]] = tracer_.read(c.slot, o.where);
+    }
+    if (!values_.loading()) {
+      for (const ValueId argument : body.arguments) exchange(argument, o);
     }
     visit(body);
     std::vector<ValueId> yielded;
@@ -524,6 +609,8 @@ class Retracing {
 
 }  // namespace
 
-ir::Kernel schedule_for_hopper(const ir::Kernel& tile) { return Retracing(tile).run(); }
+ir::Kernel schedule_for_hopper(const ir::Kernel& tile, std::int64_t reserved) {
+  return Retracing(reload(tile), reserved).run();
+}
 
 }  // namespace tilewright::schedules

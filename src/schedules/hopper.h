@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "ir/ir.h"
 
 namespace tilewright::schedules {
@@ -8,6 +10,7 @@ namespace tilewright::schedules {
 // runs the kernel's control flow and loads, one warpgroup for each 64 rows of the tiles runs it and
 // the arithmetic. Loads that products read go through shared memory by TMA, those of a loop through
 // rings. A kernel that does not fit is a usage error at the operation that is in the way.
-ir::Kernel schedule_for_hopper(const ir::Kernel& tile);
+// `reserved`: bytes of shared memory to leave free.
+ir::Kernel schedule_for_hopper(const ir::Kernel& tile, std::int64_t reserved = 0);
 
 }  // namespace tilewright::schedules

@@ -18,6 +18,7 @@ constexpr std::int64_t kWidest = 256;     // columns of a wgmma
 constexpr std::int64_t kColumnsUnit = 8;  // of them
 constexpr std::int64_t kDepthBytes = 32;  // of a row of its first operand
 constexpr std::int64_t kCopiedBytes = 16;
+constexpr std::int64_t kCopiedRows = 8;
 
 bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
@@ -48,6 +49,10 @@ void unfit(const Operation& o, const std::string& why, const std::string& fix,
   error.token(called(o.op)).fix(fix).raise();
 }
 
+bool is_vector(const Type& type) {
+  return type.elements() == *std::max_element(type.shape.begin(), type.shape.end());
+}
+
 bool copies_rows(const ir::Parameter& tensor) {
   const Dim& last = tensor.shape.back();
   return !last.is_constant() || last.constant() * size_of(tensor.dtype) % kCopiedBytes == 0;
@@ -61,7 +66,8 @@ Placement::Placement(const ir::Kernel& kernel)
       read_elsewhere(kernel.types.size(), false),
       exchanges(kernel.types.size(), false),
       in_loop(kernel.types.size(), false),
-      columns(kernel.types.size(), false) {
+      columns(kernel.types.size(), false),
+      turned_(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_dot(o);
     agrees |= o.op == Op::any && !o.attributes.has(ir::Key::partial);
@@ -72,6 +78,7 @@ Placement::Placement(const ir::Kernel& kernel)
         .raise();
   }
   groups = static_cast<int>(by_columns() ? (wide + kWidest - 1) / kWidest : rows / kGroupRows);
+  find_columns();
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) {
       visit_left(o);
@@ -91,7 +98,6 @@ Placement::Placement(const ir::Kernel& kernel)
       visit_reader(o);
     }
   });
-  find_columns();
 }
 
 bool Placement::depends(ValueId value, ValueId argument) const {
@@ -193,22 +199,16 @@ void Placement::visit_left(const Operation& o) {
   const Source a = source_of(o.operands[0]);
   if (a.load) {
     read_by_product(o, a, !a.transposed);
-  } else if (a.transposed) {
-    unfit(o,
-          "its first operand is a computed tile, transposed: " + kernel.type(a.value).to_string() +
-              " with .T()",
-          "compute it transposed, from swapped operands, or load it transposed: a loaded tile may "
-          "be",
-          definitions[a.value]);
-  } else if (by_columns() && a.columns == wide) {
+  } else if (by_columns() && (a.transposed || a.columns == wide)) {
     unfit(o, "its first operand is spread over warpgroups by columns",
           "use at most 256 columns for what products read");
-  } else if (size_of(kernel.type(o.operands[0]).dtype) == 1) {
-    unfit(o,
-          "its first operand is a computed tile of " +
-              std::string(name_of(kernel.type(o.operands[0]).dtype)) +
-              ", which does not lie in registers as a product reads it",
-          "convert it to bf16 or f16");
+  } else if (a.transposed) {
+    const Type& type = kernel.type(a.value);
+    if (size_of(type.dtype) != 2) {
+      unfit(o, "its first operand is a computed tile, transposed: " + type.to_string() + " with .T()",
+            "convert it to bf16 or f16 before .T()", definitions[a.value]);
+    }
+    exchange(a.value, o);
   }
 }
 
@@ -219,37 +219,110 @@ void Placement::visit_right(const Operation& o) {
     return;
   }
   const Type& type = kernel.type(b.value);
-  if (!definitions[b.value] || b.rows != rows || by_columns() || size_of(type.dtype) != 2) {
+  if (by_columns() || size_of(type.dtype) != 2) {
     unfit(o, "its second operand is a computed tile, " + type.to_string(),
-          "convert it to bf16 or f16 in the same iteration, with as many rows as the results of "
-          "products; or swap the operands");
+          by_columns() ? "use at most 256 columns, so that warpgroups have rows of their own"
+                       : "convert it to bf16 or f16");
   }
-  exchanges[b.value] = true;
+  exchange(b.value, o);
+}
+
+bool Placement::divided(ValueId value) const {
+  return groups > 1 && !by_columns() && has_rows(value);
+}
+
+// A column, or a row, of numbers takes the first row of its place.
+void Placement::exchange(ValueId value, const Operation& o) {
+  const Type& type = kernel.type(value);
+  const bool vector = is_vector(type);
+  const std::int64_t row_bytes = (vector ? type.elements() : type.shape[1]) * size_of(type.dtype);
+  if (type.dtype == DType::boolean || row_bytes % kCopiedBytes != 0 ||
+      (!vector && (type.shape.size() != 2 || type.shape[0] % kCopiedRows != 0))) {
+    unfit(o,
+          "warpgroups pass " + type.to_string() +
+              " to each other, which goes by rows of whole 16 bytes, 8 rows together",
+          "give it such a shape and dtype: booleans as 0 and 1, more columns for narrow dtypes",
+          definitions[value]);
+  }
+  exchanges[value] = true;
+}
+
+bool Placement::crosses(const Operation& o) const {
+  if (o.op != Op::transpose && o.op != Op::slice && o.op != Op::reshape) return false;
+  const ValueId from = o.operands[0], to = o.results[0];
+  if (o.op == Op::transpose) return divided(from) || divided(to);
+  if (o.op == Op::reshape) return divided(from) != divided(to);
+  return divided(from) && kernel.type(from).shape[0] != kernel.type(to).shape[0];
+}
+
+void Placement::visit_moved(const Operation& o) {
+  if (!crosses(o)) return;
+  const Type &was = kernel.type(o.operands[0]), &is = kernel.type(o.results[0]);
+  const std::int64_t first = o.op == Op::slice ? o.attributes.integers(ir::Key::offsets)[0] : 0;
+  if (o.op == Op::reshape && !is_vector(was)) {
+    unfit(o,
+          was.to_string() + " to " + is.to_string() +
+              ": its rows are spread over warpgroups, and change their places",
+          "keep the first axis as it is, or take tiles of 64 rows");
+  }
+  if (o.op == Op::slice &&
+      (is_vector(was) || first % kCopiedRows != 0 || is.shape[0] % kCopiedRows != 0)) {
+    unfit(o,
+          std::to_string(is.shape[0]) + " rows from " + std::to_string(first) + " of " +
+              was.to_string() + ", whose rows are spread over warpgroups",
+          "take multiples of 8 rows, from a multiple of 8");
+  }
+  exchange(o.operands[0], o);
 }
 
 void Placement::visit_reader(const Operation& o) {
   for (std::size_t i = 0; i < o.operands.size(); ++i) {
-    const Operation* from = definitions[o.operands[i]];
-    if (!from || (from->op != Op::load && !is_part(from->op))) continue;
-    const Source source = source_of(o.operands[i]);
-    // A part of a computed tile is a tile of its own, of registers that nobody turns.
-    if (o.op == Op::slice && !source.load && source.transposed) {
-      unfit(o, "takes a part of " + kernel.type(o.operands[i]).to_string() + ", a transposed one",
-            "take the part first, and transpose it in the product");
-    }
-    if (is_part(o.op) || (o.op == Op::dot && i < 2)) continue;
-    if (from->op == Op::load) {
-      read_elsewhere[source.value] = true;
-      if (in_ring(*from) && source.rows != rows) {
-        unfit(o,
-              "reads a loaded tile of " + std::to_string(source.rows) +
-                  " rows that lies in shared memory for products of " + std::to_string(rows),
-              "load it once more for this");
+    const ValueId operand = o.operands[i];
+    const Operation* from = definitions[operand];
+    const bool by_product = o.op == Op::dot && i < 2;
+    if (by_product || !kernel.type(operand).is_tile()) continue;
+    if (o.op == Op::transpose || (o.op == Op::slice && for_products(o))) continue;
+    if (!from || from->op != Op::transpose) {
+      if (from && from->op == Op::slice && for_products(*from)) {
+        unfit(o, "reads a part of a tile that was loaded for products", "load the part");
       }
-    } else if (source.load || source.transposed) {
-      unfit(o, "reads a part of a tile, or a transposed one, that only products can",
-            "load the part, or transpose while loading");
+      read(operand, o);
+      if (o.op == Op::slice || o.op == Op::reshape) visit_moved(o);
+      continue;
     }
+    read(from->operands[0], *from);
+    // A store takes its elements from wherever they lie.
+    if (o.op == Op::store) continue;
+    const std::vector<std::int64_t>& shape = kernel.type(operand).shape;
+    if (by_columns() && std::count(shape.begin(), shape.end(), wide) != 0) {
+      unfit(*from, "of a tile that is spread over warpgroups by columns",
+            "use at most 256 columns");
+    }
+    turned_[operand] = true;
+    visit_moved(*from);
+    if (o.op == Op::slice || o.op == Op::reshape) visit_moved(o);
+  }
+}
+
+bool Placement::turned_in_registers(ValueId value) const {
+  const Operation* o = definitions[value];
+  return o && o->op == Op::transpose && (!turned_[value] || !crosses(*o));
+}
+
+bool Placement::for_products(const Operation& slice) const {
+  const Source source = source_of(slice.results[0]);
+  return source.load && read_by_products[source.value];
+}
+
+void Placement::read(ValueId value, const Operation& o) {
+  const Operation* from = definitions[value];
+  if (!from || from->op != Op::load) return;
+  read_elsewhere[value] = true;
+  if (in_ring(*from) && kernel.type(value).shape[0] != rows) {
+    unfit(o,
+          "reads a loaded tile of " + std::to_string(kernel.type(value).shape[0]) +
+              " rows that lies in shared memory for products of " + std::to_string(rows),
+          "load it once more for this");
   }
 }
 

@@ -15,6 +15,9 @@ using analysis::kGroupRows;
 [[noreturn]] void unfit(const ir::Operation& operation, const std::string& why,
                         const std::string& fix, const ir::Operation* other = nullptr);
 
+// A row or a column.
+bool is_vector(const ir::Type& type);
+
 // Whether TMA may copy rows of the tensor. It takes strides of whole 16 bytes: those that a launch
 // gives are checked then, but a dense tensor whose rows are of another constant size has none.
 bool copies_rows(const ir::Parameter& tensor);
@@ -51,8 +54,19 @@ struct Placement {
   // Whether each warpgroup has rows of the tile of its own. A tile of one axis is a row or a
   // column, as it is reshaped.
   bool has_rows(ir::ValueId value) const;
-  // Whether a computed tile goes through shared memory, since every warpgroup reads all of it.
+  // Whether warpgroups have parts of the tile: its rows.
+  bool divided(ir::ValueId value) const;
+  // Whether a computed tile goes through shared memory, since warpgroups, or products, read more of
+  // it than the part that each has computed.
   bool exchanged(ir::ValueId value) const { return exchanges.at(value); }
+  // Whether the result of a transpose, a slice or a reshape has to be read from there.
+  bool crosses(const ir::Operation& operation) const;
+  // Whether a transposed tile is read by other than products and stores.
+  bool turned(ir::ValueId value) const { return turned_.at(value); }
+  // Whether a transposed tile is one that each warpgroup turns for itself.
+  bool turned_in_registers(ir::ValueId value) const;
+  // Whether the slice is of a tile that was loaded for products.
+  bool for_products(const ir::Operation& slice) const;
 
   const ir::Kernel& kernel;
   const MemoryOrder memory;
@@ -70,10 +84,13 @@ struct Placement {
   void visit_left(const ir::Operation& dot);
   void visit_right(const ir::Operation& dot);
   void visit_reader(const ir::Operation& operation);
+  void visit_moved(const ir::Operation& operation);
+  void read(ir::ValueId value, const ir::Operation& by);
+  void exchange(ir::ValueId value, const ir::Operation& by);
   void find_columns();
 
   std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop,
-      columns;  // of every value
+      columns, turned_;  // of every value
 };
 
 }  // namespace tilewright::schedules

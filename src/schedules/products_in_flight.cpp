@@ -17,9 +17,10 @@ void ProductsInFlight::issue(const Operation& o) {
     return accumulates ? wgmma(first, b, values_.tile(o.operands[2]), o.where)
                        : wgmma(first, b, o.where);
   };
+  const bool in_memory = a.load || a.transposed;
   in_flight_.push_back({o.results[0],
-                        a.load ? product(left(a)) : product(values_.tile(o.operands[0])),
-                        a.load ? ir::kNoValue : o.operands[0],
+                        in_memory ? product(left(a)) : product(values_.tile(o.operands[0])),
+                        in_memory ? ir::kNoValue : o.operands[0],
                         {},
                         {}});
   for (const Source& source : {a, placement_.source_of(o.operands[1])}) {
@@ -54,6 +55,10 @@ void ProductsInFlight::finish_for(const Operation& o) {
         return overwritten || std::count(read.begin(), read.end(), p.result) != 0;
       },
       o);
+}
+
+void ProductsInFlight::finish_value(ValueId value, const Operation& o) {
+  finish_if([&](const InFlight& p) { return p.result == value; }, o);
 }
 
 void ProductsInFlight::finish_from(std::size_t count, const Operation& o) {

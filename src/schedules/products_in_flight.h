@@ -30,6 +30,8 @@ class ProductsInFlight {
   // Waits for the products that the operation reads, itself or inside, and for those that still
   // read the registers that its result will take over.
   void finish_for(const ir::Operation& o);
+  // Waits for the product that the value is.
+  void finish_value(ir::ValueId value, const ir::Operation& o);
   std::size_t count() const { return in_flight_.size(); }
   // Waits for all but the first `count`.
   void finish_from(std::size_t count, const ir::Operation& o);

@@ -26,6 +26,7 @@ using ir::ValueId;
 
 constexpr std::int64_t kLoadedRegisters =
     64;  // of a thread, that loads may fill ahead of their use
+constexpr int kGroupWarps = 4;
 
 // Records the kernel once more, at the explicit level, in one role.
 class Retracing {
@@ -42,7 +43,11 @@ class Retracing {
     declare();
     kernel_.roles({RoleSpec(
                       "rows", warps(spread_.warps()), registers(spread_.registers()),
-                      [this](Index) { retrace(); }, tile_.where)},
+                      [this](Index group) {
+                        group_.emplace(group);
+                        retrace();
+                      },
+                      tile_.where)},
                   tile_.where);
     ir::Kernel scheduled = kernel_.finish();
     // Tiles are told how to lie where they begin; the others follow from their operands. A constant
@@ -61,7 +66,10 @@ class Retracing {
   void declare() {
     parameters_ = redeclare(tile_, kernel_);
     for (const auto& [value, scalar] : parameters_.scalars) values_[value] = id(scalar);
-    if (memory_.any_meet()) all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
+    bool asks = false;
+    ir::for_each(tile_.body, [&](const Operation& o) { asks |= o.op == Op::any; });
+    if (asks) answers_.emplace(kernel_, "answers", spread_.warps(), tile_.where);
+    if (memory_.any_meet() || asks) all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
     Dim ctas = 1;
     for (const Dim& extent : tile_.grid) ctas = ctas * extent;
     kernel_.ctas(ctas, 1, tile_.where);
@@ -123,16 +131,9 @@ class Retracing {
       case Op::if_then:
         return branch(o);
       case Op::while_loop:
-        unfit(o, "a kernel without products takes no loop whose end it decides itself",
-              "loop over a range, and use where(condition, a, b) in it");
+        return repeat(o);
       case Op::any:
-        unfit(o,
-              "of " + tile_.type(o.operands[0]).to_string() +
-                  ": a kernel without products takes no condition that tiles decide",
-              "use where(condition, a, b) on the tile");
-      case Op::transpose:
-        unfit(o, tile_.type(o.operands[0]).to_string() + ": a tile in registers is not transposed",
-              "pass the tensor with its axes swapped");
+        return any(o);
       case Op::yield:
         return;
       case Op::store:
@@ -142,9 +143,6 @@ class Retracing {
             o.results[0],
             parameters_.tensors.at(o.operands[0]).at({index(o.operands[1]), o.where}));
         return;
-      case Op::reshape:
-        check_reshape(o);
-        break;
       default:
         break;
     }
@@ -178,17 +176,20 @@ class Retracing {
     return alone(layout.lanes) && alone(layout.warps);
   }
 
-  void check_reshape(const Operation& o) const {
-    const auto wide = [&](ValueId value) {
-      std::vector<std::int64_t> shape = tile_.type(value).shape;
-      std::erase(shape, 1);
-      return shape;
-    };
-    if (wide(o.operands[0]) == wide(o.results[0])) return;
-    unfit(o,
-          tile_.type(o.operands[0]).to_string() + " to " + tile_.type(o.results[0]).to_string() +
-              ": a tile in registers only gains or loses axes of size 1",
-          "load it in the shape that is wanted");
+  // Each warp knows of its own elements; what one has found, all have to know.
+  void any(const Operation& o) {
+    const ValueId own =
+        tracer_.emit(Op::any, {values_[o.operands[0]]}, tile_.type(o.results[0]), {}, o.where);
+    answers_->store(*group_ * kGroupWarps + warp_index(),
+                    select(Condition(tracer_.handle(own)), 1, 0), o.where);
+    all_warps_->sync();
+    Index found = 0;
+    for (int warp = 0; warp < spread_.warps(); ++warp) {
+      found = max(found, answers_->load(warp, o.where));
+    }
+    values_[o.results[0]] = id(found > 0);
+    // Before the next answer takes the place of this one.
+    all_warps_->sync();
   }
 
   void store(const Operation& o) {
@@ -222,6 +223,38 @@ class Retracing {
     assign(cells, body, o);
     tracer_.close_loop();
     close(o, cells);
+  }
+
+  void repeat(const Operation& o) {
+    const ir::Block& body = o.blocks[0];
+    const int condition = tracer_.open_cell(values_[o.operands[0]], o.where);
+    std::vector<int> cells;
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      cells.push_back(tracer_.open_cell(values_[o.operands[1 + i]], o.where));
+    }
+    tracer_.trace_while(
+        condition,
+        [&] {
+          for (std::size_t i = 0; i < cells.size(); ++i) {
+            values_[body.arguments[i]] = tracer_.read(cells[i], o.where);
+          }
+          visit(body);
+          assign_all(condition, cells, body, o);
+        },
+        o.where);
+    tracer_.close_cell(condition);
+    close(o, cells);
+  }
+
+  void assign_all(int condition, const std::vector<int>& cells, const ir::Block& block,
+                  const Operation& o) {
+    const std::vector<ValueId>& yielded = block.body.back().operands;
+    std::vector<ValueId> now;
+    for (const ValueId value : yielded) now.push_back(values_[value]);
+    tracer_.assign(condition, now[0], o.where);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      tracer_.assign(cells[i], now[1 + i], o.where);
+    }
   }
 
   void branch(const Operation& o) {
@@ -265,6 +298,8 @@ class Retracing {
   std::vector<ValueId> values_;  // of the tile form, in what is recorded
   Parameters parameters_;
   std::optional<NamedBarrier> all_warps_;
+  std::optional<SharedIntegers> answers_;  // of each warp
+  std::optional<Index> group_;             // warpgroup
 };
 
 }  // namespace

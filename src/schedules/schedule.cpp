@@ -6,10 +6,10 @@
 
 namespace tilewright::schedules {
 
-ir::Kernel schedule_for_sm90(const ir::Kernel& tile) {
+ir::Kernel schedule_for_sm90(const ir::Kernel& tile, std::int64_t reserved) {
   bool products = false;
   ir::for_each(tile.body, [&](const ir::Operation& o) { products |= o.op == ir::Op::dot; });
-  ir::Kernel scheduled = products ? schedule_for_hopper(tile) : schedule_rowwise(tile);
+  ir::Kernel scheduled = products ? schedule_for_hopper(tile, reserved) : schedule_rowwise(tile);
   drop_empty_loops(scheduled);
   return scheduled;
 }

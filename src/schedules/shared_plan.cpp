@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
 constexpr int kMostStages = 4;                        // more bring nothing: docs/performance.md
+constexpr std::int64_t kVectorRows = 8;               // of shared memory, for one
 
 // Columns of a piece, and through how many buffers pieces go in turn. The best first: as many as a
 // 128-byte swizzle spans.
@@ -48,8 +49,9 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
   return last;
 }
 
-SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& extents)
-    : placement_(placement) {
+SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& extents,
+                       std::int64_t reserved)
+    : placement_(placement), limit_(kSharedBytes - reserved) {
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
   plan_exchange(placement.kernel.body, {});
@@ -131,17 +133,28 @@ std::size_t SharedPlan::buffer(const Buffer& kind, const std::set<std::size_t>& 
 
 // `taken`: by the blocks around, which still read them.
 void SharedPlan::plan_exchange(const ir::Block& block, std::set<std::size_t> taken) {
-  for (const Operation& o : block.body) {
-    for (const ir::Block& inner : o.blocks) plan_exchange(inner, taken);
-    for (const ValueId value : o.results) {
+  const auto plan = [&](const std::vector<ValueId>& values, SourceLocation where) {
+    for (const ValueId value : values) {
       if (!placement_.exchanged(value)) continue;
       const ir::Type& type = placement_.kernel.type(value);
-      const std::size_t place = buffer({"operand", type.dtype, static_cast<int>(type.shape[0]),
-                                        static_cast<int>(type.shape[1]), o.where},
+      const bool vector = is_vector(type);
+      const std::int64_t rows = vector ? kVectorRows : type.shape[0];
+      const std::int64_t columns = vector ? type.elements() : type.shape[1];
+      const std::size_t place = buffer({vector ? "vector" : "operand", type.dtype,
+                                        static_cast<int>(rows), static_cast<int>(columns), where},
                                        taken);
       buffer_of_[value] = place;
       taken.insert(place);
     }
+  };
+  for (const Operation& o : block.body) {
+    for (const ir::Block& inner : o.blocks) {
+      const std::set<std::size_t> outside = taken;
+      plan(inner.arguments, o.where);
+      plan_exchange(inner, taken);
+      taken = outside;
+    }
+    plan(o.results, o.where);
   }
 }
 
@@ -155,6 +168,7 @@ void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSiz
     const ir::Type& type = placement_.kernel.type(o.operands[1]);
     if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
+        placement_.turned_in_registers(o.operands[1]) ||
         !extents.tma_clips(o) || placement_.memory.read_back(o) ||
         !copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
       return;
@@ -207,10 +221,10 @@ std::int64_t SharedPlan::bytes() const {
 // for loops.
 void SharedPlan::choose_stages() {
   for (RingPlan& ring : rings_) ring.stages = ring.held;
-  if (bytes() > kSharedBytes) {
+  if (bytes() > limit_) {
     Diagnostic error(placement_.kernel.where, "schedule for sm_90a: tiles of " +
                                                   std::to_string(bytes()) + " bytes, a CTA has " +
-                                                  std::to_string(kSharedBytes) +
+                                                  std::to_string(limit_) +
                                                   " bytes of shared memory");
     for (const RingPlan& ring : rings_) {
       error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
@@ -222,7 +236,7 @@ void SharedPlan::choose_stages() {
     for (RingPlan& ring : rings_) {
       if (ring.in_loop != in_loop || ring.stages >= most * ring.held) continue;
       ++ring.stages;
-      if (bytes() > kSharedBytes) --ring.stages;
+      if (bytes() > limit_) --ring.stages;
     }
   };
   grow(true, 2);

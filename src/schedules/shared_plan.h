@@ -44,7 +44,9 @@ class SharedPlan {
     int columns = 0, buffers = 0;
   };
 
-  SharedPlan(const Placement& placement, const analysis::Extents& extents);
+  // `reserved`: bytes that are left to others.
+  SharedPlan(const Placement& placement, const analysis::Extents& extents,
+             std::int64_t reserved = 0);
   const std::vector<RingPlan>& rings() const { return rings_; }
   std::size_t ring_of(ir::ValueId load) const { return ring_of_.at(load); }
   const std::vector<Buffer>& buffers() const { return buffers_; }
@@ -75,6 +77,7 @@ class SharedPlan {
   std::int64_t bytes() const;
 
   const Placement& placement_;
+  const std::int64_t limit_;
   std::vector<RingPlan> rings_;
   std::map<Kind, std::size_t> kinds_;
   std::map<ir::ValueId, std::size_t> ring_of_;

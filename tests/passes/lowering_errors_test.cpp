@@ -188,7 +188,8 @@ TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
 
 TEST(LoweringErrors, TwoLayoutsForOneTile) {
   misuse("t.save(s",
-         {"operands lie differently in registers", "fix: pass one through shared memory"},
+         {"add: the threads of the role hold the elements of tile<f32, 1x64> in another order",
+          "fix: pass it through shared memory"},
          [](test::ExplicitKernel& t) {
            const Slot slot = t.ring.consume();
            const Tile s = wait(t.product(slot));

@@ -23,19 +23,6 @@ void refuses(const char* caret, const std::vector<std::string>& parts,
   });
 }
 
-TEST(Refusals, AComputedFirstOperandTransposed) {
-  refuses("dot(scores.T()",
-          {"dot: its first operand is a computed tile, transposed: tile<bf16, 128x128> with .T()",
-           "that is made at", "fix: compute it transposed"},
-          [](Kernel& kernel) {
-            const Tensor A = kernel.in("A", bf16, {128, 64}), B = kernel.in("B", bf16, {128, 64});
-            const Tensor C = kernel.out("C", f32, {128, 64});
-            const Tile b = load(B(all, all));
-            const Tile scores = dot(load(A(all, all)), b.T()).cast(bf16);
-            store(C(all, all), dot(scores.T(), b));
-          });
-}
-
 TEST(Refusals, AnInnerDimensionThatProductsDoNotTake) {
   refuses("dot(",
           {"dot: k is 24 in a tile<bf16, 64x24> x b tile<bf16, 24x64>", "multiples of 16",
@@ -74,18 +61,6 @@ TEST(Refusals, ABlockBeyondTheDimensionIsTaken) {
   for (std::int64_t i = 0; i < c.elements(); ++i) EXPECT_NEAR(c.flat(i), wanted.flat(i), 1e-4);
 }
 
-TEST(Refusals, AnyWithoutProducts) {
-  refuses("any(",
-          {"any: of tile<bool, 64x64>: a kernel without products", "fix: use where(condition"},
-          [](Kernel& kernel) {
-            const Tensor A = kernel.in("A", f32, {64, 64}), C = kernel.out("C", f32, {64, 64});
-            Var x{load(A(all, all))};
-            const Tile before = x;
-            when(any(before > 0), [&] { x = before * 2; });
-            store(C(all, all), x);
-          });
-}
-
 TEST(Refusals, TilesInLoopsThatTheKernelEnds) {
   refuses("repeat_while",
           {"repeat_while: it assigns a tile, tile<f32, 64x64>", "fix: loop over a range"},
@@ -114,42 +89,6 @@ TEST(Refusals, TilesInLoopsThatTheKernelEnds) {
               turn = turn + 1;
               going = turn < 5;
             });
-          });
-}
-
-TEST(Refusals, LoopsThatTheKernelEndsWithoutProducts) {
-  refuses("repeat_while", {"repeat_while: a kernel without products", "fix: loop over a range"},
-          [](Kernel& kernel) {
-            const Tensor A = kernel.in("A", f32, {64, 64}), C = kernel.out("C", f32, {64, 64});
-            Var x{load(A(all, all))};
-            Cell<Index> turn(0);
-            Cell<Condition> going(true);
-            repeat_while(going, [&] {
-              x = x * 2;
-              turn = turn + 1;
-              going = turn < 5;
-            });
-            store(C(all, all), x);
-          });
-}
-
-TEST(Refusals, TransposesWithoutProducts) {
-  refuses(".T()", {".T(): tile<f32, 64x64>", "fix: pass the tensor with its axes swapped"},
-          [](Kernel& kernel) {
-            const Tensor A = kernel.in("A", f32, {64, 64}), C = kernel.out("C", f32, {64, 64});
-            const Tile a = load(A(all, all));
-            store(C(all, all), a.T());
-          });
-}
-
-TEST(Refusals, APartOfATransposedTile) {
-  refuses("slice(",
-          {"slice: takes a part of tile<f32, 64x64>, a transposed one",
-           "fix: take the part first, and transpose it in the product"},
-          [](Kernel& kernel) {
-            const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {64, 32});
-            const Tile x = load(X(all, all));
-            store(Y(all, all), dot(x, x.T()).T().slice({0, 0}, {64, 32}));
           });
 }
 

@@ -328,24 +328,6 @@ TEST(RowwiseSchedule, IndicesBesideTiles) {
 TEST(RowwiseSchedule, SaysWhatDoesNotFit) {
   refused([] { return softmax(bf16, 16, 8192); },
           "a tile of 131072 elements, 256 for each of 512 threads, whose registers hold 48");
-  refused(
-      [] {
-        Kernel kernel("transposed");
-        const Tensor X = kernel.in("X", f32, {64, 64}), Y = kernel.out("Y", f32, {64, 64});
-        kernel.grid(1);
-        store(Y(all, all), load(X(all, all)).T());
-        return kernel;
-      },
-      "a tile in registers is not transposed");
-  refused(
-      [] {
-        Kernel kernel("folded");
-        const Tensor X = kernel.in("X", f32, {64}), Y = kernel.out("Y", f32, {8, 8});
-        kernel.grid(1);
-        store(Y(all, all), load(X(all)).reshape({8, 8}));
-        return kernel;
-      },
-      "only gains or loses axes of size 1");
 }
 
 // Elements that several lanes hold: the first that stores must not be read by the others.

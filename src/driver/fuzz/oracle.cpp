@@ -66,6 +66,7 @@ class Judge {
       planted_ = fault.form == ir::Form::tile;
       kernel = schedules::schedule_for_sm90(kernel);
     }
+    rewrites.convert_layouts = !is_explicit;
     passes::lower_to_machine(kernel, {}, rewrites);
     if (fault.form == ir::Form::machine && !fault.plant(kernel, random)) return {};
     planted_ = true;

@@ -54,15 +54,18 @@ void ReductionLowering::exchange(const Operation& o, bool in_loop) {
   const std::int64_t warps = exchange->written.warp_count();
   const std::int64_t groups = role_.attributes.integer(Key::warps) / warps;
   const ValueId group = groups > 1 ? role_.blocks[0].arguments[0] : code_.integer(0, o.where);
+  const bool together = exchange->groups > 1;
+  const std::int64_t all_parts = exchange->groups * exchange->parts;
   const std::int64_t row_bytes = exchange->elements * size_of(code_.type(result).dtype);
   const ValueId place = code_.scale(group, exchange->parts * row_bytes, o.where);
   const auto sync = [&] {
-    code_.emit(Op::named_sync, {group},
-               {{Key::first, o.attributes.integer(Key::first)}, {Key::threads, 32 * warps}},
+    code_.emit(Op::named_sync, {together ? code_.integer(0, o.where) : group},
+               {{Key::first, o.attributes.integer(Key::first)},
+                {Key::threads, 32 * warps * exchange->groups}},
                o.where);
   };
-  const auto access = [&](Op op, ValueId array, const ir::RegisterLayout& layout) {
-    code_.emit(op, {array, shared, place},
+  const auto access = [&](Op op, ValueId array, const ir::RegisterLayout& layout, ValueId at) {
+    code_.emit(op, {array, shared, at},
                {{Key::layout, layout},
                 {Key::row_bytes, row_bytes},
                 {Key::swizzle_divisor, std::int64_t{1}},
@@ -72,12 +75,13 @@ void ReductionLowering::exchange(const Operation& o, bool in_loop) {
                o.where);
   };
   // Before the next round writes, all have read what the last one wrote.
-  if (in_loop) sync();
-  access(Op::store_elements, code_.array(result), exchange->written);
+  if (in_loop || together) sync();
+  access(Op::store_elements, code_.array(result), exchange->written, place);
   sync();
   const std::int64_t held = code_.type(code_.array(result)).elements();
-  const ValueId parts = code_.add_array(code_.type(result).dtype, held * exchange->parts);
-  access(Op::load_elements, parts, exchange->read);
+  const ValueId parts = code_.add_array(code_.type(result).dtype, held * all_parts);
+  access(Op::load_elements, parts, exchange->read,
+         together ? code_.integer(0, o.where) : place);
   code_.emit(Op::reduce_registers, {code_.array(result), parts},
              {{Key::function, o.attributes.function()},
               {Key::maps, std::vector<ir::IndexMap>{{{1, held, 1}}}}},

@@ -41,6 +41,7 @@ void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op b
   const Type& type = code_.type(tile);
   const bool matrices = size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == 64 &&
                         type.shape[1] % 16 == 0 && view.panels.span_bytes >= 32 &&
+                        !view.transposed &&
                         view.panels.contiguous_axis == 1 &&
                         type.layout == ir::wgmma_accumulator(64, type.shape[1]);
   if (!matrices) return elements(by_element, tile, view, o);
@@ -61,7 +62,8 @@ void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op b
 
 void TransferLowering::elements(Op op, ValueId tile, const View& view, const Operation& o) {
   ir::Attributes attributes = swizzle_attributes(view);
-  attributes.set(Key::layout, code_.layout(tile));
+  const ir::RegisterLayout& layout = code_.layout(tile);
+  attributes.set(Key::layout, view.transposed ? layout.transposed() : layout);
   attributes.set(Key::panel_columns, view.panels.span);
   attributes.set(Key::panel_bytes, view.panels.distance);
   ValueId place = views_.offset(view, true, o.where);

@@ -1,0 +1,141 @@
+#include "passes/convert_layouts.h"
+
+#include <gtest/gtest.h>
+
+#include "passes/allocate_shared.h"
+#include "passes/assign_layouts.h"
+#include "passes/pass_case.h"
+#include "passes/share_reductions.h"
+
+namespace tilewright::passes {
+namespace {
+
+using test::role_kernel;
+
+void convert(ir::Kernel& kernel) { convert_layouts(kernel); }
+void expect_converted(const std::string& input, const std::string& expected) {
+  test::expect_pass(convert, role_kernel(input), role_kernel(expected));
+}
+void expect_unchanged(const std::string& input) { expect_converted(input, input); }
+
+// %20 is a product's result.
+const std::string kProduct =
+    "    %10: i32 = constant {value = 0}\n    %11: i32 = constant {value = 64}\n"
+    "    %15: i32 = constant {value = 1}\n"
+    "    %12: view<bf16, 64x64> = view %3, %10, %10 {column = 0, transposed = 0}\n"
+    "    %13: view<bf16, 64x64> = view %3, %15, %10 {column = 0, transposed = 1}\n"
+    "    %19: pending<f32, 64x64> = wgmma %12, %13\n"
+    "    %20: tile<f32, 64x64> = wait %19\n";
+
+std::string stored(const std::string& tile, int columns = 64) {
+  const std::string end = columns == 64 ? "%11" : "%18";
+  const std::string size = std::to_string(columns);
+  return (columns == 64 ? "" : "    %18: i32 = constant {value = " + size + "}\n") +
+         "    store %1, " + tile + ", %10, %10, %11, " + end + " {sizes = [64, " + size + "]}\n";
+}
+
+TEST(ConvertLayoutsTest, NothingWhereLayoutsAgree) {
+  expect_unchanged(kProduct +
+                   "    %21: tile<f32, 64x1> = reduce %20 {function = max, axis = 1}\n"
+                   "    %22: tile<f32, 64x64> = sub %20, %21\n" +
+                   stored("%22"));
+}
+
+TEST(ConvertLayoutsTest, TheOperandThatLiesDifferently) {
+  const std::string turned = "    %21: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n";
+  expect_converted(
+      kProduct + turned + "    %22: tile<f32, 64x64> = add %20, %21\n" + stored("%22"),
+      kProduct + turned +
+          "    %30: tile<f32, 64x64> = convert %21\n"
+          "    %22: tile<f32, 64x64> = add %20, %30\n" +
+          stored("%22"));
+}
+
+TEST(ConvertLayoutsTest, ARowThatStretches) {
+  const std::string row =
+      "    %21: tile<f32, 64x1> = reduce %20 {function = max, axis = 1}\n"
+      "    %22: tile<f32, 1x64> = reshape %21\n";
+  expect_converted(
+      kProduct + row + "    %23: tile<f32, 64x64> = add %20, %22\n" + stored("%23"),
+      kProduct + row +
+          "    %30: tile<f32, 1x64> = convert %22\n"
+          "    %23: tile<f32, 64x64> = add %20, %30\n" +
+          stored("%23"));
+}
+
+TEST(ConvertLayoutsTest, PartsThatBeginInsideOfWhatALaneHolds) {
+  expect_converted(
+      kProduct + "    %21: tile<f32, 64x32> = slice %20 {offsets = [0, 3]}\n" + stored("%21", 32),
+      kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" +
+          stored("%21", 32));
+  expect_unchanged(kProduct + "    %21: tile<f32, 64x32> = slice %20 {offsets = [0, 8]}\n" +
+                   stored("%21", 32));
+}
+
+TEST(ConvertLayoutsTest, BooleansPassAsNumbers) {
+  const auto body = [](const std::string& between, const std::string& condition) {
+    return kProduct +
+           "    %21: f32 = constant {value = 0.0}\n"
+           "    %22: tile<bool, 64x64> = lt %20, %21\n"
+           "    %23: tile<bool, 64x64> = transpose %22 {permutation = [1, 0]}\n" +
+           between + "    %24: tile<f32, 64x64> = select " + condition + ", %20, %21\n" +
+           stored("%24");
+  };
+  expect_converted(body("", "%23"), body("    %30: i32 = constant {value = 0}\n"
+                                         "    %31: i32 = constant {value = 1}\n"
+                                         "    %32: tile<i32, 64x64> = select %23, %31, %30\n"
+                                         "    %33: tile<i32, 64x64> = convert %32\n"
+                                         "    %34: tile<bool, 64x64> = ne %33, %30\n",
+                                         "%34"));
+}
+
+// Rows and columns of the same numbers: they are computed for each.
+TEST(ConvertLayoutsTest, IndicesAreComputedAgain) {
+  const std::string indices =
+      "    %21: tile<f32, 64x1> = splat %14\n"
+      "    %22: tile<f32, 64x1> = exp %21\n";
+  const std::string uses =
+      "    %23: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
+      "    %24: tile<f32, 64x64> = mul %20, %22\n"
+      "    %25: tile<f32, 64x64> = mul %23, ";
+  const std::string number = "    %14: f32 = constant {value = 2.0}\n";
+  expect_converted(number + kProduct + indices + uses + "%22\n" + stored("%24") + stored("%25"),
+                   number + kProduct + indices +
+                       "    %23: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
+                       "    %24: tile<f32, 64x64> = mul %20, %22\n"
+                       "    %31: tile<f32, 64x1> = splat %14\n"
+                       "    %32: tile<f32, 64x1> = exp %31\n"
+                       "    %25: tile<f32, 64x64> = mul %23, %32\n" +
+                       stored("%24") + stored("%25"));
+}
+
+// Conversions of a role follow each other.
+TEST(ConvertLayoutsTest, AllLieInOnePlace) {
+  ir::Kernel kernel = test::parsed(role_kernel(
+      kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" + stored("%21", 32) +
+      "    %22: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
+      "    %23: tile<f32, 64x64> = convert %22\n"
+      "    %24: tile<f32, 64x64> = add %20, %23\n" +
+      stored("%24")));
+  assign_layouts(kernel);
+  share_reductions(kernel);
+  std::vector<const ir::Operation*> places;
+  const auto find = [&] {
+    places.clear();
+    for (const ir::Operation& o : kernel.body.body) {
+      if (o.attributes.has(ir::Key::scratch)) places.push_back(&o);
+    }
+  };
+  find();
+  ASSERT_EQ(places.size(), 2u);
+  kernel.form = ir::Form::machine;
+  allocate_shared(kernel);
+  find();
+  EXPECT_EQ(places[0]->attributes.integer(ir::Key::offset),
+            places[1]->attributes.integer(ir::Key::offset));
+  const std::int64_t tiles = 2 * 64 * 64 * 2, barriers = 16, conversions = 64 * 64 * 4;
+  EXPECT_LE(kernel.shared_bytes, tiles + barriers + conversions + 1024);
+}
+
+}  // namespace
+}  // namespace tilewright::passes
