@@ -26,8 +26,11 @@ if(TILEWRIGHT_IS_TOP_LEVEL)
   endif()
   find_program(TILEWRIGHT_CCACHE ccache)
   mark_as_advanced(TILEWRIGHT_CCACHE)
-  if(TILEWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${TILEWRIGHT_CCACHE}")
+  # ccache keeps what is compiled with a precompiled header only where it is told to.
+  if(TILEWRIGHT_CCACHE AND (NOT CMAKE_CXX_COMPILER_LAUNCHER
+                            OR CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "ccache"))
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${TILEWRIGHT_CCACHE}")
   endif()
 endif()
 

@@ -21,6 +21,17 @@ function(tilewright_public_includes target scope)
   target_compile_features(${target} ${scope} cxx_std_20)
 endfunction()
 
+# Headers of others that most files include, parsed once. Files still name what they need: the preset
+# debug builds without. Tests have a precompiled header of their own, since programs are compiled with
+# other flags than libraries, and a precompiled header serves one set.
+set(tilewright_common_headers
+    <algorithm> <cstdint> <functional> <map> <memory> <optional> <set> <string> <string_view>
+    <utility> <variant> <vector> <fmt/format.h>)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "")
+add_library(tilewright_precompiled OBJECT "${PROJECT_BINARY_DIR}/precompiled.cpp")
+target_link_libraries(tilewright_precompiled PRIVATE tilewright_warnings fmt::fmt)
+target_precompile_headers(tilewright_precompiled PRIVATE ${tilewright_common_headers})
+
 # The include table, read by tests/structure: `folder` sees include/, itself and the layers named.
 function(tilewright_may_include folder)
   string(JOIN " " rule "${folder}" ${ARGN})
@@ -29,9 +40,9 @@ endfunction()
 
 # One folder of src/ is one static library. MAY_INCLUDE names the folders it may include, which is
 # also all it links. MAY_NOT_INCLUDE names parts of header paths that are refused in other folders
-# although the folder is allowed.
+# although the folder is allowed. OPTIONS are flags of this folder alone.
 function(tilewright_layer name)
-  cmake_parse_arguments(arg "" "" "MAY_INCLUDE;MAY_NOT_INCLUDE;LINKS;EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "" "" "MAY_INCLUDE;MAY_NOT_INCLUDE;LINKS;EXCEPT;OPTIONS" ${ARGN})
   list(TRANSFORM arg_MAY_NOT_INCLUDE PREPEND "!" OUTPUT_VARIABLE refused)
   tilewright_may_include(src/${name} ${arg_MAY_INCLUDE} ${refused})
 
@@ -47,6 +58,12 @@ function(tilewright_layer name)
   add_library(${target} STATIC ${sources})
   tilewright_public_includes(${target} PUBLIC)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  if(arg_OPTIONS)
+    target_compile_options(${target} PRIVATE ${arg_OPTIONS})
+    target_precompile_headers(${target} PRIVATE ${tilewright_common_headers})
+  else()
+    target_precompile_headers(${target} REUSE_FROM tilewright_precompiled)
+  endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   foreach(folder IN LISTS arg_MAY_INCLUDE)
     if(TARGET tilewright_${folder})

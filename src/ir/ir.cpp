@@ -110,6 +110,13 @@ bool operator==(const Type& a, const Type& b) {
   return a.layout == b.layout;
 }
 
+Attributes::Attributes() = default;
+Attributes::Attributes(const Attributes&) = default;
+Attributes::Attributes(Attributes&&) noexcept = default;
+Attributes& Attributes::operator=(const Attributes&) = default;
+Attributes& Attributes::operator=(Attributes&&) noexcept = default;
+Attributes::~Attributes() = default;
+
 Attributes::Attributes(std::initializer_list<std::pair<Key, Attribute>> list) {
   for (const auto& [key, value] : list) set(key, value);
 }
@@ -168,6 +175,13 @@ bool operator==(const Attributes& a, const Attributes& b) {
                              std::bit_cast<std::uint64_t>(*p) == std::bit_cast<std::uint64_t>(*q);
                     });
 }
+
+Kernel::Kernel() = default;
+Kernel::Kernel(const Kernel&) = default;
+Kernel::Kernel(Kernel&&) noexcept = default;
+Kernel& Kernel::operator=(const Kernel&) = default;
+Kernel& Kernel::operator=(Kernel&&) noexcept = default;
+Kernel::~Kernel() = default;
 
 ValueId Kernel::add_value(Type type) {
   types.push_back(std::move(type));

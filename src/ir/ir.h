@@ -102,7 +102,13 @@ using Attribute = std::variant<std::int64_t, double, std::string, std::vector<st
 // A few named attributes, sorted by key.
 class Attributes {
  public:
-  Attributes() = default;
+  // Defined in ir.cpp, as those of Kernel: most files would instantiate them else.
+  Attributes();
+  Attributes(const Attributes&);
+  Attributes(Attributes&&) noexcept;
+  Attributes& operator=(const Attributes&);
+  Attributes& operator=(Attributes&&) noexcept;
+  ~Attributes();
   Attributes(std::initializer_list<std::pair<Key, Attribute>> list);
   bool has(Key key) const { return find(key) != nullptr; }
   const Attribute* find(Key key) const;
@@ -156,6 +162,13 @@ struct Parameter {
 };
 
 struct Kernel {
+  Kernel();
+  Kernel(const Kernel&);
+  Kernel(Kernel&&) noexcept;
+  Kernel& operator=(const Kernel&);
+  Kernel& operator=(Kernel&&) noexcept;
+  ~Kernel();
+
   std::string name;
   Form form = Form::tile;
   std::vector<Dim> dims;  // the symbols, in order of declaration

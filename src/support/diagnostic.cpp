@@ -75,6 +75,8 @@ std::string format_location(SourceLocation where) {
 Diagnostic::Diagnostic(SourceLocation where, std::string message, ErrorKind kind)
     : where_(where), message_(std::move(message)), kind_(kind) {}
 
+Diagnostic::~Diagnostic() = default;
+
 Diagnostic& Diagnostic::token(std::string_view token) {
   token_ = token;
   return *this;

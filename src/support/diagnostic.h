@@ -19,6 +19,7 @@ namespace tilewright {
 class Diagnostic {
  public:
   explicit Diagnostic(SourceLocation where, std::string message, ErrorKind kind = ErrorKind::usage);
+  ~Diagnostic();
 
   // The caret goes under the token's first occurrence in the line, else under the line's start.
   Diagnostic& token(std::string_view token);
