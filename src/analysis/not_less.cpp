@@ -179,11 +179,30 @@ bool NotLess::chosen(const Sum& sum, std::size_t number, std::int64_t factor) {
   if (not_negative(refuted)) return not_negative(second);
   bool holds = true;
   for (const auto& [fact, that] : {std::pair(atom.condition, first), std::pair(refuted, second)}) {
-    facts_.push_back(fact);
+    const std::size_t known = facts_.size();
+    add_fact(fact);
     holds = holds && not_negative(that);
-    facts_.pop_back();
+    facts_.resize(known);
   }
   return holds;
+}
+
+// And what follows from it: a minimum that is not negative makes two facts, and one that is not
+// positive one, where one of its two cannot be the reason.
+void NotLess::add_fact(const Sum& fact) {
+  facts_.push_back(fact);
+  for (const auto& [number, factor] : fact.atoms) {
+    const Atom atom = atoms_[number];
+    if (atom.kind != Atom::Kind::minimum && atom.kind != Atom::Kind::maximum) continue;
+    Sum rest = fact;
+    rest.atoms.erase(number);
+    const Sum first = plus(rest, atom.a, factor), second = plus(rest, atom.b, factor);
+    const bool both = (atom.kind == Atom::Kind::minimum) == (factor > 0);
+    const auto refuted = [this](const Sum& sum) { return not_negative(plus({-1, {}}, sum, -1)); };
+    if (both || refuted(second)) add_fact(first);
+    if (both || refuted(first)) add_fact(second);
+    return;
+  }
 }
 
 bool NotLess::not_negative(const Sum& sum) {

@@ -49,6 +49,7 @@ class NotLess {
   // Whether one alternative, or both, of the atom are enough.
   bool expanded(const Sum& sum, std::size_t atom, std::int64_t factor, bool both);
   bool chosen(const Sum& sum, std::size_t atom, std::int64_t factor);
+  void add_fact(const Sum& fact);
   bool bounded_below(const Sum& sum) const;
 
   const ir::Kernel& kernel_;

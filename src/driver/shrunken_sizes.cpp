@@ -160,18 +160,17 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   struct Choice {
     std::int64_t contraction, other;
     std::int64_t (*tail)(std::int64_t box);
+    std::int64_t batch = 1;
   };
   const std::vector<Choice> usual = {{steps, few, small_tail},
                                      {steps + 1, 2 * few - 1, large_tail},
                                      {steps + 2, few + 1, small_tail},
                                      {1, few, small_tail},
                                      {0, few, small_tail}};
-  const std::vector<Choice> others = {{steps + 3, few + 2, large_tail},
-                                      {steps + 4, 2 * few, small_tail},
-                                      {2 * steps + 1, 2 * few + 1, small_tail},
-                                      {3 * steps, few + 1, large_tail},
-                                      {2, 4 * few, small_tail},
-                                      {3 * steps + 2, 4 * few, small_tail}};
+  const std::vector<Choice> others = {
+      {steps + 3, few + 2, large_tail, 2},     {2 * steps + 1, 2 * few, small_tail, 3},
+      {3 * steps, few + 1, large_tail, 1},     {2, 4 * few, small_tail, 1},
+      {3 * steps + 2, 4 * few, small_tail, 2}, {5 * steps, 3 * few, large_tail, 3}};
   const std::vector<Choice>& choices = further ? others : usual;
   std::set<std::string> is_set;
   for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
@@ -196,7 +195,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                    ? choice.other * block - choice.tail(axis.box)
                    : std::max<std::int64_t>(choice.contraction * block - kContractionTail, 0);
       } else if (option.is_length) {
-        size = sequences;
+        size = sequences * choice.batch;
       } else if (axis.box == 1 && !options.has(option.standard)) {
         size = 2;
       } else {

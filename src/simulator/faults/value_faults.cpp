@@ -33,6 +33,29 @@ std::set<ValueId> positional(const Sites& sites) {
   return arrays;
 }
 
+// Only computes: a mask that is applied where a tile may be cut.
+bool is_conditional_mask(const Site& site) {
+  if (site.op() != Op::if_then) return false;
+  for (const ir::Block& block : site.operation->blocks) {
+    for (const ir::Operation& operation : block.body) {
+      const bool computes = operation.op == Op::compute || operation.op == Op::copy ||
+                            operation.op == Op::coordinate || ir::info(operation.op).pure();
+      if (!computes && operation.op != Op::yield) return false;
+    }
+  }
+  return true;
+}
+
+// The block that the site stands in, apart from such conditions.
+std::pair<std::size_t, std::size_t> block_of(const Sites& sites, const Site& site) {
+  const Site* at = &site;
+  for (const Site* outer = sites.parent(*at); outer && is_conditional_mask(*outer);
+       outer = sites.parent(*at)) {
+    at = outer;
+  }
+  return {at->parent, at->block};
+}
+
 }  // namespace
 
 std::vector<Mutant> seed_tail_mask(const Sites& sites) {
@@ -51,7 +74,7 @@ std::vector<Mutant> seed_tail_mask(const Sites& sites) {
     // A mask has a scalar on one side, the values on the other.
     const std::size_t kept = sites.kernel().type(operands[2]).is_scalar() ? 3 : 2;
     if (sites.kernel().type(operands[kept]).is_scalar()) continue;
-    blocks[{site->parent, site->block}].push_back({site->number, kept});
+    blocks[block_of(sites, *site)].push_back({site->number, kept});
   }
   std::vector<Mutant> mutants;
   for (const auto& [block, selects] : blocks) {
