@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "support/diagnostic.h"
@@ -84,12 +85,13 @@ struct Copied {
     const Signals ready = kernel.signals("ready", 1);
     SharedTile staging(kernel, "staging", bf16, kSize, kSize);
     Ring ring(kernel, "ring", stages(1), {{bf16, kSize, kSize}});
+    NamedBarrier all_warps(kernel, 128);
     kernel.ctas(1);
     kernel.roles({
         role("load", warps(1), registers(24),
              [&] {
                when(kernel.rank() == 1, [&] {
-                 wait_flag(ready, 0, Compare::ge, 4 * kernel.epoch());
+                 wait_flag(ready, 0, Compare::ge, kernel.epoch());
                  if (fenced) fence_proxy_async_global();
                  ring.produce([&](const Slot& slot) { tma_load(box(all, all), slot); });
                });
@@ -101,15 +103,15 @@ struct Copied {
                    [&] {
                      store(staging, load(X(all, all)));
                      fence_proxy_async();
-                     warp_sync();
-                     const Dim rows(kSize);
-                     tma_store(box.at(1)(rows.block(warp_index(), 16), all),
-                               staging.rows(16 * warp_index(), 16));
-                     bulk_commit();
-                     if (waits && full_wait) bulk_wait(0);
-                     if (waits && !full_wait) bulk_wait_read(0);
-                     signal_add(ready.at(1), 0, 1);
-                     bulk_wait(0);
+                     all_warps.sync();
+                     when(warp_index() == 0, [&] {
+                       tma_store(box.at(1)(all, all), staging);
+                       bulk_commit();
+                       if (waits && full_wait) bulk_wait(0);
+                       if (waits && !full_wait) bulk_wait_read(0);
+                       signal_add(ready.at(1), 0, 1);
+                       bulk_wait(0);
+                     });
                    },
                    [&] {
                      const Slot slot = ring.consume();
@@ -243,7 +245,9 @@ TEST(RanksLitmus, ASignalThatIsNotCountedUp) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const Outcome outcome = run(message.kernel(), f32, 2, seed, 1);
     found = found || !outcome.report.ok();
-    if (!outcome.report.ok()) EXPECT_EQ(outcome.report.faults.front().kind, "race");
+    if (!outcome.report.ok()) {
+      EXPECT_EQ(outcome.report.faults.front().kind, "race");
+    }
   }
   EXPECT_TRUE(found);
 }
