@@ -94,12 +94,13 @@ class LayoutAssignment {
 
   // Only the first counts: others may follow from it.
   void conflict(const Edge& edge, const std::string& problem,
-                const char* fix = "pass it through shared memory: store(view, tile), then "
-                                  "load(view)") {
+                const char* fix =
+                    "pass it through shared memory: store(view, tile), then "
+                    "load(view)") {
     if (conflict_) return;
     const std::string name(ir::info(edge.operation.op).name);
-    conflict_ = LayoutConflict{
-        &edge.operation, edge.at, edge.index, {}, name + ": " + problem, name, fix};
+    conflict_ =
+        LayoutConflict{&edge.operation, edge.at, edge.index, {}, name + ": " + problem, name, fix};
   }
 
   void seed() {
@@ -124,6 +125,12 @@ class LayoutAssignment {
 
   static bool may_accumulate(const std::vector<std::int64_t>& shape) {
     return shape.size() == 2 && shape[0] == 64 && shape[1] % 8 == 0 && shape[1] <= 256;
+  }
+
+  bool is_accumulator(ValueId value) const {
+    const std::vector<std::int64_t>& shape = kernel_.type(value).shape;
+    return known(value) && may_accumulate(shape) &&
+           layout(value) == ir::wgmma_accumulator(shape[0], shape[1]);
   }
 
   // A tile from shared memory that no product determines lies as an accumulator would.
@@ -289,6 +296,13 @@ class LayoutAssignment {
     if (!in_registers(made)) return;
     const Type& type = kernel_.type(made);
     const std::int64_t partial = o.attributes.integer_or(Key::partial, -1);
+    // Where operands disagree, the result lies as products have it.
+    for (const ValueId value : o.operands) {
+      if (!known(made) && partial < 0 && in_registers(value) && is_accumulator(value) &&
+          kernel_.type(value).shape == type.shape) {
+        set(made, layout(value), result(o));
+      }
+    }
     for (std::size_t i = 0; i < o.operands.size(); ++i) {
       const ValueId value = o.operands[i];
       if (!in_registers(value)) continue;
@@ -308,10 +322,10 @@ class LayoutAssignment {
     ir::for_each(kernel_.body, [this](const Operation& o) {
       for (const ValueId made : o.results) {
         if (!in_registers(made) || known(made)) continue;
-        conflict({o, At::nothing},
-                 "nothing determines how this tile lies in registers: " +
-                     kernel_.type(made).to_string(),
-                 "make it inside a role, or remove it");
+        conflict(
+            {o, At::nothing},
+            "nothing determines how this tile lies in registers: " + kernel_.type(made).to_string(),
+            "make it inside a role, or remove it");
       }
     });
     if (conflict_) return;
@@ -320,10 +334,9 @@ class LayoutAssignment {
       for (std::size_t i = 0; i < o.operands.size(); ++i) {
         if (!in_registers(o.operands[i])) continue;
         if (ir::register_map(layout(o.results[0]), layout(o.operands[i])).ok()) continue;
-        conflict(operand(o, i), "the threads of the role hold the elements of " +
-                                    text_of(o.operands[i]) +
-                                    " in another order than those of the result, " +
-                                    text_of(o.results[0]));
+        conflict(operand(o, i),
+                 "the threads of the role hold the elements of " + text_of(o.operands[i]) +
+                     " in another order than those of the result, " + text_of(o.results[0]));
         conflict_->wanted = stretching(layout(o.results[0]), kernel_.type(o.operands[i]));
         if (layout(o.operands[i]).is_partial()) conflict_->at = At::nothing;
         return;
@@ -356,9 +369,10 @@ class LayoutAssignment {
     const std::optional<RegisterLayout> moved = layout(known).reshaped(kernel_.type(other).shape);
     if (moved) return set(other, *moved, edge);
     const Operation& o = edge.operation;
-    conflict({o, At::itself}, text_of(o.operands[0]) + " to " + text_of(o.results[0]) +
-                                  " tears apart what a lane holds",
-             "split or join axes by powers of two, or add and drop axes of size 1");
+    conflict(
+        {o, At::itself},
+        text_of(o.operands[0]) + " to " + text_of(o.results[0]) + " tears apart what a lane holds",
+        "split or join axes by powers of two, or add and drop axes of size 1");
   }
 
   // Whether lanes or warps divide the digit's axis more coarsely than it does.
@@ -386,11 +400,10 @@ class LayoutAssignment {
       ir::Mode* last = cut.registers.empty() ? nullptr : &cut.registers.back();
       if (!last || last->axis != static_cast<int>(axis) || sizes[axis] % last->stride != 0 ||
           offsets[axis] % last->stride != 0 || beyond(cut, *last)) {
-        conflict({o, At::itself}, "axis " + std::to_string(axis) + " from " +
-                                      std::to_string(offsets[axis]) + ", " +
-                                      std::to_string(sizes[axis]) + " of " +
-                                      std::to_string(cut.shape[axis]) +
-                                      " elements do not fall on whole registers",
+        conflict({o, At::itself},
+                 "axis " + std::to_string(axis) + " from " + std::to_string(offsets[axis]) + ", " +
+                     std::to_string(sizes[axis]) + " of " + std::to_string(cut.shape[axis]) +
+                     " elements do not fall on whole registers",
                  "slice the accumulator's columns by multiples of 8");
         return;
       }

@@ -19,9 +19,9 @@ struct LayoutConflict {
   enum class At { operand, result, itself, nothing };
   const ir::Operation* operation;
   At at = At::nothing;
-  std::size_t index = 0;                   // of the operand or result
+  std::size_t index = 0;                     // of the operand or result
   std::optional<ir::RegisterLayout> wanted;  // how it would have to lie
-  std::string problem, token, fix;         // as the author is told
+  std::string problem, token, fix;           // as the author is told
 
   [[noreturn]] void raise() const;
 };

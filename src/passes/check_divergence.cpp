@@ -30,7 +30,7 @@ class Divergence {
       const bool reduction = (o.op == Op::reduce || o.op == Op::complete) && o.operands.size() > 1;
       const bool conversion = o.op == Op::convert && o.attributes.has(ir::Key::first);
       if (!(o.op == Op::wgmma || reduction || conversion) || !around) continue;
-      const std::string name(conversion ? "a tile changes places between warps"
+      const std::string name(conversion  ? "a tile changes places between warps"
                              : reduction ? "reduce"
                                          : "wgmma");
       Diagnostic(o.where, name +

@@ -54,8 +54,8 @@ class Converting {
         return false;
       }
     } else {
-      const ValueId value = conflict.at == At::operand ? o.operands[conflict.index]
-                                                       : o.results[conflict.index];
+      const ValueId value =
+          conflict.at == At::operand ? o.operands[conflict.index] : o.results[conflict.index];
       if (!kernel_.type(value).is_tile()) return false;
       if (conflict.wanted && conflict.wanted->is_partial()) return false;
     }

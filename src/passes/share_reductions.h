@@ -12,7 +12,7 @@ namespace tilewright::passes {
 // one row for each warp along the reduced axis, the result's elements in row-major order.
 struct WarpExchange {
   std::int64_t parts = 1, elements = 1;
-  std::int64_t groups = 1;  // warpgroups that have a part of the axis each
+  std::int64_t groups = 1;           // warpgroups that have a part of the axis each
   ir::RegisterLayout written, read;  // `read` holds a result's registers once for each part
 };
 // Of a `reduce` or `complete` whose layouts are known; nothing when no warp needs another's sums.

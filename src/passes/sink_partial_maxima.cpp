@@ -21,7 +21,8 @@ class PartialMaxima {
         if (o.op != Op::any) only_any.erase(operand);
         if (o.op != Op::any) used.insert(operand);
       }
-      if (o.op == Op::reduce && !o.attributes.has(Key::count)) functions_[o.results[0]] = o.attributes.function();
+      if (o.op == Op::reduce && !o.attributes.has(Key::count))
+        functions_[o.results[0]] = o.attributes.function();
     });
     ir::for_each(kernel.body, [&](const Operation& o) {
       if (only_any.count(o.results.empty() ? ir::kNoValue : o.results[0]) == 0) return;

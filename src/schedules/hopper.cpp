@@ -8,7 +8,7 @@
 #include <set>
 
 #include "analysis/extents.h"
-#include "language/explicit_tracing.h"
+#include "schedules/group_exchange.h"
 #include "schedules/products_in_flight.h"
 #include "schedules/reload.h"
 #include "schedules/tile_order.h"
@@ -42,7 +42,8 @@ class Retracing {
         tracer_(Tracer::get("schedule", tile.where)),
         values_(tile_, placement_, tracer_),
         loads_(placement_, plan_, values_, tracer_),
-        products_(placement_, plan_, values_, loads_, buffers_, tracer_) {}
+        products_(placement_, plan_, values_, loads_, buffers_, tracer_),
+        exchange_(placement_, plan_, values_, products_, buffers_, tracer_) {}
 
   ir::Kernel run() {
     declare();
@@ -89,6 +90,7 @@ class Retracing {
       turn_.emplace(kernel_, 2 * analysis::kGroupThreads, placement_.groups, tile_.where);
     }
     loads_.meet_at(all_groups_);
+    exchange_.meet_at(all_groups_);
   }
 
   // The persistent loop over tiles: as many CTAs as multiprocessors. Tiles are dealt out
@@ -169,7 +171,7 @@ class Retracing {
       }
       operation(o);
       if (values_.loading()) continue;
-      for (const ValueId result : o.results) exchange(result, o);
+      for (const ValueId result : o.results) exchange_.put(result, o);
       for (const ValueId load : ends[&o]) {
         if (loads_.holds(load) && placement_.in_products(load)) products_.release_behind(load, o);
       }
@@ -199,61 +201,6 @@ class Retracing {
       }
     }
     return result;
-  }
-
-  // Where warpgroups read more of a computed tile than the part that each has, they put their
-  // parts into shared memory; of what all have, the first one does.
-  void exchange(ValueId value, const Operation& o) {
-    if (!placement_.exchanged(value)) return;
-    const Tracer::At here(tracer_, o.where);
-    products_.finish_value(value, o);
-    const SharedTile& buffer = buffers_[plan_.buffer_of(value)];
-    // Nobody's products still read what was there before: they were waited for in their iteration.
-    all_groups_->sync();
-    const bool vector = is_vector(tile_.type(value));
-    const bool divided = placement_.divided(value);
-    const auto put = [&] {
-      if (vector) {
-        const SharedView row = ExplicitTracing::first_row(buffer);
-        const int size = static_cast<int>(values_.local(value).elements());
-        tilewright::store(divided ? row.column_part(values_.group(), size) : row,
-                          values_.tile(value).reshape({1, size}, o.where), o.where);
-      } else if (divided || (placement_.groups == 1 && placement_.has_rows(value))) {
-        tilewright::store(buffer.rows(values_.group() * kGroupRows, kGroupRows),
-                          values_.tile(value), o.where);
-      } else {
-        tilewright::store(buffer, values_.tile(value), o.where);
-      }
-    };
-    if (divided || placement_.groups == 1) {
-      put();
-    } else {
-      when(values_.group() == 0, put, {}, o.where);
-    }
-    fence_proxy_async(o.where);
-    all_groups_->sync();
-  }
-
-  // What a transpose, a slice or a reshape takes of a tile that has been exchanged.
-  void moved(const Operation& o) {
-    const ValueId result = o.results[0];
-    const SharedTile& buffer = buffers_[plan_.buffer_of(o.operands[0])];
-    const bool divided = placement_.divided(result);
-    const auto part = [&](const SharedView& view) {
-      return divided ? view.column_part(values_.group(), kGroupRows) : view;
-    };
-    if (o.op == Op::transpose && !is_vector(tile_.type(result))) {
-      values_[result] = values_.id(tilewright::load(part(buffer).T(), o.where));
-    } else if (o.op == Op::slice) {
-      const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
-      const std::vector<std::int64_t>& sizes = tile_.type(result).shape;
-      const Tile rows = tilewright::load(
-          buffer.rows(static_cast<int>(offsets[0]), static_cast<int>(sizes[0])), o.where);
-      values_[result] = values_.id(rows.slice({0, offsets[1]}, sizes, o.where));
-    } else {
-      const Tile row = tilewright::load(part(ExplicitTracing::first_row(buffer)), o.where);
-      values_[result] = values_.id(row.reshape(values_.local(result).shape, o.where));
-    }
   }
 
   void operation(const Operation& o) {
@@ -290,7 +237,7 @@ class Retracing {
     const bool tile = std::any_of(o.results.begin(), o.results.end(), is_tile) ||
                       std::any_of(o.operands.begin(), o.operands.end(), is_tile);
     if (values_.loading() && tile) return;
-    if (placement_.crosses(o)) return moved(o);
+    if (placement_.crosses(o)) return exchange_.take(o);
     switch (o.op) {
       case Op::dot:
         return dot(o);
@@ -305,8 +252,7 @@ class Retracing {
       case Op::reshape:
         if (values_.local(o.operands[0]).elements() == values_.local(o.results[0]).elements())
           break;
-        unfit(o, "of a tile whose columns are spread over warpgroups",
-              "use at most 256 columns");
+        unfit(o, "of a tile whose columns are spread over warpgroups", "use at most 256 columns");
       default:
         break;
     }
@@ -481,7 +427,7 @@ class Retracing {
       values_[body.arguments[1 + c.position]] = tracer_.read(c.slot, o.where);
     }
     if (!values_.loading()) {
-      for (const ValueId argument : body.arguments) exchange(argument, o);
+      for (const ValueId argument : body.arguments) exchange_.put(argument, o);
     }
     visit(body);
     std::vector<ValueId> yielded;
@@ -549,6 +495,21 @@ class Retracing {
         tracer_.emit(Op::load_index, std::move(operands), tile_.type(o.results[0]), {}, o.where);
   }
 
+  // Warps that decide for themselves may not wait for the others.
+  void check_alone(const Operation& condition) const {
+    for (const ir::Block& block : condition.blocks) {
+      ir::for_each(block, [&](const Operation& o) {
+        for (const ValueId result : o.results) {
+          if (!placement_.exchanged(result)) continue;
+          unfit(o,
+                tile_.type(result).to_string() +
+                    ", which warpgroups pass to each other, in a condition that each warp decides",
+                "ask any(...), which all of a block of the grid decides alike", &condition);
+        }
+      });
+    }
+  }
+
   void branch(const Operation& o) {
     if (values_.loading() && !values_.known(o.operands[0])) {
       for (const ir::Block& inner : o.blocks) {
@@ -559,6 +520,7 @@ class Retracing {
       }
       return;
     }
+    if (placement_.nearby(o.operands[0])) check_alone(o);
     std::vector<Carried> cells;
     // A cell needs a value before the branches give it theirs.
     for (std::size_t i = 0; i < o.results.size(); ++i) {
@@ -605,6 +567,7 @@ class Retracing {
   RoleValues values_;
   TileLoads loads_;
   ProductsInFlight products_;
+  GroupExchange exchange_;
 };
 
 }  // namespace

@@ -205,7 +205,8 @@ void Placement::visit_left(const Operation& o) {
   } else if (a.transposed) {
     const Type& type = kernel.type(a.value);
     if (size_of(type.dtype) != 2) {
-      unfit(o, "its first operand is a computed tile, transposed: " + type.to_string() + " with .T()",
+      unfit(o,
+            "its first operand is a computed tile, transposed: " + type.to_string() + " with .T()",
             "convert it to bf16 or f16 before .T()", definitions[a.value]);
     }
     exchange(a.value, o);
@@ -324,6 +325,15 @@ void Placement::read(ValueId value, const Operation& o) {
               " rows that lies in shared memory for products of " + std::to_string(rows),
           "load it once more for this");
   }
+}
+
+bool Placement::nearby(ValueId condition) const {
+  const Operation* o = definitions[condition];
+  if (!o) return false;
+  if (o->op == Op::any) return o->attributes.has(ir::Key::partial);
+  return ir::info(o->op).elementwise() &&
+         std::any_of(o->operands.begin(), o->operands.end(),
+                     [&](ValueId operand) { return nearby(operand); });
 }
 
 bool Placement::fills_rings(const ir::Block& block) const {

@@ -42,6 +42,8 @@ struct Placement {
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
   bool by_columns() const { return wide > 0; }
+  // Whether the condition may differ from warp to warp.
+  bool nearby(ir::ValueId condition) const;
   // Whether anything is loaded to shared memory inside.
   bool fills_rings(const ir::Block& block) const;
   // Whether a loaded tile passes through shared memory: products read it, or it comes in a loop and
@@ -89,8 +91,8 @@ struct Placement {
   void exchange(ir::ValueId value, const ir::Operation& by);
   void find_columns();
 
-  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop,
-      columns, turned_;  // of every value
+  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop, columns,
+      turned_;  // of every value
 };
 
 }  // namespace tilewright::schedules

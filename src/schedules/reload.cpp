@@ -45,9 +45,8 @@ class Reloading {
   void visit(ir::Block& block) {
     std::vector<Operation> old = std::exchange(block.body, {});
     for (Operation& o : old) {
-      const bool twice = !o.results.empty() &&
-                         (again_.count(o.results[0]) != 0 ||
-                          (is_part(o) && instead_.count(o.operands[0]) != 0));
+      const bool twice = !o.results.empty() && (again_.count(o.results[0]) != 0 ||
+                                                (is_part(o) && instead_.count(o.operands[0]) != 0));
       if (twice) {
         Operation copy = o;
         copy.results[0] = kernel_.add_value(kernel_.type(o.results[0]));

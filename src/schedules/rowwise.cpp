@@ -69,7 +69,8 @@ class Retracing {
     bool asks = false;
     ir::for_each(tile_.body, [&](const Operation& o) { asks |= o.op == Op::any; });
     if (asks) answers_.emplace(kernel_, "answers", spread_.warps(), tile_.where);
-    if (memory_.any_meet() || asks) all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
+    if (memory_.any_meet() || asks)
+      all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
     Dim ctas = 1;
     for (const Dim& extent : tile_.grid) ctas = ctas * extent;
     kernel_.ctas(ctas, 1, tile_.where);

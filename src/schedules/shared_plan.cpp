@@ -168,8 +168,8 @@ void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSiz
     const ir::Type& type = placement_.kernel.type(o.operands[1]);
     if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
-        placement_.turned_in_registers(o.operands[1]) ||
-        !extents.tma_clips(o) || placement_.memory.read_back(o) ||
+        placement_.turned_in_registers(o.operands[1]) || !extents.tma_clips(o) ||
+        placement_.memory.read_back(o) ||
         !copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
       return;
     }
@@ -222,10 +222,9 @@ std::int64_t SharedPlan::bytes() const {
 void SharedPlan::choose_stages() {
   for (RingPlan& ring : rings_) ring.stages = ring.held;
   if (bytes() > limit_) {
-    Diagnostic error(placement_.kernel.where, "schedule for sm_90a: tiles of " +
-                                                  std::to_string(bytes()) + " bytes, a CTA has " +
-                                                  std::to_string(limit_) +
-                                                  " bytes of shared memory");
+    Diagnostic error(placement_.kernel.where,
+                     "schedule for sm_90a: tiles of " + std::to_string(bytes()) +
+                         " bytes, a CTA has " + std::to_string(limit_) + " bytes of shared memory");
     for (const RingPlan& ring : rings_) {
       error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
                                  std::to_string(ring.stage_bytes()) + " bytes");

@@ -43,24 +43,22 @@ TEST(ConvertLayoutsTest, NothingWhereLayoutsAgree) {
 
 TEST(ConvertLayoutsTest, TheOperandThatLiesDifferently) {
   const std::string turned = "    %21: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n";
-  expect_converted(
-      kProduct + turned + "    %22: tile<f32, 64x64> = add %20, %21\n" + stored("%22"),
-      kProduct + turned +
-          "    %30: tile<f32, 64x64> = convert %21\n"
-          "    %22: tile<f32, 64x64> = add %20, %30\n" +
-          stored("%22"));
+  expect_converted(kProduct + turned + "    %22: tile<f32, 64x64> = add %20, %21\n" + stored("%22"),
+                   kProduct + turned +
+                       "    %30: tile<f32, 64x64> = convert %21\n"
+                       "    %22: tile<f32, 64x64> = add %20, %30\n" +
+                       stored("%22"));
 }
 
 TEST(ConvertLayoutsTest, ARowThatStretches) {
   const std::string row =
       "    %21: tile<f32, 64x1> = reduce %20 {function = max, axis = 1}\n"
       "    %22: tile<f32, 1x64> = reshape %21\n";
-  expect_converted(
-      kProduct + row + "    %23: tile<f32, 64x64> = add %20, %22\n" + stored("%23"),
-      kProduct + row +
-          "    %30: tile<f32, 1x64> = convert %22\n"
-          "    %23: tile<f32, 64x64> = add %20, %30\n" +
-          stored("%23"));
+  expect_converted(kProduct + row + "    %23: tile<f32, 64x64> = add %20, %22\n" + stored("%23"),
+                   kProduct + row +
+                       "    %30: tile<f32, 1x64> = convert %22\n"
+                       "    %23: tile<f32, 64x64> = add %20, %30\n" +
+                       stored("%23"));
 }
 
 TEST(ConvertLayoutsTest, PartsThatBeginInsideOfWhatALaneHolds) {
@@ -111,12 +109,13 @@ TEST(ConvertLayoutsTest, IndicesAreComputedAgain) {
 
 // Conversions of a role follow each other.
 TEST(ConvertLayoutsTest, AllLieInOnePlace) {
-  ir::Kernel kernel = test::parsed(role_kernel(
-      kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" + stored("%21", 32) +
-      "    %22: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
-      "    %23: tile<f32, 64x64> = convert %22\n"
-      "    %24: tile<f32, 64x64> = add %20, %23\n" +
-      stored("%24")));
+  ir::Kernel kernel = test::parsed(
+      role_kernel(kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" +
+                  stored("%21", 32) +
+                  "    %22: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
+                  "    %23: tile<f32, 64x64> = convert %22\n"
+                  "    %24: tile<f32, 64x64> = add %20, %23\n" +
+                  stored("%24")));
   assign_layouts(kernel);
   share_reductions(kernel);
   std::vector<const ir::Operation*> places;

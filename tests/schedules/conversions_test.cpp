@@ -108,18 +108,18 @@ TEST(Conversions, AColumnBecomesARowAndBack) {
 }
 
 TEST(Conversions, PartsOfRowsOfAProduct) {
-  check_product(product(128, [](const Tile& c, const Block& own, const Block& cols, const Tensor& C,
-                                const Tensor&) {
-    const Tile top = c.slice({0, 0}, {8, 128}), low = c.slice({120, 0}, {8, 128});
-    store(C(own, cols), c + reduce_sum(top * low, 0));
-  }));
+  check_product(product(
+      128, [](const Tile& c, const Block& own, const Block& cols, const Tensor& C, const Tensor&) {
+        const Tile top = c.slice({0, 0}, {8, 128}), low = c.slice({120, 0}, {8, 128});
+        store(C(own, cols), c + reduce_sum(top * low, 0));
+      }));
 }
 
 TEST(Conversions, APartOfATransposedProduct) {
-  check_product(product(64, [](const Tile& c, const Block& own, const Block& cols, const Tensor& C,
-                               const Tensor&) {
-    store(C(own, cols), c + reduce_sum(c.T().slice({3, 0}, {16, 64}), 0).reshape({64, 1}));
-  }));
+  check_product(product(
+      64, [](const Tile& c, const Block& own, const Block& cols, const Tensor& C, const Tensor&) {
+        store(C(own, cols), c + reduce_sum(c.T().slice({3, 0}, {16, 64}), 0).reshape({64, 1}));
+      }));
 }
 
 // dV = P^T dO, as in the backward pass of attention: P is computed, and read turned.

@@ -80,8 +80,7 @@ void ReductionLowering::exchange(const Operation& o, bool in_loop) {
   sync();
   const std::int64_t held = code_.type(code_.array(result)).elements();
   const ValueId parts = code_.add_array(code_.type(result).dtype, held * all_parts);
-  access(Op::load_elements, parts, exchange->read,
-         together ? code_.integer(0, o.where) : place);
+  access(Op::load_elements, parts, exchange->read, together ? code_.integer(0, o.where) : place);
   code_.emit(Op::reduce_registers, {code_.array(result), parts},
              {{Key::function, o.attributes.function()},
               {Key::maps, std::vector<ir::IndexMap>{{{1, held, 1}}}}},

@@ -41,8 +41,7 @@ void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op b
   const Type& type = code_.type(tile);
   const bool matrices = size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == 64 &&
                         type.shape[1] % 16 == 0 && view.panels.span_bytes >= 32 &&
-                        !view.transposed &&
-                        view.panels.contiguous_axis == 1 &&
+                        !view.transposed && view.panels.contiguous_axis == 1 &&
                         type.layout == ir::wgmma_accumulator(64, type.shape[1]);
   if (!matrices) return elements(by_element, tile, view, o);
   const std::int64_t columns = type.shape[1];
