@@ -1,5 +1,6 @@
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "kernels/attention_parameters.h"
 #include "kernels/attention_sm90_plan.h"
@@ -24,8 +25,12 @@ class Forward {
         order_(p_, a, plan_.packed_heads),
         tiles_(order_.count()),
         q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
-        k_ring_(kernel, "k", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.qk_columns}}),
-        v_ring_(kernel, "v", stages(plan_.kv_stages), {{a.dtype, a.block_k, plan_.v_columns}}) {
+        k_ring_(kernel, plan_.kv_together ? "kv" : "k", stages(plan_.kv_stages),
+                k_tiles(a, plan_)) {
+    if (!plan_.kv_together) {
+      v_ring_.emplace(kernel, "v", stages(plan_.kv_stages),
+                      std::vector<TileShape>{{a.dtype, a.block_k, plan_.v_columns}});
+    }
     if (!plan_.o_in_q) {
       o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers);
     }
@@ -38,6 +43,16 @@ class Forward {
   }
 
  private:
+  static std::vector<TileShape> k_tiles(const Attention& a, const Sm90Plan& plan) {
+    std::vector<TileShape> tiles{{a.dtype, a.block_k, plan.qk_columns}};
+    if (plan.kv_together) tiles.push_back({a.dtype, a.block_k, plan.v_columns});
+    return tiles;
+  }
+  Ring& v_ring() { return v_ring_ ? *v_ring_ : k_ring_; }
+  SharedView values(const Slot& v) const {
+    return v[plan_.kv_together ? 1 : 0].columns(0, a_.dim_v);
+  }
+
   void load_tiles() {
     Cell<Index> tile(cta_index());
     Cell<Condition> more(true);
@@ -74,15 +89,18 @@ class Forward {
   void load_tile(const Place& place, const Work& work) {
     const Block qk_columns = Dim(a_.dim).block(0, plan_.qk_columns);
     const Block v_columns = Dim(a_.dim_v).block(0, plan_.v_columns);
-    const auto load_k = [&](const Index& j) {
-      k_ring_.produce([&](const Slot& k) {
-        tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns), k);
-      });
+    const auto load_k = [&](const Slot& k, const Index& j) {
+      tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns), k[0]);
     };
-    const auto load_v = [&](const Index& j) {
-      v_ring_.produce([&](const Slot& v) {
-        tma_load(work.part(p_.V, work.keys.block(j, a_.block_k), work.kv_head, v_columns), v);
-      });
+    const auto load_v = [&](const Slot& v, const Index& j) {
+      tma_load(work.part(p_.V, work.keys.block(j, a_.block_k), work.kv_head, v_columns),
+               v[plan_.kv_together ? 1 : 0]);
+    };
+    const auto produce_k = [&](const Index& j) {
+      k_ring_.produce([&](const Slot& k) { load_k(k, j); });
+    };
+    const auto produce_v = [&](const Index& j) {
+      v_ring().produce([&](const Slot& v) { load_v(v, j); });
     };
     q_ring_.produce({place.row_block, place.pack, place.sequence}, [&](const Slot& q) {
       tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns), q);
@@ -90,13 +108,20 @@ class Forward {
     // In the order of use: blocks descend, K one block ahead of V.
     const KeyBlocks blocks(work, a_, work.queries);
     when(blocks.first < blocks.last, [&] {
-      load_k(blocks.last - 1);
+      produce_k(blocks.last - 1);
       for (Index i : range(blocks.first + 1, blocks.last)) {
         const Index j = blocks.last + blocks.first - i;
-        load_k(j - 1);
-        load_v(j);
+        if (plan_.kv_together) {
+          k_ring_.produce([&](const Slot& kv) {
+            load_k(kv, j - 1);
+            load_v(kv, j);
+          });
+        } else {
+          produce_k(j - 1);
+          produce_v(j);
+        }
       }
-      load_v(blocks.first);
+      produce_v(blocks.first);
     });
   }
 
@@ -118,7 +143,7 @@ class Forward {
     // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
     const KeyBlocks tile(work, a_, work.queries);
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
-    OnlineSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
+    OptimisticSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
     Var acc{zeros({64, a_.dim_v})};
     const auto begun = [&] {
       if (plan_.o_in_q) release_left(q_slot, left);
@@ -136,6 +161,7 @@ class Forward {
         [&] {
           begun();
           q_is_read();
+          if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1));
         });
     leave_out(tile.first, own.first);
     store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
@@ -151,18 +177,34 @@ class Forward {
     left = q_slot.stage();
   }
 
-  // Takes blocks [first, last) from the rings unread.
+  // Takes blocks [first, last) from the rings unread. Where a stage holds K and the V of the block
+  // above, a tile has a stage more than blocks.
   void leave_out(const Index& first, const Index& last) {
     for ([[maybe_unused]] Index j : range(first, last)) {
       k_ring_.release(k_ring_.consume());
-      v_ring_.release(v_ring_.consume());
+      if (v_ring_) v_ring_->release(v_ring_->consume());
     }
+  }
+
+  // The weights of the next block in place of those that `finish` waits for the product of.
+  void weigh(const Tile& scores, OptimisticSoftmax& softmax, Var& weights, Var& acc,
+             const std::function<void()>& finish) {
+    if (scores_last_) {
+      finish();
+      weights = softmax.next(scores, a_.dtype, [&](const Tile& rescale) { acc = acc * rescale; });
+      return;
+    }
+    const Condition raised = softmax.raise(scores);
+    const Tile next = softmax.weights(scores);
+    finish();
+    weights = next.cast(a_.dtype);
+    when(raised, [&] { acc = acc * softmax.rescale(); });
   }
 
   // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
   // `q_is_read` once no product reads q any more.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
-              OnlineSoftmax& softmax, Var& acc, const std::function<void()>& begun,
+              OptimisticSoftmax& softmax, Var& acc, const std::function<void()>& begun,
               const std::function<void()>& q_is_read) {
     const auto mask = [&](const Tile& s, const Index& j) {
       return work.mask.apply(s, queries, work.keys.block(j, a_.block_k));
@@ -175,8 +217,7 @@ class Forward {
       first = mask(s, blocks.last - 1);
     });
     const Tile s = first;
-    softmax.raise(s);
-    Var weights{softmax.weights(s).cast(a_.dtype)};
+    Var weights{softmax.first(s).cast(a_.dtype)};
     begun();
 
     // S of block j is computed beside the product of the weights of block j + 1, and its softmax
@@ -184,17 +225,15 @@ class Forward {
     const auto step = [&](const Index& j, bool masked) {
       const Slot k = k_ring_.consume();
       const Pending scores = wgmma(q, k[0].columns(0, a_.dim).T());
-      const Slot v = v_ring_.consume();
-      const Pending sum = wgmma(weights, v[0].columns(0, a_.dim_v), acc);
+      const Slot v = v_ring_ ? v_ring_->consume() : k;
+      const Pending sum = wgmma(weights, values(v), acc);
       const Tile capped = p_.capped(wait(scores));
       const Tile s = masked ? mask(capped, j) : capped;
-      k_ring_.release(k);
-      const Condition raised = softmax.raise(s);
-      const Tile next = softmax.weights(s);
-      acc = wait(sum);
-      v_ring_.release(v);
-      weights = next.cast(a_.dtype);
-      when(raised, [&] { acc = acc * softmax.rescale(); });
+      if (v_ring_) k_ring_.release(k);
+      weigh(s, softmax, weights, acc, [&] {
+        acc = wait(sum);
+        v_ring().release(v);
+      });
     };
     // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole
     // ones, those that the window cuts.
@@ -209,9 +248,9 @@ class Forward {
       }
     }
     q_is_read();
-    const Slot v = v_ring_.consume();
-    acc = wait(wgmma(weights, v[0].columns(0, a_.dim_v), acc));
-    v_ring_.release(v);
+    const Slot v = v_ring().consume();
+    acc = wait(wgmma(weights, values(v), acc));
+    v_ring().release(v);
   }
 
   // Each warp stores its own 16 rows, into a buffer once the copy that last read it has.
@@ -231,8 +270,10 @@ class Forward {
             (columns * normaliser).cast(a_.dtype));
       fence_proxy_async();
       warp_sync();
-      tma_store(work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, plan_.o_columns)),
-                staging.rows(own, 16).columns(column, plan_.o_columns));
+      // Whole panels of Q: their columns beyond dim_v do not exist.
+      const int stored = plan_.o_in_q ? plan_.v_columns : plan_.o_columns;
+      tma_store(work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, stored)),
+                staging.rows(own, 16).columns(column, stored));
       bulk_commit();
     }
   }
@@ -243,7 +284,11 @@ class Forward {
   Tensor next_tile_;
   Order order_;
   Dim tiles_;
-  Ring q_ring_, k_ring_, v_ring_;
+  Ring q_ring_, k_ring_;
+  std::optional<Ring> v_ring_;  // none: V lies in K's stages
+  // A sequence's lengths take of the registers, and so do windows and caps.
+  const bool scores_last_ =
+      plan_.scores_last && (Order::kEveryTileHasRows || (a_.window == 0 && a_.softcap == 0));
   std::optional<SharedTile> o_tile_;
 };
 

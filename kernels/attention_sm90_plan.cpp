@@ -57,10 +57,12 @@ int part_buffers(const Attention& a, const Bytes& bytes) {
 }
 
 // The most keys, 128 at most, whose block leaves room for O, or for a part of it; 0 if none do.
-// Every block costs waits and one question whether the maximum rises.
+// Every block costs waits and one question whether the maximum rises. Of three warpgroups with wide
+// accumulators, short blocks whose scores may outlive their weights are faster all the same.
 int widest_block_k(Attention a, bool o_in_parts) {
   const int registers = kTileRegisters[warpgroups_of(a)] - a.dim_v / 2;
-  for (a.block_k = std::min(128, 2 * registers / 16 * 16); a.block_k > 0; a.block_k -= 16) {
+  const int most = warpgroups_of(a) == 3 && a.dim_v > 64 ? 64 : 128;
+  for (a.block_k = std::min(most, 2 * registers / 16 * 16); a.block_k > 0; a.block_k -= 16) {
     const Bytes bytes(a);
     if (bytes.q + bytes.o <= bytes.left || (o_in_parts && part_buffers(a, bytes) > 0)) break;
   }
@@ -98,19 +100,29 @@ Sm90Plan sm90_plan(const Attention& a) {
   plan.qk_columns = shared_columns(a, a.dim);
   plan.v_columns = shared_columns(a, a.dim_v);
   plan.kv_stages = kKvStages[groups];
+  // Three warpgroups are bound by what each does in order between its products: one wait less, and
+  // no search for a maximum where scores and weights have registers beside the accumulator. Blocks
+  // of 128 keys have them without a window or cap, and gain by it under a causal mask only.
+  plan.kv_together = groups == 3;
+  plan.scores_last = groups == 3 && (a.dim_v > 64 || (a.causal && a.window == 0 && a.softcap == 0));
   plan.load_registers = kLoadRegisters[groups];
   plan.math_registers = kMathRegisters[groups];
   // A buffer for all of O, so that a tile need not wait for its own stores, and a second Q, so that
   // the next tile's comes before this one ends. Where that fits in O's place only, O leaves through
   // its own Q, whose stage comes free later: not before the next tile has begun.
   const bool beside_o = 2 * bytes.q + bytes.o <= bytes.left;
-  plan.o_in_q = !beside_o && 2 * bytes.q <= bytes.left && a.dim_v <= plan.qk_columns &&
-                a.dim_v % panel_columns(a) == 0;
+  plan.o_in_q = !beside_o && 2 * bytes.q <= bytes.left && plan.v_columns <= plan.qk_columns &&
+                plan.v_columns % panel_columns(a) == 0 &&
+                (groups == 3 || a.dim_v == plan.v_columns);
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
   plan.q_stages = beside_o || plan.o_in_q ? 2 : 1;
   plan.o_columns = whole ? a.dim_v : part_columns(a);
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
   check_fit(a, plan);
+  const int o = plan.o_in_q ? 0 : a.block_q * plan.o_columns * plan.o_buffers * bytes.element;
+  const int stage = bytes.kv / plan.kv_stages;
+  // One stage more where it fits: short lengths and windows wait for copies.
+  if (groups == 3 && plan.q_stages * bytes.q + o + stage <= bytes.left) ++plan.kv_stages;
   return plan;
 }
 

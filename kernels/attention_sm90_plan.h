@@ -13,6 +13,10 @@ struct Sm90Plan {
   // cost twice the copies. TMA fills what lies beyond the dim with zeros; products leave it out.
   int qk_columns, v_columns;
   int q_stages, kv_stages;
+  // One stage holds what one step reads: a block's K, and V of the block above.
+  bool kv_together;
+  // Scores outlive their weights, so that a maximum is looked for only where it has to rise.
+  bool scores_last;
   // The output leaves through the stage of Q that its tile came in, or through `o_buffers` buffers
   // of its own in turn, of so many columns each.
   bool o_in_q;

@@ -342,7 +342,7 @@ Tile reduce_min(const TileOperand& a, int axis);
 // may differ.
 Condition any(const TileOperand& a);
 // The same for what is right either way, such as leaving out a rescaling that no row needs: warps
-// need not agree, each may ask about its rows alone, and elements that do not exist may count.
+// may differ, elements that do not exist may count, and lanes may ask parts of a reduce_sum.
 Condition any_nearby(const TileOperand& a);
 
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype = f32,

@@ -66,6 +66,7 @@ class PartialSums {
     }
     zero_.resize(kernel.types.size(), false);
     measure(kernel.body, 0);
+    find_questions();
     std::size_t before;
     do {
       before = partial_.size();
@@ -113,6 +114,25 @@ class PartialSums {
     }
   }
 
+  // Comparisons that nothing but any_nearby reads.
+  void find_questions() {
+    std::set<ValueId> nearby, otherwise;
+    ir::for_each(kernel_.body, [&](const Operation& o) {
+      const bool asks = o.op == Op::any && o.attributes.has(Key::partial);
+      for (const ValueId operand : o.operands) (asks ? nearby : otherwise).insert(operand);
+    });
+    for (const ValueId id : nearby) {
+      if (otherwise.count(id) == 0) questions_.insert(id);
+    }
+  }
+
+  // Whether a sum is asked to exceed a bound, where parts of it may answer.
+  bool asks_parts(const Operation& o) const {
+    return (o.op == Op::lt || o.op == Op::le) && questions_.count(o.results[0]) != 0 &&
+           holds(o.operands[1]) && !holds(o.operands[0]) &&
+           kernel_.type(o.operands[1]).shape == kernel_.type(o.results[0]).shape;
+  }
+
   // All of them or none.
   void tie(std::initializer_list<ValueId> values) {
     bool all = true;
@@ -158,7 +178,7 @@ class PartialSums {
         if (!zero_[o.operands[0]]) drop(o.results[0]);
         continue;
       }
-      if (tile_result && linear(o)) continue;
+      if (tile_result && (linear(o) || asks_parts(o))) continue;
       for (const ValueId operand : o.operands) {
         if (holds(operand)) read(operand, depth);
       }
@@ -209,7 +229,8 @@ class PartialSums {
       for (ir::Block& inner : o.blocks) rewrite(inner);
       const bool carries = o.op == Op::for_loop || o.op == Op::while_loop || o.op == Op::if_then ||
                            o.op == Op::yield;
-      const bool keeps = !o.results.empty() && holds(o.results[0]) && !is_sum(o);
+      const bool asks = asks_parts(o);
+      const bool keeps = asks || (!o.results.empty() && holds(o.results[0]) && !is_sum(o));
       if (!carries && !keeps) {
         for (ValueId& operand : o.operands) {
           if (!holds(operand) || is_zero_splat(operand)) continue;
@@ -228,6 +249,7 @@ class PartialSums {
         o.attributes.set(Key::partial, std::int64_t{1});
         ++count_;
       }
+      if (asks) o.attributes.set(Key::partial, std::int64_t{1});
       if (keeps && (o.op == Op::mul || o.op == Op::fma)) {
         o.attributes.set(Key::partial, std::int64_t{holds(o.operands[0]) ? 0 : 1});
       }
@@ -239,7 +261,7 @@ class PartialSums {
   bool is_zero_splat(ValueId id) const { return splats_.count(id) != 0; }
 
   ir::Kernel& kernel_;
-  std::set<ValueId> partial_, splats_, finite_;
+  std::set<ValueId> partial_, splats_, finite_, questions_;
   std::vector<int> depth_;
   std::vector<bool> zero_;
   int count_ = 0;

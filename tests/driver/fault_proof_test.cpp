@@ -114,13 +114,13 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   const LibraryKernel& entry = find_kernel("attention_forward");
   const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};
   const ir::Kernel machine = machine_of(entry, settings);
-  // Blocks of 192 query and 128 key rows, rings of three stages.
+  // Blocks of 192 query and 128 key rows, rings of four stages.
   const std::vector<std::vector<std::string>> sizes =
       shrunken_sizes(entry, settings, resolve_options(entry, settings), machine);
   ASSERT_EQ(sizes.size(), 5u);
-  EXPECT_EQ(sizes[0], (std::vector<std::string>{"queries=552", "keys=496"}));
-  EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=624"}));
-  EXPECT_EQ(sizes[2], (std::vector<std::string>{"queries=744", "keys=752"}));
+  EXPECT_EQ(sizes[0], (std::vector<std::string>{"queries=552", "keys=624"}));
+  EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=752"}));
+  EXPECT_EQ(sizes[2], (std::vector<std::string>{"queries=744", "keys=880"}));
   EXPECT_EQ(sizes[4], (std::vector<std::string>{"queries=552", "keys=0"}));
 }
 

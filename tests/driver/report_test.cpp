@@ -49,26 +49,26 @@ TEST(PipelineGraphTest, SaysWhoMovesWhat) {
   EXPECT_EQ(graph.roles[1].first_warp, 4);
   EXPECT_EQ(graph.threads, 512);
 
-  const GraphFlow* load = find_flow(graph, "load", "tma_load", "k");
+  const GraphFlow* load = find_flow(graph, "load", "tma_load", "kv0");
   ASSERT_NE(load, nullptr);
   EXPECT_TRUE(load->writes && !load->reads);
   EXPECT_EQ(graph.tensors.at(load->tensor).name, "K");
   EXPECT_EQ(graph.places.at(load->place).stages, 3);
   EXPECT_EQ(graph.places.at(load->place).bytes, 3 * 128 * 128 * 2);
-  ASSERT_EQ(load->where.size(), 1u);
+  ASSERT_EQ(load->where.size(), 2u);
   EXPECT_THAT(load->where[0].file, HasSubstr("attention_sm90.cpp"));
 
-  const GraphFlow* product = find_flow(graph, "math", "wgmma_rs", "v");
+  const GraphFlow* product = find_flow(graph, "math", "wgmma_rs", "kv1");
   ASSERT_NE(product, nullptr);
   EXPECT_TRUE(product->reads && !product->writes);
-  EXPECT_EQ(find_flow(graph, "load", "wgmma_rs", "v"), nullptr);
+  EXPECT_EQ(find_flow(graph, "load", "wgmma_rs", "kv1"), nullptr);
 
   const GraphFlow* out = find_flow(graph, "math", "tma_store", "o");
   ASSERT_NE(out, nullptr);
   EXPECT_TRUE(out->reads);
   EXPECT_EQ(graph.tensors.at(out->tensor).name, "O");
-  EXPECT_NE(find_flow(graph, "math", "mbarrier_wait", "k_full"), nullptr);
-  EXPECT_NE(find_flow(graph, "load", "mbarrier_wait", "k_empty"), nullptr);
+  EXPECT_NE(find_flow(graph, "math", "mbarrier_wait", "kv_full"), nullptr);
+  EXPECT_NE(find_flow(graph, "load", "mbarrier_wait", "kv_empty"), nullptr);
   EXPECT_NE(find_flow(graph, "math", "store_registers", ""), nullptr);
 }
 
@@ -163,7 +163,7 @@ TEST(LayoutSvgTest, EveryLayoutOfAKernelOnce) {
     EXPECT_TRUE(drawings.insert(picture.svg).second) << picture.title;
     EXPECT_EQ(count_of(picture.svg, "<g>"), count_of(picture.svg, "</g>"));
   }
-  EXPECT_EQ(names.count("shared-k"), 1u);
+  EXPECT_EQ(names.count("shared-kv0"), 1u);
   EXPECT_GE(names.size(), 8u);
 }
 

@@ -329,17 +329,44 @@ TEST(AttentionTest, AnyOrderGivesTheSameBits) {
   }
 }
 
-// Two Q fit beside three stages of K and V only because O leaves through them: of several tiles in
-// a row, some have rows or keys for only some of the warpgroups.
+// Two Q fit beside the stages of K and V only because O leaves through them: of several tiles in a
+// row, some have rows or keys for only some of the warpgroups. Rows of 96 leave out of wider ones.
 TEST(AttentionTest, OutputLeavesThroughItsQuery) {
-  for (const int window : {0, 70}) {
-    Problem p = problem(450, 260, true, window);
-    p.options.heads = p.options.kv_heads = 2;
-    p.options.dim = p.options.dim_v = 128;
+  for (const int dim : {96, 128}) {
+    for (const int window : {0, 70}) {
+      Problem p = problem(450, 260, true, window);
+      p.options.heads = p.options.kv_heads = 2;
+      p.options.dim = p.options.dim_v = dim;
+      p.options = with_sm90_blocks(p.options);
+      SCOPED_TRACE("dim " + std::to_string(dim) + ", window " + std::to_string(window));
+      for (const std::uint64_t seed : {1, 2}) {
+        check(p, {.machine = true, .seed = seed, .multiprocessors = 1});
+      }
+    }
+  }
+}
+
+// Scores whose exponents grow by hundreds from block to block, or lie hundreds below zero for rows
+// that see nothing of the first blocks: weights by an old maximum would overflow or vanish.
+TEST(AttentionTest, ScoresOfAnySize) {
+  const auto run = [](int dim, bool causal, const auto& key) {
+    SCOPED_TRACE("dim " + std::to_string(dim) + (causal ? ", causal" : ""));
+    Problem p = problem(200, 232, causal);
+    p.options.dim = p.options.dim_v = dim;
+    p.options.scale = 1.0 / dim;
     p.options = with_sm90_blocks(p.options);
-    SCOPED_TRACE("window " + std::to_string(window));
-    for (const std::uint64_t seed : {1, 2}) {
-      check(p, {.machine = true, .seed = seed, .multiprocessors = 1});
+    Tensors t(p);
+    t.q.each([&](const auto& index) { t.q.set(index, 1); });
+    t.k.each([&](const auto& index) { t.k.set(index, key(index[1])); });
+    ASSERT_TRUE(test::execute(attention_forward_sm90(p.options), t.arguments(), {.machine = true}));
+    const Reference r = reference(p, t);
+    EXPECT_LT(test::relative_error(t.o, r.o), kTolerance);
+    EXPECT_LT(test::relative_error(t.lse, r.lse), kLseTolerance);
+  };
+  for (const int dim : {64, 96, 128, 160}) {
+    for (const bool causal : {false, true}) {
+      run(dim, causal, [](std::int64_t key) { return 500.0 - 4 * static_cast<double>(key); });
+      run(dim, causal, [](std::int64_t key) { return -300.0 + static_cast<double>(key % 2); });
     }
   }
 }

@@ -191,6 +191,26 @@ std::string raised(const std::string& complete, const std::string& stored) {
          ", %10, %10, %11, %15 {sizes = [64, 1]}\n      yield\n    } () {\n      yield\n    }\n";
 }
 
+// any_nearby() may ask the parts of a sum that should not exceed a bound; any() asks the whole, and
+// so does who wants it to stay above one.
+TEST(SinkPartialSumsTest, ASumThatIsAskedNearbyIsAskedInParts) {
+  const auto sum = [](const std::string& attributes, const std::string& question,
+                      const std::string& complete, const std::string& any) {
+    std::string text = asked("{function = add, axis = 1" + attributes + "}", question, "");
+    text.replace(text.find("any %25"), 7, "any %25" + any);
+    text.insert(text.find("    %25:"), complete);
+    return text;
+  };
+  const std::string complete = "    %30: tile<f32, 64x1> = complete %24 {function = add}\n";
+  const std::string nearby = " {partial = 1}";
+  expect_pass(sink_partial_sums, sum("", "lt %23, %24", "", nearby),
+              sum(", partial = 1", "lt %23, %24 {partial = 1}", "", nearby));
+  expect_pass(sink_partial_sums, sum("", "lt %23, %24", "", ""),
+              sum(", partial = 1", "lt %23, %30", complete, ""));
+  expect_pass(sink_partial_sums, sum("", "lt %24, %23", "", nearby),
+              sum(", partial = 1", "lt %30, %23", complete, nearby));
+}
+
 TEST(SinkPartialMaximaTest, AMaximumThatIsOnlyAskedIsNeverCompleted) {
   expect_pass(sink_partial_maxima, asked(kMaximum, "lt %23, %24", ""),
               asked(kPartialMaximum, "lt %23, %24 {partial = 1}", ""));

@@ -262,7 +262,7 @@ TEST(CommandTest, WritesThePageAndTheLayouts) {
   std::string first;
   std::getline(stream, first);
   EXPECT_EQ(first, "<!DOCTYPE html>");
-  EXPECT_TRUE(std::filesystem::exists(folder / "layouts/shared-k.svg"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "layouts/shared-kv0.svg"));
   expect_failure("explain gemm --target interpreter --html " + (folder / "none/page.html"), 2,
                  {"none/page.html"});
 }

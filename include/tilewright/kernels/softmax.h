@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -30,7 +31,7 @@ class OnlineSoftmax {
         sum_(zeros({rows, 1})) {
     if (!sink) return;
     maximum_ = zeros({rows, 1}) + *sink * (1 / scale);
-    shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
+    shift_ = shift(0);
     sum_ = exp2(maximum_ * scale_log2_ - shift_);
   }
 
@@ -49,14 +50,8 @@ class OnlineSoftmax {
     const Tile top = reduce_max(scores, 1);
     const Condition raised = any_nearby(top > maximum_ + kSlack / scale_log2_);
     rescale_ = full({top.shape()[0], 1}, 1);
-    when(raised, [&] {
-      const Tile before = maximum_;
-      maximum_ = max(maximum_, top);
-      // -inf - -inf is no number: a row that has seen nothing yet is shifted by 0.
-      shift_ = where(maximum_ == kNone, 0, maximum_ * scale_log2_);
-      rescale_ = exp2(before * scale_log2_ - shift_);
-      sum_ = sum_ * rescale_;
-    });
+    // -inf - -inf is no number: a row that has seen nothing yet is shifted by 0.
+    when(raised, [&] { rescale_ = lift(top, 0); });
     return raised;
   }
   Tile rescale() const { return rescale_; }
@@ -70,10 +65,64 @@ class OnlineSoftmax {
   // Natural logarithm of the sum of exp(scale * score).
   Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
 
- private:
+ protected:
   static constexpr double kSlack = 8;
+  // Raises the maximum to `top` where that is greater, and gives what sums of earlier weights are
+  // multiplied by. Rows that have seen nothing are shifted by `unseen`.
+  Tile lift(const Tile& top, double unseen) {
+    const Tile before = maximum_;
+    maximum_ = max(maximum_, top);
+    shift_ = shift(unseen);
+    const Tile rescale = exp2(before * scale_log2_ - shift_);
+    sum_ = sum_ * rescale;
+    return rescale;
+  }
+  Tile shift(double unseen) const {
+    return where(maximum_ == kNone, unseen, maximum_ * scale_log2_);
+  }
   double scale_log2_;
   Var maximum_, shift_, rescale_, sum_;
+};
+
+// The same, where a block's weights are computed before anyone knows its maximum: by the maximum of
+// before, and again only where they come out too large. Most blocks then look for no maximum. Their
+// scores must last until the weights are there: for kernels that have registers for both.
+class OptimisticSoftmax : public OnlineSoftmax {
+ public:
+  OptimisticSoftmax(const Extent& rows, double scale, const std::optional<Tile>& sink = {})
+      : OnlineSoftmax(rows, scale, sink) {
+    if (sink) shift_ = shift(kUnseen);
+  }
+
+  // The weights of the first block, which always has to look for its maximum.
+  Tile first(const Tile& scores) {
+    lift(reduce_max(scores, 1), kUnseen);
+    return weights(scores);
+  }
+  // Of each further block, in `dtype`. Where the maximum rises, `rescale_sums` is given what sums
+  // of earlier weights are multiplied by.
+  template <typename Rescale>
+  Tile next(const Tile& scores, DType dtype, const Rescale& rescale_sums) {
+    const Tile guess = shifted(scores);
+    Var sum{reduce_sum(guess, 1)}, rounded{guess.cast(dtype)};
+    // A row's parts may answer for it: none is less than the greatest weight in it.
+    when(any_nearby(sum > std::exp2(kSlack)), [&] {
+      rescale_sums(lift(reduce_max(scores, 1), kUnseen));
+      const Tile raised = shifted(scores);
+      sum = reduce_sum(raised, 1);
+      rounded = raised.cast(dtype);
+    });
+    sum_ = sum_ + sum;
+    return rounded;
+  }
+
+ private:
+  // As one operation, so that the two times share no product that would have to last.
+  Tile shifted(const Tile& scores) const {
+    return exp2(fma(scores, full({1, 1}, scale_log2_), zeros({1, 1}) - shift_));
+  }
+  // A row that has seen nothing is shifted so far that whatever it sees first comes out too large.
+  static constexpr double kUnseen = -std::numeric_limits<float>::max();
 };
 
 }  // namespace tilewright::kernels
