@@ -4,6 +4,8 @@
 #include <exception>
 #include <functional>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "command.h"
 #include "support/diagnostic.h"
@@ -84,7 +86,8 @@ class CommandLine {
     try {
       app_.parse(count, words);
     } catch (const CLI::ParseError& error) {
-      return app_.exit(error) == 0 ? 0 : kUsage;
+      if (error.get_exit_code() == 0) return app_.exit(error);  // --help
+      refuse(error);
     }
     if (command_ == nullptr) {
       std::fputs(app_.help().c_str(), stderr);
@@ -241,6 +244,25 @@ class CommandLine {
     }
     tilewright::Diagnostic({}, "there is no command '" + word + "'")
         .fix("use one of: " + known)
+        .raise();
+  }
+
+  // CLI11 would say what is missing rather than what it does not know, often the same word
+  // misspelt.
+  [[noreturn]] void refuse(const CLI::ParseError& error) const {
+    const std::vector<const CLI::App*> named =
+        app_.get_subcommands([](const CLI::App* command) { return command->parsed(); });
+    const CLI::App& command = named.empty() ? app_ : *named.front();
+    const std::string name = named.empty() ? "tilewright" : "tilewright " + command.get_name();
+    const std::vector<std::string> unknown = command.remaining();
+    std::string problem = error.what();
+    if (!unknown.empty()) {
+      const std::string& word = unknown.front();
+      problem = word[0] == '-' ? "there is no option '" + word + "'"
+                               : "nothing is expected where '" + word + "' stands";
+    }
+    tilewright::Diagnostic({}, name + ": " + problem)
+        .fix(name + " --help lists what there is")
         .raise();
   }
 

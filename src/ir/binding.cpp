@@ -240,10 +240,10 @@ class Solver {
       if (have == want) continue;
       fail(parameter.where,
            dim.is_constant()
-               ? fmt::format("{} has size {}, but {} has {} there", axis_of(shape, axis), have,
-                             parameter.name, want)
-               : fmt::format("{} has size {}, but {} has {} = {} there", axis_of(shape, axis), have,
-                             parameter.name, dim.to_string(), want),
+               ? fmt::format("{} has size {}, but {} is declared with {} there",
+                             axis_of(shape, axis), have, parameter.name, want)
+               : fmt::format("{} has size {}, but {} is declared with {} = {} there",
+                             axis_of(shape, axis), have, parameter.name, dim.to_string(), want),
            fmt::format("pass {} with {} elements along axis {}", shape.name, want, axis));
     }
   }

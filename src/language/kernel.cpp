@@ -27,10 +27,12 @@ ResolvedView resolve(Tracer& tracer, const TensorView& view, const char* what,
   resolved.tensor = tracer.use(view.tensor(), what, where);
   resolved.parameter = tracer.kernel().parameter_of(resolved.tensor);
   const ir::Parameter& parameter = *resolved.parameter;
-  if (view.selectors().size() != parameter.shape.size()) {
+  const std::size_t given = view.selectors().size();
+  if (given != parameter.shape.size()) {
     Diagnostic(where, std::string(what) + ": " + parameter.name + " has " +
                           std::to_string(parameter.shape.size()) + " axes, but " +
-                          std::to_string(view.selectors().size()) + " selectors are given")
+                          std::to_string(given) +
+                          (given == 1 ? " selector is given" : " selectors are given"))
         .token(parameter.name)
         .note(parameter.where, parameter.name + " is declared")
         .fix("give one index, block or `all` an axis")

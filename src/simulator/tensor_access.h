@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/ir.h"
 #include "simulator/tile_value.h"
 #include "support/arguments.h"
 
@@ -13,6 +14,11 @@ struct Box {
   const TensorArgument* tensor;
   std::vector<std::int64_t> starts, limits, sizes;
 };
+
+// Of a load or store: `bounds` are the start of each axis, then the limit of each. Raises at the
+// operation for a negative start.
+Box box_of(const ir::Operation& operation, const TensorArgument& tensor,
+           const std::vector<std::int64_t>& bounds);
 
 // Whether the axes that are indexed away are indexed within bounds.
 bool index_exists(const Box& box);

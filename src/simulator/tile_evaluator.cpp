@@ -345,35 +345,18 @@ void TileEvaluator<Real>::if_then(const Operation& operation) {
   }
 }
 
-namespace {
-
-Box box_of(const Operation& operation, const TensorArgument* tensor,
-           const std::vector<std::int64_t>& bounds) {
-  const std::size_t rank = tensor->shape.size();
-  Box box{tensor, {}, {}, operation.attributes.integers(Key::sizes)};
-  box.starts.assign(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(rank));
-  box.limits.assign(bounds.begin() + static_cast<std::ptrdiff_t>(rank), bounds.end());
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (box.starts[i] >= 0) continue;
-    Diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": the start " +
-                                    std::to_string(box.starts[i]) + " on axis " +
-                                    std::to_string(i) + " of " + tensor->name + " is negative")
-        .token(tensor->name)
-        .fix("start at max(start, 0)")
-        .raise();
+template <typename Real>
+Box TileEvaluator<Real>::box(const Operation& operation, std::size_t first) const {
+  std::vector<std::int64_t> bounds;
+  for (std::size_t i = first; i < operation.operands.size(); ++i) {
+    bounds.push_back(integer(operation, i));
   }
-  return box;
+  return box_of(operation, *tensors_[operation.operands[0]], bounds);
 }
-
-}  // namespace
 
 template <typename Real>
 void TileEvaluator<Real>::load(const Operation& operation) {
-  std::vector<std::int64_t> bounds;
-  for (std::size_t i = 1; i < operation.operands.size(); ++i) {
-    bounds.push_back(integer(operation, i));
-  }
-  const Box box = box_of(operation, tensors_[operation.operands[0]], bounds);
+  const Box box = this->box(operation, 1);
   Value tile = make(operation.results[0]);
   if (tile.rank() == 0 && !index_exists(box)) {
     Diagnostic(operation.where, "load: element " + text(box.starts) + " is outside " +
@@ -427,11 +410,7 @@ void TileEvaluator<Real>::peer(const Operation& operation) {
 
 template <typename Real>
 void TileEvaluator<Real>::store(const Operation& operation) {
-  std::vector<std::int64_t> bounds;
-  for (std::size_t i = 2; i < operation.operands.size(); ++i) {
-    bounds.push_back(integer(operation, i));
-  }
-  const Box box = box_of(operation, tensors_[operation.operands[0]], bounds);
+  const Box box = this->box(operation, 2);
   const Value& tile = operand(operation, 1);
   if (!index_exists(box)) return;
   std::vector<std::int64_t> extents = existing_extents(box);

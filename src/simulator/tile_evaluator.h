@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "simulator/tensor_access.h"
 #include "simulator/tile_value.h"
 #include "support/arguments.h"
 
@@ -46,6 +47,8 @@ class TileEvaluator {
   void while_loop(const ir::Operation& operation);
   void if_then(const ir::Operation& operation);
   void constant(const ir::Operation& operation);
+  // What a load or store names; its bounds are the operands from `first` on.
+  Box box(const ir::Operation& operation, std::size_t first) const;
   void load(const ir::Operation& operation);
   void load_index(const ir::Operation& operation);
   void peer(const ir::Operation& operation);

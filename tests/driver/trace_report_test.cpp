@@ -3,7 +3,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "driver/breakage.h"
 #include "driver/build.h"
@@ -18,7 +17,9 @@
 namespace tilewright::driver {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 const TraceOrigin kOrigin{"gemm", "sm_90a", 7, "tilewright simulate gemm </script>"};
@@ -116,7 +117,7 @@ TEST(TracePageTest, HoldsTheTraceAndNeedsNothingElse) {
   EXPECT_GT(cta["flights"].size(), 0u);
   for (const Json& lane : cta["lanes"]) EXPECT_EQ(lane["slices"].size() % 8, 0u);
   // Every mark of the page's template was filled in.
-  EXPECT_FALSE(std::regex_search(page, std::regex("/\\*[a-z_]+(\\.css|\\.js)?\\*/")));
+  EXPECT_THAT(page, Not(ContainsRegex("/\\*[a-z_]+\\*/")));
 }
 
 TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {

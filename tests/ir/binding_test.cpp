@@ -90,8 +90,8 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
       {[](Shapes& s) { s[2].sizes[0] = 128; },
        "gemm: the dim m is 256 by axis 0 of a, but 128 by axis 0 of c"},
       {[](Shapes& s) { s[0].sizes[1] = 62; },
-       "gemm: axis 1 of a has size 62, but A has (n * 2) = 64 there"},
-      {[](Shapes& s) { s[1].sizes[1] = 63; }, "gemm: axis 1 of b has size 63, but B has 64 there"},
+       "gemm: axis 1 of a has size 62, but A is declared with (n * 2) = 64 there"},
+      {[](Shapes& s) { s[1].sizes[1] = 63; }, "gemm: axis 1 of b has size 63, but B is declared with 64 there"},
       {[](Shapes& s) {
          s[1].sizes = {32};
          s[1].strides = {};

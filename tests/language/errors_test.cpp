@@ -161,7 +161,7 @@ TEST(AccessErrors, DirectionsAndSelectors) {
           "fix: take a block of it: rows.block(i, size)"},
          [&] { load(t.X(all, all)); });
   misuse("X(t.block)",
-         {"X has 2 axes, but 1 selectors are given", "fix: give one index, block or `all`"},
+         {"X has 2 axes, but 1 selector is given", "fix: give one index, block or `all`"},
          [&] { load(t.X(t.block)); });
   misuse("store(t.Y(t.block, all), zeros({64, 32}))",
          {"the tile is tile<f32, 64x32>, the place in Y is tile<f32, 64x64>",

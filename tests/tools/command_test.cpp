@@ -14,14 +14,9 @@
 #include "tilewright/host_tensor.h"
 #include "tools/run_command.h"
 
-namespace tilewright {
+namespace tilewright::test {
 namespace {
 
-using test::Answer;
-using test::expect_failure;
-using test::TemporaryFolder;
-using test::tilewright;
-using test::WithoutNvrtc;
 using testing::AllOf;
 using testing::HasSubstr;
 using Json = nlohmann::json;
@@ -92,8 +87,12 @@ TEST(CommandTest, SameSeedSameBits) {
 
 TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("", 2, {"Subcommands:", "simulate"});
+  expect_failure("run gemm --taget cuda", 2,
+                 {"error: tilewright run: there is no option '--taget'", "run --help"});
+  expect_failure("run gemm --target cuda --set m 5", 2, {"nothing is expected where '5' stands"});
+  expect_failure("run gemm", 2, {"error: tilewright run: --target is required", "run --help"});
+  expect_failure("--frobnicate", 2, {"error: tilewright: there is no option '--frobnicate'"});
   expect_failure("walk gemm --target cuda", 2, {"there is no command 'walk'", "list, run"});
-  expect_failure("run gemm", 2, {"--target"});
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
   expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
@@ -391,4 +390,4 @@ TEST(CommandTest, HelpAndVersion) {
 }
 
 }  // namespace
-}  // namespace tilewright
+}  // namespace tilewright::test

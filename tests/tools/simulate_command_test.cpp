@@ -10,14 +10,9 @@
 #include "tools/run_command.h"
 
 // What the command does on the simulated GPU, and with kernels that are broken on purpose.
-namespace tilewright {
+namespace tilewright::test {
 namespace {
 
-using test::Answer;
-using test::expect_failure;
-using test::TemporaryFolder;
-using test::tilewright;
-using test::WithoutNvrtc;
 using testing::AllOf;
 using testing::HasSubstr;
 using Json = nlohmann::json;
@@ -242,4 +237,4 @@ TEST(CommandTest, SimulatesEmptyLaunches) {
 }
 
 }  // namespace
-}  // namespace tilewright
+}  // namespace tilewright::test

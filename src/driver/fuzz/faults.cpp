@@ -23,6 +23,7 @@ struct Site {
   ir::Block* block;
   std::size_t index;
   Operation& operation() const { return block->body[index]; }
+  auto position() const { return block->body.begin() + static_cast<std::ptrdiff_t>(index); }
 };
 using Fits = std::function<bool(const Kernel&, const Operation&)>;
 
@@ -40,19 +41,17 @@ std::optional<Site> draw(Kernel& kernel, Random& random, const Fits& fits) {
   return sites[static_cast<std::size_t>(random.below(static_cast<int>(sites.size())))];
 }
 
-// Changes an operation that is drawn from those that fit.
-bool change(Kernel& kernel, Random& random, const Fits& fits,
-            const std::function<void(Operation&)>& how) {
+// Does it where an operation is drawn from those that fit; false where none does.
+bool at_site(Kernel& kernel, Random& random, const Fits& fits,
+             const std::function<void(const Site&)>& how) {
   const std::optional<Site> site = draw(kernel, random, fits);
-  if (site) how(site->operation());
+  if (site) how(*site);
   return site.has_value();
 }
 
-bool leave_out(Kernel& kernel, Random& random, const Fits& fits) {
-  const std::optional<Site> site = draw(kernel, random, fits);
-  if (site)
-    site->block->body.erase(site->block->body.begin() + static_cast<std::ptrdiff_t>(site->index));
-  return site.has_value();
+bool change(Kernel& kernel, Random& random, const Fits& fits,
+            const std::function<void(Operation&)>& how) {
+  return at_site(kernel, random, fits, [&](const Site& site) { how(site.operation()); });
 }
 
 Fits is(Op op) {
@@ -64,16 +63,32 @@ void replace_uses(Kernel& kernel, ValueId of, ValueId by) {
                [&](Operation& o) { std::replace(o.operands.begin(), o.operands.end(), of, by); });
 }
 
-// The operand becomes what `op` makes of it and a constant.
-void offset_operand(Kernel& kernel, const Site& site, std::size_t operand, Op op, std::int64_t by) {
+// The operand becomes what `op` makes of it and 1.
+void offset_operand(Kernel& kernel, const Site& site, std::size_t operand, Op op) {
   const ValueId one = kernel.add_value(ir::Type::scalar(DType::i32));
   const ValueId moved = kernel.add_value(ir::Type::scalar(DType::i32));
   Operation& o = site.operation();
-  Operation constant{Op::constant, {}, {one}, {{Key::value, by}}, {}, o.where};
+  Operation constant{Op::constant, {}, {one}, {{Key::value, std::int64_t{1}}}, {}, o.where};
   Operation sum{op, {o.operands[operand], one}, {moved}, {}, {}, o.where};
   o.operands[operand] = moved;
-  const auto at = site.block->body.begin() + static_cast<std::ptrdiff_t>(site.index);
-  site.block->body.insert(site.block->body.insert(at, std::move(constant)) + 1, std::move(sum));
+  site.block->body.insert(site.block->body.insert(site.position(), std::move(constant)) + 1,
+                          std::move(sum));
+}
+
+bool offset(Kernel& kernel, Random& random, Op where, std::size_t operand, Op op) {
+  return at_site(kernel, random, is(where),
+                 [&](const Site& site) { offset_operand(kernel, site, operand, op); });
+}
+
+// What uses its result uses its operand instead.
+bool bypass(Kernel& kernel, Random& random, const Fits& fits, std::size_t operand) {
+  return change(kernel, random, fits,
+                [&](Operation& o) { replace_uses(kernel, o.results[0], o.operands[operand]); });
+}
+
+bool swap_operands(Kernel& kernel, Random& random, const Fits& fits, std::size_t first) {
+  return change(kernel, random, fits,
+                [first](Operation& o) { std::swap(o.operands[first], o.operands[first + 1]); });
 }
 
 // Selects that keep out what does not exist: of a comparison of coordinates, against a number.
@@ -92,83 +107,65 @@ std::set<ValueId> tail_masks(Kernel& kernel) {
 
 bool wrong_neutral(Kernel& kernel, Random& random) {
   const std::set<ValueId> masks = tail_masks(kernel);
-  const std::optional<Site> site = draw(kernel, random, [&](const Kernel& k, const Operation& o) {
+  const Fits fits = [&](const Kernel& k, const Operation& o) {
     return o.op == Op::select && masks.count(o.results[0]) != 0 &&
            is_float(k.type(o.results[0]).dtype);
+  };
+  return at_site(kernel, random, fits, [&](const Site& site) {
+    Operation& o = site.operation();
+    const ValueId seven = kernel.add_value(kernel.type(o.operands[2]));
+    Operation constant{Op::constant, {}, {seven}, {{Key::value, 7.0}}, {}, o.where};
+    o.operands[2] = seven;
+    site.block->body.insert(site.position(), std::move(constant));
   });
-  if (!site) return false;
-  Operation& o = site->operation();
-  const ValueId seven = kernel.add_value(kernel.type(o.operands[2]));
-  Operation constant{Op::constant, {}, {seven}, {{Key::value, 7.0}}, {}, o.where};
-  o.operands[2] = seven;
-  site->block->body.insert(site->block->body.begin() + static_cast<std::ptrdiff_t>(site->index),
-                           std::move(constant));
-  return true;
 }
 
 bool dropped_mask(Kernel& kernel, Random& random) {
   const std::set<ValueId> masks = tail_masks(kernel);
-  const std::optional<Site> site = draw(kernel, random, [&](const Kernel&, const Operation& o) {
+  const Fits fits = [&](const Kernel&, const Operation& o) {
     return o.op == Op::select && masks.count(o.results[0]) != 0;
-  });
-  if (site) replace_uses(kernel, site->operation().results[0], site->operation().operands[1]);
-  return site.has_value();
+  };
+  return bypass(kernel, random, fits, 1);
 }
 
 bool short_loop(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, is(Op::for_loop));
-  if (site) offset_operand(kernel, *site, 1, Op::sub, 1);
-  return site.has_value();
+  return offset(kernel, random, Op::for_loop, 1, Op::sub);
 }
 
 bool late_loop(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, is(Op::for_loop));
-  if (site) offset_operand(kernel, *site, 0, Op::add, 1);
-  return site.has_value();
+  return offset(kernel, random, Op::for_loop, 0, Op::add);
 }
 
 bool short_store(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, is(Op::store));
-  if (site) offset_operand(kernel, *site, site->operation().operands.size() - 1, Op::sub, 1);
-  return site.has_value();
+  return at_site(kernel, random, is(Op::store), [&](const Site& site) {
+    offset_operand(kernel, site, site.operation().operands.size() - 1, Op::sub);
+  });
 }
 
 bool moved_load(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, is(Op::load));
-  if (site) offset_operand(kernel, *site, 1, Op::add, 1);
-  return site.has_value();
+  return offset(kernel, random, Op::load, 1, Op::add);
 }
 
 bool lost_transposition(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, [](const Kernel& k, const Operation& o) {
+  const Fits fits = [](const Kernel& k, const Operation& o) {
     return o.op == Op::transpose && k.type(o.results[0]) == k.type(o.operands[0]);
-  });
-  if (site) replace_uses(kernel, site->operation().results[0], site->operation().operands[0]);
-  return site.has_value();
-}
-
-bool swapped(Kernel& kernel, Random& random, const Fits& fits, std::size_t first) {
-  return change(kernel, random, fits,
-                [first](Operation& o) { std::swap(o.operands[first], o.operands[first + 1]); });
+  };
+  return bypass(kernel, random, fits, 0);
 }
 
 bool swapped_select(Kernel& kernel, Random& random) {
-  return swapped(
-      kernel, random,
-      [](const Kernel& k, const Operation& o) {
-        return o.op == Op::select && k.type(o.results[0]).is_tile() &&
-               k.type(o.operands[1]) == k.type(o.operands[2]);
-      },
-      1);
+  const Fits fits = [](const Kernel& k, const Operation& o) {
+    return o.op == Op::select && k.type(o.results[0]).is_tile() &&
+           k.type(o.operands[1]) == k.type(o.operands[2]);
+  };
+  return swap_operands(kernel, random, fits, 1);
 }
 
 bool swapped_difference(Kernel& kernel, Random& random) {
-  return swapped(
-      kernel, random,
-      [](const Kernel& k, const Operation& o) {
-        return (o.op == Op::sub || o.op == Op::div) && k.type(o.results[0]).is_tile();
-      },
-      0);
+  const Fits fits = [](const Kernel& k, const Operation& o) {
+    return (o.op == Op::sub || o.op == Op::div) && k.type(o.results[0]).is_tile();
+  };
+  return swap_operands(kernel, random, fits, 0);
 }
 
 bool wrong_reduction(Kernel& kernel, Random& random) {
@@ -179,12 +176,11 @@ bool wrong_reduction(Kernel& kernel, Random& random) {
 }
 
 bool wrong_beginning(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, [](const Kernel& k, const Operation& o) {
+  const Fits fits = [](const Kernel& k, const Operation& o) {
     return o.op == Op::for_loop && o.operands.size() > 4 &&
            k.type(o.operands[3]) == k.type(o.operands[4]);
-  });
-  if (site) std::swap(site->operation().operands[3], site->operation().operands[4]);
-  return site.has_value();
+  };
+  return swap_operands(kernel, random, fits, 3);
 }
 
 bool wrong_axis(Kernel& kernel, Random& random) {
@@ -233,35 +229,34 @@ bool early_wait(Kernel& kernel, Random& random) {
   });
 }
 
-bool is_product(const Operation& o) { return o.op == Op::wgmma_ss || o.op == Op::wgmma_rs; }
+bool is_product(const Kernel&, const Operation& o) {
+  return o.op == Op::wgmma_ss || o.op == Op::wgmma_rs;
+}
 
 bool wrong_step(Kernel& kernel, Random& random) {
-  return change(
-      kernel, random, [](const Kernel&, const Operation& o) { return is_product(o); },
-      [](Operation& o) {
-        o.attributes.set(Key::step_b, o.attributes.integer_or(Key::step_b, 0) + 32);
-      });
+  return change(kernel, random, is_product, [](Operation& o) {
+    o.attributes.set(Key::step_b, o.attributes.integer_or(Key::step_b, 0) + 32);
+  });
 }
 
 bool flipped_transposition(Kernel& kernel, Random& random) {
-  return change(
-      kernel, random, [](const Kernel&, const Operation& o) { return is_product(o); },
-      [](Operation& o) {
-        o.attributes.set(Key::transpose_b, 1 - o.attributes.integer_or(Key::transpose_b, 0));
-      });
+  return change(kernel, random, is_product, [](Operation& o) {
+    o.attributes.set(Key::transpose_b, 1 - o.attributes.integer_or(Key::transpose_b, 0));
+  });
 }
 
 bool overlapping_places(Kernel& kernel, Random& random) {
-  const std::optional<Site> site = draw(kernel, random, [](const Kernel&, const Operation& o) {
+  const Fits fits = [](const Kernel&, const Operation& o) {
     return o.op == Op::shared && o.attributes.integer_or(Key::offset, 0) > 0;
-  });
-  if (site) site->operation().attributes.set(Key::offset, std::int64_t{0});
-  return site.has_value();
+  };
+  return change(kernel, random, fits,
+                [](Operation& o) { o.attributes.set(Key::offset, std::int64_t{0}); });
 }
 
 template <Op op>
 bool without(Kernel& kernel, Random& random) {
-  return leave_out(kernel, random, is(op));
+  return at_site(kernel, random, is(op),
+                 [](const Site& site) { site.block->body.erase(site.position()); });
 }
 
 }  // namespace

@@ -116,13 +116,9 @@ std::vector<DumpFile> layout_files(const Explanation& explanation) {
 }
 
 std::string page(const Explanation& explanation) {
-  std::string text = kPageHtml;
-  place(text, "/*page.css*/", kPageCss);
-  place(text, "/*page.js*/", kPageScript);
-  place(text, "/*drawings.js*/", kDrawingsScript);
-  // Last: the data may hold any text.
-  place(text, "/*data*/", inside_script(page_data(explanation)));
-  return text;
+  return html_document(
+      {"tilewright explain", kPageHtml, {kPageCss}, {kPageScript, kDrawingsScript}},
+      page_data(explanation));
 }
 
 }  // namespace tilewright::driver

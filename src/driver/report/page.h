@@ -13,7 +13,7 @@ std::string page_data(const Explanation& explanation);
 // The kernel's layouts, a picture each; none for the tile form, which has no layouts.
 std::vector<DumpFile> layout_files(const Explanation& explanation);
 
-// One HTML document that needs nothing else: page.html, page.css and page.js with the data.
+// One HTML document that needs nothing else: page.html, its styles and scripts, and the data.
 std::string page(const Explanation& explanation);
 
 }  // namespace tilewright::driver

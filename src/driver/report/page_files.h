@@ -3,6 +3,8 @@
 // The files of the pages, as strings that the build makes of them.
 namespace tilewright::driver {
 
+extern const char* const kFrameHtml;
+
 extern const char* const kPageHtml;
 extern const char* const kPageCss;
 extern const char* const kPageScript;

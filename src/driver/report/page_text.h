@@ -2,14 +2,20 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 // What both pages are put together with.
 namespace tilewright::driver {
 
-// Puts `with` where the page says `mark`; that it does is an internal condition.
-void place(std::string& page, std::string_view mark, std::string_view with);
+struct PageParts {
+  std::string_view title;
+  std::string_view body;
+  std::vector<std::string_view> styles;
+  std::vector<std::string_view> scripts;  // they define show(), which is called last
+};
 
-// JSON that may stand inside <script>, where nothing may look like a tag.
-std::string inside_script(std::string_view json);
+// One HTML document that needs nothing else: the parts in frame.html. `json` is what the scripts
+// read from the element "data".
+std::string html_document(const PageParts& parts, std::string_view json);
 
 }  // namespace tilewright::driver

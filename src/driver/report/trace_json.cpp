@@ -169,7 +169,7 @@ std::string trace_events(const Trace& trace, const TraceOrigin& origin) {
                        {"target", origin.target},
                        {"seed", origin.seed},
                        {"command", origin.command},
-                       {"axis", std::string("one nanosecond is one cycle: ") + kTraceAxis}}}};
+                       {"axis", fmt::format("one nanosecond is one cycle: {}", kTraceAxis)}}}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

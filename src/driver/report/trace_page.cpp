@@ -125,15 +125,11 @@ std::string data_of(const Trace& trace, const TraceOrigin& origin) {
 }  // namespace
 
 std::string trace_page(const Trace& trace, const TraceOrigin& origin) {
-  std::string page = kTraceHtml;
-  place(page, "/*page.css*/", kPageCss);
-  place(page, "/*trace.css*/", kTraceCss);
-  place(page, "/*trace_model.js*/", kTraceModelScript);
-  place(page, "/*trace.js*/", kTraceScript);
-  place(page, "/*trace_input.js*/", kTraceInputScript);
-  // Last: the data may hold any text.
-  place(page, "/*data*/", inside_script(data_of(trace, origin)));
-  return page;
+  return html_document({"tilewright trace",
+                        kTraceHtml,
+                        {kPageCss, kTraceCss},
+                        {kTraceModelScript, kTraceScript, kTraceInputScript}},
+                       data_of(trace, origin));
 }
 
 }  // namespace tilewright::driver
