@@ -197,4 +197,28 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options = {});
 SimulationReport simulate(const Program& program, const SimulationOptions& options = {});
 
+// A program built for the GPUs of this process: rank n is GPU n.
+class ProgramExecutable {
+ public:
+  ~ProgramExecutable();
+  ProgramExecutable(ProgramExecutable&&) noexcept;
+  ProgramExecutable& operator=(ProgramExecutable&&) noexcept;
+
+  // Copies the buffers to the GPUs; signals are zeros again, and runs are counted from 1.
+  void load(const ProgramMemory& memory);
+  // So many in a row; they have ended at return.
+  void run(int runs = 1);
+  void store(ProgramMemory& memory) const;
+
+ private:
+  friend ProgramExecutable compile(const Program&, std::string_view);
+  struct State;
+  explicit ProgramExecutable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// `target`: "cuda". Raises Error(unavailable) where there are fewer GPUs than ranks, or GPUs that
+// do not reach each other's memory.
+ProgramExecutable compile(const Program& program, std::string_view target);
+
 }  // namespace tilewright

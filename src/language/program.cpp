@@ -87,6 +87,32 @@ ProgramPart owned(ir::Program& program, const ir::Parameter& parameter, const st
   return {static_cast<int>(place - program.buffers.begin()), rank, {0}, shape};
 }
 
+// Adds what no caller passes to the tensors that are given, among which signals may be.
+void complete(ir::Program& program, const ir::Kernel& kernel, ProgramOperation& launch) {
+  const ir::ProgramStream& stream = program.streams[launch.stream];
+  std::vector<ProgramPart> given = std::exchange(launch.tensors, {});
+  const auto passed = static_cast<std::size_t>(
+      std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
+                    [](const auto& each) { return each.is_tensor() && !each.is_owned(); }));
+  const bool has_signals = given.size() > passed;
+  std::size_t next = std::min(passed, given.size());
+  launch.tensors.assign(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(next));
+  if (launch.tensors.size() < passed) return;  // which binding tells
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_owned()) continue;
+    if (has_signals && !parameter.is_workspace()) {
+      if (next == given.size()) return;
+      launch.tensors.push_back(given[next++]);
+      continue;
+    }
+    std::string name = fmt::format("{}.{}", kernel.name, parameter.name);
+    if (parameter.is_workspace()) name += " of " + name_of(program, stream);
+    launch.tensors.push_back(owned(program, parameter, name, stream.rank));
+  }
+  launch.tensors.insert(launch.tensors.end(), given.begin() + static_cast<std::ptrdiff_t>(next),
+                        given.end());
+}
+
 // The words by which launches count their epochs: those of the kernel's first signals.
 std::optional<int> epoch_words(const ir::Program& program, const ProgramOperation& launch) {
   for (const ProgramPart& part : launch.tensors) {
@@ -243,33 +269,7 @@ void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
         .fix("declare it as Kernel::symmetric and reach the peer's by at(rank)")
         .raise();
   }
-  // What no caller passes follows: signals may be among what is given.
-  std::vector<const ir::Parameter*> parameters;
-  for (const ir::Parameter& parameter : kernel.parameters) {
-    if (parameter.is_tensor()) parameters.push_back(&parameter);
-  }
-  std::size_t passed = static_cast<std::size_t>(
-      std::count_if(parameters.begin(), parameters.end(),
-                    [](const ir::Parameter* parameter) { return !parameter->is_owned(); }));
-  std::vector<ProgramPart> given(launch.tensors.begin() + std::min(passed, tensors.size()),
-                                 launch.tensors.end());
-  const bool has_signals = !given.empty();
-  launch.tensors.resize(std::min(passed, tensors.size()));
-  for (std::size_t i = passed; i < parameters.size() && tensors.size() >= passed; ++i) {
-    const ir::Parameter& parameter = *parameters[i];
-    if (!parameter.is_workspace() && has_signals) {
-      if (given.empty()) break;  // too few, which binding tells
-      launch.tensors.push_back(given.front());
-      given.erase(given.begin());
-      continue;
-    }
-    const std::string name = parameter.is_workspace()
-                                 ? fmt::format("{}.{} of {}", kernel.name, parameter.name,
-                                               name_of(program, program.streams[number_]))
-                                 : fmt::format("{}.{}", kernel.name, parameter.name);
-    launch.tensors.push_back(owned(program, parameter, name, rank));
-  }
-  launch.tensors.insert(launch.tensors.end(), given.begin(), given.end());
+  complete(program, kernel, launch);
   check_launch(program, kernel, launch.tensors, scalars.size(), where);
   count_epoch(program, launch);
   program.operations.push_back(std::move(launch));

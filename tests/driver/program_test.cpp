@@ -3,51 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/error_text.h"
-#include "support/diagnostic.h"
+#include "driver/programs.h"
 
 namespace tilewright {
 namespace {
 
+using test::kColumns;
+using test::kRows;
+using test::Push;
+using test::scale;
+using test::TwoKernels;
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr int kRows = 64, kColumns = 32;
-
-// Y = factor X.
-Kernel scale(const char* name = "scale") {
-  Kernel kernel(name);
-  const Dim rows = kernel.dim("rows");
-  const Tensor X = kernel.in("X", f32, {rows, kColumns}),
-               Y = kernel.out("Y", f32, {rows, kColumns});
-  const Scalar factor = kernel.scalar("factor", f32);
-  const auto [x] = kernel.grid(ceil_div(rows, 16));
-  const Block block = rows.block(x, 16);
-  store(Y(block, all), load(X(block, all)) * factor);
-  return kernel;
-}
-
-struct TwoKernels {
-  explicit TwoKernels(const char* second_stream, bool event)
-      : program("two_kernels"),
-        x(program.buffer("x", f32, {kRows, kColumns})),
-        y(program.buffer("y", f32, {kRows, kColumns})),
-        z(program.buffer("z", f32, {kRows, kColumns})) {
-    const Stream first = program.rank(0).stream("first");
-    const Stream second = program.rank(0).stream(second_stream);
-    first_line = line_of(here());
-    first.launch(scale(), {x, y}, {2});
-    if (event) second.wait(first.record());
-    second_line = line_of(here());
-    second.launch(scale(), {y, z}, {program.run()});
-  }
-  static std::string line_of(SourceLocation before) {
-    return "launched at " + format_location({before.file, before.line + 1});
-  }
-  Program program;
-  Buffer x, y, z;
-  std::string first_line, second_line;
-};
 
 std::string text_of(const SimulationReport& report) {
   return report.ok() ? std::string() : report.faults.front().text;
@@ -188,28 +155,6 @@ TEST(ProgramTest, ASeedReplaysAnExecution) {
   }
   EXPECT_GT(different, 0);
 }
-
-// Each rank pushes its rows to its neighbour by the copy engine, and says so in a word there.
-struct Push {
-  explicit Push(bool waits) : program("push", 3) {
-    x = program.buffer("x", f32, {kRows, kColumns});
-    y = program.buffer("y", f32, {kRows, kColumns});
-    z = program.buffer("z", f32, {kRows, kColumns});
-    const Buffer here_words = program.signals("arrived", 1), free = program.signals("free", 1);
-    program.on_each_rank([&](const Rank& rank) {
-      const Stream push = rank.stream("push"), math = rank.stream("math");
-      // The neighbour has read what the run before brought.
-      push.wait(free[0], program.run() - 1);
-      push.copy(y.on(rank.next()), x);
-      push.write(here_words.on(rank.next())[0], program.run());
-      if (waits) math.wait(here_words[0], program.run());
-      math.launch(scale(), {y, z}, {3});
-      math.write(free.on(rank.next(rank.count() - 1))[0], program.run());
-    });
-  }
-  Program program;
-  Buffer x, y, z;
-};
 
 TEST(ProgramTest, RanksPushToEachOther) {
   Push push(true);

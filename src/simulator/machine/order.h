@@ -110,7 +110,6 @@ class Order {
                       std::int64_t stage) const;
   std::string missing_fence(const Access& earlier, const Access& access, std::int64_t stage) const;
   std::string missing_beyond(const Warp& warp, const Access& earlier, const Access& access) const;
-  std::string why_missed(const Handed& missed) const;
   std::string missing_barrier(const Warp& warp, const Access& earlier, std::int64_t stage) const;
   std::string describe_global(std::uint64_t block, Bytes bytes) const;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/memory_order.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
 
@@ -55,7 +54,7 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
   const World& world = launch_.world;
   if (warp.fences) {
     for (const Handed& missed : warp.fences->missed) {
-      if (world.is_known(missed.known.get(), earlier)) return why_missed(missed);
+      if (world.is_known(missed.known.get(), earlier)) return world.why_missed(missed, access);
     }
   }
   const World::Actor& actor = world.actor(earlier.cluster);
@@ -76,23 +75,6 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
            "release of the first and an acquire of the second, on a word of global memory";
   }
   return world.missing_between(earlier, access);
-}
-
-std::string Order::why_missed(const Handed& missed) const {
-  const Access& by = missed.by;
-  const std::string place = format_location(by.instruction->where());
-  if (!missed.released) {
-    return fmt::format("release instead of relaxed at {}, or a fence before it", place);
-  }
-  Access here = by;
-  here.cluster = UINT32_MAX;
-  here.rank = static_cast<std::int16_t>(launch_.place.rank);
-  if (!includes(by.scope, by, here)) {
-    return fmt::format("a wider scope than {} at {}: it does not have the threads that wait",
-                       ir::name_of(by.scope), place);
-  }
-  return "acquire instead of relaxed where the second waits, of a scope that has the first's "
-         "threads, or such a fence behind the wait";
 }
 
 std::string Order::missing(const Warp& warp, const Access& earlier, const Access& access,

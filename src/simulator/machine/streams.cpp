@@ -103,6 +103,7 @@ void Streams::begin_runs(int rank) {
   for (const int i : own) learn(streams_[own.front()], streams_[i].known);
   for (const int i : own) {
     streams_[i].known = streams_[own.front()].known;
+    streams_[i].missed.clear();
     ++streams_[i].run;
     streams_[i].next = 0;
   }
@@ -233,7 +234,11 @@ bool Streams::wait(Stream& stream) {
   if (!world_.holds(wait)) return false;
   access(stream, wait.word, 4, /*write=*/false, /*atomic=*/true);
   for (const Handed& handed : world_.memory.handed(wait.word)) {
-    if (handed.released && handed.by.scope == Scope::system) learn(stream, handed.known);
+    if (handed.released && handed.by.scope == Scope::system) {
+      learn(stream, handed.known);
+    } else {
+      stream.missed.push_back(handed);
+    }
   }
   return true;
 }
@@ -316,13 +321,14 @@ void Streams::access(const Stream& stream, const std::byte* first, std::int64_t 
       const Bytes both{touched.cells & earlier.bytes.cells,
                        static_cast<std::uint16_t>(touched.mask & earlier.bytes.mask)};
       const auto [low, high] = both.extent();
-      report(earlier, access, reinterpret_cast<const std::byte*>(block + low), high - low + 1);
+      report(stream, earlier, access, reinterpret_cast<const std::byte*>(block + low),
+             high - low + 1);
     });
   });
 }
 
-void Streams::report(const Access& earlier, const Access& access, const std::byte* first,
-                     std::int64_t bytes) const {
+void Streams::report(const Stream& stream, const Access& earlier, const Access& access,
+                     const std::byte* first, std::int64_t bytes) const {
   Fault fault;
   fault.kind = "race";
   fault.first = earlier.instruction->where();
@@ -330,6 +336,11 @@ void Streams::report(const Access& earlier, const Access& access, const std::byt
   fault.message = fmt::format("race: global {}\n{}\n{}", world_.memory.describe(first, bytes),
                               world_.access_line(earlier), world_.access_line(access));
   fault.missing = world_.missing_between(earlier, access);
+  for (const Handed& missed : stream.missed) {
+    if (world_.is_known(missed.known.get(), earlier)) {
+      fault.missing = world_.why_missed(missed, access);
+    }
+  }
   world_.log.add(std::move(fault));
 }
 

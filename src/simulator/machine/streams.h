@@ -91,8 +91,8 @@ class Streams {
   void access(const Stream& stream, const std::byte* first, std::int64_t bytes, bool write,
               bool atomic);
   Access make_access(const StreamOperation& operation, bool write, bool atomic) const;
-  void report(const Access& earlier, const Access& access, const std::byte* first,
-              std::int64_t bytes) const;
+  void report(const Stream& stream, const Access& earlier, const Access& access,
+              const std::byte* first, std::int64_t bytes) const;
 
   World& world_;
   const ir::Program& program_;

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/memory_order.h"
+#include "support/diagnostic.h"
+
 namespace tilewright::simulator {
 
 World::World(const MachineOptions& options, MachineReport& report)
@@ -59,6 +62,20 @@ std::string World::missing_between(const Access& earlier, const Access& access) 
            "before the second";
   }
   return "a signal of scope system behind the first, and a wait for it before the second";
+}
+
+std::string World::why_missed(const Handed& missed, Access reader) const {
+  const Access& by = missed.by;
+  const std::string place = format_location(by.instruction->where());
+  if (!missed.released) {
+    return fmt::format("release instead of relaxed at {}, or a fence before it", place);
+  }
+  if (!includes(by.scope, by, reader)) {
+    return fmt::format("a wider scope than {} at {}: it does not have the threads that wait",
+                       ir::name_of(by.scope), place);
+  }
+  return "acquire instead of relaxed where the second waits, of a scope that has the first's "
+         "threads, or such a fence behind the wait";
 }
 
 std::string World::access_line(const Access& access) const {

@@ -60,6 +60,8 @@ class World {
   bool is_fenced(const Beyond* beyond, const Access& earlier) const;
   // What would order them, of two launches or streams.
   std::string missing_between(const Access& earlier, const Access& access) const;
+  // Why the reader has not acquired what the word handed on.
+  std::string why_missed(const Handed& missed, Access reader) const;
   // A line of a fault: what it is, where, and by whom.
   std::string access_line(const Access& access) const;
   // Global memory has changed: those who wait for words of it look again.

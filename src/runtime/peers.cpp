@@ -1,0 +1,75 @@
+#include "runtime/peers.h"
+
+#include <fmt/format.h>
+
+#include "runtime/cuda_api.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::runtime {
+namespace {
+
+constexpr cuda::Result kAlreadyEnabled = 704;
+constexpr unsigned kWaitAtLeast = 0, kWriteDefault = 0;
+
+// Asked for when it is needed: who runs on one GPU needs none of these.
+template <typename Function>
+Function* bound(const CudaDriver& driver, const char* symbol) {
+  Function* function = nullptr;
+  if (!driver.library.bind(function, symbol)) {
+    Diagnostic({}, fmt::format("the NVIDIA driver {} has no {}", driver.library.path(), symbol),
+               ErrorKind::unavailable)
+        .fix("install a driver for CUDA 12.0 or newer (525.60 or later)")
+        .raise();
+  }
+  return function;
+}
+
+using WordFunction = cuda::Result(cuda::Stream, cuda::DevicePointer, std::uint32_t, unsigned);
+
+void queue(const char* symbol, const Stream& stream, void* word, std::int32_t value,
+           unsigned flags) {
+  const CudaDriver& driver = stream.device().driver();
+  stream.device().make_current();
+  check_cuda(
+      driver,
+      bound<WordFunction>(driver, symbol)(stream.handle(), reinterpret_cast<std::uintptr_t>(word),
+                                          static_cast<std::uint32_t>(value), flags),
+      symbol);
+}
+
+}  // namespace
+
+void reach_peer(const Device& device, const Device& other) {
+  if (device.ordinal() == other.ordinal()) return;
+  const CudaDriver& driver = device.driver();
+  int can = 0;
+  check_cuda(driver,
+             bound<cuda::Result(int*, cuda::Device, cuda::Device)>(driver, "cuDeviceCanAccessPeer")(
+                 &can, device.ordinal(), other.ordinal()),
+             "cuDeviceCanAccessPeer");
+  if (can == 0) {
+    Diagnostic({},
+               fmt::format("GPU {} does not reach the memory of GPU {}", device.ordinal(),
+                           other.ordinal()),
+               ErrorKind::unavailable)
+        .fix("GPUs joined by NVLink, or by PCIe with peer access")
+        .raise();
+  }
+  cuda::Context context = nullptr;
+  check_cuda(driver, driver.cuDevicePrimaryCtxRetain(&context, other.ordinal()),
+             "cuDevicePrimaryCtxRetain");
+  device.make_current();
+  const cuda::Result result =
+      bound<cuda::Result(cuda::Context, unsigned)>(driver, "cuCtxEnablePeerAccess")(context, 0);
+  if (result != kAlreadyEnabled) check_cuda(driver, result, "cuCtxEnablePeerAccess");
+}
+
+void write_word(const Stream& stream, void* word, std::int32_t value) {
+  queue("cuStreamWriteValue32_v2", stream, word, value, kWriteDefault);
+}
+
+void wait_word(const Stream& stream, void* word, std::int32_t value) {
+  queue("cuStreamWaitValue32_v2", stream, word, value, kWaitAtLeast);
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/device.h"
+
+// What GPUs of one process and their streams have to do with each other.
+namespace tilewright::runtime {
+
+// From here on `device` reaches the memory of `other`. Error(unavailable) where it cannot.
+void reach_peer(const Device& device, const Device& other);
+
+// Sets the word, once what came before in the stream is there for everybody.
+void write_word(const Stream& stream, void* word, std::int32_t value);
+// What follows in the stream waits until the word is at least the value, by the sign of the
+// difference modulo 2^32.
+void wait_word(const Stream& stream, void* word, std::int32_t value);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "driver/programs.h"
+
+namespace tilewright {
+namespace {
+
+// Nothing where the GPUs are not here, and why.
+std::optional<ProgramExecutable> built(const Program& program, std::string& why) {
+  try {
+    return compile(program, "cuda");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) throw;
+    why = error.what();
+    return std::nullopt;
+  }
+}
+
+void poison(ProgramMemory& memory, const Buffer& buffer, int rank) {
+  HostTensor& tensor = memory.at(buffer, rank);
+  tensor = HostTensor::poisoned(tensor.dtype(), tensor.shape());
+}
+
+TEST(ProgramGpuTest, TwoStreamsAndAnEvent) {
+  test::TwoKernels two("second", /*event=*/true);
+  std::string why;
+  std::optional<ProgramExecutable> executable = built(two.program, why);
+  if (!executable) GTEST_SKIP() << why;
+  ProgramMemory memory(two.program);
+  poison(memory, two.y, 0);
+  poison(memory, two.z, 0);
+  executable->load(memory);
+  executable->run(3);
+  executable->store(memory);
+  for (std::int64_t i = 0; i < test::kRows * test::kColumns; ++i) {
+    ASSERT_EQ(memory.at(two.z).flat(i), static_cast<float>(memory.at(two.x).flat(i) * 6)) << i;
+  }
+}
+
+TEST(ProgramGpuTest, RanksPushToEachOther) {
+  test::Push push(/*waits=*/true, /*ranks=*/2);
+  std::string why;
+  std::optional<ProgramExecutable> executable = built(push.program, why);
+  if (!executable) GTEST_SKIP() << why;
+  ProgramMemory memory(push.program);
+  for (int rank = 0; rank < 2; ++rank) {
+    poison(memory, push.y, rank);
+    poison(memory, push.z, rank);
+  }
+  executable->load(memory);
+  executable->run(100);
+  executable->store(memory);
+  for (int rank = 0; rank < 2; ++rank) {
+    for (std::int64_t i = 0; i < test::kRows * test::kColumns; ++i) {
+      const auto pushed = static_cast<float>(memory.at(push.x, rank).flat(i));
+      ASSERT_EQ(memory.at(push.z, 1 - rank).flat(i), pushed * 3) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,263 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/hopper.h"
+#include "tilewright/program.h"
+#include "tilewright/ranks.h"
+
+// Kernels that reach other ranks, among streams and copy engines that do.
+namespace tilewright {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr MemoryOrder kAcquire{Semantics::acquire, Scope::system};
+constexpr MemoryOrder kRelease{Semantics::release, Scope::system};
+constexpr int kSeeds = 6;
+
+std::string first_fault(const Program& program, std::uint64_t seed, ProgramMemory& memory) {
+  SimulationOptions options;
+  options.seed = seed;
+  options.runs = 3;
+  const SimulationReport report = simulate(program, memory, options);
+  return report.ok() ? std::string() : report.faults.front().text;
+}
+
+// Waits for the word, then Y = X.
+Kernel receive(MemoryOrder order) {
+  Kernel kernel("receive");
+  const Tensor X = kernel.in("X", f32, {64, 32}), Y = kernel.out("Y", f32, {64, 32});
+  const Signals arrived = kernel.signals("arrived", 1);
+  const Index turn = kernel.epoch();
+  kernel.ctas(1);
+  kernel.roles({role("all", warpgroups(1), registers(128), [&] {
+    wait_flag(arrived, 0, Compare::ge, turn, order);
+    store(Y(all, all), load(X(all, all)));
+  })});
+  return kernel;
+}
+
+// As receive, through TMA.
+Kernel receive_by_tma(bool fenced) {
+  Kernel kernel("receive_by_tma");
+  const Tensor X = kernel.in("X", f32, {64, 32}), Y = kernel.out("Y", f32, {64, 32});
+  const Signals arrived = kernel.signals("arrived", 1);
+  const Index turn = kernel.epoch();
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{f32, 64, 32}});
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       wait_flag(arrived, 0, Compare::ge, turn);
+                       if (fenced) fence_proxy_async_global();
+                       ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot); });
+                     }),
+                role("math", warpgroups(1), registers(128), [&] {
+                  const Slot slot = ring.consume();
+                  const Tile tile = load(slot[0]);
+                  fence_proxy_async();
+                  warp_sync();
+                  ring.release(slot);
+                  store(Y(all, all), tile);
+                })});
+  return kernel;
+}
+
+// Rank 0 pushes x to rank 1 by its copy engine and says so in a word; a kernel there waits for it.
+struct Message {
+  explicit Message(const Kernel& receive, bool early = false) : program("message", 2) {
+    x = program.buffer("x", f32, {64, 32});
+    y = program.buffer("y", f32, {64, 32});
+    z = program.buffer("z", f32, {64, 32});
+    const Buffer arrived = program.signals("arrived", 1), taken = program.signals("taken", 1);
+    const Stream push = program.rank(0).stream("push"), main = program.rank(1).stream();
+    push.wait(taken[0], program.run() - 1);
+    if (early) push.write(arrived.on(1)[0], program.run());
+    push.copy(y.on(1), x);
+    if (!early) push.write(arrived.on(1)[0], program.run());
+    main.launch(receive, {y, z, arrived});
+    main.write(taken.on(0)[0], program.run());
+  }
+  std::string fault(std::uint64_t seed) {
+    ProgramMemory memory(program);
+    std::string text = first_fault(program, seed, memory);
+    if (text.empty()) EXPECT_TRUE(memory.at(z, 1) == memory.at(x, 0)) << seed;
+    return text;
+  }
+  Program program;
+  Buffer x, y, z;
+};
+
+TEST(ProgramRanksTest, AKernelWaitsForACopyEngine) {
+  Message message(receive(kAcquire));
+  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(message.fault(seed), "");
+}
+
+TEST(ProgramRanksTest, AWaitThatDoesNotAcquire) {
+  Message message(receive({Semantics::relaxed, Scope::system}));
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_THAT(message.fault(seed),
+                AllOf(HasSubstr("race: global y of rank 1"), HasSubstr("write  copy"),
+                      HasSubstr("of receive of rank 1"), HasSubstr("acquire instead of relaxed")))
+        << seed;
+  }
+}
+
+// The copy engine is no thread of rank 1's GPU.
+TEST(ProgramRanksTest, AWaitOfTooSmallAScope) {
+  Message message(receive({Semantics::acquire, Scope::gpu}));
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_THAT(message.fault(seed), AllOf(HasSubstr("race: global arrived of rank 1"),
+                                           HasSubstr("write of word"), HasSubstr("wait_flag")))
+        << seed;
+  }
+}
+
+TEST(ProgramRanksTest, AWordBeforeItsData) {
+  Message message(receive(kAcquire), /*early=*/true);
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_THAT(message.fault(seed),
+                AllOf(HasSubstr("race: global y of rank 1"), HasSubstr("stream push of rank 0")))
+        << seed;
+  }
+}
+
+TEST(ProgramRanksTest, TmaReadsWhatWasAcquiredBehindAFence) {
+  Message message(receive_by_tma(true));
+  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(message.fault(seed), "");
+}
+
+TEST(ProgramRanksTest, TmaReadsWhatWasAcquiredWithoutAFence) {
+  Message message(receive_by_tma(false));
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_THAT(message.fault(seed),
+                AllOf(HasSubstr("proxy: global y of rank 1"), HasSubstr("tma_load"),
+                      HasSubstr("fence_proxy_async_global in the CTA of the second")))
+        << seed;
+  }
+}
+
+// Y = X, then says so to another rank's stream.
+Kernel send(MemoryOrder order, bool fenced) {
+  Kernel kernel("send");
+  const Tensor X = kernel.in("X", f32, {64, 32}), Y = kernel.out("Y", f32, {64, 32});
+  const Signals made = kernel.signals("made", 1);
+  const Index turn = kernel.epoch();
+  kernel.ctas(1);
+  NamedBarrier stored(kernel, 128);
+  kernel.roles({role("all", warpgroups(1), registers(128), [&] {
+    store(Y(all, all), load(X(all, all)));
+    stored.sync();
+    if (fenced) fence(Scope::system);
+    when(warp_index() == 0, [&] { signal(made.at(1), 0, turn, order); });
+  })});
+  return kernel;
+}
+
+// A kernel of rank 0 makes y, and rank 1 pulls it.
+struct Pull {
+  explicit Pull(MemoryOrder order, bool fenced = false) : program("pull", 2) {
+    x = program.buffer("x", f32, {64, 32});
+    y = program.buffer("y", f32, {64, 32});
+    z = program.buffer("z", f32, {64, 32});
+    const Buffer made = program.signals("made", 1), taken = program.signals("taken", 1);
+    const Stream main = program.rank(0).stream(), pull = program.rank(1).stream("pull");
+    main.wait(taken[0], program.run() - 1);
+    main.launch(send(order, fenced), {x, y, made});
+    pull.wait(made[0], program.run());
+    pull.copy(z, y.on(0));
+    pull.write(taken.on(0)[0], program.run());
+  }
+  std::string fault(std::uint64_t seed) {
+    ProgramMemory memory(program);
+    std::string text = first_fault(program, seed, memory);
+    if (text.empty()) EXPECT_TRUE(memory.at(z, 1) == memory.at(x, 0)) << seed;
+    return text;
+  }
+  Program program;
+  Buffer x, y, z;
+};
+
+TEST(ProgramRanksTest, ACopyEngineWaitsForAKernel) {
+  Pull released(kRelease);
+  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(released.fault(seed), "");
+  Pull fenced({Semantics::relaxed, Scope::system}, /*fenced=*/true);
+  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(fenced.fault(seed), "");
+}
+
+TEST(ProgramRanksTest, ASignalThatDoesNotRelease) {
+  Pull pull({Semantics::relaxed, Scope::system});
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_THAT(pull.fault(seed),
+                AllOf(HasSubstr("race: global y of rank 0"), HasSubstr("of send of rank 0"),
+                      HasSubstr("stream pull of rank 1"), HasSubstr("release instead of relaxed")))
+        << seed;
+  }
+}
+
+TEST(ProgramRanksTest, ASignalOfTooSmallAScope) {
+  Pull pull({Semantics::release, Scope::gpu});
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_THAT(pull.fault(seed),
+                AllOf(HasSubstr("race: global made of rank 1"), HasSubstr("of send of rank 0")))
+        << seed;
+  }
+}
+
+// What a rank acquires it hands on: rank 2 reads what rank 0 has written, by a word of rank 1.
+TEST(ProgramRanksTest, WhatIsAcquiredIsHandedOn) {
+  Program program("chain", 3);
+  const Buffer x = program.buffer("x", f32, {64, 32}), y = program.buffer("y", f32, {64, 32});
+  const Buffer word = program.signals("word", 1);
+  program.rank(0).stream().copy(y.on(2), x);
+  program.rank(0).stream().write(word.on(1)[0], 1);
+  program.rank(1).stream().wait(word[0], 1);
+  program.rank(1).stream().write(word.on(2)[0], 1);
+  program.rank(2).stream().wait(word[0], 1);
+  program.rank(2).stream().copy(x, y);
+  SimulationOptions options;
+  options.runs = 1;
+  options.schedules = 20;
+  const SimulationReport report = simulate(program, options);
+  EXPECT_TRUE(report.ok()) << report.faults.front().text;
+}
+
+TEST(ProgramRanksTest, AFlagThatNobodySetsIsADeadlock) {
+  Program program("nobody", 2);
+  const Buffer x = program.buffer("x", f32, {64, 32}), y = program.buffer("y", f32, {64, 32});
+  const Buffer arrived = program.signals("arrived", 1);
+  program.rank(0).stream().write(arrived.on(1)[0], 1);
+  program.rank(1).stream().launch(receive(kAcquire), {x, y, arrived});
+  ProgramMemory memory(program);
+  EXPECT_THAT(first_fault(program, 3, memory),
+              AllOf(HasSubstr("deadlock: 4 warps wait"), HasSubstr("of receive of rank 1"),
+                    HasSubstr("arrived of rank 1 +0x0..0x3 >= 2, which is 1"),
+                    HasSubstr("stream main of rank 0")));
+}
+
+// A kernel that waits for one of another stream, on a device that has room for one CTA.
+TEST(ProgramRanksTest, AKernelWithoutAPlaceIsNamed) {
+  Kernel announce("announce");
+  const Signals made = announce.signals("made", 1);
+  const Index turn = announce.epoch();
+  announce.ctas(1);
+  announce.roles({role("all", warps(1), registers(32), [&] { signal(made, 0, turn); })});
+
+  Program program("places");
+  const Buffer x = program.buffer("x", f32, {64, 32}), y = program.buffer("y", f32, {64, 32});
+  const Buffer word = program.signals("word", 1);
+  program.rank(0).stream("first").launch(receive(kAcquire), {x, y, word});
+  program.rank(0).stream("second").launch(announce, {word});
+  SimulationOptions options;
+  options.schedules = 16;
+  EXPECT_TRUE(simulate(program, options).ok());
+  options.multiprocessors = 1;
+  const SimulationReport report = simulate(program, options);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.faults.front().text,
+              AllOf(HasSubstr("deadlock"), HasSubstr("word +0x0..0x3 >= 1, which is 0"),
+                    HasSubstr("1 of 1 CTAs of announce have not started: all places")));
+}
+
+}  // namespace
+}  // namespace tilewright
