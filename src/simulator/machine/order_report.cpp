@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/memory_order.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
 
