@@ -504,7 +504,7 @@ class Retracing {
           unfit(o,
                 tile_.type(result).to_string() +
                     ", which warpgroups pass to each other, in a condition that each warp decides",
-                "ask any(...), which all of a block of the grid decides alike", &condition);
+                "ask any(...), which all of a block of the grid decides alike");
         }
       });
     }

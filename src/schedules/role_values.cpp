@@ -64,6 +64,7 @@ TensorView RoleValues::view(const Operation& o, std::size_t first, const Part& p
     Block block(start, static_cast<int>(sizes[axis]), number(o, first + sizes.size() + axis));
     if (seen == 0 && part.spread) block = block.part(row_part(), kGroupRows);
     if (seen == 0 && part.of_warp) block = block.part(warp_index(), kWarpRows);
+    if (seen == 0 && part.rows > 0) block = block.part(part.run, part.rows);
     if (seen == 1 && part.columns > 0) block = block.part(part.piece, part.columns);
     ++seen;
     selectors.push_back(Selector(block));

@@ -22,6 +22,8 @@ class RoleValues {
     bool of_warp = false;
     int columns = 0;
     Index piece = 0;
+    int rows = 0;  // of a run of rows instead, and which
+    int run = 0;
   };
 
   RoleValues(const ir::Kernel& tile, const Placement& placement, Tracer& tracer)

@@ -5,6 +5,13 @@ namespace tilewright::schedules {
 using ir::Operation;
 using ir::ValueId;
 
+namespace {
+
+constexpr int kCopiedRows = 256;  // by one copy, at most
+constexpr int kUnit = 8;          // rows of shared memory that are named together
+
+}  // namespace
+
 void TileLoads::declare_rings(Kernel& kernel) {
   for (const SharedPlan::RingPlan& ring : plan_.rings()) {
     rings_.push_back(std::make_unique<Ring>(
@@ -39,8 +46,21 @@ void TileLoads::load(const Operation& o) {
   }
   Ring& ring = *rings_[plan_.ring_of(result)];
   if (values_.loading()) {
+    const auto rows = static_cast<int>(placement_.kernel.type(result).shape[0]);
     return ring.produce(
-        [&](const Slot& slot) { tma_load(values_.view(o, 1, {}), slot, {}, o.where); }, o.where);
+        [&](const Slot& slot) {
+          if (rows <= kCopiedRows) return tma_load(values_.view(o, 1, {}), slot, {}, o.where);
+          int runs = 2;
+          while (rows > runs * kCopiedRows || rows % (runs * kUnit) != 0) ++runs;
+          for (int run = 0; run < runs; ++run) {
+            RoleValues::Part part;
+            part.rows = rows / runs;
+            part.run = run;
+            tma_load(values_.view(o, 1, part), slot[0].rows(run * part.rows, part.rows), {},
+                     o.where);
+          }
+        },
+        o.where);
   }
   slots_.insert_or_assign(result, std::make_unique<Slot>(ring.consume(o.where)));
   if (!placement_.in_registers(result)) return;

@@ -96,6 +96,22 @@ TEST(Conversions, ReductionsAlongRowsCrossWarpgroups) {
   }
 }
 
+// 512 columns are divided among warpgroups, and come by two copies.
+TEST(Conversions, ReductionsAlongColumnsOfWideProducts) {
+  Kernel kernel("wide");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {512, k});
+  const Tensor C = kernel.out("C", f32, {m, 512});
+  const auto [i] = kernel.grid(ceil_div(m, 64));
+  const Block own = m.block(i, 64);
+  Var sum{zeros({own, 512})};
+  for (Block depth : blocks(k, 64)) sum = dot(load(A(own, depth)), load(B(all, depth)).T(), sum);
+  const Tile c = sum;
+  store(C(own, all), (c - reduce_max(c, 1)) / (1 + reduce_sum(abs(c), 1)));
+  check(kernel, {random(bf16, {70, 72}, 1), random(bf16, {512, 72}, 2), output(f32, {70, 512})}, 2,
+        1e-3);
+}
+
 TEST(Conversions, AColumnBecomesARowAndBack) {
   for (const int rows : {64, 128}) {
     check_product(product(rows, [rows](const Tile& c, const Block& own, const Block& cols,
