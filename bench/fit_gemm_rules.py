@@ -6,11 +6,11 @@
     bench/fit_gemm_rules.py times.json --apply held_out.json
 
 A model of waves, products, loads, stores and memory estimates each variant's time; its constants
-are fitted to the logarithms of the times, those near a shape's best above all, and then to what the
-choice costs. Variants whose absence costs next to nothing are left out. What is written is the
-model as rules (docs/schedules.md), over ranges and facts, in integers. A file that is named twice
-counts twice. Shapes that lack variants of the first one's, such as those that a launch was timed
-at, count in the fit to times alone.
+and a factor for each variant are fitted to the logarithms of the times, those near a shape's best
+above all. The --count variants are kept that cost least to be without the others, as estimated on
+drawn shapes and as measured. Their factors are then moved a little to what the choice costs. What
+is written is the model as rules (docs/schedules.md), over ranges and facts, in integers. A file
+that is named twice counts twice.
 """
 
 import argparse
@@ -21,13 +21,15 @@ import random
 import re
 import sys
 
+from gemm_shapes import random_sizes
+
 MULTIPROCESSORS = 132
 # Clusters that run at once on 132 multiprocessors, by cuOccupancyMaxActiveClusters; as a fraction.
 SLOTS = {1: (1, 1), 2: (1, 2), 3: (8, 27), 4: (5, 22), 6: (2, 15), 8: (5, 44)}
 
 # What stands in front of the estimates: remark, variant, condition; `deep` is 1600 elements of 16
-# bits. Measured there: 128 x 4096 x 4096 1.00 and 1.06 of cuBLAS (0.90 by the estimates alone),
-# 404 x 1072 x 1664 1.04 and 206 x 1528 x 2496 0.95 (as by the estimates).
+# bits. Measured there: 128 x 4096 x 4096 1.03 of cuBLAS (0.90 by the estimates alone), 404 x 1072 x
+# 1664 1.05 (1.00), 206 x 1528 x 2496 0.97 (0.91).
 EXCEPTIONS = [
     ("Long sums in nearly one wave of small tiles: more multiprocessors load than with wide ones.",
      "64x64x128",
@@ -35,109 +37,126 @@ EXCEPTIONS = [
      "and 3 * tiles_64x64x128 >= 2 * multiprocessors"),
 ]
 
+# The operands of those with _t are exchanged, which the estimate does not see.
 Variant = collections.namedtuple("Variant", "name m n k cluster shared split")
 Shape = collections.namedtuple("Shape", "name m n k")
 
 
 def parse_variant(name):
-    match = re.fullmatch(r"(\d+)x(\d+)(?:x(\d+))?(?:_([ab])(\d+))?(?:_split(\d+))?", name)
+    match = re.fullmatch(r"(\d+)x(\d+)(?:x(\d+))?(?:_t)?(?:_([ab])(\d+))?(?:_split(\d+))?", name)
     m, n, k, shared, cluster, split = match.groups()
     return Variant(name, int(m), int(n), int(k or 64), int(cluster or 1), shared or "b",
                    int(split or 1))
 
 
+def parse_shape(name):
+    return Shape(name, *(int(x) for x in name.split(" x ")))
+
+
 # What is fitted: cycles, or cycles for a byte, an element or a product.
 START = {
-    "start": 7000.0,       # of every launch
-    "step": 110.0,         # of a step along k, beside its loads or products
-    "product": 1 / 2048,   # of a multiplication and addition
-    "l2": 1 / 33,          # of a byte from L2 where all multiprocessors load
-    "l2_unaligned": 0.45,  # more where rows begin in the middle of a 32-byte sector
-    "idle": 0.54,          # of the multiprocessors: with fewer busy ones L2 is no faster
-    "port": 1 / 54,        # of a byte that reaches a multiprocessor, also from a neighbour's load
-    "port_unaligned": 0.3,
-    "store": 0.1,          # of an element of C
-    "store_unaligned": 0.2,
-    "exchange": 2000.0,    # of a split's parts
-    "part": 0.1,           # of an element that is exchanged
-    "memory": 1 / 2400,    # of a byte of A, B and C
-    "memory_idle": 2.0,    # more with idle multiprocessors
-    "overlap": 0.1,        # of the shorter of memory's time and the multiprocessors'
+    "start": 9900.0,       # of every launch
+    "cluster": 400.0,      # more of one in clusters
+    "step": 80.0,          # of a step along k, beside its loads or products
+    "product": 1 / 2170,   # of a multiplication and addition
+    "l2": 1 / 52,          # of a byte from L2 where all multiprocessors load
+    "l2_unaligned": 0.72,  # more where rows begin in the middle of a 32-byte sector
+    "idle": 0.48,          # of the multiprocessors: with fewer busy ones L2 is no faster
+    "port": 1 / 91,        # of a byte that reaches a multiprocessor, also from a neighbour's load
+    "port_unaligned": 0.03,
+    "store": 0.035,        # of an element of C
+    "store_unaligned": 0.76,
+    "exchange": 2900.0,    # of a split's parts
+    "part": 0.34,          # of an element that is exchanged
+    "memory": 1 / 3550,    # of a byte of A, B and C
+    "memory_idle": 0.005,  # more with idle multiprocessors
+    "overlap": 0.94,       # of the shorter of memory's time and the multiprocessors'
 }
+
+# Of a variant at a shape, what the constants are multiplied with.
+Terms = collections.namedtuple(
+    "Terms", "clusters waves steps product load port busy odd_k stored odd_n exchanges parts bytes")
+
+
+def terms(v, s):
+    element = 2
+    ctas = v.cluster * v.split
+    top, bottom = SLOTS[ctas]
+    slots = MULTIPROCESSORS * top // bottom
+    across = v.cluster if v.shared == "a" else 1
+    tiles = -(-s.m // (v.m * (v.cluster // across))) * -(-s.n // (v.n * across))
+    rows = v.m / v.cluster + v.n if v.shared == "a" else v.m + v.n / v.cluster
+    return Terms(
+        clusters=ctas > 1, waves=-(-tiles // slots), steps=-(-(-(-s.k // v.k)) // v.split),
+        product=v.m * v.n * v.k, load=rows * v.k * element, port=(v.m + v.n) * v.k * element,
+        busy=ctas * min(tiles, slots) / MULTIPROCESSORS, odd_k=s.k % 16 == 8,
+        stored=v.m * v.n / v.split, odd_n=s.n % 16 == 8, exchanges=v.split > 1,
+        parts=v.m * v.n * (v.split - 1) / v.split,
+        bytes=(s.m * s.k + s.n * s.k + s.m * s.n) * element)
 
 
 class Model:
-    """The constants, and for each variant a factor and the least cycles of a step."""
+    """The constants, and a factor for each variant."""
 
     def __init__(self):
         self.c = dict(START)
         self.factor = collections.defaultdict(lambda: 1.0)
-        self.floor = collections.defaultdict(float)
 
-    def parts(self, v):
-        """What does not depend on the shape: the rules hold it as numbers."""
+    def cycles(self, t):
+        """Without the variant's factor."""
         c = self.c
-        element = 2
-        rows = v.m / v.cluster + v.n if v.shared == "a" else v.m + v.n / v.cluster
-        product = v.m * v.n * v.k * c["product"]
-        load = rows * v.k * element * c["l2"]
-        port = (v.m + v.n) * v.k * element * c["port"]
-        end = v.m * v.n / v.split * c["store"]
-        exchange = 0.0
-        if v.split > 1:
-            exchange = c["exchange"] + v.m * v.n * (v.split - 1) / v.split * c["part"]
-        return product, load, port, end, exchange
-
-    def seconds(self, v, s):
-        c = self.c
-        product, load, port, end, exchange = self.parts(v)
-        odd_k, odd_n = s.k % 16 == 8, s.n % 16 == 8
-        ctas = v.cluster * v.split
-        top, bottom = SLOTS[ctas]
-        slots = MULTIPROCESSORS * top // bottom
-        across = v.cluster if v.shared == "a" else 1
-        tiles = -(-s.m // (v.m * (v.cluster // across))) * -(-s.n // (v.n * across))
-        busy = ctas * min(tiles, slots) / MULTIPROCESSORS
-        if odd_k:
+        load, port = t.load * c["l2"], t.port * c["port"]
+        if t.odd_k:
             load *= 1 + c["l2_unaligned"]
             port *= 1 + c["port_unaligned"]
-        step = c["step"] + max(product, load * max(busy, c["idle"]), port, self.floor[v.name])
-        if odd_n:
+        step = c["step"] + max(t.product * c["product"], load * max(t.busy, c["idle"]), port)
+        end = t.stored * c["store"]
+        if t.odd_n:
             end *= 1 + c["store_unaligned"]
-        steps = -(-(-(-s.k // v.k)) // v.split)
-        work = -(-tiles // slots) * (steps * step + end + exchange)
-        memory = (s.m * s.k + s.n * s.k + s.m * s.n) * 2 * c["memory"]
-        memory *= 1 + c["memory_idle"] * (1 - busy)
-        longer, shorter = max(work, memory), min(work, memory)
-        return self.factor[v.name] * (c["start"] + longer + c["overlap"] * shorter)
+        if t.exchanges:
+            end += c["exchange"] + t.parts * c["part"]
+        work = t.waves * (t.steps * step + end)
+        memory = t.bytes * c["memory"] * (1 + c["memory_idle"] * (1 - t.busy))
+        start = c["start"] + (c["cluster"] if t.clusters else 0.0)
+        return start + max(work, memory) + c["overlap"] * min(work, memory)
+
+    def estimate(self, v, s):
+        return math.log(self.factor[v.name] * self.cycles(terms(v, s)))
 
 
 def fit(model, table, variants, rounds):
     """Coordinate descent on the squared logarithm of estimate / time (in cycles of 1.755 GHz)."""
-    points = collections.defaultdict(list)  # by variant: shape, log of the time, of the best
-    for shape, times in table:
-        best = math.log(times["best"] * 1.755e9)
-        for v in variants:
-            if v.name in times:
-                points[v.name].append((shape, math.log(times[v.name] * 1.755e9), best))
+    points = {v.name: [(terms(v, s), math.log(times[v.name] * 1.755e9),
+                        math.log(times["best"] * 1.755e9)) for s, times in table]
+              for v in variants}
     kept_near = 20.0  # points that say: no factor
+    weights = {}
 
-    def error_of(v):
-        logs = []
-        for shape, time, best in points[v.name]:
-            estimate = math.log(model.seconds(v, shape))
-            # Only what is near the best, or estimated so, can change a choice.
-            slower = max(0.0, min(time, estimate) - best)
-            logs.append((time - estimate, 0.1 + 1 / (1 + (slower / 0.08) ** 2)))
-        shift = sum(w * d for d, w in logs) / (sum(w for _, w in logs) + kept_near)
-        return sum(w * (d - shift) ** 2 for d, w in logs) + kept_near * shift ** 2, shift
+    def weigh():
+        """Only what is near the best, or estimated so, can change a choice."""
+        for name, of_variant in points.items():
+            factor = math.log(model.factor[name])
+            weights[name] = [
+                0.1 + 1 / (1 + (max(0.0, min(time, math.log(model.cycles(t)) + factor) - best)
+                                / 0.08) ** 2) for t, time, best in of_variant]
+
+    def error_of(name):
+        above = [time - math.log(model.cycles(t)) for t, time, _ in points[name]]
+        w = weights[name]
+        shift = sum(a * b for a, b in zip(w, above)) / (sum(w) + kept_near)
+        # What is far off counts by its size and no more by its square.
+        return kept_near * shift ** 2 + sum(
+            b * 0.045 * (math.sqrt(1 + (a - shift) ** 2 / 0.0225) - 1)
+            for a, b in zip(above, w)), shift
 
     def total():
-        return sum(error_of(v)[0] for v in variants)
+        return sum(error_of(name)[0] for name in points)
 
-    scale = {name: 1.25 for name in model.c}
-    best = total()
-    for _ in range(rounds):
+    scale = {name: 1.2 for name in model.c}
+    for turn in range(rounds):
+        if turn % 5 == 0:
+            weigh()
+            best = total()
         for name in model.c:
             kept = model.c[name]
             for factor in (scale[name], 1 / scale[name]):
@@ -148,78 +167,67 @@ def fit(model, table, variants, rounds):
                     break
             else:
                 model.c[name] = kept
-                scale[name] = max(scale[name] ** 0.7, 1.01)
+                scale[name] = max(scale[name] ** 0.6, 1.003)
         for v in variants:
-            own, _ = error_of(v)
-            kept = model.floor[v.name]
-            for floor in ([kept * 1.15, kept / 1.15, 0.0] if kept else [150.0, 300.0, 600.0]):
-                model.floor[v.name] = floor
-                error, _ = error_of(v)
-                if error < own - 0.002:
-                    own, kept = error, floor
-            model.floor[v.name] = kept
-        best = total()
+            model.factor[v.name] = math.exp(error_of(v.name)[1])
         print(f"error {best:.3f}", file=sys.stderr)
-    for v in variants:
-        model.factor[v.name] *= math.exp(error_of(v)[1])
 
 
 def choose(model, variants, shape):
-    return min(variants, key=lambda v: model.seconds(v, shape))
+    return min(variants, key=lambda v: model.estimate(v, shape))
 
 
-def slowness(times, name):
-    return math.log(times[name] / times["best"])
+def keep_variants(model, table, variants, count, also):
+    """Leaves out, one by one, what costs least to be without: as estimated at shapes drawn at
+    random, and as measured, where nothing costs more than a third; but none of `also`."""
+    drawn = [Shape("", *sizes) for seed in range(2000, 2060) for sizes in random_sizes(seed)]
+    rows = [[model.estimate(v, s) for v in variants] for s in drawn]
+    rows += [[math.log(times[v.name]) for v in variants] for _, times in table]
+    rows = [[min(x - min(row), 0.35) for x in row] for row in rows]
+    kept = list(range(len(variants)))
+    while len(kept) > count:
+        costs = dict.fromkeys(kept, 0.0)
+        for row in rows:
+            first, second = sorted(kept, key=row.__getitem__)[:2]
+            costs[first] += row[second] - row[first]
+        kept.remove(min((i for i in kept if variants[i].name not in also), key=costs.get))
+    return [variants[i] for i in kept]
 
 
 def row_cost(times, chosen):
-    """What the choice costs, twice over what is far below cuBLAS."""
-    return slowness(times, chosen) + max(0.0, math.log(times[chosen] / times["cuBLAS"]) - 0.1)
-
-
-def cost(estimates, table, names):
-    return sum(row_cost(times, min(names, key=estimate.get))
-               for (_, times), estimate in zip(table, estimates))
+    """What the choice costs, half as much again below cuBLAS."""
+    below = math.log(times[chosen] / times["cuBLAS"])
+    return math.log(times[chosen] / times["best"]) + 0.5 * max(0.0, below)
 
 
 def refine(model, table, variants, rounds, seed=1):
-    """The factors, to what the choice costs."""
+    """The factors, to what the choice costs; far from what was fitted to times none goes."""
     draw = random.Random(seed)
     names = [v.name for v in variants]
-    estimates = [{v.name: model.seconds(v, s) for v in variants if v.name in times}
-                 for s, times in table]
-    best = cost(estimates, table, names)
-    for index in range(rounds):
-        name = draw.choice(names)
-        factor = math.exp(draw.gauss(0, 0.03))
-        # Far from what was measured no factor goes.
-        if not 0.88 < model.factor[name] * factor < 1.14:
-            continue
+    estimates = [[model.estimate(v, s) for v in variants] for s, _ in table]
+    moved = [0.0] * len(names)
+
+    def cost():
+        chosen = sum(row_cost(times, names[min(range(len(names)), key=estimate.__getitem__)])
+                     for (_, times), estimate in zip(table, estimates))
+        return chosen + sum(0.02 * (x / 0.015) ** 2 for x in moved)
+
+    def move(index, by):
+        moved[index] += by
         for estimate in estimates:
-            estimate[name] *= factor
-        now = cost(estimates, table, names)
-        if now < best - 1e-9:
+            estimate[index] += by
+
+    best = cost()
+    for _ in range(rounds):
+        index, by = draw.randrange(len(names)), draw.gauss(0, draw.choice((0.006, 0.012, 0.024)))
+        move(index, by)
+        now = cost()
+        if now < best:
             best = now
-            model.factor[name] *= factor
         else:
-            for estimate in estimates:
-                estimate[name] /= factor
-    return best
-
-
-def prune(model, table, variants, least):
-    """Without those whose absence costs less than `least` (of a row's time, over all rows)."""
-    names = [v.name for v in variants]
-    estimates = [{v.name: model.seconds(v, s) for v in variants} for s, _ in table]
-    while True:
-        costs = dict.fromkeys(names, 0.0)
-        for (_, times), estimate in zip(table, estimates):
-            chosen, other = sorted(names, key=estimate.get)[:2]
-            costs[chosen] += row_cost(times, other) - row_cost(times, chosen)
-        weakest = min(names, key=costs.get)
-        if costs[weakest] > least:
-            return [v for v in variants if v.name in names]
-        names.remove(weakest)
+            move(index, -by)
+    for name, by in zip(names, moved):
+        model.factor[name] *= math.exp(by)
 
 
 def report(label, model, table, variants):
@@ -272,24 +280,27 @@ def rules(model, variants, shapes, kernel):
                      (f" / {bottom}" if bottom > 1 else ""))
     lines.append("")
     for v in variants:
-        product, load, port, end, exchange = model.parts(v)
+        t = terms(v, Shape("", 1, 1, 1))  # of these, only what no shape changes
+        product, load, port = t.product * c["product"], t.load * c["l2"], t.port * c["port"]
+        end = t.stored * c["store"]
+        exchange = c["exchange"] + t.parts * c["part"] if t.exchanges else 0.0
+        start = c["start"] + (c["cluster"] if t.clusters else 0.0)
         ctas = v.cluster * v.split
         across = v.cluster if v.shared == "a" else 1
         down = v.cluster // across
         steps = f"steps_{v.k}" if v.split == 1 else f"ceil_div(steps_{v.k}, {v.split})"
-        least = milli(max(product, model.floor[v.name]))
         n = v.name
         lines += [
             f"let tiles_{n} = ceil_div(m, {v.m * down}) * ceil_div(n, {v.n * across})",
             f"let busy_{n} = {1000 * ctas} * min(tiles_{n}, slots_{ctas}) / multiprocessors",
             f"let work_{n} = ceil_div(tiles_{n}, slots_{ctas}) * ({steps} * ({milli(c['step'])} + "
-            f"max({least}, max(({round(load)} + odd_k * {round(load * c['l2_unaligned'])}) * "
+            f"max({milli(product)}, max(({round(load)} + odd_k * {round(load * c['l2_unaligned'])}) * "
             f"max(busy_{n}, {milli(c['idle'])}), {milli(port)} + odd_k * "
             f"{milli(port * c['port_unaligned'])}))) + {milli(end + exchange)} + odd_n * "
             f"{milli(end * c['store_unaligned'])})",
             f"let memory_{n} = memory + memory * {milli(c['memory_idle'])} / 1000 * "
             f"(1000 - busy_{n}) / 1000",
-            f"let time_{n} = {milli(model.factor[n])} * ({milli(c['start'])} + "
+            f"let time_{n} = {milli(model.factor[n])} * ({milli(start)} + "
             f"max(work_{n}, memory_{n}) + min(work_{n}, memory_{n}) * {milli(c['overlap'])} / 1000)",
             "",
         ]
@@ -312,8 +323,9 @@ def read(paths):
     table = []
     for path in paths:
         with open(path) as file:
-            for name, times in json.load(file).items():
-                table.append((Shape(name, *(int(x) for x in name.split(" x "))), times))
+            table += [(parse_shape(name), times) for name, times in json.load(file).items()]
+    for _, times in table:
+        times["best"] = min(time for name, time in times.items() if name != "cuBLAS")
     return table
 
 
@@ -323,28 +335,23 @@ def main():
     parser.add_argument("times", nargs="+", help="of gpu_gemm.py --compare --json")
     parser.add_argument("--apply", nargs="*", default=[], help="times that nothing is fitted to")
     parser.add_argument("--rounds", type=int, default=25, help="of the descent")
-    parser.add_argument("--least", type=float, default=0.01,
-                        help="leave out variants whose absence costs less, summed over the rows")
-    parser.add_argument("--keep", action="store_true", help="leave out none")
+    parser.add_argument("--count", type=int, default=42, help="of the variants that are kept")
+    parser.add_argument("--also", nargs="*", default=[], help="variants that are kept in any case")
     parser.add_argument("--out", help="write gemm's rules")
     parser.add_argument("--out-fp8", help="write gemm_fp8's rules")
     arguments = parser.parse_args()
 
     table = read(arguments.times)
-    for _, times in table:
-        times["best"] = min(time for name, time in times.items() if name != "cuBLAS")
-    first = [n for n in table[0][1] if n not in ("cuBLAS", "best")]
-    complete = [(s, t) for s, t in table if len(t) >= len(table[0][1])]
-    names = [n for n in first if all(n in times for _, times in complete)]
-    variants = [parse_variant(name) for name in names]
+    names = set.intersection(*(set(times) for _, times in table)) - {"cuBLAS", "best"}
+    variants = [parse_variant(name) for name in table[0][1] if name in names]
     model = Model()
     fit(model, table, variants, arguments.rounds)
-    report("fitted to times", model, complete, variants)
-    refine(model, complete, variants, 4000)
-    if not arguments.keep:
-        variants = prune(model, complete, variants, arguments.least)
-        refine(model, complete, variants, 4000)
-    report("fitted to choices", model, complete, variants)
+    report("all variants", model, table, variants)
+    also = arguments.also + [name for _, name, _ in EXCEPTIONS]
+    variants = keep_variants(model, table, variants, arguments.count, also)
+    report("those that are kept", model, table, variants)
+    refine(model, table, variants, 6000)
+    report("refined", model, table, variants)
     print({name: round(value, 5) for name, value in model.c.items()})
     print(" ".join(v.name for v in variants))
     if arguments.apply:

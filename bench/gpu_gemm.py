@@ -4,7 +4,7 @@
     bench/gpu_gemm.py --library build/release/lib/libtilewright.so [4096 8192x8192x1024 ...]
     bench/gpu_gemm.py --group peers,ragged,random --seeds 7,8
     bench/gpu_gemm.py --dtype e4m3 8192
-    bench/gpu_gemm.py --compare 128x256,128x128,64x128_split2 64x14336x4096
+    bench/gpu_gemm.py --compare 128x256,128x128,72x128_t_split3 64x14336x4096
     bench/gpu_gemm.py --compare rules --group random --seeds 7,8 --json times.json
 """
 
@@ -13,43 +13,17 @@ import concurrent.futures
 import json
 import math
 import pathlib
-import random
 import re
 import sys
+import time
 
 import torch
 
 import measure
 import tilewright_c
+from gemm_shapes import GROUPS, parse_size, random_sizes
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "e4m3": torch.float8_e4m3fn}
-
-GROUPS = {
-    "peers": "4096 8192 2048 8192x8192x1024 16384x8192x4096 4096x14336x4096 128x4096x4096 "
-             "64x14336x4096 16x4096x4096 16x14336x4096",
-    "ragged": "1000x704x520 4095x4096x4104 333x5000x1024 2047x2056x2056 777x3072x768 "
-              "5000x1000x3000 100x9000x2000 3001x4504x1504",
-}
-
-
-def parse_size(text):
-    sizes = [int(part) for part in text.split("x")]
-    if len(sizes) == 1:
-        sizes *= 3
-    if len(sizes) != 3:
-        raise argparse.ArgumentTypeError(f"{text}: write N, or MxNxK")
-    return tuple(sizes)
-
-
-def random_sizes(seed, count=20):
-    """Each size is as likely to lie in one octave as in another; n and k are multiples of 8."""
-    draw = random.Random(seed)
-
-    def size(low, high, multiple):
-        return round(2 ** draw.uniform(math.log2(low), math.log2(high)) / multiple) * multiple
-
-    return [(size(16, 16384, 1), size(64, 16384, 8), size(64, 16384, 8)) for _ in range(count)]
-
 
 def sizes_of(arguments):
     sizes = list(arguments.sizes)
@@ -97,13 +71,13 @@ class Row:
         else:
             torch.matmul(self.a, self.b.T, out=self.c_peer)
 
-    def check(self, kernel):
+    def check(self, kernel, repeats=3):
         """A launch; its error; whether it is wrong or changes from run to run."""
         ours = kernel.bind(self.a, self.b, *self.scales, self.c)
         measure.poison([self.c])
         ours()
         error = measure.relative_rms(self.c, self.reference)
-        alike = measure.runs_alike(ours, [self.c])
+        alike = measure.runs_alike(ours, [self.c], repeats)
         return ours, error, alike, not error <= 1.1 * self.peer_error or not alike
 
 
@@ -124,24 +98,32 @@ def print_rows(kernel, rows, rounds):
     return ratios, wrong
 
 
-def compare(kernels, rows, rounds, path):
-    """Every schedule on every shape: the best few, and the ratio of the best one."""
+def compare(kernels, rows, arguments):
+    """Every schedule on every shape: the best few, and the ratio of the best one. What one round
+    finds far behind the fastest is timed no further."""
     ratios, wrong, table = {}, [], {}
+    end = time.monotonic() + arguments.seconds
     for row in rows:
         launches = {}
         for name, kernel in kernels.items():
-            launches[name], _, _, bad = row.check(kernel)
+            launches[name], _, _, bad = row.check(kernel, repeats=1)
             if bad:
                 wrong.append(f"{name} at {row.name}")
-        times = measure.time_all({"cuBLAS": row.peer, **launches}, rounds)
+        times = measure.time_all(launches, 1)
+        within = arguments.within * min(times.values())
+        near = {name: launch for name, launch in launches.items() if times[name] <= within}
+        times.update(measure.time_all({"cuBLAS": row.peer, **near}, arguments.rounds))
         table[row.name] = times
-        order = sorted(launches, key=times.get)
+        order = sorted(near, key=times.get)
         ratios[row.name] = times["cuBLAS"] / times[order[0]]
         best = "  ".join(f"{name} {times['cuBLAS'] / times[name]:.3f}" for name in order[:6])
         print(f"{row.name:>20} cuBLAS {times['cuBLAS'] * 1e6:8.1f} us   {best}", flush=True)
-    if path:
-        with open(path, "w") as file:
-            json.dump(table, file)
+        if arguments.json:
+            with open(arguments.json, "w") as file:
+                json.dump(table, file)
+        if time.monotonic() > end:
+            print(f"{arguments.seconds:g} seconds are over: no shapes behind this one")
+            break
     return ratios, wrong
 
 
@@ -156,6 +138,11 @@ def main():
     parser.add_argument("--compare", metavar="SCHEDULES",
                         help="time these beside each other; rules: all that the rules choose among")
     parser.add_argument("--json", metavar="FILE", help="of --compare: every time, in seconds")
+    parser.add_argument("--within", type=float, default=1.5,
+                        help="of --compare: what one round finds so many times slower than the "
+                             "fastest is timed no further")
+    parser.add_argument("--seconds", type=float, default=math.inf,
+                        help="of --compare: no new shape after so long")
     parser.add_argument("sizes", nargs="*", type=parse_size)
     arguments = parser.parse_args()
 
@@ -173,7 +160,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor() as pool:
             kernels = dict(zip(names, pool.map(
                 lambda name: library.kernel(**options, schedule=name), names)))
-        ratios, wrong = compare(kernels, rows, arguments.rounds, arguments.json)
+        ratios, wrong = compare(kernels, rows, arguments)
     else:
         kernel = library.kernel(**options, **measure.schedule_of(arguments))
         ratios, wrong = print_rows(kernel, rows, arguments.rounds)

@@ -105,7 +105,8 @@ def time_pairs(ours, peer, rounds):
 
 
 def time_all(launches, rounds):
-    """The median time of each, in seconds; every round runs all of them, with a cold L2 cache."""
+    """The median time of each, in seconds; every round runs all of them, with a cold L2 cache, and
+    queued before the GPU is there, as in time_pairs: else some 0.5 us more."""
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     for launch in launches.values():
         launch()
@@ -113,12 +114,12 @@ def time_all(launches, rounds):
     seconds = {name: [] for name in launches}
     order = list(launches)
     for index in range(rounds):
-        torch.cuda._sleep(SLEEP_CYCLES)
         events = {}
         # Nobody always follows the same one.
         for name in order[::-1] if index % 2 else order:
             start = torch.cuda.Event(enable_timing=True)
             end = torch.cuda.Event(enable_timing=True)
+            torch.cuda._sleep(SLEEP_CYCLES // 4)
             flush.zero_()
             start.record()
             launches[name]()

@@ -62,20 +62,35 @@ namespace {
   throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
 }
 
+// What the warpgroups divide in multiples of 64, and what a product takes in multiples of 8: rows
+// and columns of C, or columns and rows where the operands are exchanged.
+int divided(const Gemm& g) { return g.exchanged ? g.block_n : g.block_m; }
+int undivided(const Gemm& g) { return g.exchanged ? g.block_m : g.block_n; }
+
 // How a CTA divides its shared memory.
 struct SharedPlan {
   int stages = 0;
-  std::vector<int> runs;       // of columns of C, which are staged one after the other
-  std::map<int, int> staging;  // tiles by their width: two where a width is used more than once
+  std::vector<int> runs;  // of what is not divided, which are staged one after the other
+  std::map<int, int>
+      staging;  // tiles by the longest run that they take: two where they are used again
 };
 
-// Runs of `widest` columns, and narrower ones for the rest.
+// Runs of `widest` columns, and narrower ones for the rest; of rows, which a copy takes as they
+// come, as few as there can be, of about one length.
 SharedPlan plan_shared(const Gemm& g, int widest) {
   SharedPlan plan;
-  const int blocks = g.block_m / 64 / g.warpgroups;
-  int columns = g.block_n / g.split;
-  for (int width = widest; width >= 8; width /= 2) {
-    for (; columns >= width; columns -= width) {
+  const int blocks = divided(g) / 64 / g.warpgroups;
+  int left_over = undivided(g) / g.split;
+  if (g.exchanged) {
+    const int runs = (left_over + widest - 1) / widest;
+    widest = (left_over / 8 + runs - 1) / runs * 8;
+    for (; left_over > 0; left_over -= plan.runs.back()) {
+      plan.runs.push_back(std::min(widest, left_over));
+    }
+    plan.staging[widest] = std::min(blocks * runs, 2);
+  }
+  for (int width = widest; left_over > 0; width /= 2) {
+    for (; left_over >= width; left_over -= width) {
       plan.runs.push_back(width);
       plan.staging[width] = std::min(plan.staging[width] + blocks, 2);
     }
@@ -93,17 +108,24 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
 // Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
 // parts of a split are exchanged in runs of one width.
 SharedPlan plan_shared(const Gemm& g) {
-  if (g.block_n % (8 * g.split) != 0) {
-    refuse("of " + std::to_string(g.block_n) + " columns each of " + std::to_string(g.split) +
-               " parts would store no multiple of 8",
-           "take a block_n that is a multiple of " + std::to_string(8 * g.split));
+  if (undivided(g) % (8 * g.split) != 0) {
+    const char* const block = g.exchanged ? "block_m" : "block_n";
+    refuse(
+        "of " + std::to_string(undivided(g)) + (g.exchanged ? " rows" : " columns") + " each of " +
+            std::to_string(g.split) + " parts would store no multiple of 8",
+        std::string("take a ") + block + " that is a multiple of " + std::to_string(8 * g.split));
   }
-  int widest = 64;
-  while (g.split > 1 && widest > 8 && g.block_n / g.split % widest != 0) widest /= 2;
-  SharedPlan best = plan_shared(g, widest);
-  for (widest /= 2; widest >= 16; widest /= 2) {
+  if (divided(g) % (64 * g.warpgroups) != 0) {
+    refuse(std::to_string(g.warpgroups) + " warpgroups divide " + std::to_string(divided(g)) +
+               (g.exchanged ? " columns" : " rows"),
+           "each takes a multiple of 64");
+  }
+  SharedPlan best;
+  for (int widest = 64; widest >= 8; widest = g.exchanged ? widest - 8 : widest / 2) {
+    if (g.split > 1 && undivided(g) / g.split % widest != 0) continue;
     SharedPlan narrower = plan_shared(g, widest);
-    if (best.stages < 4 && narrower.stages > best.stages) best = std::move(narrower);
+    const bool saves_stages = widest >= 16 && best.stages < 4 && narrower.stages > best.stages;
+    if (best.runs.empty() || saves_stages) best = std::move(narrower);
   }
   if (best.stages < 2) {
     refuse("tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
@@ -133,17 +155,18 @@ Dim resident_clusters(int ctas) {
 }
 
 // Persistent: the CTAs, or clusters of them, go over C's tiles in bands of rows. A CTA's warp loads
-// what its warpgroups of 64 rows multiply. With `split`, the CTAs of a cluster sum over their share
-// of k each, exchange what they have through shared memory, and each stores its share of the
-// columns.
+// what its warpgroups multiply, which each have rows of C, or columns of it where the operands are
+// exchanged: they then compute C^T = B A^T. With `split`, the CTAs of a cluster sum over their
+// share of k each, exchange what they have through shared memory, and each stores its share of what
+// is not divided among warpgroups.
 class GemmSm90 {
  public:
   GemmSm90(Kernel& kernel, const Gemm& g)
       : g_(g),
         // Rows of whole 16 bytes, as TMA takes.
         p_(kernel, g, multiple_of(8), multiple_of(16 / size_of(g.dtype))),
-        blocks_(g.block_m / 64 / g.warpgroups),
-        share_(g.block_n / g.split),
+        blocks_(divided(g) / 64 / g.warpgroups),
+        share_(undivided(g) / g.split),
         plan_(plan_shared(g)),
         ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
@@ -151,9 +174,12 @@ class GemmSm90 {
     for (const auto& [width, count] : plan_.staging) {
       for (int i = 0; i < count; ++i) {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
-        staging_[width].emplace_back(kernel, name, result_dtype(g), 64 * g.warpgroups, width);
+        staging_[width].emplace_back(kernel, name, result_dtype(g),
+                                     (g.exchanged ? width : 64) * g.warpgroups,
+                                     g.exchanged ? 64 : width);
       }
     }
+    if (g.exchanged) warpgroup_.emplace(kernel, 128, g.warpgroups);
     if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
   }
 
@@ -179,14 +205,15 @@ class GemmSm90 {
     scale_ = p_.scale();
     each_tile([&](const Work& w) {
       const std::vector<Tile> sums = products(w, group);
+      const Block &own = g_.exchanged ? w.cols : w.rows, &all = g_.exchanged ? w.rows : w.cols;
       if (g_.split == 1) {
-        return store_columns(w.rows, w.cols, group, [&](int block, int column, int width) {
-          return sums[block].slice({0, column}, {64, width});
+        return store_runs(own, all, group, [&](int block, int first, int width) {
+          return sums[block].slice({0, first}, {64, width});
         });
       }
       give_parts(sums, group);
-      store_columns(w.rows, w.cols.part(split_rank(), share_), group,
-                    [&](int block, int column, int) { return sum_parts(block, column, group); });
+      store_runs(own, all.part(split_rank(), share_), group,
+                 [&](int block, int first, int) { return sum_parts(block, first, group); });
       exchange_->read.wait();
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
@@ -199,10 +226,10 @@ class GemmSm90 {
   };
   struct Exchange {
     Exchange(Kernel& kernel, const Gemm& g, int share, int staged)
-        : parts(kernel, "parts", g.split * g.block_m / 64 * (share / staged), staged),
+        : parts(kernel, "parts", g.split * divided(g) / 64 * (share / staged), staged),
           written(kernel, "written"),
           read(kernel, "read") {}
-    SharedFragments parts;  // for each CTA of the cluster, its share of the columns
+    SharedFragments parts;  // for each CTA of the cluster, its share
     ClusterBarrier written, read;
   };
 
@@ -243,19 +270,21 @@ class GemmSm90 {
     }
   }
 
-  // The number in the tile of one of the warpgroup's blocks of 64 rows.
-  Index row_block(const Index& group, int block) const { return group * blocks_ + block; }
+  // The number in the tile of one of the warpgroup's blocks of 64.
+  Index block_number(const Index& group, int block) const { return group * blocks_ + block; }
 
   std::vector<Tile> products(const Work& w, const Index& group) {
     std::deque<Cell<Pending>> products;
-    for (int i = 0; i < blocks_; ++i) products.emplace_back(as_pending(zeros({64, w.cols})));
+    for (int i = 0; i < blocks_; ++i) {
+      products.emplace_back(as_pending(zeros({64, undivided(g_)})));
+    }
     Cell<Index> held(0);
     for (Index step : range(w.first, w.last)) {
       const Slot slot = ring_.consume();
       const std::vector<Pending> before(products.begin(), products.end());
+      const SharedView &own = slot[g_.exchanged ? 1 : 0], &all = slot[g_.exchanged ? 0 : 1];
       for (int i = 0; i < blocks_; ++i) {
-        const SharedView a = slot[0].rows(64 * row_block(group, i), 64);
-        products[i] = wgmma(a, slot[1].T(), before[i]);
+        products[i] = wgmma(own.rows(64 * block_number(group, i), 64), all.T(), before[i]);
       }
       // The products of one step stay in flight: the stage before is free only now.
       for (const Pending& product : before) retire(product);
@@ -268,82 +297,112 @@ class GemmSm90 {
     return sums;
   }
 
-  // Into this CTA's shared memory, each CTA's share of the columns apart.
+  // Into this CTA's shared memory, each CTA's share apart.
   void give_parts(const std::vector<Tile>& sums, const Index& group) {
     const int width = plan_.runs.front();
     for (int block = 0; block < blocks_; ++block) {
-      for (int column = 0; column < g_.block_n; column += width) {
-        exchange_->parts.store(part(column / share_, row_block(group, block), column % share_),
-                               sums[block].slice({0, column}, {64, width}));
+      for (int first = 0; first < undivided(g_); first += width) {
+        exchange_->parts.store(part(first / share_, block_number(group, block), first % share_),
+                               sums[block].slice({0, first}, {64, width}));
       }
     }
     exchange_->written.arrive();
     exchange_->written.wait();
   }
   // The sum over the cluster, in the order of its CTAs, of a run of this one's share.
-  Tile sum_parts(int block, int column, const Index& group) {
-    const Index own = part(split_rank(), row_block(group, block), column);
+  Tile sum_parts(int block, int first, const Index& group) {
+    const Index own = part(split_rank(), block_number(group, block), first);
     const auto given = [&](int split) {
       if (g_.cluster == 1) return exchange_->parts.load(own, split);
       return exchange_->parts.load(own, shared_rank() + split * g_.cluster);
     };
     Tile sum = given(0);
     for (int split = 1; split < g_.split; ++split) sum = sum + given(split);
-    if (block + 1 == blocks_ && column + plan_.runs.front() == share_) exchange_->read.arrive();
+    if (block + 1 == blocks_ && first + plan_.runs.front() == share_) exchange_->read.arrive();
     return sum;
   }
-  // Where the run from `column` on of a CTA's share lies.
-  Index part(const IndexOperand& cta, const Index& row_block, int column) {
+  // Where the run from `first` on of a CTA's share lies.
+  Index part(const IndexOperand& cta, const Index& block, int first) {
     const int runs = static_cast<int>(plan_.runs.size());
-    return (cta * (g_.block_m / 64) + row_block) * runs + column / plan_.runs.front();
+    return (cta * (divided(g_) / 64) + block) * runs + first / plan_.runs.front();
   }
 
-  // Each warp its own rows, by TMA; `values` gives 64 rows of the warpgroup's, a run of columns.
-  void store_columns(const Block& rows, const Block& cols, const Index& group,
-                     const std::function<Tile(int block, int column, int width)>& values) {
-    struct Run {
-      int block, column, width;
-    };
-    std::vector<Run> all;
+  // A run of 64 rows or columns of the warpgroup's.
+  struct Run {
+    int block, first, width;
+  };
+
+  // By TMA; `values` gives a run's part of the sums, {64, width}.
+  void store_runs(const Block& own, const Block& all, const Index& group,
+                  const std::function<Tile(int block, int first, int width)>& values) {
+    std::vector<Run> runs;
     std::vector<const SharedTile*> staged;
     std::map<int, int> used;
     for (int block = 0; block < blocks_; ++block) {
-      int column = 0;
+      int first = 0;
       for (const int width : plan_.runs) {
-        const std::vector<SharedTile>& tiles = staging_.at(width);
-        all.push_back({block, column, width});
-        staged.push_back(&tiles[used[width]++ % tiles.size()]);
-        column += width;
+        const auto& [longest, tiles] = *staging_.lower_bound(width);
+        runs.push_back({block, first, width});
+        staged.push_back(&tiles[used[longest]++ % tiles.size()]);
+        first += width;
       }
     }
-    const int count = static_cast<int>(all.size());
+    const int count = static_cast<int>(runs.size());
     for (int i = 0; i < count; ++i) {
-      const auto [block, column, width] = all[i];
-      const Tile sum = values(block, column, width);
+      const auto [block, first, width] = runs[i];
+      const Tile sum = values(block, first, width);
       // Until the staging tile is read: the stores since its last use, perhaps in the tile of C
       // before, may be under way.
       int since = 1;
       while (staged[(i - since + 2 * count) % count] != staged[i]) ++since;
-      bulk_wait_read(since - 1);
-      warp_sync();
-      tilewright::store(staged[i]->rows(64 * group, 64),
-                        (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_)));
-      fence_proxy_async();
-      warp_sync();
-      tma_store((*p_.C)(rows.part(row_block(group, block), 64).part(warp_index(), 16),
-                        Block(cols.start() + column, width, cols.limit())),
-                staged[i]->rows(64 * group + 16 * warp_index(), 16));
-      bulk_commit();
+      const Tile result = (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_));
+      const Block part = own.part(block_number(group, block), 64);
+      const Block run(all.start() + first, width, all.limit());
+      if (g_.exchanged) {
+        store_rows(run, part, *staged[i], since, group, result);
+      } else {
+        store_columns(part, run, *staged[i], since, group, result);
+      }
     }
+  }
+
+  // Each warp its own rows, of which it has all columns.
+  void store_columns(const Block& rows, const Block& columns, const SharedTile& staged, int since,
+                     const Index& group, const Tile& result) {
+    bulk_wait_read(since - 1);
+    warp_sync();
+    tilewright::store(staged.rows(64 * group, 64), result);
+    fence_proxy_async();
+    warp_sync();
+    tma_store((*p_.C)(rows.part(warp_index(), 16), columns),
+              staged.rows(64 * group + 16 * warp_index(), 16));
+    bulk_commit();
+  }
+
+  // All rows at once: each warp has columns of them.
+  void store_rows(const Block& rows, const Block& columns, const SharedTile& staged, int since,
+                  const Index& group, const Tile& result) {
+    const SharedView place = staged.rows(staged.row_count() / g_.warpgroups * group, rows.size());
+    const Condition stores = warp_index() == 0;
+    when(stores, [&] { bulk_wait_read(since - 1); });
+    warpgroup_->sync(group);
+    tilewright::store(place.T(), result);
+    fence_proxy_async();
+    warpgroup_->sync(group);
+    when(stores, [&] {
+      tma_store((*p_.C)(rows, columns), place);
+      bulk_commit();
+    });
   }
 
   Gemm g_;
   GemmParameters p_;
-  int blocks_;  // of 64 rows that a warpgroup multiplies
-  int share_;   // columns of the tile that a CTA stores
+  int blocks_;  // of 64 that a warpgroup multiplies
+  int share_;   // of what is not divided, how much a CTA stores
   SharedPlan plan_;
   Ring ring_;
-  std::map<int, std::vector<SharedTile>> staging_;  // by width
+  std::map<int, std::vector<SharedTile>> staging_;  // by the longest run that it takes
+  std::optional<NamedBarrier> warpgroup_;           // of each of them
   std::optional<Exchange> exchange_;
   std::optional<Tile> scale_;  // of the role that multiplies
 };

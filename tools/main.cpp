@@ -164,8 +164,11 @@ class CommandLine {
     json(simulate);
   }
   void add_tune() {
-    CLI::App* tune = add("tune", "Measure a kernel's variants, and write which serves which sizes",
-                         tilewright::tools::tune);
+    CLI::App* tune =
+        add("tune",
+            "Measure a kernel's variants, and write which serves which sizes: rules over "
+            "ranges, or, where the rules compare estimates, those with factors refitted",
+            tilewright::tools::tune);
     kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a");
     tune->add_option("--sizes", request_.sizes,
                      "Sizes of a length, or of several that change together: m=16,64,128 or "
@@ -179,6 +182,8 @@ class CommandLine {
                      "Sizes share a rule where its variant is no more than this above the best")
         ->check(CLI::Range(0.0, 1.0))
         ->capture_default_str();
+    tune->add_flag("--ranges", request_.ranges,
+                   "Write ranges also where the rules that are there compare estimates");
     tune->add_flag("--model-only", request_.model_only, "Rank by the model; needs no GPU");
     tune->add_option("--out", request_.rules_file, "Write the rules there, or update them")
         ->type_name("FILE");

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <sstream>
 
 #include "command.h"
+#include "driver/schedule_rules.h"
 #include "driver/target.h"
+#include "driver/tuning/estimate_fit.h"
 #include "driver/tuning/tuner.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
@@ -182,13 +185,28 @@ bool is_measured(const driver::Target& target, bool model_only) {
       .raise();
 }
 
-void write_rules(const Request& request, const LibraryKernel& entry, const driver::Target& target,
-                 const driver::TunedRules& rules, const std::string& facts,
-                 const std::string& where) {
-  const std::string sizes =
-      request.sizes.empty() ? "one size" : fmt::format("{}", fmt::join(request.sizes, ", "));
-  const std::string text = driver::update_rules(text_of(request.rules_file), entry, target.arch,
-                                                rules, facts, fmt::format("{}; {}", where, sizes));
+// The rules that are there, with their estimates refitted; nothing where there are none to fit, or
+// where facts ask for rules of their own.
+std::optional<driver::FittedRules> refit(const Request& request, const LibraryKernel& entry,
+                                         const driver::Target& target,
+                                         const std::vector<TuneResult>& results,
+                                         const std::vector<driver::TunedPoint>& points,
+                                         int multiprocessors, const std::string& remark) {
+  if (request.ranges) return std::nullopt;
+  std::optional<ScheduleRules> rules = driver::find_rules(entry, target.arch, "");
+  if (const std::string text = text_of(request.rules_file); !text.empty()) {
+    rules = ScheduleRules{target.arch, request.rules_file, text};
+  }
+  if (!rules) return std::nullopt;
+  std::vector<driver::MeasuredLaunch> launches;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    launches.push_back({results[i].options, points[i].seconds});
+  }
+  return driver::fit_estimates(entry, *rules, launches, multiprocessors, remark);
+}
+
+void write_rules(const Request& request, const std::string& text) {
+  if (request.rules_file.empty()) return;
   write_file(request.rules_file, {std::as_bytes(std::span(text.data(), text.size()))});
   if (!request.json) fmt::print("written to {}\n", request.rules_file);
 }
@@ -231,25 +249,40 @@ int tune(const Request& request) {
   }
 
   const std::string facts = facts_of(entry, request);
+  const std::string remark = fmt::format(
+      "{}; {}", on_gpu ? runtime::Device::get(0).info().name : "by the model, not measured",
+      request.sizes.empty() ? "one size" : fmt::format("{}", fmt::join(request.sizes, ", ")));
+  Json report = {{"kernel", entry.name}, {"target", target.name}, {"points", json}};
+  if (facts.empty()) {
+    if (const auto fitted =
+            refit(request, entry, target, results, points, tuner.multiprocessors(), remark)) {
+      if (request.json) {
+        report["fitted"] = fitted->variants;
+        report["worst_ratio"] = fitted->worst;
+        fmt::print("{}\n", report.dump(2));
+      } else {
+        fmt::print(
+            "\nrules: the estimates of {} variants fitted; at worst {:.3f} of the best's time\n",
+            fitted->variants, fitted->worst);
+      }
+      write_rules(request, fitted->text);
+      return 0;
+    }
+  }
   const driver::TunedRules rules =
       driver::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
   if (request.json) {
-    fmt::print("{}\n", Json{{"kernel", entry.name},
-                            {"target", target.name},
-                            {"points", json},
-                            {"rules", rules.lines},
-                            {"variants", rules.variants},
-                            {"worst_ratio", rules.worst}}
-                           .dump(2));
+    report["rules"] = rules.lines;
+    report["variants"] = rules.variants;
+    report["worst_ratio"] = rules.worst;
+    fmt::print("{}\n", report.dump(2));
   } else {
     fmt::print("\nrules: {} variants; at worst {:.3f} of the best's time\n", rules.variants,
                rules.worst);
     for (const std::string& line : rules.lines) fmt::print("  {}\n", line);
   }
-  if (!request.rules_file.empty()) {
-    write_rules(request, entry, target, rules, facts,
-                on_gpu ? runtime::Device::get(0).info().name : "by the model, not measured");
-  }
+  write_rules(request, driver::update_rules(text_of(request.rules_file), entry, target.arch, rules,
+                                            facts, remark));
   return 0;
 }
 

@@ -64,7 +64,7 @@ class SharedView {
   // The `index`-th run of `size` columns, for an index that the kernel computes: whole panels,
   // which hold 128 bytes of a row, or all of a shorter one.
   SharedView column_part(const IndexOperand& index, int size) const;
-  // For products: the two axes swapped.
+  // The two axes swapped, for products, store and load.
   SharedView T() const;
   int row_count() const { return row_count_; }
   int column_count() const { return column_count_; }
@@ -188,7 +188,8 @@ Tile wait(const Pending& product, SourceLocation where = here());
 void retire(const Pending& product, SourceLocation where = here());
 Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 
-// Between this warpgroup's registers and shared memory.
+// Between this warpgroup's registers and shared memory. A product's result of 2-byte elements, or
+// one that is transposed, goes by matrices (stmatrix, ldmatrix), anything else by elements.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
 

@@ -235,12 +235,18 @@ std::size_t CompiledRules::match(std::int64_t* values) const {
   return i;
 }
 
-CompiledRules load_rules(const LibraryKernel& kernel, std::string_view target,
-                         const std::string& folder) {
+std::optional<std::int64_t> CompiledRules::value(const std::string& name,
+                                                 const std::vector<std::int64_t>& values) const {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return std::nullopt;
+  return values[static_cast<std::size_t>(found->second.value)];
+}
+
+std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string_view target,
+                                        const std::string& folder) {
   namespace fs = std::filesystem;
   const char* variable = std::getenv("TILEWRIGHT_SCHEDULES");
   const std::string place = folder.empty() && variable != nullptr ? variable : folder;
-  const std::string standard = first_schedule(kernel, target);
   if (!place.empty() && !target.empty()) {
     if (!fs::is_directory(place)) {
       Diagnostic({}, fmt::format("{}: is no folder", place))
@@ -249,13 +255,20 @@ CompiledRules load_rules(const LibraryKernel& kernel, std::string_view target,
     }
     const fs::path path = fs::path(place) / fmt::format("{}.{}.txt", kernel.name, target);
     if (fs::exists(path)) {
-      return {kernel, {std::string(target), path.string(), read_text(path)}, standard};
+      return ScheduleRules{std::string(target), path.string(), read_text(path)};
     }
   }
   for (const ScheduleRules& rules : kernel.rules) {
-    if (rules.target == target) return {kernel, rules, standard};
+    if (rules.target == target) return rules;
   }
-  return {kernel, standard};
+  return std::nullopt;
+}
+
+CompiledRules load_rules(const LibraryKernel& kernel, std::string_view target,
+                         const std::string& folder) {
+  const std::string standard = first_schedule(kernel, target);
+  const std::optional<ScheduleRules> rules = find_rules(kernel, target, folder);
+  return rules ? CompiledRules(kernel, *rules, standard) : CompiledRules(kernel, standard);
 }
 
 }  // namespace tilewright::driver

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ class CompiledRules {
   std::vector<std::int64_t> values_of(const OptionValues& options, int multiprocessors) const;
   // The number of the first rule that holds; fills in the lets.
   std::size_t match(std::int64_t* values) const;
+  // Of what conditions may name, behind match(); nothing for a name that they may not.
+  std::optional<std::int64_t> value(const std::string& name,
+                                    const std::vector<std::int64_t>& values) const;
 
  private:
   void add_header(RuleLine& line, const ScheduleRules& rules);
@@ -61,7 +65,10 @@ class CompiledRules {
 const std::vector<ScheduleParameter>& parameters_of(const LibraryKernel& kernel,
                                                     const std::string& schedule);
 
-// The kernel's rules for the target: from `folder`, else from the environment's, else its own.
+// The kernel's rules for the target: from `folder`, else from the environment's, else its own;
+// nothing where it has none.
+std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string_view target,
+                                        const std::string& folder);
 CompiledRules load_rules(const LibraryKernel& kernel, std::string_view target,
                          const std::string& folder);
 

@@ -165,15 +165,23 @@ void verify_matrix(const VerifierContext& context) {
   context.require(size_of(source.dtype) == 2, "moves {}, expected a type of 2 bytes",
                   name_of(source.dtype));
   require_same_dtype(context, source, context.operand(1));
+  const ir::Attributes& attributes = context.operation().attributes;
+  const std::int64_t count = attributes.integer_or(Key::count, 4);
+  const std::int64_t transposed = attributes.integer_or(Key::transposed, 0);
+  context.require(count == 2 || count == 4, "{} matrices, expected 2 or 4", count);
+  context.require(transposed == 0 || transposed == 1, "transposed is {}, expected 0 or 1",
+                  transposed);
   const std::int64_t first = context.integer(Key::register_);
-  context.require(first >= 0 && first + 4 <= words(source), "registers {} to {} of {}", first,
-                  first + 3, words(source));
+  context.require(first >= 0 && first + count <= words(source), "registers {} to {} of {}", first,
+                  first + count - 1, words(source));
   const std::int64_t row = context.integer(Key::row_bytes);
   const std::int64_t column = context.integer(Key::column_bytes);
   context.require(row > 0 && row % 16 == 0, "rows of {} bytes, expected a multiple of 16", row);
-  context.require(column >= 0 && column % 16 == 0 && column + 32 <= row,
-                  "32 bytes from byte {} of rows of {}, expected a multiple of 16 inside", column,
-                  row);
+  // Two matrices stand below each other, or where they are transposed side by side.
+  const std::int64_t bytes = count == 2 && transposed == 0 ? 16 : 32;
+  context.require(column >= 0 && column % 16 == 0 && column + bytes <= row,
+                  "{} bytes from byte {} of rows of {}, expected a multiple of 16 inside", bytes,
+                  column, row);
   const std::int64_t mask = context.integer(Key::swizzle_mask);
   context.require(mask == 0 || mask == 1 || mask == 3 || mask == 7,
                   "a swizzle mask of {}, expected 0, 1, 3 or 7", mask);

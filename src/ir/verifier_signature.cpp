@@ -60,10 +60,10 @@ constexpr AttributeRow kAttributes[] = {
     {Op::store_registers, "sizes:list layout:register_layout"},
     {Op::store_matrix,
      "register:integer step:integer? row_bytes:integer column_bytes:integer "
-     "swizzle_divisor:integer swizzle_mask:integer"},
+     "swizzle_divisor:integer swizzle_mask:integer count:integer? transposed:integer?"},
     {Op::load_matrix,
      "register:integer step:integer? row_bytes:integer column_bytes:integer "
-     "swizzle_divisor:integer swizzle_mask:integer"},
+     "swizzle_divisor:integer swizzle_mask:integer count:integer? transposed:integer?"},
     {Op::store_elements,
      "layout:register_layout row_bytes:integer swizzle_divisor:integer "
      "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},

@@ -131,6 +131,7 @@ class ExplicitTracing {
     view.column_count_ = size;
     return view;
   }
+  static bool is_transposed(const SharedView& view) { return view.transposed_; }
   static SharedView transpose(const SharedView& from) {
     SharedView view = from;
     view.transposed_ = !view.transposed_;

@@ -71,6 +71,9 @@ SharedTile::SharedTile(Kernel&, std::string name, DType dtype, int rows, int col
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where) {
   Tracer& tracer = in_role("store", where);
   const ir::ValueId source = tracer.use(tile.handle, "store", where);
+  if (ExplicitTracing::is_transposed(to)) {
+    return store(to.T(), Tile(tracer.handle(source)).T(where), where);
+  }
   const ir::ValueId view = ExplicitTracing::emit(tracer, to, "store", where);
   const Type &from = tracer.type(source), place = held_by(to, tracer, view);
   if (from.dtype != place.dtype || from.shape != place.shape) {
@@ -85,6 +88,7 @@ void store(const SharedView& to, const TileOperand& tile, SourceLocation where) 
 
 Tile load(const SharedView& from, SourceLocation where) {
   Tracer& tracer = in_role("load", where);
+  if (ExplicitTracing::is_transposed(from)) return load(from.T(), where).T(where);
   const ir::ValueId view = ExplicitTracing::emit(tracer, from, "load", where);
   return Tile(
       tracer.handle(tracer.emit(Op::load_tile, {view}, held_by(from, tracer, view), {}, where)));

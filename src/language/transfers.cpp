@@ -55,6 +55,12 @@ std::vector<ir::ValueId> coordinates(Tracer& tracer, const ResolvedView& view, i
 // axis. Of peers it is an array, and this is that of the view's rank.
 ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
                        const SharedView& shared, const char* what, SourceLocation where) {
+  if (ExplicitTracing::is_transposed(shared)) {
+    Diagnostic(where, std::string(what) + ": the shared view is transposed")
+        .token(what)
+        .fix("copies keep the order of the axes: store(view.T(), tile) turns a tile in registers")
+        .raise();
+  }
   const auto [rows, columns] = ExplicitTracing::shape(shared);
   const ir::ValueId shared_id = ExplicitTracing::shared(shared);
   const ir::SharedLayout layout = tracer.place_operation(shared_id).attributes.shared_layout();

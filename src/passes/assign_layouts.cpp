@@ -1,7 +1,9 @@
 #include "passes/assign_layouts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "support/diagnostic.h"
@@ -345,17 +347,30 @@ class LayoutAssignment {
   }
 
   void transpose(const Operation& o) {
-    if (!known(o.operands[0])) return;
+    const ValueId from = o.operands[0], to = o.results[0];
     const std::vector<std::int64_t>& permutation = o.attributes.integers(Key::permutation);
-    RegisterLayout moved = layout(o.operands[0]);
-    moved.shape = kernel_.type(o.results[0]).shape;
-    for (std::vector<ir::Mode>* modes : {&moved.registers, &moved.lanes, &moved.warps}) {
-      for (ir::Mode& mode : *modes) {
-        const auto at = std::find(permutation.begin(), permutation.end(), mode.axis);
-        mode.axis = static_cast<int>(at - permutation.begin());
-      }
+    if (known(from)) {
+      set(to,
+          moved_axes(from, to,
+                     [&](int axis) {
+                       const auto at = std::find(permutation.begin(), permutation.end(), axis);
+                       return static_cast<int>(at - permutation.begin());
+                     }),
+          result(o));
+    } else if (known(to)) {
+      set(from, moved_axes(to, from, [&](int axis) { return static_cast<int>(permutation[axis]); }),
+          operand(o, 0));
     }
-    set(o.results[0], moved, result(o));
+  }
+  // What `known` holds, as the other side of a transposition.
+  RegisterLayout moved_axes(ValueId known, ValueId other,
+                            const std::function<int(int)>& axis) const {
+    RegisterLayout moved = layout(known);
+    moved.shape = kernel_.type(other).shape;
+    for (std::vector<ir::Mode>* modes : {&moved.registers, &moved.lanes, &moved.warps}) {
+      for (ir::Mode& mode : *modes) mode.axis = axis(mode.axis);
+    }
+    return moved;
   }
 
   void reshape(const Operation& o) {

@@ -310,11 +310,14 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
       }
       if (bytes[i] != 2) continue;
       for (const char* op : {"store_matrix", "load_matrix"}) {
-        t.line(
-            fmt::format("{} {}, {}, %10, %11 {{register = 0, step = 0, row_bytes = 32, "
-                        "column_bytes = 0, "
-                        "swizzle_divisor = 4, swizzle_mask = {}}}",
-                        op, array, shared[i], form));
+        for (const char* kind :
+             {"", ", transposed = 1", ", count = 2", ", count = 2, transposed = 1"}) {
+          t.line(
+              fmt::format("{} {}, {}, %10, %11 {{register = 0, step = 0, row_bytes = 32, "
+                          "column_bytes = 0, "
+                          "swizzle_divisor = 4, swizzle_mask = {}{}}}",
+                          op, array, shared[i], form, kind));
+        }
       }
     }
   }

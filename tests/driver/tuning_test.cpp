@@ -4,6 +4,7 @@
 #include "common/error_text.h"
 #include "common/temporary_folder.h"
 #include "driver/schedule_choice.h"
+#include "driver/tuning/estimate_fit.h"
 #include "driver/tuning/schedule_report.h"
 #include "driver/tuning/tuner.h"
 #include "runtime/fake_driver.h"
@@ -211,6 +212,47 @@ TEST(RuleWriterTest, WhatWasWrittenByHandServesTheRest) {
             "gemm sm_90a v1\n"
             "# tuned for all: there\n"
             "else: schedule=tile\n");
+}
+
+// By the estimates `tile` serves all; it was measured to take four times as long as `sm90`.
+TEST(EstimateFitTest, FactorsFollowTheTimesAndTheRestStays) {
+  const LibraryKernel kernel = family();
+  const std::string text =
+      "gemm sm_90a v1\n"
+      "# by hand\n"
+      "let time_tile = 1000 * (m)\n"
+      "let time_sm90 = 1000 * (m + m)\n"
+      "let least = min(time_tile, time_sm90)\n"
+      "when time_tile == least: schedule=tile\n"
+      "else: schedule=sm90\n";
+  EXPECT_EQ(chosen(text, {"m=300"}), "tile");
+  std::vector<MeasuredLaunch> launches;
+  for (const std::string m : {"m=100", "m=200", "m=300", "m=400"}) {
+    launches.push_back({resolve_options(kernel, {m}), {{"tile", 4e-6}, {"sm90", 1e-6}}});
+  }
+  const auto fitted =
+      fit_estimates(kernel, {"sm_90a", "gemm.txt", text}, launches, 132, "here; m=100,200");
+  ASSERT_TRUE(fitted.has_value());
+  EXPECT_EQ(fitted->variants, 2u);
+  EXPECT_DOUBLE_EQ(fitted->worst, 1);
+  EXPECT_EQ(chosen(fitted->text, {"m=300"}), "sm90 block_m=128 block_n=256");
+  EXPECT_THAT(fitted->text, AllOf(HasSubstr("gemm sm_90a v1\n# factors by tilewright tune: here; "
+                                            "m=100,200\n# by hand\n"),
+                                  HasSubstr(" * (m)\n"), HasSubstr("when time_tile == least")));
+  // Times that the estimates meet but for their unit move nothing more than rounding.
+  for (MeasuredLaunch& launch : launches) launch.seconds = {{"tile", 1e-6}, {"sm90", 2e-6}};
+  EXPECT_EQ(fit_estimates(kernel, {"sm_90a", "gemm.txt", text}, launches, 132, "")->text,
+            "gemm sm_90a v1\n# factors by tilewright tune: \n" + text.substr(text.find('\n') + 1));
+}
+
+TEST(EstimateFitTest, RulesOverRangesHaveNothingToFit) {
+  const LibraryKernel kernel = family();
+  const std::vector<MeasuredLaunch> launches = {
+      {resolve_options(kernel, {"m=100"}), {{"tile", 4e-6}}}};
+  EXPECT_FALSE(fit_estimates(
+      kernel,
+      {"sm_90a", "gemm.txt", "gemm sm_90a v1\nwhen m < 64: schedule=tile\nelse: schedule=sm90\n"},
+      launches, 132, ""));
 }
 
 TEST(ScheduleReportTest, SaysWhyAndWhatTheOthersCost) {

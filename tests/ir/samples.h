@@ -123,6 +123,7 @@ body () {
     reduce_lanes %15 {function = max, masks = [1, 2]}
     compute %13, %13, %15 {function = sub, maps = maps[[1:32:1], [2:2:1]]}
     compute %14, %13 {function = cast, maps = maps[[1:32:1]]}
+    store_matrix %14, %3, %7, %7, %7 {transposed = 1, count = 2, register = 14, step = 0, row_bytes = 128, column_bytes = 96, swizzle_divisor = 1, swizzle_mask = 7}
     wgmma_rs %13, %14, %3, %7, %10 {n = 64, k = 16, descriptor_b = 70368744177665, register = 12}
     store_registers %2, %13, %7, %7, %9, %9 {sizes = [64, 64], layout = register_layout[64x64|r:2@1:1,2@0:8,8@1:8|l:4@1:2,8@0:1|w:4@0:16]}
     yield

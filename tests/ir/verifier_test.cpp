@@ -272,6 +272,11 @@ TEST(Verifier, RejectsBrokenMachineForm) {
        "1 coordinates, but the map of A has 2"},
       {"{sizes = [64, 64], layout", "{sizes = [64, 32], layout",
        "the sizes on C are {64, 32}, but the layout has shape {64, 64}"},
+      {"count = 2, register = 14", "count = 3, register = 14", "3 matrices, expected 2 or 4"},
+      {"count = 2, register = 14", "count = 4, register = 14",
+       "registers 14 to 17 of 16"},
+      {"transposed = 1, count", "transposed = 2, count", "transposed is 2, expected 0 or 1"},
+      {"column_bytes = 96", "column_bytes = 112", "32 bytes from byte 112 of rows of 128"},
       {"wgmma_wait %13 {count = 0}", "wgmma_wait %13 {count = 8}", "a count of 8, expected 0 to 7"},
   };
   for (const Case& each : cases) {

@@ -245,6 +245,11 @@ TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("column_part(", {"run 1 of 1", "fix: "}, [](Traced& t) { t.tile.column_part(1, 64); });
 }
 
+TEST(ViewErrors, CopiesOfTransposedViews) {
+  in_role("tma_store(", {"tma_store: the shared view is transposed", "store(view.T(), tile)"},
+          [](Traced& t) { tma_store(t.Y(t.block, all), t.tile.T()); });
+}
+
 TEST(ProductErrors, ShapesAndDTypes) {
   in_role("wgmma(",
           {"inner dimensions differ: a bf16 {64, 64} x b bf16 {32, 64}", "fix: b is {k, n}"},

@@ -323,6 +323,58 @@ TEST(BufferiseTest, ThroughSharedMemoryAndBack) {
   expect_multiple(machine, 3);
 }
 
+// A warpgroup's result goes to shared memory turned round, and comes back so: by matrices, of which
+// the last pair stands alone.
+TEST(BufferiseTest, TransposedThroughSharedMemoryAndBack) {
+  for (const int rows : {64, 40, 8}) {
+    ExplicitKernel t;
+    SharedTile stage(t.kernel, "stage", bf16, rows, 64);
+    NamedBarrier together(t.kernel, 128);
+    const ir::Kernel machine = t.lower([&] {
+      const Slot slot = t.ring.consume();
+      const Tile s = wait(t.product(slot));
+      t.ring.release(slot);
+      store(stage.T(), s.slice({0, 0}, {64, rows}).cast(bf16));
+      together.sync();
+      // Row r of the stage is column r of the product.
+      store(t.C(t.rows.block(0, rows), all), load(stage).cast(f32));
+    });
+    int turned = 0, pairs = 0;
+    ir::for_each(machine.body, [&](const ir::Operation& o) {
+      if (o.op != ir::Op::store_matrix) return;
+      turned += o.attributes.integer_or(ir::Key::transposed, 0) == 1;
+      pairs += o.attributes.integer_or(ir::Key::count, 4) == 2;
+    });
+    EXPECT_EQ(turned, (rows + 15) / 16);
+    EXPECT_EQ(pairs, rows % 16 == 8);
+    EXPECT_EQ(count(machine, ir::Op::store_elements), 0);
+    const test::ExplicitResult result = test::run(machine);
+    for (const simulator::Fault& fault : result.faults) ADD_FAILURE() << fault.message;
+    for (std::int64_t i = 0; i < 64; ++i) {
+      for (std::int64_t j = 0; j < rows; ++j) {
+        const double right = result.product[i * 64 + j];
+        ASSERT_NEAR(result.c.at({j, i}), right, 0.01 * std::abs(right) + 1e-3) << i << ", " << j;
+      }
+    }
+  }
+}
+
+TEST(BufferiseTest, LoadedTransposed) {
+  ExplicitKernel t;
+  SharedTile stage(t.kernel, "stage", bf16, 64, 64);
+  NamedBarrier together(t.kernel, 128);
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile s = wait(t.product(slot));
+    t.ring.release(slot);
+    store(stage.T(), s.cast(bf16));
+    together.sync();
+    t.save(load(stage.T()).cast(f32) - s.cast(bf16).cast(f32) + s);
+  });
+  EXPECT_EQ(count(machine, ir::Op::load_elements) + count(machine, ir::Op::store_elements), 0);
+  expect_multiple(machine, 1);
+}
+
 // Neither moves a register: the store alone sees the elements elsewhere.
 test::ExplicitResult rearranged(Tile (*rearrange)(const Tile&)) {
   test::ExplicitKernel t;

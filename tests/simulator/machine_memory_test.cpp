@@ -242,6 +242,71 @@ TEST(MachineStores, MatricesGoThroughSharedMemoryAndBack) {
   }
 }
 
+// The same of a {64, 24} accumulator that is turned round: each warp has 16 of the tile's columns.
+std::string transposed_text(int swizzle) {
+  const std::string layout = "register_layout[64x24|r:2@1:1,2@0:8,3@1:8|l:4@1:2,8@0:1|w:4@0:16]";
+  const std::string to = fmt::format(
+      "%7, %20, %20, %25 {{row_bytes = 128, column_bytes = 0, swizzle_divisor = 1, "
+      "swizzle_mask = {}, transposed = 1, ",
+      swizzle ? 7 : 0);
+  std::string moves;
+  for (const char* move : {"store_matrix %32", "load_matrix %33"}) {
+    moves += fmt::format("  {}, {}register = 0, step = 0}}\n", move, to);
+    moves += fmt::format("  {}, {}register = 4, step = 2048, count = 2}}\n  warp_sync\n", move, to);
+  }
+  return fmt::format(R"(kernel "transposed" machine
+out Y: f16[24, 64] = %1
+grid (1)
+threads 128
+shared_bytes 3072
+body () {{
+  %6: tensor_map = tensor_map %1 {{name = "Y map", box = [24, 64], swizzle = {1}}}
+  %7: shared<f16, 1x24x64> = shared {{name = "tile", layout = shared_layout[24x64*2|24@0:128,64@1:2], stages = 1, offset = 0}}
+  %20: i32 = constant {{value = 0}}
+  %21: i32 = constant {{value = 24}}
+  %22: i32 = constant {{value = 2}}
+  %23: i32 = warp_index
+  %25: i32 = mul %23, %22
+  %30: registers<i32, 12> = registers {{name = "row"}}
+  %31: registers<i32, 12> = registers {{name = "column"}}
+  %32: registers<f16, 12> = registers {{name = "values"}}
+  %33: registers<f16, 12> = registers {{name = "again"}}
+  coordinate %30 {{axis = 0, layout = {0}}}
+  coordinate %31 {{axis = 1, layout = {0}}}
+  compute %30, %30, %21 {{function = mul, maps = maps[[1:12:1], []]}}
+  compute %30, %30, %31 {{function = add, maps = maps[[1:12:1], [1:12:1]]}}
+  compute %32, %30 {{function = cast, maps = maps[[1:12:1]]}}
+{2}  compute %33, %33, %32 {{function = add, maps = maps[[1:12:1], [1:12:1]]}}
+  store_matrix %33, {3}register = 0, step = 0}}
+  store_matrix %33, {3}register = 4, step = 2048, count = 2}}
+  fence_proxy_async
+  cta_sync
+  elect () {{
+    tma_store %6, %7, %20, %20, %20
+    bulk_commit
+    bulk_wait {{count = 0}}
+    yield
+  }}
+}}
+)",
+                     layout, swizzle, moves, to);
+}
+
+TEST(MachineStores, TransposedMatricesGoThroughSharedMemoryAndBack) {
+  for (const int swizzle : {0, 128}) {
+    HostTensor y("Y", DType::f16, {24, 64});
+    const std::string text = transposed_text(swizzle);
+    ir::verify(ir::parse_text(text, "kernel.tw"));
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      const MachineReport report = run_seed(text, {&y}, seed);
+      ASSERT_TRUE(report.ok()) << first_message(report);
+      for (int i = 0; i < 64; ++i) {
+        for (int j = 0; j < 24; ++j) ASSERT_EQ(y.at(j, i), static_cast<float>(2 * (i * 24 + j)));
+      }
+    }
+  }
+}
+
 TEST(MachineStores, TileStoredBeforeAllWarpsWroteItIsARace) {
   HostTensor y("Y", DType::f16, {64, 32});
   std::set<std::string> kinds;

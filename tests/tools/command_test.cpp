@@ -312,7 +312,7 @@ TEST(CommandTest, TuneByTheModelWritesRulesThatAreTaken) {
   const std::string file = folder / "gemm.sm_90a.txt";
   const Answer answer = tilewright(
       "tune gemm --target sm_90a --model-only --json --sizes m=16,8192 --set n=4096 --set k=4096 "
-      "--out " +
+      "--ranges --out " +
       file);
   ASSERT_EQ(answer.status, 0) << answer.output;
   const Json json = answer.json();
@@ -329,6 +329,24 @@ TEST(CommandTest, TuneByTheModelWritesRulesThatAreTaken) {
 
   const runtime::ScopedVariable rules("TILEWRIGHT_SCHEDULES", folder.path().string());
   EXPECT_THAT(tilewright("list").output, HasSubstr("variants: " + json["variants"].dump()));
+  EXPECT_EQ(tilewright("simulate gemm --target sm_90a --set m=20 --set n=72 --set k=64").status, 0);
+}
+
+TEST(CommandTest, TuneRefitsRulesThatCompareEstimates) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "gemm.sm_90a.txt";
+  const Answer answer = tilewright(
+      "tune gemm --target sm_90a --model-only --json --sizes m=16,512 --set n=4096 --set k=4096 "
+      "--out " +
+      file);
+  ASSERT_EQ(answer.status, 0) << answer.output;
+  EXPECT_GE(answer.json()["fitted"], 8) << answer.output;
+  std::ifstream written(file);
+  std::stringstream text;
+  text << written.rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("by the model, not measured; m=16,512"));
+  EXPECT_THAT(text.str(), HasSubstr("let time_128x256 = "));
+  const runtime::ScopedVariable rules("TILEWRIGHT_SCHEDULES", folder.path().string());
   EXPECT_EQ(tilewright("simulate gemm --target sm_90a --set m=20 --set n=72 --set k=64").status, 0);
 }
 

@@ -17,7 +17,10 @@ enum class GemmShared : std::uint8_t { a, b };
 struct Gemm {
   DType dtype = bf16;  // of A and B, and of C but for f8e4m3
   int block_m = 128, block_n = 256, block_k = 64;
-  int warpgroups = 2;  // sm_90a: they divide block_m in multiples of 64 rows
+  int warpgroups = 2;  // sm_90a: they divide block_m, exchanged block_n, in multiples of 64
+  // sm_90a only: C^T = B A^T, whose products take B's rows in multiples of 64 and A's in multiples
+  // of 8 up to 256. Else it is the other way round.
+  bool exchanged = false;
   // sm_90a only: clusters of cluster * split CTAs.
   int cluster = 1;  // CTAs that share `shared`'s tiles by multicast
   GemmShared shared = GemmShared::b;
@@ -26,16 +29,17 @@ struct Gemm {
 Kernel gemm(const Gemm& gemm);
 
 // The same for sm_90a: persistent, a producer warp and the warpgroups that multiply. n and k are
-// multiples of 8, k with f8e4m3 of 16 (TMA takes rows of whole 16 bytes); block_n is a multiple of
-// 8 split up to 256.
+// multiples of 8, k with f8e4m3 of 16 (TMA takes rows of whole 16 bytes); block_n, exchanged
+// block_m, is a multiple of 8 split up to 256.
 Kernel gemm_sm90(const Gemm& gemm);
 
 // The tile shapes that the library compiles gemm_sm90 in.
 struct GemmVariant {
-  std::string name;  // "128x256", "64x128_split4"
+  std::string name;  // "128x256", "64x128_split4", "152x256_t_b2"
   int block_m, block_n;
   int block_k;  // of 16-bit elements: twice as many of 8 bits
   int warpgroups;
+  bool exchanged;
   int cluster;
   GemmShared shared;
   int split;

@@ -96,10 +96,21 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
   const std::int64_t divisor = attributes.integer(Key::swizzle_divisor);
   const std::int64_t mask = attributes.integer(Key::swizzle_mask);
   const std::int64_t chunk = attributes.integer(Key::column_bytes) / 16;
+  const bool transposed = attributes.integer_or(Key::transposed, 0) != 0;
+  // Of .x2 lanes 16 to 31 give addresses that nothing uses.
+  const bool pair = attributes.integer_or(Key::count, 4) == 2;
+  const char* const below = !transposed ? "lane % 16"
+                            : pair      ? "lane % 8"
+                                        : "lane % 8 + lane / 16 * 8";
+  const char* const beside = !transposed ? "lane / 16" : "lane / 8 % 2";
   emitter.open("");
   emitter.line(fmt::format("const int row = {};",
-                           sum_text({offset_text(emitter, operation.operands[3]), "lane % 16"})));
-  const std::string column = sum_text({std::to_string(chunk), "lane / 16"});
+                           sum_text({offset_text(emitter, operation.operands[3]), below})));
+  std::vector<std::string> chunks{std::to_string(chunk), beside};
+  if (operation.operands.size() > 4) {
+    chunks.insert(chunks.begin(), offset_text(emitter, operation.operands[4]));
+  }
+  const std::string column = sum_text(chunks);
   const std::string swizzled =
       mask == 0 ? fmt::format("({})", column)
                 : fmt::format("(({}) ^ ({} & {}))", column,
@@ -109,9 +120,10 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
                 std::to_string(attributes.integer_or(Key::step, 0)),
                 fmt::format("row * {}", attributes.integer(Key::row_bytes)),
                 fmt::format("{} * 16", swizzled)});
-  emitter.line(fmt::format(
-      "{}matrix_x4({}, {} + {});", operation.op == Op::load_matrix ? "ld" : "st", address,
-      emitter.name(operation.operands[0]), attributes.integer(Key::register_)));
+  emitter.line(fmt::format("{}matrix_x{}{}({}, {} + {});",
+                           operation.op == Op::load_matrix ? "ld" : "st", pair ? 2 : 4,
+                           transposed ? "_trans" : "", address, emitter.name(operation.operands[0]),
+                           attributes.integer(Key::register_)));
   emitter.close();
 }
 

@@ -347,6 +347,36 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
 }
 )"},
+    {"stmatrix_x4_trans", R"(__device__ __forceinline__ void stmatrix_x4_trans(u32 address, const u32* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};"
+               :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+}
+)"},
+    {"stmatrix_x2", R"(__device__ __forceinline__ void stmatrix_x2(u32 address, const u32* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared::cta.b16 [%0], {%1, %2};"
+               :: "r"(address), "r"(r[0]), "r"(r[1]) : "memory");
+}
+)"},
+    {"stmatrix_x2_trans", R"(__device__ __forceinline__ void stmatrix_x2_trans(u32 address, const u32* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1, %2};"
+               :: "r"(address), "r"(r[0]), "r"(r[1]) : "memory");
+}
+)"},
+    {"ldmatrix_x4_trans", R"(__device__ __forceinline__ void ldmatrix_x4_trans(u32 address, u32* r) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
+}
+)"},
+    {"ldmatrix_x2", R"(__device__ __forceinline__ void ldmatrix_x2(u32 address, u32* r) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared::cta.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(address) : "memory");
+}
+)"},
+    {"ldmatrix_x2_trans", R"(__device__ __forceinline__ void ldmatrix_x2_trans(u32 address, u32* r) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(address) : "memory");
+}
+)"},
     // Global memory.
     {"atomic_add",
      R"(__device__ __forceinline__ int atomic_add(int* address, int v) { return atomicAdd(address, v); }

@@ -54,6 +54,7 @@ class Tuner {
   // measured in turn, with a cold L2 cache. cuda only.
   void measure(TuneResult& result);
 
+  int multiprocessors() const { return multiprocessors_; }
   // "schedule=sm90 block_m=64", as a rule says it, by the variant's name.
   std::map<std::string, std::string> settings_of_members() const;
 

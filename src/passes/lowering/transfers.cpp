@@ -33,28 +33,62 @@ void TransferLowering::store_tile(const Operation& o) {
   move_tile(o.operands[0], o.operands[1], Op::store_matrix, Op::store_elements, o);
 }
 
-// By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, else element
-// by element.
+// By matrices of 8 x 8 where the tile is a product's accumulator of 2-byte elements, or one that is
+// transposed, else element by element.
 void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op by_element,
                                  const Operation& o) {
   const View view = views_.at(place);
   const Type& type = code_.type(tile);
-  const bool matrices = size_of(type.dtype) == 2 && type.shape.size() == 2 && type.shape[0] == 64 &&
-                        type.shape[1] % 16 == 0 && view.panels.span_bytes >= 32 &&
-                        !view.transposed && view.panels.contiguous_axis == 1 &&
-                        type.layout == ir::wgmma_accumulator(64, type.shape[1]);
-  if (!matrices) return elements(by_element, tile, view, o);
-  const std::int64_t columns = type.shape[1];
+  const bool packed = size_of(type.dtype) == 2 && type.shape.size() == 2 && !view.transposed &&
+                      view.panels.contiguous_axis == 1;
+  const auto accumulates = [&](std::size_t columns) {
+    return type.shape[1 - columns] == 64 && type.shape[columns] % 8 == 0 &&
+           (columns == 1 ? type.layout : type.layout.transposed()) ==
+               ir::wgmma_accumulator(64, type.shape[columns]);
+  };
+  if (packed && accumulates(1)) return matrices(by_matrix, tile, view, o);
+  if (packed && accumulates(0) && view.panels.span == 64) {
+    return transposed_matrices(by_matrix, tile, view, o);
+  }
+  elements(by_element, tile, view, o);
+}
+
+// A warp has 16 of the tile's rows.
+void TransferLowering::matrices(Op op, ValueId tile, const View& view, const Operation& o) {
+  const std::int64_t columns = code_.type(tile).shape[1];
   const ValueId warp = code_.scalar(Op::warp_index, {}, {}, i32, o.where);
   const ValueId row = code_.add(view.row, code_.scale(warp, 16, o.where), o.where);
   const ValueId stage = views_.offset(view, false, o.where);
   const std::int64_t start = views_.panel_step(view, o);
-  for (std::int64_t column = 0; column < columns; column += 16) {
+  std::int64_t width = 0;
+  for (std::int64_t column = 0; column < columns; column += width) {
+    // Four matrices where a panel holds 16 columns.
+    width = columns - column < 16 || view.panels.span % 16 != 0 ? 8 : 16;
     ir::Attributes attributes = swizzle_attributes(view);
     attributes.set(Key::register_, column / 4);
     attributes.set(Key::step, start + column / view.panels.span * view.panels.distance);
     attributes.set(Key::column_bytes, column % view.panels.span * 2);
-    code_.emit(by_matrix, {code_.array(tile), view.shared, stage, row}, std::move(attributes),
+    if (width == 8) attributes.set(Key::count, std::int64_t{2});
+    code_.emit(op, {code_.array(tile), view.shared, stage, row}, std::move(attributes), o.where);
+  }
+}
+
+// A warp has 16 of the tile's columns, 32 bytes of a panel as wide as the tile.
+void TransferLowering::transposed_matrices(Op op, ValueId tile, const View& view,
+                                           const Operation& o) {
+  const std::int64_t rows = code_.type(tile).shape[0];
+  const ValueId warp = code_.scalar(Op::warp_index, {}, {}, i32, o.where);
+  const ValueId chunk = code_.scale(warp, 2, o.where);
+  const ValueId stage = views_.offset(view, false, o.where);
+  const std::int64_t start = views_.panel_step(view, o);
+  for (std::int64_t row = 0; row < rows; row += 16) {
+    ir::Attributes attributes = swizzle_attributes(view);
+    attributes.set(Key::register_, row / 4);
+    attributes.set(Key::step, start + row * view.panels.span_bytes);
+    attributes.set(Key::column_bytes, std::int64_t{0});
+    attributes.set(Key::transposed, std::int64_t{1});
+    if (rows - row == 8) attributes.set(Key::count, std::int64_t{2});
+    code_.emit(op, {code_.array(tile), view.shared, stage, view.row, chunk}, std::move(attributes),
                o.where);
   }
 }

@@ -25,6 +25,8 @@ class TransferLowering {
  private:
   void move_tile(ir::ValueId tile, ir::ValueId place, ir::Op by_matrix, ir::Op by_element,
                  const ir::Operation& o);
+  void matrices(ir::Op op, ir::ValueId tile, const View& view, const ir::Operation& o);
+  void transposed_matrices(ir::Op op, ir::ValueId tile, const View& view, const ir::Operation& o);
   void elements(ir::Op op, ir::ValueId tile, const View& view, const ir::Operation& o);
   void fragment(ir::Op op, ir::ValueId tile, ir::ValueId shared, ir::ValueId place,
                 const ir::Operation& o);

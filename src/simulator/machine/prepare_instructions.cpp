@@ -163,28 +163,32 @@ void Preparation::access_global(const Operation& operation, Code code) {
   prepared_.global_accesses.push_back(std::move(made));
 }
 
-// object: the array; value: the allocation; a: offset; b: row.
+// object: the array; value: the allocation; a: offset; b: row; c: chunk.
 void Preparation::matrix(const Operation& operation, Code code) {
   const ir::Attributes& attributes = operation.attributes;
   const RegisterInfo& source = array_info(operation.operands[0]);
   MatrixStore made;
   made.first_element = static_cast<int>(attributes.integer(Key::register_)) * 2;
+  made.count = static_cast<int>(attributes.integer_or(Key::count, 4));
+  made.transposed = attributes.integer_or(Key::transposed, 0) != 0;
+  made.has_chunk = operation.operands.size() > 4;
   made.step = attributes.integer_or(Key::step, 0);
   made.row_bytes = attributes.integer(Key::row_bytes);
   made.chunk = attributes.integer_or(Key::column_bytes, 0) / 16;
   made.divisor = std::max<std::int64_t>(attributes.integer_or(Key::swizzle_divisor, 1), 1);
   made.mask = attributes.integer_or(Key::swizzle_mask, 0);
-  if (size_of(source.dtype) != 2 || made.first_element + 8 > source.elements) {
+  if (size_of(source.dtype) != 2 || made.first_element + 2 * made.count > source.elements) {
     refuse(operation, fmt::format("{} has {} elements of {} bytes; elements {} to {} of 2 bytes "
                                   "are moved",
                                   source.name, source.elements, size_of(source.dtype),
-                                  made.first_element, made.first_element + 7));
+                                  made.first_element, made.first_element + 2 * made.count - 1));
   }
   Instruction& instruction = emit(code, &operation);
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
   instruction.b = operation.operands[3];
+  if (made.has_chunk) instruction.c = operation.operands[4];
   instruction.detail = static_cast<int>(prepared_.matrix_stores.size());
   prepared_.matrix_stores.push_back(made);
 }

@@ -221,6 +221,9 @@ struct GlobalAccess {
 
 struct MatrixStore {
   int first_element = 0;
+  int count = 4;  // matrices of 8 x 8, two elements a lane each
+  bool transposed = false;
+  bool has_chunk = false;
   std::int64_t step = 0, row_bytes = 0, chunk = 0, divisor = 1, mask = 0;
 };
 

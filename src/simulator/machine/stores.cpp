@@ -115,25 +115,33 @@ void move_matrix(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int allocation = static_cast<int>(instruction.value);
   const DType dtype = launch.kernel.registers[instruction.object].dtype;
   int elements[8];
-  std::iota(elements, elements + 8, store.first_element);
+  std::iota(elements, elements + 2 * store.count, store.first_element);
   const bool load = instruction.code == Code::load_matrix;
   if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
   (load ? write_registers : read_registers)(launch, warp, instruction, instruction.object, elements,
-                                            8);
+                                            2 * store.count);
   RegisterArray& array = warp.arrays[instruction.object];
   const std::int64_t base =
       launch.kernel.allocations[allocation].offset + warp.integer(instruction.a) + store.step;
+  const std::int64_t first = store.chunk + (store.has_chunk ? warp.integer(instruction.c) : 0);
   SharedMemory& shared = warp.cta->shared;
-  for (int giver = 0; giver < kLanes; ++giver) {
-    const std::int64_t row = warp.integer(instruction.b) + giver % 16;
-    const std::int64_t chunk = (store.chunk + giver / 16) ^ (row / store.divisor & store.mask);
+  for (int giver = 0; giver < 8 * store.count; ++giver) {
+    const int below = store.transposed ? giver % 8 + giver / 16 * 8 : giver % 16;
+    const int beside = store.transposed ? giver / 8 % 2 : giver / 16;
+    const std::int64_t row = warp.integer(instruction.b) + below;
+    const std::int64_t chunk = (first + beside) ^ (row / store.divisor & store.mask);
     const std::int64_t address = base + row * store.row_bytes + chunk * 16;
     if (!launch.inside(warp, instruction, allocation, address, 16))
       return launch.order.bytes.clear();
     launch.order.bytes.add(address, 16);
-    // Row giver % 8 of matrix giver / 8: lane 4 (giver % 8) + c holds its columns 2c and 2c + 1.
-    const auto element = [&](int column) { return elements[giver / 8 * 2 + column % 2]; };
-    const auto lane = [&](int column) { return giver % 8 * 4 + column / 2; };
+    // Of matrix giver / 8, lane 4 r + c holds columns 2c and 2c + 1 of row r. The giver's row in
+    // memory is its row giver % 8, or that column of a transposed one.
+    const auto element = [&](int column) {
+      return elements[giver / 8 * 2 + (store.transposed ? giver : column) % 2];
+    };
+    const auto lane = [&](int column) {
+      return store.transposed ? column * 4 + giver % 8 / 2 : giver % 8 * 4 + column / 2;
+    };
     if (load) {
       launch.check_held(warp, instruction, *warp.cta, allocation, address, 16);
       if (!launch.kernel.valued) continue;
