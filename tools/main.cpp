@@ -112,6 +112,10 @@ class CommandLine {
                        "Seed faults at every site of the kernel, one at a time, and show which of "
                        "them are found; sizes that are not set are shrunken");
     simulate
+        ->add_option("--threads", request_.threads, "Of --faults; 0: as many as the machine has")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+    simulate
         ->add_flag("--control-only", request_.control_only,
                    "Without arithmetic, many times faster: results are not compared, and "
                    "conditions on what products compute are drawn at random")
@@ -268,7 +272,10 @@ class CommandLine {
     return app;
   }
   void kernel(CLI::App* app, const char* targets) {
-    app->add_option("kernel", request_.kernel, "The kernel's name")->required();
+    app->add_option("kernel", request_.kernel,
+                    "The kernel's name; for simulate and stress also a file that ends in .tw, "
+                    "as TILEWRIGHT_DUMP makes them of a program's kernels")
+        ->required();
     app->add_option("--target", request_.target, targets)->required();
     app->add_option("--set", request_.settings, "An option of the kernel, or schedule")
         ->type_name("NAME=VALUE")

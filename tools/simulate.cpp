@@ -10,7 +10,7 @@
 #include "driver/breakage.h"
 #include "driver/claims.h"
 #include "driver/dump.h"
-#include "driver/library_build.h"
+#include "driver/kernel_source.h"
 #include "driver/report/trace_json.h"
 #include "driver/report/trace_page.h"
 #include "driver/rewrites.h"
@@ -286,15 +286,15 @@ Json json_of(const Request& request, const Outcome& outcome, const std::string& 
 }
 
 // What is run: one workload as the command says, or shrunken ones.
-Subject simulated_subject(const Request& request, const LibraryKernel& entry,
+Subject simulated_subject(const Request& request, const driver::KernelSource& source,
                           const driver::Target& target) {
-  if (request.shrunken) return subject_of(request, entry, target);
+  if (request.shrunken) return subject_of(request, source, target);
   Subject subject;
-  subject.workloads.push_back(workload_of(request, entry));
+  subject.workloads.push_back(workload_of(request, source.entry()));
   subject.sizes.emplace_back();
-  const Kernel kernel = driver::trace_entry(entry, subject.workloads.front().options, target);
+  const ir::Kernel kernel = source.traced(subject.workloads.front().options, target);
   passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
-  subject.machine = driver::lower(kernel.finish(), rewrites);
+  subject.machine = driver::lower(kernel, rewrites);
   driver::enforce_claims(subject.machine, nullptr);
   return subject;
 }
@@ -302,7 +302,8 @@ Subject simulated_subject(const Request& request, const LibraryKernel& entry,
 }  // namespace
 
 int simulate(const Request& request) {
-  const LibraryKernel& entry = find_kernel(request.kernel);
+  const driver::KernelSource source = open_kernel(request.kernel);
+  const LibraryKernel& entry = source.entry();
   // "sim:sm_90a" is the same as "sm_90a" here.
   const std::string name =
       request.target.rfind("sim:", 0) == 0 ? request.target.substr(4) : request.target;
@@ -312,9 +313,9 @@ int simulate(const Request& request) {
         .fix("use --target sm_90a")
         .raise();
   }
-  if (request.faults) return simulate_faults(request, entry, target);
+  if (request.faults) return simulate_faults(request, source, target);
   check_traces(request);
-  Subject subject = simulated_subject(request, entry, target);
+  Subject subject = simulated_subject(request, source, target);
   std::optional<driver::Breakage> breakage;
   if (!request.breakage.empty()) breakage = driver::break_kernel(subject.machine, request.breakage);
   Outcome outcome;

@@ -12,8 +12,8 @@
 #include "driver/build.h"
 #include "driver/claims.h"
 #include "driver/fault_proof.h"
-#include "driver/library_build.h"
 #include "driver/rewrites.h"
+#include "driver/shrunken_sizes.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -188,12 +188,13 @@ bool is_length(const LibraryKernel& entry, const std::string& setting) {
 
 }  // namespace
 
-Subject subject_of(const Request& request, const LibraryKernel& entry,
+Subject subject_of(const Request& request, const driver::KernelSource& source,
                    const driver::Target& target) {
+  const LibraryKernel& entry = source.entry();
   passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
   const auto build = [&](const std::vector<std::string>& settings) {
     const OptionValues options = resolve_options(entry, settings);
-    return driver::lower(driver::trace_entry(entry, options, target).finish(), rewrites);
+    return driver::lower(source.traced(options, target), rewrites);
   };
   Subject subject;
   std::vector<std::string> built = request.settings;
@@ -217,14 +218,15 @@ Subject subject_of(const Request& request, const LibraryKernel& entry,
   return subject;
 }
 
-int simulate_faults(const Request& request, const LibraryKernel& entry,
+int simulate_faults(const Request& request, const driver::KernelSource& source,
                     const driver::Target& target) {
-  const Subject subject = subject_of(request, entry, target);
+  const Subject subject = subject_of(request, source, target);
   driver::ProofOptions options;
   options.seed = request.seed;
   options.schedules = std::max(options.schedules, request.schedules);
   options.more = std::max(options.more, options.schedules);
   options.launches = std::max(options.launches, request.launches);
+  options.threads = static_cast<unsigned>(request.threads);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
       subject.machine, subject.workloads, options,

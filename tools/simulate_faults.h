@@ -5,9 +5,9 @@
 
 #include "command.h"
 #include "driver/build.h"
+#include "driver/kernel_source.h"
 #include "driver/target.h"
 #include "driver/workload.h"
-#include "tilewright/library.h"
 
 namespace tilewright::tools {
 
@@ -17,11 +17,11 @@ struct Subject {
   std::vector<driver::Workload> workloads;
   std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
 };
-Subject subject_of(const Request& request, const LibraryKernel& entry,
+Subject subject_of(const Request& request, const driver::KernelSource& source,
                    const driver::Target& target);
 
 // `simulate --faults`.
-int simulate_faults(const Request& request, const LibraryKernel& entry,
+int simulate_faults(const Request& request, const driver::KernelSource& source,
                     const driver::Target& target);
 
 }  // namespace tilewright::tools

@@ -10,10 +10,12 @@
 
 #include "command.h"
 #include "driver/fault_proof.h"
+#include "driver/kernel_source.h"
 #include "driver/stress.h"
 #include "driver/target.h"
 #include "simulate_faults.h"
 #include "support/diagnostic.h"
+#include "workload.h"
 
 namespace tilewright::tools {
 namespace {
@@ -133,7 +135,8 @@ int print(const Request& request, const Json& json) {
 }  // namespace
 
 int stress(const Request& request) {
-  const LibraryKernel& entry = find_kernel(request.kernel);
+  const driver::KernelSource source = open_kernel(request.kernel);
+  const LibraryKernel& entry = source.entry();
   const driver::Target target = driver::parse_target(request.target);
   const bool is_gpu = target.kind == driver::Target::Kind::cuda;
   if (!is_gpu && target.kind != driver::Target::Kind::architecture) {
@@ -141,7 +144,7 @@ int stress(const Request& request) {
         .fix("use --target cuda, or sm_90a to simulate and assemble only")
         .raise();
   }
-  Subject subject = subject_of(request, entry, target);
+  Subject subject = subject_of(request, source, target);
   add_default_lengths(request, entry, subject);
   drop_large(entry, subject);
   std::vector<Listed> mutants;

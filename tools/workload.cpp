@@ -25,6 +25,11 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
   return files;
 }
 
+driver::KernelSource open_kernel(const std::string& name) {
+  return name.ends_with(".tw") ? driver::KernelSource::of_file(name)
+                               : driver::KernelSource(find_kernel(name));
+}
+
 driver::Workload workload_of(const Request& request, const LibraryKernel& kernel) {
   return driver::make_workload(kernel, request.settings, parse_files(request.inputs, "--in"),
                                request.input_seed.value_or(request.seed));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "command.h"
+#include "driver/kernel_source.h"
 #include "driver/workload.h"
 
 // What `run`, `simulate` and `bench` share.
@@ -13,6 +14,9 @@ namespace tilewright::tools {
 // "NAME=file" of --in or --out; raises for one that is not, and for a name that comes twice.
 std::map<std::string, std::string> parse_files(const std::vector<std::string>& words,
                                                const char* option);
+
+// Of the file, where the name ends in .tw; else of the library.
+driver::KernelSource open_kernel(const std::string& name);
 
 driver::Workload workload_of(const Request& request, const LibraryKernel& kernel);
 

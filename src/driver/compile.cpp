@@ -5,6 +5,7 @@
 #include "driver/build.h"
 #include "driver/claims.h"
 #include "driver/compiled.h"
+#include "driver/dump.h"
 #include "driver/pass_check.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
@@ -95,6 +96,7 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
   state->target = driver::parse_target(target, options.device);
   state->kernel = kernel.finish();
   check_outputs_are_stored(state->kernel);
+  driver::dump_traced(state->kernel);
   if (state->target.kind == driver::Target::Kind::interpreter) {
     if (state->kernel.form != ir::Form::tile) {
       Diagnostic(state->kernel.where, "kernel " + state->kernel.name +

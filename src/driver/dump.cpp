@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <span>
 
+#include "ir/text.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
 
@@ -46,6 +50,26 @@ void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   for (const DumpFile& file : files) {
     write_text((fs::path(folder) / file.name).string(), file.text);
   }
+}
+
+void dump_traced(const ir::Kernel& kernel) {
+  const char* folder = std::getenv("TILEWRIGHT_DUMP");
+  if (folder == nullptr || *folder == '\0') return;
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    Diagnostic(
+        {}, fmt::format("TILEWRIGHT_DUMP={}: cannot make the folder: {}", folder, failed.message()))
+        .fix("name a folder that you may write to")
+        .raise();
+  }
+  std::string name = kernel.name;
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '_' && c != '-'; }, '_');
+  const std::string text = ir::to_text(kernel);
+  write_file((std::filesystem::path(folder) / (name + ".tw")).string(),
+             {std::as_bytes(std::span(text.data(), text.size()))});
 }
 
 }  // namespace tilewright::driver

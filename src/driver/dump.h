@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/ir.h"
+
 namespace tilewright::driver {
 
 // A text of the compilation, as `explain --dump` writes it: "03-bufferise.tw", "kernel.cu".
@@ -20,5 +22,8 @@ inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
 // Writes the files into the folder, which is made where it is missing. What an earlier dump wrote
 // there, and no file else, is removed first: a stage of another kernel would mislead.
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files);
+
+// Where the environment names a folder in TILEWRIGHT_DUMP: writes the kernel there, as NAME.tw.
+void dump_traced(const ir::Kernel& kernel);
 
 }  // namespace tilewright::driver

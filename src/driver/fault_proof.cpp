@@ -25,6 +25,10 @@ struct Run {
   std::uint64_t seed = 0;
 };
 
+bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
+  return std::find(kind.classes.begin(), kind.classes.end(), fault.kind) != kind.classes.end();
+}
+
 // What one thread runs the mutants of a kernel on.
 class Runner {
  public:
@@ -57,7 +61,7 @@ class Runner {
     return {};
   }
   // Whether the change is a fault once other barriers do not order the accesses too.
-  bool shows_alone(const simulator::Mutant& mutant) {
+  bool shows_alone(const simulator::FaultKind& kind, const simulator::Mutant& mutant) {
     if (!mutant.alone) return false;
     ir::Kernel changed = machine_;
     mutant.alone(changed);
@@ -75,8 +79,8 @@ class Runner {
         const simulator::MachineReport report = launch(changed, i, machine);
         const bool shows = std::any_of(
             report.faults.begin(), report.faults.end(), [&](const simulator::Fault& fault) {
-              return mutant.accesses.empty() ||
-                     (fault.kind == "race" && is_access(fault.first) && is_access(fault.second));
+              if (mutant.accesses.empty()) return is_of(kind, fault);
+              return fault.kind == "race" && is_access(fault.first) && is_access(fault.second);
             });
         if (shows) return true;
       }
@@ -143,7 +147,7 @@ void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
     // Which phase of a barrier an arrival counts for may hang on the order of the work.
     found = runner.run_control(changed);
     if (found.fault.kind.empty()) {
-      if (!runner.shows_alone(result.mutant)) return;
+      if (!runner.shows_alone(*result.kind, result.mutant)) return;
       result.verdict = Verdict::equivalent;
       result.mutant.equivalent =
           "in no schedule of many does it show, since other waits order the same accesses: without "
@@ -151,13 +155,11 @@ void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
       return;
     }
   }
-  const auto& classes = result.kind->classes;
   result.verdict = Verdict::caught;
   result.fault = std::move(found.fault);
   result.workload = found.workload;
   result.seed = found.seed;
-  result.right_class =
-      std::find(classes.begin(), classes.end(), result.fault.kind) != classes.end();
+  result.right_class = is_of(*result.kind, result.fault);
   result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
 }
 
@@ -215,105 +217,6 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
     if (advance) advance();
   });
   return results;
-}
-
-namespace {
-
-struct Axis {
-  std::int64_t box = 0;  // the largest of its tensor maps; 0: in none
-  bool is_output = false;
-};
-
-std::map<std::string, Axis> axes_of(const LibraryKernel& kernel, const ir::Kernel& machine) {
-  std::map<std::string, Axis> axes;
-  for (const LibraryTensor& tensor : kernel.tensors) {
-    for (const std::string& extent : tensor.shape) {
-      Axis& axis = axes[parse_axis(extent).option];
-      axis.is_output = axis.is_output || tensor.is_output;
-    }
-  }
-  ir::for_each(machine.body, [&](const ir::Operation& operation) {
-    if (operation.op != ir::Op::tensor_map) return;
-    const ir::Parameter* parameter = machine.parameter_of(operation.operands[0]);
-    const auto tensor = std::find_if(
-        kernel.tensors.begin(), kernel.tensors.end(),
-        [&](const LibraryTensor& candidate) { return candidate.name == parameter->name; });
-    if (tensor == kernel.tensors.end()) return;
-    const std::vector<std::int64_t>& box = operation.attributes.integers(ir::Key::box);
-    for (std::size_t i = 0; i < tensor->shape.size(); ++i) {
-      Axis& axis = axes[parse_axis(tensor->shape[i]).option];
-      axis.box = std::max(axis.box, box[i]);
-    }
-  });
-  axes.erase("");
-  return axes;
-}
-
-std::int64_t most_stages(const ir::Kernel& machine) {
-  std::int64_t stages = 1;
-  ir::for_each(machine.body, [&](const ir::Operation& operation) {
-    if (operation.op != ir::Op::shared) return;
-    stages = std::max(stages, operation.attributes.integer_or(ir::Key::stages, 1));
-  });
-  return stages;
-}
-
-}  // namespace
-
-std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
-                                                     const std::vector<std::string>& settings,
-                                                     const OptionValues& options,
-                                                     const ir::Kernel& machine) {
-  const std::int64_t steps = most_stages(machine) + 1;
-  const std::int64_t few = machine.cluster > 1 ? 2 : 3;
-  // Of the last block all rows but these: some of each warpgroup's, or of the first one's alone.
-  // The tails differ from those of contractions, so that diagonals cross blocks.
-  const auto small_tail = [](std::int64_t) { return std::int64_t{24}; };
-  const auto large_tail = [](std::int64_t box) { return box * 3 / 4 / 16 * 16 - 8; };
-  constexpr std::int64_t kContractionTail = 16;
-  struct Choice {
-    std::int64_t contraction, other;
-    std::int64_t (*tail)(std::int64_t box);
-  };
-  const Choice choices[] = {{steps, few, small_tail},
-                            {steps + 1, 2 * few - 1, large_tail},
-                            {steps + 2, few + 1, small_tail},
-                            {1, few, small_tail},
-                            {0, few, small_tail}};
-  std::set<std::string> is_set;
-  for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
-  const std::map<std::string, Axis> axes = axes_of(kernel, machine);
-  // Sequences of a packed batch share the lengths.
-  std::int64_t sequences = 1;
-  for (const KernelOption& option : kernel.options) {
-    const auto axis = axes.find(option.name);
-    if (option.is_length && axis != axes.end() && axis->second.box == 0) sequences = 2;
-  }
-  std::vector<std::vector<std::string>> result;
-  for (const Choice& choice : choices) {
-    std::vector<std::string>& sizes = result.emplace_back();
-    for (const KernelOption& option : kernel.options) {
-      const auto found = axes.find(option.name);
-      if (found == axes.end() || is_set.count(option.name) != 0) continue;
-      const Axis& axis = found->second;
-      std::int64_t size = 0;
-      if (option.is_length && axis.box > 1) {
-        const std::int64_t block = axis.box * sequences * machine.cluster;
-        size = axis.is_output
-                   ? choice.other * block - choice.tail(axis.box)
-                   : std::max<std::int64_t>(choice.contraction * block - kContractionTail, 0);
-      } else if (option.is_length) {
-        size = sequences;
-      } else if (axis.box == 1 && !options.has(option.standard)) {
-        size = 2;
-      } else {
-        continue;
-      }
-      sizes.push_back(fmt::format("{}={}", option.name, size));
-    }
-  }
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
 }
 
 }  // namespace tilewright::driver

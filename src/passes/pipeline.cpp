@@ -10,6 +10,7 @@
 #include "passes/check_divergence.h"
 #include "passes/contract_fma.h"
 #include "passes/count_waits.h"
+#include "passes/drop_empty_loops.h"
 #include "passes/drop_selects.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
@@ -73,6 +74,8 @@ constexpr Pass kPrepare[] = {
 };
 
 constexpr Pass kLower[] = {
+    // Of what the schedule made of loops that were cut.
+    {"drop_empty_loops", drop_empty_loops},
     {"contract_fma", contract_fma, &Numerics::contract_fma},
     {"eliminate_products", eliminate_dead},
     {"sink_partial_sums", sink_partial_sums, &Numerics::sink_partial_sums},

@@ -32,8 +32,11 @@ class Separating {
     block.body.clear();
     for (Operation& o : old) {
       for (ir::Block& inner : o.blocks) visit(inner);
-      if (is_column(o)) o.operands[0] = cloner_(o.operands[0]);
-      const bool both = o.results.size() == 1 && in_column_[o.results[0]] && in_row_[o.results[0]];
+      const bool column = o.results.size() == 1 && in_column_[o.results[0]];
+      const bool both = column && in_row_[o.results[0]];
+      if (is_column(o) || (column && !both)) {
+        for (ValueId& operand : o.operands) operand = cloner_(operand);
+      }
       block.body.push_back(std::move(o));
       if (both) {
         const ValueId row = block.body.back().results[0];

@@ -42,7 +42,9 @@ class Cutting {
     const ValueId low = loop_.operands[0], high = loop_.operands[1];
     analysis::OwnRows own = own_;
     if (exist_) {
-      const ValueId count = builder.binary(Op::sub, exist_->limit, exist_->start);
+      ValueId count = builder.binary(Op::sub, exist_->limit, exist_->start);
+      // Said so that a role to which all rows belong need not ask.
+      if (has_rows(*exist_)) count = builder.binary(Op::max, builder.constant(1), count);
       own.end = builder.binary(Op::min, own.end, count);
     }
     ValueId first = low, end = high;
@@ -147,6 +149,26 @@ class Cutting {
         return;
       }
     }
+  }
+
+  // A block of the grid that divides its dimension: the last one too begins before the dimension
+  // ends.
+  bool has_rows(const analysis::Extents::Bound& bound) const {
+    const Operation* start = definitions_[bound.start];
+    const Operation* limit = definitions_[bound.limit];
+    if (!start || start->op != Op::mul || !limit || limit->op != Op::dim) return false;
+    for (const std::size_t side : {0u, 1u}) {
+      const Operation* size = definitions_[start->operands[side]];
+      if (!size || size->op != Op::constant) continue;
+      const Dim blocks = ceil_div(limit->attributes.dim(), size->attributes.integer(Key::value));
+      for (std::size_t axis = 0; axis < kernel_.grid.size(); ++axis) {
+        if (start->operands[1 - side] == kernel_.body.arguments[axis] &&
+            kernel_.grid[axis] == blocks) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   // Comparisons of masks: where one fails for all own rows and all columns of an iteration, the

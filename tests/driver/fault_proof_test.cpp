@@ -8,6 +8,7 @@
 
 #include "driver/build.h"
 #include "driver/library_build.h"
+#include "driver/shrunken_sizes.h"
 #include "support/diagnostic.h"
 
 // Whole kernels: whatever is wrong with them is found.
@@ -121,6 +122,22 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=624"}));
   EXPECT_EQ(sizes[2], (std::vector<std::string>{"queries=744", "keys=752"}));
   EXPECT_EQ(sizes[4], (std::vector<std::string>{"queries=552", "keys=0"}));
+}
+
+// Of a cluster's CTAs four share the rows of A, or take their turns at k, and each axis is as long
+// as those that lie along it need.
+TEST(FaultProof, ShrinksEachAxisByTheCtasAlongIt) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const auto sizes_of = [&](const std::string& schedule) {
+    const std::vector<std::string> settings = {"schedule=" + schedule};
+    return shrunken_sizes(entry, settings, resolve_options(entry, settings),
+                          machine_of(entry, settings))
+        .front();
+  };
+  // Tiles of 128 x 128 in rings of six stages; of 64 x 64 x 128 in rings of six, of which each of
+  // four CTAs fills its own.
+  EXPECT_EQ(sizes_of("128x128_a4"), (std::vector<std::string>{"m=232", "n=1000", "k=432"}));
+  EXPECT_EQ(sizes_of("64x64x128_split4"), (std::vector<std::string>{"m=104", "n=104", "k=3568"}));
 }
 
 }  // namespace

@@ -64,6 +64,13 @@ TEST(FuzzTest, ASeedMakesTheSameKernelAgain) {
   EXPECT_NE(text_of(random_recipe(1)), text_of(random_recipe(2)));
 }
 
+// A loop's variable began as one half of a tile and took on the other, which ends 16 columns
+// earlier: how much of it exists, and so its kernel's result, hung on the turn.
+TEST(FuzzTest, VariablesDoNotTakeOnTilesThatEndEarlier) {
+  const Verdict verdict = judge(random_recipe(710004744), Target::simulator);
+  EXPECT_FALSE(verdict.failed()) << verdict.text;
+}
+
 // The bounds are as narrow as rounding is, and hang on what cancels.
 TEST(FuzzTest, BoundsFollowFromTheKernel) {
   Kernel kernel("sums");

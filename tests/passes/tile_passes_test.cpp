@@ -3,6 +3,7 @@
 #include "passes/overlap_products.h"
 #include "passes/pass_case.h"
 #include "passes/peel_masks.h"
+#include "passes/separate_columns.h"
 #include "passes/skip_hidden.h"
 #include "passes/skip_identities.h"
 
@@ -323,6 +324,56 @@ TEST(OverlapProducts, NotWhereTheRegistersDoNotReach) {
       "%62: tile<f32, 128x512>) {");
   replace("    yield %39", "    yield %39, %62");
   EXPECT_EQ(loops_rotated(more), 0);
+}
+
+// x is row %2 of X, doubled; `sums` makes %30 of x as a column (%22) and as a row (%23).
+const char* const kVector =
+    "  %20: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+    "  %21: tile<f32, 64> = add %20, %20\n";
+const char* const kOuter =
+    "  %24: tile<f32, 64x64> = mul %22, %23\n"
+    "  store %1, %24, %2, %10, %11, %12 {sizes = [64, 64]}\n";
+
+TEST(SeparateColumns, WhatIsAColumnAndARowIsMadeTwice) {
+  expect_pass(separate_columns,
+              kernel(std::string(kVector) +
+                     "  %22: tile<f32, 64x1> = reshape %21\n"
+                     "  %23: tile<f32, 1x64> = reshape %21\n" +
+                     kOuter),
+              kernel("  %20: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                     "  %25: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                     "  %21: tile<f32, 64> = add %20, %20\n"
+                     "  %26: tile<f32, 64> = add %25, %25\n"
+                     "  %22: tile<f32, 64x1> = reshape %26\n"
+                     "  %23: tile<f32, 1x64> = reshape %21\n" +
+                     std::string(kOuter)));
+}
+
+// What the kernel itself writes may have changed by the second load; one use needs no second.
+TEST(SeparateColumns, OutputsAndSingleUsesAreLeftAlone) {
+  expect_unchanged(separate_columns,
+                   kernel("  %20: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
+                          "  %22: tile<f32, 64x1> = reshape %20\n"
+                          "  %23: tile<f32, 1x64> = reshape %20\n" +
+                          std::string(kOuter)));
+  expect_unchanged(separate_columns, kernel(std::string(kVector) +
+                                            "  %22: tile<f32, 64x1> = reshape %21\n"
+                                            "  %23: tile<f32, 1x64> = splat %15\n" +
+                                            kOuter));
+}
+
+// The column is made of the doubled vector, the row of the vector itself.
+TEST(SeparateColumns, WhatIsMadeOfTheColumnReadsTheColumn) {
+  const auto both = [](const std::string& loads, const std::string& doubled) {
+    return kernel(loads + "  %21: tile<f32, 64> = add " + doubled + ", " + doubled +
+                  "\n  %22: tile<f32, 64x1> = reshape %21\n"
+                  "  %23: tile<f32, 1x64> = reshape %20\n" +
+                  kOuter);
+  };
+  const std::string row = "  %20: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n";
+  const std::string column =
+      "  %25: tile<f32, 64> = load %0, %2, %10, %11, %12 {sizes = [0, 64]}\n";
+  expect_pass(separate_columns, both(row, "%20"), both(row + column, "%25"));
 }
 
 // y = x * factor, where the factor is 1 unless %2 < 4.

@@ -22,7 +22,13 @@ Cuts joined(Cuts a, const Cuts& b) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] |= b[i];
   return a;
 }
-bool within(const Cuts& inner, const Cuts& outer) { return joined(inner, outer) == outer; }
+bool within(const Cuts& inner, const Cuts& outer) {
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] == 0) continue;
+    if ((inner[i] | outer[i]) != outer[i] || outer[i] == kUnknownCut) return false;
+  }
+  return true;
+}
 
 bool broadcasts(const Tile& a, const Tile& b, bool both) {
   const std::vector<std::int64_t>&x = a.shape(), &y = b.shape();

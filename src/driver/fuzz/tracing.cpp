@@ -403,7 +403,7 @@ void Tracing::slice(const Step& s) {
   if (!x) return;
   const std::int64_t half = x->tile.shape()[1] / 2;
   push(x->tile.slice({0, s.n % 2 == 0 ? 0 : half}, {x->tile.shape()[0], half}),
-       {x->axes[0], Axis::part}, {x->cuts[0], ~0u});
+       {x->axes[0], Axis::part}, {x->cuts[0], kUnknownCut});
 }
 
 void Tracing::transpose(const Step& s) {

@@ -27,7 +27,8 @@ struct Mutant {
   bool in_later_turns = false;  // of the loop around it: not in the first
 
   // For a change to the order of accesses that other barriers may order all the same: the change in
-  // a kernel without those, and the accesses between which it is then a race (none: some fault).
+  // a kernel without those, and the accesses between which it is then a race (none: some fault of
+  // its kind).
   std::function<void(ir::Kernel&)> alone;
   std::vector<SourceLocation> accesses;
 

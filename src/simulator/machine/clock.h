@@ -33,8 +33,8 @@ struct Agents {
   Kind kind(int agent) const {
     return static_cast<Kind>(std::min(agent % per_cta() / std::max(warps, 1), 5));
   }
-  // Threads, whose accesses go through the generic proxy.
-  bool is_thread(int agent) const { return agent % per_cta() < 2 * warps; }
+  // Threads, whose accesses go through the generic proxy: the first so many agents of each CTA.
+  int threads() const { return 2 * warps; }
   // The warp of a CTA, or its barrier.
   int index(int agent) const {
     const int within = agent % per_cta();
@@ -49,6 +49,8 @@ class Clock {
   Epoch operator[](int agent) const { return epochs_[agent]; }
   Epoch& operator[](int agent) { return epochs_[agent]; }
   void join(const Clock& other) { raise(epochs_.size(), other.epochs_.data(), epochs_.data()); }
+  // Nothing of the agents first ... first + count - 1.
+  void forget(int first, int count) { std::fill_n(epochs_.begin() + first, count, Epoch{0}); }
 
  private:
   // Each of `to` to what `least` has.

@@ -81,9 +81,8 @@ View Order::release(Warp& warp, bool elected) const {
 View Order::release_remote(Warp& warp, bool elected) const {
   View handed = release(warp, elected);
   if (!enabled_) return handed;
-  for (int agent = 0; agent < agents_.count(); ++agent) {
-    if (!agents_.is_thread(agent)) continue;
-    handed.generic[agent] = 0;
+  for (int first = 0; first < agents_.count(); first += agents_.per_cta()) {
+    handed.generic.forget(first, agents_.threads());
   }
   handed.remote = handed.cluster;
   handed.cluster = Clock(agents_.count());

@@ -1,0 +1,199 @@
+#include "analysis/not_less.h"
+
+#include <optional>
+#include <utility>
+
+#include "analysis/definitions.h"
+
+namespace tilewright::analysis {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+namespace {
+
+constexpr int kSteps = 500;
+
+std::optional<std::int64_t> number(const Operation* o) {
+  if (!o || o->op != Op::constant) return {};
+  const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
+  return value ? std::optional<std::int64_t>(*value) : std::nullopt;
+}
+
+}  // namespace
+
+NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {}
+
+bool NotLess::proves(ValueId a, ValueId b) {
+  steps_ = kSteps;
+  return not_negative(plus(of(a), of(b), -1));
+}
+
+NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {
+  Sum result = a;
+  result.constant += factor * b.constant;
+  for (const auto& [atom, times] : b.atoms) {
+    if ((result.atoms[atom] += factor * times) == 0) result.atoms.erase(atom);
+  }
+  return result;
+}
+
+NotLess::Sum NotLess::atom(Atom made) {
+  std::size_t number = 0;
+  const auto same = [&](const Atom& other) {
+    return other.kind == made.kind && other.name == made.name && other.divisor == made.divisor &&
+           other.a == made.a && other.b == made.b;
+  };
+  while (number < atoms_.size() && !same(atoms_[number])) ++number;
+  if (number == atoms_.size()) atoms_.push_back(std::move(made));
+  return {0, {{number, 1}}};
+}
+
+NotLess::Sum NotLess::quotient(const Sum& a, std::int64_t divisor) {
+  return atom({Atom::Kind::quotient, {}, divisor, a, {}});
+}
+
+NotLess::Sum NotLess::of(ValueId value) {
+  const Operation* o = definitions_[value];
+  if (o && kernel_.type(value) == ir::Type::scalar(i32)) return of(*o);
+  return atom({Atom::Kind::unknown, "%" + std::to_string(value), 0, {}, {}});
+}
+
+NotLess::Sum NotLess::of(const Operation& o) {
+  if (const auto constant = number(&o)) return {*constant, {}};
+  const auto operand = [&](std::size_t i) { return of(o.operands[i]); };
+  const auto divisor = [&] { return number(definitions_[o.operands[1]]).value_or(0); };
+  switch (o.op) {
+    case Op::dim:
+      return of(o.attributes.dim());
+    case Op::add:
+      return plus(operand(0), operand(1));
+    case Op::sub:
+      return plus(operand(0), operand(1), -1);
+    case Op::mul:
+      for (const std::size_t side : {0u, 1u}) {
+        const auto factor = number(definitions_[o.operands[side]]);
+        if (factor) return plus({}, operand(1 - side), *factor);
+      }
+      break;
+    case Op::div:
+      if (divisor() > 0) return quotient(operand(0), divisor());
+      break;
+    case Op::ceildiv:
+      if (divisor() > 0) {
+        return quotient(plus(operand(0), {divisor() - 1, {}}), divisor());
+      }
+      break;
+    case Op::min:
+      return atom({Atom::Kind::minimum, {}, 0, operand(0), operand(1)});
+    case Op::max:
+      return atom({Atom::Kind::maximum, {}, 0, operand(0), operand(1)});
+    case Op::select:
+      if (is_true(o.operands[0])) return operand(1);
+      break;
+    default:
+      break;
+  }
+  return atom({Atom::Kind::unknown, "%" + std::to_string(o.results[0]), 0, {}, {}});
+}
+
+NotLess::Sum NotLess::of(const Dim& dim) {
+  using Kind = Dim::Kind;
+  if (dim.is_constant()) return {dim.constant(), {}};
+  if (dim.kind() != Kind::symbol) {
+    const bool by_constant = dim.rhs().is_constant() && dim.rhs().constant() > 0;
+    switch (dim.kind()) {
+      case Kind::add:
+        return plus(of(dim.lhs()), of(dim.rhs()));
+      case Kind::sub:
+        return plus(of(dim.lhs()), of(dim.rhs()), -1);
+      case Kind::mul:
+        if (dim.rhs().is_constant()) return plus({}, of(dim.lhs()), dim.rhs().constant());
+        if (dim.lhs().is_constant()) return plus({}, of(dim.rhs()), dim.lhs().constant());
+        break;
+      case Kind::floordiv:
+        if (by_constant) return quotient(of(dim.lhs()), dim.rhs().constant());
+        break;
+      case Kind::ceildiv:
+        if (by_constant) {
+          const std::int64_t divisor = dim.rhs().constant();
+          return quotient(plus(of(dim.lhs()), {divisor - 1, {}}), divisor);
+        }
+        break;
+      case Kind::min:
+        return atom({Atom::Kind::minimum, {}, 0, of(dim.lhs()), of(dim.rhs())});
+      case Kind::max:
+        return atom({Atom::Kind::maximum, {}, 0, of(dim.lhs()), of(dim.rhs())});
+      default:
+        break;
+    }
+  }
+  const DimFacts range = dim.range();
+  return atom({Atom::Kind::unknown, dim.to_string(), 0, {}, {}, range.minimum, range.maximum});
+}
+
+bool NotLess::is_true(ValueId condition) {
+  const Operation* o = definitions_[condition];
+  if (!o || (o->op != Op::lt && o->op != Op::le)) return false;
+  for (const ValueId side : o->operands) {
+    if (kernel_.type(side) != ir::Type::scalar(i32)) return false;
+  }
+  const Sum slack = plus(of(o->operands[1]), of(o->operands[0]), -1);
+  return not_negative(plus(slack, {o->op == Op::lt ? -1 : 0, {}}));
+}
+
+bool NotLess::bounded_below(const Sum& sum) const {
+  std::int64_t least = sum.constant;
+  for (const auto& [number, factor] : sum.atoms) {
+    const Atom& atom = atoms_[number];
+    const std::int64_t bound = factor > 0 ? atom.least : atom.greatest;
+    if (bound == INT64_MIN || bound == INT64_MAX) return false;
+    least += factor * bound;
+  }
+  return least >= 0;
+}
+
+bool NotLess::expanded(const Sum& sum, std::size_t number, std::int64_t factor, bool both) {
+  Sum rest = sum;
+  rest.atoms.erase(number);
+  const Sum a = atoms_[number].a, b = atoms_[number].b;
+  const bool first = not_negative(plus(rest, a, factor));
+  if (first != both) return first;
+  return not_negative(plus(rest, b, factor));
+}
+
+bool NotLess::not_negative(const Sum& sum) {
+  if (bounded_below(sum)) return true;
+  if (--steps_ < 0) return false;
+  // What must hold for both alternatives comes first: which one of another is enough may differ. Of
+  // these any may be the one to begin with, since expanding one hides that it is part of another.
+  for (const bool both : {true, false}) {
+    for (const auto& [number, factor] : sum.atoms) {
+      const Atom::Kind kind = atoms_[number].kind;
+      if (kind != Atom::Kind::minimum && kind != Atom::Kind::maximum) continue;
+      if (((kind == Atom::Kind::minimum) == (factor > 0)) != both) continue;
+      const bool holds = expanded(sum, number, factor, both);
+      if (holds || both) return holds;
+    }
+  }
+  // Quotients grow with what is divided.
+  for (const auto& [number, factor] : sum.atoms) {
+    const Atom& larger = atoms_[number];
+    if (larger.kind != Atom::Kind::quotient || factor <= 0) continue;
+    for (const auto& [other, times] : sum.atoms) {
+      const Atom& smaller = atoms_[other];
+      if (smaller.kind != Atom::Kind::quotient || times != -factor) continue;
+      if (smaller.divisor != larger.divisor) continue;
+      Sum rest = sum;
+      rest.atoms.erase(number);
+      rest.atoms.erase(other);
+      const Sum difference = plus(larger.a, smaller.a, -1);
+      if (not_negative(difference) && not_negative(rest)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace tilewright::analysis

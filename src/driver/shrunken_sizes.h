@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+#include "tilewright/library.h"
+
+namespace tilewright::driver {
+
+// What to run a kernel on so that its pipelines wrap around and all of its code is executed, with
+// little work: for the sizes that `settings` leave open, several choices of "name=value". Each
+// contraction has stages + 1 steps or more, one or none; each other length a few blocks;
+// all end in a tail; and there are two heads. Needs the kernel as the options build it.
+std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
+                                                     const std::vector<std::string>& settings,
+                                                     const OptionValues& options,
+                                                     const ir::Kernel& machine);
+
+}  // namespace tilewright::driver
