@@ -1,5 +1,7 @@
 #include "tilewright/compile.h"
 
+#include <set>
+
 #include "driver/build.h"
 #include "driver/claims.h"
 #include "driver/compiled.h"
@@ -70,10 +72,30 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       .raise();
 }
 
+namespace {
+
+// What a launch would leave in an output that nothing writes is whatever was in its memory.
+void check_outputs_are_stored(const ir::Kernel& kernel) {
+  std::set<ir::ValueId> used;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    used.insert(operation.operands.begin(), operation.operands.end());
+  });
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (parameter.kind != ir::Parameter::Kind::out || used.count(parameter.value) != 0) continue;
+    Diagnostic(parameter.where, kernel.name + ": nothing is stored to the output " + parameter.name)
+        .token(parameter.name)
+        .fix("store a tile to it, or leave it out")
+        .raise();
+  }
+}
+
+}  // namespace
+
 Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
   auto state = std::make_unique<Executable::State>();
   state->target = driver::parse_target(target, options.device);
   state->kernel = kernel.finish();
+  check_outputs_are_stored(state->kernel);
   driver::dump_traced(state->kernel);
   if (state->target.kind == driver::Target::Kind::interpreter) {
     if (state->kernel.form != ir::Form::tile) {

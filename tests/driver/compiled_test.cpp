@@ -189,6 +189,19 @@ TEST(CompileTest, FormsAndTargetsMustFit) {
                [&] { compile(entry.build(options), "cpu"); });
 }
 
+TEST(CompileTest, EveryOutputMustBeStored) {
+  Kernel kernel("forgetful");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n, 8}), Y = kernel.out("Y", f32, {n, 8});
+  kernel.out("Z", f32, {n, 8});
+  const auto [i] = kernel.grid(ceil_div(n, 8));
+  store(Y(n.block(i, 8), all), load(X(n.block(i, 8), all)));
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    expect_error(ErrorKind::usage, {"forgetful: nothing is stored to the output Z", "store a tile"},
+                 [&] { compile(kernel, target); });
+  }
+}
+
 TEST(CompileTest, InterpretsOnTheHost) {
   const LibraryKernel& entry = find_kernel("gemm");
   const Executable executable =
