@@ -75,8 +75,10 @@ void store(const SharedView& to, const TileOperand& tile, SourceLocation where) 
     return store(to.T(), Tile(tracer.handle(source)).T(where), where);
   }
   const ir::ValueId view = ExplicitTracing::emit(tracer, to, "store", where);
-  const Type &from = tracer.type(source), place = held_by(to, tracer, view);
+  const Type& from = tracer.type(source);
+  Type place = held_by(to, tracer, view);
   if (from.dtype != place.dtype || from.shape != place.shape) {
+    place.kind = Type::Kind::view;
     Diagnostic(where,
                "store: the tile is " + from.to_string() + ", the shared view " + place.to_string())
         .token("store")
