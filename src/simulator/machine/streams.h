@@ -61,6 +61,8 @@ class Streams {
     State state = State::run_over;
     Epoch position = 0;  // operations that are over, of all runs
     std::shared_ptr<const Beyond> known;
+    // By waits, of this run: what was not released to streams.
+    std::vector<Handed> missed;
     StreamOperation* current = nullptr;                               // once it has begun
     std::vector<std::pair<std::byte*, std::vector<std::byte>>> read;  // by a copy
   };
