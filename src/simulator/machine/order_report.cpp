@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/memory_order.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
 
@@ -58,6 +59,18 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
     }
   }
   const World::Actor& actor = world.actor(earlier.cluster);
+  if (actor.launch && warp.elected.beyond) {
+    // What the issuer of a copy did is known, but not that the copy is over.
+    const Agents& agents = actor.launch->order.agents();
+    const Beyond::Cluster* cluster = warp.elected.beyond->find(earlier.cluster);
+    const int issuer = agents.at(earlier.agent / agents.per_cta(), Kind::elected_lane,
+                                 agents.index(earlier.agent));
+    if (agents.kind(earlier.agent) == Kind::store_writes && cluster && cluster->known.size() > 0 &&
+        cluster->known[issuer] >= earlier.issued) {
+      return "bulk_commit and bulk_wait {count}, without read, between the first and what tells "
+             "of it";
+    }
+  }
   if (actor.launch == &launch_) {
     return "blocks of one launch are not ordered: what one writes, another may use only behind a "
            "release of the first and an acquire of the second, on a word of global memory";
@@ -67,6 +80,11 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
 
 std::string Order::missing(const Warp& warp, const Access& earlier, const Access& access,
                            std::int64_t stage) const {
+  if (earlier.atomic && access.atomic) {
+    const Access& narrow = includes(earlier.scope, earlier, access) ? access : earlier;
+    return fmt::format("a wider scope than {} at {}: it does not have the threads of the other",
+                       ir::name_of(narrow.scope), format_location(narrow.instruction->where()));
+  }
   if (earlier.cluster != access.cluster) return missing_beyond(warp, earlier, access);
   const bool elected = access.instruction->elected;
   const std::int64_t rank = earlier.agent / agents_.per_cta();

@@ -1,0 +1,186 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "driver/ranks_kernels.h"
+#include "support/diagnostic.h"
+#include "tilewright/program.h"
+
+// One rule each of what a signal from rank to rank orders: rank 0 writes into the memory of rank 1.
+namespace tilewright {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+using test::Copied;
+using test::kSize;
+using test::Message;
+
+constexpr MemoryOrder kRelaxed{Semantics::relaxed, Scope::system};
+
+struct Outcome {
+  SimulationReport report;
+  bool arrived = true;  // what rank 0 sent is in rank 1's Y
+  std::string text() const { return report.ok() ? std::string() : report.faults.front().text; }
+};
+
+// The first of some schedules with a fault.
+Outcome run(const Kernel& kernel, DType dtype, int runs, std::uint64_t seed = 0,
+            int schedules = 8) {
+  Program program("litmus", 2);
+  const Buffer x = program.buffer("x", dtype, {kSize, kSize});
+  const Buffer y = program.buffer("y", dtype, {kSize, kSize});
+  const Buffer box = program.buffer("box", dtype, {kSize, kSize});
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {x, y, box}); });
+  ProgramMemory memory(program);
+  SimulationOptions options;
+  options.seed = seed;
+  options.schedules = schedules;
+  options.runs = runs;
+  Outcome outcome{simulate(program, memory, options)};
+  for (std::int64_t i = 0; i < kSize * kSize; ++i) {
+    outcome.arrived = outcome.arrived && memory.at(y, 1).flat(i) == memory.at(x, 0).flat(i);
+  }
+  return outcome;
+}
+
+void expect_clean(const Kernel& kernel, DType dtype = f32, int runs = 2) {
+  const Outcome outcome = run(kernel, dtype, runs);
+  EXPECT_TRUE(outcome.report.ok()) << outcome.text();
+  EXPECT_TRUE(outcome.arrived);
+}
+
+// In every schedule, whichever access comes first in it.
+void expect_fault(const Kernel& kernel, const std::string& kind,
+                  const testing::Matcher<std::string>& text, DType dtype = f32, int runs = 1) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Outcome outcome = run(kernel, dtype, runs, seed, 1);
+    ASSERT_FALSE(outcome.report.ok()) << "seed " << seed;
+    EXPECT_EQ(outcome.report.faults.front().kind, kind) << "seed " << seed;
+    EXPECT_THAT(outcome.text(), text) << "seed " << seed;
+  }
+}
+
+testing::Matcher<std::string> race_of_box(const char* missing) {
+  return AllOf(HasSubstr("race: global box of rank 1"), HasSubstr("write  store_registers"),
+               HasSubstr("read   load_registers"), HasSubstr(missing));
+}
+
+TEST(RanksLitmus, ReleaseAndAcquireOfTheSystemOrder) { expect_clean(Message{}.kernel()); }
+
+TEST(RanksLitmus, ARelaxedSignalOrdersNothing) {
+  Message message;
+  message.signal = kRelaxed;
+  expect_fault(message.kernel(), "race", race_of_box("release instead of relaxed"));
+}
+
+TEST(RanksLitmus, ASignalOfTheGpuDoesNotReachPeers) {
+  Message message;
+  message.signal = {Semantics::release, Scope::gpu};
+  expect_fault(message.kernel(), "race", HasSubstr("a wider scope than gpu"));
+}
+
+TEST(RanksLitmus, ARelaxedWaitOrdersNothing) {
+  Message message;
+  message.wait = kRelaxed;
+  expect_fault(message.kernel(), "race", race_of_box("acquire instead of relaxed"));
+}
+
+TEST(RanksLitmus, AWaitOfTheGpuDoesNotSeePeers) {
+  Message message;
+  message.wait = {Semantics::acquire, Scope::gpu};
+  expect_fault(message.kernel(), "race", HasSubstr("race: global "));
+}
+
+TEST(RanksLitmus, FencesOfTheSystemMakeRelaxedAccessesOrder) {
+  Message message;
+  message.signal = message.wait = kRelaxed;
+  message.signal_fence = message.wait_fence = Scope::system;
+  expect_clean(message.kernel());
+  message.signal_fence = Scope::gpu;
+  expect_fault(message.kernel(), "race", HasSubstr("race: global box of rank 1"));
+  message.signal_fence = Scope::system;
+  message.wait_fence = Scope::gpu;
+  expect_fault(message.kernel(), "race", HasSubstr("race: global box of rank 1"));
+}
+
+TEST(RanksLitmus, ASignalBeforeTheData) {
+  Message message;
+  message.early = true;
+  expect_fault(message.kernel(), "race", race_of_box("a signal of scope system behind the first"));
+}
+
+TEST(RanksLitmus, OtherWarpsMayNotHaveStored) {
+  Message message;
+  message.meets = false;
+  expect_fault(message.kernel(), "race", HasSubstr("race: global box of rank 1"));
+}
+
+TEST(RanksLitmus, NoWait) {
+  Message message;
+  message.waits = false;
+  expect_fault(message.kernel(), "race", race_of_box("a wait for it before the second"));
+}
+
+TEST(RanksLitmus, ASignalToTheWrongRankIsADeadlockThatNamesTheWord) {
+  Message message;
+  message.to_itself = true;
+  expect_fault(message.kernel(), "deadlock",
+               AllOf(HasSubstr("deadlock: "), HasSubstr("wait_flag"), HasSubstr("rank 1"),
+                     HasSubstr("ready of rank 1 +0x0..0x3 >= 1, which is 0")));
+}
+
+// The second launch finds what the first has signalled.
+TEST(RanksLitmus, ASignalThatIsNotCountedUp) {
+  Message message;
+  message.counts = false;
+  expect_clean(message.kernel(), f32, 1);
+  bool found = false;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Outcome outcome = run(message.kernel(), f32, 2, seed, 1);
+    found = found || !outcome.report.ok();
+    if (!outcome.report.ok()) {
+      EXPECT_EQ(outcome.report.faults.front().kind, "race");
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(RanksLitmus, TheNextLaunchMayNotOverwriteWhatIsStillRead) {
+  Message message;
+  message.acknowledged = false;
+  expect_clean(message.kernel(), f32, 1);
+  expect_fault(message.kernel(), "race", HasSubstr("race: global box of rank 1"), f32, 3);
+}
+
+TEST(RanksLitmus, CopiesThatAreWaitedForInFull) { expect_clean(Copied{}.kernel(), bf16, 1); }
+
+TEST(RanksLitmus, ACopyWhoseSourceAloneIsWaitedFor) {
+  Copied copied;
+  copied.full_wait = false;
+  expect_fault(copied.kernel(), "race",
+               AllOf(HasSubstr("race: global box of rank 1"), HasSubstr("write  tma_store"),
+                     HasSubstr("read   tma_load"), HasSubstr("bulk_wait {count}")),
+               bf16);
+}
+
+TEST(RanksLitmus, ACopyThatNobodyWaitsFor) {
+  Copied copied;
+  copied.waits = false;
+  expect_fault(copied.kernel(), "race", HasSubstr("race: global box of rank 1"), bf16);
+}
+
+TEST(RanksLitmus, CopiesReadBehindAProxyFence) {
+  Copied copied;
+  copied.fenced = false;
+  expect_fault(copied.kernel(), "proxy",
+               AllOf(HasSubstr("proxy: global box of rank 1"),
+                     HasSubstr("fence_proxy_async_global in the CTA of the second")),
+               bf16);
+}
+
+}  // namespace
+}  // namespace tilewright
