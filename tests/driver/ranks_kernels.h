@@ -101,7 +101,7 @@ struct Copied {
                        if (waits && full_wait) bulk_wait(0);
                        if (waits && !full_wait) bulk_wait_read(0);
                        signal_add(ready.at(1), 0, 1);
-                       bulk_wait(0);
+                       if (!waits || !full_wait) bulk_wait(0);
                      });
                    },
                    [&] {

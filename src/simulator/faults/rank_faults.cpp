@@ -44,19 +44,25 @@ void add_weaker(const Sites& sites, const Site& site, std::vector<Mutant>& mutan
   }
 }
 
-// The signal, with the loops and conditions around it that hold no data, before what it announces.
+// The signal, with the loops and conditions around it that hold no data, before what it announces:
+// what has effects between the two goes behind it.
 void add_early(const Sites& sites, const Site& signal, std::vector<Mutant>& mutants) {
   for (const Site* moved = &signal; moved && moved->op() != Op::role;
        moved = sites.parent(*moved)) {
-    const Site* data = nullptr;
+    std::vector<Site> behind, passed;
     for (const Site* at = sites.previous(*moved); at; at = sites.previous(*at)) {
       if (at->op() == Op::wait_flag) break;
-      if (writes_global(*at->operation)) data = at;
+      if (!ir::info(at->op()).pure()) passed.push_back(*at);
+      if (writes_global(*at->operation)) behind = passed;
     }
-    if (!data) continue;
+    if (behind.empty()) continue;
     Mutant mutant = mutant_at(sites, signal, "moved before the data that it announces");
-    mutant.edit = [number = moved->number, to = data->number](ir::Kernel& kernel) {
-      move(kernel, number, to, Side::before);
+    mutant.edit = [behind, to = moved->number](ir::Kernel& kernel) {
+      std::size_t target = to;
+      for (const Site& site : behind) {  // the last one first
+        move(kernel, site.number, target, Side::after);
+        target -= site.end - site.number;
+      }
     };
     mutants.push_back(std::move(mutant));
     return;

@@ -347,7 +347,7 @@ void Streams::report(const Stream& stream, const Access& earlier, const Access& 
 std::string Streams::access_line(const Access& access, const StreamOperation& operation) const {
   const ir::ProgramOperation& source = *operation.source;
   constexpr const char* kNames[] = {"launch", "copy", "write of word", "wait", "record", "wait"};
-  return fmt::format("  {:6} {:16}  {}  {}, run {}", access.write ? "write" : "read",
+  return fmt::format("  {:6} {:16} {}  {}, run {}", access.write ? "write" : "read",
                      kNames[static_cast<int>(source.kind)], format_location(source.where),
                      name_of(program_, named(source)), operation.run);
 }
