@@ -87,7 +87,7 @@ TEST(FaultProof, FindsAllOfAutomaticCausalAttention) {
 }
 
 TEST(FaultProof, IsTheSameWhateverTheThreads) {
-  const Subject subject = subject_of("gemm", {"schedule=64x64", "m=40", "n=112", "k=560"});
+  const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=560"});
   ProofOptions options;
   options.schedules = 2;
   options.more = 2;
@@ -104,7 +104,7 @@ TEST(FaultProof, IsTheSameWhateverTheThreads) {
 }
 
 TEST(FaultProof, RefusesAKernelWithFaultsOfItsOwn) {
-  Subject subject = subject_of("gemm", {"schedule=64x64", "m=40", "n=112", "k=112"});
+  Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
   const simulator::FaultKind& proxy = simulator::fault_kinds()[6];
   subject.machine = simulator::mutants_of(proxy, subject.machine).front().apply(subject.machine);
   EXPECT_THROW(prove_by_faults(subject.machine, subject.workloads, {}), Error);

@@ -17,7 +17,7 @@
 namespace tilewright::driver {
 namespace {
 
-const std::vector<std::string> kSettings = {"schedule=64x64", "m=72", "n=72", "k=136"};
+const std::vector<std::string> kSettings = {"schedule=64x96", "m=72", "n=72", "k=136"};
 
 ir::Kernel machine() {
   const LibraryKernel& entry = find_kernel("gemm");

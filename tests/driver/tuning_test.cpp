@@ -28,6 +28,7 @@ LibraryKernel family() {
                        kernels::Gemm how;
                        how.block_m = static_cast<int>(options.integer("block_m"));
                        how.block_n = static_cast<int>(options.integer("block_n"));
+                       how.warpgroups = how.block_m / 64;
                        return kernels::gemm_sm90(how);
                      },
                      {{"block_m", "rows", 128, {64, 128}}, {"block_n", "columns", 256, {64, 256}}},

@@ -42,7 +42,7 @@ TEST(CommandTest, Fuzzes) {
 
 TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {
   if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const std::string line = "stress gemm --target sm_90a --set schedule=64x64 ";
+  const std::string line = "stress gemm --target sm_90a --set schedule=64x96 ";
   const Json clean = tilewright(line + "--json").json();
   EXPECT_TRUE(clean["ok"]);
   EXPECT_EQ(clean["simulator"], "");
@@ -160,7 +160,7 @@ TEST(CommandTest, FollowsWhereOperandsComeFrom) {
 }
 
 TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
-  const std::string gemm = "simulate gemm --target sm_90a --set schedule=64x64 --control-only ";
+  const std::string gemm = "simulate gemm --target sm_90a --set schedule=64x96 --control-only ";
   const std::string some =
       gemm + "--set m=64 --set n=64 --set k=64 --search delays --schedules 10 --seed 5 ";
   const Json json = tilewright(some + "--json").json();
@@ -199,7 +199,7 @@ TEST(CommandTest, ReplaysAFaultFromTheSeedThatItPrints) {
 
 TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   const std::string line =
-      "simulate gemm --target sm_90a --set schedule=64x64 --set n=112 --faults";
+      "simulate gemm --target sm_90a --set schedule=64x96 --set n=112 --faults";
   const Answer answer = tilewright(line + " --json");
   EXPECT_EQ(answer.status, 0) << answer.output;
   const Json json = answer.json();

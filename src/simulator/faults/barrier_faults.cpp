@@ -89,18 +89,37 @@ std::vector<Mutant> flipped_waits(const Sites& sites, bool on_empty) {
   return mutants;
 }
 
-// Whether nobody uses the barriers of the operation but itself.
-std::string all_meet_here(const std::vector<const Site*>& barriers, const Site& site) {
+// Whether a role's warps, or those of each of its warpgroups, meet here all together.
+bool meet_together(const Sites& sites, const Site& site) {
+  if (site.op() != Op::named_sync || site.role == kNoSite) return false;
+  const ir::Operation& role = *sites.at(site.role).operation;
+  const ir::ValueId index = site.operation->operands[0];
+  const std::int64_t threads = site.operation->attributes.integer(Key::threads);
+  if (threads == 128 && index == role.blocks[0].arguments[0]) return true;
+  return threads == 32 * role.attributes.integer(Key::warps) && sites.constant(index);
+}
+
+// Whether nobody uses the barriers of the operation but itself, or others at which the same warps
+// meet all together.
+std::string all_meet_here(const Sites& sites, const std::vector<const Site*>& barriers,
+                          const Site& site) {
   const auto range = [](const Site& of) {
     const ir::Attributes& attributes = of.operation->attributes;
     const std::int64_t first = attributes.integer(Key::first);
     return std::pair(first, first + attributes.integer_or(Key::count, 1));
   };
   const std::pair<std::int64_t, std::int64_t> own = range(site);
+  bool alone = true;
   for (const Site* other : barriers) {
     const std::pair<std::int64_t, std::int64_t> used = range(*other);
-    if (other != &site && own.first < used.second && used.first < own.second) return {};
+    if (other == &site || own.first >= used.second || used.first >= own.second) continue;
+    alone = false;
+    const bool alike = meet_together(sites, site) && meet_together(sites, *other) &&
+                       site.role == other->role && own == used &&
+                       site.operation->operands[0] == other->operation->operands[0];
+    if (!alike) return {};
   }
+  if (!alone) return "the same warps meet there all together, at whichever of its uses";
   return "all who meet there do so by this operation, and meet at the other barrier";
 }
 
@@ -212,7 +231,7 @@ std::vector<Mutant> seed_named_barriers(const Sites& sites) {
       mutants.push_back(with_attribute(
           sites, *site, Key::first, other,
           fmt::format("meets at barrier {} instead of {}", other, attributes.integer(Key::first))));
-      mutants.back().equivalent = all_meet_here(barriers, *site);
+      mutants.back().equivalent = all_meet_here(sites, barriers, *site);
     }
   }
   return mutants;
