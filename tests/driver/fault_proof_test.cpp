@@ -137,7 +137,7 @@ TEST(FaultProof, ShrinksEachAxisByTheCtasAlongIt) {
   // Tiles of 128 x 128 in rings of six stages; of 64 x 64 x 128 in rings of six, of which each of
   // four CTAs fills its own.
   EXPECT_EQ(sizes_of("128x128_a4"), (std::vector<std::string>{"m=232", "n=1000", "k=432"}));
-  EXPECT_EQ(sizes_of("64x64x128_split4"), (std::vector<std::string>{"m=104", "n=104", "k=3568"}));
+  EXPECT_EQ(sizes_of("64x128_b2_split4"), (std::vector<std::string>{"m=104", "n=104", "k=3568"}));
 }
 
 }  // namespace

@@ -64,8 +64,24 @@ TEST(SimulatorTargetTest, KernelsOfTheTileLevel) {
   const Tensor x = kernel.in("X", f32, {16, 32}), y = kernel.out("Y", f32, {32, 16});
   kernel.grid(1);
   store(y(all, all), load(x(all, all)).T());
+  HostTensor in = HostTensor::random_normal(f32, {16, 32}, 1);
+  HostTensor out = HostTensor::poisoned(f32, {32, 16});
+  compile(kernel, "sim:sm_90a").run({ref(in), ref(out)});
+  for (std::int64_t row = 0; row < 16; ++row) {
+    for (std::int64_t column = 0; column < 32; ++column) {
+      EXPECT_EQ(out.at({column, row}), in.at({row, column}));
+    }
+  }
+}
+
+TEST(SimulatorTargetTest, WhatNoScheduleTakesIsAnErrorAtItsLine) {
+  Kernel kernel("tiles");
+  const Tensor a = kernel.in("A", bf16, {64, 24}), b = kernel.in("B", bf16, {24, 64});
+  const Tensor c = kernel.out("C", f32, {64, 64});
+  kernel.grid(1);
+  store(c(all, all), dot(load(a(all, all)), load(b(all, all))));
   EXPECT_THAT(test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); }),
-              AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("transpose")));
+              AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("dot: k is 24")));
 }
 
 // The hardware writes 16 bytes whole, and with them what follows the row.

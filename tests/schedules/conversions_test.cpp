@@ -52,7 +52,7 @@ Kernel product(int rows, const End& end) {
   Kernel kernel("product");
   const Dim m = kernel.dim("m"), n = kernel.dim("n");
   const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {n, 64});
-  const Tensor C = kernel.out("C", f32, {m, n}), D = kernel.out("D", f32, {n, m});
+  const Tensor C = kernel.inout("C", f32, {m, n}), D = kernel.inout("D", f32, {n, m});
   const auto [x, y] = kernel.grid(ceil_div(n, 128), ceil_div(m, rows));
   const Block own = m.block(y, rows), cols = n.block(x, 128);
   end(dot(load(A(own, all)), load(B(cols, all)).T()), own, cols, C, D);

@@ -204,7 +204,7 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(answer.status, 0) << answer.output;
   const Json json = answer.json();
   EXPECT_EQ(json["ok"], true);
-  EXPECT_EQ(json["sizes"].size(), 5u);
+  EXPECT_EQ(json["sizes"].size(), 11u);
   ASSERT_EQ(json["kinds"].size(), 25u);
   EXPECT_EQ(json["kinds"][3]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
   std::size_t mutants = 0;
