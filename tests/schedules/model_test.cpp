@@ -18,6 +18,7 @@ ir::Kernel machine_of(const Kernel& kernel) {
 kernels::Gemm tiles(int m, int n, int split = 1) {
   kernels::Gemm gemm;
   gemm.block_m = m;
+  gemm.warpgroups = m / 64;
   gemm.block_n = n;
   gemm.split = split;
   return gemm;
