@@ -347,7 +347,8 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
 }
 )"},
-    {"stmatrix_x4_trans", R"(__device__ __forceinline__ void stmatrix_x4_trans(u32 address, const u32* r) {
+    {"stmatrix_x4_trans",
+     R"(__device__ __forceinline__ void stmatrix_x4_trans(u32 address, const u32* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};"
                :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
@@ -357,12 +358,14 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
                :: "r"(address), "r"(r[0]), "r"(r[1]) : "memory");
 }
 )"},
-    {"stmatrix_x2_trans", R"(__device__ __forceinline__ void stmatrix_x2_trans(u32 address, const u32* r) {
+    {"stmatrix_x2_trans",
+     R"(__device__ __forceinline__ void stmatrix_x2_trans(u32 address, const u32* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1, %2};"
                :: "r"(address), "r"(r[0]), "r"(r[1]) : "memory");
 }
 )"},
-    {"ldmatrix_x4_trans", R"(__device__ __forceinline__ void ldmatrix_x4_trans(u32 address, u32* r) {
+    {"ldmatrix_x4_trans",
+     R"(__device__ __forceinline__ void ldmatrix_x4_trans(u32 address, u32* r) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
 }
@@ -372,7 +375,8 @@ __device__ __forceinline__ void store_shared(u32 address, u8 v) {
                : "=r"(r[0]), "=r"(r[1]) : "r"(address) : "memory");
 }
 )"},
-    {"ldmatrix_x2_trans", R"(__device__ __forceinline__ void ldmatrix_x2_trans(u32 address, u32* r) {
+    {"ldmatrix_x2_trans",
+     R"(__device__ __forceinline__ void ldmatrix_x2_trans(u32 address, u32* r) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {%0, %1}, [%2];"
                : "=r"(r[0]), "=r"(r[1]) : "r"(address) : "memory");
 }
