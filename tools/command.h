@@ -29,7 +29,6 @@ struct Request {
   double tolerance = 0.02;
   std::int64_t count = 100;
   bool seeded_faults = false;
-  bool guided = false;
   int threads = 0;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;

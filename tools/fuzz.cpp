@@ -58,15 +58,7 @@ Json json_of(const fuzz::Failure& failure) {
           {"kernel", fuzz::text_of(failure.recipe)}};
 }
 
-// What makes the kernel again: of a guided run all kernels before it.
-std::string replay(const Request& request, std::uint64_t seed) {
-  if (!request.guided) return fmt::format("--count 1 --seed {}", seed);
-  const std::uint64_t number = seed - request.seed;
-  const std::uint64_t first = number / fuzz::kGuidedRun * fuzz::kGuidedRun;
-  return fmt::format("--guided --count {} --seed {}", number - first + 1, request.seed + first);
-}
-
-void print(const fuzz::Failure& failure, const Request& request) {
+void print(const fuzz::Failure& failure, const std::string& target) {
   fmt::print("seed {}: {}, {}: {}\n", failure.seed, kind_name(failure.verdict.kind),
              failure.verdict.stage, failure.verdict.text);
   const fuzz::Sizes& sizes = failure.recipe.sizes;
@@ -75,13 +67,12 @@ void print(const fuzz::Failure& failure, const Request& request) {
              failure.shrunken.text);
   const std::string plan = plan_of(failure.recipe);
   if (!plan.empty()) fmt::print("at the explicit level: {}\n", plan);
-  fmt::print("{}  replay: tilewright fuzz --target {} {}\n\n", fuzz::text_of(failure.recipe),
-             request.target, replay(request, failure.seed));
+  fmt::print("{}  replay: tilewright fuzz --target {} --count 1 --seed {}\n\n",
+             fuzz::text_of(failure.recipe), target, failure.seed);
 }
 
 int seeded_faults(const Request& request) {
-  const std::vector<fuzz::TimeToKill> found =
-      fuzz::time_to_kill(request.seed, request.count, request.guided);
+  const std::vector<fuzz::TimeToKill> found = fuzz::time_to_kill(request.seed, request.count);
   Json list = Json::array();
   std::size_t killed = 0;
   for (const fuzz::TimeToKill& f : found) {
@@ -115,7 +106,6 @@ int fuzz(const Request& request) {
   options.count = request.count;
   options.target = target_of(request.target);
   options.threads = request.threads;
-  options.guided = request.guided;
   ProgressBar progress("kernels", options.count);
   const fuzz::CampaignReport report =
       fuzz::run_campaign(options, [&progress] { progress.advance(); });
@@ -139,7 +129,7 @@ int fuzz(const Request& request) {
     fmt::print("{}\n", json.dump(2));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
-  for (const fuzz::Failure& failure : report.failures) print(failure, request);
+  for (const fuzz::Failure& failure : report.failures) print(failure, request.target);
   fmt::print("{} kernels from seed {}: {} agreed", report.kernels, options.seed, report.agreed);
   for (const auto& [style, count] : report.styles) fmt::print(", {} {}", count, style);
   fmt::print("; {} refused, {} undecided, {} failed; {} elements compared, {:.0f} s\n", refused,

@@ -209,10 +209,6 @@ class CommandLine {
     fuzz->add_flag("--seeded-faults", request_.seeded_faults,
                    "Plant faults of a compiler in what it made, and say how many kernels and how "
                    "long it took to notice each; gives up after --count kernels with it");
-    fuzz->add_flag(
-        "--guided", request_.guided,
-        "Also make kernels from earlier ones that came to something new: in runs of 250, "
-        "of which each begins anew");
     seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
     json(fuzz);
   }

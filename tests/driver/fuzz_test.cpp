@@ -4,7 +4,6 @@
 #include "driver/fuzz/campaign.h"
 #include "driver/fuzz/envelope.h"
 #include "driver/fuzz/faults.h"
-#include "driver/fuzz/guide.h"
 #include "driver/fuzz/shrink.h"
 
 namespace tilewright::driver::fuzz {
@@ -63,29 +62,6 @@ TEST(FuzzTest, ASeedMakesTheSameKernelAgain) {
     EXPECT_EQ(text_of(random_recipe(seed)), text_of(random_recipe(seed)));
   }
   EXPECT_NE(text_of(random_recipe(1)), text_of(random_recipe(2)));
-}
-
-TEST(FuzzTest, AGuideChangesWhatCameToSomethingNew) {
-  Guide guide, again;
-  int changed = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Recipe recipe = guide.next(seed);
-    EXPECT_EQ(text_of(recipe), text_of(again.next(seed)));
-    guide.learn(recipe);
-    again.learn(recipe);
-    changed += text_of(recipe) != text_of(random_recipe(seed));
-  }
-  EXPECT_GT(changed, 20);
-  EXPECT_GT(guide.features(), 200u);
-}
-
-TEST(FuzzTest, GuidedKernelsComputeWhatTheySay) {
-  CampaignOptions options;
-  options.count = 40;
-  options.guided = true;
-  const CampaignReport report = run_campaign(options);
-  EXPECT_EQ(report.kernels, options.count);
-  EXPECT_TRUE(report.failures.empty());
 }
 
 // A loop's variable began as one half of a tile and took on the other, which ends 16 columns

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,7 +11,6 @@
 #include <mutex>
 #include <thread>
 
-#include "driver/fuzz/guide.h"
 #include "driver/fuzz/shrink.h"
 
 namespace tilewright::driver::fuzz {
@@ -103,37 +101,29 @@ class Campaign {
   };
 
   void work(Current& current) {
-    const std::int64_t run = options_.guided ? kGuidedRun : 1;
-    for (std::int64_t first; (first = next_.fetch_add(run)) < options_.count;) {
-      Guide guide;
-      for (std::int64_t i = first; i < std::min(first + run, options_.count); ++i) {
-        judge_one(current, options_.seed + static_cast<std::uint64_t>(i), guide);
-      }
-    }
-  }
-
-  void judge_one(Current& current, std::uint64_t seed, Guide& guide) {
-    begin(current, seed);
-    try {
-      const Recipe recipe = options_.guided ? guide.next(seed) : random_recipe(seed);
-      if (options_.guided) guide.learn(recipe);
-      Verdict verdict = judge(recipe, options_.target);
-      if (verdict.failed()) {
-        Failure failure = shrink(current, seed, recipe, std::move(verdict));
+    for (std::int64_t i; (i = next_.fetch_add(1)) < options_.count;) {
+      const std::uint64_t seed = options_.seed + static_cast<std::uint64_t>(i);
+      begin(current, seed);
+      try {
+        const Recipe recipe = random_recipe(seed);
+        Verdict verdict = judge(recipe, options_.target);
+        if (verdict.failed()) {
+          Failure failure = shrink(current, seed, recipe, std::move(verdict));
+          const std::lock_guard lock(mutex_);
+          report_.failures.push_back(std::move(failure));
+          count(recipe, report_.failures.back().verdict);
+        } else {
+          const std::lock_guard lock(mutex_);
+          count(recipe, verdict);
+        }
+      } catch (...) {  // no GPU here
         const std::lock_guard lock(mutex_);
-        report_.failures.push_back(std::move(failure));
-        count(recipe, report_.failures.back().verdict);
-      } else {
-        const std::lock_guard lock(mutex_);
-        count(recipe, verdict);
+        error_ = std::current_exception();
+        next_ = options_.count;
       }
-    } catch (...) {  // no GPU here
       const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-      next_ = options_.count;
+      current.busy = false;
     }
-    const std::lock_guard lock(mutex_);
-    current.busy = false;
   }
 
   void begin(Current& current, std::uint64_t seed) {

@@ -10,14 +10,10 @@
 
 namespace tilewright::driver::fuzz {
 
-inline constexpr std::int64_t kGuidedRun = 250;
-
 struct CampaignOptions {
   std::uint64_t seed = 0;  // of the first kernel; the next ones have the next seeds
   std::int64_t count = 100;
   Target target = Target::simulator;
-  // Runs of kGuidedRun seeds, in each of which kernels are also made from earlier ones of the run.
-  bool guided = false;
   int threads = 0;        // 0: as many as the machine has
   double patience = 120;  // seconds that one kernel may take: longer is a hang
 };

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "analysis/definitions.h"
-#include "driver/fuzz/guide.h"
 #include "driver/fuzz/oracle.h"
 #include "driver/fuzz/recipe.h"
 
@@ -296,21 +295,18 @@ const std::vector<SeededFault>& seeded_faults() {
   return faults;
 }
 
-std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience, bool guided) {
+std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience) {
   using Clock = std::chrono::steady_clock;
   std::vector<TimeToKill> result;
   for (const SeededFault& fault : seeded_faults()) {
     TimeToKill found;
     found.fault = &fault;
-    Guide guide;
     const Clock::time_point start = Clock::now();
     // Faults that few kernels have a place for end too.
     for (std::uint64_t next = seed;
          !found.killed && found.planted < patience && found.kernels < 20 * patience; ++next) {
       ++found.kernels;
-      const Recipe recipe = guided ? guide.next(next) : random_recipe(next);
-      if (guided) guide.learn(recipe);
-      const std::optional<Verdict> verdict = judge_fault(recipe, fault);
+      const std::optional<Verdict> verdict = judge_fault(random_recipe(next), fault);
       if (!verdict) continue;
       ++found.planted;
       if (!verdict->failed()) continue;

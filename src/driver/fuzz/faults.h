@@ -31,9 +31,7 @@ struct TimeToKill {
   std::string how;
 };
 
-// Of each fault, over kernels of consecutive seeds, at most `patience` of them with it; `guided`:
-// and changes to those that came to something new (guide.h), for which each is compiled once more.
-std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience,
-                                     bool guided = false);
+// Of each fault, over kernels of consecutive seeds, at most `patience` of them with it.
+std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience);
 
 }  // namespace tilewright::driver::fuzz
