@@ -7,6 +7,7 @@
 
 #include "common/error_text.h"
 #include "driver/build.h"
+#include "driver/ranks_kernels.h"
 #include "tilewright/hopper.h"
 #include "tilewright/library.h"
 
@@ -66,6 +67,40 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
                 plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);
               }),
               AllOf(HasSubstr("X"), HasSubstr("null")));
+}
+
+// Each rank passes the memory of all: pointers for threads, tensor maps for copies.
+TEST(LaunchPlan, RanksPassTheMemoryOfTheirPeers) {
+  const Kernel kernel = test::Copied{}.kernel();
+  const GpuProgram program = translate(kernel.finish());
+  const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
+  const std::vector<std::int64_t> shape{64, 64}, strides{64, 1};
+  Arguments given;
+  given.tensors = {{"X", bf16, shape, strides, data(0x100000), {}},
+                   {"Y", bf16, shape, strides, data(0x200000), {}},
+                   {"box", bf16, shape, strides, data(0x400000), {data(0x300000), data(0x400000)}},
+                   {"ready", i32, {1}, {1}, data(0x600000), {data(0x500000), data(0x600000)}}};
+  given.rank = 1;
+  given.ranks = 2;
+  given.epoch = 7;
+  const auto plan = [&] {
+    return plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);
+  };
+  const LaunchPlan planned = plan();
+  // Its own box, from which it copies, and that of each rank, into which it might.
+  std::vector<void*> bases;
+  for (const LaunchPlan::Map& map : planned.maps) bases.push_back(map.spec.base);
+  EXPECT_THAT(bases, testing::UnorderedElementsAre(data(0x400000), data(0x300000), data(0x400000)));
+  ASSERT_TRUE(planned.epoch.has_value());
+  std::int32_t epoch = 0;
+  std::memcpy(&epoch, planned.parameters.data() + *planned.epoch, sizeof(epoch));
+  EXPECT_EQ(epoch, 7);
+  given.tensors[3].peers.pop_back();
+  EXPECT_THAT(usage_error_of(plan), HasSubstr("tensor ready has no data in rank 1 of 2"));
+  given.rank = 2;
+  EXPECT_THAT(usage_error_of(plan), HasSubstr("rank 2 of 2"));
+  given.ranks = 9;
+  EXPECT_THAT(usage_error_of(plan), HasSubstr("9 ranks"));
 }
 
 // gemm's own schedule for sm_90a; the addresses of its tensors are never read.

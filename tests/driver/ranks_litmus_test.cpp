@@ -5,6 +5,7 @@
 
 #include "driver/ranks_kernels.h"
 #include "support/diagnostic.h"
+#include "tilewright/compile.h"
 #include "tilewright/program.h"
 
 // One rule each of what a signal from rank to rank orders: rank 0 writes into the memory of rank 1.
@@ -180,6 +181,39 @@ TEST(RanksLitmus, CopiesReadBehindAProxyFence) {
                AllOf(HasSubstr("proxy: global box of rank 1"),
                      HasSubstr("fence_proxy_async_global in the CTA of the second")),
                bf16);
+}
+
+// Y = X of the next rank, at the tile level: by itself ordered behind what came before it alone.
+Kernel pull() {
+  Kernel kernel("pull");
+  const Tensor X = kernel.symmetric("X", f32, {kSize, kSize});
+  const Tensor Y = kernel.out("Y", f32, {kSize, kSize});
+  const auto [x] = kernel.grid(kSize / 16);
+  const Block block = Dim(kSize).block(x, 16);
+  const Index next = (kernel.rank() + 1) % kernel.ranks();
+  store(Y(block, all), load(X.at(next)(block, all)));
+  return kernel;
+}
+
+TEST(RanksLitmus, KernelsOfTheTileLevelReadPeers) {
+  Program program("pull", 3);
+  const Buffer x = program.buffer("x", f32, {kSize, kSize});
+  const Buffer y = program.buffer("y", f32, {kSize, kSize});
+  const Kernel kernel = pull();
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {x, y}); });
+  ProgramMemory memory(program);
+  const SimulationReport report = simulate(program, memory);
+  ASSERT_TRUE(report.ok()) << report.faults.front().text;
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(memory.at(y, rank), memory.at(x, (rank + 1) % 3)) << rank;
+  }
+}
+
+TEST(RanksLitmus, TheInterpreterIsOneRank) {
+  HostTensor x = HostTensor::random_normal(f32, {kSize, kSize}, 1);
+  HostTensor y = HostTensor::poisoned(f32, {kSize, kSize});
+  compile(pull(), "interpreter").run({ref(x), ref(y)});
+  EXPECT_EQ(y, x);
 }
 
 }  // namespace
