@@ -209,7 +209,7 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(answer.status, 0) << answer.output;
   const Json json = answer.json();
   EXPECT_EQ(json["ok"], true);
-  EXPECT_EQ(json["sizes"].size(), 5u);
+  EXPECT_EQ(json["sizes"].size(), 11u);  // of which six are for what the others do not execute
   ASSERT_EQ(json["kinds"].size(), 25u);
   EXPECT_EQ(json["kinds"][3]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
   std::size_t mutants = 0;
@@ -228,6 +228,7 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
               AllOf(HasSubstr("7 no proxy fence before a TMA store"), HasSubstr("all"),
                     HasSubstr("shrunken sizes"), testing::Not(HasSubstr("survivors:"))));
   expect_failure(line + " --control-only", 2, {"--faults"});
+  expect_failure("simulate missing.tw --target sm_90a", 2, {"missing.tw"});
 }
 
 TEST(CommandTest, RunsOnTheSimulatedGpu) {
