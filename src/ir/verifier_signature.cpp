@@ -34,7 +34,7 @@ constexpr AttributeRow kAttributes[] = {
     {Op::shared, "name:text layout:shared_layout stages:integer offset:integer? scratch:integer?"},
     {Op::mbarriers, "name:text arrivals:integer offset:integer?"},
     {Op::tensor_map, "name:text box:list swizzle:integer ragged:integer? peers:integer?"},
-    {Op::role, "name:text first_warp:integer warps:integer registers:integer?"},
+    {Op::role, "name:text first_warp:integer warps:integer registers:integer? threads:integer?"},
     {Op::view, "column:integer? transposed:integer?"},
     {Op::tma_load_tile, "cache:integer? multicast:integer? multicast_group:integer?"},
     {Op::any, "partial:integer?"},

@@ -157,9 +157,10 @@ class LayoutAssignment {
     });
   }
 
-  // Warps that share the tiles of a role: those of a warpgroup, or all of a smaller role, unless a
-  // layout that is known says otherwise.
+  // Warps that share the tiles of a role: as many as it says, else those of a warpgroup, or all of
+  // a smaller role, unless a layout that is known says otherwise.
   std::int64_t warps_of(const Operation& role) const {
+    if (role.attributes.has(Key::threads)) return role.attributes.integer(Key::threads) / 32;
     std::int64_t warps = 0;
     ir::for_each(role.blocks[0], [&](const Operation& o) {
       for (const ValueId result : o.results) {

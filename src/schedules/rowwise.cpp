@@ -53,6 +53,7 @@ class Retracing {
     // Tiles are told how to lie where they begin; the others follow from their operands. A constant
     // that is smaller than the largest tile may begin a sum of which each lane keeps its part.
     ir::for_each(scheduled.body, [&](Operation& o) {
+      if (o.op == Op::role) o.attributes.set(Key::threads, std::int64_t{32 * spread_.warps()});
       if (o.op != Op::load && o.op != Op::iota && o.op != Op::splat) return;
       const std::vector<std::int64_t>& shape = scheduled.type(o.results[0]).shape;
       if (o.op == Op::splat && shape != spread_.largest()) return;

@@ -253,6 +253,22 @@ Kernel column_sums() {
   return kernel;
 }
 
+// No load, index or constant has the shape of the largest tile: all warps share it all the same, so
+// that no two of them store one element.
+TEST(RowwiseSchedule, OuterProductsOfVectors) {
+  Kernel kernel("outer");
+  const Dim m = kernel.dim("m");
+  const Tensor x = kernel.in("X", f32, {m}), y = kernel.out("Y", f32, {m, 128});
+  const Tensor w = kernel.in("W", f32, {128});
+  const auto [b] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(b, 128);
+  const Tile column = load(x(rows)).reshape({rows, 1}), row = load(w(all)).reshape({1, 128});
+  store(y(rows, all), column * row);
+  for (const std::int64_t size : {1, 130}) {
+    check(kernel, {{random(f32, {size}, 1), random(f32, {128}, 2)}, {poison(f32, {size, 128})}});
+  }
+}
+
 TEST(RowwiseSchedule, ReductionsAlongColumns) {
   for (const std::int64_t rows : {1, 24, 61}) {
     check(column_sums(),
