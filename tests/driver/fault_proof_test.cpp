@@ -133,10 +133,10 @@ TEST(FaultProof, ShrinksEachAxisByTheCtasAlongIt) {
                           machine_of(entry, settings))
         .front();
   };
-  // Tiles of 128 x 128 in rings of six stages; of 64 x 64 x 128 in rings of six, of which each of
-  // four CTAs fills its own.
+  // Tiles of 128 x 128 in rings of six stages; of 64 x 128, two of them below each other, in rings
+  // of seven, of which each of four CTAs along k fills its own.
   EXPECT_EQ(sizes_of("128x128_a4"), (std::vector<std::string>{"m=232", "n=1000", "k=432"}));
-  EXPECT_EQ(sizes_of("64x128_b2_split4"), (std::vector<std::string>{"m=104", "n=104", "k=3568"}));
+  EXPECT_EQ(sizes_of("64x128_b2_split4"), (std::vector<std::string>{"m=232", "n=232", "k=2032"}));
 }
 
 }  // namespace

@@ -262,7 +262,7 @@ TEST(RowwiseSchedule, OuterProductsOfVectors) {
   const Tensor w = kernel.in("W", f32, {128});
   const auto [b] = kernel.grid(ceil_div(m, 128));
   const Block rows = m.block(b, 128);
-  const Tile column = load(x(rows)).reshape({rows, 1}), row = load(w(all)).reshape({1, 128});
+  const Tile column = load(x(rows)).reshape({128, 1}), row = load(w(all)).reshape({1, 128});
   store(y(rows, all), column * row);
   for (const std::int64_t size : {1, 130}) {
     check(kernel, {{random(f32, {size}, 1), random(f32, {128}, 2)}, {poison(f32, {size, 128})}});
