@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "support/diagnostic.h"
@@ -107,6 +108,7 @@ class LayoutAssignment {
 
   void seed() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (o.op == Op::load_tile) from_shared_.insert(o.results[0]);
       if (o.op == Op::load || o.op == Op::splat || o.op == Op::iota || o.op == Op::convert) {
         if (o.attributes.has(Key::layout)) {
           set(o.results[0], o.attributes.register_layout(), result(o));
@@ -347,6 +349,8 @@ class LayoutAssignment {
     });
   }
 
+  // Backwards only to what is loaded from shared memory, from wherever it is wanted: other tiles
+  // lie as their other readers want them.
   void transpose(const Operation& o) {
     const ValueId from = o.operands[0], to = o.results[0];
     const std::vector<std::int64_t>& permutation = o.attributes.integers(Key::permutation);
@@ -358,7 +362,7 @@ class LayoutAssignment {
                        return static_cast<int>(at - permutation.begin());
                      }),
           result(o));
-    } else if (known(to)) {
+    } else if (known(to) && from_shared_.count(from) != 0) {
       set(from, moved_axes(to, from, [&](int axis) { return static_cast<int>(permutation[axis]); }),
           operand(o, 0));
     }
@@ -432,6 +436,7 @@ class LayoutAssignment {
   ir::Kernel& kernel_;
   bool changed_ = false;
   bool products_ = false;
+  std::set<ValueId> from_shared_;                  // results of load_tile
   std::map<std::string, RegisterLayout> sources_;  // of partial sums, by how these lie
   std::map<ValueId, const Operation*> partial_;    // what makes them
   std::optional<LayoutConflict> conflict_;

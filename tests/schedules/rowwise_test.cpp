@@ -258,8 +258,8 @@ Kernel column_sums() {
 TEST(RowwiseSchedule, OuterProductsOfVectors) {
   Kernel kernel("outer");
   const Dim m = kernel.dim("m");
-  const Tensor x = kernel.in("X", f32, {m}), y = kernel.out("Y", f32, {m, 128});
-  const Tensor w = kernel.in("W", f32, {128});
+  const Tensor x = kernel.in("X", f32, {m}), w = kernel.in("W", f32, {128});
+  const Tensor y = kernel.out("Y", f32, {m, 128});
   const auto [b] = kernel.grid(ceil_div(m, 128));
   const Block rows = m.block(b, 128);
   const Tile column = load(x(rows)).reshape({128, 1}), row = load(w(all)).reshape({1, 128});
