@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct Placement {
   bool crosses(const ir::Operation& operation) const;
   // Whether a transposed tile is read by other than products and stores.
   bool turned(ir::ValueId value) const { return turned_.at(value); }
+  // Whether any is: what is computed with it may then lie in warps by columns instead of by rows.
+  bool turns() const { return std::find(turned_.begin(), turned_.end(), true) != turned_.end(); }
   // Whether a transposed tile is one that each warpgroup turns for itself.
   bool turned_in_registers(ir::ValueId value) const;
   // Whether the slice is of a tile that was loaded for products.

@@ -158,9 +158,11 @@ void SharedPlan::plan_exchange(const ir::Block& block, std::set<std::size_t> tak
   }
 }
 
-// 16-bit rows of a matrix, clipped where the tensor ends, as TMA does it.
+// 16-bit rows of a matrix, clipped where the tensor ends, as TMA does it. Each warp sends rows of
+// its own, which it is not sure to have where tiles are turned.
 void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSize& size) {
   staging_.clear();
+  if (placement_.turns()) return;
   const std::size_t first = buffers_.size();
   bool in_turn = true;  // the buffers, from store to store
   ir::for_each(placement_.kernel.body, [&](const Operation& o) {

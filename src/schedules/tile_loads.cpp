@@ -29,7 +29,7 @@ void TileLoads::meet(const Operation& load, bool needed) {
                           : placement_.has_rows(value);
   // Only tiles as wide as products may be are sure to lie in warps by rows, each element once.
   const std::vector<std::int64_t>& shape = placement_.kernel.type(value).shape;
-  const bool by_rows = spread && shape.size() == 2 && shape[1] % 8 == 0;
+  const bool by_rows = spread && shape.size() == 2 && shape[1] % 8 == 0 && !placement_.turns();
   if (placement_.memory.stored_elsewhere(load) || !by_rows) return (*all_groups_)->sync();
   warp_sync(load.where);
 }

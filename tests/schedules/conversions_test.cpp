@@ -65,6 +65,27 @@ void check_product(const Kernel& kernel) {
         2, 1e-3);
 }
 
+// What is added to a transposed tile lies in warps by columns, as that does: no warp has the rows
+// that a copy of its own would send, or those that it loads again.
+TEST(Conversions, StoresAndLoadsBesideATransposedTile) {
+  Kernel kernel("beside");
+  const Dim m = kernel.dim("m");
+  const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {64, 64});
+  const Tensor Y = kernel.inout("Y", bf16, {64, m});
+  const Tensor W = kernel.out("W", bf16, {64, m}), Z = kernel.out("Z", f32, {64, m});
+  const auto [x] = kernel.grid(ceil_div(m, 64));
+  const Block own = m.block(x, 64);
+  const Tile product = dot(load(A(own, all)), load(B(all, all)));
+  const Tile sum = load(Y(all, own)).cast(f32) * 0.5 + product.T();
+  store(Y(all, own), sum.cast(bf16));
+  store(W(all, own), (sum * 2).cast(bf16));
+  store(Z(all, own), load(Y(all, own)).cast(f32));
+  check(kernel,
+        {random(bf16, {136, 64}, 1), random(bf16, {64, 64}, 2), random(bf16, {64, 136}, 3),
+         HostTensor::zeros(bf16, {64, 136}), HostTensor::zeros(f32, {64, 136})},
+        2, 2e-2);
+}
+
 TEST(Conversions, AProductIsStoredTransposedWithoutOne) {
   for (const int rows : {64, 128}) {
     const Kernel kernel = product(rows, [](const Tile& c, const Block& own, const Block& cols,

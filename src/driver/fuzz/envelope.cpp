@@ -1,6 +1,8 @@
 #include "driver/fuzz/envelope.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "ir/binding.h"
@@ -314,6 +316,11 @@ class Evaluation {
     });
   }
 
+  // Whether some order of a sum of these magnitudes leaves what f32 can hold on its way.
+  static bool overflows(double magnitudes) {
+    return std::isfinite(magnitudes) && magnitudes > std::numeric_limits<float>::max();
+  }
+
   // Midpoints and radii: one pass over k for the value and all its errors.
   Value dot(const Operation& o) const {
     const Value &a = operand(o, 0), &b = operand(o, 1);
@@ -339,7 +346,9 @@ class Evaluation {
         }
         radius += static_cast<double>(depth + 2) * per_sum * (magnitudes + radius);
         r.elements[at] =
-            widened({begin.lo + middle - radius, begin.hi + middle + radius}, 0, dtype(o));
+            overflows(magnitudes)
+                ? kAnything
+                : widened({begin.lo + middle - radius, begin.hi + middle + radius}, 0, dtype(o));
       }
     }
     return r;
@@ -376,6 +385,8 @@ class Evaluation {
       }
       if (integral) {
         if (!(all.magnitude() <= INT32_MAX)) throw Undecided();
+      } else if (function == Op::add && overflows(magnitudes)) {
+        all = kAnything;
       } else if (function == Op::add && !std::isinf(magnitudes)) {
         const double error = static_cast<double>(x.extents[axis]) * 0x1p-24 * magnitudes;
         all = widened({all.lo - error, all.hi + error}, 0, dtype(o));
