@@ -62,12 +62,13 @@ std::string_view opcode(std::string_view line) {
 }  // namespace
 
 std::optional<std::string> find_disassembler() {
-  std::vector<std::string> folders;
+  // A name alone is looked for in PATH. Folder by folder: a chosen toolkit's tool comes before
+  // another toolkit's.
+  std::vector<std::string> folders = {""};
   if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(std::string(home) + "/bin/");
   folders.push_back("/usr/local/cuda/bin/");
-  for (const char* name : {"nvdisasm", "cuobjdump"}) {
-    if (auto found = runtime::find_program(name)) return found;
-    for (const std::string& folder : folders) {
+  for (const std::string& folder : folders) {
+    for (const char* name : {"nvdisasm", "cuobjdump"}) {
       if (auto found = runtime::find_program(folder + name)) return found;
     }
   }

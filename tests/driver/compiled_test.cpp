@@ -74,6 +74,9 @@ TEST_F(CompiledTest, ASecondLaunchEncodesNothing) {
 }
 
 TEST_F(CompiledTest, ARepeatedLaunchCostsLittle) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "sanitizers cost more than a launch";
+#endif
   const Executable executable = compile(gemm(), "cuda");
   const std::vector<TensorRef> given = tensors(512, 768, 128);
   executable.run(given);
