@@ -171,8 +171,12 @@ const float* read_a(Launch& launch, Warp& warp, const PendingProduct& pending,
   return buffer;
 }
 
-void check_fence(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
-  if (warp.arrays[array].used_behind != warp.wgmma_fences) return;
+// Whether no wgmma_fence stands behind the last use of the array by other instructions.
+bool needs_fence(const Warp& warp, int array) {
+  return warp.arrays[array].used_behind == warp.wgmma_fences;
+}
+
+void report_fence(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
   const RegisterInfo& info = launch.kernel.registers[array];
   launch.log.add(
       {"wgmma", instruction.where(), info.where,
@@ -183,26 +187,32 @@ void check_fence(Launch& launch, Warp& warp, const Instruction& instruction, int
 
 void check_registers(Launch& launch, Warp& warp, const Instruction& instruction,
                      const Product& product, bool accumulate) {
-  check_fence(launch, warp, instruction, product.accumulator);
+  if (needs_fence(warp, product.accumulator)) {
+    report_fence(launch, warp, instruction, product.accumulator);
+  }
   // An accumulator that a product in flight writes is read by the next one in order.
   if (accumulate) check_written(launch, warp, instruction, product.accumulator, 0, product.n / 2);
   if (product.a_array < 0) return;
   // Accumulators are f32 and fragments of A are not: no product in flight writes this one.
-  check_fence(launch, warp, instruction, product.a_array);
+  if (needs_fence(warp, product.a_array)) {
+    report_fence(launch, warp, instruction, product.a_array);
+  }
   check_written(launch, warp, instruction, product.a_array, product.a_element,
                 16 / size_of(product.dtype));
 }
 
-void check_descriptor(Launch& launch, const Warp& warp, const Instruction& instruction,
-                      const MatrixOperand& operand, char name) {
-  const int base_offset = static_cast<int>(operand.descriptor >> 49 & 7);
-  if (base_offset == 0) return;
+int base_offset(const MatrixOperand& operand) {
+  return static_cast<int>(operand.descriptor >> 49 & 7);
+}
+
+void report_base_offset(Launch& launch, const Warp& warp, const Instruction& instruction,
+                        const MatrixOperand& operand, char name) {
   launch.log.add({"wgmma",
                   instruction.where(),
                   {},
                   fmt::format("wgmma: descriptor_{} {:#x} has base offset {}; patterns start at "
                               "aligned addresses here, so that it is 0\n{}",
-                              name, operand.descriptor, base_offset,
+                              name, operand.descriptor, base_offset(operand),
                               launch.access("issue", instruction, warp)),
                   {}});
 }
@@ -293,16 +303,15 @@ void issue_product(Launch& launch, Warp& warp, const Instruction& instruction) {
   pending.instruction = &instruction;
   pending.accumulate = warp.integer(product.accumulate) != 0;
   pending.sequence = ++warp.product_sequence;
-  const auto start = [&](const MatrixOperand& operand) {
+  const auto start = [&](const MatrixOperand& operand, char name) {
+    if (base_offset(operand) != 0) report_base_offset(launch, warp, instruction, operand, name);
     return launch.kernel.allocations[operand.allocation].offset + warp.integer(operand.offset) +
            operand.step;
   };
   check_registers(launch, warp, instruction, product, pending.accumulate);
-  check_descriptor(launch, warp, instruction, product.b, 'b');
-  pending.b = start(product.b);
+  pending.b = start(product.b, 'b');
   if (product.a_array < 0) {
-    check_descriptor(launch, warp, instruction, product.a, 'a');
-    pending.a = start(product.a);
+    pending.a = start(product.a, 'a');
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
