@@ -10,6 +10,7 @@
 #include "simulator/evaluate_elementwise.h"
 #include "simulator/matrix_product.h"
 #include "simulator/tensor_access.h"
+#include "simulator/tile_reduction.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -19,18 +20,6 @@ namespace {
 using ir::Key;
 using ir::Op;
 using ir::Operation;
-
-template <typename Real, typename Visit>
-void with_element(Held kind, Visit&& visit) {
-  switch (kind) {
-    case Held::real:
-      return visit(Real{});
-    case Held::integer:
-      return visit(std::int64_t{});
-    case Held::boolean:
-      return visit(std::uint8_t{});
-  }
-}
 
 // A function of rows whose operands and result are arrays of `From` and `To`.
 template <typename F>
@@ -56,32 +45,6 @@ std::string text(const std::vector<std::int64_t>& extents) {
     result += (i ? ", " : "") + std::to_string(extents[i]);
   }
   return result + "}";
-}
-
-template <typename T>
-T combine(Op function, T a, T b) {
-  if (function == Op::min) return a < b || b != b ? a : b;
-  return a > b || b != b ? a : b;
-}
-
-// `count` elements, `stride` apart, in ascending order.
-template <typename T>
-T reduce_elements(const Elementwise& function, std::int64_t count, const T* x,
-                  std::int64_t stride) {
-  if (count <= 0) return reduce_identity<T>(function.op, function.dtype);
-  T result = x[0];
-  if (function.op != Op::add) {
-    for (std::int64_t i = 1; i < count; ++i) result = combine(function.op, result, x[i * stride]);
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    for (std::int64_t i = 1; i < count; ++i) {
-      const T pair[] = {result, x[i * stride]};
-      const T* const operands[] = {&pair[0], &pair[1]};
-      evaluate(function, 1, operands, &result);
-    }
-  } else {
-    for (std::int64_t i = 1; i < count; ++i) result = static_cast<T>(result + x[i * stride]);
-  }
-  return result;
 }
 
 void multiply_add_integers(const Operation& operation, const Value& a, const Value& b, Value& c,
@@ -477,42 +440,14 @@ void TileEvaluator<Real>::reduce(const Operation& operation) {
   Value result = make(operation.results[0]);
   const auto axis = static_cast<std::size_t>(operation.attributes.integer(Key::axis));
   const Elementwise function{operation.attributes.function(), source.type().dtype, operation.where};
-  const std::int64_t count = source.extents()[axis];
-  result.extents() = source.extents();
-  result.extents()[axis] = 1;
-  if (!any_empty(result.extents())) {
-    const std::vector<std::int64_t> from = row_major_strides(source.type().shape);
-    const std::vector<std::int64_t> to = row_major_strides(result.type().shape);
-    with_element<Real>(source.kind(), [&](auto zero) {
-      using T = decltype(zero);
-      std::vector<std::int64_t> index(from.size());
-      do {
-        const auto offset = [&index](const std::vector<std::int64_t>& strides) {
-          return std::inner_product(index.begin(), index.end(), strides.begin(), std::int64_t{0});
-        };
-        T& target = result.data<T>()[offset(to)];
-        target = reduce_elements(function, count, source.data<T>() + offset(from), from[axis]);
-        if constexpr (std::is_same_v<T, float>) target = round_to(result.type().dtype, target);
-      } while (advance(index, result.extents()));
-    });
-  }
+  reduce_tile<Real>(function, axis, source, result);
   set(operation.results[0], std::move(result));
 }
 
 template <typename Real>
 void TileEvaluator<Real>::any(const Operation& operation) {
-  const Value& source = operand(operation, 0);
-  bool found = false;
-  if (!any_empty(source.extents())) {
-    const std::vector<std::int64_t> strides = row_major_strides(source.type().shape);
-    std::vector<std::int64_t> index(strides.size());
-    do {
-      found |= source.template data<std::uint8_t>()[std::inner_product(
-                   index.begin(), index.end(), strides.begin(), std::int64_t{0})] != 0;
-    } while (!found && advance(index, source.extents()));
-  }
   Value result = make(operation.results[0]);
-  *result.template data<std::uint8_t>() = found;
+  *result.template data<std::uint8_t>() = any_element(operand(operation, 0));
   set(operation.results[0], std::move(result));
 }
 

@@ -15,6 +15,19 @@ inline Held held(DType dtype) {
   return is_float(dtype) ? Held::real : dtype == DType::boolean ? Held::boolean : Held::integer;
 }
 
+// Calls `visit(T{})` with the type that holds the elements.
+template <typename Real, typename Visit>
+void with_element(Held kind, Visit&& visit) {
+  switch (kind) {
+    case Held::real:
+      return visit(Real{});
+    case Held::integer:
+      return visit(std::int64_t{});
+    case Held::boolean:
+      return visit(std::uint8_t{});
+  }
+}
+
 // A tile, or a scalar as a tile of rank 0. Elements are row-major in the type's shape; those
 // outside the valid extents are never read, and are all ones (a NaN) so that a read of one would
 // show. Copies share the elements.

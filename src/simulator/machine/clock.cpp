@@ -10,12 +10,6 @@ TW_VECTOR_CLONES void raise_all(std::size_t count, const Epoch* least, Epoch* to
   for (std::size_t i = 0; i < count; ++i) to[i] = to[i] > least[i] ? to[i] : least[i];
 }
 
-// Clocks of the same agents, of which one or both may be empty.
-void join_sparse(Clock& clock, const Clock& other) {
-  if (other.size() > clock.size()) clock.resize(other.size());
-  if (other.size() > 0) clock.join(other);
-}
-
 }  // namespace
 
 void Clock::raise(std::size_t count, const Epoch* least, Epoch* to) { raise_all(count, least, to); }
@@ -30,11 +24,11 @@ bool Clock::covers(const Clock& other) const {
 void Beyond::join(const Beyond& other) {
   for (const Cluster& theirs : other.clusters) {
     Cluster& ours = at(theirs.number);
-    join_sparse(ours.known, theirs.known);
-    join_sparse(ours.fenced, theirs.fenced);
+    ours.known.join(theirs.known);
+    ours.fenced.join(theirs.fenced);
   }
-  join_sparse(streams, other.streams);
-  join_sparse(fenced_streams, other.fenced_streams);
+  streams.join(other.streams);
+  fenced_streams.join(other.fenced_streams);
 }
 
 bool Beyond::covers(const Beyond& other) const {
@@ -63,8 +57,8 @@ Beyond::Cluster& Beyond::at(std::uint32_t cluster) {
 }
 
 void Beyond::fence() {
-  for (Cluster& cluster : clusters) join_sparse(cluster.fenced, cluster.known);
-  join_sparse(fenced_streams, streams);
+  for (Cluster& cluster : clusters) cluster.fenced.join(cluster.known);
+  fenced_streams.join(streams);
 }
 
 void Beyond::forget_fences() {

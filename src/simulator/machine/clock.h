@@ -48,14 +48,19 @@ class Clock {
  public:
   Clock() = default;
   explicit Clock(int agents) : epochs_(agents, 0) {}
-  Epoch operator[](int agent) const { return epochs_[agent]; }
+  Epoch operator[](int agent) const {
+    return static_cast<std::size_t>(agent) < epochs_.size() ? epochs_[agent] : 0;
+  }
   Epoch& operator[](int agent) { return epochs_[agent]; }
   // Of the same agents; but a clock of none knows nothing.
-  void join(const Clock& other) { raise(epochs_.size(), other.epochs_.data(), epochs_.data()); }
+  void join(const Clock& other) {
+    if (other.size() == 0) return;
+    if (size() < other.size()) epochs_.resize(other.size(), 0);
+    raise(other.size(), other.epochs_.data(), epochs_.data());
+  }
   // Nothing of the agents first ... first + count - 1.
   void forget(int first, int count) { std::fill_n(epochs_.begin() + first, count, Epoch{0}); }
   std::size_t size() const { return epochs_.size(); }
-  void resize(std::size_t agents) { epochs_.resize(agents, 0); }
   // Whether it knows all that the other one does.
   bool covers(const Clock& other) const;
 
@@ -90,8 +95,9 @@ struct Beyond {
 // What an agent knows to have happened.
 struct View {
   View() = default;
-  explicit View(int agents) : generic(agents), async(agents), cluster(agents), remote(agents) {}
+  explicit View(int agents) : generic(agents) {}
   Clock generic;  // seen by loads and stores of threads
+  // The others are of no agents until fences or other CTAs bring something.
   Clock async;    // of threads' accesses to shared memory: those behind which a proxy fence stands
   Clock cluster;  // of threads' accesses: those behind which a fence of cluster scope stands
   Clock remote;   // acquired from other CTAs, but not yet by a fence of cluster scope

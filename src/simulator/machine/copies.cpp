@@ -183,18 +183,15 @@ void finish_load(Launch& launch, const Event& event) {
   if (launch.provenance) launch.provenance->load(event);
   const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[event.instruction->detail].map];
   SharedMemory& shared = event.destination->shared;
-  if (!launch.kernel.valued) {
-    shared.hold(event.address, map.box_bytes());
-    return complete_tx(launch, event, map.box_bytes());
-  }
-  for_chunks(
-      map, event.data, event.address, event.coordinates,
-      [&](std::int64_t address, const std::byte* global, std::int64_t skip, std::int64_t bytes) {
-        if (bytes == 16) return shared.write_chunk(address, global);
-        std::byte chunk[16] = {};
-        if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
-        shared.write_chunk(address, chunk);
-      });
+  const auto put = [&](std::int64_t address, const std::byte* global, std::int64_t skip,
+                       std::int64_t bytes) {
+    if (bytes == 16) return shared.put_chunk(address, global);
+    std::byte chunk[16] = {};
+    if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
+    shared.put_chunk(address, chunk);
+  };
+  if (launch.kernel.valued) for_chunks(map, event.data, event.address, event.coordinates, put);
+  shared.hold(event.address, map.box_bytes());
   complete_tx(launch, event, map.box_bytes());
 }
 

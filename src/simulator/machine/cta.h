@@ -68,8 +68,9 @@ struct RegisterArray {
   std::vector<std::uint8_t> b;
   std::vector<std::uint8_t> written;  // of each element
   int unwritten = 0;
-  int in_flight = 0;    // products that have it as accumulator or A
-  bool touched = true;  // since the last wgmma_fence
+  int in_flight = 0;  // products that have it as accumulator or A
+  // How many wgmma_fences of the warp came before the last use by other instructions.
+  std::int64_t used_behind = 0;
 
   template <typename T>
   T* row(int element) {
@@ -84,7 +85,6 @@ struct PendingProduct {
   const Instruction* instruction = nullptr;
   std::int64_t a = 0, b = 0;  // start addresses
   bool accumulate = false;
-  bool done = false;
   std::uint64_t sequence = 0;
   std::int64_t group = -1;  // -1: not committed
 };
@@ -94,6 +94,12 @@ struct SharedIssue {
   Access access;              // of the first that has
   std::int64_t a = 0, b = 0;  // start addresses
   int warps = 0;              // bits of those that have
+};
+
+// The products of a warpgroup that some of its warps have issued and others have not.
+struct SharedIssues {
+  std::uint64_t first = 1;  // the number of the front: each warp counts its products from 1 on
+  std::deque<SharedIssue> issues;
 };
 
 // A bulk store from its issue until it is written and waited for.
@@ -167,9 +173,11 @@ struct Warp {
   WordWait word;
   // Asynchronous work.
   std::deque<PendingProduct> products;
+  std::size_t products_done = 0;  // so many of these, from the front on
   std::uint64_t product_sequence = 0;
   std::int64_t product_groups = 0;
   int product_timing = 0;
+  std::int64_t wgmma_fences = 0;
   std::vector<std::shared_ptr<Store>> stores;
   std::int64_t store_groups = 0;
   int registers = 0;
@@ -203,7 +211,7 @@ struct Cta {
   std::int64_t cluster_rank() const { return index % size; }
   std::int64_t size = 1;  // CTAs of the cluster
   SharedMemory shared;
-  std::vector<ShadowBlock> shadow;
+  ShadowMemory shadow;
   std::vector<Origin> origins;  // of each 16 bytes; empty until something is known
   std::vector<ForeignUse> foreign_uses;
   View left;  // what the warps that have ended knew
@@ -213,7 +221,7 @@ struct Cta {
   int live = 0;  // warps that have not ended
   std::vector<Warp> warps;
   std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
-  std::vector<std::deque<SharedIssue>> issues;       // of each warpgroup
+  std::vector<SharedIssues> issues;                  // of each warpgroup
 };
 
 struct Cluster {

@@ -16,7 +16,7 @@ Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
       cluster(cluster),
       size(kernel.cluster),
       shared(kernel.shared_bytes),
-      shadow(kernel.shared_bytes / ShadowBlock::kBytes + 1),
+      shadow(kernel.shared_bytes),
       barriers(kernel.barriers),
       live(kernel.warps),
       warps(kernel.warps),
@@ -330,7 +330,7 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
     case Code::wgmma:
       return next(issue_product);
     case Code::wgmma_fence:
-      for (RegisterArray& array : warp.arrays) array.touched = false;
+      ++warp.wgmma_fences;
       break;
     case Code::wgmma_commit:
       commit_products(*this, warp);

@@ -1,10 +1,9 @@
 #include "simulator/machine/matrix_descriptor.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
-
-#include "simulator/machine/shadow.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -27,6 +26,22 @@ void for_chunks(const SharedMatrix& matrix, int first, int rows, int k, int elem
   for (int mn = 0; mn < rows; ++mn) {
     for (int i = 0; i < k; i += per_chunk) visit(matrix.k_major(first + mn, i / per_chunk));
   }
+}
+
+// Of {number of a block, a bit for each cell}.
+Footprint footprint_of(const std::map<std::int64_t, std::uint64_t>& blocks) {
+  Footprint footprint;
+  std::vector<BlockRun>& runs = footprint.runs;
+  for (const auto& [block, cells] : blocks) {
+    footprint.cells += std::popcount(cells);
+    if (!runs.empty() && runs.back().first + runs.back().count == block &&
+        runs.back().bytes.cells == cells) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({block, 1, {cells, Bytes::kWhole}});
+    }
+  }
+  return footprint;
 }
 
 }  // namespace
@@ -66,7 +81,7 @@ const Footprint& Footprints::of(const PreparedKernel& kernel, const MatrixOperan
                      std::uint64_t{1} << address % ShadowBlock::kBytes / ShadowBlock::kCell;
                });
   }
-  known.push_back({start, first, Footprint(cells.begin(), cells.end())});
+  known.push_back({start, first, footprint_of(cells)});
   return known.back().footprint;
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "simulator/machine/prepared_kernel.h"
+#include "simulator/machine/shadow.h"
 
 // Matrices in shared memory as wgmma sees them. Descriptors are decoded from their bits by the PTX
 // description of the canonical layouts, on purpose without the layout algebra that made them.
@@ -43,8 +43,11 @@ struct SharedMatrix {
 // `start`: the address that the descriptor's low bits would hold.
 SharedMatrix decode_descriptor(const MatrixOperand& operand, std::int64_t start);
 
-// Which cells of 16 bytes an operand covers: {block of 1024 bytes, a bit for each cell}.
-using Footprint = std::vector<std::pair<std::int64_t, std::uint64_t>>;
+// Which cells of 16 bytes an operand covers.
+struct Footprint {
+  std::vector<BlockRun> runs;
+  std::int64_t cells = 0;  // of all runs
+};
 
 // Footprints, each worked out once.
 class Footprints {

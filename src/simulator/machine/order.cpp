@@ -62,7 +62,7 @@ View Order::release_remote(Warp& warp, bool elected) const {
     handed.generic.forget(first, agents_.threads());
   }
   handed.remote = handed.cluster;
-  handed.cluster = Clock(agents_.count());
+  handed.cluster = {};
   return handed;
 }
 
@@ -173,13 +173,13 @@ Order::Verdict Order::judge(const Warp& warp, const Access& earlier, const Acces
   return fenced ? Verdict::ordered : Verdict::proxy;
 }
 
-void Order::shared_block(const Warp& warp, const Access& access, Cta& cta, int allocation,
-                         std::int64_t block, Bytes bytes) {
-  cta.shadow[block].touch(access, bytes, [&](const ShadowBlock::Record& earlier) {
+void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
+                   const BlockRun& run) {
+  cta.shadow.touch(access, run, [&](const ShadowBlock::Record& earlier, std::int64_t block) {
     const Verdict verdict = judge(warp, earlier, access, /*global=*/false);
     if (verdict == Verdict::ordered) return;
-    Bytes both{bytes.cells & earlier.bytes.cells,
-               static_cast<std::uint16_t>(bytes.mask & earlier.bytes.mask)};
+    Bytes both{run.bytes.cells & earlier.bytes.cells,
+               static_cast<std::uint16_t>(run.bytes.mask & earlier.bytes.mask)};
     const Allocation& place = launch_.kernel.allocations[allocation];
     const auto [first, last] = both.extent();
     const std::int64_t address = block * ShadowBlock::kBytes + first;
@@ -196,12 +196,17 @@ void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocat
     return shared(warp, access, cta, allocation, bytes);
   }
   for (const std::int64_t end = address + count; address < end;) {
-    const std::int64_t block = address / ShadowBlock::kBytes;
-    const std::int64_t first = address % ShadowBlock::kBytes / ShadowBlock::kCell;
-    const std::int64_t stop = std::min(end, (block + 1) * ShadowBlock::kBytes);
-    const std::int64_t cells = (stop - address) / ShadowBlock::kCell;
-    shared_block(warp, access, cta, allocation, block,
-                 {~std::uint64_t{0} >> (64 - cells) << first, Bytes::kWhole});
+    BlockRun run;
+    run.first = address / ShadowBlock::kBytes;
+    const std::int64_t offset = address % ShadowBlock::kBytes;
+    std::int64_t stop = std::min(end, (run.first + 1) * ShadowBlock::kBytes);
+    if (offset == 0 && stop < end) {
+      run.count = (end - address) / ShadowBlock::kBytes;
+      stop = address + run.count * ShadowBlock::kBytes;
+    }
+    const std::int64_t cells = std::min(stop - address, ShadowBlock::kBytes) / ShadowBlock::kCell;
+    run.bytes.cells = ~std::uint64_t{0} >> (64 - cells) << offset / ShadowBlock::kCell;
+    shared(warp, access, cta, allocation, run);
     address = stop;
   }
 }
@@ -209,8 +214,8 @@ void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocat
 void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation, ByteSet& set) {
   if (!enabled_) return set.clear();
   set.drain([&](std::uint64_t block, Bytes touched) {
-    shared_block(warp, access, cta, allocation,
-                 static_cast<std::int64_t>(block) / ShadowBlock::kBytes, touched);
+    shared(warp, access, cta, allocation,
+           BlockRun{static_cast<std::int64_t>(block) / ShadowBlock::kBytes, 1, touched});
   });
 }
 

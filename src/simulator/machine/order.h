@@ -74,9 +74,8 @@ class Order {
   void shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
               std::int64_t address, std::int64_t bytes);
   void shared(const Warp& warp, const Access& access, Cta& cta, int allocation, ByteSet& bytes);
-  // As shared; `block` is the number of one of 1024 bytes.
-  void shared_block(const Warp& warp, const Access& access, Cta& cta, int allocation,
-                    std::int64_t block, Bytes bytes);
+  void shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
+              const BlockRun& run);
   // Faults where an access to the word races with another one; then what the warp acquires and
   // what it hands on, as PTX has it: where both sides' scopes have the other's thread.
   void word(Warp& warp, const Instruction& instruction, const WordUse& use);

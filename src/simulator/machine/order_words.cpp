@@ -41,7 +41,7 @@ Order::Verdict Order::judge_beyond(const Beyond* beyond, const Access& earlier,
 bool Order::fenced_globally(const View& view, const Access& earlier) const {
   if (!view.beyond) return false;
   const Beyond::Cluster* own = view.beyond->find(earlier.cluster);
-  return own && own->fenced.size() > 0 && own->fenced[earlier.agent] >= earlier.epoch;
+  return own && own->fenced[earlier.agent] >= earlier.epoch;
 }
 
 void Order::fence_proxy_global(Warp& warp, bool elected) const {
@@ -71,7 +71,7 @@ void Order::acquire_beyond(Warp& warp, bool elected, const Known& known) const {
     if (elected && !lane) continue;
     View& view = warp.view(lane);
     view.join_beyond(known);
-    if (own && own->known.size() > 0) view.generic.join(own->known);
+    if (own) view.generic.join(own->known);
   }
 }
 

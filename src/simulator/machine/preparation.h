@@ -12,7 +12,7 @@ namespace tilewright::simulator {
 [[noreturn]] void refuse(const ir::Operation& operation, const std::string& why);
 
 // Turns a kernel into a PreparedKernel. Structure, places and scalars are in prepared_kernel.cpp,
-// the other instructions in prepare_instructions.cpp.
+// copies and products in prepare_units.cpp, the other instructions in prepare_instructions.cpp.
 class Preparation {
  public:
   Preparation(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);

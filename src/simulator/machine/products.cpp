@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "simulator/machine/fragment_product.h"
@@ -172,8 +171,12 @@ const float* read_a(Launch& launch, Warp& warp, const PendingProduct& pending,
   return buffer;
 }
 
-void check_fence(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
-  if (!warp.arrays[array].touched) return;
+// Whether no wgmma_fence stands behind the last use of the array by other instructions.
+bool needs_fence(const Warp& warp, int array) {
+  return warp.arrays[array].used_behind == warp.wgmma_fences;
+}
+
+void report_fence(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
   const RegisterInfo& info = launch.kernel.registers[array];
   launch.log.add(
       {"wgmma", instruction.where(), info.where,
@@ -184,26 +187,32 @@ void check_fence(Launch& launch, Warp& warp, const Instruction& instruction, int
 
 void check_registers(Launch& launch, Warp& warp, const Instruction& instruction,
                      const Product& product, bool accumulate) {
-  check_fence(launch, warp, instruction, product.accumulator);
+  if (needs_fence(warp, product.accumulator)) {
+    report_fence(launch, warp, instruction, product.accumulator);
+  }
   // An accumulator that a product in flight writes is read by the next one in order.
   if (accumulate) check_written(launch, warp, instruction, product.accumulator, 0, product.n / 2);
   if (product.a_array < 0) return;
   // Accumulators are f32 and fragments of A are not: no product in flight writes this one.
-  check_fence(launch, warp, instruction, product.a_array);
+  if (needs_fence(warp, product.a_array)) {
+    report_fence(launch, warp, instruction, product.a_array);
+  }
   check_written(launch, warp, instruction, product.a_array, product.a_element,
                 16 / size_of(product.dtype));
 }
 
-void check_descriptor(Launch& launch, const Warp& warp, const Instruction& instruction,
-                      const MatrixOperand& operand, char name) {
-  const int base_offset = static_cast<int>(operand.descriptor >> 49 & 7);
-  if (base_offset == 0) return;
+int base_offset(const MatrixOperand& operand) {
+  return static_cast<int>(operand.descriptor >> 49 & 7);
+}
+
+void report_base_offset(Launch& launch, const Warp& warp, const Instruction& instruction,
+                        const MatrixOperand& operand, char name) {
   launch.log.add({"wgmma",
                   instruction.where(),
                   {},
                   fmt::format("wgmma: descriptor_{} {:#x} has base offset {}; patterns start at "
                               "aligned addresses here, so that it is 0\n{}",
-                              name, operand.descriptor, base_offset,
+                              name, operand.descriptor, base_offset(operand),
                               launch.access("issue", instruction, warp)),
                   {}});
 }
@@ -211,16 +220,13 @@ void check_descriptor(Launch& launch, const Warp& warp, const Instruction& instr
 // A product is one instruction of four warps: each has to issue the same ones in the same order, on
 // the same operands.
 void join_issue(Launch& launch, Warp& warp, const PendingProduct& pending) {
-  std::deque<SharedIssue>& issues = warp.cta->issues[warp.index / kWarpsOfGroup];
-  // Those that another warp has issued and this one has not come last.
-  const auto ahead = static_cast<std::size_t>(std::count_if(
-      issues.begin(), issues.end(),
-      [&](const SharedIssue& each) { return !(each.warps >> warp.index % kWarpsOfGroup & 1); }));
-  if (ahead == 0) {
-    issues.push_back(
+  SharedIssues& shared = warp.cta->issues[warp.index / kWarpsOfGroup];
+  const std::size_t place = pending.sequence - shared.first;
+  if (place == shared.issues.size()) {
+    shared.issues.push_back(
         {launch.order.by_threads(warp, *pending.instruction, {}), pending.a, pending.b, 0});
   }
-  SharedIssue& issue = issues[issues.size() - std::max<std::size_t>(ahead, 1)];
+  SharedIssue& issue = shared.issues[place];
   const bool same_instruction = issue.access.instruction == pending.instruction;
   if (!same_instruction || issue.a != pending.a || issue.b != pending.b) {
     launch.log.add(
@@ -233,7 +239,10 @@ void join_issue(Launch& launch, Warp& warp, const PendingProduct& pending) {
          "warps of the warpgroup"});
   }
   issue.warps |= 1 << warp.index % kWarpsOfGroup;
-  if (issues.front().warps == 0b1111) issues.pop_front();
+  if (shared.issues.front().warps == 0b1111) {
+    shared.issues.pop_front();
+    ++shared.first;
+  }
 }
 
 // Tells that the product reads its operands from now until its group is waited for.
@@ -249,9 +258,8 @@ void read_operands(Launch& launch, const Warp& warp, const Instruction& instruct
   const auto read = [&](const MatrixOperand& operand, std::int64_t start, int first, int rows) {
     const Footprint& touched =
         launch.footprints.of(launch.kernel, operand, product, start, first, rows);
-    for (const auto& [block, cells] : touched) {
-      launch.order.shared_block(warp, access, *warp.cta, operand.allocation, block,
-                                {cells, Bytes::kWhole});
+    for (const BlockRun& run : touched.runs) {
+      launch.order.shared(warp, access, *warp.cta, operand.allocation, run);
     }
   };
   read(product.b, pending.b, 0, product.n);
@@ -267,15 +275,13 @@ void check_operands(Launch& launch, Warp& warp, const PendingProduct& pending,
                          int rows) {
     const MatrixOperand& operand = product.*member;
     const SharedMemory& shared = warp.cta->shared;
-    std::int64_t cells = 0;
-    bool held = true;
-    for (const auto& [block, covered] :
-         launch.footprints.of(launch.kernel, operand, product, start, first, rows)) {
-      cells += std::popcount(covered);
-      held = held && shared.block_initialised(block * ShadowBlock::kBytes, covered);
-    }
-    if (held &&
-        cells == std::int64_t{product.run} * rows * product.k * size_of(product.dtype) / 16) {
+    const Footprint& covered =
+        launch.footprints.of(launch.kernel, operand, product, start, first, rows);
+    const bool inside =
+        covered.cells == std::int64_t{product.run} * rows * product.k * size_of(product.dtype) / 16;
+    if (inside && std::all_of(covered.runs.begin(), covered.runs.end(), [&](const BlockRun& run) {
+          return shared.chunks_initialised(run.first, run.count, run.bytes.cells);
+        })) {
       return;
     }
     for (const Product* each = &product; each < &product + product.run; ++each) {
@@ -297,16 +303,15 @@ void issue_product(Launch& launch, Warp& warp, const Instruction& instruction) {
   pending.instruction = &instruction;
   pending.accumulate = warp.integer(product.accumulate) != 0;
   pending.sequence = ++warp.product_sequence;
-  const auto start = [&](const MatrixOperand& operand) {
+  const auto start = [&](const MatrixOperand& operand, char name) {
+    if (base_offset(operand) != 0) report_base_offset(launch, warp, instruction, operand, name);
     return launch.kernel.allocations[operand.allocation].offset + warp.integer(operand.offset) +
            operand.step;
   };
   check_registers(launch, warp, instruction, product, pending.accumulate);
-  check_descriptor(launch, warp, instruction, product.b, 'b');
-  pending.b = start(product.b);
+  pending.b = start(product.b, 'b');
   if (product.a_array < 0) {
-    check_descriptor(launch, warp, instruction, product.a, 'a');
-    pending.a = start(product.a);
+    pending.a = start(product.a, 'a');
   } else {
     ++warp.arrays[product.a_array].in_flight;
   }
@@ -327,10 +332,9 @@ void issue_product(Launch& launch, Warp& warp, const Instruction& instruction) {
 
 void run_products(Launch& launch, Warp& warp, std::uint64_t last) {
   float buffer[spread_a(0, 32)];
-  for (PendingProduct& pending : warp.products) {
+  for (; warp.products_done < warp.products.size(); ++warp.products_done) {
+    const PendingProduct& pending = warp.products[warp.products_done];
     if (pending.sequence > last) break;
-    if (pending.done) continue;
-    pending.done = true;
     if (launch.provenance) launch.provenance->product(warp, pending);
     const Product& product = launch.kernel.products[pending.instruction->detail];
     if (!launch.kernel.valued) {
@@ -345,11 +349,10 @@ void run_products(Launch& launch, Warp& warp, std::uint64_t last) {
 }
 
 void commit_products(Launch& launch, Warp& warp) {
-  bool any = false;
-  for (PendingProduct& pending : warp.products) {
-    if (pending.group >= 0) continue;
-    pending.group = warp.product_groups;
-    any = true;
+  const bool any = !warp.products.empty() && warp.products.back().group < 0;
+  for (auto each = warp.products.rbegin(); each != warp.products.rend(); ++each) {
+    if (each->group >= 0) break;
+    each->group = warp.product_groups;
   }
   ++warp.product_groups;
   if (!any || warp.product_timing != in_between) return;
@@ -368,7 +371,8 @@ void wait_products(Launch& launch, Warp& warp, const Instruction& instruction) {
   };
   std::uint64_t last = 0;
   for (const PendingProduct& pending : warp.products) {
-    if (awaited(pending)) last = pending.sequence;
+    if (!awaited(pending)) break;
+    last = pending.sequence;
   }
   run_products(launch, warp, last);
   while (!warp.products.empty() && awaited(warp.products.front())) {
@@ -376,11 +380,12 @@ void wait_products(Launch& launch, Warp& warp, const Instruction& instruction) {
     --warp.arrays[product.accumulator].in_flight;
     if (product.a_array >= 0) --warp.arrays[product.a_array].in_flight;
     warp.products.pop_front();
+    --warp.products_done;
   }
 }
 
 void check_issues(Launch& launch, const Warp& ended) {
-  for (const SharedIssue& issue : ended.cta->issues[ended.index / kWarpsOfGroup]) {
+  for (const SharedIssue& issue : ended.cta->issues[ended.index / kWarpsOfGroup].issues) {
     if (issue.warps >> ended.index % kWarpsOfGroup & 1) continue;
     launch.log.add({"wgmma", issue.access.instruction->where(),
                     launch.kernel.roles[issue.access.role].where,

@@ -61,6 +61,13 @@ const int* all_elements(std::size_t count) {
   return numbers.data();
 }
 
+// Marks the array as used. Whether its elements have to be looked at.
+bool use(Warp& warp, int array) {
+  RegisterArray& state = warp.arrays[array];
+  state.used_behind = warp.wgmma_fences;
+  return state.in_flight > 0 || state.unwritten > 0;
+}
+
 void allocate(RegisterArray& array, const RegisterInfo& info) {
   array.written.assign(info.elements, 0);
   array.unwritten = info.elements;
@@ -260,8 +267,8 @@ void set_scalar(Scalar& to, T value) {
 
 void read_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                     const int* elements, std::size_t count) {
-  RegisterArray& state = warp.arrays[array];
-  state.touched = true;
+  if (!use(warp, array)) return;
+  const RegisterArray& state = warp.arrays[array];
   if (state.in_flight > 0) {
     check_flight(launch, warp, instruction, array, elements, count, "read");
   }
@@ -286,8 +293,8 @@ void check_written(Launch& launch, Warp& warp, const Instruction& instruction, i
 
 void write_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                      const int* elements, std::size_t count) {
+  if (!use(warp, array)) return;
   RegisterArray& state = warp.arrays[array];
-  state.touched = true;
   if (state.in_flight > 0) {
     check_flight(launch, warp, instruction, array, elements, count, "write");
   }
@@ -300,11 +307,13 @@ void write_registers(Launch& launch, Warp& warp, const Instruction& instruction,
 }
 
 void read_all(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
+  if (!use(warp, array)) return;
   const std::size_t count = launch.kernel.registers[array].elements;
   read_registers(launch, warp, instruction, array, all_elements(count), count);
 }
 
 void write_all(Launch& launch, Warp& warp, const Instruction& instruction, int array) {
+  if (!use(warp, array)) return;
   const std::size_t count = launch.kernel.registers[array].elements;
   write_registers(launch, warp, instruction, array, all_elements(count), count);
 }

@@ -111,6 +111,28 @@ void ShadowBlock::remember_read(const Access& access, const Bytes& bytes) {
   if (emptied || free) drop_empty(reads_);
 }
 
+ShadowMemory::ShadowMemory(std::int64_t bytes) : regions_(bytes / ShadowBlock::kBytes + 2) {
+  const auto end = static_cast<std::int64_t>(regions_.size()) - 1;
+  regions_[end].begin = end;
+  join(0, end);
+}
+
+void ShadowMemory::split_at(std::int64_t block) {
+  Region& before = regions_[regions_[block].begin];
+  Region& behind = regions_[block];
+  const std::int64_t end = before.begin + before.size;
+  behind.state = before.state;
+  behind.size = end - block;
+  before.size = block - before.begin;
+  for (std::int64_t i = block; i < end; ++i) regions_[i].begin = block;
+}
+
+void ShadowMemory::join(std::int64_t begin, std::int64_t end) {
+  if (regions_[begin].size == end - begin) return;
+  regions_[begin].size = end - begin;
+  for (std::int64_t i = begin; i < end; ++i) regions_[i].begin = begin;
+}
+
 void ByteSet::add(std::uint64_t address, std::int64_t bytes) {
   const std::uint64_t end = address + bytes;
   while (address < end) {

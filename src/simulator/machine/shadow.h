@@ -92,6 +92,52 @@ class ShadowBlock {
   std::vector<Record> writes_, reads_;
 };
 
+// Blocks one behind the other of which an access touches the same bytes.
+struct BlockRun {
+  std::int64_t first = 0, count = 1;  // numbers of blocks
+  Bytes bytes;
+  bool is_whole() const { return bytes.cells == ~std::uint64_t{0} && bytes.mask == Bytes::kWhole; }
+};
+
+// What has been done to the shared memory of a CTA. Blocks that one access wrote and that have been
+// accessed alike since then are one region: a box of TMA or an operand of wgmma costs what one of
+// its blocks does.
+class ShadowMemory {
+ public:
+  explicit ShadowMemory(std::int64_t bytes);
+
+  // As ShadowBlock::touch, of all blocks of the run: calls `judge(record, block)` with the first
+  // block of each region.
+  template <typename Judge>
+  void touch(const Access& access, const BlockRun& run, Judge judge) {
+    const std::int64_t end = run.first + run.count;
+    split(run.first);
+    split(end);
+    for (std::int64_t block = run.first; block < end; block += regions_[block].size) {
+      regions_[block].state.touch(access, run.bytes,
+                                  [&](const ShadowBlock::Record& record) { judge(record, block); });
+    }
+    // Of what was there this write alone is left.
+    if (access.write && !access.atomic && run.is_whole()) join(run.first, end);
+  }
+
+ private:
+  // Of the blocks where no region begins `begin` alone counts.
+  struct Region {
+    std::int64_t begin = 0;  // of the region that has the block
+    std::int64_t size = 0;
+    ShadowBlock state;  // of each of its blocks
+  };
+  // Lets a region begin at the block.
+  void split(std::int64_t block) {
+    if (regions_[block].begin != block) split_at(block);
+  }
+  void split_at(std::int64_t block);
+  // Makes one region of those from `begin` on.
+  void join(std::int64_t begin, std::int64_t end);
+  std::vector<Region> regions_;  // a block each, and one behind the last
+};
+
 // A set of bytes, gathered access by access and then visited block by block.
 class ByteSet {
  public:

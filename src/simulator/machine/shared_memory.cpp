@@ -6,6 +6,8 @@
 namespace tilewright::simulator {
 namespace {
 
+constexpr std::uint16_t kWhole = 0xffff;
+
 // Calls `visit(cell, cells, mask)` for the runs of 16-byte cells that the range touches with the
 // same bytes.
 template <typename Visit>
@@ -15,7 +17,7 @@ void for_cells(std::int64_t address, std::int64_t bytes, Visit visit) {
     const std::int64_t cell = address / 16, inside = address % 16;
     const std::int64_t whole = inside == 0 ? (end - address) / 16 : 0;
     if (whole > 0) {
-      visit(cell, whole, std::uint16_t{0xffff});
+      visit(cell, whole, kWhole);
       address += whole * 16;
       continue;
     }
@@ -26,30 +28,37 @@ void for_cells(std::int64_t address, std::int64_t bytes, Visit visit) {
   }
 }
 
+// Calls `visit(page, chunks)` for the pages of 64 cells that have some of these.
+template <typename Visit>
+void for_pages(std::int64_t cell, std::int64_t cells, Visit visit) {
+  for (const std::int64_t end = cell + cells; cell < end;) {
+    const std::int64_t count = std::min(end - cell, 64 - cell % 64);
+    visit(cell / 64, ~std::uint64_t{0} >> (64 - count) << cell % 64);
+    cell += count;
+  }
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::int64_t bytes)
-    : size_(bytes), bytes_(bytes), held_((bytes + 15) / 16, 0), page_time_(bytes / kPage + 1, 0) {}
+    : size_(bytes),
+      bytes_(bytes),
+      held_((bytes + 15) / 16, 0),
+      whole_(bytes / kPage + 1, 0),
+      page_time_(bytes / kPage + 1, 0) {}
 
 bool SharedMemory::initialised(std::int64_t address, std::int64_t bytes) const {
-  std::uint16_t missing = 0;
+  bool all = true;
   for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
-    for (std::int64_t i = 0; i < cells; ++i) {
-      missing |= static_cast<std::uint16_t>(~held_[cell + i] & mask);
+    if (mask == kWhole) {
+      for_pages(cell, cells, [&](std::int64_t page, std::uint64_t chunks) {
+        all = all && (~whole_[page] & chunks) == 0;
+      });
+    } else {
+      all = all && (~held_[cell] & mask) == 0;
     }
   });
-  return missing == 0;
-}
-
-bool SharedMemory::block_initialised(std::int64_t address, std::uint64_t chunks) const {
-  const std::int64_t first = address / 16;
-  const std::int64_t cells =
-      std::min<std::int64_t>(64, static_cast<std::int64_t>(held_.size()) - first);
-  if (chunks == ~std::uint64_t{0} && cells == 64) return initialised(address, 1024);
-  for (std::int64_t cell = 0; cell < cells; ++cell) {
-    if (chunks >> cell & 1 && held_[first + cell] != 0xffff) return false;
-  }
-  return true;
+  return all;
 }
 
 void SharedMemory::write(std::int64_t address, const std::byte* data, std::int64_t bytes) {
@@ -59,14 +68,27 @@ void SharedMemory::write(std::int64_t address, const std::byte* data, std::int64
 
 void SharedMemory::hold(std::int64_t address, std::int64_t bytes) {
   for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
-    for (std::int64_t i = 0; i < cells; ++i) held_[cell + i] |= mask;
+    if (mask == kWhole) {
+      std::fill_n(held_.begin() + cell, cells, kWhole);
+    } else {
+      held_[cell] |= mask;
+      if (held_[cell] != kWhole) return;
+    }
+    for_pages(cell, cells,
+              [&](std::int64_t page, std::uint64_t chunks) { whole_[page] |= chunks; });
   });
   changed(address, bytes);
 }
 
 void SharedMemory::poison(std::int64_t address, std::int64_t bytes) {
   for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
-    for (std::int64_t i = 0; i < cells; ++i) held_[cell + i] &= ~mask;
+    if (mask == kWhole) {
+      std::fill_n(held_.begin() + cell, cells, std::uint16_t{0});
+    } else {
+      held_[cell] &= static_cast<std::uint16_t>(~mask);
+    }
+    for_pages(cell, cells,
+              [&](std::int64_t page, std::uint64_t chunks) { whole_[page] &= ~chunks; });
   });
   changed(address, bytes);
 }

@@ -17,15 +17,20 @@ class SharedMemory {
   const std::byte* at(std::int64_t address) const { return bytes_.data() + address; }
   bool initialised(std::int64_t address, std::int64_t bytes) const;
   // As `initialised`, of the 16 bytes at an address that is a multiple of 16.
-  bool chunk_initialised(std::int64_t address) const { return held_[address / 16] == 0xffff; }
-  // As `chunk_initialised`, of those of 64 chunks whose bits are set.
-  bool block_initialised(std::int64_t address, std::uint64_t chunks) const;
+  bool chunk_initialised(std::int64_t address) const {
+    return whole_[address / kPage] >> address % kPage / 16 & 1;
+  }
+  // As `chunk_initialised`, of `pages` times 1024 bytes, and of these the chunks whose bits are
+  // set.
+  bool chunks_initialised(std::int64_t page, std::int64_t pages, std::uint64_t chunks) const {
+    std::uint64_t missing = 0;
+    for (std::int64_t i = page; i < page + pages; ++i) missing |= ~whole_[i] & chunks;
+    return missing == 0;
+  }
   void write(std::int64_t address, const std::byte* data, std::int64_t bytes);
-  // As `write`, of 16 bytes at an address that is a multiple of 16.
-  void write_chunk(std::int64_t address, const std::byte* data) {
+  // 16 bytes at an address that is a multiple of 16, before `hold` of what they belong to.
+  void put_chunk(std::int64_t address, const std::byte* data) {
     std::memcpy(bytes_.data() + address, data, 16);
-    held_[address / 16] = 0xffff;
-    page_time_[address / kPage] = ++time_;
   }
   // As `write`, of bytes whose values do not matter.
   void hold(std::int64_t address, std::int64_t bytes);
@@ -44,7 +49,8 @@ class SharedMemory {
 
   std::int64_t size_ = 0;
   std::vector<std::byte> bytes_;
-  std::vector<std::uint16_t> held_;  // a bit for each byte of 16
+  std::vector<std::uint16_t> held_;   // a bit for each byte of 16
+  std::vector<std::uint64_t> whole_;  // of each page: a bit for each 16 bytes that hold something
   std::vector<std::uint64_t> page_time_;
   std::uint64_t time_ = 0;
 };

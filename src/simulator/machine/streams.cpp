@@ -53,7 +53,7 @@ Streams::Streams(World& world, const ir::Program& program, const std::vector<ir:
   }
   for (Stream& stream : streams_) {
     auto nothing = std::make_shared<Beyond>();
-    nothing->streams.resize(streams_.size());
+    nothing->streams = Clock(static_cast<int>(streams_.size()));
     stream.known = std::move(nothing);
   }
 }

@@ -36,24 +36,17 @@ std::uint32_t World::add_actor(Actor actor) {
 bool World::is_known(const Beyond* beyond, const Access& earlier) const {
   if (!beyond) return false;
   const Actor& actor = actors_[earlier.cluster];
-  const auto stream = static_cast<std::size_t>(actor.stream);
-  if (stream < beyond->streams.size() && beyond->streams[actor.stream] > actor.position) {
-    return true;
-  }
+  if (beyond->streams[actor.stream] > actor.position) return true;
   const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
-  return cluster && cluster->known.size() > 0 && cluster->known[earlier.agent] >= earlier.epoch;
+  return cluster && cluster->known[earlier.agent] >= earlier.epoch;
 }
 
 bool World::is_fenced(const Beyond* beyond, const Access& earlier) const {
   if (!beyond) return false;
   const Actor& actor = actors_[earlier.cluster];
-  const auto stream = static_cast<std::size_t>(actor.stream);
-  if (stream < beyond->fenced_streams.size() &&
-      beyond->fenced_streams[actor.stream] > actor.position) {
-    return true;
-  }
+  if (beyond->fenced_streams[actor.stream] > actor.position) return true;
   const Beyond::Cluster* cluster = beyond->find(earlier.cluster);
-  return cluster && cluster->fenced.size() > 0 && cluster->fenced[earlier.agent] >= earlier.epoch;
+  return cluster && cluster->fenced[earlier.agent] >= earlier.epoch;
 }
 
 std::string World::missing_between(const Access& earlier, const Access& access) const {
