@@ -34,7 +34,7 @@ struct Request {
   std::optional<std::int64_t> launches;  // 1; of a program 2 runs
   std::optional<std::int64_t> ranks, multiprocessors;
   std::int64_t runs = 20;
-  double patience = 5;  // seconds
+  double patience = 5;                // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants
   bool list_mutants = false;
   bool no_simulation = false;

@@ -24,6 +24,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using driver::MutantResult;
 
+// A word that stays as it is shows in the third run, where the one after waits for it.
+constexpr std::int64_t kProofRuns = 3;
+
 driver::ProofOptions proof_options(const Request& request) {
   driver::ProofOptions options;
   options.seed = request.seed;
@@ -123,7 +126,7 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                             const std::vector<ir::Kernel>& machine,
                             const simulator::MachineOptions& how, const Title& title) {
   driver::ProofOptions options = proof_options(request);
-  options.launches = title.runs;
+  options.launches = std::max(kProofRuns, title.runs);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_program(
       program, machine, how, options,
@@ -137,14 +140,14 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                  {"target", title.target},
                  {"ranks", title.ranks},
                  {"schedules", options.more},
-                 {"runs", title.runs},
+                 {"runs", options.launches},
                  {"launches", title.launches}};
     json.update(table_json(driver::proof_kinds(), results, {}));
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}, {}, on simulated {}: {} mutants, each under up to {} schedules of {} runs\n",
                title.name, ir::ranks_text(title.ranks), title.target, results.size(), options.more,
-               title.runs);
+               options.launches);
     print_table(driver::proof_kinds(), results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);

@@ -44,10 +44,6 @@ std::string first_word(const std::vector<std::string>& words) {
 
 // What neither programs nor kernels of several ranks take.
 void refuse_kernel_options(const Request& request) {
-  if (!request.inputs.empty()) {
-    refuse("--in " + first_word(request.inputs), "the buffers of a program are random",
-           "leave it out; simulate() of tilewright/program.h takes a ProgramMemory");
-  }
   if (!request.breakage.empty()) {
     refuse("--break " + request.breakage, "it breaks a kernel that runs alone",
            "--faults seeds faults into a program, and into the signals of its kernels");
@@ -75,9 +71,9 @@ ir::Program read_program(const Request& request) {
   if (!request.ranks) return program;
   const int ranks = ranks_of(request);
   if (ranks != program.ranks) {
-    Diagnostic(program.where, fmt::format("--ranks {}: {} holds program {} as recorded for {}",
-                                          ranks, request.kernel, program.name,
-                                          ir::ranks_text(program.ranks)))
+    Diagnostic(program.where,
+               fmt::format("--ranks {}: {} holds program {} as recorded for {}", ranks,
+                           request.kernel, program.name, ir::ranks_text(program.ranks)))
         .fix(fmt::format("record it for {}, with TILEWRIGHT_DUMP set", ir::ranks_text(ranks)))
         .raise();
   }
@@ -183,8 +179,8 @@ int simulate_ranks(const Request& request, const driver::KernelSource& source,
   std::vector<std::vector<std::string>> sizes{{}};
   if (request.shrunken) {
     passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
-    sizes = driver::shrunken_sizes(entry, request.settings, options,
-                                   driver::lower(kernel, rewrites));
+    sizes =
+        driver::shrunken_sizes(entry, request.settings, options, driver::lower(kernel, rewrites));
   }
   std::vector<Cut> cuts;
   for (const std::vector<std::string>& each : sizes) {

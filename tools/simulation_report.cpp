@@ -120,9 +120,9 @@ void print_outcome(const Request& request, const Outcome& outcome, const Title& 
   const std::string schedules = outcome.cases.size() == 1
                                     ? schedules_of(outcome.cases.front())
                                     : fmt::format("{} schedules", outcome.schedules());
-  const std::string name =
-      title.ranks == 0 ? title.name
-                       : fmt::format("{}, {},", title.name, ir::ranks_text(title.ranks));
+  const std::string name = title.ranks == 0
+                               ? title.name
+                               : fmt::format("{}, {},", title.name, ir::ranks_text(title.ranks));
   fmt::print("{} on simulated {}: {}, {} operations, {} faults\n", name, title.target,
              extent(schedules, title), outcome.operations, outcome.faults.size());
   if (outcome.faults.empty()) print_results(request, outcome, title);

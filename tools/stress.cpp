@@ -145,7 +145,8 @@ int stress(const Request& request) {
         .raise();
   }
   if (source.reaches_ranks()) {
-    Diagnostic({}, fmt::format("{} reaches other ranks, and stress runs a kernel alone", entry.name))
+    Diagnostic({},
+               fmt::format("{} reaches other ranks, and stress runs a kernel alone", entry.name))
         .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
         .raise();
   }

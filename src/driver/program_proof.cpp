@@ -69,27 +69,30 @@ class Prover {
   // Waits that nobody misses are equivalents where other such waits order the same: it shows once
   // both are left out, or all of them.
   void judge_waits(const std::vector<Seeded>& seeded, std::vector<MutantResult>& results) const {
+    constexpr std::int64_t kFew = 20;  // schedules without arithmetic: nothing else orders it then
     std::vector<std::size_t> left;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const bool is_wait = seeded[i].program && seeded[i].program->is_wait;
       if (is_wait && results[i].verdict == Verdict::survived) left.push_back(i);
     }
-    for (const std::size_t i : left) {
+    in_parallel(thread_count(options_.threads), left.size(), [&](std::size_t number, unsigned) {
+      const std::size_t i = left[number];
       const auto other = std::find_if(left.begin(), left.end(), [&](std::size_t j) {
         return seeded[j].program->site != seeded[i].program->site &&
-               run(without(seeded, {i, j}), kernels_);
+               run(without(seeded, {i, j}), kernels_, kFew);
       });
-      if (other == left.end()) continue;
-      results[i].mutant.equivalent =
-          fmt::format("it shows once the {} at {} is left out too, which orders the same",
-                      results[*other].mutant.operation,
-                      format_location(results[*other].mutant.where));
-    }
+      if (other == left.end()) return;
+      results[i].mutant.equivalent = fmt::format(
+          "in no schedule of many does it show; it does once the {} at {} is left out too, which "
+          "orders the same",
+          results[*other].mutant.operation, format_location(results[*other].mutant.where));
+    });
     if (left.size() > 2 && run(without(seeded, left), kernels_)) {
       for (const std::size_t i : left) {
         if (!results[i].mutant.equivalent.empty()) continue;
         results[i].mutant.equivalent =
-            "it shows once all waits of which one alone is not missed are left out";
+            "in no schedule of many does it show; it does once all waits are left out of which one "
+            "alone is not missed";
       }
     }
     for (const std::size_t i : left) {
@@ -133,11 +136,15 @@ class Prover {
 
   // Some schedules with values, then many without.
   Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels) const {
+    return run(program, kernels, options_.more);
+  }
+  Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+            std::int64_t more) const {
     for (std::int64_t i = 0; i < options_.schedules; ++i) {
       Found found = run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), true);
       if (found) return found;
     }
-    for (std::int64_t i = 0; i < options_.more; ++i) {
+    for (std::int64_t i = 0; i < more; ++i) {
       Found found =
           run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), false);
       if (found) return found;

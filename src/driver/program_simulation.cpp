@@ -126,8 +126,8 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   const driver::ProgramTensors before = memory.tensors;
   for (int i = 0; i < options.schedules; ++i) {
     machine.seed = options.seed + static_cast<std::uint64_t>(i);
-    const simulator::MachineReport run = driver::simulate_program(
-        recorded, kernels, before, &memory.tensors, machine, options.runs);
+    const simulator::MachineReport run =
+        driver::simulate_program(recorded, kernels, before, &memory.tensors, machine, options.runs);
     ++report.schedules;
     report.operations += run.operations;
     if (run.ok()) continue;

@@ -20,9 +20,8 @@ ir::ProgramBuffer::Kind buffer_kind(const ir::Parameter& parameter) {
 }  // namespace
 
 bool reaches_ranks(const ir::Kernel& kernel) {
-  const bool symmetric =
-      std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
-                  [](const ir::Parameter& each) { return each.is_symmetric(); });
+  const bool symmetric = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
+                                     [](const ir::Parameter& each) { return each.is_symmetric(); });
   bool asks = std::any_of(kernel.dims.begin(), kernel.dims.end(),
                           [](const Dim& dim) { return dim.name() == ir::kRanks; });
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
@@ -65,8 +64,8 @@ ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& 
     launch.epoch = launch.epochs_per_run = 1;
     for (std::size_t i = 0; i < program.buffers.size(); ++i) {
       const std::vector<std::int64_t>& shape = program.buffers[i].shape;
-      launch.tensors.push_back({static_cast<int>(i), rank,
-                                std::vector<std::int64_t>(shape.size(), 0), shape});
+      launch.tensors.push_back(
+          {static_cast<int>(i), rank, std::vector<std::int64_t>(shape.size(), 0), shape});
     }
     ir::check_launch(program, launch);
     program.operations.push_back(std::move(launch));

@@ -206,7 +206,8 @@ std::vector<std::vector<double>> reference_of(const Workload& workload) {
 
 void compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,
                     const std::string& name, const std::string& of_what, Comparison& result) {
-  const std::size_t row = static_cast<std::size_t>(tensor.shape().empty() ? 1 : tensor.shape().back());
+  const std::size_t row =
+      static_cast<std::size_t>(tensor.shape().empty() ? 1 : tensor.shape().back());
   const double whole = root_mean_square(wanted);
   double scale = 0;
   for (std::size_t j = 0; j < wanted.size(); ++j) {

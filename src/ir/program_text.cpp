@@ -65,9 +65,8 @@ class Printer {
         for (const RunNumber& scalar : operation.scalars) {
           scalars += (scalars.empty() ? "" : ", ") + number(scalar);
         }
-        words +=
-            fmt::format(" kernel {} ({}) scalars ({}) epochs {} of {}", operation.kernel, tensors,
-                        scalars, operation.epoch, operation.epochs_per_run);
+        words += fmt::format(" kernel {} ({}) scalars ({}) epochs {} of {}", operation.kernel,
+                             tensors, scalars, operation.epoch, operation.epochs_per_run);
         break;
       }
       case Kind::copy:
@@ -251,9 +250,8 @@ class Parser {
       in_.expect(')');
     }
     const auto& parameters = program_.kernels[operation.kernel]->parameters;
-    const auto wanted =
-        std::count_if(parameters.begin(), parameters.end(),
-                      [](const Parameter& each) { return !each.is_tensor(); });
+    const auto wanted = std::count_if(parameters.begin(), parameters.end(),
+                                      [](const Parameter& each) { return !each.is_tensor(); });
     if (static_cast<std::int64_t>(operation.scalars.size()) != wanted) {
       in_.fail(scalars, fmt::format("the kernel has {} scalar parameters", wanted));
     }
@@ -324,9 +322,8 @@ class Parser {
   ProgramPart part() {
     const std::size_t begin = in_.position();
     const std::string name = in_.quoted("a buffer's name in quotes");
-    const auto found =
-        std::find_if(program_.buffers.begin(), program_.buffers.end(),
-                     [&](const ProgramBuffer& each) { return each.name == name; });
+    const auto found = std::find_if(program_.buffers.begin(), program_.buffers.end(),
+                                    [&](const ProgramBuffer& each) { return each.name == name; });
     if (found == program_.buffers.end()) in_.fail(begin, "there is no such buffer");
     ProgramPart part;
     part.buffer = static_cast<int>(found - program_.buffers.begin());

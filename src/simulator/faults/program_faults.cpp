@@ -99,8 +99,7 @@ std::vector<ProgramMutant> program_mutants(const ir::Program& program) {
       }
     }
     if ((waits || operation.kind == Kind::write) && operation.value.per_run != 0) {
-      ProgramMutant& mutant =
-          add(kSameWord, fmt::format("{} in every run", operation.value.at(1)));
+      ProgramMutant& mutant = add(kSameWord, fmt::format("{} in every run", operation.value.at(1)));
       mutant.is_wait = waits;
       mutant.edit = [](ProgramOperation& changed) { changed.value = changed.value.at(1); };
     }
