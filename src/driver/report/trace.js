@@ -1,5 +1,5 @@
 const byId = (id) => document.getElementById(id);
-const gutter = 190, ruler = 26, ctaHeight = 24, groupHeight = 20;
+const gutter = data.streams.length > 0 ? 230 : 190, ruler = 26, ctaHeight = 24, groupHeight = 20;
 const canvas = byId('canvas'), view = byId('view'), tip = byId('tip');
 const pen = canvas.getContext('2d');
 const last = Math.max(data.end, 1);
@@ -161,14 +161,17 @@ function drawGrid(height) {
 function markAt(mark, top) {
   let found = null;
   for (const entry of layout) {
-    if (entry.c !== mark.cta) continue;
+    if (entry.c !== blockOf(mark)) continue;
     if (entry.what === 'cta') found = entry;
     if (entry.what === 'group' && entry.group.rows.some((row) => holds(row, mark))) found = entry;
     if (entry.what === 'row' && holds(entry.row, mark)) found = entry;
   }
   return found && { x: xOf(mark.time), y: found.y - top + found.height / 2 };
 }
+// The number of the CTA, or of its rank's streams.
+const blockOf = (mark) => (mark.stream < 0 ? mark.cta : -1 - data.streams[mark.stream].rank);
 function holds(row, mark) {
+  if (mark.stream >= 0) return row.stream === mark.stream;
   if (mark.flight >= 0) return row.kind === 'flights' && row.items.some((item) => item.number === mark.flight);
   return row.kind === 'slices' && row.warp === mark.warp;
 }

@@ -26,7 +26,7 @@ function fit() {
 
 function openMarks(fault) {
   for (const mark of fault.marks) {
-    const cta = ctas.find((each) => each.number === mark.cta);
+    const cta = ctas.find((each) => each.number === blockOf(mark));
     cta.open = true;
     for (const group of cta.groups) {
       if (group.rows.some((row) => holds(row, mark))) group.open = true;
@@ -108,7 +108,7 @@ function describe(item) {
     return lines;
   }
   lines.push(element('b', '', text(item.name) + (item.count > 1 ? ' \u00d7' + item.count : '')));
-  line(times + (item.iteration ? ', iteration ' + text(item.iteration) : ''));
+  line(times + (item.iteration ? (item.stream === undefined ? ', iteration ' : ', ') + text(item.iteration) : ''));
   if (item.detail) line((item.colour === 'wait' ? 'until: ' : '') + text(item.detail));
   if (item.issuer !== undefined) line('issued by warp ' + item.issuer + ' of the CTA');
   if (item.complete === 0) line('in flight when the run ended');
