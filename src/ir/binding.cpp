@@ -34,7 +34,7 @@ class Solver {
           .raise();
     }
     for (const Dim& dim : kernel_.dims) check_facts(dim);
-    Binding binding(std::move(values_));
+    Binding binding(std::move(values_), kernel_.where);
     for (const auto& [parameter, shape] : tensors_) check_sizes(binding, *parameter, *shape);
     return binding;
   }
@@ -260,11 +260,18 @@ class Solver {
 std::int64_t Binding::value(const std::string& symbol) const {
   const auto found = values_.find(symbol);
   if (found != values_.end()) return found->second;
-  Diagnostic({}, fmt::format("the dim {} has no value at this launch", symbol)).raise();
+  Diagnostic(where_, fmt::format("the dim {} has no value at this launch", symbol)).raise();
 }
 
 std::int64_t Binding::evaluate(const Dim& dim) const {
-  return dim.evaluate([this](const std::string& symbol) { return value(symbol); });
+  const auto lookup = [this](const std::string& symbol) { return value(symbol); };
+  try {
+    return dim.evaluate(lookup);
+  } catch (const Error& error) {
+    if (error.location().file) throw;
+    Diagnostic(where_, fmt::format("{} at this launch: {}", dim.to_string(), error.message()))
+        .raise();
+  }
 }
 
 std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks) {

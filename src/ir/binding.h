@@ -21,15 +21,19 @@ struct TensorShape {
 class Binding {
  public:
   Binding() = default;
-  explicit Binding(std::map<std::string, std::int64_t> values) : values_(std::move(values)) {}
+  // `where`: the line that errors name.
+  explicit Binding(std::map<std::string, std::int64_t> values, SourceLocation where = {})
+      : values_(std::move(values)), where_(where) {}
 
-  // Raise a usage error when a symbol has no value.
+  // Raise usage errors: when a symbol has no value, where an expression overflows 64 bits or
+  // divides by zero.
   std::int64_t value(const std::string& symbol) const;
   std::int64_t evaluate(const Dim& dim) const;
   const std::map<std::string, std::int64_t>& values() const { return values_; }
 
  private:
   std::map<std::string, std::int64_t> values_;
+  SourceLocation where_;
 };
 
 // Solves the symbols from the tensors, one for each tensor parameter in order: an axis that is a

@@ -69,6 +69,7 @@ void named(Op op, const IndexOperand& index, int first, int threads, int count) 
         .fix("barriers count from 0 to " + std::to_string(count - 1))
         .raise();
   }
+  tracer.barrier_uses.push_back({what, threads, index.where});
   plain(tracer, op, {tracer.use(index.index.handle(), what, index.where)},
         {{Key::first, std::int64_t{first}},
          {Key::threads, std::int64_t{threads}},
@@ -118,7 +119,7 @@ Dim multiprocessors() { return Dim::symbol(ir::kMultiprocessors, at_least(1)); }
 void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   Tracer& tracer = scheduled("ctas", where);
   tracer.require_no_grid("ctas", where);
-  tracer.check_dim(count, where);
+  tracer.check_count(count, "ctas", "CTAs", where);
   if (cluster < 1 || cluster > 8) {
     Diagnostic(where, "ctas: a cluster of " + std::to_string(cluster))
         .token("ctas")
@@ -128,6 +129,24 @@ void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   tracer.kernel().grid = {count};
   tracer.kernel().cluster = cluster;
 }
+
+namespace {
+
+void check_barriers(Tracer& tracer, SourceLocation roles) {
+  const std::int64_t threads = tracer.kernel().threads;
+  for (const Tracer::BarrierUse& use : tracer.barrier_uses) {
+    if (use.threads <= threads) continue;
+    Diagnostic(use.where, std::string(use.what) + ": a named barrier of " +
+                              std::to_string(use.threads) + " threads, and the CTA has " +
+                              std::to_string(threads))
+        .token(use.what)
+        .note(roles, "the roles are declared")
+        .fix("give NamedBarrier the threads of the warps that sync and arrive")
+        .raise();
+  }
+}
+
+}  // namespace
 
 void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) {
   Tracer& tracer = scheduled("roles", where);
@@ -192,6 +211,7 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     warp += role.warps;
   }
   tracer.kernel().threads = (warp + 3) / 4 * 128;
+  check_barriers(tracer, where);
 }
 
 }  // namespace tilewright
