@@ -71,6 +71,10 @@ class AlignedMemory {
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options) {
   const ir::Program& recorded = program.finish();
+  ir::check_tensors(recorded, memory.tensors);
+  ir::check_count(recorded, "schedules", options.schedules);
+  ir::check_count(recorded, "runs", options.runs);
+  ir::check_count(recorded, "multiprocessors", options.multiprocessors);
   const std::vector<ir::Kernel> kernels = machine_forms(recorded);
   simulator::MachineOptions machine;
   machine.multiprocessors = machine.resident = options.multiprocessors;
@@ -86,7 +90,7 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
     ++report.schedules;
     report.operations += run.operations;
     const bool is_last = i + 1 == options.schedules || !run.ok();
-    if (is_last) aligned.copy_to(memory);
+    if (is_last && !options.control_only) aligned.copy_to(memory);
     if (run.ok()) continue;
     report.seed = machine.seed;
     for (const simulator::Fault& fault : run.faults) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/diagnostic.h"
 
@@ -279,6 +280,41 @@ std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64
                                     [](const Dim& dim) { return dim.name() == kRanks; });
   if (!declared) return {};
   return {{kRanks, ranks}};
+}
+
+void check_scalars(const Kernel& kernel, const std::vector<double>& scalars) {
+  std::size_t wanted = 0;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (parameter.is_tensor() || wanted++ >= scalars.size()) continue;
+    const double value = scalars[wanted - 1];
+    const bool fits = value >= INT32_MIN && value <= INT32_MAX && value == std::floor(value);
+    if (parameter.dtype != DType::i32 || fits) continue;
+    Diagnostic(parameter.where, fmt::format("{}: the scalar {} is {}, and i32 holds integers from "
+                                            "-2^31 to 2^31 - 1",
+                                            kernel.name, parameter.name, value))
+        .token(parameter.name)
+        .fix("pass such an integer, or declare the scalar as f32")
+        .raise();
+  }
+  if (wanted == scalars.size()) return;
+  Diagnostic(kernel.where, fmt::format("kernel {} takes {} scalars, and the launch gives {}",
+                                       kernel.name, wanted, scalars.size()))
+      .fix("pass one for each parameter, in the order of their declaration")
+      .raise();
+}
+
+void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors) {
+  std::size_t next = 0;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor() || next == tensors.size()) continue;
+    const TensorArgument& tensor = tensors[next++];
+    if (tensor.data || std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0) continue;
+    Diagnostic(parameter.where,
+               fmt::format("tensor {} has no data: its address is null", parameter.name))
+        .token(parameter.name)
+        .fix("allocate the tensor before the launch")
+        .raise();
+  }
 }
 
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,

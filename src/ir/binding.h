@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "support/arguments.h"
 
 namespace tilewright::ir {
 
@@ -45,5 +46,11 @@ Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
 
 // What bind is given for a launch on so many ranks: nothing where the kernel does not ask.
 std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks);
+
+// Raises a usage error unless there is a number for each scalar parameter, which one of i32 can be.
+void check_scalars(const Kernel& kernel, const std::vector<double>& scalars);
+
+// Raises a usage error for a tensor that has elements and no memory.
+void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors);
 
 }  // namespace tilewright::ir

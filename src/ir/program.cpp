@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "support/diagnostic.h"
+
 namespace tilewright::ir {
 
 std::int64_t ProgramBuffer::bytes() const {
@@ -45,6 +47,46 @@ Arguments arguments_of(const Program& program, const ProgramOperation& launch, s
   arguments.ranks = program.ranks;
   arguments.epoch = static_cast<int>(launch.epoch + (run - 1) * launch.epochs_per_run);
   return arguments;
+}
+
+std::int32_t word_value(const RunNumber& value, std::int64_t run) {
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(value.at(run)));
+}
+
+void check_count(const Program& program, const char* what, std::int64_t count) {
+  if (count >= 1) return;
+  Diagnostic(program.where, fmt::format("program {}: {} {}", program.name, count, what))
+      .fix("ask for one or more")
+      .raise();
+}
+
+void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors) {
+  const auto fail = [&program](const std::string& problem) {
+    Diagnostic(program.where, fmt::format("program {}: {}", program.name, problem))
+        .fix("make the ProgramMemory of this program, when all of its buffers are there")
+        .raise();
+  };
+  if (tensors.size() != static_cast<std::size_t>(program.ranks)) {
+    fail(fmt::format("memory of {} ranks for {}", tensors.size(), program.ranks));
+  }
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    const std::vector<HostTensor>& given = tensors[rank];
+    if (given.size() > program.buffers.size()) {
+      fail(fmt::format("memory of {} buffers for {}", given.size(), program.buffers.size()));
+    }
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      const ProgramBuffer& buffer = program.buffers[i];
+      const std::string name = name_of(program, static_cast<int>(i), rank);
+      if (i >= given.size()) {
+        if (buffer.kind == ProgramBuffer::Kind::tensor) fail("the memory has no " + name);
+        continue;
+      }
+      if (given[i].dtype() == buffer.dtype && given[i].shape() == buffer.shape) continue;
+      fail(fmt::format("the memory has {} {{{}}} for {}, which is {} {{{}}}",
+                       tilewright::name_of(given[i].dtype()), fmt::join(given[i].shape(), ", "),
+                       name, tilewright::name_of(buffer.dtype), fmt::join(buffer.shape, ", ")));
+    }
+  }
 }
 
 void for_each_run(const TensorArgument& to, const TensorArgument& from,

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "language/explicit_tracing.h"
+#include "language/names.h"
 #include "language/tracer.h"
 #include "language/view.h"
 
@@ -335,7 +336,7 @@ const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
 
 Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
   tracer_->require_open("dim", where);
-  Tracer::check_name(name, "dim", where);
+  check_name(name, "dim", where);
   if (name == ir::kRanks || name == ir::kMultiprocessors) {
     const std::string function = name == ir::kRanks ? "kernel.ranks()" : "multiprocessors()";
     Diagnostic(where, "dim: \"" + name + "\" is what " + function + " gives")
@@ -368,7 +369,7 @@ namespace {
 void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string& name,
                      SourceLocation where) {
   tracer.require_open("parameter", where);
-  Tracer::check_name(name, "parameter", where);
+  check_name(name, "parameter", where);
   const auto fail = [&](const std::string& problem, const std::string& fix) {
     Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).fix(fix).raise();
   };

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "language/canonical_order.h"
+#include "language/names.h"
 
 namespace tilewright {
 namespace {
@@ -549,18 +550,6 @@ void Tracer::trace_role(const ir::Attributes& attributes, const std::function<vo
       },
       where);
   in_role_ = false;
-}
-
-void Tracer::check_name(const std::string& name, const char* what, SourceLocation where) {
-  const auto is_letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
-  if (!name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), fits)) return;
-  Diagnostic(where, std::string(what) + ": \"" + name + "\" is no name")
-      .token(what)
-      .fix("take letters, digits and _, and begin with a letter")
-      .raise();
 }
 
 void Tracer::check_count(const Dim& count, const char* what, const char* of,

@@ -59,8 +59,6 @@ class Tracer {
   void check_dim(const Dim& dim, SourceLocation where) const;
   // The same of how many `of` there are: 0 to 2^31 - 1 where that is known.
   void check_count(const Dim& count, const char* what, const char* of, SourceLocation where) const;
-  // Names are words of the kernel's text and of CUDA C++.
-  static void check_name(const std::string& name, const char* what, SourceLocation where);
   // The value of a constant integer that was recorded in the block that is open.
   std::optional<std::int64_t> known(ir::ValueId id) const;
   // Whether the value is the dimension, or the number.

@@ -214,7 +214,7 @@ TEST(LoopErrors, BreakAndReturn) {
     };
     build();
   });
-  EXPECT_NO_THROW(Kernel("after an error")) << "nothing of the broken kernel is left behind";
+  EXPECT_NO_THROW(Kernel("after_an_error")) << "nothing of the broken kernel is left behind";
 }
 
 TEST(LoopErrors, ARangeIsLoopedOverOnce) {
