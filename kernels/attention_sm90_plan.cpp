@@ -75,7 +75,7 @@ int widest_block_k(Attention a, bool o_in_parts) {
 }
 
 void check_dim(const char* name, int dim) {
-  if (dim % 16 == 0 && dim <= 256) return;
+  if (dim > 0 && dim % 16 == 0 && dim <= 256) return;
   fail(std::string(name) + " is " + std::to_string(dim),
        "take a multiple of 16 up to 256, or the tile form's own schedule (schedule=tile)");
 }
@@ -127,6 +127,8 @@ Sm90Plan sm90_plan(const Attention& a) {
 }
 
 Attention with_sm90_blocks(Attention a) {
+  check_dim("dim", a.dim);
+  check_dim("dim_v", a.dim_v);
   // Three warpgroups hide more of each other's softmax than two, where they leave room for a block
   // of keys that is worth its waits.
   a.block_q = 3 * kWarpgroupRows;

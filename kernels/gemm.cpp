@@ -409,7 +409,36 @@ class GemmSm90 {
 
 }  // namespace
 
+namespace {
+
+void check(const Gemm& g) {
+  const auto positive = [](const char* name, int value) {
+    if (value < 1) {
+      refuse(std::string(name) + " is " + std::to_string(value),
+             std::string(name) + " is at least 1");
+    }
+  };
+  positive("block_m", g.block_m);
+  positive("block_n", g.block_n);
+  positive("block_k", g.block_k);
+  positive("warpgroups", g.warpgroups);
+  positive("cluster", g.cluster);
+  positive("split", g.split);
+  const int shared = g.shared == GemmShared::a ? g.block_m : g.block_n;
+  if (g.cluster > 1 && shared % (8 * g.cluster) != 0) {
+    refuse(std::to_string(g.cluster) + " CTAs share tiles of " + std::to_string(shared) + " rows",
+           "each fetches a multiple of 8 of them");
+  }
+  if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
+    refuse("there is no product of " + std::string(name_of(g.dtype)),
+           "take bf16, f16 or f8e4m3; gemm() has the others");
+  }
+}
+
+}  // namespace
+
 Kernel gemm_sm90(const Gemm& g) {
+  check(g);
   Kernel kernel("gemm_sm90");
   GemmSm90 gemm(kernel, g);
   kernel.ctas(gemm.ctas(), g.cluster * g.split);

@@ -132,6 +132,31 @@ int print(const Request& request, const Json& json) {
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }
 
+int print_mutants(const std::vector<Listed>& mutants) {
+  Json list = Json::array();
+  for (const Listed& listed : mutants) list.push_back(json_of(listed));
+  fmt::print("{}\n", list.dump(2));
+  return 0;
+}
+
+void check_target(const Request& request, const driver::Target& target) {
+  if (target.kind == driver::Target::Kind::cuda ||
+      target.kind == driver::Target::Kind::architecture) {
+    return;
+  }
+  Diagnostic({}, fmt::format("target {} has no timing to disturb", request.target))
+      .fix("use --target cuda, or sm_90a to simulate and assemble only")
+      .raise();
+}
+
+void check_mutant(const Request& request, const LibraryKernel& entry, std::size_t mutants) {
+  if (!request.mutant || *request.mutant < mutants) return;
+  Diagnostic({},
+             fmt::format("--mutant {}: {} has {} mutants", *request.mutant, entry.name, mutants))
+      .fix("see --list-mutants")
+      .raise();
+}
+
 }  // namespace
 
 int stress(const Request& request) {
@@ -139,11 +164,7 @@ int stress(const Request& request) {
   const LibraryKernel& entry = source.entry();
   const driver::Target target = driver::parse_target(request.target);
   const bool is_gpu = target.kind == driver::Target::Kind::cuda;
-  if (!is_gpu && target.kind != driver::Target::Kind::architecture) {
-    Diagnostic({}, fmt::format("target {} has no timing to disturb", request.target))
-        .fix("use --target cuda, or sm_90a to simulate and assemble only")
-        .raise();
-  }
+  check_target(request, target);
   if (source.reaches_ranks()) {
     Diagnostic({},
                fmt::format("{} reaches other ranks, and stress runs a kernel alone", entry.name))
@@ -155,18 +176,8 @@ int stress(const Request& request) {
   drop_large(entry, subject);
   std::vector<Listed> mutants;
   if (request.list_mutants || request.mutant) mutants = all_mutants(subject.machine);
-  if (request.list_mutants) {
-    Json list = Json::array();
-    for (const Listed& listed : mutants) list.push_back(json_of(listed));
-    fmt::print("{}\n", list.dump(2));
-    return 0;
-  }
-  if (request.mutant && *request.mutant >= mutants.size()) {
-    Diagnostic({}, fmt::format("--mutant {}: {} has {} mutants", *request.mutant, entry.name,
-                               mutants.size()))
-        .fix("see --list-mutants")
-        .raise();
-  }
+  if (request.list_mutants) return print_mutants(mutants);
+  check_mutant(request, entry, mutants.size());
   driver::StressOptions options;
   options.seed = request.seed;
   options.schedules = request.schedules;

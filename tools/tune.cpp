@@ -211,6 +211,30 @@ void write_rules(const Request& request, const std::string& text) {
   if (!request.json) fmt::print("written to {}\n", request.rules_file);
 }
 
+void report_fitted(const Request& request, const driver::FittedRules& fitted, Json report) {
+  if (request.json) {
+    report["fitted"] = fitted.variants;
+    report["worst_ratio"] = fitted.worst;
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    fmt::print("\nrules: the estimates of {} variants fitted; at worst {:.3f} of the best's time\n",
+               fitted.variants, fitted.worst);
+  }
+}
+
+void report_rules(const Request& request, const driver::TunedRules& rules, Json report) {
+  if (request.json) {
+    report["rules"] = rules.lines;
+    report["variants"] = rules.variants;
+    report["worst_ratio"] = rules.worst;
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    fmt::print("\nrules: {} variants; at worst {:.3f} of the best's time\n", rules.variants,
+               rules.worst);
+    for (const std::string& line : rules.lines) fmt::print("  {}\n", line);
+  }
+}
+
 }  // namespace
 
 int tune(const Request& request) {
@@ -252,35 +276,18 @@ int tune(const Request& request) {
   const std::string remark = fmt::format(
       "{}; {}", on_gpu ? runtime::Device::get(0).info().name : "by the model, not measured",
       request.sizes.empty() ? "one size" : fmt::format("{}", fmt::join(request.sizes, ", ")));
-  Json report = {{"kernel", entry.name}, {"target", target.name}, {"points", json}};
+  const Json report = {{"kernel", entry.name}, {"target", target.name}, {"points", json}};
   if (facts.empty()) {
     if (const auto fitted =
             refit(request, entry, target, results, points, tuner.multiprocessors(), remark)) {
-      if (request.json) {
-        report["fitted"] = fitted->variants;
-        report["worst_ratio"] = fitted->worst;
-        fmt::print("{}\n", report.dump(2));
-      } else {
-        fmt::print(
-            "\nrules: the estimates of {} variants fitted; at worst {:.3f} of the best's time\n",
-            fitted->variants, fitted->worst);
-      }
+      report_fitted(request, *fitted, report);
       write_rules(request, fitted->text);
       return 0;
     }
   }
   const driver::TunedRules rules =
       driver::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
-  if (request.json) {
-    report["rules"] = rules.lines;
-    report["variants"] = rules.variants;
-    report["worst_ratio"] = rules.worst;
-    fmt::print("{}\n", report.dump(2));
-  } else {
-    fmt::print("\nrules: {} variants; at worst {:.3f} of the best's time\n", rules.variants,
-               rules.worst);
-    for (const std::string& line : rules.lines) fmt::print("  {}\n", line);
-  }
+  report_rules(request, rules, report);
   write_rules(request, driver::update_rules(text_of(request.rules_file), entry, target.arch, rules,
                                             facts, remark));
   return 0;

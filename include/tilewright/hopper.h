@@ -96,21 +96,27 @@ struct TileShape {
 // One stage of a ring: one view for each tile of the ring.
 class Slot {
  public:
-  const SharedView& operator[](int part) const { return parts_[part]; }
-  operator const SharedView&() const { return parts_[0]; }
-  SharedView T() const { return parts_[0].T(); }
+  const SharedView& operator[](int part) const;
+  operator const SharedView&() const { return (*this)[0]; }
+  SharedView T() const { return (*this)[0].T(); }
   const Index& stage() const { return stage_; }
   // What the producer gave with the stage: the `which`-th of the stage's numbers.
   Index number(int which = 0, SourceLocation where = here()) const;
 
  private:
   friend class Ring;
-  Slot(Index stage, std::vector<SharedView> parts, Handle numbers, int number_count)
-      : stage_(stage), parts_(std::move(parts)), numbers_(numbers), number_count_(number_count) {}
+  Slot(Index stage, std::vector<SharedView> parts, Handle numbers, int number_count,
+       SourceLocation where)
+      : stage_(stage),
+        parts_(std::move(parts)),
+        numbers_(numbers),
+        number_count_(number_count),
+        where_(where) {}
   Index stage_;
   std::vector<SharedView> parts_;
   Handle numbers_;
   int number_count_;
+  SourceLocation where_;  // of produce or consume
 };
 
 // Stages of shared memory with full and empty barriers between one producing role and the consuming
@@ -193,7 +199,8 @@ Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
 
-// `count` hardware barriers over `threads` threads each.
+// `count` hardware barriers over `threads` threads each: whole warps, at most the CTA's. A CTA has
+// 15 of them, of which reductions over several warps take some.
 class NamedBarrier {
  public:
   NamedBarrier(Kernel& kernel, int threads, int count = 1, SourceLocation where = here());
@@ -236,6 +243,8 @@ class ClusterBarrier {
   std::shared_ptr<State> state_;
 };
 
+// One lane of the warp alone runs the body, in which nothing stands that the warp does as a whole:
+// products, stores and loads of tiles, barriers.
 void elect(const std::function<void()>& body, SourceLocation where = here());
 // Orders what the lanes of a warp have done in memory before what one of them does next.
 void warp_sync(SourceLocation where = here());

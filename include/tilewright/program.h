@@ -22,7 +22,8 @@ struct Program;
 }
 class Program;
 
-// A number that may hang on how often the program has run: base + per_run * (1, 2, 3, ...).
+// A number that may hang on how often the program has run: base + per_run * (1, 2, 3, ...). That of
+// a word is an integer, and counts modulo 2^32.
 struct RunNumber {
   RunNumber(double base, double per_run = 0) : base(base), per_run(per_run) {}
   double at(std::int64_t run) const { return base + per_run * static_cast<double>(run); }
@@ -32,6 +33,14 @@ RunNumber operator+(RunNumber a, RunNumber b);
 RunNumber operator-(RunNumber a, RunNumber b);
 RunNumber operator*(RunNumber a, double factor);
 
+// Which element of a vector; notes the line.
+struct ElementNumber {
+  ElementNumber(std::int64_t number, SourceLocation where = here())
+      : number(number), where(where) {}
+  std::int64_t number;
+  SourceLocation where;
+};
+
 // A box of a buffer's elements, in one rank.
 class Part {
  public:
@@ -40,8 +49,8 @@ class Part {
   // One start and one size an axis.
   Part box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
            SourceLocation where = here()) const;
-  // One element of a vector.
-  Part operator[](std::int64_t element) const;
+  // One element of a vector, such as a word of signals.
+  Part operator[](const ElementNumber& element) const;
 
  private:
   friend class Buffer;
@@ -63,7 +72,7 @@ class Buffer {
   operator Part() const;
   Part on(int rank, SourceLocation where = here()) const;
   Part rows(std::int64_t first, std::int64_t count, SourceLocation where = here()) const;
-  Part operator[](std::int64_t element) const;
+  Part operator[](const ElementNumber& element) const;
 
  private:
   friend class Program;
@@ -92,7 +101,7 @@ class Stream {
   // all ranks.
   void launch(const Kernel& kernel, const std::vector<Part>& tensors,
               const std::vector<RunNumber>& scalars = {}, SourceLocation where = here()) const;
-  // By the copy engine: parts of the same shape and dtype, of any rank.
+  // By the copy engine: parts of the same shape and dtype, of any rank, that do not overlap.
   void copy(const Part& to, const Part& from, SourceLocation where = here()) const;
   // One of the words that Program::signals makes. What came before in this stream is there for who
   // waits for the value.
@@ -116,8 +125,11 @@ class Rank {
  public:
   int number() const { return number_; }
   int count() const;
-  // The rank that is `distance` further on, around the end.
-  int next(int distance = 1) const { return (number_ + distance) % count(); }
+  // The rank that is `distance` further on, around the end; a negative distance goes back.
+  int next(int distance = 1) const {
+    const int moved = (number_ + distance % count()) % count();
+    return moved < 0 ? moved + count() : moved;
+  }
   // The same for the same name.
   Stream stream(const std::string& name = "main", SourceLocation where = here()) const;
 
@@ -133,8 +145,10 @@ class Rank {
 // other.
 class Program {
  public:
+  // 1 to 8 ranks. Names, here and below, are identifiers.
   explicit Program(std::string name, int ranks = 1, SourceLocation where = here());
 
+  // Row-major; a kernel's tensors have 1 to 5 axes.
   Buffer buffer(std::string name, DType dtype, std::vector<std::int64_t> shape,
                 SourceLocation where = here());
   // i32 words: zeros before the first run, and then what the runs before have left.
@@ -158,9 +172,10 @@ class Program {
 class ProgramMemory {
  public:
   explicit ProgramMemory(const Program& program, std::uint64_t seed = 1);
-  HostTensor& at(const Buffer& buffer, int rank = 0);
+  // That of the buffer in the rank. Another tensor may be put there, of the same dtype and shape.
+  HostTensor& at(const Buffer& buffer, int rank = 0, SourceLocation where = here());
 
-  // Of each rank, each buffer's.
+  // Of each rank, those of the buffers that the program had when this was made, in their order.
   std::vector<std::vector<HostTensor>> tensors;
 
  private:
@@ -169,8 +184,8 @@ class ProgramMemory {
 
 struct SimulationOptions {
   std::uint64_t seed = 0;
-  int schedules = 1;  // of seeds seed, seed + 1, ...
-  int runs = 2;       // in a row, in each schedule
+  int schedules = 1;  // at least 1: of seeds seed, seed + 1, ...
+  int runs = 2;       // at least 1: in a row, in each schedule
   // Of each rank's device: also how many CTAs it executes at a time.
   int multiprocessors = 8;
   bool strict = false;        // also proxy fences between reads and asynchronous writes
@@ -204,10 +219,12 @@ class ProgramExecutable {
   ProgramExecutable(ProgramExecutable&&) noexcept;
   ProgramExecutable& operator=(ProgramExecutable&&) noexcept;
 
-  // Copies the buffers to the GPUs; signals are zeros again, and runs are counted from 1.
+  // Copies the buffers to the GPUs, which hold zeros before; signals are zeros again, and runs are
+  // counted from 1.
   void load(const ProgramMemory& memory);
-  // So many in a row; they have ended at return.
+  // So many in a row, at least 1; they have ended at return.
   void run(int runs = 1);
+  // Copies the buffers back.
   void store(ProgramMemory& memory) const;
 
  private:

@@ -28,15 +28,21 @@ NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(defin
 bool NotLess::proves(ValueId a, ValueId b, std::int64_t more) {
   steps_ = kSteps;
   Sum difference = plus(of(a), of(b), -1);
-  difference.constant += more;
-  return not_negative(difference);
+  difference = plus(difference, {more, {}});
+  return not_negative(difference) && !overflows_;
 }
 
 NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {
   Sum result = a;
-  result.constant += factor * b.constant;
+  const auto add = [&](std::int64_t& to, std::int64_t times) {
+    std::int64_t more = 0;
+    overflows_ |=
+        __builtin_mul_overflow(factor, times, &more) || __builtin_add_overflow(to, more, &to);
+  };
+  add(result.constant, b.constant);
   for (const auto& [atom, times] : b.atoms) {
-    if ((result.atoms[atom] += factor * times) == 0) result.atoms.erase(atom);
+    add(result.atoms[atom], times);
+    if (result.atoms[atom] == 0) result.atoms.erase(atom);
   }
   return result;
 }
@@ -56,10 +62,13 @@ NotLess::Sum NotLess::quotient(const Sum& a, std::int64_t divisor) {
   return atom({Atom::Kind::quotient, {}, divisor, a});
 }
 
-NotLess::Sum NotLess::of(ValueId value) {
+// Each value once: one that is computed from itself doubled would else take forever.
+const NotLess::Sum& NotLess::of(ValueId value) {
+  if (const auto known = sums_.find(value); known != sums_.end()) return known->second;
   const Operation* o = definitions_[value];
-  if (o && kernel_.type(value) == ir::Type::scalar(i32)) return of(*o);
-  return atom({Atom::Kind::unknown, "%" + std::to_string(value)});
+  const bool integer = o && kernel_.type(value) == ir::Type::scalar(i32);
+  Sum sum = integer ? of(*o) : atom({Atom::Kind::unknown, "%" + std::to_string(value)});
+  return sums_.emplace(value, std::move(sum)).first->second;
 }
 
 NotLess::Sum NotLess::of(const Operation& o) {
@@ -154,7 +163,9 @@ bool NotLess::bounded_below(const Sum& sum) const {
     const Atom& atom = atoms_[number];
     const std::int64_t bound = factor > 0 ? atom.least : atom.greatest;
     if (bound == INT64_MIN || bound == INT64_MAX) return false;
-    least += factor * bound;
+    std::int64_t part = 0;
+    if (__builtin_mul_overflow(factor, bound, &part)) return false;
+    if (__builtin_add_overflow(least, part, &least)) return false;
   }
   return least >= 0;
 }
@@ -206,6 +217,7 @@ void NotLess::add_fact(const Sum& fact) {
 }
 
 bool NotLess::not_negative(const Sum& sum) {
+  if (overflows_) return false;
   if (bounded_below(sum)) return true;
   for (const Sum& fact : facts_) {
     if (bounded_below(plus(sum, fact, -1))) return true;

@@ -37,8 +37,8 @@ class NotLess {
     std::int64_t least = INT64_MIN, greatest = INT64_MAX;  // unknown
   };
 
-  static Sum plus(const Sum& a, const Sum& b, std::int64_t factor = 1);
-  Sum of(ir::ValueId value);
+  Sum plus(const Sum& a, const Sum& b, std::int64_t factor = 1);
+  const Sum& of(ir::ValueId value);
   Sum of(const ir::Operation& operation);
   Sum of(const Dim& dim);
   Sum atom(Atom atom);
@@ -55,8 +55,10 @@ class NotLess {
   const ir::Kernel& kernel_;
   const std::vector<const ir::Operation*> definitions_;
   std::vector<Atom> atoms_;
-  std::vector<Sum> facts_;  // that are >= 0 in the case at hand
-  int steps_ = 0;           // left
+  std::map<ir::ValueId, Sum> sums_;  // of values that were asked for
+  std::vector<Sum> facts_;           // that are >= 0 in the case at hand
+  int steps_ = 0;                    // left
+  bool overflows_ = false;           // a sum left 64 bits: nothing is proven any more
 };
 
 }  // namespace tilewright::analysis

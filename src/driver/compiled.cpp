@@ -6,7 +6,6 @@
 #include <bit>
 #include <optional>
 
-#include "driver/launch_plan.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/hash.h"
@@ -130,9 +129,7 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
       next += parameter.shape[0].constant();
     }
   }
-  LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters,
-                                make_arguments(program_.machine, complete, scalars),
-                                device_.info().multiprocessors);
+  LaunchPlan plan = this->plan(make_arguments(program_.machine, complete, scalars));
   for (const LaunchPlan::Map& map : plan.maps) {
     plan.parameters.set(map.offset, runtime::encode(map.spec));
   }
@@ -161,9 +158,15 @@ void CompiledKernel::launch(const runtime::Stream& stream, const std::vector<Ten
   kernel_.launch(prepared->shape, stream, parameters.pointers().data());
 }
 
+LaunchPlan CompiledKernel::plan(const Arguments& arguments) const {
+  return plan_launch(program_.machine, program_.source.parameters, arguments,
+                     device_.info().multiprocessors);
+}
+
+void CompiledKernel::check(const Arguments& arguments) const { plan(arguments); }
+
 void CompiledKernel::launch(const runtime::Stream& stream, const Arguments& arguments) const {
-  LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters, arguments,
-                                device_.info().multiprocessors);
+  LaunchPlan plan = this->plan(arguments);
   if (plan.empty) return;
   for (const LaunchPlan::Map& map : plan.maps) {
     plan.parameters.set(map.offset, runtime::encode(map.spec));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "driver/build.h"
+#include "driver/launch_plan.h"
 #include "runtime/device.h"
 #include "runtime/module.h"
 #include "support/arguments.h"
@@ -31,8 +32,11 @@ class CompiledKernel {
               const std::vector<double>& scalars) const;
   // One launch on a rank, with all that the kernel takes: also workspaces, signals and the epoch.
   void launch(const runtime::Stream& stream, const Arguments& arguments) const;
+  // Raises what that launch would raise before anything is queued.
+  void check(const Arguments& arguments) const;
 
  private:
+  LaunchPlan plan(const Arguments& arguments) const;
   struct Prepared;
   std::shared_ptr<const Prepared> prepare(const runtime::Stream& stream,
                                           const std::vector<TensorRef>& tensors,

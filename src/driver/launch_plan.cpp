@@ -83,15 +83,12 @@ class Planner {
       number_.push_back(parameter.is_tensor() ? tensors++ : scalars++);
       if (parameter.is_owned()) ++workspaces;
     }
+    ir::check_scalars(kernel_, arguments_.scalars);
     // Workspaces, which are not the caller's, are in both numbers.
-    check_count("tensors", tensors - workspaces, arguments_.tensors.size() - workspaces);
-    check_count("scalars", scalars, arguments_.scalars.size());
-  }
-
-  void check_count(const char* what, std::size_t wanted, std::size_t given) const {
-    if (wanted == given) return;
-    Diagnostic(kernel_.where, fmt::format("kernel {} takes {} {}, and the launch gives {}",
-                                          kernel_.name, wanted, what, given))
+    if (tensors == arguments_.tensors.size()) return;
+    Diagnostic(kernel_.where,
+               fmt::format("kernel {} takes {} tensors, and the launch gives {}", kernel_.name,
+                           tensors - workspaces, arguments_.tensors.size() - workspaces))
         .fix("pass one for each parameter, in the order of their declaration")
         .raise();
   }

@@ -34,6 +34,8 @@ struct ProgramExecutable::State {
     return static_cast<std::byte*>(buffers[rank][buffer].data());
   }
   void build(const std::string& arch);
+  void clear() const;  // all memory to zeros
+  void check_launches() const;
   void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
   void queue_run(std::int64_t run) const;
 };
@@ -60,7 +62,7 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
   const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
   const runtime::Stream& stream = streams[operation.stream];
   const int rank = program->streams[operation.stream].rank;
-  const auto value = static_cast<std::int32_t>(operation.value.at(run));
+  const std::int32_t value = ir::word_value(operation.value, run);
   switch (operation.kind) {
     case Kind::launch:
       return kernels[rank][operation.kernel]->launch(stream,
@@ -79,6 +81,24 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
       return events[operation.event].record(stream);
     case Kind::wait_event:
       return stream.wait(events[operation.event]);
+  }
+}
+
+void ProgramExecutable::State::clear() const {
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const runtime::Stream stream(*devices[rank]);
+    for (const runtime::DeviceBuffer& buffer : buffers[rank]) buffer.fill(0, stream);
+    stream.synchronize();
+  }
+}
+
+// While nothing is queued: who waits for a launch that fails then would wait forever.
+void ProgramExecutable::State::check_launches() const {
+  const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
+  for (const ir::ProgramOperation& operation : program->operations) {
+    if (operation.kind != Kind::launch) continue;
+    const int rank = program->streams[operation.stream].rank;
+    kernels[rank][operation.kernel]->check(arguments_of(*program, operation, 1, at));
   }
 }
 
@@ -101,16 +121,14 @@ ProgramExecutable& ProgramExecutable::operator=(ProgramExecutable&&) noexcept = 
 
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = *state_;
+  ir::check_tensors(*state.program, memory.tensors);
+  state.clear();
   for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
     const runtime::Stream stream(*state.devices[rank]);
-    for (std::size_t i = 0; i < state.buffers[rank].size(); ++i) {
-      const runtime::DeviceBuffer& buffer = state.buffers[rank][i];
+    for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
       const bool given = state.program->buffers[i].kind == ir::ProgramBuffer::Kind::tensor;
-      if (given) {
-        buffer.upload(memory.tensors[rank][i].data(), memory.tensors[rank][i].size_bytes(), stream);
-      } else {
-        buffer.fill(0, stream);
-      }
+      const HostTensor& tensor = memory.tensors[rank][i];
+      if (given) state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
     }
     stream.synchronize();
   }
@@ -118,11 +136,13 @@ void ProgramExecutable::load(const ProgramMemory& memory) {
 }
 
 void ProgramExecutable::run(int runs) {
+  ir::check_count(*state_->program, "runs", runs);
   for (int i = 0; i < runs; ++i) state_->queue_run(++state_->runs);
   for (const runtime::Stream& stream : state_->streams) stream.synchronize();
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
+  ir::check_tensors(*state_->program, memory.tensors);
   for (std::size_t rank = 0; rank < state_->devices.size(); ++rank) {
     const runtime::Stream stream(*state_->devices[rank]);
     for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
@@ -169,6 +189,8 @@ ProgramExecutable compile(const Program& program, std::string_view target) {
                            name_of(recorded, static_cast<int>(i), rank));
     }
   }
+  state->clear();
+  state->check_launches();
   std::vector<int> rank_of_event(recorded.events);
   for (const ir::ProgramOperation& operation : recorded.operations) {
     if (operation.kind != Kind::record) continue;

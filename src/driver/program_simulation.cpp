@@ -116,6 +116,10 @@ double tolerance_of(const ir::Program& program) {
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options) {
   const ir::Program& recorded = program.finish();
+  ir::check_tensors(recorded, memory.tensors);
+  ir::check_count(recorded, "schedules", options.schedules);
+  ir::check_count(recorded, "runs", options.runs);
+  ir::check_count(recorded, "multiprocessors", options.multiprocessors);
   driver::dump_program(recorded);
   const std::vector<ir::Kernel> kernels = driver::machine_forms(recorded);
   simulator::MachineOptions machine;
@@ -124,10 +128,11 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   machine.control_only = options.control_only;
   SimulationReport report;
   const driver::ProgramTensors before = memory.tensors;
+  driver::ProgramTensors* const after = options.control_only ? nullptr : &memory.tensors;
   for (int i = 0; i < options.schedules; ++i) {
     machine.seed = options.seed + static_cast<std::uint64_t>(i);
     const simulator::MachineReport run =
-        driver::simulate_program(recorded, kernels, before, &memory.tensors, machine, options.runs);
+        driver::simulate_program(recorded, kernels, before, after, machine, options.runs);
     ++report.schedules;
     report.operations += run.operations;
     if (run.ok()) continue;

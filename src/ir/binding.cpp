@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/diagnostic.h"
 
@@ -34,7 +35,7 @@ class Solver {
           .raise();
     }
     for (const Dim& dim : kernel_.dims) check_facts(dim);
-    Binding binding(std::move(values_));
+    Binding binding(std::move(values_), kernel_.where);
     for (const auto& [parameter, shape] : tensors_) check_sizes(binding, *parameter, *shape);
     return binding;
   }
@@ -260,11 +261,18 @@ class Solver {
 std::int64_t Binding::value(const std::string& symbol) const {
   const auto found = values_.find(symbol);
   if (found != values_.end()) return found->second;
-  Diagnostic({}, fmt::format("the dim {} has no value at this launch", symbol)).raise();
+  Diagnostic(where_, fmt::format("the dim {} has no value at this launch", symbol)).raise();
 }
 
 std::int64_t Binding::evaluate(const Dim& dim) const {
-  return dim.evaluate([this](const std::string& symbol) { return value(symbol); });
+  const auto lookup = [this](const std::string& symbol) { return value(symbol); };
+  try {
+    return dim.evaluate(lookup);
+  } catch (const Error& error) {
+    if (error.location().file) throw;
+    Diagnostic(where_, fmt::format("{} at this launch: {}", dim.to_string(), error.message()))
+        .raise();
+  }
 }
 
 std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks) {
@@ -272,6 +280,41 @@ std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64
                                     [](const Dim& dim) { return dim.name() == kRanks; });
   if (!declared) return {};
   return {{kRanks, ranks}};
+}
+
+void check_scalars(const Kernel& kernel, const std::vector<double>& scalars) {
+  std::size_t wanted = 0;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (parameter.is_tensor() || wanted++ >= scalars.size()) continue;
+    const double value = scalars[wanted - 1];
+    const bool fits = value >= INT32_MIN && value <= INT32_MAX && value == std::floor(value);
+    if (parameter.dtype != DType::i32 || fits) continue;
+    Diagnostic(parameter.where, fmt::format("{}: the scalar {} is {}, and i32 holds integers from "
+                                            "-2^31 to 2^31 - 1",
+                                            kernel.name, parameter.name, value))
+        .token(parameter.name)
+        .fix("pass such an integer, or declare the scalar as f32")
+        .raise();
+  }
+  if (wanted == scalars.size()) return;
+  Diagnostic(kernel.where, fmt::format("kernel {} takes {} scalars, and the launch gives {}",
+                                       kernel.name, wanted, scalars.size()))
+      .fix("pass one for each parameter, in the order of their declaration")
+      .raise();
+}
+
+void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors) {
+  std::size_t next = 0;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor() || next == tensors.size()) continue;
+    const TensorArgument& tensor = tensors[next++];
+    if (tensor.data || std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0) continue;
+    Diagnostic(parameter.where,
+               fmt::format("tensor {} has no data: its address is null", parameter.name))
+        .token(parameter.name)
+        .fix("allocate the tensor before the launch")
+        .raise();
+  }
 }
 
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,

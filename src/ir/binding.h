@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "support/arguments.h"
 
 namespace tilewright::ir {
 
@@ -21,15 +22,19 @@ struct TensorShape {
 class Binding {
  public:
   Binding() = default;
-  explicit Binding(std::map<std::string, std::int64_t> values) : values_(std::move(values)) {}
+  // `where`: the line that errors name.
+  explicit Binding(std::map<std::string, std::int64_t> values, SourceLocation where = {})
+      : values_(std::move(values)), where_(where) {}
 
-  // Raise a usage error when a symbol has no value.
+  // Raise usage errors: when a symbol has no value, where an expression overflows 64 bits or
+  // divides by zero.
   std::int64_t value(const std::string& symbol) const;
   std::int64_t evaluate(const Dim& dim) const;
   const std::map<std::string, std::int64_t>& values() const { return values_; }
 
  private:
   std::map<std::string, std::int64_t> values_;
+  SourceLocation where_;
 };
 
 // Solves the symbols from the tensors, one for each tensor parameter in order: an axis that is a
@@ -41,5 +46,11 @@ Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
 
 // What bind is given for a launch on so many ranks: nothing where the kernel does not ask.
 std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks);
+
+// Raises a usage error unless there is a number for each scalar parameter, which one of i32 can be.
+void check_scalars(const Kernel& kernel, const std::vector<double>& scalars);
+
+// Raises a usage error for a tensor that has elements and no memory.
+void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors);
 
 }  // namespace tilewright::ir

@@ -14,15 +14,26 @@ struct Dim::Node {
   Kind kind = Kind::constant;
   std::int64_t value = 0;
   std::string name;
-  DimFacts facts;
+  DimFacts facts;  // of the whole expression
+  std::int64_t operations = 0;
   std::shared_ptr<const Node> lhs, rhs;
 };
 
 namespace {
 
+// Printing, checking and evaluating go through an expression as it is written, so that one that
+// doubles a dimension again and again would take them forever.
+constexpr std::int64_t kMaximumOperations = 10000;
+
 [[noreturn]] void overflow(std::int64_t a, std::int64_t b) {
   Diagnostic({}, "a dimension overflows 64 bits: operands " + std::to_string(a) + " and " +
                      std::to_string(b))
+      .raise();
+}
+
+[[noreturn]] void divided_by_zero(const std::string& dividend) {
+  Diagnostic({}, "a dimension is divided by zero: " + dividend + " by 0")
+      .fix("where the divisor may be 0 divide by max(divisor, 1)")
       .raise();
 }
 
@@ -55,7 +66,7 @@ std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
     case Dim::Kind::max:
       return std::max(a, b);
     default:
-      if (b == 0) Diagnostic({}, "a dimension is divided by zero").raise();
+      if (b == 0) divided_by_zero(std::to_string(a));
       if (kind == Dim::Kind::floordiv) return floor_div(a, b);
       if (kind == Dim::Kind::ceildiv) return ceiling_div(a, b);
       if (b == -1) return 0;
@@ -97,11 +108,54 @@ const char* infix(Dim::Kind kind) {
   }
 }
 
+// By interval and divisibility arithmetic.
+DimFacts facts_of(Dim::Kind kind, const Dim& lhs, const Dim& rhs) {
+  const DimFacts a = lhs.range(), b = rhs.range();
+  const std::int64_t common = std::gcd(a.multiple, b.multiple);
+  switch (kind) {
+    case Dim::Kind::add:
+      return {common, saturating_add(a.minimum, b.minimum), saturating_add(a.maximum, b.maximum)};
+    case Dim::Kind::sub:
+      return {common, saturating_add(a.minimum, saturating_negative(b.maximum)),
+              saturating_add(a.maximum, saturating_negative(b.minimum))};
+    case Dim::Kind::mul: {
+      const std::int64_t corners[] = {
+          saturating_mul(a.minimum, b.minimum), saturating_mul(a.minimum, b.maximum),
+          saturating_mul(a.maximum, b.minimum), saturating_mul(a.maximum, b.maximum)};
+      std::int64_t multiple = 0;
+      if (__builtin_mul_overflow(a.multiple, b.multiple, &multiple)) multiple = a.multiple;
+      return {multiple, *std::min_element(corners, corners + 4),
+              *std::max_element(corners, corners + 4)};
+    }
+    case Dim::Kind::min:
+      return {common, std::min(a.minimum, b.minimum), std::min(a.maximum, b.maximum)};
+    case Dim::Kind::max:
+      return {common, std::max(a.minimum, b.minimum), std::max(a.maximum, b.maximum)};
+    default:
+      break;
+  }
+  // Division and remainder: bounds only for a known positive divisor.
+  if (b.minimum <= 0) return {1, INT64_MIN, INT64_MAX};
+  if (kind == Dim::Kind::mod) return {1, 0, b.maximum - 1};
+  const bool up = kind == Dim::Kind::ceildiv;
+  const auto divide = [up](std::int64_t x, std::int64_t y) {
+    return up ? ceiling_div(x, y) : floor_div(x, y);
+  };
+  const std::int64_t low = divide(a.minimum, a.minimum < 0 ? b.minimum : b.maximum);
+  const std::int64_t high = divide(a.maximum, a.maximum < 0 ? b.maximum : b.minimum);
+  const bool exact = rhs.is_constant() && a.multiple % rhs.constant() == 0;
+  return {exact ? std::max<std::int64_t>(1, a.multiple / rhs.constant()) : 1, low, high};
+}
+
 }  // namespace
 
 Dim::Dim(std::int64_t constant) {
   auto node = std::make_shared<Node>();
   node->value = constant;
+  const std::int64_t multiple = constant == 0           ? INT32_MAX
+                                : constant == INT64_MIN ? 1
+                                                        : std::abs(constant);
+  node->facts = {multiple, constant, constant};
   node_ = std::move(node);
 }
 
@@ -148,7 +202,7 @@ Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
     case Kind::floordiv:
     case Kind::ceildiv:
       if (right && b.constant() == 1) return a;
-      if (right && b.constant() == 0) apply(kind, 0, 0);
+      if (right && b.constant() == 0) divided_by_zero(a.to_string());
       if (kind == Kind::ceildiv && right && a.range().multiple % b.constant() == 0) {
         return binary(Kind::floordiv, a, b);
       }
@@ -158,7 +212,7 @@ Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
       }
       break;
     case Kind::mod:
-      if (right && b.constant() == 0) apply(kind, 0, 0);
+      if (right && b.constant() == 0) divided_by_zero(a.to_string());
       if (right && a.range().multiple % b.constant() == 0) return 0;
       break;
     case Kind::min:
@@ -174,53 +228,20 @@ Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
   }
   auto node = std::make_shared<Node>();
   node->kind = kind;
+  node->operations = a.node_->operations + b.node_->operations + 1;
+  if (node->operations > kMaximumOperations) {
+    Diagnostic({}, "a dimension is computed by more than " + std::to_string(kMaximumOperations) +
+                       " operations")
+        .fix("compute it before the launch, and give the kernel a dim of that size")
+        .raise();
+  }
+  node->facts = facts_of(kind, a, b);
   node->lhs = a.node_;
   node->rhs = b.node_;
   return Dim(std::move(node));
 }
 
-DimFacts Dim::range() const {
-  if (kind() == Kind::constant) {
-    const std::int64_t v = constant();
-    return {v == 0 ? INT32_MAX : v == INT64_MIN ? 1 : std::abs(v), v, v};
-  }
-  if (kind() == Kind::symbol) return facts();
-  const DimFacts a = lhs().range(), b = rhs().range();
-  const std::int64_t common = std::gcd(a.multiple, b.multiple);
-  switch (kind()) {
-    case Kind::add:
-      return {common, saturating_add(a.minimum, b.minimum), saturating_add(a.maximum, b.maximum)};
-    case Kind::sub:
-      return {common, saturating_add(a.minimum, saturating_negative(b.maximum)),
-              saturating_add(a.maximum, saturating_negative(b.minimum))};
-    case Kind::mul: {
-      const std::int64_t corners[] = {
-          saturating_mul(a.minimum, b.minimum), saturating_mul(a.minimum, b.maximum),
-          saturating_mul(a.maximum, b.minimum), saturating_mul(a.maximum, b.maximum)};
-      std::int64_t multiple = 0;
-      if (__builtin_mul_overflow(a.multiple, b.multiple, &multiple)) multiple = a.multiple;
-      return {multiple, *std::min_element(corners, corners + 4),
-              *std::max_element(corners, corners + 4)};
-    }
-    case Kind::min:
-      return {common, std::min(a.minimum, b.minimum), std::min(a.maximum, b.maximum)};
-    case Kind::max:
-      return {common, std::max(a.minimum, b.minimum), std::max(a.maximum, b.maximum)};
-    default:
-      break;
-  }
-  // Division and remainder: bounds only for a known positive divisor.
-  if (b.minimum <= 0) return {1, INT64_MIN, INT64_MAX};
-  if (kind() == Kind::mod) return {1, 0, b.maximum - 1};
-  const bool up = kind() == Kind::ceildiv;
-  const auto divide = [up](std::int64_t x, std::int64_t y) {
-    return up ? ceiling_div(x, y) : floor_div(x, y);
-  };
-  const std::int64_t low = divide(a.minimum, a.minimum < 0 ? b.minimum : b.maximum);
-  const std::int64_t high = divide(a.maximum, a.maximum < 0 ? b.maximum : b.minimum);
-  const bool exact = rhs().is_constant() && a.multiple % rhs().constant() == 0;
-  return {exact ? std::max<std::int64_t>(1, a.multiple / rhs().constant()) : 1, low, high};
-}
+DimFacts Dim::range() const { return node_->facts; }
 
 std::int64_t Dim::evaluate(const std::function<std::int64_t(const std::string&)>& lookup) const {
   if (kind() == Kind::constant) return constant();

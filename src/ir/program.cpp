@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/binding.h"
+#include "support/diagnostic.h"
 
 namespace tilewright::ir {
 
@@ -57,7 +58,10 @@ void check_launch(const Program& program, const ProgramOperation& launch) {
         argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
+  std::vector<double> scalars;
+  for (const RunNumber& scalar : launch.scalars) scalars.push_back(scalar.at(1));
   bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
+  check_scalars(kernel, scalars);
 }
 
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed) {
@@ -71,6 +75,46 @@ std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std
     }
   }
   return tensors;
+}
+
+std::int32_t word_value(const RunNumber& value, std::int64_t run) {
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(value.at(run)));
+}
+
+void check_count(const Program& program, const char* what, std::int64_t count) {
+  if (count >= 1) return;
+  Diagnostic(program.where, fmt::format("program {}: {} {}", program.name, count, what))
+      .fix("ask for one or more")
+      .raise();
+}
+
+void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors) {
+  const auto fail = [&program](const std::string& problem) {
+    Diagnostic(program.where, fmt::format("program {}: {}", program.name, problem))
+        .fix("make the ProgramMemory of this program, when all of its buffers are there")
+        .raise();
+  };
+  if (tensors.size() != static_cast<std::size_t>(program.ranks)) {
+    fail(fmt::format("memory of {} ranks for {}", tensors.size(), program.ranks));
+  }
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    const std::vector<HostTensor>& given = tensors[rank];
+    if (given.size() > program.buffers.size()) {
+      fail(fmt::format("memory of {} buffers for {}", given.size(), program.buffers.size()));
+    }
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      const ProgramBuffer& buffer = program.buffers[i];
+      const std::string name = name_of(program, static_cast<int>(i), rank);
+      if (i >= given.size()) {
+        if (buffer.kind == ProgramBuffer::Kind::tensor) fail("the memory has no " + name);
+        continue;
+      }
+      if (given[i].dtype() == buffer.dtype && given[i].shape() == buffer.shape) continue;
+      fail(fmt::format("the memory has {} {{{}}} for {}, which is {} {{{}}}",
+                       tilewright::name_of(given[i].dtype()), fmt::join(given[i].shape(), ", "),
+                       name, tilewright::name_of(buffer.dtype), fmt::join(buffer.shape, ", ")));
+    }
+  }
 }
 
 void for_each_run(const TensorArgument& to, const TensorArgument& from,

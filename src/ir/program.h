@@ -82,6 +82,16 @@ void check_launch(const Program& program, const ProgramOperation& launch);
 // integers. What nobody passes is zeros.
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed);
 
+// What a word is to be, or to be waited for, in a run: modulo 2^32.
+std::int32_t word_value(const RunNumber& value, std::int64_t run);
+
+// Raises a usage error where somebody asks for no runs, or schedules.
+void check_count(const Program& program, const char* what, std::int64_t count);
+
+// Raises a usage error where these are not what the program's buffers hold, of each rank each
+// buffer's; of memory that no caller passes nothing need be there.
+void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors);
+
 // A copy as runs of bytes that are contiguous in both parts: calls `copy(to, from, bytes)`.
 void for_each_run(const TensorArgument& to, const TensorArgument& from,
                   const std::function<void(std::byte*, std::byte*, std::int64_t)>& copy);

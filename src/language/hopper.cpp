@@ -69,6 +69,7 @@ void named(Op op, const IndexOperand& index, int first, int threads, int count) 
         .fix("barriers count from 0 to " + std::to_string(count - 1))
         .raise();
   }
+  tracer.barrier_uses.push_back({what, threads, index.where});
   plain(tracer, op, {tracer.use(index.index.handle(), what, index.where)},
         {{Key::first, std::int64_t{first}},
          {Key::threads, std::int64_t{threads}},
@@ -118,7 +119,7 @@ Dim multiprocessors() { return Dim::symbol(ir::kMultiprocessors, at_least(1)); }
 void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   Tracer& tracer = scheduled("ctas", where);
   tracer.require_no_grid("ctas", where);
-  tracer.check_dim(count, where);
+  tracer.check_count(count, "ctas", "CTAs", where);
   if (cluster < 1 || cluster > 8) {
     Diagnostic(where, "ctas: a cluster of " + std::to_string(cluster))
         .token("ctas")
@@ -129,8 +130,25 @@ void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   tracer.kernel().cluster = cluster;
 }
 
-void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) {
-  Tracer& tracer = scheduled("roles", where);
+namespace {
+
+void check_barriers(Tracer& tracer, SourceLocation roles) {
+  const std::int64_t threads = tracer.kernel().threads;
+  for (const Tracer::BarrierUse& use : tracer.barrier_uses) {
+    if (use.threads <= threads) continue;
+    Diagnostic(use.where, std::string(use.what) + ": a named barrier of " +
+                              std::to_string(use.threads) + " threads, and the CTA has " +
+                              std::to_string(threads))
+        .token(use.what)
+        .note(roles, "the roles are declared")
+        .fix("give NamedBarrier the threads of the warps that sync and arrive")
+        .raise();
+  }
+}
+
+constexpr int kMaximumWarps = 32, kMaximumRegisters = 65536;  // of a CTA
+
+void check_roles_place(Tracer& tracer, std::size_t count, SourceLocation where) {
   const auto refuse = [&](const std::string& problem, const std::string& fix) {
     Diagnostic(where, "roles: " + problem).token("roles").fix(fix).raise();
   };
@@ -145,17 +163,33 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     refuse("the roles of \"" + tracer.kernel().name + "\" are declared twice",
            "give them in one call");
   }
-  if (roles.size() == 0) refuse("no role is given", "give at least one");
+  if (count == 0) refuse("no role is given", "give at least one");
+}
+
+std::int64_t registers_of(const RoleSpec& role) {
+  return std::int64_t{role.warps} * 32 * role.registers;
+}
+
+[[noreturn]] void refuse_role(const std::initializer_list<RoleSpec>& roles, const RoleSpec& role,
+                              const std::string& problem, const std::string& fix) {
+  Diagnostic error(role.where, "role \"" + role.name + "\": " + problem);
+  for (const RoleSpec& each : roles) {
+    error.note({}, "\"" + each.name + "\" takes " + std::to_string(each.warps) + " warps, " +
+                       std::to_string(registers_of(each)) + " registers");
+  }
+  error.token('"' + role.name + '"').fix(fix).raise();
+}
+
+}  // namespace
+
+void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) {
+  Tracer& tracer = scheduled("roles", where);
+  check_roles_place(tracer, roles.size(), where);
   int warp = 0, budget = 0;
   std::int64_t registers = 0;
   for (const RoleSpec& role : roles) {
     const auto fail = [&](const std::string& problem, const std::string& fix) {
-      Diagnostic error(role.where, "role \"" + role.name + "\": " + problem);
-      for (const RoleSpec& each : roles) {
-        error.note({}, "\"" + each.name + "\" takes " + std::to_string(each.warps) + " warps, " +
-                           std::to_string(each.warps * 32 * each.registers) + " registers");
-      }
-      error.token('"' + role.name + '"').fix(fix).raise();
+      refuse_role(roles, role, problem, fix);
     };
     for (const RoleSpec* other = roles.begin(); other != &role; ++other) {
       if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
@@ -171,17 +205,16 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     const bool joins = warp % 4 != 0 && warp % 4 + role.warps <= 4 && budget == role.registers;
     if (!joins) warp = (warp + 3) / 4 * 4;
     budget = role.registers;
-    constexpr int kThreads = 1024, kRegisters = 65536;  // of a CTA
-    const int threads = (warp + role.warps + 3) / 4 * 128;
-    if (threads > kThreads) {
-      fail("the roles so far take " + std::to_string(threads) + " threads of " +
-               std::to_string(kThreads),
+    if (role.warps > kMaximumWarps || warp + role.warps > kMaximumWarps) {
+      fail("the roles so far take " +
+               std::to_string((std::int64_t{warp} + role.warps + 3) / 4 * 128) + " threads of " +
+               std::to_string(kMaximumWarps * 32),
            "use fewer warps");
     }
-    registers += role.warps * 32 * role.registers;
-    if (registers > kRegisters) {
+    registers += registers_of(role);
+    if (registers > kMaximumRegisters) {
       fail("the roles so far take " + std::to_string(registers) + " registers of " +
-               std::to_string(kRegisters),
+               std::to_string(kMaximumRegisters),
            "lower the budgets");
     }
     tracer.trace_role({{Key::name, role.name},
@@ -192,6 +225,7 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     warp += role.warps;
   }
   tracer.kernel().threads = (warp + 3) / 4 * 128;
+  check_barriers(tracer, where);
 }
 
 }  // namespace tilewright

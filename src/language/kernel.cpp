@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "language/explicit_tracing.h"
+#include "language/names.h"
 #include "language/tracer.h"
 #include "language/view.h"
 
@@ -20,6 +21,26 @@ Selector::Selector(const Block& block)
 Selector::Selector(const Index& index) : start(index.handle()) {}
 Selector::Selector(const Cell<Index>& index) : start(static_cast<Index>(index).handle()) {}
 Selector::Selector(int index, SourceLocation where) : start(Index(index, where).handle()) {}
+
+namespace {
+
+// One that is known while tracing, of the axis that was resolved last.
+void check_index(const Tracer& tracer, const ResolvedView& view, std::size_t axis, const char* what,
+                 SourceLocation where) {
+  const std::optional<std::int64_t> index = tracer.known(view.starts.back());
+  const ir::Parameter& parameter = *view.parameter;
+  const Dim& extent = parameter.shape[axis];
+  if (!index || (*index >= 0 && (!extent.is_constant() || *index < extent.constant()))) return;
+  Diagnostic(where, std::string(what) + ": index " + std::to_string(*index) + " on axis " +
+                        std::to_string(axis) + " of " + parameter.name + ", whose size is " +
+                        extent.to_string())
+      .token(parameter.name)
+      .note(parameter.where, parameter.name + " is declared")
+      .fix("indices count from 0")
+      .raise();
+}
+
+}  // namespace
 
 ResolvedView resolve(Tracer& tracer, const TensorView& view, const char* what,
                      SourceLocation where) {
@@ -68,6 +89,7 @@ ResolvedView resolve(Tracer& tracer, const TensorView& view, const char* what,
     }
     resolved.starts.push_back(tracer.use(selector.start, what, where));
     resolved.sizes.push_back(selector.size);
+    if (selector.size == 0) check_index(tracer, resolved, axis, what, where);
     if (selector.size > 0) {
       resolved.limits.push_back(tracer.use(selector.limit, what, where));
       resolved.shape.push_back(selector.size);
@@ -314,10 +336,12 @@ const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
 
 Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
   tracer_->require_open("dim", where);
-  if (name == ir::kRanks) {
-    Diagnostic(where, "dim: \"" + name + "\" is what Kernel::ranks gives")
+  check_name(name, "dim", where);
+  if (name == ir::kRanks || name == ir::kMultiprocessors) {
+    const std::string function = name == ir::kRanks ? "kernel.ranks()" : "multiprocessors()";
+    Diagnostic(where, "dim: \"" + name + "\" is what " + function + " gives")
         .token("dim")
-        .fix("take kernel.ranks(), or another name")
+        .fix("take " + function + ", or another name")
         .raise();
   }
   for (const Dim& known : tracer_->kernel().dims) {
@@ -345,6 +369,7 @@ namespace {
 void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string& name,
                      SourceLocation where) {
   tracer.require_open("parameter", where);
+  check_name(name, "parameter", where);
   const auto fail = [&](const std::string& problem, const std::string& fix) {
     Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).fix(fix).raise();
   };

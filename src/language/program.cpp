@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "ir/program.h"
 #include "ir/text.h"
+#include "language/names.h"
 #include "support/diagnostic.h"
 
 namespace tilewright {
@@ -59,6 +61,31 @@ void check_word(const ir::Program& program, const ProgramPart& word, std::string
       .raise();
 }
 
+// Words hold integers; one that counts in halves would be rounded in every other run.
+void check_word_value(const RunNumber& value, std::string_view verb, SourceLocation where) {
+  constexpr double kLimit = 0x1p31;
+  const auto fits = [](double number) {
+    return number >= -kLimit && number < 2 * kLimit && number == std::floor(number);
+  };
+  if (fits(value.base) && fits(value.per_run)) return;
+  Diagnostic(where, fmt::format("{}: {} + {} * run is no integer of 32 bits", verb, value.base,
+                                value.per_run))
+      .token(verb)
+      .fix("words are i32: take whole numbers")
+      .raise();
+}
+
+bool overlap(const ProgramPart& a, const ProgramPart& b) {
+  if (a.buffer != b.buffer || a.rank != b.rank) return false;
+  for (std::size_t axis = 0; axis < a.starts.size(); ++axis) {
+    const std::int64_t first = std::max(a.starts[axis], b.starts[axis]);
+    const std::int64_t end =
+        std::min(a.starts[axis] + a.sizes[axis], b.starts[axis] + b.sizes[axis]);
+    if (first >= end) return false;
+  }
+  return true;
+}
+
 int find_kernel(ir::Program& program, const ir::Kernel& kernel) {
   // By its text: each rank may trace the kernel anew.
   std::string text = ir::to_text(kernel, {/*locations=*/false});
@@ -69,6 +96,16 @@ int find_kernel(ir::Program& program, const ir::Kernel& kernel) {
   program.kernels.push_back(std::make_shared<const ir::Kernel>(kernel));
   program.kernel_texts.push_back(std::move(text));
   return static_cast<int>(program.kernels.size()) - 1;
+}
+
+// How parameters that no caller passes are named: no two kernels share one, also where they have
+// the same name.
+std::string owned_prefix(const ir::Program& program, int kernel) {
+  const std::string& name = program.kernels[kernel]->name;
+  const auto first = program.kernels.begin();
+  const auto earlier =
+      std::count_if(first, first + kernel, [&](const auto& each) { return each->name == name; });
+  return earlier == 0 ? name : fmt::format("{}#{}", name, earlier + 1);
 }
 
 // Memory that no caller passes: found again by its name.
@@ -104,7 +141,7 @@ void complete(ir::Program& program, const ir::Kernel& kernel, ProgramOperation& 
       launch.tensors.push_back(given[next++]);
       continue;
     }
-    std::string name = fmt::format("{}.{}", kernel.name, parameter.name);
+    std::string name = fmt::format("{}.{}", owned_prefix(program, launch.kernel), parameter.name);
     if (parameter.is_workspace()) name += " of " + name_of(program, stream);
     launch.tensors.push_back(owned(program, parameter, name, stream.rank));
   }
@@ -137,22 +174,10 @@ void count_epoch(ir::Program& program, ProgramOperation& launch) {
 
 void check_launch(const ir::Program& program, const ir::Kernel& kernel,
                   const ProgramOperation& launch) {
-  const SourceLocation where = launch.where;
-  const std::size_t scalars = launch.scalars.size();
-  const auto wanted = static_cast<std::size_t>(
-      std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
-                    [](const ir::Parameter& parameter) { return !parameter.is_tensor(); }));
-  if (scalars != wanted) {
-    Diagnostic(where, fmt::format("launch: kernel {} has {} scalar parameters, {} are given",
-                                  kernel.name, wanted, scalars))
-        .token("launch")
-        .note(kernel.where, kernel.name + " is declared")
-        .raise();
-  }
   try {
     ir::check_launch(program, launch);
   } catch (const Error& error) {
-    Diagnostic(where, "launch: " + error.message())
+    Diagnostic(launch.where, "launch: " + error.message())
         .token("launch")
         .note(error.location(), "the kernel says so")
         .raise();
@@ -199,17 +224,16 @@ Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::i
 
 Part Part::rows(std::int64_t first, std::int64_t count, SourceLocation where) const {
   std::vector<std::int64_t> starts(sizes_.size(), 0), sizes = sizes_;
-  if (!sizes.empty()) {
-    starts[0] = first;
-    sizes[0] = count;
-  }
+  // A part without axes has no rows: as many axes as are given do not fit it.
+  starts.resize(std::max<std::size_t>(starts.size(), 1));
+  sizes.resize(starts.size());
+  starts[0] = first;
+  sizes[0] = count;
   return narrowed(starts, sizes, "rows", where);
 }
 
-Part Part::operator[](std::int64_t element) const {
-  // An operator has no place of its own.
-  return narrowed({element}, {1}, "signals",
-                  program_ ? program_->buffers[buffer_].where : SourceLocation{});
+Part Part::operator[](const ElementNumber& element) const {
+  return narrowed({element.number}, {1}, "[", element.where);
 }
 
 Buffer::operator Part() const {
@@ -239,7 +263,7 @@ Part Buffer::rows(std::int64_t first, std::int64_t count, SourceLocation where) 
   return Part(*this).rows(first, count, where);
 }
 
-Part Buffer::operator[](std::int64_t element) const { return Part(*this)[element]; }
+Part Buffer::operator[](const ElementNumber& element) const { return Part(*this)[element]; }
 
 void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
                     const std::vector<RunNumber>& scalars, SourceLocation where) const {
@@ -292,33 +316,50 @@ void Stream::copy(const Part& to, const Part& from, SourceLocation where) const 
         .fix("parts of the same shape and dtype")
         .raise();
   }
+  if (overlap(copy.to, copy.from)) {
+    Diagnostic(where, fmt::format("copy: {} {} from {} on overlaps what is copied, from {} on",
+                                  target.name, shape_text(to.sizes_), shape_text(to.starts_),
+                                  shape_text(from.starts_)))
+        .token("copy")
+        .note(target.where, target.name + " is made")
+        .fix("copy through another buffer: copy engines keep no order among bytes")
+        .raise();
+  }
   program.operations.push_back(std::move(copy));
 }
 
+namespace {
+
+void record_word(ir::Program& program, int stream, ProgramOperation::Kind kind, ProgramPart word,
+                 const RunNumber& value, SourceLocation where) {
+  const char* const verb = kind == ProgramOperation::Kind::write ? "write" : "wait";
+  check_word(program, word, verb, where);
+  check_word_value(value, verb, where);
+  ProgramOperation operation;
+  operation.kind = kind;
+  operation.stream = stream;
+  operation.where = where;
+  operation.to = std::move(word);
+  operation.value = value;
+  program.operations.push_back(std::move(operation));
+}
+
+}  // namespace
+
 void Stream::write(const Part& word, const RunNumber& value, SourceLocation where) const {
   ir::Program& program = *program_;
-  ProgramOperation write;
-  write.kind = ProgramOperation::Kind::write;
-  write.stream = number_;
-  write.where = where;
-  write.to = resolve(program, word.program_, word.buffer_, word.rank_,
-                     program.streams[number_].rank, word.starts_, word.sizes_, "write", where);
-  check_word(program, write.to, "write", where);
-  write.value = value;
-  program.operations.push_back(std::move(write));
+  record_word(program, number_, ProgramOperation::Kind::write,
+              resolve(program, word.program_, word.buffer_, word.rank_,
+                      program.streams[number_].rank, word.starts_, word.sizes_, "write", where),
+              value, where);
 }
 
 void Stream::wait(const Part& word, const RunNumber& value, SourceLocation where) const {
   ir::Program& program = *program_;
-  ProgramOperation wait;
-  wait.kind = ProgramOperation::Kind::wait;
-  wait.stream = number_;
-  wait.where = where;
-  wait.to = resolve(program, word.program_, word.buffer_, word.rank_, program.streams[number_].rank,
-                    word.starts_, word.sizes_, "wait", where);
-  check_word(program, wait.to, "wait", where);
-  wait.value = value;
-  program.operations.push_back(std::move(wait));
+  record_word(program, number_, ProgramOperation::Kind::wait,
+              resolve(program, word.program_, word.buffer_, word.rank_,
+                      program.streams[number_].rank, word.starts_, word.sizes_, "wait", where),
+              value, where);
 }
 
 Event Stream::record(SourceLocation where) const {
@@ -374,6 +415,7 @@ void Stream::wait(const Event& event, SourceLocation where) const {
 int Rank::count() const { return program_->ranks; }
 
 Stream Rank::stream(const std::string& name, SourceLocation where) const {
+  check_name(name, "stream", where);
   std::vector<ir::ProgramStream>& streams = program_->streams;
   auto place = std::find_if(streams.begin(), streams.end(), [&](const ir::ProgramStream& each) {
     return each.rank == number_ && each.name == name;
@@ -393,6 +435,7 @@ Program::Program(std::string name, int ranks, SourceLocation where)
         .token("Program")
         .raise();
   }
+  check_name(name, "Program", where);
   program_->name = std::move(name);
   program_->ranks = ranks;
   program_->where = where;
@@ -400,6 +443,7 @@ Program::Program(std::string name, int ranks, SourceLocation where)
 
 Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> shape,
                        SourceLocation where) {
+  check_name(name, "buffer", where);
   for (const ProgramBuffer& other : program_->buffers) {
     if (other.name != name) continue;
     Diagnostic(where, fmt::format("program {}: there is a buffer {} already", program_->name, name))
@@ -407,8 +451,15 @@ Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> 
         .note(other.where, name + " is made")
         .raise();
   }
-  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent < 0; })) {
-    Diagnostic(where, fmt::format("buffer {}: shape {}", name, shape_text(shape))).raise();
+  std::int64_t bytes = size_of(dtype);
+  const bool fits = std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) {
+    return extent >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes);
+  });
+  if (!fits) {
+    Diagnostic(where, fmt::format("buffer {}: shape {}", name, shape_text(shape)))
+        .token(name)
+        .fix("take sizes from 0 on, of less than 2^63 bytes in all")
+        .raise();
   }
   program_->buffers.push_back(
       {ProgramBuffer::Kind::tensor, std::move(name), dtype, std::move(shape), where});
@@ -445,12 +496,16 @@ const ir::Program& Program::finish() const { return *program_; }
 ProgramMemory::ProgramMemory(const Program& program, std::uint64_t seed)
     : tensors(ir::initial_tensors(program.finish(), seed)), program_(program.program_) {}
 
-HostTensor& ProgramMemory::at(const Buffer& buffer, int rank) {
+HostTensor& ProgramMemory::at(const Buffer& buffer, int rank, SourceLocation where) {
   const bool known = buffer.program_ == program_ && rank >= 0 && rank < program_->ranks &&
                      buffer.number_ < static_cast<int>(tensors[rank].size());
   if (!known) {
-    Diagnostic(program_->where,
-               fmt::format("program {} has no such buffer in rank {}", program_->name, rank))
+    Diagnostic(where, fmt::format("at: the memory of program {} has no such buffer in rank {}",
+                                  program_->name, rank))
+        .token("at")
+        .note(program_->where, program_->name + " is made")
+        .fix(fmt::format("take a buffer that was made before the memory, in rank 0 to {}",
+                         program_->ranks - 1))
         .raise();
   }
   return tensors[rank][buffer.number_];

@@ -49,6 +49,16 @@ void check_order(Op op, const char* what, MemoryOrder order, SourceLocation wher
       .raise();
 }
 
+// A store to a word that others wait for.
+void check_signal(const char* what, MemoryOrder order, SourceLocation where) {
+  if (order.semantics == Semantics::relaxed || order.semantics == Semantics::release) return;
+  Diagnostic(where, std::string(what) + ": it is " + std::string(ir::name_of(order.semantics)) +
+                        ", expected relaxed or release")
+      .token(what)
+      .fix("leave the order out: release, for all ranks")
+      .raise();
+}
+
 // The operands of a word of signals and a value.
 std::vector<ir::ValueId> word(Tracer& tracer, const Signals& signals, const IndexOperand& index,
                               const IndexOperand& value, const char* what, SourceLocation where) {
@@ -143,13 +153,7 @@ Dim Kernel::ranks(SourceLocation where) {
 void signal(const Signals& to, const IndexOperand& index, const IndexOperand& value,
             MemoryOrder order, SourceLocation where) {
   Tracer& tracer = in_role("signal", where);
-  check_order(Op::store_index, "signal", order, where);
-  if (order.semantics == Semantics::weak) {
-    Diagnostic(where, "signal: it is weak, expected relaxed or release")
-        .token("signal")
-        .fix("leave the order out: release, for all ranks")
-        .raise();
-  }
+  check_signal("signal", order, where);
   plain(tracer, Op::store_index, word(tracer, to, index, value, "signal", where), ordered(order),
         where);
 }
@@ -157,7 +161,7 @@ void signal(const Signals& to, const IndexOperand& index, const IndexOperand& va
 void signal_add(const Signals& to, const IndexOperand& index, const IndexOperand& value,
                 MemoryOrder order, SourceLocation where) {
   Tracer& tracer = in_role("signal_add", where);
-  check_order(Op::reduce_add, "signal_add", order, where);
+  check_signal("signal_add", order, where);
   plain(tracer, Op::reduce_add, word(tracer, to, index, value, "signal_add", where), ordered(order),
         where);
 }

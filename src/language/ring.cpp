@@ -138,7 +138,16 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
   for (const State::Part& part : ring.parts) {
     parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
   }
-  return Slot(stage, std::move(parts), ring.numbers, ring.number_count);
+  return Slot(stage, std::move(parts), ring.numbers, ring.number_count, where);
+}
+
+const SharedView& Slot::operator[](int part) const {
+  if (part >= 0 && part < static_cast<int>(parts_.size())) return parts_[part];
+  Diagnostic(where_, "tile " + std::to_string(part) +
+                         " of the stage that is taken here, which has " +
+                         std::to_string(parts_.size()))
+      .fix("tiles count from 0, in the order of the ring's declaration")
+      .raise();
 }
 
 Index Slot::number(int which, SourceLocation where) const {

@@ -17,6 +17,12 @@ ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, i
         .fix("all positive, the rows a multiple of 8")
         .raise();
   }
+  if (dtype == DType::boolean) {
+    Diagnostic(where, "shared tile \"" + name + "\": bool has no place in memory")
+        .token('"' + name + '"')
+        .fix("use i32")
+        .raise();
+  }
   const std::int64_t row_bytes = std::int64_t{columns} * size_of(dtype);
   if (row_bytes % 16 != 0) {
     Diagnostic(where, "shared tile \"" + name + "\": a row of " + std::to_string(columns) + " " +

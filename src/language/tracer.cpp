@@ -8,12 +8,29 @@
 #include <sstream>
 
 #include "language/canonical_order.h"
+#include "language/names.h"
 
 namespace tilewright {
 namespace {
 
 thread_local Tracer* current_tracer = nullptr;
 std::atomic<std::uint64_t> next_serial{1};
+
+bool takes_whole_warp(ir::Op op) {
+  switch (op) {
+    case ir::Op::warp_sync:
+    case ir::Op::named_sync:
+    case ir::Op::named_arrive:
+    case ir::Op::cta_sync:
+    case ir::Op::cluster_sync:
+    case ir::Op::atomic_add:  // hands its result to all lanes
+    case ir::Op::reduce:
+    case ir::Op::any:
+      return true;
+    default:
+      return ir::info(op).has("by:warpgroup") || ir::info(op).has("by:cta");
+  }
+}
 
 // Rewrites operands below `block`.
 void replace_uses(ir::Block& block, const std::map<ir::ValueId, ir::ValueId>& to) {
@@ -36,6 +53,7 @@ Tracer::Tracer(std::string name, SourceLocation where) : serial_(next_serial++) 
         .fix("trace one kernel at a time")
         .raise();
   }
+  check_name(name, "Kernel", where);
   kernel_.name = std::move(name);
   kernel_.where = where;
   push(ir::Op::role, {}, where);
@@ -144,6 +162,7 @@ ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
   operation.attributes = std::move(attributes);
   operation.where = where;
   for (ir::Type& type : results) {
+    check_size(type, std::string(ir::info(op).name), where);
     operation.results.push_back(kernel_.add_value(std::move(type)));
     note(operation.results.back(), where);
   }
@@ -178,6 +197,27 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
         .fix("give the role warpgroups(n)")
         .raise();
   }
+  const bool elected = std::any_of(frames_.begin(), frames_.end(),
+                                   [](const Frame& frame) { return frame.op == ir::Op::elect; });
+  if (elected && takes_whole_warp(op)) {
+    Diagnostic(where, name + ": one lane is elected, and all lanes of a warp do this")
+        .token(name)
+        .fix("call it before elect, or behind it")
+        .raise();
+  }
+}
+
+void Tracer::check_size(const ir::Type& type, const std::string& what, SourceLocation where) {
+  if (!type.is_tile() && !type.is(ir::Type::Kind::shared)) return;
+  std::int64_t elements = 1;
+  const bool fits = std::all_of(type.shape.begin(), type.shape.end(), [&](std::int64_t extent) {
+    return !__builtin_mul_overflow(elements, extent, &elements) && elements <= INT32_MAX;
+  });
+  if (fits) return;
+  Diagnostic(where, what + ": " + type.to_string() + " has more than 2^31 - 1 elements")
+      .token(what)
+      .fix("take smaller blocks, or fewer stages")
+      .raise();
 }
 
 ir::ValueId Tracer::integer(std::int64_t value, SourceLocation where) {
@@ -260,6 +300,7 @@ ir::ValueId Tracer::arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLo
 
 ir::ValueId Tracer::place(ir::Op op, std::vector<ir::ValueId> operands, ir::Type result,
                           ir::Attributes attributes, SourceLocation where) {
+  check_size(result, std::string(ir::info(op).name), where);
   ir::Operation operation;
   operation.op = op;
   operation.operands = std::move(operands);
@@ -511,6 +552,16 @@ void Tracer::trace_role(const ir::Attributes& attributes, const std::function<vo
   in_role_ = false;
 }
 
+void Tracer::check_count(const Dim& count, const char* what, const char* of,
+                         SourceLocation where) const {
+  check_dim(count, where);
+  if (!count.is_constant() || (count.constant() >= 0 && count.constant() <= INT32_MAX)) return;
+  Diagnostic(where, std::string(what) + ": " + count.to_string() + " " + of)
+      .token(what)
+      .fix("take 0 to 2^31 - 1")
+      .raise();
+}
+
 void Tracer::require_no_grid(const char* what, SourceLocation where) const {
   require_open(what, where);
   if (kernel_.grid.empty()) return;
@@ -524,7 +575,7 @@ std::vector<Handle> Tracer::open_grid(std::vector<Dim> extents, SourceLocation w
   require_no_grid("grid", where);
   std::vector<Handle> indices;
   for (const Dim& extent : extents) {
-    check_dim(extent, where);
+    check_count(extent, "grid", "blocks", where);
     kernel_.body.arguments.push_back(kernel_.add_value(ir::Type::scalar(i32)));
     indices.push_back(declare(kernel_.body.arguments.back(), where));
   }

@@ -57,6 +57,8 @@ class Tracer {
   ir::ValueId dim(const Dim& dim, SourceLocation where);
   // Raises when a symbol of it is not this kernel's.
   void check_dim(const Dim& dim, SourceLocation where) const;
+  // The same of how many `of` there are: 0 to 2^31 - 1 where that is known.
+  void check_count(const Dim& count, const char* what, const char* of, SourceLocation where) const;
   // The value of a constant integer that was recorded in the block that is open.
   std::optional<std::int64_t> known(ir::ValueId id) const;
   // Whether the value is the dimension, or the number.
@@ -121,6 +123,13 @@ class Tracer {
   // How deep in loops and branches the recording is; a cell may only be made where it is outermost.
   int depth() const { return static_cast<int>(frames_.size()); }
   int next_named_barrier = 1;
+  // What syncs and arrivals ask of the CTA, whose warps are known last.
+  struct BarrierUse {
+    const char* what;
+    int threads;
+    SourceLocation where;
+  };
+  std::vector<BarrierUse> barrier_uses;
   std::vector<std::function<void(bool begin)>> on_role;  // rings keep a position for each role
   // The stage of a ring that is being filled: tma_load adds its bytes.
   struct Filling {
@@ -157,8 +166,10 @@ class Tracer {
   void carry_cells(Frame& frame);
   void finish_loop(Frame frame, std::vector<ir::ValueId> leading, std::vector<ir::ValueId> yielded);
   void note(ir::ValueId id, SourceLocation where);
-  // Raises when the operation is not of the kernel's form, or not for the role's warps.
+  // Raises when the operation is not of the kernel's form, or not for the role's warps, or for more
+  // than the one lane that is elected.
   void check_place(ir::Op op, SourceLocation where) const;
+  static void check_size(const ir::Type& type, const std::string& what, SourceLocation where);
 
   ir::Kernel kernel_;
   SourceLocation at_;

@@ -175,13 +175,26 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
 void bulk_commit(SourceLocation where) {
   plain(in_role("bulk_commit", where), Op::bulk_commit, {}, {}, where);
 }
+namespace {
+
+void wait_for_groups(const char* what, int groups, bool read, SourceLocation where) {
+  if (groups < 0) {
+    Diagnostic(where, std::string(what) + ": " + std::to_string(groups) + " groups")
+        .token(what)
+        .fix("give how many may be under way: 0 or more")
+        .raise();
+  }
+  plain(in_role(what, where), Op::bulk_wait, {},
+        {{Key::count, std::int64_t{groups}}, {Key::read, std::int64_t{read}}}, where);
+}
+
+}  // namespace
+
 void bulk_wait_read(int groups, SourceLocation where) {
-  plain(in_role("bulk_wait_read", where), Op::bulk_wait, {},
-        {{Key::count, std::int64_t{groups}}, {Key::read, std::int64_t{1}}}, where);
+  wait_for_groups("bulk_wait_read", groups, true, where);
 }
 void bulk_wait(int groups, SourceLocation where) {
-  plain(in_role("bulk_wait", where), Op::bulk_wait, {},
-        {{Key::count, std::int64_t{groups}}, {Key::read, std::int64_t{0}}}, where);
+  wait_for_groups("bulk_wait", groups, false, where);
 }
 
 }  // namespace tilewright

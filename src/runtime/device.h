@@ -37,6 +37,7 @@ class Device {
   int ordinal() const { return ordinal_; }
   const DeviceInfo& info() const { return info_; }
   const CudaDriver& driver() const { return driver_; }
+  CUctx_st* context() const { return context_; }
   size_t free_bytes() const;
   // The calling thread's driver calls go to this device from here on. Everything below does it.
   void make_current() const;

@@ -55,12 +55,9 @@ void reach_peer(const Device& device, const Device& other) {
         .fix("GPUs joined by NVLink, or by PCIe with peer access")
         .raise();
   }
-  cuda::Context context = nullptr;
-  check_cuda(driver, driver.cuDevicePrimaryCtxRetain(&context, other.ordinal()),
-             "cuDevicePrimaryCtxRetain");
   device.make_current();
-  const cuda::Result result =
-      bound<cuda::Result(cuda::Context, unsigned)>(driver, "cuCtxEnablePeerAccess")(context, 0);
+  const cuda::Result result = bound<cuda::Result(cuda::Context, unsigned)>(
+      driver, "cuCtxEnablePeerAccess")(other.context(), 0);
   if (result != kAlreadyEnabled) check_cuda(driver, result, "cuCtxEnablePeerAccess");
 }
 

@@ -14,19 +14,6 @@
 namespace tilewright::simulator {
 namespace {
 
-void check_memory(const ir::Parameter& parameter, const TensorArgument& tensor) {
-  const auto fail = [&parameter](const std::string& what) {
-    Diagnostic(parameter.where, "tensor " + parameter.name + what).token(parameter.name).raise();
-  };
-  if (tensor.strides.size() != tensor.shape.size()) {
-    fail(" has " + std::to_string(tensor.shape.size()) + " axes, but " +
-         std::to_string(tensor.strides.size()) + " strides are given");
-  }
-  if (!tensor.data && std::count(tensor.shape.begin(), tensor.shape.end(), 0) == 0) {
-    fail(" has no data");
-  }
-}
-
 ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
                            const std::map<std::string, std::int64_t>& dims) {
   std::vector<ir::TensorShape> shapes;
@@ -37,20 +24,8 @@ ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
   std::map<std::string, std::int64_t> given = ir::given_ranks(kernel, arguments.ranks);
   given.insert(dims.begin(), dims.end());
   ir::Binding binding = ir::bind(kernel, shapes, 1, given);
-  std::size_t tensors = 0, scalars = 0;
-  for (const ir::Parameter& parameter : kernel.parameters) {
-    if (parameter.is_tensor()) {
-      check_memory(parameter, arguments.tensors[tensors++]);
-    } else {
-      ++scalars;
-    }
-  }
-  if (scalars != arguments.scalars.size()) {
-    Diagnostic(kernel.where, "kernel " + kernel.name + " takes " + std::to_string(scalars) +
-                                 " scalars, but " + std::to_string(arguments.scalars.size()) +
-                                 " are given")
-        .raise();
-  }
+  ir::check_scalars(kernel, arguments.scalars);
+  ir::check_memory(kernel, arguments.tensors);
   return binding;
 }
 
@@ -107,9 +82,15 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                           options.while_limit};
   std::vector<std::int64_t> grid;
   std::int64_t count = 1;
+  bool fits = true;
   for (const Dim& extent : kernel.grid) {
     grid.push_back(std::max<std::int64_t>(binding.evaluate(extent), 0));
-    count *= grid.back();
+    fits = fits && !__builtin_mul_overflow(count, grid.back(), &count) && count <= INT32_MAX;
+  }
+  if (!fits && std::count(grid.begin(), grid.end(), 0) == 0) {
+    Diagnostic(kernel.where, "kernel " + kernel.name + " has more than 2^31 - 1 blocks")
+        .fix("use larger tiles, or smaller launches")
+        .raise();
   }
   const int wanted =
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());

@@ -69,5 +69,32 @@ body () {
   EXPECT_FALSE(not_less.proves(1, 6));
 }
 
+// %1, doubled again and again: each value is looked at once, and factors past 64 bits prove
+// nothing.
+ir::Kernel doubled(int times) {
+  std::string body, last = "%1";
+  for (int i = 0; i < times; ++i) {
+    const std::string next = "%" + std::to_string(i + 2);
+    body += "    " + next + ": i32 = add " + last + ", " + last + "\n";
+    last = next;
+  }
+  return ir::parse_text(
+      "kernel \"doubled\" machine\ngrid (8)\nthreads 128\nbody () {\n"
+      "  role {name = \"only\", first_warp = 0, warps = 4, registers = 64} (%0: i32) {\n"
+      "    %1: i32 = cta_index\n" +
+          body + "    yield\n  }\n}\n",
+      "doubled.tw");
+}
+
+TEST(NotLess, ValuesThatAreDoubledAgainAndAgain) {
+  const ir::Kernel few = doubled(40), many_times = doubled(70);
+  NotLess some(few);
+  EXPECT_TRUE(some.proves(41, 41));
+  EXPECT_FALSE(some.proves(40, 41));
+  NotLess many(many_times);
+  EXPECT_FALSE(many.proves(71, 70));
+  EXPECT_FALSE(many.proves(71, 71));
+}
+
 }  // namespace
 }  // namespace tilewright::analysis

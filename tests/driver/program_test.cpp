@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/error_text.h"
 #include "driver/programs.h"
+#include "ir/program.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright {
 namespace {
@@ -104,9 +107,81 @@ TEST(ProgramTest, AWaitThatNothingSatisfiesIsADeadlock) {
   first.write(ready[1], 1);
   second.wait(ready[1], 2);
   const std::string text = text_of(simulate(program));
-  EXPECT_THAT(text, AllOf(HasSubstr("deadlock: 1 stream wait"), HasSubstr("stream second"),
+  EXPECT_THAT(text, AllOf(HasSubstr("deadlock: 1 stream waits and"), HasSubstr("stream second"),
                           HasSubstr("waits for ready +0x4..0x7 >= 2, which is 1"),
                           HasSubstr("write of word"), HasSubstr("stream first, run 1")));
+}
+
+TEST(ProgramTest, MemoryOfOtherBuffers) {
+  TwoKernels two("first", false);
+  const auto refused = [&](ProgramMemory& memory, const SimulationOptions& options = {}) {
+    return test::usage_error_of([&] { simulate(two.program, memory, options); });
+  };
+  ProgramMemory other{Program("other")};
+  EXPECT_THAT(refused(other), HasSubstr("the memory has no x"));
+  ProgramMemory ranks{Program("ranks", 2)};
+  EXPECT_THAT(refused(ranks), HasSubstr("memory of 2 ranks for 1"));
+  ProgramMemory memory(two.program);
+  memory.at(two.y) = HostTensor::zeros(f32, {2});
+  EXPECT_THAT(refused(memory), HasSubstr("the memory has f32 {2} for y, which is f32 {64, 32}"));
+  ProgramMemory late(two.program);
+  two.program.buffer("late", f32, {4});
+  EXPECT_THAT(refused(late), HasSubstr("the memory has no late"));
+}
+
+TEST(ProgramTest, NoRunsOrSchedules) {
+  TwoKernels two("first", false);
+  ProgramMemory memory(two.program);
+  for (const auto& set :
+       {+[](SimulationOptions& o) { o.runs = 0; }, +[](SimulationOptions& o) { o.schedules = -1; },
+        +[](SimulationOptions& o) { o.multiprocessors = 0; }}) {
+    SimulationOptions options;
+    set(options);
+    EXPECT_THAT(test::usage_error_of([&] { simulate(two.program, memory, options); }),
+                HasSubstr("fix: ask for one or more"));
+  }
+}
+
+TEST(ProgramTest, WithoutArithmeticMemoryIsLeftAlone) {
+  TwoKernels two("first", false);
+  two.program.rank(0).stream("first").copy(two.x, two.z);
+  ProgramMemory memory(two.program);
+  const auto before = memory.tensors;
+  SimulationOptions options;
+  options.control_only = true;
+  EXPECT_TRUE(simulate(two.program, memory, options).ok());
+  EXPECT_EQ(memory.tensors, before);
+  options.control_only = false;
+  EXPECT_TRUE(simulate(two.program, memory, options).ok());
+  EXPECT_NE(memory.tensors, before);
+}
+
+// A kernel that signals to itself, and waits for it.
+Kernel signalling(int words) {
+  Kernel kernel("signalling");
+  const Signals own = kernel.signals("own", words);
+  const Index turn = kernel.epoch();
+  kernel.ctas(1);
+  kernel.roles({role("r", warps(1), registers(64), [&] {
+    signal(own, words - 1, turn);
+    wait_flag(own, words - 1, Compare::eq, turn);
+  })});
+  return kernel;
+}
+
+TEST(ProgramTest, KernelsOfOneNameHaveSignalsOfTheirOwn) {
+  Program program("same_names");
+  const Stream stream = program.rank(0).stream();
+  stream.launch(signalling(1), {});
+  stream.launch(signalling(2), {});
+  stream.launch(signalling(1), {});
+  const SimulationReport report = simulate(program);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  const ir::Program& recorded = program.finish();
+  ASSERT_EQ(recorded.buffers.size(), 2u);
+  EXPECT_EQ(recorded.buffers[0].name, "signalling.own");
+  EXPECT_EQ(recorded.buffers[1].name, "signalling#2.own");
+  EXPECT_EQ(recorded.buffers[1].shape, std::vector<std::int64_t>{2});
 }
 
 // A word that is set to 1 in each run lets the second run's wait pass before its write.

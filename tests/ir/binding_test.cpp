@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <string>
 
 #include "ir/text.h"
@@ -91,7 +93,8 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
        "gemm: the dim m is 256 by axis 0 of a, but 128 by axis 0 of c"},
       {[](Shapes& s) { s[0].sizes[1] = 62; },
        "gemm: axis 1 of a has size 62, but A is declared with (n * 2) = 64 there"},
-      {[](Shapes& s) { s[1].sizes[1] = 63; }, "gemm: axis 1 of b has size 63, but B is declared with 64 there"},
+      {[](Shapes& s) { s[1].sizes[1] = 63; },
+       "gemm: axis 1 of b has size 63, but B is declared with 64 there"},
       {[](Shapes& s) {
          s[1].sizes = {32};
          s[1].strides = {};
@@ -146,6 +149,62 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
       EXPECT_NE(std::string(error.what()).find("\n  fix: "), std::string::npos) << error.what();
     }
   }
+}
+
+Error error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorKind::internal, {}, "", "");
+}
+
+TEST(Binding, ExpressionsThatHaveNoValueNameTheKernel) {
+  const Kernel kernel = parse_text(
+      "kernel \"cut\" tile @\"cut.cpp\":7\ndim a\ndim b\nin X: f32[a, b] = %0\ngrid (1)\n"
+      "body (%1: i32) {\n}\n",
+      "");
+  const Binding binding = ir::bind(kernel, {{"x", DType::f32, {4, 0}, {}}}, 1);
+  const Error error = error_of([&] { (void)binding.evaluate(kernel.dims[0] / kernel.dims[1]); });
+  EXPECT_EQ(error.location().line, 7);
+  EXPECT_EQ(error.message(), "(a // b) at this launch: a dimension is divided by zero: 4 by 0");
+}
+
+TEST(Binding, ScalarsAreWhatTheirDTypeHolds) {
+  const Kernel kernel = parse_text(
+      "kernel \"scaled\" tile\nscalar n: i32 = %0\nscalar x: f32 = %1\ngrid (1)\n"
+      "body (%2: i32) {\n}\n",
+      "");
+  ir::check_scalars(kernel, {-2147483648.0, 0.5});
+  for (const double value : {0.5, 2147483648.0, -2147483649.0, std::nan("")}) {
+    EXPECT_NE(error_of([&] {
+                ir::check_scalars(kernel, {value, 0});
+              })
+                  .message()
+                  .find("scaled: the scalar n is"),
+              std::string::npos);
+  }
+  EXPECT_EQ(error_of([&] { ir::check_scalars(kernel, {1}); }).message(),
+            "kernel scaled takes 2 scalars, and the launch gives 1");
+  EXPECT_EQ(error_of([&] {
+              ir::check_scalars(kernel, {1, 2, 3});
+            }).message(),
+            "kernel scaled takes 2 scalars, and the launch gives 3");
+}
+
+TEST(Binding, TensorsHaveMemory) {
+  const Kernel kernel = parse_text(kHeader, "");
+  std::byte memory{};
+  std::vector<TensorArgument> tensors(3);
+  for (TensorArgument& tensor : tensors) tensor = {"t", DType::f32, {2}, {1}, &memory};
+  ir::check_memory(kernel, tensors);
+  tensors[1].data = nullptr;
+  EXPECT_EQ(error_of([&] { ir::check_memory(kernel, tensors); }).message(),
+            "tensor B has no data: its address is null");
+  tensors[1].shape = {0};
+  ir::check_memory(kernel, tensors);
 }
 
 TEST(Binding, CountsElementsOfHugeTensors) {

@@ -162,6 +162,21 @@ TEST(Dim, FactsSurviveOverflow) {
   EXPECT_EQ((Dim(0) - Dim::symbol("low", {1, INT64_MIN, 0})).range().maximum, INT64_MAX);
 }
 
+TEST(Dim, ExpressionsThatDoubleForeverAreErrors) {
+  const auto doubled = [](int times) {
+    Dim dim = Dim::symbol("n");
+    for (int i = 0; i < times; ++i) dim = dim + dim;
+    return dim;
+  };
+  EXPECT_EQ(doubled(13).evaluate([](const std::string&) { return 1; }), 8192);
+  try {
+    doubled(60);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("more than 10000 operations"), std::string::npos);
+  }
+}
+
 TEST(Dim, EqualityIsStructural) {
   EXPECT_TRUE(n + 1 == n + 1);
   EXPECT_FALSE(n + 1 == n + 2);

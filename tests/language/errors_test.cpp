@@ -214,7 +214,7 @@ TEST(LoopErrors, BreakAndReturn) {
     };
     build();
   });
-  EXPECT_NO_THROW(Kernel("after an error")) << "nothing of the broken kernel is left behind";
+  EXPECT_NO_THROW(Kernel("after_an_error")) << "nothing of the broken kernel is left behind";
 }
 
 TEST(LoopErrors, ARangeIsLoopedOverOnce) {
@@ -326,6 +326,39 @@ TEST(KernelErrors, Declarations) {
          [&] { t.kernel.in("N", f32, {-4}); });
   const auto no_axis = [&] { t.kernel.in("S", f32, {}); };
   misuse("S\", f32, {})", {"1 to 5 axes, not 0", "fix: "}, no_axis);
+}
+
+TEST(KernelErrors, Names) {
+  misuse("Kernel(", {"Kernel: \"a b\" is no name", "letters, digits and _"}, [] { Kernel("a b"); });
+  misuse("Kernel(", {"Kernel: \"\" is no name"}, [] { Kernel(""); });
+  Traced t;
+  misuse("dim(", {"dim: \"2n\" is no name"}, [&] { t.kernel.dim("2n"); });
+  misuse("", {"parameter: \"größe\" is no name"}, [&] { t.kernel.in("größe", f32, {4}); });
+  misuse("dim(", {"is what multiprocessors() gives"},
+         [&] { t.kernel.dim("multiprocessors"); });
+}
+
+TEST(KernelErrors, AGridOfNumbers) {
+  misuse("grid(-1)", {"grid: -1 blocks", "0 to 2^31 - 1"}, [] { Kernel("k").grid(-1); });
+  misuse("grid(4, ", {"grid: 4294967296 blocks"},
+         [] { Kernel("k").grid(4, std::int64_t{1} << 32); });
+}
+
+TEST(ShapeErrors, MoreThanATileCanHave) {
+  Traced t;
+  misuse("full(", {"has more than 2^31 - 1 elements", "smaller blocks"}, [&] {
+    full({1 << 16, 1 << 16}, 1);
+  });
+  const Block wide = t.rows.block(0, 1 << 30);
+  misuse("load(", {"has more than 2^31 - 1 elements"}, [&] { load(t.X(wide, all)); });
+}
+
+TEST(AccessErrors, AnIndexOutsideOfItsAxis) {
+  Traced t;
+  misuse("X(t.block, 64)", {"load: index 64 on axis 1 of X, whose size is 64", "X is declared"},
+         [&] { load(t.X(t.block, 64)); });
+  misuse("Y(-1, all)", {"store: index -1 on axis 0 of Y, whose size is rows"},
+         [&] { store(t.Y(-1, all), 0); });
 }
 
 TEST(KernelErrors, OneGrid) {

@@ -228,6 +228,46 @@ TEST(RingErrors, LoadsNeedATile) {
   });
 }
 
+TEST(RingErrors, ATileThatTheStageDoesNotHave) {
+  in_role("", {"tile 1 of the stage", "which has 1"}, [](Traced& t) {
+    const Slot slot = t.ring.consume();
+    load(slot[1]);
+  });
+  misuse("", {"tile 0 of the stage", "which has 0"}, [] {
+    Traced t;
+    Ring numbers(t.kernel, "numbers", stages(2), {});
+    numbers.numbered();
+    t.in_role([&] {
+      const Slot slot = numbers.consume();
+      load(slot);
+    });
+  });
+}
+
+TEST(RingErrors, MoreThanMemoryHas) {
+  misuse("Ring", {"more than 2^31 - 1 elements", "fewer stages"}, [] {
+    Traced t;
+    Ring(t.kernel, "many", stages(1 << 20), {{bf16, 64, 64}});
+  });
+}
+
+TEST(ElectErrors, WhatAWholeWarpDoes) {
+  for (const auto& body :
+       std::vector<std::function<void()>>{[] { warp_sync(); }, [] { cluster_sync(); },
+                                          [] {
+                                            any(zeros({64, 8}) > 0);
+                                          }}) {
+    EXPECT_NE(test::usage_error_of([&] {
+                Traced t;
+                t.in_role([&] { elect(body); });
+              }).find("one lane is elected"),
+              std::string::npos);
+  }
+  in_role("elect", {"store_tile: one lane is elected", "before elect"}, [](Traced& t) {
+    elect([&] { store(t.tile, Tile(zeros({64, 64})).cast(bf16)); });
+  });
+}
+
 TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("rows(", {"12 rows of a view of 64", "fix: take a multiple of 8"},
           [](Traced& t) { t.tile.rows(0, 12); });
@@ -302,6 +342,19 @@ TEST(BarrierErrors, TooManyAndBrokenOnes) {
   misuse("NamedBarrier ", {"100 threads", "fix: whole warps"},
          [&] { NamedBarrier odd(t.kernel, 100); });
   misuse("NamedBarrier ", {"0 barriers", "fix: "}, [&] { NamedBarrier none(t.kernel, 128, 0); });
+}
+
+TEST(BarrierErrors, MoreThreadsThanTheCtaHas) {
+  in_role("sync(", {"a named barrier of 256 threads, and the CTA has 128", "roles are declared"},
+          [](Traced& t) {
+            NamedBarrier all(t.kernel, 256);
+            all.sync();
+          });
+}
+
+TEST(BulkErrors, FewerThanNoGroups) {
+  in_role("bulk_wait(", {"bulk_wait: -1 groups", "0 or more"}, [](Traced&) { bulk_wait(-1); });
+  in_role("bulk_wait_read(", {"-2 groups"}, [](Traced&) { bulk_wait_read(-2); });
 }
 
 TEST(BarrierErrors, AnIndexBeyondTheLast) {

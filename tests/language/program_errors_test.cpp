@@ -58,7 +58,7 @@ TEST_F(ProgramErrorsTest, ShapesThatDoNotMatchTheKernel) {
   misused("launch", {"rows"}, [&] { stream.launch(copy_rows(), {x, x.rows(0, 32)}); });
   misused("launch", {"1 tensors are given", "Y"}, [&] { stream.launch(copy_rows(), {x}); });
   misused("launch", {"3 tensors are given"}, [&] { stream.launch(copy_rows(), {x, x, x}); });
-  misused("launch", {"0 scalar parameters, 1 are given"}, [&] {
+  misused("launch", {"takes 0 scalars, and the launch gives 1"}, [&] {
     stream.launch(copy_rows(), {x, x}, {2});
   });
   misused("launch", {"x of rank 1", "on rank 0", "symmetric"}, [&] {
@@ -75,11 +75,44 @@ TEST_F(ProgramErrorsTest, PartsOutsideOfTheBuffer) {
   misused("rows", {"{40, 32} elements from {32, 0} on are not inside of x {64, 32}"},
           [&] { stream.copy(x.rows(32, 40), x.rows(0, 40)); });
   misused("on", {"x of rank 2", "ranks 0 to 1"}, [&] { stream.copy(x.on(2), x); });
+  misused("[", {"{1} elements from {-1} on are not inside of ready {4}"},
+          [&] { stream.write(ready[-1], 1); });
+  const Buffer number = program.buffer("number", f32, {});
+  misused("rows", {"{1} elements from {0} on are not inside of number {}"},
+          [&] { stream.copy(number.rows(0, 1), number); });
+}
+
+TEST_F(ProgramErrorsTest, CopiesWithinABuffer) {
+  misused("copy", {"x {32, 32} from {16, 0} on overlaps what is copied, from {0, 0} on"},
+          [&] { stream.copy(x.rows(16, 32), x.rows(0, 32)); });
+  stream.copy(x.rows(32, 32), x.rows(0, 32));
+  stream.copy(x.on(1).rows(0, 32), x.rows(0, 32));
 }
 
 TEST_F(ProgramErrorsTest, WordsThatAreNone) {
   misused("write", {"x {64, 32} is not one word of signals"}, [&] { stream.write(x, 1); });
   misused("wait", {"ready {4} is not one word", "ready[0]"}, [&] { stream.wait(ready, 1); });
+}
+
+TEST_F(ProgramErrorsTest, WordsHoldIntegers) {
+  misused("write", {"0 + 0.5 * run is no integer of 32 bits"},
+          [&] { stream.write(ready[0], program.run() * 0.5); });
+  misused("wait", {"1e+10 + 0 * run"}, [&] { stream.wait(ready[0], 1e10); });
+  stream.write(ready[0], 4294967295.0);  // modulo 2^32
+}
+
+TEST_F(ProgramErrorsTest, RanksAroundTheEnd) {
+  EXPECT_EQ(program.rank(0).next(), 1);
+  EXPECT_EQ(program.rank(1).next(), 0);
+  EXPECT_EQ(program.rank(0).next(-1), 1);
+  EXPECT_EQ(program.rank(1).next(-3), 0);
+}
+
+TEST_F(ProgramErrorsTest, MemoryOfABufferThatItDoesNotHave) {
+  ProgramMemory memory(program);
+  misused("at", {"no such buffer in rank 2", "rank 0 to 1"}, [&] { memory.at(x, 2); });
+  const Buffer late = program.buffer("late", f32, {4});
+  misused("at", {"no such buffer in rank 0"}, [&] { memory.at(late); });
 }
 
 TEST_F(ProgramErrorsTest, EventsThatNobodyRecorded) {
@@ -95,6 +128,12 @@ TEST_F(ProgramErrorsTest, EventsThatNobodyRecorded) {
 
 TEST_F(ProgramErrorsTest, NamesAndRanks) {
   misused("x", {"there is a buffer x already"}, [&] { program.buffer("x", f32, {1}); });
+  misused("buffer", {"buffer: \"a.b\" is no name"}, [&] { program.buffer("a.b", f32, {1}); });
+  misused("stream", {"stream: \"\" is no name"}, [&] { program.rank(0).stream(""); });
+  misused("big", {"buffer big: shape", "less than 2^63 bytes"}, [&] {
+    program.buffer("big", f32, {std::int64_t{1} << 40, std::int64_t{1} << 40});
+  });
+  misused("less", {"buffer less: shape {-1}"}, [&] { program.buffer("less", f32, {-1}); });
   misused("rank", {"rank 2", "ranks 0 to 1"}, [&] { program.rank(2); });
   misused("Program", {"9 ranks, expected 1 to 8"}, [] { Program("many", 9); });
 }

@@ -78,7 +78,7 @@ TEST(RanksErrors, NoSuchWord) {
 }
 
 TEST(RanksErrors, OrdersThatPtxDoesNotHave) {
-  misuse("signal(", {"signal: it is acquire, expected weak, relaxed or release"}, [](Traced& t) {
+  misuse("signal(", {"signal: it is acquire, expected relaxed or release"}, [](Traced& t) {
     signal(t.ready, 0, 1, {Semantics::acquire, Scope::system});
   });
   misuse("signal(", {"signal: it is weak, expected relaxed or release"}, [](Traced& t) {
@@ -122,7 +122,7 @@ TEST(RanksErrors, Declarations) {
   };
   declares("ready", {"signals \"ready\": 0 words", "one or more"},
            [](Kernel& kernel) { kernel.signals("ready", 0); });
-  declares("dim(", {"\"ranks\" is what Kernel::ranks gives"},
+  declares("dim(", {"\"ranks\" is what kernel.ranks() gives"},
            [](Kernel& kernel) { kernel.dim("ranks"); });
   declares("X", {"declared behind the signals \"ready\"", "declare workspaces and signals last"},
            [](Kernel& kernel) {

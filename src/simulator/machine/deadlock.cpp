@@ -147,10 +147,15 @@ std::string cycle_text(const std::vector<const Warp*>& cycle) {
   return text + launch_of(*cycle.front()).describe(*cycle.front());
 }
 
+// "8 warps wait", "1 stream waits", "1 warp and 2 streams wait".
 std::string who_waits(std::size_t warps, std::size_t streams) {
-  if (streams == 0) return fmt::format("{} warps", warps);
-  const std::string named = fmt::format("{} stream{}", streams, streams > 1 ? "s" : "");
-  return warps == 0 ? named : fmt::format("{} warps and {}", warps, named);
+  const auto counted = [](std::size_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  const char* const verb = warps + streams == 1 ? "waits" : "wait";
+  if (streams == 0) return fmt::format("{} {}", counted(warps, "warp"), verb);
+  if (warps == 0) return fmt::format("{} {}", counted(streams, "stream"), verb);
+  return fmt::format("{} and {} {}", counted(warps, "warp"), counted(streams, "stream"), verb);
 }
 
 std::string stream_lines(const std::vector<Streams::Waiting>& streams) {
@@ -228,7 +233,7 @@ Fault deadlock(const World& world) {
     SourceLocation& place = fault.first.file ? fault.second : fault.first;
     if (!place.file) place = stream.where;
   }
-  fault.message = fmt::format("deadlock: {} wait and nothing is pending{}{}{}{}",
+  fault.message = fmt::format("deadlock: {} and nothing is pending{}{}{}{}",
                               who_waits(warps.size(), streams.size()), lines(warps),
                               stream_lines(streams), not_started(world), cycle_text(cycle));
   for (const auto* list : {&cycle, &warps}) {

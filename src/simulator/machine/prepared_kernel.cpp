@@ -26,6 +26,8 @@ Preparation::Preparation(const ir::Kernel& kernel, const Arguments& arguments,
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
   binding_ = ir::bind(kernel, shapes, multiprocessors, ir::given_ranks(kernel, arguments.ranks));
+  ir::check_scalars(kernel, arguments.scalars);
+  ir::check_memory(kernel, arguments.tensors);
 }
 
 PreparedKernel Preparation::run() {
@@ -38,8 +40,16 @@ PreparedKernel Preparation::run() {
   prepared_.name = kernel_.name;
   prepared_.where = kernel_.where;
   prepared_.warps = static_cast<int>(kernel_.threads / 32);
-  prepared_.ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
+  // As a launch: none where the grid comes to less.
+  prepared_.ctas =
+      kernel_.grid.empty() ? 1 : std::max<std::int64_t>(binding_.evaluate(kernel_.grid[0]), 0);
   prepared_.cluster = kernel_.cluster;
+  if (prepared_.ctas > INT32_MAX) {
+    Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, and a grid takes {}",
+                                          kernel_.name, prepared_.ctas, INT32_MAX))
+        .fix("use larger tiles, or a persistent loop")
+        .raise();
+  }
   if (prepared_.ctas % prepared_.cluster != 0) {
     Diagnostic(kernel_.where, fmt::format("kernel {}: {} CTAs are no whole clusters of {}",
                                           kernel_.name, prepared_.ctas, prepared_.cluster))
@@ -63,13 +73,6 @@ PreparedKernel Preparation::run() {
 
 void Preparation::parameters() {
   std::size_t tensor = 0, scalar = 0;
-  const auto scalars = std::count_if(kernel_.parameters.begin(), kernel_.parameters.end(),
-                                     [](const auto& parameter) { return !parameter.is_tensor(); });
-  if (static_cast<std::size_t>(scalars) != arguments_.scalars.size()) {
-    Diagnostic(kernel_.where, fmt::format("kernel {} has {} scalar parameters, {} are given",
-                                          kernel_.name, scalars, arguments_.scalars.size()))
-        .raise();
-  }
   for (const ir::Parameter& parameter : kernel_.parameters) {
     if (parameter.is_tensor()) {
       object_[parameter.value] = static_cast<int>(tensor++);

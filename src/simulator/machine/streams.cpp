@@ -112,8 +112,7 @@ void Streams::begin_runs(int rank) {
 
 WordWait Streams::wait_of(const Stream& stream) const {
   const ir::ProgramOperation& operation = *stream.operations[stream.next];
-  return {word_of(operation), Compare::ge,
-          static_cast<std::int32_t>(operation.value.at(stream.run))};
+  return {word_of(operation), Compare::ge, ir::word_value(operation.value, stream.run)};
 }
 
 std::byte* Streams::word_of(const ir::ProgramOperation& operation) const {
@@ -245,7 +244,7 @@ void Streams::write(Stream& stream) {
   std::vector<Handed>& handed = world_.memory.handed(word);
   handed.clear();
   handed.push_back({std::move(known), make_access(*stream.current, true, true), true});
-  const auto value = static_cast<std::int32_t>(operation.value.at(stream.run));
+  const std::int32_t value = ir::word_value(operation.value, stream.run);
   std::memcpy(word, &value, sizeof(value));
   world_.changed(word, sizeof(value));
 }
