@@ -30,6 +30,7 @@ struct Request {
   std::int64_t count = 100;
   bool seeded_faults = false;
   int threads = 0;
+  std::string part = "1/1";
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   std::int64_t runs = 20;

@@ -116,6 +116,10 @@ class CommandLine {
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     simulate
+        ->add_option("--part", request_.part,
+                     "I/N: of the places of --faults every N-th, from the I-th on")
+        ->capture_default_str();
+    simulate
         ->add_flag("--control-only", request_.control_only,
                    "Without arithmetic, many times faster: results are not compared, and "
                    "conditions on what products compute are drawn at random")

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "driver/build.h"
 #include "driver/claims.h"
@@ -179,6 +180,21 @@ Json json_of(const std::map<int, Row>& rows) {
   return kinds;
 }
 
+// "2/3" of --part: from number 1 on, of 3.
+void set_part(const std::string& text, driver::ProofOptions& options) {
+  std::size_t number = 0, count = 0;
+  char slash = 0;
+  std::istringstream words(text);
+  words >> number >> slash >> count;
+  if (!words || !words.eof() || slash != '/' || number < 1 || number > count) {
+    Diagnostic({}, fmt::format("--part {}: not a part", text))
+        .fix("--part 2/3 is the second of three parts")
+        .raise();
+  }
+  options.part = number - 1;
+  options.parts = count;
+}
+
 bool is_length(const LibraryKernel& entry, const std::string& setting) {
   const std::string name = setting.substr(0, setting.find('='));
   return std::any_of(entry.options.begin(), entry.options.end(), [&](const KernelOption& option) {
@@ -236,6 +252,7 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
   options.launches = std::max(options.launches, request.launches);
   options.usual = subject.usual;
   options.threads = static_cast<unsigned>(request.threads);
+  set_part(request.part, options);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
       subject.machine, subject.workloads, options,

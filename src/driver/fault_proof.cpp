@@ -191,6 +191,27 @@ void judge(const ir::Kernel& machine, Runner& runner, MutantResult& result) {
   result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
 }
 
+// All mutants of the kernel, or those of a part of its places.
+std::vector<MutantResult> mutants_to_judge(const ir::Kernel& machine, const ProofOptions& options) {
+  std::vector<MutantResult> all;
+  std::map<std::size_t, std::size_t> places;  // sites in order, and which of them it is
+  for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
+    for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
+      places[mutant.site] = 0;
+      MutantResult& result = all.emplace_back();
+      result.kind = &kind;
+      result.mutant = std::move(mutant);
+    }
+  }
+  std::size_t count = 0;
+  for (auto& [site, number] : places) number = count++;
+  const auto is_of_another = [&](const MutantResult& result) {
+    return places.at(result.mutant.site) % options.parts != options.part;
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_of_another), all.end());
+  return all;
+}
+
 void require_clean(const ir::Kernel& machine, Runner& runner) {
   const Run found = runner.run(machine);
   if (found.fault.kind.empty()) return;
@@ -231,14 +252,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
   threads = std::max(threads, 1u);
   std::vector<Runner> runners(threads, Runner(machine, workloads, options));
   require_clean(machine, runners.front());
-  std::vector<MutantResult> results;
-  for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
-    for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
-      MutantResult& result = results.emplace_back();
-      result.kind = &kind;
-      result.mutant = std::move(mutant);
-    }
-  }
+  std::vector<MutantResult> results = mutants_to_judge(machine, options);
   if (begin) begin(static_cast<std::int64_t>(results.size()));
   in_parallel(threads, results.size(), [&](std::size_t i, unsigned thread) {
     judge(machine, runners[thread], results[i]);

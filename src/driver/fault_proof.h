@@ -22,6 +22,9 @@ struct ProofOptions {
   // Every mutant is run on so many of the workloads; one that none of these comes to, on the others
   // too. 0: on all.
   std::size_t usual = 0;
+  // Only the mutants of every `parts`-th place, from number `part` on: the parts are disjoint, and
+  // together all mutants.
+  std::size_t part = 0, parts = 1;
 };
 
 struct MutantResult {
