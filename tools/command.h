@@ -31,6 +31,7 @@ struct Request {
   bool seeded_faults = false;
   int threads = 0;
   std::string part = "1/1";
+  std::int64_t more_schedules = 400;
   std::int64_t schedules = 1;
   std::int64_t launches = 1;
   std::int64_t runs = 20;

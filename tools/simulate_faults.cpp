@@ -248,7 +248,7 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
   driver::ProofOptions options;
   options.seed = request.seed;
   options.schedules = std::max(options.schedules, request.schedules);
-  options.more = std::max(options.more, options.schedules);
+  options.more = request.more_schedules;
   options.launches = std::max(options.launches, request.launches);
   options.usual = subject.usual;
   options.threads = static_cast<unsigned>(request.threads);
