@@ -29,10 +29,10 @@ class Forward {
                 k_tiles(a, plan_)) {
     if (!plan_.kv_together) {
       v_ring_.emplace(kernel, "v", stages(plan_.kv_stages),
-                      std::vector<TileShape>{{a.dtype, a.block_k, plan_.v_columns}});
+                      std::vector<TileShape>{{a.dtype, a.block_k, plan_.v_columns}}, here());
     }
     if (!plan_.o_in_q) {
-      o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers);
+      o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers, here());
     }
     q_ring_.numbered(3);  // with each Q tile its place; row block -1 ends the work
     kernel.ctas(multiprocessors());

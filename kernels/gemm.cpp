@@ -176,10 +176,10 @@ class GemmSm90 {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
         staging_[width].emplace_back(kernel, name, result_dtype(g),
                                      (g.exchanged ? width : 64) * g.warpgroups,
-                                     g.exchanged ? 64 : width);
+                                     g.exchanged ? 64 : width, here());
       }
     }
-    if (g.exchanged) warpgroup_.emplace(kernel, 128, g.warpgroups);
+    if (g.exchanged) warpgroup_.emplace(kernel, 128, g.warpgroups, here());
     if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
   }
 
@@ -276,7 +276,7 @@ class GemmSm90 {
   std::vector<Tile> products(const Work& w, const Index& group) {
     std::deque<Cell<Pending>> products;
     for (int i = 0; i < blocks_; ++i) {
-      products.emplace_back(as_pending(zeros({64, undivided(g_)})));
+      products.emplace_back(as_pending(zeros({64, undivided(g_)})), here());
     }
     Cell<Index> held(0);
     for (Index step : range(w.first, w.last)) {

@@ -30,6 +30,8 @@ struct Request {
   std::int64_t count = 100;
   bool seeded_faults = false;
   int threads = 0;
+  std::string part = "1/1";
+  std::int64_t more_schedules = 400;
   std::int64_t schedules = 1;
   std::optional<std::int64_t> launches;  // 1; of a program 2 runs
   std::optional<std::int64_t> ranks, multiprocessors;

@@ -125,6 +125,16 @@ class CommandLine {
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     simulate
+        ->add_option("--part", request_.part,
+                     "I/N: of the places of --faults every N-th, from the I-th on")
+        ->capture_default_str();
+    simulate
+        ->add_option("--more-schedules", request_.more_schedules,
+                     "Of --faults, without arithmetic and of each size: for a fault that is not "
+                     "found before and that no rule calls equivalent")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+        ->capture_default_str();
+    simulate
         ->add_flag("--control-only", request_.control_only,
                    "Without arithmetic, many times faster: results are not compared, and "
                    "conditions on what products compute are drawn at random")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "driver/build.h"
 #include "driver/claims.h"
@@ -31,10 +32,25 @@ driver::ProofOptions proof_options(const Request& request) {
   driver::ProofOptions options;
   options.seed = request.seed;
   options.schedules = std::max(options.schedules, request.schedules);
-  options.more = std::max(options.more, options.schedules);
+  options.more = std::max(request.more_schedules, options.schedules);
   options.launches = std::max(options.launches, request.launches.value_or(1));
   options.threads = static_cast<unsigned>(request.threads);
   return options;
+}
+
+// "2/3" of --part: from number 1 on, of 3.
+void set_part(const std::string& text, driver::ProofOptions& options) {
+  std::size_t number = 0, count = 0;
+  char slash = 0;
+  std::istringstream words(text);
+  words >> number >> slash >> count;
+  if (!words || !words.eof() || slash != '/' || number < 1 || number > count) {
+    Diagnostic({}, fmt::format("--part {}: not a part", text))
+        .fix("--part 2/3 is the second of three parts")
+        .raise();
+  }
+  options.part = number - 1;
+  options.parts = count;
 }
 
 bool is_length(const LibraryKernel& entry, const std::string& setting) {
@@ -89,6 +105,7 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
   const Subject subject = subject_of(request, source, target);
   driver::ProofOptions options = proof_options(request);
   options.usual = subject.usual;
+  set_part(request.part, options);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
       subject.machine, subject.workloads, options,

@@ -247,11 +247,21 @@ bool NotLess::not_negative(const Sum& sum) {
     }
     for (const auto& [other, times] : sum.atoms) {
       const Atom smaller = atoms_[other];
-      if (smaller.kind != Atom::Kind::quotient || times != -factor) continue;
-      if (smaller.divisor != larger.divisor) continue;
+      if (smaller.kind != Atom::Kind::quotient || smaller.divisor != larger.divisor) continue;
+      if (other == number || (times != factor && times != -factor)) continue;
       Sum rest = sum;
       rest.atoms.erase(number);
       rest.atoms.erase(other);
+      if (times == factor) {
+        // Each rounds down by less than 1: two of them are at least what is divided in both, by
+        // the divisor, less 2 (divisor - 1) / divisor.
+        if (!rest.atoms.empty()) continue;
+        const std::int64_t least = ceil_div(Dim(-rest.constant), Dim(factor)).constant();
+        Sum both = plus(larger.a, smaller.a);
+        both.constant -= larger.divisor * (least + 1) - 1;
+        if (not_negative(both)) return true;
+        continue;
+      }
       const Sum difference = plus(larger.a, smaller.a, -1);
       if (rest.atoms.empty()) {
         // Enough is that one quotient is so much above the other.

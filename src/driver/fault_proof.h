@@ -14,14 +14,18 @@
 namespace tilewright::driver {
 
 struct ProofOptions {
-  std::uint64_t seed = 0;      // of the first schedule
-  std::int64_t schedules = 4;  // of each workload, for a mutant that is not caught before
-  std::int64_t more = 400;     // without arithmetic, for one that no rule calls equivalent
-  std::int64_t launches = 2;   // one after the other, in each schedule
-  unsigned threads = 0;        // 0: one for each core
+  std::uint64_t seed = 0;  // of the first schedule
+  // Of each workload: of the kernel and of mutants that a rule calls equivalent one alone.
+  std::int64_t schedules = 4;
+  std::int64_t more = 400;    // without arithmetic, for one that no rule calls equivalent
+  std::int64_t launches = 2;  // one after the other, in each schedule
+  unsigned threads = 0;       // 0: one for each core
   // Every mutant is run on so many of the workloads; one that none of these comes to, on the others
   // too. 0: on all.
   std::size_t usual = 0;
+  // Only the mutants of every `parts`-th place, from number `part` on: the parts are disjoint, and
+  // together all mutants.
+  std::size_t part = 0, parts = 1;
 };
 
 struct MutantResult {

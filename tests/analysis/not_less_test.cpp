@@ -42,6 +42,10 @@ body () {
     %24: i32 = sub %9, %4
     %25: i32 = div %24, %4
     %26: i32 = div %9, %4
+    %27: i32 = sub %5, %9
+    %28: i32 = div %27, %4
+    %29: i32 = add %26, %28
+    %30: i32 = sub %3, %2
     yield
   }
 }
@@ -67,6 +71,9 @@ body () {
   EXPECT_TRUE(not_less.proves(25, 26, 1));
   EXPECT_FALSE(not_less.proves(25, 26));
   EXPECT_FALSE(not_less.proves(1, 6));
+  // x / 128 + (192 - x) / 128 is 1 or, where both round down, 0.
+  EXPECT_TRUE(not_less.proves(29, 2));
+  EXPECT_FALSE(not_less.proves(29, 30));
 }
 
 // %1, doubled again and again: each value is looked at once, and factors past 64 bits prove

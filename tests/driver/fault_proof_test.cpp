@@ -3,13 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "common/temporary_folder.h"
 #include "driver/build.h"
+#include "driver/kernel_source.h"
 #include "driver/library_build.h"
 #include "driver/shrunken_sizes.h"
 #include "support/diagnostic.h"
+#include "tilewright/compile.h"
+#include "tilewright/kernel.h"
 
 // Whole kernels: whatever is wrong with them is found.
 namespace tilewright::driver {
@@ -83,6 +89,116 @@ TEST(FaultProof, FindsAllOfAutomaticCausalAttention) {
   options.schedules = 1;
   options.more = 60;
   expect_all_found(prove_by_faults(subject.machine, subject.workloads, options), 0);
+}
+
+// A kernel of a file in one size.
+Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
+                   const KernelSource& source) {
+  passes::Rewrites rewrites;
+  Subject subject{lower(kernel.finish(), rewrites), {}};
+  subject.workloads.push_back(make_workload(source.entry(), sizes, {}, 0));
+  return subject;
+}
+
+std::vector<MutantResult> of_masks(const Kernel& kernel, const std::vector<std::string>& sizes) {
+  const test::TemporaryFolder folder;
+  setenv("TILEWRIGHT_DUMP", folder.path().c_str(), 1);
+  compile(kernel, "sim:sm_90a");
+  unsetenv("TILEWRIGHT_DUMP");
+  const KernelSource source = KernelSource::of_file(folder / (kernel.name() + ".tw"));
+  const Subject subject = subject_of(kernel, sizes, source);
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  std::vector<MutantResult> masks;
+  for (MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
+    if (result.kind->number == 25) masks.push_back(std::move(result));
+  }
+  return masks;
+}
+
+// Zeros behind the end of a row that take part in its maximum shift the exponentials, which changes
+// nothing until all of them underflow.
+TEST(FaultProof, FindsAMaskOfAMaximumByInputsFarFromZero) {
+  Kernel kernel("softmax");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", f32, {rows, columns}), Y = kernel.out("Y", f32, {rows, columns});
+  const auto [x] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(x, 16);
+  Var maximum{full({own, 1}, -1e30)}, sum{zeros({own, 1})};
+  for (Block cols : blocks(columns, 32)) {
+    maximum = max(maximum, reduce_max(load(X(own, cols)), 1));
+  }
+  for (Block cols : blocks(columns, 32)) {
+    sum = sum + reduce_sum(exp(load(X(own, cols)) - maximum), 1);
+  }
+  for (Block cols : blocks(columns, 32)) {
+    store(Y(own, cols), exp(load(X(own, cols)) - maximum) / sum);
+  }
+  const std::vector<MutantResult> masks = of_masks(kernel, {"rows=24", "columns=72"});
+  ASSERT_EQ(masks.size(), 2u);
+  for (const MutantResult& mask : masks) {
+    EXPECT_EQ(mask.verdict, Verdict::caught) << text_of(mask);
+    EXPECT_TRUE(mask.right_class);
+  }
+}
+
+// Of a sum the mask puts zeros where TMA has put zeros.
+TEST(FaultProof, CallsAMaskEquivalentThatPutsWhatIsThere) {
+  Kernel kernel("sums");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {64, k});
+  const Tensor Y = kernel.out("Y", f32, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 64));
+  const Block rows = m.block(i, 64);
+  Var acc{zeros({rows, 64})}, sum{zeros({rows, 1})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile x = load(X(rows, depth));
+    sum = sum + reduce_sum(x.cast(f32), 1);
+    acc = acc + dot(x, load(W(all, depth)).T());
+  }
+  store(Y(rows, all), acc + sum);
+  const std::vector<MutantResult> masks = of_masks(kernel, {"m=40", "k=88"});
+  ASSERT_EQ(masks.size(), 1u);
+  EXPECT_EQ(masks[0].verdict, Verdict::equivalent) << text_of(masks[0]);
+}
+
+TEST(FaultProof, PartsAreAllOfIt) {
+  const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  const auto texts = [&] {
+    std::multiset<std::string> result;
+    for (const MutantResult& mutant :
+         prove_by_faults(subject.machine, subject.workloads, options)) {
+      result.insert(text_of(mutant));
+    }
+    return result;
+  };
+  const std::multiset<std::string> all = texts();
+  std::multiset<std::string> parts;
+  options.parts = 3;
+  for (options.part = 0; options.part < options.parts; ++options.part) {
+    const std::multiset<std::string> part = texts();
+    EXPECT_GT(part.size(), all.size() / 5);
+    parts.insert(part.begin(), part.end());
+  }
+  EXPECT_EQ(parts, all);
+}
+
+// And not one of the library that the kernel is written with, or of C++.
+TEST(FaultProof, NamesTheKernelsLines) {
+  for (const auto& [name, schedule] :
+       {std::pair("gemm", "schedule=128x128"), std::pair("attention_forward", "schedule=sm90")}) {
+    const ir::Kernel machine = machine_of(find_kernel(name), {schedule});
+    for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
+      for (const simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
+        const std::string file = mutant.where.file;
+        EXPECT_TRUE(file.find("kernels/") != std::string::npos) << file << " " << mutant.operation;
+      }
+    }
+  }
 }
 
 TEST(FaultProof, IsTheSameWhateverTheThreads) {

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/pipeline.h"
+#include "simulator/faults/sites.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"
@@ -240,13 +243,60 @@ Subject masked() {
   return {lowered(kernel), {numbers({kSize, kSize}, 5)}, {"X"}, {kSize, kSize}};
 }
 
+// Blocks of X {8, 64, 64} that a number chooses, copied one after the other.
+Subject chosen_blocks(const char* name,
+                      const std::function<Index(const Index&, const Tensor&)>& choose,
+                      const std::vector<double>& table) {
+  Kernel kernel(name);
+  const int blocks = static_cast<int>(table.size());
+  const Tensor X = kernel.in("X", bf16, {8, kSize, kSize});
+  const Tensor numbers_of = kernel.in("table", i32, {blocks});
+  const Tensor C = kernel.out("C", bf16, {blocks * kSize, kSize});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(2), {{bf16, kSize, kSize}});
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       for (Index i : range(blocks)) {
+                         const Index chosen = choose(i, numbers_of);
+                         ring.produce(
+                             [&](const Slot& slot) { tma_load(X(chosen, all, all), slot[0]); });
+                       }
+                     }),
+                role("math", warpgroups(1), registers(240), [&] {
+                  for (Index i : range(blocks)) {
+                    const Slot slot = ring.consume();
+                    store(C(Dim(blocks * kSize).block(i, kSize), all), load(slot[0]));
+                    fence_proxy_async();
+                    warp_sync();
+                    ring.release(slot);
+                  }
+                })});
+  return {
+      lowered(kernel),
+      {numbers({8, kSize, kSize}, 7), tilewright::HostTensor::from_values(i32, {blocks}, table)},
+      {"X", "table"},
+      {blocks * kSize, kSize}};
+}
+
+// A table says where the pages of a sequence lie: never side by side, or always.
+Subject pages(const std::vector<double>& table) {
+  return chosen_blocks(
+      "pages", [](const Index& i, const Tensor& table) { return load_index(table(i)); }, table);
+}
+
+// Four heads of queries for each of keys.
+Subject groups() {
+  return chosen_blocks("groups", [](const Index& i, const Tensor&) { return i / 4; },
+                       {0, 0, 0, 0, 0, 0, 0, 0});
+}
+
 TEST(FaultKinds, AreTheOnesOfTheList) {
   ASSERT_EQ(fault_kinds().size(), 25u);
   for (int i = 0; i < 25; ++i) {
     const FaultKind& each = fault_kinds()[i];
     EXPECT_EQ(each.number, i + 1);
     // Tensor memory is not Hopper's.
-    EXPECT_EQ(each.seed == nullptr, i + 1 == 4 || i + 1 == 12 || i + 1 == 17);
+    EXPECT_EQ(each.seed == nullptr, i + 1 == 12 || i + 1 == 17);
     EXPECT_FALSE(each.absent.empty());
     EXPECT_EQ(each.classes.empty(), each.seed == nullptr);
   }
@@ -260,7 +310,8 @@ TEST(FaultKinds, SubjectsAreClean) {
 
 class OfPipeline : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Numbers, OfPipeline,
-                         testing::Values(1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 18, 19, 23, 24));
+                         testing::Values(1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 15, 18, 19, 23,
+                                         24));
 
 TEST_P(OfPipeline, IsFound) {
   const Count count = expect_found(GetParam(), pipeline_subject());
@@ -273,6 +324,7 @@ TEST(FaultKinds, CountsSitesOfThePipeline) {
   const auto mutants = [&](int number) { return mutants_of(kind(number), subject.machine).size(); };
   EXPECT_EQ(mutants(2), 2u);  // tile_full, ab_full
   EXPECT_EQ(mutants(3), 2u);  // tile_empty, ab_empty
+  EXPECT_EQ(mutants(4), 2u);  // left out, and one group more
   EXPECT_EQ(mutants(5), 2u);  // of ab, by each role; tile has a single stage
   EXPECT_EQ(mutants(6), 4u);
   EXPECT_EQ(mutants(7), 1u);
@@ -312,6 +364,54 @@ TEST(FaultKinds, CtaThatEndsBeforeItsPeerHasRead) {
 TEST(FaultKinds, SignalOfACluster) { EXPECT_GE(expect_found(23, exchange()).caught, 3); }
 
 TEST(FaultKinds, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); }
+
+TEST(FaultKinds, PagesTakenForNeighbours) {
+  EXPECT_EQ(expect_found(25, pages({3, 6, 0, 5})).caught, 1);
+  // Where they are neighbours the page that lies behind the first one's is the right one.
+  const Subject beside = pages({4, 5, 0, 1});
+  const std::vector<Mutant> mutants = mutants_of(kind(25), beside.machine);
+  ASSERT_EQ(mutants.size(), 1u);
+  EXPECT_EQ(symptom(beside, mutants[0].apply(beside.machine)), "");
+}
+
+TEST(FaultKinds, HeadsOfAnotherGroup) { EXPECT_EQ(expect_found(25, groups()).caught, 1); }
+
+// Every operation of a sort is a site, as is every stage and phase that is carried on.
+TEST(FaultKinds, LeaveNoSiteOut) {
+  for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange()}) {
+    SCOPED_TRACE(subject.machine.name);
+    const Sites all(subject.machine);
+    const auto sites = [&](std::initializer_list<int> numbers) {
+      std::set<std::size_t> found;
+      for (const int number : numbers) {
+        for (const Mutant& mutant : mutants_of(kind(number), subject.machine)) {
+          found.insert(mutant.site);
+        }
+      }
+      return found;
+    };
+    const auto expect_all = [&](std::initializer_list<int> numbers, ir::Op op) {
+      const std::set<std::size_t> found = sites(numbers);
+      for (const Site* site : all.of(op)) {
+        EXPECT_EQ(found.count(site->number), 1u) << ir::info(op).name << " " << site->number;
+      }
+    };
+    expect_all({2, 3}, ir::Op::mbarrier_wait);
+    expect_all({4}, ir::Op::wgmma_wait);
+    expect_all({7, 8}, ir::Op::fence_proxy_async);
+    expect_all({11}, ir::Op::wgmma_commit);
+    expect_all({11}, ir::Op::bulk_commit);
+    expect_all({13}, ir::Op::mbarrier_init);
+    expect_all({13}, ir::Op::mbarrier_arrive);
+    expect_all({14}, ir::Op::mbarrier_expect_tx);
+    expect_all({15, 16}, ir::Op::bulk_wait);
+    expect_all({18}, ir::Op::wgmma_fence);
+    expect_all({19}, ir::Op::fence_barrier_init);
+    expect_all({20}, ir::Op::named_sync);
+    expect_all({21}, ir::Op::shared);
+    expect_all({21}, ir::Op::set_max_registers);
+  }
+}
 
 TEST(FaultKinds, ProbeTellsWhetherASiteIsExecuted) {
   Kernel kernel("dead");

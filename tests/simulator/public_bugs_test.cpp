@@ -13,8 +13,9 @@
 #include "tilewright/host_tensor.h"
 
 // Faults that were published in the trackers of other projects, rebuilt as small kernels: each is
-// found, and the kernel without it is clean. Not here: flashinfer #5334, which is about tensor
-// memory, and TileScale's overlapped reduce-scatter, which needs signals between GPUs.
+// found, and the kernel without it is clean. Those between ranks are in
+// tests/driver/public_bugs_ranks_test.cpp; flashinfer #5334 is about tensor memory, which Hopper
+// has not.
 namespace tilewright {
 namespace {
 

@@ -9,10 +9,33 @@ namespace tilewright::simulator {
 using ir::Key;
 using ir::Op;
 
+namespace {
+
+Mutant leaves_one_more(const Sites& sites, const Site& wait, std::int64_t count) {
+  Mutant mutant =
+      mutant_at(sites, wait, fmt::format("leaves {} groups instead of {}", count + 1, count));
+  mutant.edit = [number = wait.number, count](ir::Kernel& kernel) {
+    operation_at(kernel, number).attributes.set(Key::count, count + 1);
+  };
+  return mutant;
+}
+
+}  // namespace
+
 std::vector<Mutant> seed_commit(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Op op : {Op::wgmma_commit, Op::bulk_commit}) {
     for (const Site* commit : sites.of(op)) mutants.push_back(left_out(sites, *commit));
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_product_wait(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* wait : sites.of(Op::wgmma_wait)) {
+    mutants.push_back(left_out(sites, *wait));
+    const std::int64_t count = wait->operation->attributes.integer(Key::count);
+    mutants.push_back(leaves_one_more(sites, *wait, count));
   }
   return mutants;
 }
@@ -24,12 +47,7 @@ std::vector<Mutant> seed_read_wait(const Sites& sites) {
     if (attributes.integer(Key::read) == 0) continue;
     mutants.push_back(left_out(sites, *wait));
     mutants.back().equivalent = nothing_to_wait_for(sites, *wait);
-    const std::int64_t count = attributes.integer(Key::count);
-    Mutant mutant =
-        mutant_at(sites, *wait, fmt::format("leaves {} groups instead of {}", count + 1, count));
-    mutant.edit = [number = wait->number, count](ir::Kernel& kernel) {
-      operation_at(kernel, number).attributes.set(Key::count, count + 1);
-    };
+    Mutant mutant = leaves_one_more(sites, *wait, attributes.integer(Key::count));
     mutant.equivalent = mutants.back().equivalent;
     mutants.push_back(std::move(mutant));
   }

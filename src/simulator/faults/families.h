@@ -30,6 +30,7 @@ std::vector<Mutant> seed_wgmma_fence(const Sites& sites);
 
 // completion_faults.cpp
 std::vector<Mutant> seed_commit(const Sites& sites);
+std::vector<Mutant> seed_product_wait(const Sites& sites);
 std::vector<Mutant> seed_read_wait(const Sites& sites);
 std::vector<Mutant> seed_full_wait(const Sites& sites);
 
@@ -44,6 +45,6 @@ std::vector<Mutant> seed_rank_signal(const Sites& sites);
 std::vector<Mutant> seed_same_epoch(const Sites& sites);
 
 // value_faults.cpp
-std::vector<Mutant> seed_tail_mask(const Sites& sites);
+std::vector<Mutant> seed_wrong_elements(const Sites& sites);
 
 }  // namespace tilewright::simulator

@@ -69,7 +69,11 @@ const std::vector<FaultKind>& fault_kinds() {
        {"race", "deadlock", "mbarrier"},
        seed_empty_parity,
        "no empty barriers"},
-      {4, "no wait before reading tensor memory", {}, nullptr, kTensorMemory},
+      {4,
+       "no wait for a product before its result is read",
+       {"wgmma", "race", "uninitialised"},
+       seed_product_wait,
+       "no products"},
       {5,
        "stage not advanced",
        {"race", "deadlock", "mbarrier", "uninitialised"},
@@ -155,10 +159,10 @@ const std::vector<FaultKind>& fault_kinds() {
        seed_unreset_signal,
        "no signals that outlive a launch"},
       {25,
-       "tail mask absent",
+       "tail mask absent, heads of another group, pages taken for neighbours",
        {"mismatch", "out_of_bounds"},
-       seed_tail_mask,
-       "no masks; TMA clips at the tensors' ends"},
+       seed_wrong_elements,
+       "no masks, groups of heads nor tables of pages; TMA clips at the tensors' ends"},
   };
   return kinds;
 }

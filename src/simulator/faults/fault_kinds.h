@@ -32,6 +32,9 @@ struct Mutant {
   std::function<void(ir::Kernel&)> alone;
   std::vector<SourceLocation> accesses;
 
+  // For a mask that is left out: the kernel in which it puts another number where it hides.
+  std::function<void(ir::Kernel&, double number)> filled;
+
   ir::Kernel apply(const ir::Kernel& kernel) const;
   // The kernel with an access that always is a fault at the site, so that a run shows whether it is
   // ever executed (and matters).

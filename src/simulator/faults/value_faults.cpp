@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -5,7 +8,8 @@
 
 #include "simulator/faults/families.h"
 
-// Masks that keep out what does not exist.
+// Results that are wrong although all is in order: masks that keep out what does not exist, heads
+// that share keys, pages that lie anywhere.
 namespace tilewright::simulator {
 
 using ir::Key;
@@ -13,6 +17,8 @@ using ir::Op;
 using ir::ValueId;
 
 namespace {
+
+constexpr std::size_t kFirstCoordinate = 5;  // of a tma_load's operands
 
 // Register arrays whose values hang on where an element lies.
 std::set<ValueId> positional(const Sites& sites) {
@@ -56,9 +62,72 @@ std::pair<std::size_t, std::size_t> block_of(const Sites& sites, const Site& sit
   return {at->parent, at->block};
 }
 
-}  // namespace
+// Where a copy's coordinate goes along an axis of which it takes a single element, such as heads
+// and pages.
+bool is_single_coordinate(const Sites& sites, const Use& use) {
+  const Site& site = sites.at(use.site);
+  if (site.op() != Op::tma_load || use.operand < kFirstCoordinate) return false;
+  const Site* map = sites.definition(site.operation->operands[0]);
+  const std::vector<std::int64_t>& box = map->operation->attributes.integers(Key::box);
+  // Innermost first; a map of sequences has one more, the outermost.
+  const std::size_t axis = use.operand - kFirstCoordinate;
+  return axis < box.size() && box[box.size() - 1 - axis] == 1;
+}
 
-std::vector<Mutant> seed_tail_mask(const Sites& sites) {
+bool chooses_single_elements(const Sites& sites, ValueId value) {
+  const std::vector<Use>& uses = sites.uses(value);
+  return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return is_single_coordinate(sites, use);
+  });
+}
+
+// Heads of queries share one of keys: as if fewer did.
+void add_other_groups(const Sites& sites, std::vector<Mutant>& mutants) {
+  for (const Site* site : sites.of(Op::div)) {
+    const auto heads = sites.constant(site->operation->operands[1]);
+    if (!heads || *heads < 2) continue;
+    if (!chooses_single_elements(sites, site->operation->results[0])) continue;
+    mutants.push_back(
+        mutant_at(sites, *site, fmt::format("divides by {} instead of {}", *heads - 1, *heads)));
+    mutants.back().edit = [number = site->number, heads = *heads](ir::Kernel& kernel) {
+      const ValueId fewer = insert_constant(kernel, number, heads - 1);
+      operation_at(kernel, number + 1).operands[1] = fewer;
+    };
+  }
+}
+
+// The page behind that of the even block before it, as if two lay side by side.
+void add_neighbouring_pages(const Sites& sites, std::vector<Mutant>& mutants) {
+  for (const Site* site : sites.of(Op::load_index)) {
+    const ValueId page = site->operation->results[0];
+    if (!chooses_single_elements(sites, page)) continue;
+    mutants.push_back(
+        mutant_at(sites, *site, "taken of even blocks alone: the odd one's page lies behind it"));
+    mutants.back().edit = [number = site->number](ir::Kernel& kernel) {
+      const SourceLocation where = operation_at(kernel, number).where;
+      const auto new_value = [&] { return kernel.add_value(ir::Type::scalar(DType::i32)); };
+      const auto scalar = [&](Op op, ValueId a, ValueId b, ValueId result) {
+        ir::Operation made;
+        made.op = op;
+        made.where = where;
+        made.operands = {a, b};
+        made.results = {result};
+        return made;
+      };
+      const ValueId two = insert_constant(kernel, number, 2);
+      const ValueId block = operation_at(kernel, number + 1).operands.back();
+      const ValueId odd = new_value(), even = new_value(), loaded = new_value();
+      insert(kernel, number + 1, Side::before, scalar(Op::mod, block, two, odd));
+      insert(kernel, number + 2, Side::before, scalar(Op::sub, block, odd, even));
+      ir::Operation& load = operation_at(kernel, number + 3);
+      const ValueId page = std::exchange(load.results[0], loaded);
+      load.operands.back() = even;
+      insert(kernel, number + 3, Side::after, scalar(Op::add, loaded, odd, page));
+    };
+  }
+}
+
+void add_masks(const Sites& sites, std::vector<Mutant>& mutants) {
   // One mask may be applied several times, to scores and again to their weights: what is left out
   // is all that a block of operations masks.
   struct Mask {
@@ -76,7 +145,6 @@ std::vector<Mutant> seed_tail_mask(const Sites& sites) {
     if (sites.kernel().type(operands[kept]).is_scalar()) continue;
     blocks[block_of(sites, *site)].push_back({site->number, kept});
   }
-  std::vector<Mutant> mutants;
   for (const auto& [block, selects] : blocks) {
     Mutant mutant = mutant_at(sites, sites.at(selects.front().number), "masks nothing");
     mutant.edit = [selects = selects](ir::Kernel& kernel) {
@@ -89,8 +157,34 @@ std::vector<Mutant> seed_tail_mask(const Sites& sites) {
         select.attributes.set(Key::maps, std::move(maps));
       }
     };
+    mutant.filled = [selects = selects](ir::Kernel& kernel, double number) {
+      for (std::size_t i = selects.size(); i-- > 0;) {
+        const Mask& mask = selects[i];
+        const std::size_t other = mask.kept == 2 ? 3 : 2;
+        const ir::Operation& select = operation_at(kernel, mask.number);
+        const ir::Type type = kernel.type(select.operands[other]);
+        if (!type.is_scalar() || !is_float(type.dtype)) continue;
+        ir::Operation constant;
+        constant.op = Op::constant;
+        constant.where = select.where;
+        constant.results = {kernel.add_value(type)};
+        constant.attributes.set(Key::value, number);
+        const ValueId filling = constant.results[0];
+        insert(kernel, mask.number, Side::before, std::move(constant));
+        operation_at(kernel, mask.number + 1).operands[other] = filling;
+      }
+    };
     mutants.push_back(std::move(mutant));
   }
+}
+
+}  // namespace
+
+std::vector<Mutant> seed_wrong_elements(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  add_masks(sites, mutants);
+  add_other_groups(sites, mutants);
+  add_neighbouring_pages(sites, mutants);
   return mutants;
 }
 
