@@ -156,6 +156,25 @@ std::string nothing_to_wait_for(const Sites& sites, const Site& wait) {
   return {};
 }
 
+std::string awaited_behind(const Sites& sites, const Site& site) {
+  bool committed = site.op() == Op::wgmma_wait;
+  for (const Site* at = sites.next(site); at; at = sites.next(*at)) {
+    const Op op = at->op();
+    if (op == Op::wgmma_commit) committed = true;
+    if (op == Op::wgmma_wait && committed &&
+        at->operation->attributes.integer(ir::Key::count) == 0) {
+      return "a wait behind it is for the same products too, and between the two stand further "
+             "products alone";
+    }
+    // A product may add to what another one adds to, but not read it.
+    const bool passes = op == Op::wgmma_ss || op == Op::wgmma_fence || op == Op::wgmma_commit ||
+                        op == Op::wgmma_wait ||
+                        (ir::info(op).pure() && at->operation->blocks.empty());
+    if (!passes) return {};
+  }
+  return {};
+}
+
 std::string nothing_touched(const Sites& sites, const Site& fence) {
   if (TouchedArrays(sites, fence.number, kNoSite).product_meets_one()) return {};
   return "no register of the products behind it was used since the fence before it";
