@@ -157,12 +157,19 @@ std::string nothing_to_wait_for(const Sites& sites, const Site& wait) {
 }
 
 std::string awaited_behind(const Sites& sites, const Site& site) {
-  bool committed = site.op() == Op::wgmma_wait;
+  const auto count = [](const Site& wait) {
+    return wait.operation->attributes.integer(ir::Key::count);
+  };
+  const bool is_wait = site.op() == Op::wgmma_wait;
+  std::int64_t commits = 0;  // since the site
   for (const Site* at = sites.next(site); at; at = sites.next(*at)) {
     const Op op = at->op();
-    if (op == Op::wgmma_commit) committed = true;
-    if (op == Op::wgmma_wait && committed &&
-        at->operation->attributes.integer(ir::Key::count) == 0) {
+    commits += op == Op::wgmma_commit;
+    // Groups are done in their order. Without a commit its products belong to the next group.
+    const bool waits_for_same =
+        op == Op::wgmma_wait &&
+        (is_wait ? count(*at) <= count(site) + commits : count(*at) < commits);
+    if (waits_for_same) {
       return "a wait behind it is for the same products too, and between the two stand further "
              "products alone";
     }
