@@ -3,6 +3,7 @@
 
     bench/gpu_escapes.py --tilewright build/release/bin/tilewright --out escapes
     bench/gpu_escapes.py --mutants 48 --sanitize 8 --seed 3
+    bench/gpu_escapes.py --mutants-only 100 --mutant-seconds 110 --files kernels/fused_mlp.tw
     bench/gpu_escapes.py --target sm_90a        # simulates and assembles only; needs no GPU
 
 Each kernel and schedule is one `tilewright stress` in a process of its own: simulated first, then
@@ -200,6 +201,10 @@ def print_counts(name, counts):
           f"{counts['not run']:>8}")
 
 
+def name_of(subject):
+    return " ".join([subject[0], *subject[1]])
+
+
 def draw_mutants(session):
     """(subject, number, mutant): every kind in turn, each time another place and kernel."""
     a = session.arguments
@@ -210,9 +215,10 @@ def draw_mutants(session):
         status, out, err = run_process(session.stress(*subject[:2], "--list-mutants"), 60)
         return json.loads(out) if status == 0 else sys.exit(f"--list-mutants: {err}")
 
+    subjects = SUBJECTS + [(path, [], []) for path in a.files]
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        lists = list(pool.map(list_of, SUBJECTS))
-    for subject, mutants in zip(SUBJECTS, lists):
+        lists = list(pool.map(list_of, subjects))
+    for subject, mutants in zip(subjects, lists):
         for number, mutant in enumerate(mutants):
             if not mutant["equivalent"]:
                 by_kind[mutant["kind"]].append((subject, number, mutant))
@@ -239,7 +245,7 @@ def run_mutants(session):
 
         def task(left):
             words = session.stress(kernel, settings, "--mutant", str(number), "--runs", "6",
-                                   "--schedules", "4")
+                                   "--schedules", "4", "--patience", str(a.patience))
             status, out, err = run_process(words, left)
             answer = parse(out)
             return session.record(phase="mutants", kernel=kernel, settings=settings, number=number,
@@ -268,9 +274,9 @@ def run_mutants(session):
     sanitized = drawn[:a.sanitize] if sanitizer else []
     # The kernels as they are first: what a tool says of these it may say of a mutant too.
     bare = list({id(item[0]): item[0] for item in sanitized}.values())
-    keys = [(subject[1][0], None, tool) for subject in bare for tool in SANITIZER_TOOLS]
+    keys = [(name_of(subject), None, tool) for subject in bare for tool in SANITIZER_TOOLS]
     tasks = [sanitizer_task(subject, None, tool) for subject in bare for tool in SANITIZER_TOOLS]
-    keys += [(subject[1][0], number, tool) for subject, number, _ in sanitized
+    keys += [(name_of(subject), number, tool) for subject, number, _ in sanitized
              for tool in SANITIZER_TOOLS]
     tasks += [sanitizer_task(subject, number, tool) for subject, number, _ in sanitized
               for tool in SANITIZER_TOOLS]
@@ -284,8 +290,8 @@ def sanitizer_verdict(subject, number, tools):
     """None where it was not asked, or gave no answer; else whether it says more than of the kernel."""
     answers = []
     for tool in SANITIZER_TOOLS:
-        result = tools.get((subject[1][0], number, tool))
-        bare = tools.get((subject[1][0], None, tool))
+        result = tools.get((name_of(subject), number, tool))
+        bare = tools.get((name_of(subject), None, tool))
         if result is None or result["noticed"] is None:
             continue
         answers.append(result["noticed"] and not (bare and bare["noticed"]))
@@ -322,6 +328,11 @@ def print_mutants(drawn, results, tools, has_sanitizer):
         print(f"{kind:>2} {names[kind]:<49} " +
               " ".join(f"{rows[kind][column]:>9}" for column in columns))
     print(f"{'all':<52} " + " ".join(f"{total[column]:>9}" for column in columns))
+    unseen = [(subject, mutant) for (subject, _, mutant), result in zip(drawn, results)
+              if result is not None and result["outcome"] == "ok"]
+    for subject, mutant in unseen:
+        print(f"noticed by nobody: {name_of(subject)}: kind {mutant['kind']}, "
+              f"{mutant['where'].rsplit('/', 1)[-1]}, {mutant['operation']} {mutant['change']}")
     if total["unfinished"]:
         print(f"{total['unfinished']} mutants had no time or gave no answer, and are in no row")
     if not has_sanitizer:
@@ -330,7 +341,8 @@ def print_mutants(drawn, results, tools, has_sanitizer):
         if result is None:
             continue
         if number is None:
-            said = {None: "no summary: " + " ".join(result["text"].split())[-200:], True: "reports errors", False: "reports nothing"}
+            said = {None: "no summary: " + " ".join(result["text"].split())[-200:],
+                    True: "reports errors", False: "reports nothing"}
             print(f"{tool} of {result['kernel']} {' '.join(result['settings'])} without a fault: "
                   f"{said[result['noticed']]}")
 
@@ -346,6 +358,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=600, help="for all kernels; then it stops")
     parser.add_argument("--mutants", type=int, default=0, help="to draw")
+    parser.add_argument("--mutants-only", type=int, default=0, metavar="MUTANTS",
+                        help="to draw; no kernel is run without a fault")
+    parser.add_argument("--files", nargs="*", default=[],
+                        help="kernels of files (.tw) that mutants are made of too")
+    parser.add_argument("--patience", type=float, default=3,
+                        help="seconds until a mutant's launch counts as hanging")
     parser.add_argument("--sanitize", type=int, default=0, help="of them, under compute-sanitizer")
     parser.add_argument("--mutant-seconds", type=float, default=600)
     parser.add_argument("--out", help="a folder for results.json: every command and its answer")
@@ -355,7 +373,8 @@ def main():
     if status == UNAVAILABLE:
         sys.exit(err)
     start = time.monotonic()
-    ok = escapes(session)
+    arguments.mutants = arguments.mutants_only or arguments.mutants
+    ok = arguments.mutants_only > 0 or escapes(session)
     print(f"{time.monotonic() - start:.0f} s", flush=True)
     session.write()
     if arguments.mutants:

@@ -205,22 +205,31 @@ int stress(const Request& request) {
     json["simulator"] = kind;
     ok = kind.empty();
   }
+  const auto hangs = [&](const driver::StressReport& found, bool delayed) {
+    add_gpu(json, found, true, delayed);
+    print(request, json);
+    std::fflush(stdout);
+    // No destructor returns while the GPU is at it.
+    _exit(static_cast<int>(ErrorKind::result));
+  };
   // A kernel that the simulator finds at fault is run only to see what the hardware notices.
-  if (is_gpu && (ok || request.mutant)) {
-    const driver::StressReport report =
-        driver::stress_on_gpu(subject.machine, machine, subject.workloads, options,
-                              [&](const driver::StressReport& found, bool delayed) {
-                                add_gpu(json, found, true, delayed);
-                                print(request, json);
-                                std::fflush(stdout);
-                                // No destructor returns while the GPU is at it.
-                                _exit(static_cast<int>(ErrorKind::result));
-                              });
+  try {
+    if (is_gpu && (ok || request.mutant)) {
+      const driver::StressReport report =
+          driver::stress_on_gpu(subject.machine, machine, subject.workloads, options, hangs);
+      add_gpu(json, report, false, false);
+      ok = ok && report.ok();
+    } else if (!is_gpu) {
+      driver::assemble_with_delays(machine, target.arch, options.seed);
+      json["assembled"] = true;
+    }
+  } catch (const Error& error) {
+    if (!request.mutant) throw;
+    // What the assembler refuses of a fault, it has noticed.
+    driver::StressReport report;
+    report.error = error.message();
     add_gpu(json, report, false, false);
-    ok = ok && report.ok();
-  } else if (!is_gpu) {
-    driver::assemble_with_delays(machine, target.arch, options.seed);
-    json["assembled"] = true;
+    ok = false;
   }
   json["ok"] = ok;
   return print(request, json);

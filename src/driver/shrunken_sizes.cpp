@@ -167,10 +167,13 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                      {steps + 2, few + 1, small_tail},
                                      {1, few, small_tail},
                                      {0, few, small_tail}};
-  const std::vector<Choice> others = {
-      {steps + 3, few + 2, large_tail, 2},     {2 * steps + 1, 2 * few, small_tail, 3},
-      {3 * steps, few + 1, large_tail, 1},     {2, 4 * few, small_tail, 1},
-      {3 * steps + 2, 4 * few, small_tail, 2}, {5 * steps, 3 * few, large_tail, 3}};
+  const std::vector<Choice> others = {{steps + 3, few + 2, large_tail, 2},
+                                      {2 * steps + 1, 2 * few, small_tail, 3},
+                                      {3 * steps, few + 1, large_tail, 1},
+                                      {2, 4 * few, small_tail, 1},
+                                      {3 * steps + 2, 4 * few, small_tail, 2},
+                                      {5 * steps, 3 * few, large_tail, 3},
+                                      {1, 1, small_tail, 1}};
   const std::vector<Choice>& choices = further ? others : usual;
   std::set<std::string> is_set;
   for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));

@@ -12,7 +12,8 @@ namespace tilewright::driver {
 // little work: for the sizes that `settings` leave open, several choices of "name=value". Each
 // contraction has stages + 1 steps or more, one or none; each other length a few blocks;
 // all end in a tail; and there are two heads. Needs the kernel as the options build it.
-// `further`: others, with more steps, which come to code that is seldom executed.
+// `further`: others, with more steps or a part of one block alone, which come to code that is
+// seldom executed.
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,

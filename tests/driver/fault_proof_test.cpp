@@ -239,6 +239,15 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   EXPECT_EQ(sizes[4], (std::vector<std::string>{"queries=552", "keys=0"}));
 }
 
+// One of those for what these do not come to is a part of a single block.
+TEST(FaultProof, HasASizeWithinABlock) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};
+  const std::vector<std::vector<std::string>> sizes = shrunken_sizes(
+      entry, settings, resolve_options(entry, settings), machine_of(entry, settings), true);
+  EXPECT_EQ(sizes.back(), (std::vector<std::string>{"queries=168", "keys=112"}));
+}
+
 // Of a cluster's CTAs four share the rows of A, or take their turns at k, and each axis is as long
 // as those that lie along it need.
 TEST(FaultProof, ShrinksEachAxisByTheCtasAlongIt) {

@@ -365,6 +365,65 @@ TEST(FaultKinds, SignalOfACluster) { EXPECT_GE(expect_found(23, exchange()).caug
 
 TEST(FaultKinds, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); }
 
+// C = X X^T + X X^T: the second product adds to the first, which is waited for in between without
+// need, and its wait is for both.
+Subject chained() {
+  Kernel kernel("chained");
+  const Tensor X = kernel.in("X", bf16, {kSize, kSize});
+  const Tensor C = kernel.out("C", bf16, {kSize, kSize});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, kSize, kSize}});
+  kernel.roles(
+      {role("load", warps(1), registers(24),
+            [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot[0]); }); }),
+       role("math", warpgroups(1), registers(200), [&] {
+         const Slot slot = ring.consume();
+         const Tile first = wait(wgmma(slot[0], slot[0].T()));
+         const Tile sum = wait(wgmma(slot[0], slot[0].T(), first));
+         ring.release(slot);
+         store(C(all, all), sum.cast(bf16));
+       })});
+  return {lowered(kernel), {numbers({kSize, kSize}, 8)}, {"X"}, {kSize, kSize}};
+}
+
+TEST(FaultKinds, WaitThatAnotherOneMakesNeedless) {
+  const Count waits = expect_found(4, chained());
+  EXPECT_EQ(waits.equivalent, 2);
+  EXPECT_EQ(waits.caught, 2);
+  const Count commits = expect_found(11, chained());
+  EXPECT_EQ(commits.equivalent, 1);
+  EXPECT_EQ(commits.caught, 1);
+}
+
+// Groups are done in their order: a wait for the second is one for the first too.
+TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
+  Kernel kernel("two_sums");
+  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
+  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, 2 * kSize, kSize}});
+  kernel.roles(
+      {role("load", warps(1), registers(24),
+            [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot[0]); }); }),
+       role("math", warpgroups(1), registers(200), [&] {
+         const Slot slot = ring.consume();
+         const auto product = [&](int which) {
+           return wgmma(slot[0].rows(kSize * which, kSize), slot[0].rows(0, kSize).T());
+         };
+         const Pending first = product(0), second = product(1);
+         const Tile a = wait(first);
+         const Tile b = wait(second);
+         ring.release(slot);
+         store(C(Dim(2 * kSize).block(0, kSize), all), a.cast(bf16));
+         store(C(Dim(2 * kSize).block(1, kSize), all), b.cast(bf16));
+       })});
+  const Subject subject{
+      lowered(kernel), {numbers({2 * kSize, kSize}, 9)}, {"X"}, {2 * kSize, kSize}};
+  const Count count = expect_found(4, subject);
+  EXPECT_EQ(count.equivalent, 2);
+  EXPECT_EQ(count.caught, 2);
+}
+
 TEST(FaultKinds, PagesTakenForNeighbours) {
   EXPECT_EQ(expect_found(25, pages({3, 6, 0, 5})).caught, 1);
   // Where they are neighbours the page that lies behind the first one's is the right one.

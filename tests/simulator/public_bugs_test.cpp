@@ -12,8 +12,8 @@
 #include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"
 
-// Faults that were published in the trackers of other projects, rebuilt as small kernels: each is
-// found, and the kernel without it is clean. Those between ranks are in
+// Faults that were published in the trackers of other projects or found by their reviewers, rebuilt
+// as small kernels: each is found, and the kernel without it is clean. Those between ranks are in
 // tests/driver/public_bugs_ranks_test.cpp; flashinfer #5334 is about tensor memory, which Hopper
 // has not.
 namespace tilewright {
@@ -324,6 +324,65 @@ TEST(PublicBugs, Tilelang2566ArrivalForgottenInASingleIteration) {
     return;
   }
   FAIL() << "there is no such mutant";
+}
+
+// Reviewed in an attention kernel: the offset of a copy to the tensor's place was right for the
+// first warpgroup alone. Here both write their rows to the first one's.
+Kernel staged_by_two(bool own_offset) {
+  constexpr int kRows = 2 * kSize;
+  Kernel kernel("staged");
+  const Tensor X = kernel.in("X", bf16, {kRows, kSize});
+  const Tensor C = kernel.out("C", bf16, {kRows, kSize});
+  kernel.ctas(1);
+  const SharedTile staging(kernel, "staging", bf16, kRows, kSize);
+  NamedBarrier written(kernel, 256);
+  kernel.roles({role("math", warpgroups(2), registers(240), [&](const Index& group) {
+    const Index place = own_offset ? kSize * group : Index(0);
+    store(staging.rows(place, kSize), load(X(Dim(kRows).block(0, kRows).part(group, kSize), all)));
+    fence_proxy_async();
+    written.sync();
+    when(4 * group + warp_index() == 0, [&] {
+      tma_store(C(all, all), staging);
+      bulk_commit();
+      bulk_wait(0);
+    });
+  })});
+  return kernel;
+}
+
+TEST(PublicBugs, OffsetOfTheFirstWarpgroupForAll) {
+  const Launch launch{2 * kSize, {"C"}, -1};
+  expect_clean(staged_by_two(true), launch);
+  const simulator::Fault fault = fault_of(staged_by_two(false), launch);
+  EXPECT_THAT(fault.kind, ::testing::AnyOf("race", "uninitialised")) << fault.message;
+  EXPECT_THAT(fault.message, HasSubstr("staging"));
+  EXPECT_GT(fault.first.line, 0);
+}
+
+// Reviewed in a packed batch: the number of sequences was declared, and was not the batch's, so
+// that lengths were read behind the last one's.
+TEST(PublicBugs, MoreSequencesDeclaredThanThereAre) {
+  const auto sum_of_lengths = [](int declared) {
+    Kernel kernel("lengths");
+    const Tensor X = kernel.in("X", bf16, {kSize, kSize});
+    const Tensor C = kernel.out("C", bf16, {kSize, kSize});
+    const Tensor lengths = kernel.workspace("lengths", 4);
+    kernel.ctas(1);
+    kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+      Var sum{load(X(all, all)).cast(f32)};
+      for (Index i : range(declared)) {
+        for ([[maybe_unused]] Index row : range(load_index(lengths(i)))) sum = sum + 1;
+      }
+      const Tile result = sum;
+      store(C(all, all), result.cast(bf16));
+    })});
+    return kernel;
+  };
+  expect_clean(sum_of_lengths(4));
+  const simulator::Fault fault = fault_of(sum_of_lengths(5));
+  EXPECT_EQ(fault.kind, "out_of_bounds") << fault.message;
+  EXPECT_THAT(fault.message, HasSubstr("lengths"));
+  EXPECT_GT(fault.first.line, 0);
 }
 
 }  // namespace

@@ -58,6 +58,41 @@ TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {
   expect_failure("stress gemm --target interpreter", 2, {"no timing", "--target cuda"});
 }
 
+// One that the assembler refuses is noticed: the answer says so, and what the simulator found.
+TEST(CommandTest, StressAnswersForAMutantThatIsNotAssembled) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const std::string line = "stress attention_forward --target sm_90a --set schedule=sm90 --json ";
+  const Json mutants = tilewright(line + "--list-mutants").json();
+  for (std::size_t i = 0; i < mutants.size(); ++i) {
+    const bool is_read_early =
+        mutants[i]["kind"] == 4 && mutants[i]["change"] == "leaves 1 groups instead of 0";
+    if (!is_read_early) continue;
+    const Answer answer = tilewright(line + "--mutant " + std::to_string(i));
+    EXPECT_EQ(answer.status, 1) << answer.output;
+    EXPECT_EQ(answer.json()["simulator"], "wgmma");
+    EXPECT_THAT(std::string(answer.json()["gpu"]["error"]), HasSubstr("serialized"));
+    return;
+  }
+  FAIL() << "no mutant of kind 4";
+}
+
+TEST(CommandTest, ProvesAPartOfTheFaults) {
+  const std::string line =
+      "simulate gemm --target sm_90a --set schedule=64x96 --set m=40 --set n=112 "
+      "--set k=112 --faults --more-schedules 2 --json --part ";
+  std::size_t mutants = 0;
+  for (const char* part : {"1/3", "2/3", "3/3"}) {
+    const Answer answer = tilewright(line + part);
+    ASSERT_LE(answer.status, 1) << answer.output;  // so small a size leaves some unreached
+    mutants += answer.json()["mutants"].size();
+  }
+  const Json all =
+      tilewright("stress gemm --target sm_90a --set schedule=64x96 --list-mutants").json();
+  EXPECT_EQ(mutants, all.size());
+  expect_failure(line + "4/3", 2, {"--part 4/3", "the second of three"});
+  expect_failure(line + "half", 2, {"--part half"});
+}
+
 TEST(CommandTest, NamesSeededFaultsThatItMisses) {
   // One kernel for each is too few for some.
   const Answer answer = tilewright("fuzz --seeded-faults --count 1 --json");

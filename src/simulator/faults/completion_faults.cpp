@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 
@@ -25,7 +27,10 @@ Mutant leaves_one_more(const Sites& sites, const Site& wait, std::int64_t count)
 std::vector<Mutant> seed_commit(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Op op : {Op::wgmma_commit, Op::bulk_commit}) {
-    for (const Site* commit : sites.of(op)) mutants.push_back(left_out(sites, *commit));
+    for (const Site* commit : sites.of(op)) {
+      mutants.push_back(left_out(sites, *commit));
+      if (op == Op::wgmma_commit) mutants.back().equivalent = awaited_behind(sites, *commit);
+    }
   }
   return mutants;
 }
@@ -33,9 +38,11 @@ std::vector<Mutant> seed_commit(const Sites& sites) {
 std::vector<Mutant> seed_product_wait(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* wait : sites.of(Op::wgmma_wait)) {
-    mutants.push_back(left_out(sites, *wait));
     const std::int64_t count = wait->operation->attributes.integer(Key::count);
-    mutants.push_back(leaves_one_more(sites, *wait, count));
+    for (Mutant mutant : {left_out(sites, *wait), leaves_one_more(sites, *wait, count)}) {
+      mutant.equivalent = awaited_behind(sites, *wait);
+      mutants.push_back(std::move(mutant));
+    }
   }
   return mutants;
 }

@@ -156,6 +156,32 @@ std::string nothing_to_wait_for(const Sites& sites, const Site& wait) {
   return {};
 }
 
+std::string awaited_behind(const Sites& sites, const Site& site) {
+  const auto count = [](const Site& wait) {
+    return wait.operation->attributes.integer(ir::Key::count);
+  };
+  const bool is_wait = site.op() == Op::wgmma_wait;
+  std::int64_t commits = 0;  // since the site
+  for (const Site* at = sites.next(site); at; at = sites.next(*at)) {
+    const Op op = at->op();
+    commits += op == Op::wgmma_commit;
+    // Groups are done in their order. Without a commit its products belong to the next group.
+    const bool waits_for_same =
+        op == Op::wgmma_wait &&
+        (is_wait ? count(*at) <= count(site) + commits : count(*at) < commits);
+    if (waits_for_same) {
+      return "a wait behind it is for the same products too, and between the two stand further "
+             "products alone";
+    }
+    // A product may add to what another one adds to, but not read it.
+    const bool passes = op == Op::wgmma_ss || op == Op::wgmma_fence || op == Op::wgmma_commit ||
+                        op == Op::wgmma_wait ||
+                        (ir::info(op).pure() && at->operation->blocks.empty());
+    if (!passes) return {};
+  }
+  return {};
+}
+
 std::string nothing_touched(const Sites& sites, const Site& fence) {
   if (TouchedArrays(sites, fence.number, kNoSite).product_meets_one()) return {};
   return "no register of the products behind it was used since the fence before it";

@@ -18,6 +18,10 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait);
 // So few groups are under way that the wait lets all of them be.
 std::string nothing_to_wait_for(const Sites& sites, const Site& wait);
 
+// The products that the wgmma_wait waits for, or the wgmma_commit makes a group of, are waited for
+// farther on, and nothing between the two uses their registers or says that they are done.
+std::string awaited_behind(const Sites& sites, const Site& site);
+
 // Without the fence too, no product meets a register that was used since the last fence.
 std::string nothing_touched(const Sites& sites, const Site& fence);
 

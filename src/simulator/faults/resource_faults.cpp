@@ -5,6 +5,7 @@
 
 #include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
+#include "simulator/faults/signals.h"
 
 // Budgets, and what outlives whom: CTAs of a cluster, signals, launches.
 namespace tilewright::simulator {
@@ -108,6 +109,8 @@ std::vector<Mutant> seed_signal(const Sites& sites) {
   for (const Site* fence : sites.of(Op::fence_cluster)) mutants.push_back(left_out(sites, *fence));
   for (const Site& site : sites.all()) {
     if (site.op() != Op::mbarrier_arrive && site.op() != Op::mbarrier_expect_tx) continue;
+    // A release announces no data: that it comes too early is kind 10.
+    if (is_empty_barrier(sites, site.operation->operands[0])) continue;
     const Site* data = nullptr;
     for (const Site* at = sites.previous(site); at; at = sites.previous(*at)) {
       if (at->op() == Op::mbarrier_wait) break;
