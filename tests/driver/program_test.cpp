@@ -6,6 +6,7 @@
 #include "common/error_text.h"
 #include "driver/programs.h"
 #include "ir/program.h"
+#include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
 namespace tilewright {
@@ -62,6 +63,42 @@ TEST(ProgramTest, AnEventOrdersTwoStreams) {
   const SimulationReport report = simulate(two.program, memory, options);
   ASSERT_TRUE(report.ok()) << text_of(report);
   EXPECT_EQ(memory.at(two.z).flat(5), memory.at(two.x).flat(5) * 4);
+}
+
+// Y = X, through shared memory.
+Kernel tma_copy() {
+  Kernel kernel("tma_copy");
+  const Tensor X = kernel.in("X", f32, {kRows, kColumns}),
+               Y = kernel.out("Y", f32, {kRows, kColumns});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{f32, kRows, kColumns}});
+  const auto rows = [] { return Dim(kRows).block(0, kRows); };
+  kernel.roles(
+      {role("load", warps(1), registers(24),
+            [&] { ring.produce([&](const Slot& slot) { tma_load(X(rows(), all), slot); }); }),
+       role("copy", warpgroups(1), registers(64), [&] {
+         const Slot slot = ring.consume();
+         store(Y(rows(), all), load(slot));
+         warp_sync();
+         ring.release(slot);
+       })});
+  return kernel;
+}
+
+TEST(ProgramTest, ALaunchSeesWhatCameBeforeThroughEveryProxy) {
+  Program program("proxies");
+  const Buffer x = program.buffer("x", f32, {kRows, kColumns});
+  const Buffer y = program.buffer("y", f32, {kRows, kColumns});
+  const Buffer z = program.buffer("z", f32, {kRows, kColumns});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(scale(), {x, y}, {2});
+  stream.launch(tma_copy(), {y, z});
+  ProgramMemory memory(program);
+  SimulationOptions options;
+  options.strict = true;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(memory.at(z).flat(7), memory.at(x).flat(7) * 2);
 }
 
 // The copy engine and a kernel that reads what it writes.
