@@ -206,6 +206,68 @@ Kernel signalling(int words) {
   return kernel;
 }
 
+// Who waits for a word knows what the last write hands on, not those before.
+TEST(ProgramTest, AWordThatAnotherStreamOverwrites) {
+  Program program("overwritten");
+  const Buffer x = program.buffer("x", f32, {kRows}), y = program.buffer("y", f32, {kRows});
+  const Buffer z = program.buffer("z", f32, {kRows}), word = program.signals("word", 1);
+  const Rank rank = program.rank(0);
+  const Stream first = rank.stream("first"), second = rank.stream("second");
+  const Stream reader = rank.stream("reader");
+  first.copy(y, x);
+  first.write(word[0], 1);
+  second.write(word[0], 2);
+  reader.wait(word[0], 2);
+  reader.copy(z, y);
+  int races = 0;
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    SimulationOptions options;
+    options.seed = seed;
+    options.runs = 1;
+    const SimulationReport report = simulate(program, options);
+    ASSERT_FALSE(report.ok()) << seed;  // or the reader waits forever: 1 came last
+    races += report.faults.front().kind == "race" ? 1 : 0;
+  }
+  EXPECT_GT(races, 0);
+}
+
+// What a kernel has acquired is known to what follows it in its stream.
+TEST(ProgramTest, AStreamKnowsWhatItsKernelAcquired) {
+  Kernel wait("wait");
+  const Signals ready = wait.signals("ready", 1);
+  wait.ctas(1);
+  wait.roles({role("wait", warps(1), registers(64), [&] { wait_flag(ready, 0, Compare::ge, 1); })});
+  Program program("acquired", 2);
+  const Buffer x = program.buffer("x", f32, {kRows}), y = program.buffer("y", f32, {kRows});
+  const Buffer z = program.buffer("z", f32, {kRows}), words = program.signals("words", 1);
+  const Stream from = program.rank(0).stream(), to = program.rank(1).stream();
+  from.copy(y.on(1), x);
+  from.write(words.on(1)[0], 1);
+  to.launch(wait, {words});
+  to.copy(z, y);
+  ProgramMemory memory(program);
+  SimulationOptions options;
+  options.runs = 1;
+  options.schedules = 8;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(memory.at(z, 1), memory.at(x, 0));
+}
+
+TEST(ProgramTest, AWorkspaceThatIsNotLeftZero) {
+  Kernel kernel("counting");
+  const Tensor counter = kernel.workspace("counter", 2);
+  kernel.ctas(1);
+  kernel.roles({role("count", warps(1), registers(64), [&] { atomic_add(counter(1), 3); })});
+  Program program("leaves");
+  program.rank(0).stream("only").launch(kernel, {});
+  const SimulationReport report = simulate(program);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults.front().kind, "workspace");
+  EXPECT_THAT(text_of(report),
+              HasSubstr("workspace counting.counter of stream only[1] is 3 after the launch"));
+}
+
 TEST(ProgramTest, KernelsOfOneNameHaveSignalsOfTheirOwn) {
   Program program("same_names");
   const Stream stream = program.rank(0).stream();
