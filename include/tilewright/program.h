@@ -32,6 +32,7 @@ struct RunNumber {
 RunNumber operator+(RunNumber a, RunNumber b);
 RunNumber operator-(RunNumber a, RunNumber b);
 RunNumber operator*(RunNumber a, double factor);
+RunNumber operator*(double factor, RunNumber a);
 
 // Which element of a vector; notes the line.
 struct ElementNumber {

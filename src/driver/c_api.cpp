@@ -1,8 +1,8 @@
 #include "tilewright/c_api.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <new>
 #include <string>
 #include <vector>
@@ -68,12 +68,13 @@ const char* required(const char* text, const char* what) {
 
 tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t index,
                                 const tilewright_tensor& tensor) {
-  const std::string& name = kernel.entry->tensors[index].name;
-  const auto rank = static_cast<std::size_t>(std::max(tensor.rank, 0));
-  if (tensor.rank < 0 || (rank > 0 && tensor.shape == nullptr)) {
-    fail(fmt::format("tensor {} has rank {} and {} shape", name, tensor.rank,
-                     tensor.shape == nullptr ? "no" : "a"),
-         "pass one size for each axis");
+  const tilewright::LibraryTensor& declared = kernel.entry->tensors[index];
+  const std::size_t rank = declared.shape.size();
+  // Before so many sizes and strides are read.
+  if (tensor.rank != static_cast<std::int64_t>(rank) || tensor.shape == nullptr) {
+    fail(fmt::format("tensor {} has rank {} and {} shape, and {} takes rank {}", declared.name,
+                     tensor.rank, tensor.shape == nullptr ? "no" : "a", kernel.entry->name, rank),
+         fmt::format("pass one size for each of its axes: {}", fmt::join(declared.shape, ", ")));
   }
   tilewright::TensorRef result;
   result.data = tensor.data;

@@ -89,12 +89,15 @@ LibraryTensor library_tensor(const ir::Parameter& parameter) {
 KernelOption length_option(const Dim& dim) {
   constexpr std::int64_t kUsual = 256;
   const DimFacts& facts = dim.facts();
-  const std::int64_t usual = std::clamp(kUsual, facts.minimum, facts.maximum);
+  const auto multiple_of = [&](std::int64_t size) {
+    return size / facts.multiple * facts.multiple;
+  };
+  std::int64_t usual = multiple_of(std::clamp(kUsual, facts.minimum, facts.maximum));
+  if (usual < std::max(facts.minimum, std::int64_t{1})) usual += facts.multiple;
   KernelOption option;
   option.name = dim.name();
   option.description = "a length";
-  option.standard =
-      std::to_string(std::max(usual / facts.multiple, std::int64_t{1}) * facts.multiple);
+  option.standard = std::to_string(usual);
   option.minimum = facts.minimum;
   option.maximum = facts.maximum;
   option.is_length = true;

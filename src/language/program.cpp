@@ -188,6 +188,7 @@ void check_launch(const ir::Program& program, const ProgramOperation& launch) {
 RunNumber operator+(RunNumber a, RunNumber b) { return {a.base + b.base, a.per_run + b.per_run}; }
 RunNumber operator-(RunNumber a, RunNumber b) { return {a.base - b.base, a.per_run - b.per_run}; }
 RunNumber operator*(RunNumber a, double factor) { return {a.base * factor, a.per_run * factor}; }
+RunNumber operator*(double factor, RunNumber a) { return a * factor; }
 
 Part Part::narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
                     std::string_view verb, SourceLocation where) const {

@@ -404,6 +404,22 @@ TEST_P(Build, CompilesWithoutStackAndWarnings) {
 INSTANTIATE_TEST_SUITE_P(Kernels, Build, testing::ValuesIn(samples()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Names that CUDA C++ has already: of functions, of types, and of nothing in PTX.
+TEST(Build, KernelsNamedLikeWordsOfTheLanguage) {
+  for (const std::string name : {"exp", "maxf", "int", "threadIdx", "_"}) {
+    const CudaSource source =
+        print_cuda(parsed("kernel \"" + name + "\" machine\ngrid (1)\nthreads 32\nbody () {\n}\n"));
+    EXPECT_EQ(source.entry, name + "_kernel");
+    if (why_no_nvrtc().empty()) expect_builds(source);
+  }
+  for (const std::string name : {"expand", "half_f", "f", "gemm"}) {
+    EXPECT_EQ(
+        print_cuda(parsed("kernel \"" + name + "\" machine\ngrid (1)\nthreads 32\nbody () {\n}\n"))
+            .entry,
+        name);
+  }
+}
+
 TEST(Build, SamplesHaveEveryOperationOfTheMachineForm) {
   std::set<Op> seen;
   for (const Sample& sample : samples()) {

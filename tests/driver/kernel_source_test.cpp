@@ -77,6 +77,20 @@ TEST(KernelSource, OfAFileThatAProgramWrote) {
               HasSubstr("k = 40 is not a multiple of 16"));
 }
 
+TEST(KernelSource, LengthsBeginInsideTheirFacts) {
+  const test::TemporaryFolder folder;
+  Kernel kernel("lengths");
+  const Dim a = kernel.dim("a", {100, 250, 1000}), b = kernel.dim("b", {1, 0, 7}),
+            c = kernel.dim("c", {96, 0, INT32_MAX}), d = kernel.dim("d", {512, 0, INT32_MAX});
+  const Tensor X = kernel.in("X", f32, {a, b}), Y = kernel.out("Y", f32, {c, d});
+  const auto [x] = kernel.grid(1);
+  store(Y(c.block(x, 32), d.block(x, 32)), load(X(a.block(x, 32), b.block(x, 32))));
+  const KernelSource source = KernelSource::of_file(written(folder, kernel));
+  std::vector<std::string> lengths;
+  for (const KernelOption& option : source.entry().options) lengths.push_back(option.standard);
+  EXPECT_EQ(lengths, (std::vector<std::string>{"300", "7", "192", "512"}));
+}
+
 TEST(KernelSource, RefusesWhatNoCommandCanRun) {
   const test::TemporaryFolder folder;
   Kernel kernel("in_place");

@@ -6,6 +6,7 @@
 #include "common/error_text.h"
 #include "driver/programs.h"
 #include "ir/program.h"
+#include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
 namespace tilewright {
@@ -62,6 +63,42 @@ TEST(ProgramTest, AnEventOrdersTwoStreams) {
   const SimulationReport report = simulate(two.program, memory, options);
   ASSERT_TRUE(report.ok()) << text_of(report);
   EXPECT_EQ(memory.at(two.z).flat(5), memory.at(two.x).flat(5) * 4);
+}
+
+// Y = X, through shared memory.
+Kernel tma_copy() {
+  Kernel kernel("tma_copy");
+  const Tensor X = kernel.in("X", f32, {kRows, kColumns}),
+               Y = kernel.out("Y", f32, {kRows, kColumns});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{f32, kRows, kColumns}});
+  const auto rows = [] { return Dim(kRows).block(0, kRows); };
+  kernel.roles(
+      {role("load", warps(1), registers(24),
+            [&] { ring.produce([&](const Slot& slot) { tma_load(X(rows(), all), slot); }); }),
+       role("copy", warpgroups(1), registers(64), [&] {
+         const Slot slot = ring.consume();
+         store(Y(rows(), all), load(slot));
+         warp_sync();
+         ring.release(slot);
+       })});
+  return kernel;
+}
+
+TEST(ProgramTest, ALaunchSeesWhatCameBeforeThroughEveryProxy) {
+  Program program("proxies");
+  const Buffer x = program.buffer("x", f32, {kRows, kColumns});
+  const Buffer y = program.buffer("y", f32, {kRows, kColumns});
+  const Buffer z = program.buffer("z", f32, {kRows, kColumns});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(scale(), {x, y}, {2});
+  stream.launch(tma_copy(), {y, z});
+  ProgramMemory memory(program);
+  SimulationOptions options;
+  options.strict = true;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(memory.at(z).flat(7), memory.at(x).flat(7) * 2);
 }
 
 // The copy engine and a kernel that reads what it writes.
@@ -167,6 +204,68 @@ Kernel signalling(int words) {
     wait_flag(own, words - 1, Compare::eq, turn);
   })});
   return kernel;
+}
+
+// Who waits for a word knows what the last write hands on, not those before.
+TEST(ProgramTest, AWordThatAnotherStreamOverwrites) {
+  Program program("overwritten");
+  const Buffer x = program.buffer("x", f32, {kRows}), y = program.buffer("y", f32, {kRows});
+  const Buffer z = program.buffer("z", f32, {kRows}), word = program.signals("word", 1);
+  const Rank rank = program.rank(0);
+  const Stream first = rank.stream("first"), second = rank.stream("second");
+  const Stream reader = rank.stream("reader");
+  first.copy(y, x);
+  first.write(word[0], 1);
+  second.write(word[0], 2);
+  reader.wait(word[0], 2);
+  reader.copy(z, y);
+  int races = 0;
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    SimulationOptions options;
+    options.seed = seed;
+    options.runs = 1;
+    const SimulationReport report = simulate(program, options);
+    ASSERT_FALSE(report.ok()) << seed;  // or the reader waits forever: 1 came last
+    races += report.faults.front().kind == "race" ? 1 : 0;
+  }
+  EXPECT_GT(races, 0);
+}
+
+// What a kernel has acquired is known to what follows it in its stream.
+TEST(ProgramTest, AStreamKnowsWhatItsKernelAcquired) {
+  Kernel wait("wait");
+  const Signals ready = wait.signals("ready", 1);
+  wait.ctas(1);
+  wait.roles({role("wait", warps(1), registers(64), [&] { wait_flag(ready, 0, Compare::ge, 1); })});
+  Program program("acquired", 2);
+  const Buffer x = program.buffer("x", f32, {kRows}), y = program.buffer("y", f32, {kRows});
+  const Buffer z = program.buffer("z", f32, {kRows}), words = program.signals("words", 1);
+  const Stream from = program.rank(0).stream(), to = program.rank(1).stream();
+  from.copy(y.on(1), x);
+  from.write(words.on(1)[0], 1);
+  to.launch(wait, {words});
+  to.copy(z, y);
+  ProgramMemory memory(program);
+  SimulationOptions options;
+  options.runs = 1;
+  options.schedules = 8;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(memory.at(z, 1), memory.at(x, 0));
+}
+
+TEST(ProgramTest, AWorkspaceThatIsNotLeftZero) {
+  Kernel kernel("counting");
+  const Tensor counter = kernel.workspace("counter", 2);
+  kernel.ctas(1);
+  kernel.roles({role("count", warps(1), registers(64), [&] { atomic_add(counter(1), 3); })});
+  Program program("leaves");
+  program.rank(0).stream("only").launch(kernel, {});
+  const SimulationReport report = simulate(program);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults.front().kind, "workspace");
+  EXPECT_THAT(text_of(report),
+              HasSubstr("workspace counting.counter of stream only[1] is 3 after the launch"));
 }
 
 TEST(ProgramTest, KernelsOfOneNameHaveSignalsOfTheirOwn) {

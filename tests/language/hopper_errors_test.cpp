@@ -391,6 +391,10 @@ TEST(RoleErrors, WarpsAndRegisters) {
     Traced t;
     t.kernel.roles({role("a", warpgroups(9), registers(24), nothing)});
   });
+  misuse("\"a\"", {"34359738368 threads of 1024", "fix: "}, [&] {
+    Traced t;
+    t.kernel.roles({role("a", warps(1 << 30), registers(24), nothing)});
+  });
   misuse("roles(", {"no role", "fix: "}, [&] {
     Traced t;
     t.kernel.roles({});

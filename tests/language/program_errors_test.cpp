@@ -99,6 +99,7 @@ TEST_F(ProgramErrorsTest, WordsHoldIntegers) {
           [&] { stream.write(ready[0], program.run() * 0.5); });
   misused("wait", {"1e+10 + 0 * run"}, [&] { stream.wait(ready[0], 1e10); });
   stream.write(ready[0], 4294967295.0);  // modulo 2^32
+  stream.write(ready[0], 2 * program.run() - 1);
 }
 
 TEST_F(ProgramErrorsTest, RanksAroundTheEnd) {

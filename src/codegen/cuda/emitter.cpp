@@ -8,6 +8,7 @@
 #include "codegen/cuda/nonnegative.h"
 #include "codegen/cuda/operations.h"
 #include "codegen/cuda/prelude.h"
+#include "codegen/cuda/reserved_words.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::codegen {
@@ -251,6 +252,7 @@ std::int64_t resident_ctas(const ir::Kernel& kernel) {
 CudaSource Emitter::finish() {
   CudaSource source;
   source.entry = identifier(kernel_.name);
+  if (is_reserved(source.entry)) source.entry += "_kernel";
   std::string signature;
   for (const auto* list : {&tensor_maps_, &tensors_, &dims_, &scalars_}) {
     for (const Parameter& parameter : *list) {
