@@ -2,6 +2,9 @@
 
 #include <optional>
 
+#include "ir/dim_order.h"
+#include "ir/type_rules.h"
+
 namespace tilewright::analysis {
 
 using ir::Key;
@@ -57,7 +60,7 @@ bool Extents::tma_clips(const Operation& access) const {
   int earlier = 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto limit = known(definitions_[access.operands[first + axis]]);
-    if (sizes[axis] == 0 || (limit && *limit == tensor.shape[axis])) continue;
+    if (sizes[axis] == 0 || (limit && ir::never_less(*limit, tensor.shape[axis]))) continue;
     if (axis == rank - 1 || rank > 4 || ++earlier > 1) return false;
   }
   return true;
@@ -115,16 +118,26 @@ void Extents::visit(const ir::Block& block) {
   }
 }
 
-// Axes of size 1 come and go, and the others keep their ends; of others nothing is known.
+// An axis keeps its ends; where it is the first of several that become others, these end with
+// whole rows. Of what ends inside of a row nothing is known: the interpreter refuses it.
 void Extents::reshape(const Operation& o) {
-  const std::vector<std::int64_t>& from = kernel_.type(o.operands[0]).shape;
-  const std::vector<std::int64_t>& to = kernel_.type(o.results[0]).shape;
-  std::size_t next = 0;
-  for (std::size_t axis = 0; axis < from.size(); ++axis) {
-    if (from[axis] == 1) continue;
-    while (next < to.size() && to[next] == 1) ++next;
-    if (next == to.size() || to[next] != from[axis]) return;
-    bounds_[o.results[0]][next++] = bounds_[o.operands[0]][axis];
+  const ValueId from = o.operands[0], to = o.results[0];
+  const std::vector<std::int64_t>&before = kernel_.type(from).shape,
+        &behind = kernel_.type(to).shape;
+  const auto row = [](const std::vector<std::size_t>& axes,
+                      const std::vector<std::int64_t>& shape) {
+    std::int64_t elements = 1;
+    for (std::size_t i = 1; i < axes.size(); ++i) elements *= shape[axes[i]];
+    return elements;
+  };
+  for (const ir::ReshapedAxes& axes : ir::reshaped_axes(before, behind)) {
+    const std::int64_t times = row(axes.from, before), by = row(axes.to, behind);
+    for (Bound bound : bounds_[from][axes.from[0]]) {
+      if (bound.factor * times % by != 0 || bound.offset * times % by != 0) continue;
+      bound.factor = bound.factor * times / by;
+      bound.offset = bound.offset * times / by;
+      bounds_[to][axes.to[0]].insert(bound);
+    }
   }
 }
 

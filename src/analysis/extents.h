@@ -11,12 +11,14 @@ namespace tilewright::analysis {
 // How much of each tile of the tile form exists, as the loads say that it comes from.
 class Extents {
  public:
-  // Elements below limit - start - offset exist.
+  // Elements below (limit - start) * factor - offset exist.
   struct Bound {
     ir::ValueId start, limit;
+    std::int64_t factor = 1;  // of an axis that was split behind the load: parts of each element
     std::int64_t offset = 0;  // of a part within the tile that was loaded
     friend bool operator<(const Bound& a, const Bound& b) {
-      return std::tie(a.start, a.limit, a.offset) < std::tie(b.start, b.limit, b.offset);
+      return std::tie(a.start, a.limit, a.factor, a.offset) <
+             std::tie(b.start, b.limit, b.factor, b.offset);
     }
   };
   using Bounds = std::set<Bound>;

@@ -23,12 +23,22 @@ std::optional<std::int64_t> number(const Operation* o) {
 
 }  // namespace
 
-NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {}
+NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::for_loop) loops_[o.blocks[0].arguments[0]] = &o;
+  });
+}
 
 bool NotLess::proves(ValueId a, ValueId b, std::int64_t more) {
+  return proves(std::vector{a}, std::vector{b}, more);
+}
+
+bool NotLess::proves(const std::vector<ValueId>& sum, const std::vector<ValueId>& other,
+                     std::int64_t more) {
   steps_ = kSteps;
-  Sum difference = plus(of(a), of(b), -1);
-  difference = plus(difference, {more, {}});
+  Sum difference{more, {}};
+  for (const ValueId value : sum) difference = plus(difference, of(value));
+  for (const ValueId value : other) difference = plus(difference, of(value), -1);
   return not_negative(difference) && !overflows_;
 }
 
@@ -67,8 +77,18 @@ const NotLess::Sum& NotLess::of(ValueId value) {
   if (const auto known = sums_.find(value); known != sums_.end()) return known->second;
   const Operation* o = definitions_[value];
   const bool integer = o && kernel_.type(value) == ir::Type::scalar(i32);
-  Sum sum = integer ? of(*o) : atom({Atom::Kind::unknown, "%" + std::to_string(value)});
+  Sum sum = integer ? of(*o) : unknown(value);
   return sums_.emplace(value, std::move(sum)).first->second;
+}
+
+NotLess::Sum NotLess::unknown(ValueId value) {
+  Atom made{Atom::Kind::unknown, "%" + std::to_string(value)};
+  if (const auto loop = loops_.find(value); loop != loops_.end()) {
+    const std::vector<ValueId>& range = loop->second->operands;  // low, high, step
+    made.least = number(definitions_[range[0]]).value_or(INT64_MIN);
+    if (const auto high = number(definitions_[range[1]])) made.greatest = *high - 1;
+  }
+  return atom(std::move(made));
 }
 
 NotLess::Sum NotLess::of(const Operation& o) {

@@ -17,6 +17,9 @@ class NotLess {
  public:
   explicit NotLess(const ir::Kernel& kernel);
   bool proves(ir::ValueId a, ir::ValueId b, std::int64_t more = 0);
+  // The same of two sums.
+  bool proves(const std::vector<ir::ValueId>& sum, const std::vector<ir::ValueId>& other,
+              std::int64_t more = 0);
 
  private:
   // constant + the sum of factor * atom.
@@ -42,6 +45,7 @@ class NotLess {
   Sum of(const ir::Operation& operation);
   Sum of(const Dim& dim);
   Sum atom(Atom atom);
+  Sum unknown(ir::ValueId value);
   Sum quotient(const Sum& a, std::int64_t divisor);
   // What is >= 0 where the comparison of integers holds.
   std::optional<Sum> slack(ir::ValueId condition);
@@ -54,6 +58,7 @@ class NotLess {
 
   const ir::Kernel& kernel_;
   const std::vector<const ir::Operation*> definitions_;
+  std::map<ir::ValueId, const ir::Operation*> loops_;  // by their indices
   std::vector<Atom> atoms_;
   std::map<ir::ValueId, Sum> sums_;  // of values that were asked for
   std::vector<Sum> facts_;           // that are >= 0 in the case at hand

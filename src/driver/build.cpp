@@ -120,6 +120,10 @@ std::string build_name(const GpuProgram& program, const std::string& arch) {
   return fmt::format("{} for {}", program.source.entry, arch);
 }
 
+runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_stack_frame) {
+  return {allow_stack_frame || traced.form == ir::Form::tile};
+}
+
 runtime::Build build(const GpuProgram& program, const std::string& arch) {
   runtime::CompileRequest request;
   request.name = program.source.entry;

@@ -50,6 +50,9 @@ std::optional<std::string> why_not_overlapped(const GpuProgram& program,
 runtime::Build build(const GpuProgram& program, const std::string& arch);
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
                         const runtime::ResourcePolicy& policy = {});
+// An author who wrote out the roles is told of spilled registers by an error. Who left the schedule
+// to the compiler could not help it: such a kernel runs, slower, and explain says by how much.
+runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_stack_frame = false);
 // What a build is called in errors: "gemm for sm_90a".
 std::string build_name(const GpuProgram& program, const std::string& arch);
 

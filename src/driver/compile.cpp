@@ -123,7 +123,8 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
     rewrites.overlap_products = false;
     program = driver::translate(state->kernel, rewrites);
   }
-  runtime::Build build = driver::assemble(program, arch, {options.allow_stack_frame});
+  runtime::Build build = driver::assemble(
+      program, arch, driver::resource_policy(state->kernel, options.allow_stack_frame));
   if (state->target.kind == driver::Target::Kind::cuda) {
     state->compiled = std::make_unique<driver::CompiledKernel>(
         std::move(program), std::move(build), runtime::Device::get(options.device));

@@ -57,7 +57,8 @@ void note_failure(Explanation& explanation, const std::function<void()>& check) 
   }
 }
 
-void add_build(Explanation& explanation, const GpuProgram& program, const std::string& arch) {
+void add_build(Explanation& explanation, const GpuProgram& program, const std::string& arch,
+               const runtime::ResourcePolicy& policy) {
   const auto start = Clock::now();
   try {
     const runtime::Build result = build(program, arch);
@@ -72,9 +73,15 @@ void add_build(Explanation& explanation, const GpuProgram& program, const std::s
     }
     explanation.claims = check_claims(program.machine, function);
     note_failure(explanation, [&] {
-      runtime::check_report(report, {}, build_name(program, arch), program.machine.where);
+      runtime::check_report(report, policy, build_name(program, arch), program.machine.where);
     });
     explanation.warnings = runtime::warnings_of(report);
+    if (policy.allow_stack_frame && explanation.resources.stack_bytes > 0) {
+      explanation.warnings.push_back(
+          fmt::format("a stack frame of {} bytes, {} bytes of registers spilled: smaller tiles, or "
+                      "more of them a block, may be faster",
+                      explanation.resources.stack_bytes, explanation.resources.spill_bytes));
+    }
     explanation.ptx = result.kernel.ptx;
     explanation.cubin = result.kernel.cubin;
     explanation.log = result.kernel.log;
@@ -144,7 +151,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = shared_use(program.machine);
   explanation.cuda = program.source.text;
-  add_build(explanation, program, target.arch);
+  add_build(explanation, program, target.arch, resource_policy(traced));
   if (spilled) explanation.warnings.push_back(*spilled);
   for (const Converted& conversion : conversions_in(program.machine)) {
     explanation.warnings.push_back(fmt::format(

@@ -49,7 +49,7 @@ void ProgramExecutable::State::build(const std::string& arch) {
       rewrites.overlap_products = false;
       made = driver::translate(*kernel, rewrites);
     }
-    const runtime::Build build = driver::assemble(made, arch);
+    const runtime::Build build = driver::assemble(made, arch, driver::resource_policy(*kernel));
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(
           std::make_unique<driver::CompiledKernel>(made, build, *devices[rank]));

@@ -114,6 +114,31 @@ TypeOrProblem elementwise_type(Op op, const std::vector<Type>& operands, DType t
 
 DType accumulator_dtype(DType element) { return is_float(element) ? DType::f32 : DType::i32; }
 
+std::vector<ReshapedAxes> reshaped_axes(const std::vector<std::int64_t>& from,
+                                        const std::vector<std::int64_t>& to) {
+  std::vector<ReshapedAxes> groups;
+  std::size_t i = 0, j = 0;
+  // Takes the next axis that is not of size 1.
+  const auto take = [](const std::vector<std::int64_t>& shape, std::size_t& next,
+                       std::vector<std::size_t>& axes) -> std::int64_t {
+    while (next < shape.size() && shape[next] == 1) ++next;
+    if (next == shape.size()) return 0;
+    axes.push_back(next);
+    return shape[next++];
+  };
+  while (true) {
+    ReshapedAxes group;
+    std::int64_t before = take(from, i, group.from), behind = take(to, j, group.to);
+    if (before == 0 || behind == 0) return groups;
+    while (before != behind) {
+      const std::int64_t more = before < behind ? take(from, i, group.from) : take(to, j, group.to);
+      if (more == 0) return groups;
+      (before < behind ? before : behind) *= more;
+    }
+    groups.push_back(std::move(group));
+  }
+}
+
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("{{{}}}", fmt::join(shape, ", "));
 }

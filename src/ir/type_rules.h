@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,14 @@ TypeOrProblem elementwise_type(Op op, const std::vector<Type>& operands, DType t
 
 // The dtype that products of elements accumulate in.
 DType accumulator_dtype(DType element);
+
+// Axes, none of size 1, that a reshape makes of others: as few together as have the same elements
+// before and behind it.
+struct ReshapedAxes {
+  std::vector<std::size_t> from, to;
+};
+std::vector<ReshapedAxes> reshaped_axes(const std::vector<std::int64_t>& from,
+                                        const std::vector<std::int64_t>& to);
 
 // "{64, 128}", as messages show shapes.
 std::string shape_text(const std::vector<std::int64_t>& shape);

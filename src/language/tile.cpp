@@ -337,10 +337,32 @@ Tile operator>(const TileOperand& a, const TileOperand& b) {
 Tile operator>=(const TileOperand& a, const TileOperand& b) {
   return elementwise(Op::le, ">=", {&b, &a}, true);
 }
+namespace {
+
+bool are_conditions(const char* what, const TileOperand& a, const TileOperand& b) {
+  for (const TileOperand* operand : {&a, &b}) {
+    if (operand->is_number()) return false;
+    Tracer& tracer = Tracer::get(what, operand->where);
+    const Type& type = tracer.type(tracer.use(operand->handle, what, operand->where));
+    if (!type.is_tile() || type.dtype != DType::boolean) return false;
+  }
+  return true;
+}
+
+// Where both are true, or neither is.
+Tile agree(const TileOperand& a, const TileOperand& b) {
+  const TileOperand both((a && b).handle(), a.where), one((a || b).handle(), a.where);
+  return both || TileOperand((!one).handle(), a.where);
+}
+
+}  // namespace
+
 Tile operator==(const TileOperand& a, const TileOperand& b) {
+  if (are_conditions("==", a, b)) return agree(a, b);
   return elementwise(Op::eq, "==", {&a, &b}, true);
 }
 Tile operator!=(const TileOperand& a, const TileOperand& b) {
+  if (are_conditions("!=", a, b)) return !TileOperand(agree(a, b).handle(), a.where);
   return elementwise(Op::ne, "!=", {&a, &b}, true);
 }
 Tile operator&&(const TileOperand& a, const TileOperand& b) {

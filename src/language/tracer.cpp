@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "ir/dim_order.h"
 #include "language/canonical_order.h"
 #include "language/names.h"
 
@@ -175,9 +176,9 @@ ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
   return body().back();
 }
 
-bool Tracer::is_dim(ir::ValueId id, const Dim& dim) const {
+bool Tracer::reaches(ir::ValueId id, const Dim& dim) const {
   const auto at = dims_.find(id);
-  return at != dims_.end() && at->second == dim;
+  return at != dims_.end() && ir::never_less(at->second, dim);
 }
 
 void Tracer::check_place(ir::Op op, SourceLocation where) const {

@@ -61,8 +61,8 @@ class Tracer {
   void check_count(const Dim& count, const char* what, const char* of, SourceLocation where) const;
   // The value of a constant integer that was recorded in the block that is open.
   std::optional<std::int64_t> known(ir::ValueId id) const;
-  // Whether the value is the dimension, or the number.
-  bool is_dim(ir::ValueId id, const Dim& dim) const;
+  // Whether the value is a dimension that is never less.
+  bool reaches(ir::ValueId id, const Dim& dim) const;
   // Raises when the kernel takes nothing more.
   void require_open(const char* what, SourceLocation where) const;
   // Integer arithmetic with constants folded.

@@ -18,7 +18,7 @@ int ragged_axis(const Tracer& tracer, const ResolvedView& view, const char* what
   const int rank = static_cast<int>(view.sizes.size());
   for (int axis = 0; axis < rank; ++axis) {
     const Dim& size = view.parameter->shape[axis];
-    if (view.sizes[axis] == 0 || tracer.is_dim(view.limits[axis], size)) continue;
+    if (view.sizes[axis] == 0 || tracer.reaches(view.limits[axis], size)) continue;
     const bool last = axis == rank - 1;
     if (last || rank > 4 || ragged >= 0) {
       const std::string other =
@@ -100,7 +100,8 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
     name += axis == 0 ? '_' : 'x';
     name += std::to_string(view.shape[axis]);
   }
-  name += "x" + std::to_string(box.back());
+  name += 'x';
+  name += std::to_string(box.back());
   ir::Attributes attributes{
       {Key::name, std::move(name)}, {Key::box, std::move(box)}, {Key::swizzle, swizzle}};
   if (ragged >= 0) attributes.set(Key::ragged, std::int64_t{ragged});

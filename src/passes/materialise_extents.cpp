@@ -1,10 +1,12 @@
 #include "passes/materialise_extents.h"
 
+#include <cstdint>
 #include <limits>
 #include <set>
 
 #include "analysis/definitions.h"
 #include "analysis/extents.h"
+#include "analysis/not_less.h"
 #include "ir/builder.h"
 #include "support/diagnostic.h"
 
@@ -24,6 +26,7 @@ class Materialising {
       : kernel_(kernel),
         before_(kernel),
         extents_(before_),
+        not_less_(before_),
         definitions_(analysis::definitions(before_)) {}
 
   void visit(ir::Block& block) {
@@ -102,18 +105,34 @@ class Materialising {
                    : filled;
   }
 
+  bool available(const analysis::Extents::Bound& bound) const {
+    return defined_.count(bound.limit) + defined_.count(bound.start) == 2;
+  }
+
+  // Whether as much exists, in every iteration, as the block [first, end) has.
+  bool reaches(const analysis::Extents::Bound& bound, ValueId first, ValueId end) {
+    return bound.factor == 1 &&
+           not_less_.proves({bound.limit, first}, {bound.start, end}, -bound.offset);
+  }
+
   // How many elements exist.
   ValueId count_of(ir::Builder& builder, const analysis::Extents::Bound& bound,
                    const Operation& reader) {
-    if (defined_.count(bound.limit) + defined_.count(bound.start) != 2) {
+    if (!available(bound)) {
       Diagnostic(reader.where, std::string(ir::info(reader.op).name) +
                                    ": how much of its operand exists was decided inside a loop or "
                                    "a condition")
           .token(ir::info(reader.op).name)
-          .fix("reduce it where it is made")
+          .fix(
+              "reduce it where it is made, or let the blocks inside reach as far as this one: what "
+              "Block(start, size, limit) has outside of its tensor is zero")
           .raise();
     }
-    const ValueId count = builder.binary(Op::sub, bound.limit, bound.start);
+    ValueId count = builder.binary(Op::sub, bound.limit, bound.start);
+    if (bound.factor != 1) {  // of more than a tile ever has, the product might overflow
+      count = builder.binary(Op::min, count, builder.constant(INT32_MAX / bound.factor));
+      count = builder.binary(Op::mul, count, builder.constant(bound.factor));
+    }
     if (bound.offset == 0) return count;
     return builder.binary(Op::sub, count, builder.constant(bound.offset));
   }
@@ -129,7 +148,11 @@ class Materialising {
       ValueId& end = store.operands[2 + sizes.size() + axis];
       const ValueId own_end = end;
       for (const analysis::Extents::Bound& bound : extents_.of(store.operands[1], tile_axis)) {
-        if (bound.start == first && bound.limit == own_end && bound.offset == 0) continue;
+        if (bound.start == first && bound.limit == own_end && bound.factor == 1 &&
+            bound.offset == 0) {
+          continue;
+        }
+        if (!available(bound) && reaches(bound, first, own_end)) continue;
         const ValueId count = count_of(builder, bound, store);
         end = builder.binary(Op::min, end, builder.binary(Op::add, first, count));
       }
@@ -146,6 +169,7 @@ class Materialising {
   ir::Kernel& kernel_;
   const ir::Kernel before_;
   const analysis::Extents extents_;
+  analysis::NotLess not_less_;
   const std::vector<const Operation*> definitions_;
   std::set<ValueId> defined_;  // in the blocks around, so far
 };

@@ -169,7 +169,8 @@ class Cutting {
       const bool of_all =
           std::all_of(loop_.results.begin(), loop_.results.end(),
                       [&](ValueId result) { return extents.of(result, 0).count(bound) != 0; });
-      if (of_all && bound.offset == 0 && !inside(bound.start) && !inside(bound.limit)) {
+      if (of_all && bound.factor == 1 && bound.offset == 0 && !inside(bound.start) &&
+          !inside(bound.limit)) {
         exist_ = bound;
         return;
       }

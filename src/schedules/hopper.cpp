@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "analysis/extents.h"
 #include "schedules/group_exchange.h"
 #include "schedules/products_in_flight.h"
 #include "schedules/reload.h"
@@ -35,8 +34,7 @@ class Retracing {
   Retracing(const ir::Kernel& tile, std::int64_t reserved)
       : tile_(tile),
         placement_(tile),
-        extents_(tile),
-        plan_(placement_, extents_, reserved),
+        plan_(placement_, reserved),
         turns_(placement_),
         kernel_(tile.name, tile.where),
         tracer_(Tracer::get("schedule", tile.where)),
@@ -553,7 +551,6 @@ class Retracing {
 
   const ir::Kernel& tile_;
   const Placement placement_;
-  const analysis::Extents extents_;
   const SharedPlan plan_;
   const Turns turns_;
   Kernel kernel_;

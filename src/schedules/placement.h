@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/extents.h"
 #include "analysis/warpgroups.h"
 #include "ir/ir.h"
 #include "schedules/memory_order.h"
@@ -75,6 +76,7 @@ struct Placement {
 
   const ir::Kernel& kernel;
   const MemoryOrder memory;
+  const analysis::Extents extents;
   std::vector<const ir::Operation*> definitions;
   bool agrees = false;    // whether warps have to agree on a condition that tiles decide
   std::int64_t rows = 0;  // of the results of products

@@ -49,8 +49,7 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
   return last;
 }
 
-SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& extents,
-                       std::int64_t reserved)
+SharedPlan::SharedPlan(const Placement& placement, std::int64_t reserved)
     : placement_(placement), limit_(kSharedBytes - reserved) {
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
@@ -59,7 +58,7 @@ SharedPlan::SharedPlan(const Placement& placement, const analysis::Extents& exte
   // Staging gives way to a second stage of what loops load.
   const auto choose = [&](const StagingSize& size) {
     buffers_.resize(exchanges);
-    plan_staging(extents, size);
+    plan_staging(size);
     choose_stages();
     return loads_ahead();
   };
@@ -160,7 +159,7 @@ void SharedPlan::plan_exchange(const ir::Block& block, std::set<std::size_t> tak
 
 // 16-bit rows of a matrix, clipped where the tensor ends, as TMA does it. Each warp sends rows of
 // its own, which it is not sure to have where tiles are turned.
-void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSize& size) {
+void SharedPlan::plan_staging(const StagingSize& size) {
   staging_.clear();
   if (placement_.turns()) return;
   const std::size_t first = buffers_.size();
@@ -170,7 +169,7 @@ void SharedPlan::plan_staging(const analysis::Extents& extents, const StagingSiz
     const ir::Type& type = placement_.kernel.type(o.operands[1]);
     if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
-        placement_.turned_in_registers(o.operands[1]) || !extents.tma_clips(o) ||
+        placement_.turned_in_registers(o.operands[1]) || !placement_.extents.tma_clips(o) ||
         placement_.memory.read_back(o) ||
         !copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
       return;

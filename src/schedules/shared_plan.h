@@ -6,7 +6,6 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/extents.h"
 #include "schedules/placement.h"
 
 namespace tilewright::schedules {
@@ -45,8 +44,7 @@ class SharedPlan {
   };
 
   // `reserved`: bytes that are left to others.
-  SharedPlan(const Placement& placement, const analysis::Extents& extents,
-             std::int64_t reserved = 0);
+  SharedPlan(const Placement& placement, std::int64_t reserved = 0);
   const std::vector<RingPlan>& rings() const { return rings_; }
   std::size_t ring_of(ir::ValueId load) const { return ring_of_.at(load); }
   const std::vector<Buffer>& buffers() const { return buffers_; }
@@ -69,7 +67,7 @@ class SharedPlan {
   void plan_rings(const ir::Block& block, int loops);
   std::map<std::size_t, int> count_held(const ir::Block& block);
   void plan_exchange(const ir::Block& block, std::set<std::size_t> taken);
-  void plan_staging(const analysis::Extents& extents, const StagingSize& size);
+  void plan_staging(const StagingSize& size);
   // The first buffer of the kind that is not taken.
   std::size_t buffer(const Buffer& kind, const std::set<std::size_t>& taken);
   bool loads_ahead() const;

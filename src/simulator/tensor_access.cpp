@@ -10,8 +10,20 @@
 namespace tilewright::simulator {
 namespace {
 
-std::int64_t existing(const Box& box, std::size_t axis) {
-  return std::min(box.limits[axis], box.tensor->shape[axis]) - box.starts[axis];
+// Whether an axis that is indexed away is indexed inside of the tensor, and below the limit.
+bool is_inside(const Box& box, std::size_t axis) {
+  return box.starts[axis] < std::min(box.limits[axis], box.tensor->shape[axis]);
+}
+
+// Whether all that exists of the box lies inside of the tensor.
+bool lies_inside(const Box& box, const std::vector<std::int64_t>& extents) {
+  std::size_t axis = 0;
+  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
+    if (box.sizes[i] == 0) continue;
+    const std::int64_t extent = extents[axis++];
+    if (box.starts[i] < 0 || box.starts[i] + extent > box.tensor->shape[i]) return false;
+  }
+  return true;
 }
 
 // Reads `count` elements, `step` bytes apart.
@@ -73,30 +85,39 @@ void write_row(DType dtype, const std::byte* source, std::int64_t count, std::by
   for (std::size_t i = 0; i < size; ++i, memory += step) from_float(dtype, &narrow[i], memory, 1);
 }
 
-// Calls `visit(memory, step, element of the tile, count)` for each row of `extents`.
+// Calls `visit(memory, step, element of the tile, count)` for each row of `extents`, for what of it
+// lies inside of the tensor.
 template <typename Visit>
 void for_rows(const Box& box, const std::vector<std::int64_t>& shape,
               const std::vector<std::int64_t>& extents, Visit visit) {
   if (any_empty(extents)) return;
   const TensorArgument& tensor = *box.tensor;
   const std::int64_t bytes = size_of(tensor.dtype);
-  std::int64_t origin = 0;
-  std::vector<std::int64_t> steps;  // of the tile's axes, in the tensor
+  const std::vector<std::int64_t> strides = row_major_strides(shape);
+  std::int64_t origin = 0, corner = 0;  // of what lies inside: in the tensor, in the tile
+  std::vector<std::int64_t> steps;      // of the tile's axes, in the tensor
+  std::vector<std::int64_t> outer;
   for (std::size_t i = 0; i < box.sizes.size(); ++i) {
     origin += box.starts[i] * tensor.strides[i];
-    if (box.sizes[i] != 0) steps.push_back(tensor.strides[i]);
+    if (box.sizes[i] == 0) continue;
+    const std::size_t axis = steps.size();
+    const std::int64_t first = std::max<std::int64_t>(0, -box.starts[i]);
+    const std::int64_t last = std::min(extents[axis], tensor.shape[i] - box.starts[i]);
+    if (first >= last) return;
+    origin += first * tensor.strides[i];
+    corner += first * strides[axis];
+    outer.push_back(last - first);
+    steps.push_back(tensor.strides[i]);
   }
-  const std::vector<std::int64_t> strides = row_major_strides(shape);
-  std::vector<std::int64_t> outer = extents;
   std::int64_t row = 1, step = 1;
   if (!outer.empty()) {
-    row = extents.back();
+    row = outer.back();
     step = steps.back();
     outer.pop_back();
   }
   std::vector<std::int64_t> index(outer.size());
   do {
-    std::int64_t place = origin, element = 0;
+    std::int64_t place = origin, element = corner;
     for (std::size_t i = 0; i < index.size(); ++i) {
       place += index[i] * steps[i];
       element += index[i] * strides[i];
@@ -116,12 +137,12 @@ Box box_of(const ir::Operation& operation, const TensorArgument& tensor,
           {middle, bounds.end()},
           operation.attributes.integers(ir::Key::sizes)};
   for (std::size_t i = 0; i < rank; ++i) {
-    if (box.starts[i] >= 0) continue;
-    Diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": the start " +
+    if (box.starts[i] >= 0 || box.sizes[i] != 0) continue;
+    Diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": the index " +
                                     std::to_string(box.starts[i]) + " on axis " +
                                     std::to_string(i) + " of " + tensor.name + " is negative")
         .token(tensor.name)
-        .fix("start at max(start, 0)")
+        .fix("keep it at 0 or above: max(index, 0)")
         .raise();
   }
   return box;
@@ -129,7 +150,7 @@ Box box_of(const ir::Operation& operation, const TensorArgument& tensor,
 
 bool index_exists(const Box& box) {
   for (std::size_t i = 0; i < box.sizes.size(); ++i) {
-    if (box.sizes[i] == 0 && existing(box, i) <= 0) return false;
+    if (box.sizes[i] == 0 && !is_inside(box, i)) return false;
   }
   return true;
 }
@@ -139,7 +160,8 @@ std::vector<std::int64_t> existing_extents(const Box& box) {
   std::vector<std::int64_t> extents;
   for (std::size_t i = 0; i < box.sizes.size(); ++i) {
     if (box.sizes[i] == 0) continue;
-    const std::int64_t extent = std::clamp<std::int64_t>(existing(box, i), 0, box.sizes[i]);
+    const std::int64_t extent =
+        std::clamp<std::int64_t>(box.limits[i] - box.starts[i], 0, box.sizes[i]);
     extents.push_back(exists ? extent : 0);
   }
   return extents;
@@ -148,6 +170,9 @@ std::vector<std::int64_t> existing_extents(const Box& box) {
 template <typename Real>
 void read_box(const Box& box, Value& tile) {
   const auto bytes = static_cast<std::int64_t>(tile.element_bytes());
+  if (!lies_inside(box, tile.extents())) {
+    std::memset(tile.bytes(), 0, static_cast<std::size_t>(tile.type().elements() * bytes));
+  }
   for_rows(
       box, tile.type().shape, tile.extents(),
       [&](const std::byte* memory, std::int64_t step, std::int64_t element, std::int64_t count) {

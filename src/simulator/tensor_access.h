@@ -16,13 +16,14 @@ struct Box {
 };
 
 // Of a load or store: `bounds` are the start of each axis, then the limit of each. Raises at the
-// operation for a negative start.
+// operation for a negative index.
 Box box_of(const ir::Operation& operation, const TensorArgument& tensor,
            const std::vector<std::int64_t>& bounds);
 
 // Whether the axes that are indexed away are indexed within bounds.
 bool index_exists(const Box& box);
-// Of the tile's axes: how much of the box exists. All zero unless index_exists(box).
+// Of the tile's axes: how much of the box exists. All zero unless index_exists(box). What of it
+// lies outside of the tensor is read as zero, and not written.
 std::vector<std::int64_t> existing_extents(const Box& box);
 
 // The elements within the tile's extents, which lie inside existing_extents(box).

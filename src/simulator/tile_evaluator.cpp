@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/type_rules.h"
 #include "simulator/evaluate_elementwise.h"
 #include "simulator/matrix_product.h"
 #include "simulator/tensor_access.h"
@@ -492,40 +493,40 @@ void TileEvaluator<Real>::rearrange(const Operation& operation,
 
 namespace {
 
-// The axes that are not of size 1, in order; an empty axis of size 1 makes the tile empty.
-std::vector<std::size_t> long_axes(const std::vector<std::int64_t>& shape) {
-  std::vector<std::size_t> axes;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] != 1) axes.push_back(i);
+// How much exists of the axes that a reshape makes of others; of these the first alone may be cut,
+// and where whole rows of the new ones come of it.
+bool reshape_extents(const ir::ReshapedAxes& axes, const Value& source,
+                     const std::vector<std::int64_t>& to, std::vector<std::int64_t>& extents) {
+  std::int64_t count = source.extents()[axes.from[0]], row = 1;
+  for (std::size_t i = 1; i < axes.from.size(); ++i) {
+    const std::size_t axis = axes.from[i];
+    if (source.extents()[axis] != source.type().shape[axis]) return false;
+    count *= source.type().shape[axis];
   }
-  return axes;
+  for (std::size_t i = 1; i < axes.to.size(); ++i) row *= to[axes.to[i]];
+  if (count % row != 0) return false;
+  extents[axes.to[0]] = count / row;
+  return true;
 }
 
 }  // namespace
 
-// Extents survive where only axes of size 1 come or go; otherwise rows would no longer be rows.
 template <typename Real>
 void TileEvaluator<Real>::reshape(const Operation& operation) {
   const Value& source = operand(operation, 0);
   const ir::Type& type = kernel_.types[operation.results[0]];
   Value result = source.with_type(type);
-  const std::vector<std::size_t> from = long_axes(source.type().shape), to = long_axes(type.shape);
-  bool same = from.size() == to.size();
-  for (std::size_t i = 0; same && i < from.size(); ++i) {
-    same = source.type().shape[from[i]] == type.shape[to[i]];
-  }
-  if (!same && !source.is_whole()) {
-    Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
-                                    " only " + text(source.extents()) + " exists")
-        .fix("reshape only tiles that are whole, or address the tensor by its axes")
-        .raise();
-  }
-  if (same) {
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      result.extents()[to[i]] = source.extents()[from[i]];
-    }
-    if (any_empty(source.extents())) {
-      for (std::int64_t& extent : result.extents()) extent = 0;
+  if (any_empty(source.extents())) {
+    for (std::int64_t& extent : result.extents()) extent = 0;
+  } else {
+    for (const ir::ReshapedAxes& axes : ir::reshaped_axes(source.type().shape, type.shape)) {
+      if (reshape_extents(axes, source, type.shape, result.extents())) continue;
+      Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
+                                      " only " + text(source.extents()) + " exists, which is no " +
+                                      "part of " + text(type.shape))
+          .token("reshape")
+          .fix("split a cut axis so that the parts exist whole, or address the tensor by its axes")
+          .raise();
     }
   }
   set(operation.results[0], std::move(result));

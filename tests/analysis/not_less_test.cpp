@@ -103,5 +103,40 @@ TEST(NotLess, ValuesThatAreDoubledAgainAndAgain) {
   EXPECT_FALSE(many.proves(71, 71));
 }
 
+// Of sums, with the index of a loop between what bounds it.
+TEST(NotLess, KnowsTheIndicesOfLoops) {
+  const ir::Kernel kernel = ir::parse_text(R"(kernel "taps" machine
+dim n
+grid (8)
+threads 128
+body () {
+  role {name = "only", first_warp = 0, warps = 4, registers = 64} (%0: i32) {
+    %1: i32 = cta_index
+    %2: i32 = constant {value = 0}
+    %3: i32 = constant {value = 1}
+    %4: i32 = constant {value = 3}
+    %5: i32 = dim {dim = dim(n)}
+    %6: i32 = dim {dim = dim((n + 2))}
+    for_loop %2, %4, %3 (%7: i32) {
+      %8: i32 = add %1, %7
+      yield
+    }
+    for_loop %2, %5, %3 (%9: i32) {
+      yield
+    }
+    yield
+  }
+}
+)",
+                                           "taps.tw");
+  NotLess not_less(kernel);
+  // What n + 2 has left from first + tap on is no less than what n has left from first on.
+  EXPECT_TRUE(not_less.proves({6, 1}, {8, 5}));
+  EXPECT_FALSE(not_less.proves({6, 1}, {8, 5}, -1));
+  EXPECT_FALSE(not_less.proves({5, 1}, {8, 5}));
+  EXPECT_TRUE(not_less.proves(9, 2));
+  EXPECT_FALSE(not_less.proves(4, 9));
+}
+
 }  // namespace
 }  // namespace tilewright::analysis

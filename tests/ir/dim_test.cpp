@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/dim_order.h"
 #include "tilewright/error.h"
 
 namespace tilewright {
@@ -182,6 +183,20 @@ TEST(Dim, EqualityIsStructural) {
   EXPECT_FALSE(n + 1 == n + 2);
   EXPECT_FALSE(n + k == k + n);
   EXPECT_TRUE(Dim::symbol("n") == n);
+}
+
+TEST(Dim, IsNeverLessThanTheSameTermsWithLessBesideThem) {
+  using ir::never_less;
+  EXPECT_TRUE(never_less(n, n));
+  EXPECT_TRUE(never_less(n + 1, n));
+  EXPECT_FALSE(never_less(n, n + 1));
+  EXPECT_TRUE(never_less(2 * n + k, k + n + n - 3));
+  EXPECT_FALSE(never_less(2 * n, n + k));
+  EXPECT_TRUE(never_less(Dim(64), Dim(64)));
+  EXPECT_FALSE(never_less(Dim(63), Dim(64)));
+  // By what is known of them alone.
+  EXPECT_TRUE(never_less(Dim(64), Dim::symbol("few", at_most(64))));
+  EXPECT_FALSE(never_less(n, Dim::symbol("few", at_most(64))));
 }
 
 TEST(Dim, ParseErrorsNameTheColumn) {

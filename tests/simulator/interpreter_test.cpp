@@ -246,12 +246,12 @@ TEST(ErrorsTest, AnIndexOutsideItsTensor) {
             "load_index: element {-1, 0} is outside tensor, whose shape is {2, 3}");
 }
 
-TEST(ErrorsTest, ANegativeStartAndALoopWithoutEnd) {
-  HostTensor x = HostTensor::zeros(f32, {4});
+TEST(ErrorsTest, ANegativeIndexAndALoopWithoutEnd) {
+  HostTensor x = HostTensor::zeros(f32, {4, 4});
   {
     KernelBuilder b;
-    const Id in = b.tensor("X", f32, {4});
-    b.load(in, {b.integer(-2)}, {b.integer(4)}, {4});
+    const Id in = b.tensor("X", f32, {4, 4}), four = b.integer(4);
+    b.load(in, {b.integer(-2), b.integer(0)}, {four, four}, {0, 4});
     const int line = b.line();
     const ir::Kernel kernel = b.finish();
     const auto [message, where] = error_of([&] { run(kernel, {&x}); });
@@ -273,8 +273,9 @@ TEST(ErrorsTest, ANegativeStartAndALoopWithoutEnd) {
 TEST(ErrorsTest, AReshapeOfATileThatDoesNotWhollyExist) {
   HostTensor x = HostTensor::zeros(f32, {3, 4});
   KernelBuilder b;
-  const Id in = b.tensor("X", f32, {3, 4}), zero = b.integer(0), far = b.integer(9);
-  b.add(Op::reshape, {b.load(in, {zero, zero}, {far, far}, {4, 4})}, ir::Type::tile(f32, {16}));
+  const Id in = b.tensor("X", f32, {3, 4}), zero = b.integer(0);
+  const Id tile = b.load(in, {zero, zero}, {b.integer(3), b.integer(4)}, {4, 4});
+  b.add(Op::reshape, {tile}, ir::Type::tile(f32, {2, 8}));
   const int line = b.line();
   const ir::Kernel kernel = b.finish();
   const auto [message, where] = error_of([&] { run(kernel, {&x}); });

@@ -197,10 +197,11 @@ TEST(TilesTest, WhatDoesNotExistReachesNoResult) {
     KernelBuilder b;
     const Id in = b.tensor("in", f32, {3, 2}), sum = b.tensor("sum", f32, {4, 1}),
              most = b.tensor("most", f32, {1, 4}), product = b.tensor("product", f32, {4, 4});
-    const Id zero = b.integer(0), far = b.integer(100), end = b.integer(limit);
-    const Id tile = b.load(in, {zero, zero}, {far, end}, {4, 4});
+    const Id zero = b.integer(0), far = b.integer(100), rows = b.integer(3), columns = b.integer(2);
+    const Id end = b.integer(limit);
+    const Id tile = b.load(in, {zero, zero}, {rows, b.fn(Op::min, {end, columns})}, {4, 4});
     b.store(sum, b.reduce(Op::add, tile, 1), {zero, zero}, {far, far}, {4, 1});
-    const Id flat = b.load(in, {zero, zero}, {end, far}, {4, 4});
+    const Id flat = b.load(in, {zero, zero}, {b.fn(Op::min, {end, rows}), columns}, {4, 4});
     b.store(most, b.reduce(Op::max, flat, 0), {zero, zero}, {far, far}, {1, 4});
     b.store(product, b.dot(tile, b.transpose(tile)), {zero, zero}, {far, far}, {4, 4});
     HostTensor sums = HostTensor::poisoned(f32, {4, 1}), mosts = HostTensor::poisoned(f32, {1, 4}),
@@ -221,6 +222,23 @@ TEST(TilesTest, WhatDoesNotExistReachesNoResult) {
       EXPECT_TRUE(std::isnan(outside)) << limit;  // not written
     }
   }
+}
+
+// A tile that reaches out of a {3, 2} tensor on all sides, as far as its limits say.
+TEST(TilesTest, WhatLiesOutsideOfItsTensorIsZeroAndIsNotWritten) {
+  const HostTensor x = HostTensor::from_values(f32, {3, 2}, {1, 5, 3, 4, 2, 6});
+  const Padded source = padded(x);
+  KernelBuilder b;
+  const Id in = b.tensor("in", f32, {3, 2}), out = b.tensor("out", f32, {4, 3}),
+           least = b.tensor("least", f32, {1, 4});
+  const Id zero = b.integer(0), before = b.integer(-1), far = b.integer(100);
+  const Id tile = b.load(in, {before, before}, {b.integer(4), b.integer(3)}, {8, 4});
+  b.store(out, tile, {zero, before}, {far, far}, {8, 4});
+  b.store(least, b.reduce(Op::min, tile, 0), {zero, zero}, {far, far}, {1, 4});
+  HostTensor stored = HostTensor::poisoned(f32, {4, 3}), leasts = HostTensor::poisoned(f32, {1, 4});
+  interpret(b.finish(), {{source.argument, argument(stored), argument(leasts)}, {}});
+  EXPECT_EQ(stored, HostTensor::from_values(f32, {4, 3}, {0, 0, 0, 1, 5, 0, 3, 4, 0, 2, 6, 0}));
+  EXPECT_EQ(leasts, HostTensor::from_values(f32, {1, 4}, {0, 0, 0, 0}));
 }
 
 TEST(TilesTest, ReductionsIgnoreNanOperandsOfMinAndMax) {

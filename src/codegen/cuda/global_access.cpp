@@ -81,6 +81,12 @@ class GlobalAccess {
     return sum_text({first, thread_coordinate(emitter_, layout_, tile_axis_[axis])});
   }
 
+  // That the coordinate does not lie before the tensor, where its block may begin there.
+  std::string not_before(int axis, const std::string& coordinate) const {
+    if (tile_axis_[axis] < 0 || emitter_.nonnegative(start(axis))) return {};
+    return fmt::format("{} >= 0 && ", coordinate);
+  }
+
   // What register i adds.
   std::string step(int axis, const std::string& i) {
     if (tile_axis_[axis] < 0) return "0";
@@ -131,6 +137,7 @@ class GlobalAccess {
       const std::string d = step(axis, i);
       const std::string coordinate = sum_text({fmt::format("c{}", axis), d});
       if (axis > 0) place.exists += " && ";
+      place.exists += not_before(axis, coordinate);
       place.exists += axis + 1 < rank_ || count == 1
                           ? fmt::format("{} < e{}", coordinate, axis)
                           : fmt::format("{} + {} <= e{}", coordinate, count, axis);
@@ -203,7 +210,8 @@ class GlobalAccess {
   // One test for all vectors: a branch at each would wait for the one before. Where the limit falls
   // between two vectors each of them exists as its first element does.
   void load_vectors(int vector) {
-    emitter_.open(fmt::format("if ({} && ((e{} - c{}) & {}) == 0)", aligned(vector), rank_ - 1,
+    emitter_.open(fmt::format("if ({} && {}((e{} - c{}) & {}) == 0)", aligned(vector),
+                              not_before(rank_ - 1, fmt::format("c{}", rank_ - 1)), rank_ - 1,
                               rank_ - 1, vector - 1));
     if (count_ / vector > kFewVectors) {
       emitter_.open(fmt::format("if ({})", all_exist()));
@@ -240,7 +248,8 @@ class GlobalAccess {
         const auto terms = coordinate_terms(layout_.registers, tile_axis_[axis]);
         for (std::int64_t i = 0; i < count_; ++i) last = std::max(last, ir::evaluate(terms, i));
       }
-      text += fmt::format("{}c{} + {} < e{}", axis == 0 ? "" : " && ", axis, last, axis);
+      text += fmt::format("{}{}c{} + {} < e{}", axis == 0 ? "" : " && ",
+                          not_before(axis, fmt::format("c{}", axis)), axis, last, axis);
     }
     return text;
   }

@@ -71,7 +71,8 @@ bool valid(Launch& launch, const Warp& warp, const Instruction& instruction, con
                                 map.rank - 1 - axis));
     }
     if (axis > 0 && map.strides[axis] % 16 != 0) {
-      return refuse(fmt::format("a stride of {} bytes, not a multiple of 16", map.strides[axis]));
+      return refuse(fmt::format("a stride of {} bytes, not a multiple of 16: pad its rows",
+                                map.strides[axis]));
     }
   }
   const std::int64_t alignment = map.swizzle == 0 ? 128 : map.swizzle * 8;

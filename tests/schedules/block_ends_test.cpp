@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/error_text.h"
+#include "driver/build.h"
+#include "tilewright/compile.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// Blocks that begin before their tensor, end behind it or end anywhere, and tiles that exist in
+// part and change their shape: against references in float64.
+namespace tilewright {
+namespace {
+
+using Index3 = std::function<double(std::int64_t, std::int64_t, std::int64_t)>;
+
+// The last of the tensors is the output, {a, b, c}; both the interpreter and the simulated GPU make
+// it, and `bound` is relative.
+void check(const Kernel& kernel, std::vector<HostTensor> tensors, const Index3& wanted,
+           double bound) {
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    tensors.back() = HostTensor::poisoned(tensors.back().dtype(), tensors.back().shape());
+    std::vector<TensorRef> refs;
+    for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+    compile(kernel, target).run(refs);
+    const HostTensor& got = tensors.back();
+    const std::vector<std::int64_t>& shape = got.shape();
+    for (std::int64_t a = 0; a < shape[0]; ++a) {
+      for (std::int64_t b = 0; b < shape[1]; ++b) {
+        for (std::int64_t c = 0; c < shape[2]; ++c) {
+          const double want = wanted(a, b, c);
+          ASSERT_NEAR(got.at({a, b, c}), want, bound * (1 + std::abs(want)))
+              << target << ": " << a << ", " << b << ", " << c;
+        }
+      }
+    }
+  }
+}
+
+HostTensor random(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
+  return HostTensor::random_normal(dtype, std::move(shape), seed);
+}
+
+// 3 x 3, of pixels with zeros around them: which taps are there is the loops' and the blocks'
+// doing.
+TEST(BlockEnds, AConvolutionReadsZerosAroundTheImage) {
+  Kernel kernel("conv2d");
+  const Dim h = kernel.dim("h"), w = kernel.dim("w");
+  const Tensor X = kernel.in("X", bf16, {h, w, 64}), W = kernel.in("W", bf16, {3, 3, 64, 16});
+  const Tensor Y = kernel.out("Y", f32, {h, w, 16});
+  const auto [x, y] = kernel.grid(ceil_div(w, 64), h);
+  const Block pixels = w.block(x, 64);
+  Var sum{zeros({pixels, 16})};
+  for (Index dy : range(max(0, 1 - y), min(3, h + 1 - y))) {
+    for (Index dx : range(3)) {
+      const Block source(64 * x + dx - 1, 64, Index(w + 1));
+      sum = sum + dot(load(X(y + dy - 1, source, all)), load(W(dy, dx, all, all)));
+    }
+  }
+  store(Y(y, pixels, all), sum);
+  for (const auto& [height, width] : {std::pair(2, 70), {1, 1}, {1, 64}}) {
+    const HostTensor image = random(bf16, {height, width, 64}, 1);
+    const HostTensor taps = random(bf16, {3, 3, 64, 16}, 2);
+    const auto reference = [&](std::int64_t i, std::int64_t j, std::int64_t f) {
+      double wanted = 0;
+      for (int tap = 0; tap < 9; ++tap) {
+        const std::int64_t r = i + tap / 3 - 1, s = j + tap % 3 - 1;
+        if (r < 0 || s < 0 || r >= height || s >= width) continue;
+        for (int c = 0; c < 64; ++c) {
+          wanted += image.at({r, s, c}) * taps.at({tap / 3, tap % 3, c, f});
+        }
+      }
+      return wanted;
+    };
+    check(kernel, {image, taps, HostTensor::zeros(f32, {height, width, 16})}, reference, 1e-4);
+  }
+}
+
+// Five points through registers, each with a block of its own.
+Kernel stencil() {
+  Kernel kernel("stencil");
+  const Dim h = kernel.dim("h"), w = kernel.dim("w");
+  const Tensor X = kernel.in("X", f32, {1, h, w}), Y = kernel.out("Y", f32, {1, h, w});
+  const auto [x, y] = kernel.grid(ceil_div(w, 64), ceil_div(h, 8));
+  const auto moved = [&, x = x, y = y](int down, int right) {
+    const Block rows(8 * y + down, 8, Index(h + 1)), columns(64 * x + right, 64, Index(w + 1));
+    return load(X(0, rows, columns));
+  };
+  const Tile around = moved(-1, 0) + moved(1, 0) + moved(0, -1) + moved(0, 1);
+  store(Y(0, h.block(y, 8), w.block(x, 64)), around - 4 * moved(0, 0));
+  return kernel;
+}
+
+TEST(BlockEnds, AStencilReadsZerosAroundThePlane) {
+  for (const auto& [h, w] : {std::pair(9, 70), {1, 1}, {8, 64}, {0, 3}}) {
+    const HostTensor plane = random(f32, {1, h, w}, 1);
+    const auto at = [&, h = h, w = w](std::int64_t i, std::int64_t j) {
+      return i < 0 || j < 0 || i >= h || j >= w ? 0.0 : plane.at({0, i, j});
+    };
+    const auto reference = [&](std::int64_t, std::int64_t i, std::int64_t j) {
+      return at(i - 1, j) + at(i + 1, j) + at(i, j - 1) + at(i, j + 1) - 4 * at(i, j);
+    };
+    check(stencil(), {plane, HostTensor::zeros(f32, {1, h, w})}, reference, 1e-5);
+  }
+}
+
+// What the simulated GPU knows by itself has to be printed for a real one, and only where needed.
+TEST(BlockEnds, PrintedLoadsAskWhetherABlockBeginsBefore) {
+  const std::string before = driver::translate(stencil().finish()).source.text;
+  EXPECT_THAT(before, testing::HasSubstr(" >= 0 && "));
+  Kernel copy("copy");
+  const Dim n = copy.dim("n");
+  const Tensor X = copy.in("X", f32, {n}), Y = copy.out("Y", f32, {n});
+  const auto [i] = copy.grid(ceil_div(n, 256));
+  store(Y(n.block(i, 256)), load(X(n.block(i, 256))));
+  EXPECT_THAT(driver::translate(copy.finish()).source.text,
+              testing::Not(testing::HasSubstr(" >= 0 && ")));
+}
+
+// A block that ends before the others in some turn of the loop: only there could it be said what is
+// to be stored.
+TEST(BlockEnds, ASumOfBlocksThatEndEarlierIsRefused) {
+  Kernel kernel("shifted");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
+  const auto [x] = kernel.grid(ceil_div(n, 64));
+  Var sum{zeros({64})};
+  for (Index i : range(3)) sum = sum + load(X(Block(64 * x + i, 64, Index(n))));
+  store(Y(n.block(x, 64)), sum);
+  const std::string error = test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); });
+  EXPECT_THAT(error, testing::HasSubstr("block_ends_test.cpp"));
+  EXPECT_THAT(error, testing::HasSubstr("Block(start, size, limit)"));
+}
+
+// Butterflies: rows that exist in part are split into halves of themselves and joined again.
+TEST(BlockEnds, RowsThatExistInPartAreSplitAndJoined) {
+  Kernel kernel("hadamard");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {1, n, 64}), Y = kernel.out("Y", f32, {1, n, 64});
+  const auto [i] = kernel.grid(ceil_div(n, 4));
+  const Block rows = n.block(i, 4);
+  Tile x = load(X(0, rows, all));
+  for (int half = 1; half < 64; half *= 2) {
+    const int pairs = 4 * 64 / (2 * half);
+    const Tile p = x.reshape({pairs, 2, half});
+    const Tile a = p.slice({0, 0, 0}, {pairs, 1, half}), b = p.slice({0, 1, 0}, {pairs, 1, half});
+    const Tile first = iota({pairs, 2, half}, 1) == 0;
+    x = where(first == (iota({pairs, 2, half}, 1) != 1), where(first, a + b, a - b), 0);
+    x = x.reshape({4, 64});
+  }
+  store(Y(0, rows, all), x);
+  for (const std::int64_t count : {5, 1, 0}) {
+    const HostTensor in = random(f32, {1, count, 64}, 1);
+    const auto reference = [&](std::int64_t, std::int64_t row, std::int64_t column) {
+      double wanted = 0;
+      for (std::int64_t c = 0; c < 64; ++c) {
+        int ones = 0;
+        for (std::int64_t both = c & column; both != 0; both >>= 1) ones += both & 1;
+        wanted += (ones % 2 == 0 ? 1 : -1) * in.at({0, row, c});
+      }
+      return wanted;
+    };
+    check(kernel, {in, HostTensor::zeros(f32, {1, count, 64})}, reference, 1e-4);
+  }
+}
+
+// Which the sum of all rows must leave out, split or not.
+TEST(BlockEnds, PartsOfRowsThatDoNotExistAreNotSummed) {
+  Kernel kernel("sums");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n, 64}), Y = kernel.out("Y", f32, {1, 1, 32});
+  kernel.grid(1);
+  const Tile parts = exp(load(X(n.block(0, 16), all))).reshape({32, 32});
+  store(Y(0, all, all), reduce_sum(parts, 0));
+  const HostTensor in = random(f32, {5, 64}, 1);
+  const auto reference = [&](std::int64_t, std::int64_t, std::int64_t column) {
+    double wanted = 0;
+    for (std::int64_t row = 0; row < 5; ++row) {
+      wanted += std::exp(in.at({row, column})) + std::exp(in.at({row, column + 32}));
+    }
+    return wanted;
+  };
+  check(kernel, {in, HostTensor::zeros(f32, {1, 1, 32})}, reference, 1e-5);
+}
+
+// Columns that end where a tensor says: TMA ends rows there alone, registers anything.
+TEST(BlockEnds, WhatIsAddedToAProductEndsAnywhere) {
+  Kernel kernel("scores");
+  const Dim n = kernel.dim("n", multiple_of(8));
+  const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {n, 64});
+  const Tensor Bias = kernel.in("Bias", bf16, {64, n}), Length = kernel.in("Length", i32, {1});
+  const Tensor Y = kernel.out("Y", f32, {1, 64, 1});
+  kernel.grid(1);
+  const Index length = load_index(Length(0));
+  const Tile a = load(A(all, all));
+  Var sum{zeros({64, 1})};
+  for (Index i : range(ceil_div(length, 64))) {
+    const Block columns(64 * i, 64, length);
+    const Tile s = dot(a, load(B(columns, all)).T()) + load(Bias(all, columns)).cast(f32);
+    sum = sum + reduce_sum(s, 1);
+  }
+  store(Y(0, all, all), sum);
+  for (const std::int64_t length : {70, 1, 0}) {
+    const HostTensor left = random(bf16, {64, 64}, 1), right = random(bf16, {136, 64}, 2);
+    const HostTensor bias = random(bf16, {64, 136}, 3);
+    const auto reference = [&](std::int64_t, std::int64_t row, std::int64_t) {
+      double wanted = 0;
+      for (std::int64_t j = 0; j < length; ++j) {
+        wanted += bias.at({row, j});
+        for (std::int64_t k = 0; k < 64; ++k) wanted += left.at({row, k}) * right.at({j, k});
+      }
+      return wanted;
+    };
+    check(kernel,
+          {left, right, bias, HostTensor::from_values(i32, {1}, {static_cast<double>(length)}),
+           HostTensor::zeros(f32, {1, 64, 1})},
+          reference, 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
