@@ -172,7 +172,7 @@ void count_epoch(ir::Program& program, ProgramOperation& launch) {
   for (ProgramOperation* each : alike) each->epochs_per_run = launch.epoch;
 }
 
-void check_launch(const ir::Program& program, const ProgramOperation& launch) {
+void check_operands(const ir::Program& program, const ProgramOperation& launch) {
   try {
     ir::check_launch(program, launch);
   } catch (const Error& error) {
@@ -288,7 +288,7 @@ void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
         .raise();
   }
   complete(program, kernel, launch);
-  check_launch(program, launch);
+  check_operands(program, launch);
   count_epoch(program, launch);
   program.operations.push_back(std::move(launch));
 }

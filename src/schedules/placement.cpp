@@ -61,6 +61,7 @@ bool copies_rows(const ir::Parameter& tensor) {
 Placement::Placement(const ir::Kernel& kernel)
     : kernel(kernel),
       memory(kernel),
+      extents(kernel),
       definitions(analysis::definitions(kernel)),
       read_by_products(kernel.types.size(), false),
       read_elsewhere(kernel.types.size(), false),
