@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <utility>
 
 namespace tilewright::simulator {
 namespace {
@@ -28,11 +26,13 @@ void for_chunks(const SharedMatrix& matrix, int first, int rows, int k, int elem
   }
 }
 
-// Of {number of a block, a bit for each cell}.
-Footprint footprint_of(const std::map<std::int64_t, std::uint64_t>& blocks) {
+// `blocks` has a bit for each cell of each block from `first` on.
+Footprint footprint_of(std::int64_t first, const std::vector<std::uint64_t>& blocks) {
   Footprint footprint;
   std::vector<BlockRun>& runs = footprint.runs;
-  for (const auto& [block, cells] : blocks) {
+  for (const std::uint64_t cells : blocks) {
+    const std::int64_t block = first++;
+    if (cells == 0) continue;
     footprint.cells += std::popcount(cells);
     if (!runs.empty() && runs.back().first + runs.back().count == block &&
         runs.back().bytes.cells == cells) {
@@ -59,16 +59,19 @@ SharedMatrix decode_descriptor(const MatrixOperand& operand, std::int64_t start)
 
 const Footprint& Footprints::of(const PreparedKernel& kernel, const MatrixOperand& operand,
                                 const Product& product, std::int64_t start, int first, int rows) {
-  known_.resize(kernel.products.size() * 2);
+  operands_.resize(kernel.products.size() * 2);
   const bool is_b = &operand == &product.b;
-  std::vector<Known>& known = known_[(&product - kernel.products.data()) * 2 + is_b];
-  for (Known& each : known) {
-    if (each.start != start || each.first != first) continue;
-    std::swap(each, known.front());  // other warps ask for the same soon
-    return known.front().footprint;
-  }
+  OfOperand& of = operands_[(&product - kernel.products.data()) * 2 + is_b];
+  const auto same = [&](const Known& known) {
+    return known.start == start && known.first == first;
+  };
+  if (of.last < of.known.size() && same(of.known[of.last])) return of.known[of.last].footprint;
+  const auto found = std::find_if(of.known.begin(), of.known.end(), same);
+  of.last = found - of.known.begin();
+  if (found != of.known.end()) return found->footprint;
   const Allocation& allocation = kernel.allocations[operand.allocation];
-  std::map<std::int64_t, std::uint64_t> cells;
+  const std::int64_t first_block = allocation.offset / ShadowBlock::kBytes;
+  std::vector<std::uint64_t> blocks(allocation.bytes() / ShadowBlock::kBytes + 2);
   for (const Product* each = &product; each < &product + std::max(product.run, 1); ++each) {
     const MatrixOperand& other = is_b ? each->b : each->a;
     for_chunks(decode_descriptor(other, start + other.step - operand.step), first, rows, each->k,
@@ -77,12 +80,12 @@ const Footprint& Footprints::of(const PreparedKernel& kernel, const MatrixOperan
                      address + 16 > allocation.offset + allocation.bytes()) {
                    return;
                  }
-                 cells[address / ShadowBlock::kBytes] |=
+                 blocks[address / ShadowBlock::kBytes - first_block] |=
                      std::uint64_t{1} << address % ShadowBlock::kBytes / ShadowBlock::kCell;
                });
   }
-  known.push_back({start, first, footprint_of(cells)});
-  return known.back().footprint;
+  of.known.push_back({start, first, footprint_of(first_block, blocks)});
+  return of.known.back().footprint;
 }
 
 }  // namespace tilewright::simulator

@@ -63,7 +63,11 @@ class Footprints {
     int first = 0;
     Footprint footprint;
   };
-  std::vector<std::vector<Known>> known_;  // of each product's A, then B
+  struct OfOperand {
+    std::vector<Known> known;
+    std::size_t last = 0;  // the one found last: other warps ask for the same soon
+  };
+  std::vector<OfOperand> operands_;  // each product's A, then B
 };
 
 }  // namespace tilewright::simulator
