@@ -13,8 +13,6 @@ using ir::ValueId;
 
 namespace {
 
-constexpr int kSteps = 4000;
-
 std::optional<std::int64_t> number(const Operation* o) {
   if (!o || o->op != Op::constant) return {};
   const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
@@ -23,10 +21,11 @@ std::optional<std::int64_t> number(const Operation* o) {
 
 }  // namespace
 
-NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {}
+NotLess::NotLess(const ir::Kernel& kernel, int steps)
+    : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {}
 
 bool NotLess::proves(ValueId a, ValueId b, std::int64_t more) {
-  steps_ = kSteps;
+  steps_ = most_steps_;
   Sum difference = plus(of(a), of(b), -1);
   difference.constant += more;
   return not_negative(difference);
