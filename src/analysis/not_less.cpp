@@ -13,8 +13,6 @@ using ir::ValueId;
 
 namespace {
 
-constexpr int kSteps = 4000;
-
 std::optional<std::int64_t> number(const Operation* o) {
   if (!o || o->op != Op::constant) return {};
   const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
@@ -23,7 +21,8 @@ std::optional<std::int64_t> number(const Operation* o) {
 
 }  // namespace
 
-NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {
+NotLess::NotLess(const ir::Kernel& kernel, int steps)
+    : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::for_loop) loops_[o.blocks[0].arguments[0]] = &o;
   });
@@ -35,7 +34,7 @@ bool NotLess::proves(ValueId a, ValueId b, std::int64_t more) {
 
 bool NotLess::proves(const std::vector<ValueId>& sum, const std::vector<ValueId>& other,
                      std::int64_t more) {
-  steps_ = kSteps;
+  steps_ = most_steps_;
   Sum difference{more, {}};
   for (const ValueId value : sum) difference = plus(difference, of(value));
   for (const ValueId value : other) difference = plus(difference, of(value), -1);

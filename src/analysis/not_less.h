@@ -15,7 +15,9 @@ namespace tilewright::analysis {
 // means nothing. Integers are taken not to overflow.
 class NotLess {
  public:
-  explicit NotLess(const ir::Kernel& kernel);
+  static constexpr int kUsualSteps = 4000;
+  // A proof that takes more steps is given up.
+  explicit NotLess(const ir::Kernel& kernel, int steps = kUsualSteps);
   bool proves(ir::ValueId a, ir::ValueId b, std::int64_t more = 0);
   // The same of two sums.
   bool proves(const std::vector<ir::ValueId>& sum, const std::vector<ir::ValueId>& other,
@@ -59,6 +61,7 @@ class NotLess {
   const ir::Kernel& kernel_;
   const std::vector<const ir::Operation*> definitions_;
   std::map<ir::ValueId, const ir::Operation*> loops_;  // by their indices
+  const int most_steps_;
   std::vector<Atom> atoms_;
   std::map<ir::ValueId, Sum> sums_;  // of values that were asked for
   std::vector<Sum> facts_;           // that are >= 0 in the case at hand

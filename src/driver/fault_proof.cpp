@@ -73,8 +73,10 @@ class Runner {
     for (std::size_t i = 0; i < usual_; ++i) {
       for (Workload& workload : far_from_zero(i)) {
         Run found = run_values(kernel, workload, options_.seed);
+        if (found.fault.kind.empty()) continue;
         found.workload = i;
-        if (!found.fault.kind.empty()) return found;
+        found.fault.message += "\n  where one of the inputs lies 256 from zero";
+        return found;
       }
     }
     return {};

@@ -239,6 +239,24 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   EXPECT_EQ(sizes[4], (std::vector<std::string>{"queries=552", "keys=0"}));
 }
 
+// Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where
+// lengths are read from memory.
+TEST(FaultProof, ProvesThatALoopOfAWindowHasOneTurnAtMost) {
+  for (const char* schedule : {"schedule=tile", "schedule=sm90"}) {
+    const ir::Kernel machine = machine_of(find_kernel("attention_varlen_forward"),
+                                          {schedule, "causal=true", "window=450"});
+    const simulator::FaultKind& fences = simulator::fault_kinds()[17];
+    ASSERT_EQ(fences.number, 18);
+    const std::vector<simulator::Mutant> mutants = simulator::mutants_of(fences, machine);
+    EXPECT_EQ(std::count_if(mutants.begin(), mutants.end(),
+                            [](const simulator::Mutant& mutant) {
+                              return mutant.equivalent.find("has one at most") != std::string::npos;
+                            }),
+              1)
+        << schedule;
+  }
+}
+
 // One of those for what these do not come to is a part of a single block.
 TEST(FaultProof, HasASizeWithinABlock) {
   const LibraryKernel& entry = find_kernel("attention_forward");

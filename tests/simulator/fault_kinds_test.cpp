@@ -363,6 +363,11 @@ TEST(FaultKinds, CtaThatEndsBeforeItsPeerHasRead) {
 
 TEST(FaultKinds, SignalOfACluster) { EXPECT_GE(expect_found(23, exchange()).caught, 3); }
 
+// What is written before a release is not what it tells of.
+TEST(FaultKinds, ReleasesAnnounceNoData) {
+  EXPECT_TRUE(mutants_of(kind(23), computed_operand().machine).empty());
+}
+
 TEST(FaultKinds, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); }
 
 // C = X X^T + X X^T: the second product adds to the first, which is waited for in between without

@@ -50,7 +50,9 @@ bool is_place(const ir::Type& type) {
 
 }  // namespace
 
-Sites::Sites(const ir::Kernel& kernel) : kernel_(kernel), not_less_(kernel) {
+// What decides whether a fault matters may take longer than what a compilation asks.
+Sites::Sites(const ir::Kernel& kernel)
+    : kernel_(kernel), not_less_(kernel, 10 * analysis::NotLess::kUsualSteps) {
   definitions_.assign(kernel.types.size(), kNoSite);
   uses_.resize(kernel.types.size());
   arguments_.resize(kernel.types.size());
