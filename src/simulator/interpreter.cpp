@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "ir/binding.h"
@@ -38,28 +39,34 @@ void run_blocks(const TileLaunch& launch, const std::vector<std::int64_t>& grid,
   std::exception_ptr error;
   std::int64_t failed = count;
   const auto work = [&] {
-    TileEvaluator<Real> evaluator(launch);
-    std::vector<std::int64_t> index(grid.size());
-    for (std::int64_t block; (block = next.fetch_add(1)) < count;) {
-      std::int64_t rest = block;
-      for (std::size_t i = 0; i < grid.size(); ++i) {  // x fastest
-        index[i] = rest % grid[i];
-        rest /= grid[i];
-      }
-      try {
-        evaluator.run_block(index);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (block < failed) {
-          failed = block;
-          error = std::current_exception();
+    std::int64_t block = -1;  // none yet
+    // No exception may leave a thread: also memory may end.
+    try {
+      TileEvaluator<Real> evaluator(launch);
+      std::vector<std::int64_t> index(grid.size());
+      while ((block = next.fetch_add(1)) < count) {
+        std::int64_t rest = block;
+        for (std::size_t i = 0; i < grid.size(); ++i) {  // x fastest
+          index[i] = rest % grid[i];
+          rest /= grid[i];
         }
-        next = count;
+        evaluator.run_block(index);
       }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (block < failed) {
+        failed = block;
+        error = std::current_exception();
+      }
+      next = count;
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(work);
+  try {
+    for (int i = 1; i < threads; ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The threads that there are do the rest.
+  }
   work();
   for (std::thread& other : others) other.join();
   if (error) std::rethrow_exception(error);

@@ -76,6 +76,47 @@ body () {
   EXPECT_FALSE(not_less.proves(29, 30));
 }
 
+// Where a bound is met exactly, and where a proof would take the wrong one of two alternatives.
+TEST(NotLess, BoundsThatAreMetExactly) {
+  const ir::Kernel kernel = ir::parse_text(R"(kernel "exact" machine
+dim a
+dim b
+grid (8)
+threads 128
+body () {
+  role {name = "only", first_warp = 0, warps = 4, registers = 64} (%0: i32) {
+    %1: i32 = dim {dim = dim(a)}
+    %2: i32 = dim {dim = dim(b)}
+    %3: i32 = constant {value = 0}
+    %4: i32 = constant {value = 1}
+    %5: bool = lt %1, %2
+    %6: i32 = sub %1, %2
+    %7: i32 = select %5, %3, %6
+    %8: i32 = select %5, %4, %6
+    %9: i32 = cta_index
+    %10: i32 = sub %9, %1
+    %11: i32 = sub %2, %9
+    %12: i32 = min %10, %11
+    %13: bool = le %12, %3
+    %14: i32 = sub %3, %10
+    %15: i32 = select %13, %14, %3
+    %16: i32 = min %1, %2
+    %17: i32 = min %2, %1
+    yield
+  }
+}
+)",
+                                           "exact.tw");
+  NotLess not_less(kernel);
+  // a - b where a is not less than b: it may be 0.
+  EXPECT_TRUE(not_less.proves(7, 3));
+  EXPECT_FALSE(not_less.proves(8, 4));
+  // A minimum that is not positive says so of one of its two alone.
+  EXPECT_FALSE(not_less.proves(15, 3));
+  EXPECT_TRUE(not_less.proves(16, 17));
+  EXPECT_TRUE(not_less.proves(17, 16));
+}
+
 // %1, doubled again and again: each value is looked at once, and factors past 64 bits prove
 // nothing.
 ir::Kernel doubled(int times) {

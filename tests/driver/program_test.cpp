@@ -231,6 +231,43 @@ TEST(ProgramTest, AWordThatAnotherStreamOverwrites) {
   EXPECT_GT(races, 0);
 }
 
+// The same of words that kernels write: a relaxed store ends what a release before it hands on.
+TEST(ProgramTest, ASignalThatAnotherCtaOverwrites) {
+  Kernel kernel("overwritten");
+  const Tensor X = kernel.in("X", f32, {16, kColumns}), Y = kernel.inout("Y", f32, {16, kColumns});
+  const Tensor Z = kernel.out("Z", f32, {16, kColumns});
+  const Signals word = kernel.signals("word", 1);
+  kernel.ctas(3);
+  kernel.roles({role("all", warps(1), registers(128), [&] {
+    const Block rows = Dim(16).block(0, 16);
+    when(cta_index() == 0, [&] {
+      store(Y(rows, all), load(X(rows, all)));
+      warp_sync();
+      signal(word, 0, 1);
+    });
+    when(cta_index() == 1, [&] { signal(word, 0, 2, {Semantics::relaxed, Scope::system}); });
+    when(cta_index() == 2, [&] {
+      wait_flag(word, 0, Compare::ge, 2);
+      store(Z(rows, all), load(Y(rows, all)));
+    });
+  })});
+  int races = 0;
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    Program program("program");
+    const Buffer x = program.buffer("x", f32, {16, kColumns});
+    const Buffer y = program.buffer("y", f32, {16, kColumns});
+    const Buffer z = program.buffer("z", f32, {16, kColumns});
+    program.rank(0).stream().launch(kernel, {x, y, z});
+    SimulationOptions options;
+    options.seed = seed;
+    options.runs = 1;
+    const SimulationReport report = simulate(program, options);
+    ASSERT_FALSE(report.ok()) << seed;
+    races += report.faults.front().kind == "race" ? 1 : 0;
+  }
+  EXPECT_GT(races, 0);
+}
+
 // What a kernel has acquired is known to what follows it in its stream.
 TEST(ProgramTest, AStreamKnowsWhatItsKernelAcquired) {
   Kernel wait("wait");

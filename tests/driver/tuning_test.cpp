@@ -246,6 +246,30 @@ TEST(EstimateFitTest, FactorsFollowTheTimesAndTheRestStays) {
             "gemm sm_90a v1\n# factors by tilewright tune: \n" + text.substr(text.find('\n') + 1));
 }
 
+// One launch, measured once. `quick`: how long sm90 took of it.
+std::string fitted_once(const std::string& lines, double quick) {
+  const LibraryKernel kernel = family();
+  const std::vector<MeasuredLaunch> launch = {
+      {resolve_options(kernel, {"m=100"}), {{"tile", 4e-6}, {"sm90", quick}}}};
+  return fit_estimates(kernel, {"sm_90a", "gemm.txt", lines}, launch, 132, "here")->text;
+}
+
+TEST(EstimateFitTest, ASingleMeasurementGoesHalfTheWay) {
+  const auto lines = [](const std::string& factor) {
+    return "gemm sm_90a v1\nlet time_tile = " + factor + " * (m)\nlet time_sm90 = " + factor +
+           " * (m + m)\nwhen time_tile < time_sm90: schedule=tile\nelse: schedule=sm90\n";
+  };
+  // The estimates are off by 8 beside each other: by the square root of 8 each way.
+  const std::string text = fitted_once(lines("1000"), 1e-6);
+  EXPECT_THAT(text, AllOf(HasSubstr("let time_tile = 1682 * (m)\n"),
+                          HasSubstr("let time_sm90 = 595 * (m + m)\n")));
+  // A factor of 0 would choose the variant whatever the sizes.
+  EXPECT_THAT(fitted_once(lines("1"), 1e-9), HasSubstr("let time_sm90 = 1 * (m + m)\n"));
+  // The remark is that of the last fit alone.
+  const std::string again = fitted_once(text, 1e-6), remark = "# factors by tilewright tune: here";
+  EXPECT_EQ(again.find(remark), again.rfind(remark));
+}
+
 TEST(EstimateFitTest, RulesOverRangesHaveNothingToFit) {
   const LibraryKernel kernel = family();
   const std::vector<MeasuredLaunch> launches = {

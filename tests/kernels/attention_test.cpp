@@ -204,7 +204,7 @@ TEST_P(AttentionDims, Sm90) {
 }
 
 TEST(AttentionTest, DimsThatTheMatrixUnitDoesNotTakeAreRefused) {
-  for (const int dim : {72, 272}) {
+  for (const int dim : {0, 72, 272}) {
     Attention a = small();
     a.dim = dim;
     const std::string error =

@@ -154,6 +154,21 @@ TEST(GemmTest, PartsThatStoreTooFewColumnsAreRefused) {
   EXPECT_NE(error.find("fix: take a block_n that is a multiple of 64"), std::string::npos) << error;
 }
 
+TEST(GemmTest, NumbersThatCannotBeAreRefused) {
+  const auto refused = [](void (*change)(Gemm&)) {
+    Gemm g;
+    change(g);
+    return test::usage_error_of([&] { gemm_sm90(g); });
+  };
+  EXPECT_NE(refused([](Gemm& g) { g.warpgroups = 0; }).find("warpgroups is 0"), std::string::npos);
+  EXPECT_NE(refused([](Gemm& g) { g.split = 0; }).find("split is 0"), std::string::npos);
+  EXPECT_NE(refused([](Gemm& g) { g.cluster = -1; }).find("cluster is -1"), std::string::npos);
+  EXPECT_NE(refused([](Gemm& g) { g.block_k = 0; }).find("block_k is 0"), std::string::npos);
+  EXPECT_NE(refused([](Gemm& g) { g.cluster = 5; }).find("5 CTAs share tiles of 256 rows"),
+            std::string::npos);
+  EXPECT_NE(refused([](Gemm& g) { g.dtype = f32; }).find("no product of f32"), std::string::npos);
+}
+
 TEST(GemmTest, TilesThatFillSharedMemoryAreRefused) {
   Gemm g;
   g.split = 2;  // 128 x 256 sums to exchange

@@ -81,7 +81,8 @@ std::optional<FittedRules> fit_estimates(const LibraryKernel& kernel, const Sche
         for (const double deviation : found->second) sum += deviation;
         const double shift = sum / (static_cast<double>(found->second.size()) + kKept);
         line = fmt::format("{}{}{}", parts[1].str(),
-                           std::llround(std::stod(parts[3]) * std::exp(shift)), parts[4].str());
+                           std::max(std::llround(std::stod(parts[3]) * std::exp(shift)), 1LL),
+                           parts[4].str());
         ++fitted.variants;
       }
     }
