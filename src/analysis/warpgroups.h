@@ -8,8 +8,11 @@ namespace tilewright::analysis {
 inline constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
 inline constexpr int kGroupThreads = 128;
 
-// Registers of a thread where so many warpgroups compute beside one that loads: 65536 in all.
-constexpr int math_registers(std::int64_t groups) { return groups > 2 ? 160 : 240; }
+// Registers of a thread where so many warpgroups compute beside one that loads: what a CTA starts
+// with, which is 65536 by its threads in multiples of 8.
+constexpr int math_registers(std::int64_t groups) {
+  return groups > 3 ? 112 : groups > 2 ? 160 : 240;
+}
 constexpr int load_registers(std::int64_t groups) { return groups > 2 ? 32 : 24; }
 
 }  // namespace tilewright::analysis

@@ -57,6 +57,7 @@ const char* fix_for(int code) {
     case 7510:
       return "issue and wait for wgmma in one function: inline the functions that hold them";
     case 7511:
+    case 7512:
       return "the accumulators and operands in flight do not fit into the registers: use a smaller "
              "tile, another warpgroup, or fewer products in flight, and do not modify an "
              "accumulator before it is waited for";

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kWidest = 256;     // columns of a wgmma
 constexpr std::int64_t kColumnsUnit = 8;  // of them
+constexpr std::int64_t kMostGroups = 4;
 constexpr std::int64_t kDepthBytes = 32;  // of a row of its first operand
 constexpr std::int64_t kCopiedBytes = 16;
 constexpr std::int64_t kCopiedRows = 8;
@@ -142,13 +143,14 @@ bool Placement::in_ring(const Operation& load) const {
   if (read_by_products[load.results[0]]) return true;
   return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
          type.shape[0] == rows && type.shape[1] % 16 == 0 &&
-         copies_rows(*kernel.parameter_of(load.operands[0]));
+         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.tma_clips(load);
 }
 
 void Placement::visit_dot(const Operation& o) {
   const Type &a = kernel.type(o.operands[0]), &result = kernel.type(o.results[0]);
-  if (result.shape[0] % kGroupRows != 0 || result.shape[0] > 3 * kGroupRows) {
-    unfit(o, std::to_string(result.shape[0]) + " rows", "use tiles of 64, 128 or 192 rows");
+  if (result.shape[0] % kGroupRows != 0 || result.shape[0] > kMostGroups * kGroupRows) {
+    unfit(o, std::to_string(result.shape[0]) + " rows",
+          "use tiles of 64, 128, 192 or 256 rows; a block may reach beyond its dimension");
   }
   if (rows != 0 && rows != result.shape[0]) {
     unfit(o, std::to_string(result.shape[0]) + " rows, another product has " + std::to_string(rows),

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <functional>
 
+#include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
+#include "driver/build.h"
 #include "driver/compiled.h"
 #include "driver/simulation.h"
 #include "passes/pipeline.h"
@@ -102,6 +104,17 @@ TEST(HopperSchedule, WarpgroupsWithRowsOfTheirOwn) {
             {poison({1, l.queries, 2, 64}), poison({1, 2, l.queries}, f32)});
     }
   }
+}
+
+// Four warpgroups have 112 registers a thread: enough for 256 x 128.
+TEST(HopperSchedule, FourWarpgroups) {
+  kernels::Gemm g;
+  g.block_m = 256;
+  g.block_n = 128;
+  const Kernel kernel = kernels::gemm(g);
+  check(kernel, {random({300, 72}, 1), random({136, 72}, 2)}, {poison({300, 136})});
+  if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  codegen::expect_builds(driver::translate(kernel.finish()).source);
 }
 
 // Of 192 rows and keys, blocks of 64: the warpgroups see 1, 2 and 3 of them, with two products
