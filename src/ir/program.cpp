@@ -57,7 +57,7 @@ void check_launch(const Program& program, const ProgramOperation& launch) {
         argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
-  bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
+  ir::bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
 }
 
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed) {
