@@ -60,8 +60,8 @@ void check_launch(const Program& program, const ProgramOperation& launch) {
   }
   std::vector<double> scalars;
   for (const RunNumber& scalar : launch.scalars) scalars.push_back(scalar.at(1));
-  bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
-  check_scalars(kernel, scalars);
+  ir::bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
+  ir::check_scalars(kernel, scalars);
 }
 
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed) {

@@ -116,7 +116,7 @@ TEST(TraceTest, WaitsEndWhenWhatTheyWaitForIsThere) {
   EXPECT_EQ(first->time, std::max(loads[0].end, loads[1].end));
   EXPECT_THAT(gemm().texts[first->cause], HasSubstr("the copy B to B[stage 0] ends (kernel.tw:"));
   for (const TraceLane& lane : cta.lanes) {
-    if (gemm().roles[lane.role] != "math") continue;
+    if (gemm().launches[0].roles[lane.role] != "math") continue;
     const TraceSlice* wait = find_slice(gemm(), lane, "waits for full[0] phase 0");
     ASSERT_NE(wait, nullptr);
     EXPECT_EQ(wait->kind, TraceSlice::Kind::wait);

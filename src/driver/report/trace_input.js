@@ -28,6 +28,7 @@ function openMarks(fault) {
   for (const mark of fault.marks) {
     const cta = ctas.find((each) => each.number === blockOf(mark));
     cta.open = true;
+    if (cta.launch !== undefined) launches[cta.launch].open = true;
     for (const group of cta.groups) {
       if (group.rows.some((row) => holds(row, mark))) group.open = true;
     }
@@ -137,6 +138,7 @@ function hover(event) {
 
 function fold(open) {
   for (const cta of ctas) cta.open = open;
+  for (const launch of launches) launch.open = open || data.streams.length === 0;
   arrange();
   redraw();
 }
@@ -161,7 +163,7 @@ function listen() {
     held = null;
     const entry = clicked && entryAt(event.clientY - canvas.getBoundingClientRect().top);
     if (!entry || entry.what === 'row') return;
-    const folded = entry.what === 'cta' ? entry.cta : entry.group;
+    const folded = entry.what === 'group' ? entry.group : entry.cta;
     folded.open = !folded.open;
     arrange();
     redraw();

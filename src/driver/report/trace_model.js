@@ -133,9 +133,9 @@ const ctas = data.ctas.map((cta, i) => {
   const work = cta.flights.length + cta.products.length;
   return {
     number: i,
+    launch: cta.launch,
     index: cta.index,
-    title: [data.launches[cta.launch].name, 'CTA ' + cta.index].filter((part) => part !== '').join(', ') +
-      (work === 0 && data.streams.length === 0 ? ', without work' : ''),
+    title: 'CTA ' + cta.index + (work === 0 && data.streams.length === 0 ? ', without work' : ''),
     rank: data.launches[cta.launch].rank,
     order: data.streams.length === 0 ? (work === 0) * 1 : cta.launch,
     start: cta.start,
@@ -146,6 +146,15 @@ const ctas = data.ctas.map((cta, i) => {
   };
 }).concat([...new Set(data.streams.map((stream) => stream.rank))].map(streamsOf))
   .sort((a, b) => a.rank - b.rank || a.order - b.order || a.index - b.index);
+// Of a program each launch is folded to one line, unless a fault marks it.
+const launches = data.launches.map((launch, number) => {
+  const own = ctas.filter((cta) => cta.launch === number);
+  return {
+    title: launch.name + ': ' + own.length + (own.length === 1 ? ' CTA' : ' CTAs'),
+    open: data.streams.length === 0 || own.some((cta) => cta.open), first: own[0],
+    start: Math.min(...own.map((cta) => cta.start)), end: Math.max(...own.map((cta) => cta.end)),
+  };
+});
 if (marked.size === 0 && ctas.length > 0 && data.streams.length === 0) {
   ctas.reduce((best, cta) => (cta.work > best.work ? cta : best)).open = true;
 }

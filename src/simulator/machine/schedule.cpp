@@ -92,7 +92,12 @@ Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Ev
   const auto find = [&] {
     highest = nullptr;
     for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
-      if (rank == 0) rank = kHighPriorities + random_.below(kHighPriorities);
+      if (rank == 0) {
+        // Every other stream stands below all warps: it lags behind what whole launches do.
+        const bool of_stream = choice.event && events[choice.index].kind == Event::Kind::stream;
+        rank = of_stream ? 1 + random_.below(2 * kHighPriorities)
+                         : kHighPriorities + random_.below(kHighPriorities);
+      }
       if (highest && rank <= *highest) return;
       highest = &rank;
       best = choice;
