@@ -15,12 +15,6 @@ namespace {
 
 constexpr int kSteps = 4000;
 
-std::optional<std::int64_t> number(const Operation* o) {
-  if (!o || o->op != Op::constant) return {};
-  const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
-  return value ? std::optional<std::int64_t>(*value) : std::nullopt;
-}
-
 }  // namespace
 
 NotLess::NotLess(const ir::Kernel& kernel) : kernel_(kernel), definitions_(definitions(kernel)) {}
@@ -63,9 +57,9 @@ NotLess::Sum NotLess::of(ValueId value) {
 }
 
 NotLess::Sum NotLess::of(const Operation& o) {
-  if (const auto constant = number(&o)) return {*constant, {}};
+  if (const auto constant = integer_constant(&o)) return {*constant, {}};
   const auto operand = [&](std::size_t i) { return of(o.operands[i]); };
-  const auto divisor = [&] { return number(definitions_[o.operands[1]]).value_or(0); };
+  const auto divisor = [&] { return integer_constant(definitions_[o.operands[1]]).value_or(0); };
   switch (o.op) {
     case Op::dim:
       return of(o.attributes.dim());
@@ -75,7 +69,7 @@ NotLess::Sum NotLess::of(const Operation& o) {
       return plus(operand(0), operand(1), -1);
     case Op::mul:
       for (const std::size_t side : {0u, 1u}) {
-        const auto factor = number(definitions_[o.operands[side]]);
+        const auto factor = integer_constant(definitions_[o.operands[side]]);
         if (factor) return plus({}, operand(1 - side), *factor);
       }
       break;

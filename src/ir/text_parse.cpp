@@ -9,6 +9,7 @@
 
 #include "ir/claim.h"
 #include "ir/text.h"
+#include "support/characters.h"
 #include "support/diagnostic.h"
 #include "support/intern.h"
 
@@ -19,7 +20,6 @@ namespace {
 constexpr int kMaximumNesting = 100;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // Characters, words and numbers, with the position that errors point at.
 class Scanner {

@@ -18,7 +18,7 @@ using ir::ProgramBuffer;
 using ir::ProgramOperation;
 using ir::ProgramPart;
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
+std::string braced(const std::vector<std::int64_t>& shape) {
   return fmt::format("{{{}}}", fmt::join(shape, ", "));
 }
 
@@ -53,7 +53,7 @@ void check_word(const ir::Program& program, const ProgramPart& word, std::string
     return;
   }
   Diagnostic(where, fmt::format("{}: {} {} is not one word of signals", verb, buffer.name,
-                                shape_text(word.sizes)))
+                                braced(word.sizes)))
       .token(verb)
       .note(buffer.where, buffer.name + " is made")
       .fix("a word of what Program::signals makes: ready[0]")
@@ -185,9 +185,8 @@ Part Part::narrowed(const std::vector<std::int64_t>& starts, const std::vector<s
   };
   if (!fits()) {
     const ProgramBuffer& buffer = program_->buffers[buffer_];
-    Diagnostic(where,
-               fmt::format("{} elements from {} on are not inside of {} {}", shape_text(sizes),
-                           shape_text(starts), buffer.name, shape_text(sizes_)))
+    Diagnostic(where, fmt::format("{} elements from {} on are not inside of {} {}", braced(sizes),
+                                  braced(starts), buffer.name, braced(sizes_)))
         .token(verb)
         .note(buffer.where, buffer.name + " is made")
         .raise();
@@ -290,8 +289,8 @@ void Stream::copy(const Part& to, const Part& from, SourceLocation where) const 
                       &source = program.buffers[from.buffer_];
   if (to.sizes_ != from.sizes_ || target.dtype != source.dtype) {
     Diagnostic(where, fmt::format("copy: {} {} {} from {} {} {}", target.name,
-                                  name_of(target.dtype), shape_text(to.sizes_), source.name,
-                                  name_of(source.dtype), shape_text(from.sizes_)))
+                                  name_of(target.dtype), braced(to.sizes_), source.name,
+                                  name_of(source.dtype), braced(from.sizes_)))
         .token("copy")
         .note(target.where, target.name + " is made")
         .note(source.where, source.name + " is made")
@@ -414,7 +413,7 @@ Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> 
         .raise();
   }
   if (std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent < 0; })) {
-    Diagnostic(where, fmt::format("buffer {}: shape {}", name, shape_text(shape))).raise();
+    Diagnostic(where, fmt::format("buffer {}: shape {}", name, braced(shape))).raise();
   }
   program_->buffers.push_back(
       {ProgramBuffer::Kind::tensor, std::move(name), dtype, std::move(shape), where});
