@@ -2,6 +2,7 @@
 
 namespace tilewright::analysis {
 
+using ir::Key;
 using ir::Op;
 using ir::Operation;
 
@@ -11,6 +12,12 @@ std::vector<const Operation*> definitions(const ir::Kernel& kernel) {
     for (const ir::ValueId value : operation.results) result[value] = &operation;
   });
   return result;
+}
+
+std::optional<std::int64_t> integer_constant(const Operation* operation) {
+  if (!operation || operation->op != Op::constant) return {};
+  const auto* value = std::get_if<std::int64_t>(operation->attributes.find(Key::value));
+  return value ? std::optional<std::int64_t>(*value) : std::nullopt;
 }
 
 bool is_loaded(const std::vector<const Operation*>& definitions, ir::ValueId value) {

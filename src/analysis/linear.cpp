@@ -1,5 +1,7 @@
 #include "analysis/linear.h"
 
+#include "analysis/definitions.h"
+
 namespace tilewright::analysis {
 
 using ir::Key;
@@ -17,12 +19,6 @@ Linear sum(const Linear& a, const Linear& b, std::int64_t factor = 1) {
     if ((result.values[value] += factor * times) == 0) result.values.erase(value);
   }
   return result;
-}
-
-std::optional<std::int64_t> number(const Operation* o) {
-  if (!o || o->op != Op::constant) return {};
-  const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
-  return value ? std::optional<std::int64_t>(*value) : std::nullopt;
 }
 
 }  // namespace
@@ -76,7 +72,7 @@ std::optional<Linear> LinearFacts::all_false(ValueId comparison) const {
 std::optional<Linear> LinearFacts::linear(ValueId value) const {
   if (kernel_.type(value).dtype != DType::i32) return {};
   const Operation* o = definitions_[value];
-  if (const auto constant = number(o)) return Linear{*constant, 0, {}};
+  if (const auto constant = integer_constant(o)) return Linear{*constant, 0, {}};
   if (value == index_) return Linear{0, 1, {}};
   if (inside_.count(value) == 0) return Linear{0, 0, {{value, 1}}};
   if (!o) return {};
@@ -87,7 +83,7 @@ std::optional<Linear> LinearFacts::linear(ValueId value) const {
   }
   if (o->op == Op::mul) {
     for (const std::size_t side : {0u, 1u}) {
-      const auto factor = number(definitions_[o->operands[side]]);
+      const auto factor = integer_constant(definitions_[o->operands[side]]);
       const auto other = linear(o->operands[1 - side]);
       if (factor && other) return sum({}, *other, *factor);
     }

@@ -11,16 +11,6 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-namespace {
-
-std::optional<std::int64_t> number(const Operation* o) {
-  if (!o || o->op != Op::constant) return {};
-  const auto* value = std::get_if<std::int64_t>(o->attributes.find(Key::value));
-  return value ? std::optional<std::int64_t>(*value) : std::nullopt;
-}
-
-}  // namespace
-
 NotLess::NotLess(const ir::Kernel& kernel, int steps)
     : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {
   ir::for_each(kernel.body, [&](const Operation& o) {
@@ -84,16 +74,16 @@ NotLess::Sum NotLess::unknown(ValueId value) {
   Atom made{Atom::Kind::unknown, "%" + std::to_string(value)};
   if (const auto loop = loops_.find(value); loop != loops_.end()) {
     const std::vector<ValueId>& range = loop->second->operands;  // low, high, step
-    made.least = number(definitions_[range[0]]).value_or(INT64_MIN);
-    if (const auto high = number(definitions_[range[1]])) made.greatest = *high - 1;
+    made.least = integer_constant(definitions_[range[0]]).value_or(INT64_MIN);
+    if (const auto high = integer_constant(definitions_[range[1]])) made.greatest = *high - 1;
   }
   return atom(std::move(made));
 }
 
 NotLess::Sum NotLess::of(const Operation& o) {
-  if (const auto constant = number(&o)) return {*constant, {}};
+  if (const auto constant = integer_constant(&o)) return {*constant, {}};
   const auto operand = [&](std::size_t i) { return of(o.operands[i]); };
-  const auto divisor = [&] { return number(definitions_[o.operands[1]]).value_or(0); };
+  const auto divisor = [&] { return integer_constant(definitions_[o.operands[1]]).value_or(0); };
   switch (o.op) {
     case Op::dim:
       return of(o.attributes.dim());
@@ -103,7 +93,7 @@ NotLess::Sum NotLess::of(const Operation& o) {
       return plus(operand(0), operand(1), -1);
     case Op::mul:
       for (const std::size_t side : {0u, 1u}) {
-        const auto factor = number(definitions_[o.operands[side]]);
+        const auto factor = integer_constant(definitions_[o.operands[side]]);
         if (factor) return plus({}, operand(1 - side), *factor);
       }
       break;

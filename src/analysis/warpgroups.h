@@ -6,6 +6,7 @@
 namespace tilewright::analysis {
 
 inline constexpr int kGroupRows = 64;  // of a wgmma, so of a warpgroup
+inline constexpr int kGroupWarps = 4;
 inline constexpr int kGroupThreads = 128;
 
 // Registers of a thread where so many warpgroups compute beside one that loads: what a CTA starts

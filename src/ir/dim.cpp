@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "support/characters.h"
 #include "support/diagnostic.h"
 
 namespace tilewright {
@@ -264,7 +265,6 @@ namespace {
 // Far more than a kernel writes, few enough that hostile text cannot exhaust the stack.
 constexpr int kMaximumNesting = 500;
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // Reads the form that Dim::to_string writes.

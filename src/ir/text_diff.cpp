@@ -1,9 +1,10 @@
 #include "ir/text_diff.h"
 
 #include <algorithm>
-#include <cctype>
 #include <unordered_map>
 #include <utility>
+
+#include "support/characters.h"
 
 namespace tilewright::ir {
 namespace {
@@ -13,8 +14,6 @@ struct Line {
   std::string skeleton;  // without the numbers of values
   std::vector<std::string_view> values;
 };
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 std::vector<Line> split(std::string_view text) {
   std::vector<Line> lines;
@@ -86,8 +85,8 @@ Pairs common_lines(const std::vector<Line>& a, const std::vector<Line>& b) {
   return pairs;
 }
 
-// One renumbering of values, found line by line.
-class Renumbering {
+// One renaming of values, found line by line.
+class Renaming {
  public:
   bool explains(const Line& a, const Line& b) {
     bool all = true;
@@ -116,9 +115,9 @@ std::vector<DiffLine> text_diff(std::string_view before, std::string_view after)
     while (i < to_i) emit(DiffLine::Kind::removed, a[i++]);
     while (j < to_j) emit(DiffLine::Kind::added, b[j++]);
   };
-  Renumbering renumbering;
+  Renaming renaming;
   for (const auto& [x, y] : common_lines(a, b)) {
-    const bool same = renumbering.explains(a[x], b[y]);
+    const bool same = renaming.explains(a[x], b[y]);
     advance(x + (same ? 0 : 1), y + (same ? 0 : 1));
     if (!same) continue;
     emit(DiffLine::Kind::same, b[y]);

@@ -9,13 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "support/characters.h"
 #include "support/diagnostic.h"
 #include "support/intern.h"
 
 namespace tilewright::ir {
 
 inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-inline bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // Characters, words and numbers, with the position that errors point at.
 class Scanner {

@@ -32,7 +32,7 @@ void verify_map(const VerifierContext& context) {
                   context.operand_text(0));
 }
 
-void verify_words(const VerifierContext& context) {
+void verify_order(const VerifierContext& context) {
   const Operation& operation = context.operation();
   const Attributes& attributes = operation.attributes;
   if (attributes.has(Key::semantics)) {
@@ -101,11 +101,11 @@ void verify_rank_types(const VerifierContext& context) {
     case Op::reduce_add:
     case Op::wait_flag:
       verify_element(context);
-      return verify_words(context);
+      return verify_order(context);
     case Op::load_index:
     case Op::atomic_add:
     case Op::fence:
-      return verify_words(context);
+      return verify_order(context);
     default:
       return;
   }

@@ -19,7 +19,7 @@ using ir::ProgramBuffer;
 using ir::ProgramOperation;
 using ir::ProgramPart;
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
+std::string braced(const std::vector<std::int64_t>& shape) {
   return fmt::format("{{{}}}", fmt::join(shape, ", "));
 }
 
@@ -54,7 +54,7 @@ void check_word(const ir::Program& program, const ProgramPart& word, std::string
     return;
   }
   Diagnostic(where, fmt::format("{}: {} {} is not one word of signals", verb, buffer.name,
-                                shape_text(word.sizes)))
+                                braced(word.sizes)))
       .token(verb)
       .note(buffer.where, buffer.name + " is made")
       .fix("a word of what Program::signals makes: ready[0]")
@@ -204,9 +204,8 @@ Part Part::narrowed(const std::vector<std::int64_t>& starts, const std::vector<s
   };
   if (!fits()) {
     const ProgramBuffer& buffer = program_->buffers[buffer_];
-    Diagnostic(where,
-               fmt::format("{} elements from {} on are not inside of {} {}", shape_text(sizes),
-                           shape_text(starts), buffer.name, shape_text(sizes_)))
+    Diagnostic(where, fmt::format("{} elements from {} on are not inside of {} {}", braced(sizes),
+                                  braced(starts), buffer.name, braced(sizes_)))
         .token(verb)
         .note(buffer.where, buffer.name + " is made")
         .raise();
@@ -308,8 +307,8 @@ void Stream::copy(const Part& to, const Part& from, SourceLocation where) const 
                       &source = program.buffers[from.buffer_];
   if (to.sizes_ != from.sizes_ || target.dtype != source.dtype) {
     Diagnostic(where, fmt::format("copy: {} {} {} from {} {} {}", target.name,
-                                  name_of(target.dtype), shape_text(to.sizes_), source.name,
-                                  name_of(source.dtype), shape_text(from.sizes_)))
+                                  name_of(target.dtype), braced(to.sizes_), source.name,
+                                  name_of(source.dtype), braced(from.sizes_)))
         .token("copy")
         .note(target.where, target.name + " is made")
         .note(source.where, source.name + " is made")
@@ -318,8 +317,8 @@ void Stream::copy(const Part& to, const Part& from, SourceLocation where) const 
   }
   if (overlap(copy.to, copy.from)) {
     Diagnostic(where, fmt::format("copy: {} {} from {} on overlaps what is copied, from {} on",
-                                  target.name, shape_text(to.sizes_), shape_text(to.starts_),
-                                  shape_text(from.starts_)))
+                                  target.name, braced(to.sizes_), braced(to.starts_),
+                                  braced(from.starts_)))
         .token("copy")
         .note(target.where, target.name + " is made")
         .fix("copy through another buffer: copy engines keep no order among bytes")
@@ -456,7 +455,7 @@ Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> 
     return extent >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes);
   });
   if (!fits) {
-    Diagnostic(where, fmt::format("buffer {}: shape {}", name, shape_text(shape)))
+    Diagnostic(where, fmt::format("buffer {}: shape {}", name, braced(shape)))
         .token(name)
         .fix("take sizes from 0 on, of less than 2^63 bytes in all")
         .raise();

@@ -35,9 +35,9 @@ bool parted(const Operation& o, const Mode& mode) {
                               : mode.axis == o.attributes.integer(Key::axis);
 }
 
-class Sharing {
+class ReductionSharing {
  public:
-  explicit Sharing(ir::Kernel& kernel) : kernel_(kernel) {
+  explicit ReductionSharing(ir::Kernel& kernel) : kernel_(kernel) {
     ir::for_each(kernel.body, [this](const Operation& o) {
       if (o.op != Op::named_sync && o.op != Op::named_arrive) return;
       const std::int64_t count = o.attributes.integer_or(Key::count, 1);
@@ -188,6 +188,6 @@ std::optional<WarpExchange> warp_exchange(const ir::Kernel& kernel, const Operat
   return exchange;
 }
 
-void share_reductions(ir::Kernel& kernel) { Sharing(kernel).run(); }
+void share_reductions(ir::Kernel& kernel) { ReductionSharing(kernel).run(); }
 
 }  // namespace tilewright::passes

@@ -10,9 +10,9 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-class Skipping {
+class IdentitySkipping {
  public:
-  explicit Skipping(ir::Kernel& kernel)
+  explicit IdentitySkipping(ir::Kernel& kernel)
       : kernel_(kernel), before_(kernel), definitions_(analysis::definitions(before_)) {}
 
   void visit(ir::Block& block) {
@@ -78,6 +78,6 @@ class Skipping {
 
 }  // namespace
 
-void skip_identities(ir::Kernel& kernel) { Skipping(kernel).visit(kernel.body); }
+void skip_identities(ir::Kernel& kernel) { IdentitySkipping(kernel).visit(kernel.body); }
 
 }  // namespace tilewright::passes

@@ -24,7 +24,7 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-constexpr int kGroupWarps = 4;
+using analysis::kGroupWarps;
 constexpr std::int64_t kCopyBytes = 16;       // TMA writes no fewer
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 

@@ -26,12 +26,12 @@ using ir::ValueId;
 
 constexpr std::int64_t kLoadedRegisters =
     64;  // of a thread, that loads may fill ahead of their use
-constexpr int kGroupWarps = 4;
+using analysis::kGroupWarps;
 
 // Records the kernel once more, at the explicit level, in one role.
-class Retracing {
+class RowRetracing {
  public:
-  explicit Retracing(const ir::Kernel& tile)
+  explicit RowRetracing(const ir::Kernel& tile)
       : tile_(tile),
         spread_(tile),
         memory_(tile),
@@ -306,6 +306,6 @@ class Retracing {
 
 }  // namespace
 
-ir::Kernel schedule_rowwise(const ir::Kernel& tile) { return Retracing(tile).run(); }
+ir::Kernel schedule_rowwise(const ir::Kernel& tile) { return RowRetracing(tile).run(); }
 
 }  // namespace tilewright::schedules

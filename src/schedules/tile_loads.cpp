@@ -7,7 +7,7 @@ using ir::ValueId;
 
 namespace {
 
-constexpr int kCopiedRows = 256;  // by one copy, at most
+constexpr int kRowsOfCopy = 256;  // by one copy, at most
 constexpr int kUnit = 8;          // rows of shared memory that are named together
 
 }  // namespace
@@ -49,9 +49,9 @@ void TileLoads::load(const Operation& o) {
     const auto rows = static_cast<int>(placement_.kernel.type(result).shape[0]);
     return ring.produce(
         [&](const Slot& slot) {
-          if (rows <= kCopiedRows) return tma_load(values_.view(o, 1, {}), slot, {}, o.where);
+          if (rows <= kRowsOfCopy) return tma_load(values_.view(o, 1, {}), slot, {}, o.where);
           int runs = 2;
-          while (rows > runs * kCopiedRows || rows % (runs * kUnit) != 0) ++runs;
+          while (rows > runs * kRowsOfCopy || rows % (runs * kUnit) != 0) ++runs;
           for (int run = 0; run < runs; ++run) {
             RoleValues::Part part;
             part.rows = rows / runs;

@@ -21,20 +21,20 @@ constexpr std::string_view kEnding = ".safetensors";
 // The format's own limit, so that a damaged length is not taken for a long header.
 constexpr uint64_t kMaxHeader = 100'000'000;
 
-struct TypeName {
+struct TypeNames {
   std::string_view safetensors;
   std::string_view descr;
 };
 
-constexpr std::array<TypeName, 9> kTypes = {{{"BF16", "bf16"},
-                                             {"F16", "<f2"},
-                                             {"F32", "<f4"},
-                                             {"F64", "<f8"},
-                                             {"F8_E4M3", "f8e4m3"},
-                                             {"I32", "<i4"},
-                                             {"I64", "<i8"},
-                                             {"U16", "<u2"},
-                                             {"BOOL", "|b1"}}};
+constexpr std::array<TypeNames, 9> kTypeNames = {{{"BF16", "bf16"},
+                                                  {"F16", "<f2"},
+                                                  {"F32", "<f4"},
+                                                  {"F64", "<f8"},
+                                                  {"F8_E4M3", "f8e4m3"},
+                                                  {"I32", "<i4"},
+                                                  {"I64", "<i8"},
+                                                  {"U16", "<u2"},
+                                                  {"BOOL", "|b1"}}};
 
 // The place of the ':' between file and key, or npos when there is no key.
 size_t separator(std::string_view text) {
@@ -42,13 +42,13 @@ size_t separator(std::string_view text) {
   return ending == std::string_view::npos ? ending : ending + kEnding.size();
 }
 
-[[noreturn]] void fail(const std::string& text, const std::string& message,
-                       const std::string& fix) {
+[[noreturn]] void refuse(const std::string& text, const std::string& message,
+                         const std::string& fix) {
   Diagnostic({}, fmt::format("{}: {}", text, message)).fix(fix).raise();
 }
 
-[[noreturn]] void fail_damaged(const std::string& text, const std::string& message) {
-  fail(text, message, "write the file again with safetensors' save_file");
+[[noreturn]] void refuse_damaged(const std::string& text, const std::string& message) {
+  refuse(text, message, "write the file again with safetensors' save_file");
 }
 
 std::string list_keys(const json& header) {
@@ -68,36 +68,36 @@ std::string list_keys(const json& header) {
 json read_header(const InputFile& file, int64_t& data_at) {
   std::array<std::byte, 8> start{};
   if (file.size() < 8) {
-    fail_damaged(file.path(), fmt::format("is cut short: {} bytes, and the length of the header "
-                                          "takes 8",
-                                          file.size()));
+    refuse_damaged(file.path(), fmt::format("is cut short: {} bytes, and the length of the header "
+                                            "takes 8",
+                                            file.size()));
   }
   file.read(0, start);
   uint64_t length = 0;
   for (size_t i = start.size(); i-- > 0;)
     length = length << 8 | std::to_integer<uint64_t>(start[i]);
   if (length > kMaxHeader) {
-    fail_damaged(file.path(), fmt::format("is not a safetensors file: its header would have {} "
-                                          "bytes, and {} is the limit",
-                                          length, kMaxHeader));
+    refuse_damaged(file.path(), fmt::format("is not a safetensors file: its header would have {} "
+                                            "bytes, and {} is the limit",
+                                            length, kMaxHeader));
   }
   data_at = 8 + static_cast<int64_t>(length);
   if (file.size() < data_at) {
-    fail_damaged(file.path(), fmt::format("is cut short: the header ends at byte {}, the file at "
-                                          "{}",
-                                          data_at, file.size()));
+    refuse_damaged(file.path(), fmt::format("is cut short: the header ends at byte {}, the file at "
+                                            "{}",
+                                            data_at, file.size()));
   }
   std::string text(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
   json header = json::parse(text, nullptr, false);
-  if (!header.is_object()) fail_damaged(file.path(), "the header is not a JSON object");
+  if (!header.is_object()) refuse_damaged(file.path(), "the header is not a JSON object");
   return header;
 }
 
 int64_t count_of(const std::string& text, const json& value, std::string_view what) {
   if (!value.is_number_unsigned() ||
       value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    fail_damaged(text, fmt::format("{} holds {}, which is not a size", what, value.dump()));
+    refuse_damaged(text, fmt::format("{} holds {}, which is not a size", what, value.dump()));
   }
   return value.get<int64_t>();
 }
@@ -105,7 +105,7 @@ int64_t count_of(const std::string& text, const json& value, std::string_view wh
 std::vector<int64_t> counts_of(const std::string& text, const json& tensor, const char* name) {
   const auto found = tensor.find(name);
   if (found == tensor.end() || !found->is_array()) {
-    fail_damaged(text, fmt::format("the header gives no array \"{}\"", name));
+    refuse_damaged(text, fmt::format("the header gives no array \"{}\"", name));
   }
   std::vector<int64_t> counts;
   for (const json& value : *found) counts.push_back(count_of(text, value, name));
@@ -115,16 +115,16 @@ std::vector<int64_t> counts_of(const std::string& text, const json& tensor, cons
 std::string element_type(const std::string& text, const json& tensor) {
   const auto found = tensor.find("dtype");
   if (found == tensor.end() || !found->is_string()) {
-    fail_damaged(text, "the header gives no \"dtype\"");
+    refuse_damaged(text, "the header gives no \"dtype\"");
   }
   const auto name = found->get<std::string>();
   std::string known;
-  for (const TypeName& type : kTypes) {
+  for (const TypeNames& type : kTypeNames) {
     if (type.safetensors == name) return std::string(type.descr);
     known += fmt::format("{}{}", known.empty() ? "" : ", ", type.safetensors);
   }
-  fail(text, fmt::format("has dtype {}; Tilewright reads {}", name, known),
-       "save the tensor as one of these, such as tensor.to(torch.float32)");
+  refuse(text, fmt::format("has dtype {}; Tilewright reads {}", name, known),
+         "save the tensor as one of these, such as tensor.to(torch.float32)");
 }
 
 }  // namespace
@@ -140,36 +140,37 @@ NpyArray read_safetensors(const std::string& text) {
   int64_t data_at = 0;
   const json header = read_header(file, data_at);
   if (colon == std::string::npos) {
-    fail(text, "no tensor is named", fmt::format("write {}:KEY; {}", text, list_keys(header)));
+    refuse(text, "no tensor is named", fmt::format("write {}:KEY; {}", text, list_keys(header)));
   }
   const std::string key = text.substr(colon + 1);
   const auto found = header.find(key);
   if (key == "__metadata__" || found == header.end()) {
-    fail(file.path(), fmt::format("there is no tensor \"{}\"", key), list_keys(header));
+    refuse(file.path(), fmt::format("there is no tensor \"{}\"", key), list_keys(header));
   }
-  if (!found->is_object()) fail_damaged(text, "the header's entry is not a JSON object");
+  if (!found->is_object()) refuse_damaged(text, "the header's entry is not a JSON object");
 
   NpyArray array{element_type(text, *found), counts_of(text, *found, "shape"), {}};
   const std::vector<int64_t> offsets = counts_of(text, *found, "data_offsets");
   const int64_t stored = file.size() - data_at;
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
-    fail_damaged(text, fmt::format("\"data_offsets\" [{}] are not a begin and an end",
-                                   fmt::join(offsets, ", ")));
+    refuse_damaged(text, fmt::format("\"data_offsets\" [{}] are not a begin and an end",
+                                     fmt::join(offsets, ", ")));
   }
   if (offsets[1] > stored) {
-    fail_damaged(text, fmt::format("is cut short: the tensor ends at byte {} of the data, the file "
-                                   "at {}",
-                                   offsets[1], stored));
+    refuse_damaged(text,
+                   fmt::format("is cut short: the tensor ends at byte {} of the data, the file "
+                               "at {}",
+                               offsets[1], stored));
   }
   const int64_t size = npy_data_size(array.descr, array.shape);
   if (size < 0) {
-    fail_damaged(text, fmt::format("has shape [{}], which overflows 2^63 bytes",
-                                   fmt::join(array.shape, ", ")));
+    refuse_damaged(text, fmt::format("has shape [{}], which overflows 2^63 bytes",
+                                     fmt::join(array.shape, ", ")));
   }
   if (size != offsets[1] - offsets[0]) {
-    fail_damaged(text, fmt::format("holds {} bytes; shape [{}] of {} has {}",
-                                   offsets[1] - offsets[0], fmt::join(array.shape, ", "),
-                                   (*found)["dtype"].get<std::string>(), size));
+    refuse_damaged(text, fmt::format("holds {} bytes; shape [{}] of {} has {}",
+                                     offsets[1] - offsets[0], fmt::join(array.shape, ", "),
+                                     (*found)["dtype"].get<std::string>(), size));
   }
   array.data.resize(static_cast<size_t>(size));
   file.read(data_at + offsets[0], array.data);

@@ -223,7 +223,7 @@ TEST(RegisterLayout, ProblemAgreesWithCountingElements) {
   std::mt19937 random(20261121);
   const auto below = [&](int n) { return static_cast<int>(random() % n); };
   int valid = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 5000; ++round) {
     // Starts from a valid split of the shape in a random order, then often breaks one number.
     RegisterLayout layout;
     layout.shape = {1, 1};
@@ -254,8 +254,8 @@ TEST(RegisterLayout, ProblemAgreesWithCountingElements) {
         << layout.to_string() << ": " << layout.problem().value_or("no problem");
     valid += layout.problem() == std::nullopt;
   }
-  EXPECT_GT(valid, 2000);
-  EXPECT_LT(valid, 18000);
+  EXPECT_GT(valid, 500);
+  EXPECT_LT(valid, 4500);
 }
 
 TEST(RegisterLayout, EqualityIgnoresHowDigitsAreSplit) {

@@ -48,18 +48,12 @@ struct Reference {
   std::vector<double> o, lse;
 };
 
-std::vector<double> flat(const Padded& tensor) {
-  std::vector<double> values;
-  tensor.each([&](const auto& index) { values.push_back(tensor.at(index)); });
-  return values;
-}
-
 // The definition, in float64: softmax over the keys that a query sees.
 Reference reference(const Problem& p, const Tensors& t) {
   const Attention& a = p.options;
   const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim);
   const std::int64_t group = a.heads / a.kv_heads;
-  const std::vector<double> q = flat(t.q), k = flat(t.k), v = flat(t.v);
+  const std::vector<double> q = t.q.values(), k = t.k.values(), v = t.v.values();
   Reference r;
   r.lse.resize(p.batch * a.heads * p.queries);
   std::vector<double> weights(p.keys);

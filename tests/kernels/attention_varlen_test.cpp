@@ -118,17 +118,11 @@ enum class Form { interpreted, automatic, sm90 };
   return true;
 }
 
-std::vector<double> flat(const Padded& tensor) {
-  std::vector<double> values;
-  tensor.each([&](const auto& index) { values.push_back(tensor.at(index)); });
-  return values;
-}
-
 // By the definition, in float64.
 class Reference {
  public:
   Reference(const Problem& p, const Tensors& t)
-      : p_(p), t_(t), q_(flat(t.q)), k_(flat(t.k)), v_(flat(t.v)) {}
+      : p_(p), t_(t), q_(t.q.values()), k_(t.k.values()), v_(t.v.values()) {}
 
   // Of query i of sequence b: the row of O, and the logarithm of the sum.
   double row(std::size_t b, std::int64_t i, std::int64_t h, std::vector<double>& o) const {

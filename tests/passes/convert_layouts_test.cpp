@@ -27,7 +27,7 @@ const std::string kProduct =
     "    %19: pending<f32, 64x64> = wgmma %12, %13\n"
     "    %20: tile<f32, 64x64> = wait %19\n";
 
-std::string stored(const std::string& tile, int columns = 64) {
+std::string stored_part(const std::string& tile, int columns = 64) {
   const std::string end = columns == 64 ? "%11" : "%18";
   const std::string size = std::to_string(columns);
   return (columns == 64 ? "" : "    %18: i32 = constant {value = " + size + "}\n") +
@@ -38,36 +38,38 @@ TEST(ConvertLayoutsTest, NothingWhereLayoutsAgree) {
   expect_unchanged(kProduct +
                    "    %21: tile<f32, 64x1> = reduce %20 {function = max, axis = 1}\n"
                    "    %22: tile<f32, 64x64> = sub %20, %21\n" +
-                   stored("%22"));
+                   stored_part("%22"));
 }
 
 TEST(ConvertLayoutsTest, TheOperandThatLiesDifferently) {
   const std::string turned = "    %21: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n";
-  expect_converted(kProduct + turned + "    %22: tile<f32, 64x64> = add %20, %21\n" + stored("%22"),
-                   kProduct + turned +
-                       "    %30: tile<f32, 64x64> = convert %21\n"
-                       "    %22: tile<f32, 64x64> = add %20, %30\n" +
-                       stored("%22"));
+  expect_converted(
+      kProduct + turned + "    %22: tile<f32, 64x64> = add %20, %21\n" + stored_part("%22"),
+      kProduct + turned +
+          "    %30: tile<f32, 64x64> = convert %21\n"
+          "    %22: tile<f32, 64x64> = add %20, %30\n" +
+          stored_part("%22"));
 }
 
 TEST(ConvertLayoutsTest, ARowThatStretches) {
   const std::string row =
       "    %21: tile<f32, 64x1> = reduce %20 {function = max, axis = 1}\n"
       "    %22: tile<f32, 1x64> = reshape %21\n";
-  expect_converted(kProduct + row + "    %23: tile<f32, 64x64> = add %20, %22\n" + stored("%23"),
-                   kProduct + row +
-                       "    %30: tile<f32, 1x64> = convert %22\n"
-                       "    %23: tile<f32, 64x64> = add %20, %30\n" +
-                       stored("%23"));
+  expect_converted(
+      kProduct + row + "    %23: tile<f32, 64x64> = add %20, %22\n" + stored_part("%23"),
+      kProduct + row +
+          "    %30: tile<f32, 1x64> = convert %22\n"
+          "    %23: tile<f32, 64x64> = add %20, %30\n" +
+          stored_part("%23"));
 }
 
 TEST(ConvertLayoutsTest, PartsThatBeginInsideOfWhatALaneHolds) {
-  expect_converted(
-      kProduct + "    %21: tile<f32, 64x32> = slice %20 {offsets = [0, 3]}\n" + stored("%21", 32),
-      kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" +
-          stored("%21", 32));
+  expect_converted(kProduct + "    %21: tile<f32, 64x32> = slice %20 {offsets = [0, 3]}\n" +
+                       stored_part("%21", 32),
+                   kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" +
+                       stored_part("%21", 32));
   expect_unchanged(kProduct + "    %21: tile<f32, 64x32> = slice %20 {offsets = [0, 8]}\n" +
-                   stored("%21", 32));
+                   stored_part("%21", 32));
 }
 
 TEST(ConvertLayoutsTest, BooleansPassAsNumbers) {
@@ -77,7 +79,7 @@ TEST(ConvertLayoutsTest, BooleansPassAsNumbers) {
            "    %22: tile<bool, 64x64> = lt %20, %21\n"
            "    %23: tile<bool, 64x64> = transpose %22 {permutation = [1, 0]}\n" +
            between + "    %24: tile<f32, 64x64> = select " + condition + ", %20, %21\n" +
-           stored("%24");
+           stored_part("%24");
   };
   expect_converted(body("", "%23"), body("    %30: i32 = constant {value = 0}\n"
                                          "    %31: i32 = constant {value = 1}\n"
@@ -97,25 +99,26 @@ TEST(ConvertLayoutsTest, IndicesAreComputedAgain) {
       "    %24: tile<f32, 64x64> = mul %20, %22\n"
       "    %25: tile<f32, 64x64> = mul %23, ";
   const std::string number = "    %14: f32 = constant {value = 2.0}\n";
-  expect_converted(number + kProduct + indices + uses + "%22\n" + stored("%24") + stored("%25"),
-                   number + kProduct + indices +
-                       "    %23: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
-                       "    %24: tile<f32, 64x64> = mul %20, %22\n"
-                       "    %31: tile<f32, 64x1> = splat %14\n"
-                       "    %32: tile<f32, 64x1> = exp %31\n"
-                       "    %25: tile<f32, 64x64> = mul %23, %32\n" +
-                       stored("%24") + stored("%25"));
+  expect_converted(
+      number + kProduct + indices + uses + "%22\n" + stored_part("%24") + stored_part("%25"),
+      number + kProduct + indices +
+          "    %23: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
+          "    %24: tile<f32, 64x64> = mul %20, %22\n"
+          "    %31: tile<f32, 64x1> = splat %14\n"
+          "    %32: tile<f32, 64x1> = exp %31\n"
+          "    %25: tile<f32, 64x64> = mul %23, %32\n" +
+          stored_part("%24") + stored_part("%25"));
 }
 
 // Conversions of a role follow each other.
 TEST(ConvertLayoutsTest, AllLieInOnePlace) {
   ir::Kernel kernel = test::parsed(
       role_kernel(kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" +
-                  stored("%21", 32) +
+                  stored_part("%21", 32) +
                   "    %22: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
                   "    %23: tile<f32, 64x64> = convert %22\n"
                   "    %24: tile<f32, 64x64> = add %20, %23\n" +
-                  stored("%24")));
+                  stored_part("%24")));
   assign_layouts(kernel);
   share_reductions(kernel);
   std::vector<const ir::Operation*> places;

@@ -52,7 +52,7 @@ void expect_builds(const Kernel& kernel) {
   codegen::expect_builds(driver::translate(kernel.finish()).source);
 }
 
-HostTensor random(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
+HostTensor drawn(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
   return HostTensor::random_normal(dtype, std::move(shape), seed);
 }
 HostTensor poison(DType dtype, std::vector<std::int64_t> shape) {
@@ -80,7 +80,7 @@ TEST(RowwiseSchedule, Softmax) {
              {1, 1}, {5, 77}, {9, 256}, {7, 200}, {0, 8}}) {
       SCOPED_TRACE(testing::Message() << causal << " " << rows << " x " << columns);
       check(softmax(bf16, 4, 256, causal),
-            {{random(bf16, {rows, columns}, 1)}, {poison(bf16, {rows, columns})}});
+            {{drawn(bf16, {rows, columns}, 1)}, {poison(bf16, {rows, columns})}});
     }
   }
 }
@@ -88,7 +88,7 @@ TEST(RowwiseSchedule, Softmax) {
 // One row for all warps, then rows of many blocks of 32.
 TEST(RowwiseSchedule, SoftmaxOfRowsThatWarpsShare) {
   for (const std::int64_t columns : {1, 1000, 4096, 8191}) {
-    check(softmax(f32, 1, 8192), {{random(f32, {3, columns}, 1)}, {poison(f32, {3, columns})}});
+    check(softmax(f32, 1, 8192), {{drawn(f32, {3, columns}, 1)}, {poison(f32, {3, columns})}});
   }
 }
 
@@ -128,11 +128,11 @@ Kernel long_softmax() {
 
 TEST(RowwiseSchedule, RowsLongerThanATile) {
   for (const std::int64_t columns : {1, 31, 64, 100}) {
-    HostTensor temperature = random(f32, {19}, 2);
+    HostTensor temperature = drawn(f32, {19}, 2);
     for (std::int64_t i = 0; i < 19; ++i)
       temperature.set_flat(i, 1 + std::abs(temperature.flat(i)));
     check(long_softmax(),
-          {{random(f32, {19, columns}, 1), temperature}, {poison(f32, {19, columns})}});
+          {{drawn(f32, {19, columns}, 1), temperature}, {poison(f32, {19, columns})}});
   }
   expect_builds(long_softmax());
 }
@@ -151,7 +151,7 @@ TEST(RowwiseSchedule, WarpsShareAMaximumInALoop) {
     maximum = reduce_max(x + maximum, 1);
     store(Y(own, cols), x * maximum);
   }
-  HostTensor x = random(f32, {2, 3000}, 1), want = poison(f32, {2, 3000});
+  HostTensor x = drawn(f32, {2, 3000}, 1), want = poison(f32, {2, 3000});
   compile(kernel, "interpreter").run({ref(x), ref(want)});
   const ir::Kernel machine = driver::translate(kernel.finish()).machine;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -198,11 +198,10 @@ TEST(RowwiseSchedule, LayerNorm) {
   for (const auto& [block_rows, width] : std::vector<std::pair<int, int>>{{1, 2048}, {4, 512}}) {
     for (const std::int64_t columns : {1, 300, 512}) {
       SCOPED_TRACE(testing::Message() << block_rows << " " << columns);
-      check(
-          layer_norm(block_rows, width),
-          {{random(bf16, {6, columns}, 1), random(bf16, {columns}, 2), random(bf16, {columns}, 3)},
-           {poison(bf16, {6, columns}), poison(f32, {6})},
-           {1e-5, 1.0 / static_cast<double>(columns)}});
+      check(layer_norm(block_rows, width),
+            {{drawn(bf16, {6, columns}, 1), drawn(bf16, {columns}, 2), drawn(bf16, {columns}, 3)},
+             {poison(bf16, {6, columns}), poison(f32, {6})},
+             {1e-5, 1.0 / static_cast<double>(columns)}});
     }
   }
   for (const int width : {1024, 8192, 16384}) expect_builds(layer_norm(1, width));
@@ -224,8 +223,7 @@ Kernel add(DType dtype, int size) {
 TEST(RowwiseSchedule, VectorsOfOneAxis) {
   for (const DType dtype : {f32, bf16, f16}) {
     for (const std::int64_t n : {0, 1, 1023, 2048, 5000}) {
-      check(add(dtype, 2048),
-            {{random(dtype, {n}, 1), random(dtype, {n}, 2)}, {poison(dtype, {n})}});
+      check(add(dtype, 2048), {{drawn(dtype, {n}, 1), drawn(dtype, {n}, 2)}, {poison(dtype, {n})}});
     }
     expect_builds(add(dtype, 2048));
   }
@@ -265,14 +263,14 @@ TEST(RowwiseSchedule, OuterProductsOfVectors) {
   const Tile column = load(x(rows)).reshape({128, 1}), row = load(w(all)).reshape({1, 128});
   store(y(rows, all), column * row);
   for (const std::int64_t size : {1, 130}) {
-    check(kernel, {{random(f32, {size}, 1), random(f32, {128}, 2)}, {poison(f32, {size, 128})}});
+    check(kernel, {{drawn(f32, {size}, 1), drawn(f32, {128}, 2)}, {poison(f32, {size, 128})}});
   }
 }
 
 TEST(RowwiseSchedule, ReductionsAlongColumns) {
   for (const std::int64_t rows : {1, 24, 61}) {
     check(column_sums(),
-          {{random(f32, {rows, 100}, 1)}, {poison(f32, {100}), poison(f32, {100})}, {5}});
+          {{drawn(f32, {rows, 100}, 1)}, {poison(f32, {100}), poison(f32, {100})}, {5}});
   }
   expect_builds(column_sums());
 }
@@ -284,7 +282,7 @@ TEST(RowwiseSchedule, WritesWhatExistsOfTheTile) {
   const Tensor X = kernel.in("X", f32, {used}), Y = kernel.inout("Y", f32, {n});
   const auto [i] = kernel.grid(ceil_div(n, 64));
   store(Y(n.block(i, 64)), load(X(used.block(i, 64))));
-  check(kernel, {{random(f32, {70}, 1)}, {random(f32, {200}, 2)}});
+  check(kernel, {{drawn(f32, {70}, 1)}, {drawn(f32, {200}, 2)}});
 }
 
 // Three axes, one of them stretched, and a branch.
@@ -299,13 +297,13 @@ TEST(RowwiseSchedule, TilesOfThreeAxes) {
   when(i > 0, [&] { x = x * 2; });
   store(Y(own, all, all), x + load(Z(own, all)).reshape({8, 1, 32}));
   check(kernel,
-        {{random(f32, {13, 4, 32}, 1), random(f32, {13, 32}, 2)}, {poison(f32, {13, 4, 32})}});
+        {{drawn(f32, {13, 4, 32}, 1), drawn(f32, {13, 32}, 2)}, {poison(f32, {13, 4, 32})}});
 }
 
 TEST(RowwiseSchedule, SizesThatAreNoPowersOfTwo) {
   for (const int width : {96, 100, 768}) {
     check(softmax(bf16, 3, width),
-          {{random(bf16, {5, width - 3}, 1)}, {poison(bf16, {5, width - 3})}});
+          {{drawn(bf16, {5, width - 3}, 1)}, {poison(bf16, {5, width - 3})}});
   }
 }
 
@@ -354,7 +352,7 @@ TEST(RowwiseSchedule, LoadsInPlaceOfSizesThatAreNoPowersOfTwo) {
   const auto [i] = kernel.grid(ceil_div(rows, 2));
   const Block own = rows.block(i, 2);
   store(Y(own, all), load(Y(own, all)) * 0.5 + load(X(own, all)));
-  check(kernel, {{random(f32, {3, 100}, 1)}, {random(f32, {3, 100}, 2)}});
+  check(kernel, {{drawn(f32, {3, 100}, 1)}, {drawn(f32, {3, 100}, 2)}});
 }
 
 // Warps read what others have stored, and nobody overwrites what is still to be read.
@@ -373,8 +371,8 @@ TEST(RowwiseSchedule, LoadsAndStoresOfOneTensorKeepTheirOrder) {
     store(Y(last, all), y * 2);
     store(S(all), sums + 1);
   }
-  check(kernel, {{random(f32, {64, 256}, 1)},
-                 {random(f32, {64, 256}, 2), random(f32, {256}, 3), poison(f32, {64, 256})}});
+  check(kernel, {{drawn(f32, {64, 256}, 1)},
+                 {drawn(f32, {64, 256}, 2), drawn(f32, {256}, 3), poison(f32, {64, 256})}});
 }
 
 // A lane whose part of the sum is 0 must not make NaN of what is infinite as a whole.

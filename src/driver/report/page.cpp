@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kDiffContext = 3;
 
-Json stages_of(const Explanation& explanation) {
+Json stage_diffs(const Explanation& explanation) {
   Json stages = Json::array();
   for (const ExplainedStage& stage : explanation.stages) {
     stages.push_back({{"name", stage.name},
@@ -96,7 +96,7 @@ Json layouts_of(const Explanation& explanation) {
 
 std::string page_data(const Explanation& explanation) {
   const Json json = {{"summary", Json::parse(explanation_json(explanation))},
-                     {"stages", stages_of(explanation)},
+                     {"stages", stage_diffs(explanation)},
                      {"source", source_of(explanation)},
                      {"pipeline", pipeline_of(explanation)},
                      {"layouts", layouts_of(explanation)},
