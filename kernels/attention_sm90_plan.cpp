@@ -93,6 +93,7 @@ void check_fit(const Attention& a, const Sm90Plan& plan) {
 Sm90Plan sm90_plan(const Attention& a) {
   check_dim("dim", a.dim);
   check_dim("dim_v", a.dim_v);
+  if (a.kv_heads < 1) fail("kv_heads is " + std::to_string(a.kv_heads), "kv_heads is at least 1");
   const Bytes bytes(a);
   const int groups = warpgroups_of(a);
   Sm90Plan plan;
