@@ -52,15 +52,20 @@ const Extents::Bounds& Extents::of(ValueId tile, std::size_t axis) const {
   return axis < bounds_[tile].size() ? bounds_[tile][axis] : none;
 }
 
-bool Extents::tma_clips(const Operation& access) const {
+bool Extents::ends_earlier(const Operation& access, std::size_t axis) const {
   const ir::Parameter& tensor = *kernel_.parameter_of(access.operands[0]);
-  const std::vector<std::int64_t>& sizes = access.attributes.integers(Key::sizes);
   const std::size_t rank = tensor.shape.size();
   const std::size_t first = access.operands.size() - rank;  // limits come last
+  const auto limit = known(definitions_[access.operands[first + axis]]);
+  return access.attributes.integers(Key::sizes)[axis] != 0 &&
+         !(limit && ir::never_less(*limit, tensor.shape[axis]));
+}
+
+bool Extents::tma_clips(const Operation& access) const {
+  const std::size_t rank = kernel_.parameter_of(access.operands[0])->shape.size();
   int earlier = 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {
-    const auto limit = known(definitions_[access.operands[first + axis]]);
-    if (sizes[axis] == 0 || (limit && ir::never_less(*limit, tensor.shape[axis]))) continue;
+    if (!ends_earlier(access, axis)) continue;
     if (axis == rank - 1 || rank > 4 || ++earlier > 1) return false;
   }
   return true;

@@ -26,6 +26,8 @@ class Extents {
   explicit Extents(const ir::Kernel& kernel);
   // Empty where the axis provably exists whole.
   const Bounds& of(ir::ValueId tile, std::size_t axis) const;
+  // Whether the load or store may end before its tensor does on the tensor's axis.
+  bool ends_earlier(const ir::Operation& access, std::size_t axis) const;
   // Whether TMA clips a load or store as its limits say: they are the sizes of its tensor's axes,
   // but for one of at most four axes, which is not the last.
   bool tma_clips(const ir::Operation& access) const;

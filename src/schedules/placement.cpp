@@ -143,7 +143,8 @@ bool Placement::in_ring(const Operation& load) const {
   if (read_by_products[load.results[0]]) return true;
   return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
          type.shape[0] == rows && type.shape[1] % 16 == 0 &&
-         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.tma_clips(load);
+         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.tma_clips(load) &&
+         !reaches_out_twice(load);
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -195,7 +196,36 @@ void Placement::read_by_product(const Operation& o, const Source& source, bool a
           "products read it, which are loaded ahead, and the kernel stores to its tensor before",
           "keep what was stored in a Var, or store to another tensor");
   }
+  if (reaches_out_twice(*source.load)) {
+    unfit(*source.load,
+          "products read it, and it may begin before its tensor and end before it does",
+          "let it end with the tensor, or begin inside of it");
+  }
   read_by_products[source.value] = true;
+}
+
+// TMA finds the end of a block that ends before the tensor as that of memory which begins later: it
+// would then read what lies before the tensor. Blocks that are moved back by a number may do so.
+bool Placement::reaches_out_twice(const Operation& load) const {
+  const std::size_t rank = kernel.parameter_of(load.operands[0])->shape.size();
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    if (extents.ends_earlier(load, axis) && moved_back(load.operands[1 + axis])) return true;
+  }
+  return false;
+}
+
+bool Placement::moved_back(ValueId start) const {
+  const Operation* o = definitions[start];
+  const auto negative = [&](ValueId value, std::int64_t sign) {
+    const Operation* made = definitions[value];
+    const auto* number = made && made->op == Op::constant
+                             ? std::get_if<std::int64_t>(made->attributes.find(ir::Key::value))
+                             : nullptr;
+    return number && *number * sign < 0;
+  };
+  if (!o || (o->op != Op::add && o->op != Op::sub)) return negative(start, 1);
+  return moved_back(o->operands[0]) ||
+         (o->op == Op::add ? moved_back(o->operands[1]) : negative(o->operands[1], -1));
 }
 
 void Placement::visit_left(const Operation& o) {

@@ -105,6 +105,13 @@ TEST(ClaimsTest, TravelThroughTextAndPasses) {
   EXPECT_EQ(again.claims[0].where.line, traced.claims[0].where.line);
 }
 
+// Where roles are written out, their author can give them more registers.
+TEST(ClaimsTest, ASpillIsAnErrorForWhoWroteTheSchedule) {
+  EXPECT_FALSE(driver::resource_policy(kernels::gemm_sm90({}).finish()).allow_stack_frame);
+  EXPECT_TRUE(driver::resource_policy(kernels::gemm_sm90({}).finish(), true).allow_stack_frame);
+  EXPECT_TRUE(driver::resource_policy(kernels::gemm({}).finish()).allow_stack_frame);
+}
+
 TEST(ClaimsTest, AreHeldAgainstTheAssemblersReport) {
   Kernel kernel = kernels::gemm_sm90({});
   kernel.require({no_stack, no_spills, registers <= 200, stack_bytes <= 8, spill_bytes == 4});

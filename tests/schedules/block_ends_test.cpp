@@ -9,6 +9,7 @@
 #include "common/error_text.h"
 #include "driver/build.h"
 #include "tilewright/compile.h"
+#include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 
@@ -135,6 +136,57 @@ TEST(BlockEnds, ASumOfBlocksThatEndEarlierIsRefused) {
   const std::string error = test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); });
   EXPECT_THAT(error, testing::HasSubstr("block_ends_test.cpp"));
   EXPECT_THAT(error, testing::HasSubstr("Block(start, size, limit)"));
+}
+
+// Of rows before the tensor TMA knows nothing where a block ends before it does.
+TEST(BlockEnds, OperandsThatReachOutOnBothSidesAreRefused) {
+  for (const bool early : {false, true}) {
+    Kernel kernel("shifted");
+    const Dim n = kernel.dim("n");
+    const Tensor X = kernel.in("X", bf16, {n, 64}), W = kernel.in("W", bf16, {64, 64});
+    const Tensor Length = kernel.in("Length", i32, {1}), Y = kernel.out("Y", f32, {n, 64});
+    const auto [x] = kernel.grid(ceil_div(n, 64));
+    const Index end = early ? load_index(Length(0)) : Index(n + 3);
+    const Tile rows = load(X(Block(64 * x - 3, 64, end), all));
+    store(Y(n.block(x, 64), all), dot(rows, load(W(all, all))));
+    if (!early) {
+      EXPECT_NO_THROW(compile(kernel, "sim:sm_90a"));
+      continue;
+    }
+    const std::string error = test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); });
+    EXPECT_THAT(error, testing::HasSubstr("may begin before its tensor and end before it does"));
+    EXPECT_THAT(error, testing::HasSubstr("block_ends_test.cpp"));
+  }
+}
+
+// The same where an author copies it himself.
+TEST(BlockEnds, TheSimulatedGpuReportsACopyThatReachesOutOnBothSides) {
+  Kernel kernel("copy");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 64}), Y = kernel.out("Y", bf16, {n, 64});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, 64, 64}});
+  const auto load_role = [&] {
+    ring.produce(
+        [&](const Slot& slot) { tma_load(X(Block(Index(-3), 64, Index(n) - 30), all), slot); });
+  };
+  const auto store_role = [&] {
+    const Slot slot = ring.consume();
+    tma_store(Y(n.block(0, 64), all), slot);
+    bulk_commit();
+    bulk_wait(0);
+    ring.release(slot);
+  };
+  kernel.roles({role("load", warps(1), registers(24), load_role),
+                role("store", warps(1), registers(24), store_role)});
+  HostTensor x = random(bf16, {100, 64}, 1), y = HostTensor::zeros(bf16, {100, 64});
+  try {
+    compile(kernel, "sim:sm_90a").run({ref(x), ref(y)});
+    ADD_FAILURE() << "no fault";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("out of bounds: row -3 of X"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("block_ends_test.cpp"));
+  }
 }
 
 // Butterflies: rows that exist in part are split into halves of themselves and joined again.

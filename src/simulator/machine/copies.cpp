@@ -90,6 +90,22 @@ std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transf
   return at;
 }
 
+// A ragged map begins before its tensor, so that TMA reads what lies there: a fault.
+bool begins_inside(Launch& launch, const Warp& warp, const Instruction& instruction,
+                   const TensorMap& map, const std::array<std::int64_t, 5>& start) {
+  if (map.ragged_axis < 0) return true;
+  const int last = map.rank - 1;
+  const std::int64_t row = start[map.ragged_axis] + start[last] - (map.extents[last] - 1);
+  if (row >= 0) return true;
+  launch.log.add({"out_of_bounds",
+                  instruction.where(),
+                  map.where,
+                  fmt::format("out of bounds: row {} of {}, by a copy that ends before it does\n{}",
+                              row, map.name, launch.access("copy", instruction, warp)),
+                  {}});
+  return false;
+}
+
 // The access to the part of the tensor that the box covers.
 void order_tensor(Launch& launch, const Warp& warp, const Access& access, const TensorMap& map,
                   std::byte* data, std::int64_t address, const std::array<std::int64_t, 5>& start) {
@@ -115,7 +131,7 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
     return;
   }
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  if (!data) return;
+  if (!data || !begins_inside(launch, warp, instruction, map, coordinates(warp, transfer))) return;
   const BarrierArray& barriers = launch.kernel.barrier_arrays[transfer.barriers];
   const std::int64_t index = warp.integer(transfer.barrier_index);
   if (index < 0 || index >= barriers.count) {
