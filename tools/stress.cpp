@@ -144,6 +144,12 @@ int stress(const Request& request) {
         .fix("use --target cuda, or sm_90a to simulate and assemble only")
         .raise();
   }
+  if (source.reaches_ranks()) {
+    Diagnostic({},
+               fmt::format("{} reaches other ranks, and stress runs a kernel alone", entry.name))
+        .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
+        .raise();
+  }
   Subject subject = subject_of(request, source, target);
   add_default_lengths(request, entry, subject);
   drop_large(entry, subject);

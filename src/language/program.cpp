@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "ir/binding.h"
 #include "ir/program.h"
 #include "ir/text.h"
 #include "support/diagnostic.h"
@@ -137,8 +136,9 @@ void count_epoch(ir::Program& program, ProgramOperation& launch) {
 }
 
 void check_launch(const ir::Program& program, const ir::Kernel& kernel,
-                  const std::vector<ProgramPart>& tensors, std::size_t scalars,
-                  SourceLocation where) {
+                  const ProgramOperation& launch) {
+  const SourceLocation where = launch.where;
+  const std::size_t scalars = launch.scalars.size();
   const auto wanted = static_cast<std::size_t>(
       std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
                     [](const ir::Parameter& parameter) { return !parameter.is_tensor(); }));
@@ -149,14 +149,8 @@ void check_launch(const ir::Program& program, const ir::Kernel& kernel,
         .note(kernel.where, kernel.name + " is declared")
         .raise();
   }
-  std::vector<ir::TensorShape> shapes;
-  for (const ProgramPart& part : tensors) {
-    const TensorArgument tensor =
-        argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
-    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
-  }
   try {
-    ir::bind(kernel, shapes, 1, ir::given_ranks(kernel, program.ranks));
+    ir::check_launch(program, launch);
   } catch (const Error& error) {
     Diagnostic(where, "launch: " + error.message())
         .token("launch")
@@ -270,7 +264,7 @@ void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
         .raise();
   }
   complete(program, kernel, launch);
-  check_launch(program, kernel, launch.tensors, scalars.size(), where);
+  check_launch(program, kernel, launch);
   count_epoch(program, launch);
   program.operations.push_back(std::move(launch));
 }
@@ -449,16 +443,7 @@ int Program::ranks() const { return program_->ranks; }
 const ir::Program& Program::finish() const { return *program_; }
 
 ProgramMemory::ProgramMemory(const Program& program, std::uint64_t seed)
-    : program_(program.program_) {
-  for (int rank = 0; rank < program.ranks(); ++rank) {
-    std::vector<HostTensor>& buffers = tensors.emplace_back();
-    for (const ProgramBuffer& buffer : program_->buffers) {
-      buffers.push_back(is_float(buffer.dtype)
-                            ? HostTensor::random_normal(buffer.dtype, buffer.shape, seed++)
-                            : HostTensor::zeros(buffer.dtype, buffer.shape));
-    }
-  }
-}
+    : tensors(ir::initial_tensors(program.finish(), seed)), program_(program.program_) {}
 
 HostTensor& ProgramMemory::at(const Buffer& buffer, int rank) {
   const bool known = buffer.program_ == program_ && rank >= 0 && rank < program_->ranks &&

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/programs.h"
+#include "driver/schedules.h"
 
 namespace tilewright {
 namespace {
@@ -12,13 +13,10 @@ using test::kColumns;
 using test::kRows;
 using test::Push;
 using test::scale;
+using test::text_of;
 using test::TwoKernels;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::string text_of(const SimulationReport& report) {
-  return report.ok() ? std::string() : report.faults.front().text;
-}
 
 TEST(ProgramTest, OneStreamRunsInOrder) {
   TwoKernels two("first", false);

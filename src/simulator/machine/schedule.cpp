@@ -23,17 +23,6 @@ std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
 }
 
-// Calls `visit(choice, rank of the agent)` for all that can go next.
-template <typename Visit>
-void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit) {
-  for (std::size_t i = 0; i < warps.size(); ++i) {
-    visit(Schedule::Choice{false, i}, warps[i]->rank);
-  }
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    visit(Schedule::Choice{true, i}, events[i].rank);
-  }
-}
-
 }  // namespace
 
 Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
@@ -52,6 +41,19 @@ Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
   for (std::int64_t& instant : instants_) {
     const std::uint64_t reach = std::uint64_t{1} << (kShortestReach + random_.below(kReaches));
     instant = static_cast<std::int64_t>(random_.below(reach));
+  }
+}
+
+// Calls `visit(choice, rank of the agent)` for all that can go next. A stream is one agent,
+// whatever it is at.
+template <typename Visit>
+void Schedule::for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit) {
+  for (std::size_t i = 0; i < warps.size(); ++i) {
+    visit(Choice{false, i}, warps[i]->rank);
+  }
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const bool of_stream = events[i].kind == Event::Kind::stream;
+    visit(Choice{true, i}, of_stream ? streams_[events[i].stream] : events[i].rank);
   }
 }
 
@@ -90,7 +92,12 @@ Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Ev
   const auto find = [&] {
     highest = nullptr;
     for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
-      if (rank == 0) rank = kHighPriorities + random_.below(kHighPriorities);
+      if (rank == 0) {
+        // Every other stream stands below all warps: it lags behind what whole launches do.
+        const bool of_stream = choice.event && events[choice.index].kind == Event::Kind::stream;
+        rank = of_stream ? 1 + random_.below(2 * kHighPriorities)
+                         : kHighPriorities + random_.below(kHighPriorities);
+      }
       if (highest && rank <= *highest) return;
       highest = &rank;
       best = choice;

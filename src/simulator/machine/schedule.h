@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "simulator/machine/machine.h"
@@ -46,12 +47,15 @@ class Schedule {
   Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);
   Choice in_order(std::vector<Warp*>& warps, std::vector<Event>& events);
   bool is_instant() const;
+  template <typename Visit>
+  void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit);
 
   Kind kind_;
   Random random_;
   std::uint64_t event_share_ = 0;           // of 16 turns
   std::array<std::int64_t, 2> instants_{};  // numbers of choices
   std::int64_t choices_ = 0;
+  std::map<int, std::uint64_t> streams_;  // ranks; 0: none yet
   std::uint64_t drawn_ = 0, lowest_ = 0, current_ = 0;
 };
 
