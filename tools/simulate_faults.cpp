@@ -28,16 +28,6 @@ using driver::MutantResult;
 // A word that stays as it is shows in the third run, where the one after waits for it.
 constexpr std::int64_t kProofRuns = 3;
 
-driver::ProofOptions proof_options(const Request& request) {
-  driver::ProofOptions options;
-  options.seed = request.seed;
-  options.schedules = std::max(options.schedules, request.schedules);
-  options.more = std::max(request.more_schedules, options.schedules);
-  options.launches = std::max(options.launches, request.launches.value_or(1));
-  options.threads = static_cast<unsigned>(request.threads);
-  return options;
-}
-
 // "2/3" of --part: from number 1 on, of 3.
 void set_part(const std::string& text, driver::ProofOptions& options) {
   std::size_t number = 0, count = 0;
@@ -51,6 +41,17 @@ void set_part(const std::string& text, driver::ProofOptions& options) {
   }
   options.part = number - 1;
   options.parts = count;
+}
+
+driver::ProofOptions proof_options(const Request& request) {
+  driver::ProofOptions options;
+  options.seed = request.seed;
+  options.schedules = std::max(options.schedules, request.schedules);
+  options.more = request.more_schedules;
+  options.launches = std::max(options.launches, request.launches.value_or(1));
+  options.threads = static_cast<unsigned>(request.threads);
+  set_part(request.part, options);
+  return options;
 }
 
 bool is_length(const LibraryKernel& entry, const std::string& setting) {
@@ -105,7 +106,6 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
   const Subject subject = subject_of(request, source, target);
   driver::ProofOptions options = proof_options(request);
   options.usual = subject.usual;
-  set_part(request.part, options);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
       subject.machine, subject.workloads, options,
@@ -144,6 +144,13 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                             const simulator::MachineOptions& how, const Title& title) {
   driver::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
+  if (options.parts > 1) {
+    Diagnostic({}, fmt::format("--part {}: the faults of a program are judged together, since its "
+                               "waits may stand in for each other",
+                               request.part))
+        .fix("leave --part out; --threads shares them out")
+        .raise();
+  }
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_program(
       program, machine, how, options,

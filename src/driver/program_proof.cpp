@@ -140,16 +140,19 @@ class Prover {
   }
   Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
             std::int64_t more) const {
+    // A wrong result says nothing of where it comes from: another schedule may.
+    Found mismatch;
     for (std::int64_t i = 0; i < options_.schedules; ++i) {
       Found found = run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), true);
-      if (found) return found;
+      if (found && found.fault.kind != "mismatch") return found;
+      if (found && !mismatch) mismatch = std::move(found);
     }
     for (std::int64_t i = 0; i < more; ++i) {
       Found found =
           run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), false);
       if (found) return found;
     }
-    return {};
+    return mismatch;
   }
   Found run_once(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
                  std::uint64_t seed, bool values) const {

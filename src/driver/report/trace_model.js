@@ -150,7 +150,7 @@ const ctas = data.ctas.map((cta, i) => {
 const launches = data.launches.map((launch, number) => {
   const own = ctas.filter((cta) => cta.launch === number);
   return {
-    title: launch.name + ': ' + own.length + (own.length === 1 ? ' CTA' : ' CTAs'),
+    title: launch.name.replace(/ of rank \d+/, '') + ': ' + own.length + (own.length === 1 ? ' CTA' : ' CTAs'),
     open: data.streams.length === 0 || own.some((cta) => cta.open), first: own[0],
     start: Math.min(...own.map((cta) => cta.start)), end: Math.max(...own.map((cta) => cta.end)),
   };

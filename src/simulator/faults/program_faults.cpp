@@ -54,21 +54,21 @@ ir::Program ProgramMutant::apply(const ir::Program& program) const {
 
 const std::vector<FaultKind>& program_fault_kinds() {
   static const std::vector<FaultKind> kinds = {
-      {26, "an event that is not waited for", {"race"}, nullptr, "no waits for events"},
-      {27, "a word that is not waited for", {"race"}, nullptr, "no waits for words"},
+      {26, "an event that is not waited for", {"race", "mismatch"}, nullptr, "no waits for events"},
+      {27, "a word that is not waited for", {"race", "mismatch"}, nullptr, "no waits for words"},
       {28,
        "a word that announces what follows it",
-       {"race"},
+       {"race", "mismatch"},
        nullptr,
        "no word is written behind a launch or a copy"},
       {29,
        "a word that is not written, or not reset",
-       {"deadlock", "race"},
+       {"deadlock", "race", "mismatch"},
        nullptr,
        "no words are written"},
       {30,
        "a word that does not count up with the runs",
-       {"deadlock", "race"},
+       {"deadlock", "race", "mismatch"},
        nullptr,
        "no words count up with the runs"},
   };

@@ -14,6 +14,7 @@ constexpr std::uint64_t kEventShares[] = {1, 8, 15};
 constexpr std::uint64_t kLongestTurn = 32;
 // Priorities fall at instants up to 2^6 ... 2^14 choices: kernels differ in length.
 constexpr std::uint64_t kShortestReach = 6, kReaches = 9;
+constexpr std::uint64_t kShortestStreamReach = 3, kStreamReaches = 6;
 constexpr std::uint64_t kHighPriorities = std::uint64_t{1} << 32;
 
 // The n-th pair i <= j, in order of j: two instants, or one where they are the same.
@@ -23,9 +24,13 @@ std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
 }
 
+bool is_stream(const Schedule::Choice& choice, const std::vector<Event>& events) {
+  return choice.event && events[choice.index].kind == Event::Kind::stream;
+}
+
 }  // namespace
 
-Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
+Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed), stream_random_(~seed) {
   if (search == Search::delays) {
     kind_ = Kind::delays;
     // The first schedule has no delay.
@@ -38,6 +43,11 @@ Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
   }
   kind_ = random_.below(2) == 0 ? Kind::uniform : Kind::priorities;
   event_share_ = kEventShares[random_.below(3)];
+  for (std::int64_t& instant : stream_instants_) {
+    const std::uint64_t reach = std::uint64_t{1}
+                                << (kShortestStreamReach + stream_random_.below(kStreamReaches));
+    instant = static_cast<std::int64_t>(stream_random_.below(reach));
+  }
   for (std::int64_t& instant : instants_) {
     const std::uint64_t reach = std::uint64_t{1} << (kShortestReach + random_.below(kReaches));
     instant = static_cast<std::int64_t>(random_.below(reach));
@@ -94,9 +104,8 @@ Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Ev
     for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
       if (rank == 0) {
         // Every other stream stands below all warps: it lags behind what whole launches do.
-        const bool of_stream = choice.event && events[choice.index].kind == Event::Kind::stream;
-        rank = of_stream ? 1 + random_.below(2 * kHighPriorities)
-                         : kHighPriorities + random_.below(kHighPriorities);
+        rank = is_stream(choice, events) ? 2 + stream_random_.below(2 * kHighPriorities)
+                                         : kHighPriorities + random_.below(kHighPriorities);
       }
       if (highest && rank <= *highest) return;
       highest = &rank;
@@ -107,6 +116,14 @@ Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Ev
   if (is_instant()) {
     // Below all others, and below what fell before.
     *highest = kHighPriorities - ++lowest_;
+    find();
+  }
+  // A program has few operations beside those of its launches: instants among them alone. The
+  // stream then stays where it is until nothing else can go on.
+  while (is_stream(best, events)) {
+    const std::int64_t number = stream_choices_++;
+    if (number != stream_instants_[0] && number != stream_instants_[1]) break;
+    *highest = 1;
     find();
   }
   return best;
