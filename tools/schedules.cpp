@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "simulator/machine/trace_recorder.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 
@@ -40,10 +39,14 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
   for (std::int64_t launch = 0; launch < simulated.launches; ++launch) {
     const bool clean = outcome.faults.empty();
     const bool traces = clean && !request.traces.empty();
-    simulator::TraceRecorder recorder;
-    options.recorder = traces ? &recorder : nullptr;
-    const simulator::MachineReport report = simulated.launch(options);
-    if (traces && (!report.ok() || !outcome.trace)) outcome.trace = recorder.take();
+    driver::TracedRun run;
+    if (traces) {
+      run = driver::trace_run(simulated.launch, options);
+      if (!run.report.ok() || !outcome.trace) outcome.trace = std::move(run.trace);
+    } else {
+      run.report = simulated.launch(options);
+    }
+    const simulator::MachineReport& report = run.report;
     if (clean && !report.ok()) {
       outcome.seed = options.seed;
       outcome.sizes = simulated.sizes;

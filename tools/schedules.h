@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "command.h"
+#include "driver/simulation.h"
 #include "driver/workload.h"
-#include "simulator/machine/machine.h"
-#include "simulator/machine/trace.h"
 
 // What `simulate` executes in many schedules, and what came of it.
 namespace tilewright::tools {

@@ -6,9 +6,9 @@
 #include "command.h"
 #include "driver/build.h"
 #include "driver/kernel_source.h"
+#include "driver/program_simulation.h"
 #include "driver/target.h"
 #include "driver/workload.h"
-#include "ir/program.h"
 #include "simulation_report.h"
 
 namespace tilewright::tools {

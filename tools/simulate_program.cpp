@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "driver/build.h"
-#include "driver/dump.h"
 #include "driver/program_simulation.h"
-#include "driver/ranks_program.h"
+#include "driver/program_source.h"
 #include "driver/rewrites.h"
 #include "driver/shrunken_sizes.h"
-#include "ir/program_text.h"
 #include "schedules.h"
 #include "simulate_faults.h"
 #include "simulation_report.h"
@@ -70,7 +68,7 @@ int ranks_of(const Request& request) {
 }
 
 ir::Program read_program(const Request& request) {
-  ir::Program program = ir::parse_program(driver::read_text(request.kernel), request.kernel);
+  ir::Program program = driver::read_program(request.kernel);
   if (!request.ranks) return program;
   const int ranks = ranks_of(request);
   if (ranks != program.ranks) {

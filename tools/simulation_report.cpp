@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "driver/dump.h"
+#include "driver/program_simulation.h"
 #include "driver/report/trace_json.h"
 #include "driver/report/trace_page.h"
 #include "driver/simulation.h"
-#include "ir/program.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::tools {

@@ -8,7 +8,7 @@
 #include "driver/build.h"
 #include "driver/dump.h"
 #include "driver/library_build.h"
-#include "driver/ranks_program.h"
+#include "driver/program_source.h"
 #include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/workload.h"

@@ -1,6 +1,9 @@
 #include "driver/simulation.h"
 
+#include <utility>
+
 #include "driver/launch_plan.h"
+#include "simulator/machine/trace_recorder.h"
 
 namespace tilewright::driver {
 
@@ -8,6 +11,15 @@ simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& ar
                                   const simulator::MachineOptions& options) {
   if (outputs_are_empty(machine, arguments)) return {};
   return simulator::run_machine(machine, arguments, options);
+}
+
+TracedRun trace_run(
+    const std::function<simulator::MachineReport(const simulator::MachineOptions&)>& run,
+    simulator::MachineOptions options) {
+  simulator::TraceRecorder recorder;
+  options.recorder = &recorder;
+  simulator::MachineReport report = run(options);
+  return {std::move(report), recorder.take()};
 }
 
 Diagnostic diagnostic_of(const simulator::Fault& fault) {

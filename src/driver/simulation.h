@@ -1,9 +1,10 @@
 #pragma once
 
-#include <cstdint>
+#include <functional>
 
 #include "driver/build.h"
 #include "simulator/machine/machine.h"
+#include "simulator/machine/trace.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -12,6 +13,15 @@ namespace tilewright::driver {
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options);
+
+// An execution, by whatever runs it with these options, and when what happened.
+struct TracedRun {
+  simulator::MachineReport report;
+  simulator::Trace trace;
+};
+TracedRun trace_run(
+    const std::function<simulator::MachineReport(const simulator::MachineOptions&)>& run,
+    simulator::MachineOptions options);
 
 // A fault for a person to read.
 Diagnostic diagnostic_of(const simulator::Fault& fault);

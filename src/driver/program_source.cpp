@@ -1,11 +1,13 @@
-#include "driver/ranks_program.h"
+#include "driver/program_source.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "driver/dump.h"
 #include "ir/binding.h"
+#include "ir/program_text.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -18,6 +20,10 @@ ir::ProgramBuffer::Kind buffer_kind(const ir::Parameter& parameter) {
 }
 
 }  // namespace
+
+ir::Program read_program(const std::string& path) {
+  return ir::parse_program(read_text(path), path);
+}
 
 bool reaches_ranks(const ir::Kernel& kernel) {
   const bool symmetric = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <string>
+
 #include "ir/program.h"
 #include "tilewright/library.h"
 
 namespace tilewright::driver {
+
+// Of a file as TILEWRIGHT_DUMP has it written (ir/program_text.h).
+ir::Program read_program(const std::string& path);
 
 // Whether the kernel knows of other ranks: it has symmetric tensors or signals, or asks for its
 // rank or how many there are.
