@@ -149,6 +149,8 @@ Dim resident_clusters(int ctas) {
       return all * 2 / 15;
     case 8:
       return all * 5 / 44;
+    case 16:
+      return all * 7 / 132;
     default:
       return all / ctas;
   }
@@ -170,7 +172,7 @@ class GemmSm90 {
         plan_(plan_shared(g)),
         ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
-    if (g.cluster > 1) ring_.multicast(g.cluster);
+    if (sharing() > 1) ring_.multicast(sharing());
     for (const auto& [width, count] : plan_.staging) {
       for (int i = 0; i < count; ++i) {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
@@ -185,7 +187,7 @@ class GemmSm90 {
 
   // As many CTAs as have work, and as fit.
   Dim ctas() const {
-    const int cluster = g_.cluster * g_.split;
+    const int cluster = sharing() * g_.split;
     // One cluster more than run at once would begin when the others end.
     return min(max(resident_clusters(cluster), 1), tile_rows() * tile_columns()) * cluster;
   }
@@ -194,8 +196,8 @@ class GemmSm90 {
     each_tile([&](const Work& w) {
       for (Block depth : blocks(p_.k, g_.block_k, w.first, w.last)) {
         ring_.produce([&](const Slot& slot) {
-          load_operand(p_.A, w.rows, depth, slot[0], g_.shared == GemmShared::a);
-          load_operand(p_.B, w.cols, depth, slot[1], g_.shared == GemmShared::b);
+          load_operand(p_.A, w.rows, depth, slot[0], g_.share_a, 1, &GemmSm90::across);
+          load_operand(p_.B, w.cols, depth, slot[1], g_.share_b, g_.share_a, &GemmSm90::below);
         });
       }
     });
@@ -233,29 +235,32 @@ class GemmSm90 {
     ClusterBarrier written, read;
   };
 
-  // What the CTAs of a cluster share each fetches a part of, for all.
+  // What CTAs share each fetches a part of, for all `sharing` of them, which are `stride` apart;
+  // `place` is its own among them.
   void load_operand(const Tensor& tensor, const Block& rows, const Block& depth,
-                    const SharedView& to, bool shared) {
-    if (g_.cluster == 1 || !shared) return tma_load(tensor(rows, depth), to);
-    const int part = rows.size() / g_.cluster;
-    tma_load(tensor(rows.part(shared_rank(), part), depth), to.rows(shared_rank() * part, part),
-             {Cache::normal, true});
+                    const SharedView& to, int sharing, int stride,
+                    Index (GemmSm90::*place)() const) {
+    if (sharing == 1) return tma_load(tensor(rows, depth), to);
+    const int part = rows.size() / sharing;
+    const Index own = (this->*place)();
+    tma_load(tensor(rows.part(own, part), depth), to.rows(own * part, part),
+             {Cache::normal, true, sharing, stride});
   }
 
-  // A CTA's place among those that share tiles, which follow each other, and among those that
-  // divide k.
-  Index shared_rank() const { return g_.split > 1 ? cluster_rank() % g_.cluster : cluster_rank(); }
-  Index split_rank() const { return g_.cluster > 1 ? cluster_rank() / g_.cluster : cluster_rank(); }
-
-  // Tiles of a cluster lie below each other, or side by side where they share A's.
-  int down() const { return g_.shared == GemmShared::b ? g_.cluster : 1; }
-  int across() const { return g_.cluster / down(); }
-  Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * down()); }
-  Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * across()); }
+  // The CTAs that share tiles follow each other, row by row of their tiles.
+  int sharing() const { return g_.share_a * g_.share_b; }
+  // A CTA's place among those that share tiles, and among those that divide k.
+  Index shared_rank() const { return g_.split > 1 ? cluster_rank() % sharing() : cluster_rank(); }
+  Index split_rank() const { return sharing() > 1 ? cluster_rank() / sharing() : cluster_rank(); }
+  // Its tile's place in the group's, counted from the left, and from above.
+  Index across() const { return g_.share_b > 1 ? shared_rank() % g_.share_a : shared_rank(); }
+  Index below() const { return g_.share_a > 1 ? shared_rank() / g_.share_a : shared_rank(); }
+  Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * g_.share_b); }
+  Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * g_.share_a); }
 
   void each_tile(const std::function<void(const Work&)>& body) {
     constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
-    const int ctas = g_.cluster * g_.split;
+    const int ctas = sharing() * g_.split;
     const Dim rows = tile_rows(), columns = tile_columns(), steps = ceil_div(p_.k, g_.block_k);
     const Dim last = max(rows % kBand, 1);  // rows of the last band where it is not whole
     for (Index t : range(cta_index() / ctas, rows * columns, cta_count() / ctas)) {
@@ -263,8 +268,8 @@ class GemmSm90 {
       const Condition whole = band < rows / kBand;
       const Index column = select(whole, in_band / kBand, in_band / last);
       const Index row = band * kBand + in_band - column * select(whole, kBand, last);
-      body({p_.m.block(down() > 1 ? row * down() + shared_rank() : row, g_.block_m),
-            p_.n.block(across() > 1 ? column * across() + shared_rank() : column, g_.block_n),
+      body({p_.m.block(g_.share_b > 1 ? row * g_.share_b + below() : row, g_.block_m),
+            p_.n.block(g_.share_a > 1 ? column * g_.share_a + across() : column, g_.block_n),
             g_.split > 1 ? Index(steps) * split_rank() / g_.split : Index(0),
             g_.split > 1 ? Index(steps) * (split_rank() + 1) / g_.split : Index(steps)});
     }
@@ -313,8 +318,8 @@ class GemmSm90 {
   Tile sum_parts(int block, int first, const Index& group) {
     const Index own = part(split_rank(), block_number(group, block), first);
     const auto given = [&](int split) {
-      if (g_.cluster == 1) return exchange_->parts.load(own, split);
-      return exchange_->parts.load(own, shared_rank() + split * g_.cluster);
+      if (sharing() == 1) return exchange_->parts.load(own, split);
+      return exchange_->parts.load(own, shared_rank() + split * sharing());
     };
     Tile sum = given(0);
     for (int split = 1; split < g_.split; ++split) sum = sum + given(split);
@@ -441,7 +446,7 @@ Kernel gemm_sm90(const Gemm& g) {
   check(g);
   Kernel kernel("gemm_sm90");
   GemmSm90 gemm(kernel, g);
-  kernel.ctas(gemm.ctas(), g.cluster * g.split);
+  kernel.ctas(gemm.ctas(), g.share_a * g.share_b * g.split);
   const int groups = g.warpgroups;
   // What a launch gives each thread, and what the producer's warpgroup then leaves to the others.
   const int at_launch = 65536 / (128 * (groups + 1)) / 8 * 8;

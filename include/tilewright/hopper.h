@@ -166,6 +166,9 @@ enum class Cache { normal, evict_first, evict_last };
 struct TmaOptions {
   Cache cache = Cache::normal;
   bool multicast = false;  // to the same place in every CTA of the cluster, or of the ring's group
+  // Of the group only so many, each `stride` after the one before, this CTA among them; 0: all.
+  // Such as the CTAs of one column where a group's rows are `stride` long.
+  int receivers = 0, stride = 1;
 };
 // Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
 // or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end

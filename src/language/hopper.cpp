@@ -120,10 +120,10 @@ void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   Tracer& tracer = scheduled("ctas", where);
   tracer.require_no_grid("ctas", where);
   tracer.check_count(count, "ctas", "CTAs", where);
-  if (cluster < 1 || cluster > 8) {
+  if (cluster < 1 || cluster > 16) {
     Diagnostic(where, "ctas: a cluster of " + std::to_string(cluster))
         .token("ctas")
-        .fix("1 to 8 CTAs")
+        .fix("1 to 16 CTAs")
         .raise();
   }
   tracer.kernel().grid = {count};

@@ -143,15 +143,27 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
         .fix("declare it as Ring(...).multicast()")
         .raise();
   }
+  const std::int64_t receivers = options.receivers == 0 ? group : options.receivers;
   if (multicast) {
-    attributes.set(Key::multicast, (std::int64_t{1} << group) - 1);
-    if (group < cluster) attributes.set(Key::multicast_group, group);
+    const std::int64_t reach = receivers * options.stride;
+    if (options.receivers < 0 || options.stride < 1 || group % reach != 0) {
+      Diagnostic(where, "tma_load: multicast to " + std::to_string(options.receivers) +
+                            " CTAs that are " + std::to_string(options.stride) +
+                            " apart, in a ring for groups of " + std::to_string(group))
+          .token("tma_load")
+          .fix("receivers * stride must divide the group of Ring::multicast")
+          .raise();
+    }
+    std::int64_t mask = 0;
+    for (std::int64_t i = 0; i < receivers; ++i) mask |= std::int64_t{1} << i * options.stride;
+    attributes.set(Key::multicast, mask);
+    if (reach < cluster || options.stride > 1) attributes.set(Key::multicast_group, reach);
   }
   plain(tracer, Op::tma_load_tile, std::move(operands), std::move(attributes), where);
   const auto [rows, columns] = ExplicitTracing::shape(to);
-  // Each CTA of the group sends its share to all of them.
+  // Each of the receivers sends its share to all of them.
   tracer.filling->bytes +=
-      rows * columns * size_of(view.parameter->dtype) * (multicast ? group : 1);
+      rows * columns * size_of(view.parameter->dtype) * (multicast ? receivers : 1);
 }
 
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where) {

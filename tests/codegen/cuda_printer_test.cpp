@@ -347,6 +347,31 @@ void expect_golden(const std::string& name) {
 TEST(CudaPrinter, GoldenProduct) { expect_golden("product"); }
 TEST(CudaPrinter, GoldenRowSums) { expect_golden("row_sums"); }
 
+// Four CTAs of eight whose places differ by two: those at the sender's place modulo two.
+TEST(CudaPrinter, MulticastToEverySecondCta) {
+  Kernel kernel("every_second");
+  const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", f32, {64, 64});
+  kernel.ctas(8, 8);
+  Ring ring(kernel, "x", stages(2), {{bf16, 64, 64}});
+  ring.multicast(8);
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       ring.produce([&](const Slot& slot) {
+                         tma_load(X(all, all), slot, {Cache::normal, true, 4, 2});
+                       });
+                     }),
+                role("math", warpgroups(1), registers(240), [&] {
+                  const Slot slot = ring.consume();
+                  store(Y(all, all), wait(wgmma(slot, slot)));
+                  ring.release(slot);
+                })});
+  ir::Kernel machine = kernel.finish();
+  passes::lower_to_machine(machine);
+  const std::string text = print_cuda(machine).text;
+  EXPECT_NE(text.find("0x55 << (cluster_rank() / 8 * 8 + cluster_rank() % 2)"), std::string::npos)
+      << text;
+}
+
 // There an address has the rank above its 18 bits, which would reach into the descriptor's fields.
 TEST(CudaPrinter, DescriptorsInClustersLeaveOutTheRank) {
   for (const int cluster : {1, 2}) {

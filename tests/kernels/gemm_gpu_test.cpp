@@ -46,7 +46,7 @@ class GemmSchedules : public GemmGpuTest,
  protected:
   Gemm options() const {
     Gemm g;
-    g.cluster = GetParam().first;
+    g.share_b = GetParam().first;
     g.dtype = GetParam().second;
     return g;
   }

@@ -81,11 +81,33 @@ TEST(GemmTest, ClustersShareTiles) {
   for (const std::int64_t m : {100, 256, 300}) {
     Tensors t(m, 264, 104);
     Gemm g;
-    g.cluster = 2;
+    g.share_b = 2;
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                               {.machine = true, .seed = 3, .multiprocessors = 4}));
     EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
     EXPECT_EQ(t.c.written_outside(), 0);
+  }
+}
+
+// Four CTAs share A's tiles with the one beside them and B's with the one below, alone and where
+// pairs of such groups divide k; groups of which one row, one column or one tile is inside.
+TEST(GemmTest, ClustersShareTilesOfBothOperands) {
+  Gemm g;
+  g.block_m = 64;
+  g.block_n = 32;
+  g.warpgroups = 1;
+  g.share_a = 2;
+  g.share_b = 2;
+  for (const int split : {1, 2}) {
+    g.split = split;
+    for (const auto& [m, n] : {std::pair{60, 24}, {60, 72}, {130, 24}, {200, 136}}) {
+      SCOPED_TRACE(testing::Message() << m << " x " << n << ", split " << split);
+      Tensors t(m, n, 200);
+      ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                                {.machine = true, .seed = 3, .multiprocessors = 4 * split}));
+      EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+      EXPECT_EQ(t.c.written_outside(), 0);
+    }
   }
 }
 
@@ -114,16 +136,17 @@ TEST_P(GemmVariants, Tails) {
   struct Sizes {
     std::int64_t m, n, k;
   };
-  const int below = v.shared == GemmShared::b ? v.block_m * v.cluster : v.block_m;
-  const int beside = v.shared == GemmShared::a ? v.block_n * v.cluster : v.block_n;
+  const int below = v.block_m * v.share_b, beside = v.block_n * v.share_a;
+  // Of tiles that CTAs share two groups are enough, one below the other.
+  const int columns = v.share_a * v.share_b * v.split == 1 ? beside + 24 : beside - 24;
   for (const Sizes& s :
-       {Sizes{0, 8, 8}, Sizes{3, 40, 0}, Sizes{below + 17, beside + 24, v.block_k * v.split + 8}}) {
+       {Sizes{0, 8, 8}, Sizes{3, 40, 0}, Sizes{below + 17, columns, v.block_k * v.split + 8}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
     Tensors t(s.m, s.n, s.k);
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                               {.machine = true,
                                .seed = static_cast<std::uint64_t>(s.m),
-                               .multiprocessors = v.cluster * v.split}));
+                               .multiprocessors = v.share_a * v.share_b * v.split}));
     EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
     EXPECT_EQ(t.c.written_outside(), 0);
   }
@@ -133,13 +156,13 @@ TEST_P(GemmVariants, Tails) {
 // where pairs of them share tiles.
 TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
   std::optional<Tensors> first;
-  for (const int cluster : {1, 2}) {
+  for (const int share_b : {1, 2}) {
     Gemm g;
     g.block_m = 64;
     g.block_n = 64;
     g.warpgroups = 1;
     g.split = 4;
-    g.cluster = cluster;
+    g.share_b = share_b;
     for (const std::uint64_t seed : {1, 2, 3}) {
       Tensors t(70, 136, 600);
       ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
@@ -213,12 +236,13 @@ TEST(GemmTest, ScaledE4m3) {
 // The parts of a sum are scaled once, when they are put together.
 TEST(GemmTest, ScaledE4m3SplitAndShared) {
   for (const GemmVariant& variant : gemm_variants()) {
-    if (variant.split == 1 || variant.cluster == 1) continue;
+    const int group = variant.share_a * variant.share_b;
+    if (variant.split == 1 || group == 1) continue;
     SCOPED_TRACE(variant.name);
     Gemm g;
     g.dtype = f8e4m3;
     check_scaled(with_variant(g, variant), 70, 528,
-                 {.machine = true, .multiprocessors = variant.split * variant.cluster});
+                 {.machine = true, .multiprocessors = variant.split * group});
   }
 }
 

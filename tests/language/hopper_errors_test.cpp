@@ -125,6 +125,26 @@ TEST(RingErrors, MulticastGroups) {
          });
 }
 
+TEST(RingErrors, ReceiversDivideTheGroup) {
+  for (const TmaOptions& options :
+       {TmaOptions{Cache::normal, true, 3}, TmaOptions{Cache::normal, true, 2, 3},
+        TmaOptions{Cache::normal, true, 2, 0}, TmaOptions{Cache::normal, true, -2}}) {
+    misuse(
+        "tma_load(",
+        {"tma_load: multicast to " + std::to_string(options.receivers) + " CTAs that are " +
+             std::to_string(options.stride) + " apart, in a ring for groups of 4",
+         "fix: receivers * stride must divide the group"},
+        [&] {
+          Traced t;
+          t.kernel.ctas(8, 8);
+          t.ring.multicast(4);
+          t.in_role([&] {
+            t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot, options); });
+          });
+        });
+  }
+}
+
 TEST(LoadErrors, ABoxHasAtMost256Rows) {
   misuse("tma_load(", {"512 rows; one copy takes at most 256", "fix: "}, [] {
     Traced t;
@@ -445,9 +465,9 @@ TEST(RoleErrors, ValuesStayInTheirRole) {
 }
 
 TEST(GridErrors, ClustersAndTwoGrids) {
-  misuse("ctas(", {"a cluster of 16", "fix: 1 to 8"}, [] {
+  misuse("ctas(", {"a cluster of 17", "fix: 1 to 16"}, [] {
     Traced t;
-    t.kernel.ctas(16, 16);
+    t.kernel.ctas(17, 17);
   });
   misuse("ctas(", {"the grid of \"k\" is declared twice", "fix: "}, [] {
     Traced t;

@@ -450,6 +450,33 @@ TEST(MachineCluster, MulticastReachesItsGroupAlone) {
   expect_multicast(text, 64, [](int i) { return i / 64 * 32 + i % 32; });
 }
 
+// The same by CTAs that are two apart: 0 and 2, and 1 and 3.
+TEST(MachineCluster, MulticastReachesEverySecondCta) {
+  std::string text = kMulticast;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("bf16[32, 64] = %0", "bf16[64, 64] = %0");
+  replace("cluster 2", "cluster 4");
+  replace("  %26: i32 = mul %24, %22\n",
+          "  %27: i32 = constant {value = 2}\n"
+          "  %31: i32 = div %24, %27\n"
+          "  %26: i32 = mul %31, %22\n");
+  replace("multicast = 3}", "multicast = 5, multicast_group = 4}");
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    HostTensor x("X", DType::bf16, {64, 64}), y("Y", DType::bf16, {128, 64});
+    x.randomise(5);
+    const MachineReport report = run_seed(text, {&x, &y}, seed);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    for (int i = 0; i < 128; ++i) {
+      const int from = i % 32 / 16 * 32 + i / 32 % 2 * 16 + i % 16;  // 16 rows of either sender
+      for (int j = 0; j < 64; ++j) ASSERT_EQ(y.at(i, j), x.at(from, j));
+    }
+  }
+}
+
 TEST(MachineCluster, CopyToAPeerThatHasEndedIsFound) {
   // Nobody waits for the copies.
   const std::string text = kMulticast;

@@ -8,10 +8,6 @@
 
 namespace tilewright::kernels {
 
-// Whose tiles the CTAs of a cluster share: B's when their own lie below each other, A's when they
-// lie side by side.
-enum class GemmShared : std::uint8_t { a, b };
-
 // C = A B^T: A [m, k] row-major, B [n, k] row-major (B^T is K-major), C [m, n]; f32 sums. With
 // f8e4m3 C is bf16 and multiplied by scale_a and scale_b, f32 [1] each, which stand before C.
 struct Gemm {
@@ -21,10 +17,10 @@ struct Gemm {
   // sm_90a only: C^T = B A^T, whose products take B's rows in multiples of 64 and A's in multiples
   // of 8 up to 256. Else it is the other way round.
   bool exchanged = false;
-  // sm_90a only: clusters of cluster * split CTAs.
-  int cluster = 1;  // CTAs that share `shared`'s tiles by multicast
-  GemmShared shared = GemmShared::b;
-  int split = 1;  // that many of them divide k between them
+  // sm_90a only: clusters of share_a * share_b * split CTAs.
+  int share_a = 1;  // CTAs side by side share A's tiles by multicast
+  int share_b = 1;  // CTAs below each other share B's
+  int split = 1;    // so many divide k between them
 };
 Kernel gemm(const Gemm& gemm);
 
@@ -35,13 +31,12 @@ Kernel gemm_sm90(const Gemm& gemm);
 
 // The tile shapes that the library compiles gemm_sm90 in.
 struct GemmVariant {
-  std::string name;  // "128x256", "64x128_split4", "152x256_t_b2"
+  std::string name;  // "128x256", "64x128_split4", "152x256_t_b2", "64x128_a2_b4"
   int block_m, block_n;
   int block_k;  // of 16-bit elements: twice as many of 8 bits
   int warpgroups;
   bool exchanged;
-  int cluster;
-  GemmShared shared;
+  int share_a, share_b;
   int split;
 };
 const std::vector<GemmVariant>& gemm_variants();

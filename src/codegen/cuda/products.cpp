@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/operations.h"
+#include "ir/multicast.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -164,8 +165,12 @@ void print_tma(Emitter& emitter, const Operation& operation) {
   if (shape.load) call += ", " + barrier_address(emitter, operands[3], operands[4]);
   if (shape.multicast) {
     const std::int64_t group = attributes.integer_or(Key::multicast_group, 0);
-    call += group == 0 ? fmt::format(", {:#x}", mask)
-                       : fmt::format(", {:#x} << cluster_rank() / {} * {}", mask, group, group);
+    const int stride = ir::multicast_stride(static_cast<std::uint64_t>(mask));
+    call += fmt::format(", {:#x}", mask);
+    if (group != 0) {
+      call += fmt::format(" << (cluster_rank() / {} * {}", group, group);
+      call += stride == 1 ? ")" : fmt::format(" + cluster_rank() % {})", stride);
+    }
   }
   if (shape.hint) call += fmt::format(", {}", kPolicies[cache]);
   emitter.lane_line(call + ");");

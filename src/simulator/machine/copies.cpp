@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/multicast.h"
 #include "simulator/machine/launch.h"
 
 namespace tilewright::simulator {
@@ -147,7 +148,8 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
   const auto& ctas = warp.cta->cluster->ctas;
   std::uint64_t receivers = transfer.multicast;
   if (const int group = transfer.multicast_group; group > 0) {
-    receivers <<= static_cast<int>(warp.cta->index % ctas.size()) / group * group;
+    const int rank = static_cast<int>(warp.cta->index % ctas.size());
+    receivers <<= rank / group * group + rank % ir::multicast_stride(transfer.multicast);
   }
   for (std::size_t rank = 0; rank < ctas.size(); ++rank) {
     Cta& cta = *ctas[rank];
