@@ -25,7 +25,7 @@ TensorRef ref(HostTensor& tensor);
 
 struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda
-  // Else spilled registers and local arrays are an error, but in what the compiler schedules itself.
+  // Else spilled registers and local arrays are an error, but where the compiler schedules itself.
   bool allow_stack_frame = false;
   Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
   // For kernels of the library: ScheduleOptions::rules_folder.

@@ -67,7 +67,8 @@ TEST(BlockEnds, AConvolutionReadsZerosAroundTheImage) {
   for (const auto& [height, width] : {std::pair(2, 70), {1, 1}, {1, 64}}) {
     const HostTensor image = random(bf16, {height, width, 64}, 1);
     const HostTensor taps = random(bf16, {3, 3, 64, 16}, 2);
-    const auto reference = [&](std::int64_t i, std::int64_t j, std::int64_t f) {
+    const auto reference = [&, height = height, width = width](std::int64_t i, std::int64_t j,
+                                                               std::int64_t f) {
       double wanted = 0;
       for (int tap = 0; tap < 9; ++tap) {
         const std::int64_t r = i + tap / 3 - 1, s = j + tap % 3 - 1;
