@@ -3,6 +3,8 @@
 // are here already are computed.
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include "example.h"
 #include "tilewright/program.h"
@@ -102,14 +104,25 @@ std::vector<double> reference(const Layer& layer, LayerProgram& made, ProgramMem
 
 int main(int argc, char** argv) {
   try {
-    const bool on_gpus =
-        argc == 3 && std::string(argv[1]) == "--target" && std::string(argv[2]) == "cuda";
-    if (argc > 1 && !on_gpus) {
-      std::fprintf(stderr, "usage: %s [--target cuda]\n", argv[0]);
+    bool on_gpus = false, usage = argc % 2 == 0;
+    std::optional<int> ranks;
+    for (int i = 1; i + 1 < argc; i += 2) {
+      const std::string option = argv[i], value = argv[i + 1];
+      if (option == "--ranks") {
+        ranks = std::atoi(value.c_str());
+      } else if (option == "--target" && value == "cuda") {
+        on_gpus = true;
+      } else {
+        usage = true;
+      }
+    }
+    if (usage) {
+      std::fprintf(stderr, "usage: %s [--ranks N] [--target cuda]\n", argv[0]);
       return 2;
     }
     Layer layer;
     if (on_gpus) layer.ranks = 2;
+    if (ranks) layer.ranks = *ranks;
     LayerProgram made = all_gather_gemm(layer);
     ProgramMemory memory(made.program);
     if (on_gpus) {

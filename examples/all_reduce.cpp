@@ -1,6 +1,9 @@
 #include "all_reduce.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tilewright/program.h"
 
@@ -40,10 +43,18 @@ bool check(int ranks, int rows) {
 
 }  // namespace tilewright::examples
 
-int main() {
+// "--ranks N": that many alone.
+int main(int argc, char** argv) {
   try {
+    std::vector<int> counts = {1, 2, 4};
+    if (argc == 3 && std::string(argv[1]) == "--ranks") {
+      counts = {std::atoi(argv[2])};
+    } else if (argc > 1) {
+      std::fprintf(stderr, "usage: %s [--ranks N]\n", argv[0]);
+      return 2;
+    }
     bool ok = true;
-    for (const int ranks : {1, 2, 4}) ok = tilewright::examples::check(ranks, 100 * ranks) && ok;
+    for (const int ranks : counts) ok = tilewright::examples::check(ranks, 100 * ranks) && ok;
     return ok ? 0 : 1;
   } catch (const tilewright::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -31,9 +31,10 @@ struct Request {
   bool seeded_faults = false;
   int threads = 0;
   std::int64_t schedules = 1;
-  std::int64_t launches = 1;
+  std::optional<std::int64_t> launches;  // 1; of a program 2 runs
+  std::optional<std::int64_t> ranks, multiprocessors;
   std::int64_t runs = 20;
-  double patience = 5;  // seconds
+  double patience = 5;                // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants
   bool list_mutants = false;
   bool no_simulation = false;

@@ -105,12 +105,21 @@ class CommandLine {
         ->add_option("--schedules", request_.schedules, "Orders of the concurrent work to execute")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
-    simulate->add_option("--launches", request_.launches, "Launches, one after the other, in each")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-        ->capture_default_str();
+    simulate
+        ->add_option("--launches", request_.launches,
+                     "Launches, one after the other, in each [1]; of a program its runs [2]")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+    simulate->add_option("--ranks", request_.ranks,
+                         "GPUs that run a kernel which reaches other ranks [2]; of a program's "
+                         "file those it was recorded for");
+    simulate
+        ->add_option("--multiprocessors", request_.multiprocessors,
+                     "Of each rank's GPU: CTAs of a program that it executes at a time [8]")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
     simulate->add_flag("--faults", request_.faults,
                        "Seed faults at every site of the kernel, one at a time, and show which of "
-                       "them are found; sizes that are not set are shrunken");
+                       "them are found; sizes that are not set are shrunken. Of a program: into "
+                       "its streams, events and words, and the signals of its kernels");
     simulate
         ->add_option("--threads", request_.threads, "Of --faults; 0: as many as the machine has")
         ->check(CLI::Range(0, 1024))
@@ -279,7 +288,8 @@ class CommandLine {
   void kernel(CLI::App* app, const char* targets) {
     app->add_option("kernel", request_.kernel,
                     "The kernel's name; for simulate and stress also a file that ends in .tw, "
-                    "as TILEWRIGHT_DUMP makes them of a program's kernels")
+                    "as TILEWRIGHT_DUMP makes them of your kernels; for simulate also one that "
+                    "ends in .twp, as it makes them of a Program of several kernels and ranks")
         ->required();
     app->add_option("--target", request_.target, targets)->required();
     app->add_option("--set", request_.settings, "An option of the kernel, or schedule")

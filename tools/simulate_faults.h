@@ -8,6 +8,8 @@
 #include "driver/kernel_source.h"
 #include "driver/target.h"
 #include "driver/workload.h"
+#include "ir/program.h"
+#include "simulation_report.h"
 
 namespace tilewright::tools {
 
@@ -24,5 +26,8 @@ Subject subject_of(const Request& request, const driver::KernelSource& source,
 // `simulate --faults`.
 int simulate_faults(const Request& request, const driver::KernelSource& source,
                     const driver::Target& target);
+int simulate_program_faults(const Request& request, const ir::Program& program,
+                            const std::vector<ir::Kernel>& machine,
+                            const simulator::MachineOptions& how, const Title& title);
 
 }  // namespace tilewright::tools

@@ -165,6 +165,12 @@ int stress(const Request& request) {
   const driver::Target target = driver::parse_target(request.target);
   const bool is_gpu = target.kind == driver::Target::Kind::cuda;
   check_target(request, target);
+  if (source.reaches_ranks()) {
+    Diagnostic({},
+               fmt::format("{} reaches other ranks, and stress runs a kernel alone", entry.name))
+        .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
+        .raise();
+  }
   Subject subject = subject_of(request, source, target);
   add_default_lengths(request, entry, subject);
   drop_large(entry, subject);

@@ -5,6 +5,10 @@
 
 #include "ir/ir.h"
 
+namespace tilewright::ir {
+struct Program;
+}
+
 namespace tilewright::driver {
 
 // A text of the compilation, as `explain --dump` writes it: "03-bufferise.tw", "kernel.cu".
@@ -15,6 +19,7 @@ struct DumpFile {
 
 // Replaces the file; what fails is a usage error that names it.
 void write_text(const std::string& path, const std::string& text);
+std::string read_text(const std::string& path);
 
 // Lists what write_dump wrote into a folder, a name a line.
 inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
@@ -23,7 +28,9 @@ inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
 // there, and no file else, is removed first: a stage of another kernel would mislead.
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files);
 
-// Where the environment names a folder in TILEWRIGHT_DUMP: writes the kernel there, as NAME.tw.
+// Where the environment names a folder in TILEWRIGHT_DUMP: writes the kernel there, as NAME.tw; the
+// program, as NAME.twp, or NAME-3ranks.twp where there are several ranks.
 void dump_traced(const ir::Kernel& kernel);
+void dump_program(const ir::Program& program);
 
 }  // namespace tilewright::driver

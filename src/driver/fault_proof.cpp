@@ -3,14 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <map>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <thread>
 
+#include "driver/parallel.h"
 #include "driver/simulation.h"
 #include "ir/verifier.h"
 #include "support/diagnostic.h"
@@ -198,28 +193,6 @@ void require_clean(const ir::Kernel& machine, Runner& runner) {
   text.fix(fmt::format("a kernel without faults of its own (seed {})", found.seed)).raise();
 }
 
-// Calls `work(i)` for all i below the count, each once, from several threads.
-void in_parallel(unsigned threads, std::size_t count,
-                 const std::function<void(std::size_t, unsigned)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto worker = [&](unsigned number) {
-    try {
-      for (std::size_t i = next++; i < count; i = next++) work(i, number);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-      next = count;
-    }
-  };
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(worker, i);
-  worker(0);
-  for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
-}
-
 }  // namespace
 
 std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
@@ -227,8 +200,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
                                           const ProofOptions& options,
                                           const std::function<void(std::int64_t)>& begin,
                                           const std::function<void()>& advance) {
-  unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
-  threads = std::max(threads, 1u);
+  const unsigned threads = thread_count(options.threads);
   std::vector<Runner> runners(threads, Runner(machine, workloads, options));
   require_clean(machine, runners.front());
   std::vector<MutantResult> results;

@@ -34,6 +34,7 @@ struct MutantResult {
   };
   const simulator::FaultKind* kind = nullptr;
   simulator::Mutant mutant;
+  std::size_t subject = 0;  // of a program: the kernel's number, or their number for the program
   Verdict verdict = Verdict::survived;
   simulator::Fault fault;    // caught: "mismatch" is a wrong result. rejected: the refusal
   std::size_t workload = 0;  // that shows it, and

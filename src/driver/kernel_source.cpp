@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "driver/build.h"
+#include "driver/dump.h"
 #include "driver/library_build.h"
+#include "driver/ranks_program.h"
 #include "driver/rewrites.h"
 #include "driver/simulation.h"
 #include "driver/workload.h"
@@ -14,17 +16,9 @@
 #include "ir/verifier.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
-#include "support/file.h"
 
 namespace tilewright::driver {
 namespace {
-
-std::string read_text(const std::string& path) {
-  const InputFile file(path);
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-  return text;
-}
 
 ir::Kernel read_kernel(const std::string& path) {
   ir::Kernel kernel = ir::parse_text(read_text(path), path);
@@ -52,6 +46,19 @@ std::string axis_text(const ir::Parameter& tensor, const Dim& extent) {
       .token(tensor.name)
       .fix("give the axis a dim of its own")
       .raise();
+}
+
+// Of a kernel that reaches other ranks: what shrunken sizes follow from.
+LibraryTensor tensor_of_ranks(const ir::Parameter& parameter) {
+  LibraryTensor tensor;
+  tensor.name = parameter.name;
+  tensor.dtype = parameter.dtype;
+  tensor.is_output = parameter.kind == ir::Parameter::Kind::out;
+  for (const Dim& extent : parameter.shape) {
+    const bool is_dim = extent.kind() == Dim::Kind::symbol && extent.name() != ir::kRanks;
+    tensor.shape.push_back(is_dim ? extent.name() : "1");
+  }
+  return tensor;
 }
 
 LibraryTensor library_tensor(const ir::Parameter& parameter) {
@@ -99,6 +106,7 @@ KernelOption length_option(const Dim& dim) {
 
 void check_multiples(const ir::Kernel& kernel, const OptionValues& options) {
   for (const Dim& dim : kernel.dims) {
+    if (!options.has(dim.name())) continue;  // how many ranks there are
     const std::int64_t size = options.integer(dim.name()), multiple = dim.facts().multiple;
     if (size % multiple == 0) continue;
     Diagnostic(kernel.where,
@@ -140,25 +148,23 @@ std::vector<std::vector<double>> reference(const LibraryKernel& entry, const ir:
   return outputs;
 }
 
-// Roundings of the coarsest of the tensors' dtypes, a few of them.
 double tolerance(const ir::Kernel& kernel) {
-  double worst = 2e-5;
-  for (const ir::Parameter& parameter : kernel.parameters) {
-    if (parameter.dtype == f16) worst = std::max(worst, 2.5e-3);
-    if (!is_integer(parameter.dtype) && size_of(parameter.dtype) < 4 && parameter.dtype != f16) {
-      worst = 2e-2;
-    }
-  }
-  return worst;
+  std::vector<DType> dtypes;
+  for (const ir::Parameter& parameter : kernel.parameters) dtypes.push_back(parameter.dtype);
+  return tolerance_of(dtypes);
 }
 
 std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>& kernel) {
   auto entry = std::make_shared<LibraryKernel>();
   entry->name = kernel->name;
   entry->description = "of a file";
-  for (const Dim& dim : kernel->dims) entry->options.push_back(length_option(dim));
+  const bool ranks = reaches_ranks(*kernel);
+  for (const Dim& dim : kernel->dims) {
+    if (!ranks || dim.name() != ir::kRanks) entry->options.push_back(length_option(dim));
+  }
   for (const ir::Parameter& parameter : kernel->parameters) {
-    if (!parameter.is_workspace()) entry->tensors.push_back(library_tensor(parameter));
+    if (parameter.is_workspace()) continue;
+    entry->tensors.push_back(ranks ? tensor_of_ranks(parameter) : library_tensor(parameter));
   }
   entry->check = [kernel](const OptionValues& options) { check_multiples(*kernel, options); };
   const LibraryKernel* const own = entry.get();
@@ -182,6 +188,8 @@ KernelSource KernelSource::of_file(const std::string& path) {
   source.entry_ = source.own_.get();
   return source;
 }
+
+bool KernelSource::reaches_ranks() const { return file_ && driver::reaches_ranks(*file_); }
 
 ir::Kernel KernelSource::traced(const OptionValues& options, const Target& target) const {
   return file_ ? *file_ : trace_entry(*entry_, options, target).finish();

@@ -7,6 +7,7 @@
 
 #include "driver/build.h"
 #include "driver/compiled.h"
+#include "driver/dump.h"
 #include "driver/target.h"
 #include "ir/program.h"
 #include "runtime/device.h"
@@ -164,6 +165,7 @@ ProgramExecutable compile(const Program& program, std::string_view target) {
   auto state = std::make_unique<ProgramExecutable::State>();
   state->program = std::make_shared<const ir::Program>(program.finish());
   const ir::Program& recorded = *state->program;
+  driver::dump_program(recorded);
   if (runtime::Device::count() < recorded.ranks) {
     Diagnostic(recorded.where,
                fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,

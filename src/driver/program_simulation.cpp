@@ -1,3 +1,5 @@
+#include "driver/program_simulation.h"
+
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -5,55 +7,39 @@
 
 #include "driver/build.h"
 #include "driver/claims.h"
+#include "driver/dump.h"
 #include "driver/simulation.h"
-#include "ir/program.h"
 #include "simulator/machine/streams.h"
 #include "tilewright/program.h"
 
 namespace tilewright {
 namespace {
 
-// The machine forms of the program's kernels, in their order.
-std::vector<ir::Kernel> machine_forms(const ir::Program& program) {
-  std::vector<ir::Kernel> kernels;
-  for (const auto& kernel : program.kernels) {
-    if (kernel->form == ir::Form::machine) {
-      kernels.push_back(*kernel);
-      continue;
-    }
-    passes::Rewrites rewrites;
-    kernels.push_back(driver::lower(*kernel, rewrites));
-    driver::enforce_claims(kernels.back(), nullptr);
-  }
-  return kernels;
-}
-
 // The buffers of all ranks, each from a multiple of 1024 bytes on, as of a GPU's allocator: what is
 // found then hangs on the seed alone.
 class AlignedMemory {
  public:
-  AlignedMemory(const ir::Program& program, const ProgramMemory& memory)
-      : bytes_(memory.tensors.size()) {
+  AlignedMemory(const ir::Program& program, const driver::ProgramTensors& tensors)
+      : bytes_(tensors.size()) {
     for (std::size_t rank = 0; rank < bytes_.size(); ++rank) {
       for (std::size_t i = 0; i < program.buffers.size(); ++i) {
         const auto size = static_cast<std::size_t>(program.buffers[i].bytes());
         bytes_[rank].emplace_back(size + kAlignment);
         // What launches are given and nobody passes begins with zeros.
         if (program.buffers[i].kind != ir::ProgramBuffer::Kind::tensor || size == 0) continue;
-        std::memcpy(at(static_cast<int>(i), static_cast<int>(rank)), memory.tensors[rank][i].data(),
-                    size);
+        std::memcpy(at(static_cast<int>(i), static_cast<int>(rank)), tensors[rank][i].data(), size);
       }
     }
   }
-  std::byte* at(int buffer, int rank) {
-    std::byte* const first = bytes_[rank][buffer].data();
+  std::byte* at(int buffer, int rank) const {
+    std::byte* const first = const_cast<std::byte*>(bytes_[rank][buffer].data());
     const auto past = reinterpret_cast<std::uintptr_t>(first) % kAlignment;
     return past == 0 ? first : first + (kAlignment - past);
   }
-  void copy_to(ProgramMemory& memory) {
+  void copy_to(driver::ProgramTensors& tensors) const {
     for (std::size_t rank = 0; rank < bytes_.size(); ++rank) {
-      for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
-        HostTensor& tensor = memory.tensors[rank][i];
+      for (std::size_t i = 0; i < tensors[rank].size(); ++i) {
+        HostTensor& tensor = tensors[rank][i];
         if (tensor.size_bytes() == 0) continue;
         std::memcpy(tensor.data(), at(static_cast<int>(i), static_cast<int>(rank)),
                     tensor.size_bytes());
@@ -68,6 +54,65 @@ class AlignedMemory {
 
 }  // namespace
 
+namespace driver {
+
+std::vector<ir::Kernel> machine_forms(const ir::Program& program, passes::Rewrites rewrites) {
+  std::vector<ir::Kernel> kernels;
+  for (const auto& kernel : program.kernels) {
+    if (kernel->form == ir::Form::machine) {
+      kernels.push_back(*kernel);
+      continue;
+    }
+    passes::Rewrites own = rewrites;
+    kernels.push_back(lower(*kernel, own));
+    enforce_claims(kernels.back(), nullptr);
+  }
+  return kernels;
+}
+
+simulator::MachineReport simulate_program(const ir::Program& program,
+                                          const std::vector<ir::Kernel>& machine,
+                                          const ProgramTensors& before, ProgramTensors* after,
+                                          const simulator::MachineOptions& options,
+                                          std::int64_t runs) {
+  AlignedMemory memory(program, before);
+  const auto address = [&](int buffer, int rank) { return memory.at(buffer, rank); };
+  simulator::MachineReport report =
+      simulator::run_program(program, machine, address, options, runs);
+  if (after) {
+    if (after->size() != before.size()) *after = before;
+    memory.copy_to(*after);
+  }
+  return report;
+}
+
+Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got,
+                           const ProgramTensors& wanted) {
+  Comparison result;
+  for (std::size_t rank = 0; rank < got.size(); ++rank) {
+    for (std::size_t i = 0; i < got[rank].size(); ++i) {
+      if (program.buffers[i].kind != ir::ProgramBuffer::Kind::tensor) continue;
+      if (got[rank][i] == wanted[rank][i]) continue;
+      std::vector<double> values;
+      for (std::int64_t j = 0; j < wanted[rank][i].elements(); ++j) {
+        values.push_back(wanted[rank][i].flat(j));
+      }
+      compare_tensor(got[rank][i], values,
+                     name_of(program, static_cast<int>(i), static_cast<int>(rank)),
+                     "in the first execution", result);
+    }
+  }
+  return result;
+}
+
+double tolerance_of(const ir::Program& program) {
+  std::vector<DType> dtypes;
+  for (const ir::ProgramBuffer& buffer : program.buffers) dtypes.push_back(buffer.dtype);
+  return tolerance_of(dtypes);
+}
+
+}  // namespace driver
+
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options) {
   const ir::Program& recorded = program.finish();
@@ -75,22 +120,21 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   ir::check_count(recorded, "schedules", options.schedules);
   ir::check_count(recorded, "runs", options.runs);
   ir::check_count(recorded, "multiprocessors", options.multiprocessors);
-  const std::vector<ir::Kernel> kernels = machine_forms(recorded);
+  driver::dump_program(recorded);
+  const std::vector<ir::Kernel> kernels = driver::machine_forms(recorded);
   simulator::MachineOptions machine;
   machine.multiprocessors = machine.resident = options.multiprocessors;
   machine.strict = options.strict;
   machine.control_only = options.control_only;
   SimulationReport report;
+  const driver::ProgramTensors before = memory.tensors;
   for (int i = 0; i < options.schedules; ++i) {
-    AlignedMemory aligned(recorded, memory);
-    const auto address = [&](int buffer, int rank) { return aligned.at(buffer, rank); };
     machine.seed = options.seed + static_cast<std::uint64_t>(i);
-    simulator::MachineReport run =
-        simulator::run_program(recorded, kernels, address, machine, options.runs);
+    const simulator::MachineReport run = driver::simulate_program(
+        recorded, kernels, before, options.control_only ? nullptr : &memory.tensors, machine,
+        options.runs);
     ++report.schedules;
     report.operations += run.operations;
-    const bool is_last = i + 1 == options.schedules || !run.ok();
-    if (is_last && !options.control_only) aligned.copy_to(memory);
     if (run.ok()) continue;
     report.seed = machine.seed;
     for (const simulator::Fault& fault : run.faults) {

@@ -1,9 +1,6 @@
 #include "driver/simulation.h"
 
-#include <utility>
-
 #include "driver/launch_plan.h"
-#include "simulator/machine/trace_recorder.h"
 
 namespace tilewright::driver {
 
@@ -11,15 +8,6 @@ simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& ar
                                   const simulator::MachineOptions& options) {
   if (outputs_are_empty(machine, arguments)) return {};
   return simulator::run_machine(machine, arguments, options);
-}
-
-TracedRun simulate_traced(const ir::Kernel& machine, const Arguments& arguments,
-                          const simulator::MachineOptions& options) {
-  simulator::TraceRecorder recorder;
-  simulator::MachineOptions recorded = options;
-  recorded.recorder = &recorder;
-  simulator::MachineReport report = simulate(machine, arguments, recorded);
-  return {std::move(report), recorder.take()};
 }
 
 Diagnostic diagnostic_of(const simulator::Fault& fault) {

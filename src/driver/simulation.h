@@ -4,7 +4,6 @@
 
 #include "driver/build.h"
 #include "simulator/machine/machine.h"
-#include "simulator/machine/trace.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::driver {
@@ -13,14 +12,6 @@ namespace tilewright::driver {
 // as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options);
-
-// The same, and when what happened (simulator/machine/trace.h).
-struct TracedRun {
-  simulator::MachineReport report;
-  simulator::Trace trace;
-};
-TracedRun simulate_traced(const ir::Kernel& machine, const Arguments& arguments,
-                          const simulator::MachineOptions& options);
 
 // A fault for a person to read.
 Diagnostic diagnostic_of(const simulator::Fault& fault);

@@ -204,30 +204,44 @@ std::vector<std::vector<double>> reference_of(const Workload& workload) {
   return workload.kernel->reference(workload.options, workload.inputs());
 }
 
+void compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,
+                    const std::string& name, const std::string& of_what, Comparison& result) {
+  const std::size_t row =
+      static_cast<std::size_t>(tensor.shape().empty() ? 1 : tensor.shape().back());
+  const double whole = root_mean_square(wanted);
+  double scale = 0;
+  for (std::size_t j = 0; j < wanted.size(); ++j) {
+    if (j % row == 0) {
+      scale = std::max(whole, root_mean_square(std::span(wanted).subspan(j, row)));
+    }
+    const double got = tensor.flat(static_cast<std::int64_t>(j));
+    const double error = error_of(got, wanted[j], scale);
+    if (error <= result.max_relative_error) continue;
+    result.max_relative_error = error;
+    result.worst = fmt::format("{}{} is {}, and {} {}", name,
+                               index_text(tensor.shape(), static_cast<std::int64_t>(j)), got,
+                               wanted[j], of_what);
+  }
+}
+
 Comparison compare(const Workload& workload, const std::vector<std::vector<double>>& reference) {
   Comparison result;
   std::size_t output = 0;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (!workload.kernel->tensors[i].is_output) continue;
-    const HostTensor& tensor = workload.tensors[i];
-    const std::vector<double>& wanted = reference[output++];
-    const std::size_t row = static_cast<std::size_t>(tensor.shape().back());
-    const double whole = root_mean_square(wanted);
-    double scale = 0;
-    for (std::size_t j = 0; j < wanted.size(); ++j) {
-      if (j % row == 0) {
-        scale = std::max(whole, root_mean_square(std::span(wanted).subspan(j, row)));
-      }
-      const double got = tensor.flat(static_cast<std::int64_t>(j));
-      const double error = error_of(got, wanted[j], scale);
-      if (error <= result.max_relative_error) continue;
-      result.max_relative_error = error;
-      result.worst =
-          fmt::format("{}{} is {}, and {} in float64", workload.kernel->tensors[i].name,
-                      index_text(tensor.shape(), static_cast<std::int64_t>(j)), got, wanted[j]);
-    }
+    compare_tensor(workload.tensors[i], reference[output++], workload.kernel->tensors[i].name,
+                   "in float64", result);
   }
   return result;
+}
+
+double tolerance_of(const std::vector<DType>& dtypes) {
+  double worst = 2e-5;
+  for (const DType dtype : dtypes) {
+    if (dtype == DType::f16) worst = std::max(worst, 2.5e-3);
+    if (!is_integer(dtype) && size_of(dtype) < 4 && dtype != DType::f16) worst = 2e-2;
+  }
+  return worst;
 }
 
 }  // namespace tilewright::driver

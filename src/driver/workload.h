@@ -39,5 +39,10 @@ std::vector<std::vector<double>> reference_of(const Workload& workload);
 // Relative to the largest of the wanted element and the root mean squares of its row and of the
 // wanted tensor: the first rows of causal attention are far larger than the others.
 Comparison compare(const Workload& workload, const std::vector<std::vector<double>>& reference);
+// The same of one tensor, added to `result`: "Y[0, 3] is 1, and 2 `of_what`".
+void compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,
+                    const std::string& name, const std::string& of_what, Comparison& result);
+// Roundings of the coarsest of the dtypes, a few of them.
+double tolerance_of(const std::vector<DType>& dtypes);
 
 }  // namespace tilewright::driver

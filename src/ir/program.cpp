@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/binding.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
@@ -89,6 +90,30 @@ void check_tensors(const Program& program, const std::vector<std::vector<HostTen
   }
 }
 
+void check_launch(const Program& program, const ProgramOperation& launch) {
+  const Kernel& kernel = *program.kernels[launch.kernel];
+  std::vector<TensorShape> shapes;
+  for (const ProgramPart& part : launch.tensors) {
+    const TensorArgument tensor =
+        argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
+    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+  }
+  ir::bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
+}
+
+std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed) {
+  std::vector<std::vector<HostTensor>> tensors;
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    std::vector<HostTensor>& buffers = tensors.emplace_back();
+    for (const ProgramBuffer& buffer : program.buffers) {
+      buffers.push_back(is_float(buffer.dtype)
+                            ? HostTensor::random_normal(buffer.dtype, buffer.shape, seed++)
+                            : HostTensor::zeros(buffer.dtype, buffer.shape));
+    }
+  }
+  return tensors;
+}
+
 void for_each_run(const TensorArgument& to, const TensorArgument& from,
                   const std::function<void(std::byte*, std::byte*, std::int64_t)>& copy) {
   const std::size_t rank = to.shape.size();
@@ -118,6 +143,8 @@ std::string name_of(const Program& program, int buffer, int rank) {
   const std::string& name = program.buffers[buffer].name;
   return program.ranks > 1 ? fmt::format("{} of rank {}", name, rank) : name;
 }
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 std::string name_of(const Program& program, const ProgramStream& stream) {
   return program.ranks > 1 ? fmt::format("stream {} of rank {}", stream.name, stream.rank)

@@ -85,12 +85,21 @@ void check_count(const Program& program, const char* what, std::int64_t count);
 // buffer's; of memory that no caller passes nothing need be there.
 void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors);
 
+// Raises a usage error where the kernel does not take what the launch gives it.
+void check_launch(const Program& program, const ProgramOperation& launch);
+
+// What the buffers hold at first, of each rank each buffer's: normal random numbers, and zero
+// integers. What nobody passes is zeros.
+std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed);
+
 // A copy as runs of bytes that are contiguous in both parts: calls `copy(to, from, bytes)`.
 void for_each_run(const TensorArgument& to, const TensorArgument& from,
                   const std::function<void(std::byte*, std::byte*, std::int64_t)>& copy);
 
 // "x of rank 1", or "x" where there is one rank.
 std::string name_of(const Program& program, int buffer, int rank);
+// "3 ranks", "1 rank".
+std::string ranks_text(int ranks);
 // "stream main of rank 1".
 std::string name_of(const Program& program, const ProgramStream& stream);
 

@@ -1,42 +1,12 @@
 #include <fmt/format.h>
 
-#include <bit>
-#include <cmath>
 #include <iterator>
 
 #include "ir/text.h"
+#include "ir/text_words.h"
 
 namespace tilewright::ir {
 namespace {
-
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (c == '\n') {
-      result += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
-
-// The shortest decimal that reads back as the same value, never mistaken for an integer.
-std::string number_text(double value) {
-  if (std::isnan(value)) {
-    const auto bits = std::bit_cast<std::uint64_t>(value);
-    return bits == 0x7ff8000000000000 ? "nan" : fmt::format("nan(0x{:x})", bits);
-  }
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
 
 std::string map_text(const IndexMap& map) {
   std::string text = "[";

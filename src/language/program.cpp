@@ -175,16 +175,10 @@ void count_epoch(ir::Program& program, ProgramOperation& launch) {
 
 void check_launch(const ir::Program& program, const ir::Kernel& kernel,
                   const ProgramOperation& launch) {
-  std::vector<ir::TensorShape> shapes;
-  for (const ProgramPart& part : launch.tensors) {
-    const TensorArgument tensor =
-        argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
-    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
-  }
   std::vector<double> scalars;
   for (const RunNumber& scalar : launch.scalars) scalars.push_back(scalar.at(1));
   try {
-    ir::bind(kernel, shapes, 1, ir::given_ranks(kernel, program.ranks));
+    ir::check_launch(program, launch);
     ir::check_scalars(kernel, scalars);
   } catch (const Error& error) {
     Diagnostic(launch.where, "launch: " + error.message())
@@ -505,16 +499,7 @@ int Program::ranks() const { return program_->ranks; }
 const ir::Program& Program::finish() const { return *program_; }
 
 ProgramMemory::ProgramMemory(const Program& program, std::uint64_t seed)
-    : program_(program.program_) {
-  for (int rank = 0; rank < program.ranks(); ++rank) {
-    std::vector<HostTensor>& buffers = tensors.emplace_back();
-    for (const ProgramBuffer& buffer : program_->buffers) {
-      buffers.push_back(is_float(buffer.dtype)
-                            ? HostTensor::random_normal(buffer.dtype, buffer.shape, seed++)
-                            : HostTensor::zeros(buffer.dtype, buffer.shape));
-    }
-  }
-}
+    : tensors(ir::initial_tensors(program.finish(), seed)), program_(program.program_) {}
 
 HostTensor& ProgramMemory::at(const Buffer& buffer, int rank, SourceLocation where) {
   const bool known = buffer.program_ == program_ && rank >= 0 && rank < program_->ranks &&

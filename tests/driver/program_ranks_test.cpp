@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "driver/schedules.h"
 #include "tilewright/hopper.h"
 #include "tilewright/program.h"
 #include "tilewright/ranks.h"
@@ -14,15 +15,6 @@ using testing::HasSubstr;
 
 constexpr MemoryOrder kAcquire{Semantics::acquire, Scope::system};
 constexpr MemoryOrder kRelease{Semantics::release, Scope::system};
-constexpr int kSeeds = 6;
-
-std::string first_fault(const Program& program, std::uint64_t seed, ProgramMemory& memory) {
-  SimulationOptions options;
-  options.seed = seed;
-  options.runs = 3;
-  const SimulationReport report = simulate(program, memory, options);
-  return report.ok() ? std::string() : report.faults.front().text;
-}
 
 // Waits for the word, then Y = X.
 Kernel receive(MemoryOrder order) {
@@ -78,13 +70,9 @@ struct Message {
     main.launch(receive, {y, z, arrived});
     main.write(taken.on(0)[0], program.run());
   }
-  std::string fault(std::uint64_t seed) {
-    ProgramMemory memory(program);
-    std::string text = first_fault(program, seed, memory);
-    if (text.empty()) {
-      EXPECT_TRUE(memory.at(z, 1) == memory.at(x, 0)) << seed;
-    }
-    return text;
+  void expect_clean() {
+    test::expect_clean(program, {},
+                       [&](ProgramMemory& memory) { EXPECT_EQ(memory.at(z, 1), memory.at(x, 0)); });
   }
   Program program;
   Buffer x, y, z;
@@ -92,51 +80,42 @@ struct Message {
 
 TEST(ProgramRanksTest, AKernelWaitsForACopyEngine) {
   Message message(receive(kAcquire));
-  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(message.fault(seed), "");
+  message.expect_clean();
 }
 
 TEST(ProgramRanksTest, AWaitThatDoesNotAcquire) {
   Message message(receive({Semantics::relaxed, Scope::system}));
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_THAT(message.fault(seed),
-                AllOf(HasSubstr("race: global y of rank 1"), HasSubstr("write  copy"),
-                      HasSubstr("of receive of rank 1"), HasSubstr("acquire instead of relaxed")))
-        << seed;
-  }
+  test::expect_fault(
+      message.program, {}, "race",
+      AllOf(HasSubstr("race: global y of rank 1"), HasSubstr("write  copy"),
+            HasSubstr("of receive of rank 1"), HasSubstr("acquire instead of relaxed")));
 }
 
 // The copy engine is no thread of rank 1's GPU.
 TEST(ProgramRanksTest, AWaitOfTooSmallAScope) {
   Message message(receive({Semantics::acquire, Scope::gpu}));
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_THAT(message.fault(seed), AllOf(HasSubstr("race: global arrived of rank 1"),
-                                           HasSubstr("write of word"), HasSubstr("wait_flag")))
-        << seed;
-  }
+  test::expect_fault(message.program, {}, "race",
+                     AllOf(HasSubstr("race: global arrived of rank 1"), HasSubstr("write of word"),
+                           HasSubstr("wait_flag")));
 }
 
 TEST(ProgramRanksTest, AWordBeforeItsData) {
   Message message(receive(kAcquire), /*early=*/true);
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_THAT(message.fault(seed),
-                AllOf(HasSubstr("race: global y of rank 1"), HasSubstr("stream push of rank 0")))
-        << seed;
-  }
+  test::expect_fault(
+      message.program, {}, "race",
+      AllOf(HasSubstr("race: global y of rank 1"), HasSubstr("stream push of rank 0")));
 }
 
 TEST(ProgramRanksTest, TmaReadsWhatWasAcquiredBehindAFence) {
   Message message(receive_by_tma(true));
-  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(message.fault(seed), "");
+  message.expect_clean();
 }
 
 TEST(ProgramRanksTest, TmaReadsWhatWasAcquiredWithoutAFence) {
   Message message(receive_by_tma(false));
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_THAT(message.fault(seed),
-                AllOf(HasSubstr("proxy: global y of rank 1"), HasSubstr("tma_load"),
-                      HasSubstr("fence_proxy_async_global in the CTA of the second")))
-        << seed;
-  }
+  test::expect_fault(message.program, {}, "proxy",
+                     AllOf(HasSubstr("proxy: global y of rank 1"), HasSubstr("tma_load"),
+                           HasSubstr("fence_proxy_async_global in the CTA of the second")));
 }
 
 // Y = X, then says so to another rank's stream.
@@ -170,13 +149,9 @@ struct Pull {
     pull.copy(z, y.on(0));
     pull.write(taken.on(0)[0], program.run());
   }
-  std::string fault(std::uint64_t seed) {
-    ProgramMemory memory(program);
-    std::string text = first_fault(program, seed, memory);
-    if (text.empty()) {
-      EXPECT_TRUE(memory.at(z, 1) == memory.at(x, 0)) << seed;
-    }
-    return text;
+  void expect_clean() {
+    test::expect_clean(program, {},
+                       [&](ProgramMemory& memory) { EXPECT_EQ(memory.at(z, 1), memory.at(x, 0)); });
   }
   Program program;
   Buffer x, y, z;
@@ -184,28 +159,24 @@ struct Pull {
 
 TEST(ProgramRanksTest, ACopyEngineWaitsForAKernel) {
   Pull released(kRelease);
-  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(released.fault(seed), "");
+  released.expect_clean();
   Pull fenced({Semantics::relaxed, Scope::system}, /*fenced=*/true);
-  for (int seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(fenced.fault(seed), "");
+  fenced.expect_clean();
 }
 
 TEST(ProgramRanksTest, ASignalThatDoesNotRelease) {
   Pull pull({Semantics::relaxed, Scope::system});
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_THAT(pull.fault(seed),
-                AllOf(HasSubstr("race: global y of rank 0"), HasSubstr("of send of rank 0"),
-                      HasSubstr("stream pull of rank 1"), HasSubstr("release instead of relaxed")))
-        << seed;
-  }
+  test::expect_fault(
+      pull.program, {}, "race",
+      AllOf(HasSubstr("race: global y of rank 0"), HasSubstr("of send of rank 0"),
+            HasSubstr("stream pull of rank 1"), HasSubstr("release instead of relaxed")));
 }
 
 TEST(ProgramRanksTest, ASignalOfTooSmallAScope) {
   Pull pull({Semantics::release, Scope::gpu});
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_THAT(pull.fault(seed),
-                AllOf(HasSubstr("race: global made of rank 1"), HasSubstr("of send of rank 0")))
-        << seed;
-  }
+  test::expect_fault(
+      pull.program, {}, "race",
+      AllOf(HasSubstr("race: global made of rank 1"), HasSubstr("of send of rank 0")));
 }
 
 // What a rank acquires it hands on: rank 2 reads what rank 0 has written, by a word of rank 1.
@@ -219,11 +190,7 @@ TEST(ProgramRanksTest, WhatIsAcquiredIsHandedOn) {
   program.rank(1).stream().write(word.on(2)[0], 1);
   program.rank(2).stream().wait(word[0], 1);
   program.rank(2).stream().copy(x, y);
-  SimulationOptions options;
-  options.runs = 1;
-  options.schedules = 20;
-  const SimulationReport report = simulate(program, options);
-  EXPECT_TRUE(report.ok()) << report.faults.front().text;
+  test::expect_clean(program, {20, 1});
 }
 
 TEST(ProgramRanksTest, AFlagThatNobodySetsIsADeadlock) {
@@ -232,11 +199,10 @@ TEST(ProgramRanksTest, AFlagThatNobodySetsIsADeadlock) {
   const Buffer arrived = program.signals("arrived", 1);
   program.rank(0).stream().write(arrived.on(1)[0], 1);
   program.rank(1).stream().launch(receive(kAcquire), {x, y, arrived});
-  ProgramMemory memory(program);
-  EXPECT_THAT(first_fault(program, 3, memory),
-              AllOf(HasSubstr("deadlock: 4 warps wait"), HasSubstr("of receive of rank 1"),
-                    HasSubstr("arrived of rank 1 +0x0..0x3 >= 2, which is 1"),
-                    HasSubstr("stream main of rank 0")));
+  test::expect_fault(program, {1, 3}, "deadlock",
+                     AllOf(HasSubstr("deadlock: 4 warps wait"), HasSubstr("of receive of rank 1"),
+                           HasSubstr("arrived of rank 1 +0x0..0x3 >= 2, which is 1"),
+                           HasSubstr("stream main of rank 0")));
 }
 
 // A kernel that waits for one of another stream, on a device that has room for one CTA.

@@ -5,6 +5,7 @@
 
 #include "common/error_text.h"
 #include "driver/programs.h"
+#include "driver/schedules.h"
 #include "ir/program.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
@@ -16,13 +17,10 @@ using test::kColumns;
 using test::kRows;
 using test::Push;
 using test::scale;
+using test::text_of;
 using test::TwoKernels;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::string text_of(const SimulationReport& report) {
-  return report.ok() ? std::string() : report.faults.front().text;
-}
 
 TEST(ProgramTest, OneStreamRunsInOrder) {
   TwoKernels two("first", false);

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "driver/build.h"
+#include "driver/program_simulation.h"
 #include "driver/ranks_kernels.h"
 #include "examples/all_reduce.h"
-#include "ir/program.h"
 #include "ir/verifier.h"
 #include "simulator/faults/fault_kinds.h"
-#include "simulator/machine/streams.h"
 #include "tilewright/program.h"
 
 // Faults of signals between ranks, seeded at every site of kernels of several ranks, and found.
@@ -35,23 +33,11 @@ struct Subject {
 
   // The kind of fault that shows in one schedule of some runs; "" for none.
   std::string symptom(const ir::Kernel& mutant, std::uint64_t seed, int runs) const {
-    const ir::Program& recorded = program.finish();
-    const ProgramMemory memory(program);
-    std::vector<std::vector<std::vector<std::byte>>> bytes(memory.tensors.size());
-    for (std::size_t rank = 0; rank < bytes.size(); ++rank) {
-      for (std::size_t i = 0; i < recorded.buffers.size(); ++i) {
-        bytes[rank].emplace_back(recorded.buffers[i].bytes() + kAlignment);
-        if (i >= memory.tensors[rank].size()) continue;
-        const HostTensor& tensor = memory.tensors[rank][i];
-        std::memcpy(aligned(bytes[rank][i]), tensor.data(), tensor.size_bytes());
-      }
-    }
     simulator::MachineOptions options;
     options.seed = seed;
     options.multiprocessors = options.resident = 8;
-    const simulator::MachineReport report = simulator::run_program(
-        recorded, {mutant}, [&](int buffer, int rank) { return aligned(bytes[rank][buffer]); },
-        options, runs);
+    const simulator::MachineReport report = simulate_program(
+        program.finish(), {mutant}, ProgramMemory(program).tensors, nullptr, options, runs);
     return report.ok() ? "" : report.faults[0].kind;
   }
 
@@ -78,12 +64,6 @@ struct Subject {
       ++found;
     }
     return found;
-  }
-
-  static constexpr std::size_t kAlignment = 1024;
-  static std::byte* aligned(std::vector<std::byte>& bytes) {
-    const auto past = reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment;
-    return bytes.data() + (kAlignment - past);
   }
 
   Program program;

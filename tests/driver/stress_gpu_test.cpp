@@ -14,7 +14,8 @@ namespace {
 using StressGpuTest = test::HopperTest;
 
 TEST_F(StressGpuTest, DelaysChangeNoBit) {
-  for (const char* schedule : {"schedule=128x128_a4", "schedule=72x128_t_split3", "schedule=tile"}) {
+  for (const char* schedule :
+       {"schedule=128x128_a4", "schedule=72x128_t_split3", "schedule=tile"}) {
     const std::vector<std::string> settings = {schedule, "m=400", "n=264", "k=328"};
     const LibraryKernel& entry = find_kernel("gemm");
     passes::Rewrites rewrites;

@@ -110,13 +110,13 @@ TEST(TraceTest, WaitsEndWhenWhatTheyWaitForIsThere) {
   // full[0] phase 0: both copies of the first step.
   ASSERT_FALSE(cta.flips.empty());
   const auto first = std::find_if(cta.flips.begin(), cta.flips.end(), [](const TraceFlip& flip) {
-    return gemm().barriers[flip.barrier].name == "full[0]" && flip.phase == 0;
+    return gemm().launches[0].barriers[flip.barrier].name == "full[0]" && flip.phase == 0;
   });
   ASSERT_NE(first, cta.flips.end());
   EXPECT_EQ(first->time, std::max(loads[0].end, loads[1].end));
   EXPECT_THAT(gemm().texts[first->cause], HasSubstr("the copy B to B[stage 0] ends (kernel.tw:"));
   for (const TraceLane& lane : cta.lanes) {
-    if (gemm().roles[lane.role] != "math") continue;
+    if (gemm().launches[0].roles[lane.role] != "math") continue;
     const TraceSlice* wait = find_slice(gemm(), lane, "waits for full[0] phase 0");
     ASSERT_NE(wait, nullptr);
     EXPECT_EQ(wait->kind, TraceSlice::Kind::wait);
@@ -126,7 +126,7 @@ TEST(TraceTest, WaitsEndWhenWhatTheyWaitForIsThere) {
   }
   // The producer fills a stage again only once it was released.
   const auto released = std::find_if(cta.flips.begin(), cta.flips.end(), [](const TraceFlip& flip) {
-    return gemm().barriers[flip.barrier].name == "empty[0]" && flip.phase == 0;
+    return gemm().launches[0].barriers[flip.barrier].name == "empty[0]" && flip.phase == 0;
   });
   ASSERT_NE(released, cta.flips.end());
   EXPECT_GE(loads[4].issue, released->time);

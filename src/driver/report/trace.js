@@ -1,5 +1,5 @@
 const byId = (id) => document.getElementById(id);
-const gutter = 190, ruler = 26, ctaHeight = 24, groupHeight = 20;
+const gutter = data.streams.length > 0 ? 230 : 190, ruler = 26, ctaHeight = 24, groupHeight = 20;
 const canvas = byId('canvas'), view = byId('view'), tip = byId('tip');
 const pen = canvas.getContext('2d');
 const last = Math.max(data.end, 1);
@@ -32,6 +32,9 @@ function arrange() {
   };
   ctas.forEach((cta) => {
     const c = cta.number;
+    const launch = data.streams.length > 0 ? launches[cta.launch] : undefined;
+    if (launch && launch.first === cta) push({ what: 'launch', cta: launch, number: cta.launch }, ctaHeight);
+    if (launch && !launch.open) return;
     push({ what: 'cta', cta, c }, ctaHeight);
     if (!cta.open) return;
     for (const group of cta.groups) {
@@ -161,14 +164,18 @@ function drawGrid(height) {
 function markAt(mark, top) {
   let found = null;
   for (const entry of layout) {
-    if (entry.c !== mark.cta) continue;
+    if (entry.what === 'launch' && mark.stream < 0 && data.ctas[mark.cta].launch === entry.number) found = entry;
+    if (entry.c !== blockOf(mark)) continue;
     if (entry.what === 'cta') found = entry;
     if (entry.what === 'group' && entry.group.rows.some((row) => holds(row, mark))) found = entry;
     if (entry.what === 'row' && holds(entry.row, mark)) found = entry;
   }
   return found && { x: xOf(mark.time), y: found.y - top + found.height / 2 };
 }
+// The number of the CTA, or of its rank's streams.
+const blockOf = (mark) => (mark.stream < 0 ? mark.cta : -1 - data.streams[mark.stream].rank);
 function holds(row, mark) {
+  if (mark.stream >= 0) return row.stream === mark.stream;
   if (mark.flight >= 0) return row.kind === 'flights' && row.items.some((item) => item.number === mark.flight);
   return row.kind === 'slices' && row.warp === mark.warp;
 }
@@ -224,7 +231,7 @@ function render() {
   const visible = layout.filter((entry) => entry.y + entry.height > top + ruler && entry.y < top + high);
   for (const entry of visible) {
     if (entry.what === 'row') continue;
-    pen.fillStyle = entry.what === 'cta' ? colours.group : colours.page;
+    pen.fillStyle = entry.what === 'group' ? colours.page : colours.group;
     pen.fillRect(0, entry.y - top, wide, entry.height - 1);
   }
   drawGrid(high);
@@ -232,7 +239,7 @@ function render() {
     const y = entry.y - top;
     if (entry.what === 'row') {
       if (entry.row.kind === 'phases') drawPhases(entry.row, y); else drawItems(entry.row, y);
-    } else if (entry.what === 'cta' && !entry.cta.open) {
+    } else if (entry.what !== 'group' && !entry.cta.open) {
       const x = Math.max(xOf(entry.cta.start), gutter);
       pen.fillStyle = colours.compute;
       pen.fillRect(x, y + 9, Math.max(Math.min(xOf(entry.cta.end), wide) - x, 1), 5);
@@ -247,10 +254,11 @@ function render() {
   // The labels, over what began to their left.
   for (const entry of visible) {
     const y = entry.y - top;
-    pen.fillStyle = entry.what === 'cta' ? colours.group : entry.what === 'group' ? colours.page : colours.card;
+    pen.fillStyle = entry.what === 'group' ? colours.page : entry.what === 'row' ? colours.card : colours.group;
     pen.fillRect(0, y, gutter - 1, entry.height);
     const arrow = (open) => (open ? '\u25be ' : '\u25b8 ');
-    if (entry.what === 'cta') words(arrow(entry.cta.open) + entry.cta.title, 10, y + 16, gutter - 14, colours.ink, true);
+    if (entry.what === 'launch') words(arrow(entry.cta.open) + entry.cta.title, 10, y + 16, gutter - 14, colours.ink, true);
+    if (entry.what === 'cta') words(arrow(entry.cta.open) + entry.cta.title, entry.cta.launch === undefined || data.streams.length === 0 ? 10 : 22, y + 16, gutter - 14, colours.ink, true);
     if (entry.what === 'group') words(arrow(entry.group.open) + entry.group.title, 22, y + 14, gutter - 26, colours.ink);
     if (entry.what === 'row') words(entry.row.label, 46, y + entry.height / 2 + 4, gutter - 50, colours.soft);
   }

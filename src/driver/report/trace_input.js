@@ -26,8 +26,9 @@ function fit() {
 
 function openMarks(fault) {
   for (const mark of fault.marks) {
-    const cta = ctas.find((each) => each.number === mark.cta);
+    const cta = ctas.find((each) => each.number === blockOf(mark));
     cta.open = true;
+    if (cta.launch !== undefined) launches[cta.launch].open = true;
     for (const group of cta.groups) {
       if (group.rows.some((row) => holds(row, mark))) group.open = true;
     }
@@ -108,7 +109,7 @@ function describe(item) {
     return lines;
   }
   lines.push(element('b', '', text(item.name) + (item.count > 1 ? ' \u00d7' + item.count : '')));
-  line(times + (item.iteration ? ', iteration ' + text(item.iteration) : ''));
+  line(times + (item.iteration ? (item.stream === undefined ? ', iteration ' : ', ') + text(item.iteration) : ''));
   if (item.detail) line((item.colour === 'wait' ? 'until: ' : '') + text(item.detail));
   if (item.issuer !== undefined) line('issued by warp ' + item.issuer + ' of the CTA');
   if (item.complete === 0) line('in flight when the run ended');
@@ -137,6 +138,7 @@ function hover(event) {
 
 function fold(open) {
   for (const cta of ctas) cta.open = open;
+  for (const launch of launches) launch.open = open || data.streams.length === 0;
   arrange();
   redraw();
 }
@@ -161,7 +163,7 @@ function listen() {
     held = null;
     const entry = clicked && entryAt(event.clientY - canvas.getBoundingClientRect().top);
     if (!entry || entry.what === 'row') return;
-    const folded = entry.what === 'cta' ? entry.cta : entry.group;
+    const folded = entry.what === 'group' ? entry.group : entry.cta;
     folded.open = !folded.open;
     arrange();
     redraw();

@@ -55,7 +55,9 @@ class Events {
 
   Json make() {
     // Viewers give the numbers 0 a meaning of their own.
-    for (std::size_t i = 0; i < trace_.ctas.size(); ++i) cta(static_cast<int>(i) + 1);
+    streams_ = static_cast<int>(trace_.streams.size());
+    for (int i = 0; i < streams_; ++i) stream(i);
+    for (std::size_t i = 0; i < trace_.ctas.size(); ++i) cta(streams_ + static_cast<int>(i) + 1);
     for (const simulator::TraceFault& fault : trace_.faults) marks(fault);
     return std::move(events_);
   }
@@ -81,13 +83,24 @@ class Events {
     return made;
   }
 
+  // A process of its own, so that streams stand above the CTAs of what they launch.
+  void stream(int number) {
+    const simulator::TraceStream& stream = trace_.streams[number];
+    name(number + 1, 0, "process", stream.name, number + 1);
+    name(number + 1, 1, "thread", "queue", 1);
+    for (const TraceSlice& slice : stream.slices) this->slice(number + 1, 1, slice);
+  }
+
   void cta(int process) {
-    const TraceCta& cta = trace_.ctas[process - 1];
-    name(process, 0, "process", fmt::format("CTA {}", cta.index), process);
+    const TraceCta& cta = trace_.ctas[process - 1 - streams_];
+    const simulator::TraceLaunch& launch = trace_.launches[cta.launch];
+    name(process, 0, "process",
+         fmt::format("{}CTA {}", launch.name.empty() ? "" : launch.name + ", ", cta.index),
+         process);
     int thread = 1;
     for (const simulator::TraceLane& lane : cta.lanes) {
       name(process, thread, "thread",
-           fmt::format("{} warp {}", trace_.roles[lane.role], lane.number), thread);
+           fmt::format("{} warp {}", launch.roles[lane.role], lane.number), thread);
       for (const TraceSlice& slice : lane.slices) this->slice(process, thread, slice);
       ++thread;
     }
@@ -101,12 +114,12 @@ class Events {
     }
     ++thread;
     for (const TraceFlight& flight : cta.flights) this->flight(process, flight);
-    for (std::size_t array = 0; array < trace_.barrier_arrays.size(); ++array) {
+    for (std::size_t array = 0; array < launch.barrier_arrays.size(); ++array) {
       name(process, thread + static_cast<int>(array), "thread",
-           "mbarriers " + trace_.barrier_arrays[array], thread + static_cast<int>(array));
+           "mbarriers " + launch.barrier_arrays[array], thread + static_cast<int>(array));
     }
     for (const simulator::TraceFlip& flip : cta.flips) {
-      const simulator::TraceBarrier& barrier = trace_.barriers[flip.barrier];
+      const simulator::TraceBarrier& barrier = launch.barriers[flip.barrier];
       Json& event = add("i", process, thread + barrier.array,
                         fmt::format("{} phase {} complete", barrier.name, flip.phase));
       event["cat"] = "mbarrier";
@@ -143,8 +156,9 @@ class Events {
 
   void marks(const simulator::TraceFault& fault) {
     for (const simulator::TraceMark& mark : fault.marks) {
-      Json& event =
-          add("i", static_cast<int>(mark.cta) + 1, mark.warp + 1, "FAULT: " + fault.fault.kind);
+      Json& event = mark.stream >= 0 ? add("i", mark.stream + 1, 1, "FAULT: " + fault.fault.kind)
+                                     : add("i", streams_ + static_cast<int>(mark.cta) + 1,
+                                           mark.warp + 1, "FAULT: " + fault.fault.kind);
       event["cat"] = "fault";
       event["ts"] = time(mark.time);
       event["s"] = "p";
@@ -157,6 +171,7 @@ class Events {
   const Trace& trace_;
   Json events_ = Json::array();
   int flights_ = 0;
+  int streams_ = 0;
 };
 
 }  // namespace

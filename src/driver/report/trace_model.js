@@ -42,8 +42,9 @@ function flightsOf(cta) {
 
 // The stages of one array of barriers, each a strip whose shade changes with the phase.
 function phasesOf(cta, array) {
+  const launch = data.launches[cta.launch];
   const strips = [];
-  data.barriers.forEach((barrier, number) => {
+  launch.barriers.forEach((barrier, number) => {
     if (barrier.array !== array) return;
     const flips = records(cta.flips, 4, ([time, of, phase, cause]) => ({ time, of, phase, cause }))
       .filter((flip) => flip.of === number);
@@ -61,8 +62,9 @@ function phasesOf(cta, array) {
 
 function groupsOf(cta) {
   const groups = [];
-  const only = data.roles.length === 1;
-  data.roles.forEach((role, number) => {
+  const launch = data.launches[cta.launch];
+  const only = launch.roles.length === 1;
+  launch.roles.forEach((role, number) => {
     const lanes = cta.lanes.filter((lane) => lane.role === number);
     if (lanes.length === 0) return;
     groups.push({
@@ -97,7 +99,7 @@ function groupsOf(cta) {
   }
   add('products', 2, 'in flight');
   add('bulk stores', 1, 'in flight');
-  const phases = data.arrays.map((name, array) => {
+  const phases = launch.arrays.map((name, array) => {
     const strips = phasesOf(cta, array);
     return { label: name, height: 6 + 7 * strips.length, kind: 'phases', strips, items: [] };
   });
@@ -105,21 +107,54 @@ function groupsOf(cta) {
   return groups;
 }
 
-// CTAs that do something come first, and of these what a fault marks, or the busiest, is open.
-const marked = new Set(data.faults.flatMap((fault) => fault.marks.map((mark) => mark.cta)));
+// A rank's streams, a row each, above the CTAs of what they launch.
+function streamsOf(rank) {
+  const rows = [];
+  let start = Infinity, end = 0;
+  data.streams.forEach((stream, number) => {
+    if (stream.rank !== rank) return;
+    const items = slices(stream.slices);
+    items.forEach((item) => { item.stream = number; });
+    if (items.length > 0) {
+      start = Math.min(start, items[0].start);
+      end = Math.max(end, items[items.length - 1].end);
+    }
+    rows.push({ label: stream.name, height: 20, kind: 'slices', stream: number, items });
+  });
+  return {
+    number: -1 - rank, title: 'rank ' + rank, start: Math.min(start, end), end, rank, order: -1, index: 0,
+    work: 1, open: true, groups: [{ title: 'streams', open: true, rows }],
+  };
+}
+
+// Ranks one after the other, and their launches in the order in which they began. CTAs that do something come first, and of these what a fault marks, or the busiest, is open.
+const marked = new Set(data.faults.flatMap((fault) => fault.marks.map((mark) => (mark.stream < 0 ? mark.cta : -1))));
 const ctas = data.ctas.map((cta, i) => {
   const work = cta.flights.length + cta.products.length;
   return {
     number: i,
+    launch: cta.launch,
     index: cta.index,
-    title: 'CTA ' + cta.index + (work === 0 ? ', without work' : ''),
+    title: 'CTA ' + cta.index + (work === 0 && data.streams.length === 0 ? ', without work' : ''),
+    rank: data.launches[cta.launch].rank,
+    order: data.streams.length === 0 ? (work === 0) * 1 : cta.launch,
     start: cta.start,
     end: cta.end,
     work,
     open: marked.has(i),
     groups: groupsOf(cta),
   };
-}).sort((a, b) => (a.work === 0) - (b.work === 0) || a.index - b.index);
-if (marked.size === 0 && ctas.length > 0) {
+}).concat([...new Set(data.streams.map((stream) => stream.rank))].map(streamsOf))
+  .sort((a, b) => a.rank - b.rank || a.order - b.order || a.index - b.index);
+// Of a program each launch is folded to one line, unless a fault marks it.
+const launches = data.launches.map((launch, number) => {
+  const own = ctas.filter((cta) => cta.launch === number);
+  return {
+    title: launch.name.replace(/ of rank \d+/, '') + ': ' + own.length + (own.length === 1 ? ' CTA' : ' CTAs'),
+    open: data.streams.length === 0 || own.some((cta) => cta.open), first: own[0],
+    start: Math.min(...own.map((cta) => cta.start)), end: Math.max(...own.map((cta) => cta.end)),
+  };
+});
+if (marked.size === 0 && ctas.length > 0 && data.streams.length === 0) {
   ctas.reduce((best, cta) => (cta.work > best.work ? cta : best)).open = true;
 }

@@ -49,19 +49,35 @@ void append(Json& list, std::initializer_list<std::int64_t> numbers) {
   for (const std::int64_t number : numbers) list.push_back(number);
 }
 
+Json json_of(const std::vector<simulator::TraceSlice>& list, Places& places) {
+  Json slices = Json::array();
+  for (const simulator::TraceSlice& slice : list) {
+    append(slices,
+           {slice.start, slice.end - slice.start, static_cast<std::int64_t>(slice.kind), slice.name,
+            slice.detail, slice.iteration, slice.count, places.number(slice.where)});
+  }
+  return slices;
+}
+
+Json json_of(const simulator::TraceLaunch& launch) {
+  Json barriers = Json::array();
+  for (const simulator::TraceBarrier& barrier : launch.barriers) {
+    barriers.push_back({{"name", barrier.name}, {"array", barrier.array}});
+  }
+  return {{"name", launch.name},
+          {"rank", launch.rank},
+          {"roles", launch.roles},
+          {"arrays", launch.barrier_arrays},
+          {"barriers", std::move(barriers)}};
+}
+
 Json json_of(const TraceCta& cta, Places& places) {
   Json lanes = Json::array();
   for (const simulator::TraceLane& lane : cta.lanes) {
-    Json slices = Json::array();
-    for (const simulator::TraceSlice& slice : lane.slices) {
-      append(slices,
-             {slice.start, slice.end - slice.start, static_cast<std::int64_t>(slice.kind),
-              slice.name, slice.detail, slice.iteration, slice.count, places.number(slice.where)});
-    }
     lanes.push_back({{"role", lane.role},
                      {"warp", lane.warp},
                      {"number", lane.number},
-                     {"slices", std::move(slices)}});
+                     {"slices", json_of(lane.slices, places)}});
   }
   Json flights = Json::array(), products = Json::array(), flips = Json::array();
   for (const simulator::TraceFlight& flight : cta.flights) {
@@ -76,8 +92,8 @@ Json json_of(const TraceCta& cta, Places& places) {
   for (const simulator::TraceFlip& flip : cta.flips) {
     append(flips, {flip.time, flip.barrier, static_cast<std::int64_t>(flip.phase), flip.cause});
   }
-  return {{"index", cta.index}, {"start", cta.start},   {"end", cta.end}, {"lanes", lanes},
-          {"flights", flights}, {"products", products}, {"flips", flips}};
+  return {{"launch", cta.launch}, {"index", cta.index}, {"start", cta.start},   {"end", cta.end},
+          {"lanes", lanes},       {"flights", flights}, {"products", products}, {"flips", flips}};
 }
 
 Json json_of(const simulator::TraceFault& fault, Places& places) {
@@ -86,6 +102,7 @@ Json json_of(const simulator::TraceFault& fault, Places& places) {
     marks.push_back({{"cta", mark.cta},
                      {"warp", mark.warp},
                      {"flight", mark.flight},
+                     {"stream", mark.stream},
                      {"time", mark.time},
                      {"where", places.number(mark.where)}});
   }
@@ -97,10 +114,13 @@ Json json_of(const simulator::TraceFault& fault, Places& places) {
 
 std::string data_of(const Trace& trace, const TraceOrigin& origin) {
   Places places;
-  Json ctas = Json::array(), barriers = Json::array(), faults = Json::array();
+  Json ctas = Json::array(), launches = Json::array(), streams = Json::array();
+  Json faults = Json::array();
   for (const TraceCta& cta : trace.ctas) ctas.push_back(json_of(cta, places));
-  for (const simulator::TraceBarrier& barrier : trace.barriers) {
-    barriers.push_back({{"name", barrier.name}, {"array", barrier.array}});
+  for (const simulator::TraceLaunch& launch : trace.launches) launches.push_back(json_of(launch));
+  for (const simulator::TraceStream& stream : trace.streams) {
+    streams.push_back(
+        {{"name", stream.name}, {"rank", stream.rank}, {"slices", json_of(stream.slices, places)}});
   }
   for (const simulator::TraceFault& fault : trace.faults) {
     faults.push_back(json_of(fault, places));
@@ -112,9 +132,8 @@ std::string data_of(const Trace& trace, const TraceOrigin& origin) {
                      {"axis", kTraceAxis},
                      {"end", trace.end},
                      {"texts", trace.texts},
-                     {"roles", trace.roles},
-                     {"arrays", trace.barrier_arrays},
-                     {"barriers", std::move(barriers)},
+                     {"streams", std::move(streams)},
+                     {"launches", std::move(launches)},
                      {"ctas", std::move(ctas)},
                      {"faults", std::move(faults)},
                      {"places", places.take()}};

@@ -28,6 +28,10 @@ struct CycleCosts {
   std::int64_t copy_bytes_per_cycle = 64;     // the port to the L2 cache
   std::int64_t load_latency = 900;            // of a TMA load: an assumption
   std::int64_t store_latency = 700;           // until a bulk store is complete: an assumption
+  // Of a stream: a word or an event, and what a copy takes beside its bytes: an assumption. Between
+  // GPUs 450 GB/s in each direction (data sheet of the H100) at 1.83 GHz.
+  std::int64_t stream_operation = 100;
+  std::int64_t peer_bytes_per_cycle = 245;
   // Multiplications of the four tensor cores in a cycle: 989 TFLOP/s dense of 16-bit products at
   // 132 multiprocessors x 1.83 GHz (data sheet of the H100); of 8-bit ones twice that.
   std::int64_t fma_per_cycle = 2048;

@@ -27,6 +27,7 @@ class World;
 // What a launch is in the world that executes it.
 struct LaunchPlace {
   int rank = 0;  // whose device executes it
+  std::string name;  // "gemm of rank 1, run 2"; empty for a launch alone
   // Behind a warp's name, such as " of gemm of rank 1"; empty for a launch alone.
   std::string label;
   // Behind an access: ", launched at program.cpp:30 in stream main, run 2".

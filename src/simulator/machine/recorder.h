@@ -1,6 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
+
+namespace tilewright::ir {
+struct Program;
+}
 
 // What an observer of the virtual GPU is told. Nothing it does changes the execution, and without
 // one nothing is spent on it.
@@ -10,6 +16,7 @@ struct Cta;
 struct Event;
 struct Fault;
 struct Instruction;
+struct StreamOperation;
 struct Warp;
 class Launch;
 
@@ -20,7 +27,15 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   virtual ~Recorder() = default;
 
-  // Before the first instruction; not at all where memory that the kernel wants does not exist.
+  // Of a program, which runs so many times: before all else.
+  virtual void begin(const ir::Program& program, std::int64_t runs) = 0;
+  // Around each step of a stream's operation; `over` with the last one. A launch is over when its
+  // kernel is.
+  virtual void starts(const StreamOperation& operation) = 0;
+  virtual void executed(const StreamOperation& operation, bool over) = 0;
+  // Bytes of global memory have changed, of words among others, by what is being executed.
+  virtual void changed(const std::byte* first, std::int64_t bytes) = 0;
+  // Before a launch's first instruction; not at all where memory that the kernel wants does not exist.
   virtual void begin(const Launch& launch) = 0;
   // Around each instruction of a warp. One that blocks the warp is seen again when it is woken,
   // except at named and cluster barriers, which a warp leaves by being woken.

@@ -14,6 +14,7 @@ constexpr std::uint64_t kEventShares[] = {1, 8, 15};
 constexpr std::uint64_t kLongestTurn = 32;
 // Priorities fall at instants up to 2^6 ... 2^14 choices: kernels differ in length.
 constexpr std::uint64_t kShortestReach = 6, kReaches = 9;
+constexpr std::uint64_t kShortestStreamReach = 3, kStreamReaches = 6;
 constexpr std::uint64_t kHighPriorities = std::uint64_t{1} << 32;
 
 // The n-th pair i <= j, in order of j: two instants, or one where they are the same.
@@ -23,20 +24,13 @@ std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
 }
 
-// Calls `visit(choice, rank of the agent)` for all that can go next.
-template <typename Visit>
-void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit) {
-  for (std::size_t i = 0; i < warps.size(); ++i) {
-    visit(Schedule::Choice{false, i}, warps[i]->rank);
-  }
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    visit(Schedule::Choice{true, i}, events[i].rank);
-  }
+bool is_stream(const Schedule::Choice& choice, const std::vector<Event>& events) {
+  return choice.event && events[choice.index].kind == Event::Kind::stream;
 }
 
 }  // namespace
 
-Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
+Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed), stream_random_(~seed) {
   if (search == Search::delays) {
     kind_ = Kind::delays;
     // The first schedule has no delay.
@@ -49,9 +43,27 @@ Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed) {
   }
   kind_ = random_.below(2) == 0 ? Kind::uniform : Kind::priorities;
   event_share_ = kEventShares[random_.below(3)];
+  for (std::int64_t& instant : stream_instants_) {
+    const std::uint64_t reach = std::uint64_t{1}
+                                << (kShortestStreamReach + stream_random_.below(kStreamReaches));
+    instant = static_cast<std::int64_t>(stream_random_.below(reach));
+  }
   for (std::int64_t& instant : instants_) {
     const std::uint64_t reach = std::uint64_t{1} << (kShortestReach + random_.below(kReaches));
     instant = static_cast<std::int64_t>(random_.below(reach));
+  }
+}
+
+// Calls `visit(choice, rank of the agent)` for all that can go next. A stream is one agent,
+// whatever it is at.
+template <typename Visit>
+void Schedule::for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit) {
+  for (std::size_t i = 0; i < warps.size(); ++i) {
+    visit(Choice{false, i}, warps[i]->rank);
+  }
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const bool of_stream = events[i].kind == Event::Kind::stream;
+    visit(Choice{true, i}, of_stream ? streams_[events[i].stream] : events[i].rank);
   }
 }
 
@@ -90,7 +102,11 @@ Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Ev
   const auto find = [&] {
     highest = nullptr;
     for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
-      if (rank == 0) rank = kHighPriorities + random_.below(kHighPriorities);
+      if (rank == 0) {
+        // Every other stream stands below all warps: it lags behind what whole launches do.
+        rank = is_stream(choice, events) ? 2 + stream_random_.below(2 * kHighPriorities)
+                                         : kHighPriorities + random_.below(kHighPriorities);
+      }
       if (highest && rank <= *highest) return;
       highest = &rank;
       best = choice;
@@ -100,6 +116,14 @@ Schedule::Choice Schedule::by_priority(std::vector<Warp*>& warps, std::vector<Ev
   if (is_instant()) {
     // Below all others, and below what fell before.
     *highest = kHighPriorities - ++lowest_;
+    find();
+  }
+  // A program has few operations beside those of its launches: instants among them alone. The
+  // stream then stays where it is until nothing else can go on.
+  while (is_stream(best, events)) {
+    const std::int64_t number = stream_choices_++;
+    if (number != stream_instants_[0] && number != stream_instants_[1]) break;
+    *highest = 1;
     find();
   }
   return best;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "simulator/machine/machine.h"
@@ -19,8 +20,9 @@ struct Warp;
 // - uniform: a warp for some instructions, or an event, at random, events seldom, evenly or
 // eagerly.
 // - priorities: who has the highest goes on; they are drawn at random, and at two instants the
-//   highest falls to the lowest. It finds what needs few, particular changes of order with a
-//   probability that is known (PCT: Burckhardt et al., ASPLOS 2010).
+//   highest falls to the lowest, and at two more a stream of a program does. It finds what needs
+//   few, particular changes of order with a probability that is known (PCT: Burckhardt et al.,
+//   ASPLOS 2010).
 // - delays: one warp after the other in a fixed order, but for at most two instants at which the
 //   next one is passed over. These schedules can be counted through (Emmi et al., POPL 2011).
 class Schedule {
@@ -46,12 +48,17 @@ class Schedule {
   Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);
   Choice in_order(std::vector<Warp*>& warps, std::vector<Event>& events);
   bool is_instant() const;
+  template <typename Visit>
+  void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit);
 
   Kind kind_;
   Random random_;
-  std::uint64_t event_share_ = 0;           // of 16 turns
-  std::array<std::int64_t, 2> instants_{};  // numbers of choices
-  std::int64_t choices_ = 0;
+  Random stream_random_;  // so that a launch alone has the same schedules, whatever programs need
+  std::uint64_t event_share_ = 0;                  // of 16 turns
+  std::array<std::int64_t, 2> instants_{};         // numbers of choices
+  std::array<std::int64_t, 2> stream_instants_{};  // numbers of choices of streams
+  std::int64_t choices_ = 0, stream_choices_ = 0;
+  std::map<int, std::uint64_t> streams_;  // ranks; 0: none yet
   std::uint64_t drawn_ = 0, lowest_ = 0, current_ = 0;
 };
 

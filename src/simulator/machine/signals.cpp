@@ -104,6 +104,7 @@ void wait_flag(Launch& launch, Warp& warp, const Instruction& instruction) {
   const std::byte* const at = word_at(launch, warp, instruction, access, "wait");
   if (at) {
     const WordWait wait{at, access.compare, static_cast<std::int32_t>(warp.integer(access.value))};
+    warp.word = wait;
     if (!launch.world.holds(wait)) return launch.wait_for_word(warp, instruction, wait);
     launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/false});
   }

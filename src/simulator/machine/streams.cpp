@@ -149,6 +149,7 @@ void Streams::look_again() {
 void Streams::finish(int number) {
   Stream& stream = streams_[number];
   auto known = std::make_shared<Beyond>(*stream.known);
+  if (world_.recorder) world_.recorder->executed(*stream.current, /*over=*/true);
   known->streams[number] = ++stream.position;
   stream.known = std::move(known);
   ++stream.next;
@@ -167,29 +168,49 @@ void Streams::happen(int number) {
     begun.instruction.operation = &begun.place;
     begun.actor =
         world_.add_actor({nullptr, &begun, number, stream.position, program_.streams[number].rank});
+    if (operation.kind == Kind::wait || operation.kind == Kind::write) {
+      begun.word = word_of(operation);
+    }
     stream.current = &begun;
   }
-  switch (operation.kind) {
-    case Kind::launch:
-      return launch(stream);
-    case Kind::copy:
-      if (!copy(stream)) return world_.add_stream_event(number);
-      break;
-    case Kind::write:
-      write(stream);
-      break;
-    case Kind::wait:
-      if (!wait(stream)) return enter(number);
-      break;
-    case Kind::record:
-      events_[operation.event] = {stream.run, stream.known};
-      break;
-    case Kind::wait_event:
-      learn(stream, events_[operation.event].known);
-      break;
+  StreamOperation& current = *stream.current;
+  if (world_.recorder) world_.recorder->starts(current);
+  const bool over = step(stream);
+  // A launch is over with its last cluster.
+  if (!over) {
+    if (world_.recorder) world_.recorder->executed(current, /*over=*/false);
+    return;
   }
   finish(number);
   if (operation.kind == Kind::record) look_again();
+}
+
+bool Streams::step(Stream& stream) {
+  const ir::ProgramOperation& operation = *stream.operations[stream.next];
+  const int number = operation.stream;
+  switch (operation.kind) {
+    case Kind::launch:
+      launch(stream);
+      return false;
+    case Kind::copy:
+      if (copy(stream)) return true;
+      world_.add_stream_event(number);
+      return false;
+    case Kind::write:
+      write(stream);
+      return true;
+    case Kind::wait:
+      if (wait(stream)) return true;
+      enter(number);
+      return false;
+    case Kind::record:
+      events_[operation.event] = {stream.run, stream.known};
+      return true;
+    case Kind::wait_event:
+      learn(stream, events_[operation.event].known);
+      return true;
+  }
+  return false;
 }
 
 // Reading and writing are two instants: whether both are over.
@@ -256,6 +277,9 @@ void Streams::launch(Stream& stream) {
   place.rank = named.rank;
   place.label = " of " + prepared.kernel.name;
   if (program_.ranks > 1) place.label += fmt::format(" of rank {}", named.rank);
+  place.name =
+      fmt::format("{}{}, run {}", prepared.kernel.name,
+                  program_.ranks > 1 ? fmt::format(" of rank {}", named.rank) : "", stream.run);
   place.launched = fmt::format(", launched at {} in stream {}, run {}",
                                format_location(operation.where), named.name, stream.run);
   place.stream = operation.stream;
@@ -384,11 +408,13 @@ MachineReport run_program(const ir::Program& program, const std::vector<ir::Kern
   World world(options, report);
   Streams streams(world, program, kernels, address, options, runs);
   world.streams = &streams;
+  if (options.recorder) options.recorder->begin(program, runs);
   try {
     streams.begin();
     world.run();
   } catch (const Stopped&) {
   }
+  if (options.recorder) options.recorder->end(report.faults);
   world.count();
   return report;
 }

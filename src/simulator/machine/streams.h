@@ -24,8 +24,9 @@ struct StreamOperation {
   const ir::ProgramOperation* source = nullptr;
   std::int64_t run = 0;
   std::uint32_t actor = 0;
-  ir::Operation place;      // the program's line, for
-  Instruction instruction;  // accesses to memory
+  const std::byte* word = nullptr;  // that it writes or waits for
+  ir::Operation place;              // the program's line, for
+  Instruction instruction;          // accesses to memory
 };
 
 class Streams {
@@ -77,6 +78,8 @@ class Streams {
     return program_.streams[operation.stream];
   }
   void enter(int stream);
+  // Of what the stream is at: whether it is over.
+  bool step(Stream& stream);
   void finish(int stream);
   void begin_runs(int rank);
   void learn(Stream& stream, const std::shared_ptr<const Beyond>& known) const;

@@ -59,6 +59,7 @@ struct TraceFlip {
 };
 
 struct TraceCta {
+  int launch = 0;  // in Trace::launches
   std::int64_t index = 0;
   std::int64_t start = 0, end = 0;
   std::vector<TraceLane> lanes;
@@ -72,6 +73,7 @@ struct TraceMark {
   std::size_t cta = 0;  // in Trace::ctas
   int warp = 0;
   int flight = -1;  // of the CTA, where the access is asynchronous
+  int stream = -1;  // in Trace::streams, where the access is a stream's; there is then no CTA
   std::int64_t time = 0;
   SourceLocation where;
 };
@@ -87,13 +89,27 @@ struct TraceBarrier {
   int stage = 0;
 };
 
-struct Trace {
-  std::int64_t end = 0;
-  std::vector<std::string> texts{""};
+struct TraceLaunch {
+  std::string name;  // "relu of rank 0, run 1"; empty for a kernel alone
+  int rank = 0;
   std::vector<std::string> roles;  // role 0 is the kernel's own body: warps in no role
   std::vector<TraceBarrier> barriers;
   std::vector<std::string> barrier_arrays;
-  std::vector<TraceCta> ctas;  // in the order in which they started
+};
+
+// What a program has queued in it: launches for as long as they run, copies, words, events.
+struct TraceStream {
+  std::string name;  // "stream math of rank 0"
+  int rank = 0;
+  std::vector<TraceSlice> slices;  // in order, apart from each other
+};
+
+struct Trace {
+  std::int64_t end = 0;
+  std::vector<std::string> texts{""};
+  std::vector<TraceStream> streams;   // none for a kernel alone
+  std::vector<TraceLaunch> launches;  // in the order in which they began
+  std::vector<TraceCta> ctas;         // in the order in which they started
   std::vector<TraceFault> faults;
 };
 

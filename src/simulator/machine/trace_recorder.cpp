@@ -10,372 +10,218 @@
 namespace tilewright::simulator {
 namespace {
 
+using ProgramKind = ir::ProgramOperation::Kind;
 using Kind = TraceSlice::Kind;
 
-std::string name_of(const PreparedKernel& kernel, const Instruction& instruction) {
-  switch (instruction.code) {
-    case Code::compute:
-      return std::string(ir::info(kernel.computes[instruction.detail].function).name);
-    case Code::scalar:
-      return "scalars";
-    default:
-      return std::string(ir::info(instruction.operation->op).name);
-  }
+// What moves a stream's clock on, where nothing is waited for.
+std::int64_t copy_cycles(const ir::Program& program, const ir::ProgramOperation& copy) {
+  std::int64_t bytes = size_of(program.buffers[copy.to.buffer].dtype);
+  for (const std::int64_t extent : copy.to.sizes) bytes *= extent;
+  return kCycleCosts.stream_operation + bytes / kCycleCosts.peer_bytes_per_cycle;
 }
-
-// "mul, fma, exp2": each once, while they are few.
-std::string joined(const std::string& names, const std::string& name) {
-  constexpr std::size_t kLongest = 40;
-  if ((", " + names + ",").find(", " + name + ",") != std::string::npos) return names;
-  if (names.size() + name.size() < kLongest) return names + ", " + name;
-  return names.size() > 3 && names.substr(names.size() - 3) == "..." ? names : names + ", ...";
-}
-
-bool same(SourceLocation a, SourceLocation b) { return a.file == b.file && a.line == b.line; }
 
 }  // namespace
 
+void TraceRecorder::begin(const ir::Program& program, std::int64_t runs) {
+  program_ = &program;
+  runs_ = runs;
+  streams_.resize(program.streams.size());
+  events_.resize(static_cast<std::size_t>(program.events));
+  for (const ir::ProgramStream& stream : program.streams) {
+    context_.trace.streams.push_back({name_of(program, stream), stream.rank, {}});
+  }
+  for (const ir::ProgramOperation& operation : program.operations) {
+    streams_[operation.stream].operations.push_back(&operation);
+  }
+}
+
+void TraceRecorder::starts(const StreamOperation& operation) {
+  current_stream_ = &operation;
+  current_launch_ = nullptr;
+  // A run begins when all streams of the rank have ended the one before.
+  StreamState& stream = state_of(operation);
+  const int rank = program_->streams[operation.source->stream].rank;
+  const auto before = run_ends_.find({rank, operation.run - 1});
+  if (before != run_ends_.end()) stream.clock = std::max(stream.clock, before->second);
+}
+
+void TraceRecorder::changed(const std::byte* first, std::int64_t bytes) {
+  if (current_launch_) current_launch_->changed(first, bytes);
+  if (!current_stream_ || current_stream_->source->kind != ProgramKind::write) return;
+  const StreamOperation& operation = *current_stream_;
+  context_.words[first].add(
+      {state_of(operation).clock + kCycleCosts.stream_operation,
+       context_.text(fmt::format("{} writes it ({})",
+                                 name_of(*program_, program_->streams[operation.source->stream]),
+                                 format_location(operation.source->where)))});
+}
+
+void TraceRecorder::slice(const StreamOperation& operation, Kind kind, const std::string& name,
+                          int detail, std::int64_t end) {
+  StreamState& stream = state_of(operation);
+  TraceSlice made;
+  made.kind = kind;
+  made.start = stream.clock;
+  made.end = stream.clock = std::max(end, stream.clock);
+  made.name = context_.text(name);
+  made.detail = detail;
+  made.iteration = context_.text(fmt::format("run {}", operation.run));
+  made.where = operation.source->where;
+  context_.trace.streams[operation.source->stream].slices.push_back(made);
+}
+
+std::string TraceRecorder::word_text(const ir::ProgramOperation& operation) const {
+  return fmt::format("{}[{}]", name_of(*program_, operation.to.buffer, operation.to.rank),
+                     operation.to.starts.front());
+}
+
+std::string TraceRecorder::wait_name(const ir::ProgramOperation& operation) const {
+  return operation.kind == ProgramKind::wait ? "waits for " + word_text(operation)
+                                             : fmt::format("waits for event {}", operation.event);
+}
+
+void TraceRecorder::wait_until(const StreamOperation& operation, const TraceSignal& signal) {
+  if (signal.time <= state_of(operation).clock) return;
+  slice(operation, Kind::wait, wait_name(*operation.source), signal.cause, signal.time);
+}
+
+void TraceRecorder::executed(const StreamOperation& operation, bool over) {
+  current_stream_ = nullptr;
+  if (!over) return;
+  finish(operation);
+  StreamState& stream = state_of(operation);
+  ++stream.over;
+  const int rank = program_->streams[operation.source->stream].rank;
+  std::int64_t& end = run_ends_[{rank, operation.run}];
+  end = std::max(end, stream.clock);
+}
+
+void TraceRecorder::finish(const StreamOperation& operation) {
+  const ir::ProgramOperation& source = *operation.source;
+  StreamState& stream = state_of(operation);
+  const std::int64_t soon = stream.clock + kCycleCosts.stream_operation;
+  switch (source.kind) {
+    case ProgramKind::launch:
+      slice(operation, Kind::compute, program_->kernels[source.kernel]->name, 0,
+            stream.launch->end());
+      return;
+    case ProgramKind::copy: {
+      const std::int64_t end = stream.clock + copy_cycles(*program_, source);
+      slice(operation, Kind::memory,
+            fmt::format("copy to {}", name_of(*program_, source.to.buffer, source.to.rank)),
+            context_.text("from " + name_of(*program_, source.from.buffer, source.from.rank)), end);
+      return;
+    }
+    case ProgramKind::write:
+      slice(operation, Kind::issue, "writes " + word_text(source), 0, soon);
+      return;
+    case ProgramKind::wait:
+      if (const auto word = context_.words.find(operation.word); word != context_.words.end()) {
+        wait_until(operation, word->second);
+      }
+      slice(operation, Kind::barrier, "wait", context_.text(word_text(source)),
+            stream.clock + kCycleCosts.stream_operation);
+      return;
+    case ProgramKind::record:
+      slice(operation, Kind::issue, fmt::format("records event {}", source.event), 0, soon);
+      events_[source.event] = {
+          stream.clock,
+          context_.text(fmt::format("{} records it ({})",
+                                    name_of(*program_, program_->streams[source.stream]),
+                                    format_location(source.where)))};
+      return;
+    case ProgramKind::wait_event:
+      wait_until(operation, events_[source.event]);
+      slice(operation, Kind::barrier, "wait", context_.text(fmt::format("event {}", source.event)),
+            stream.clock + kCycleCosts.stream_operation);
+      return;
+  }
+}
+
 void TraceRecorder::begin(const Launch& launch) {
-  launch_ = &launch;
-  const PreparedKernel& kernel = launch.kernel;
-  for (const Role& role : kernel.roles) trace_.roles.push_back(role.name);
-  for (const BarrierArray& array : kernel.barrier_arrays) {
-    for (int i = 0; i < array.count; ++i) {
-      trace_.barriers.push_back(
-          {launch.barrier_name(array.first + i), static_cast<int>(trace_.barrier_arrays.size())});
-    }
-    trace_.barrier_arrays.push_back(array.name);
-  }
-  for (int pc = 0; pc < static_cast<int>(kernel.code.size()); ++pc) {
-    const Instruction& instruction = kernel.code[pc];
-    const bool jumps = instruction.code == Code::jump || instruction.code == Code::loop_next;
-    if (jumps && instruction.target <= pc) loops_.push_back({instruction.target, pc});
-  }
-  // Outer loops first.
-  std::sort(loops_.begin(), loops_.end(), [](const Loop& a, const Loop& b) {
-    return a.first != b.first ? a.first < b.first : a.last > b.last;
-  });
-}
-
-TraceRecorder::CtaState& TraceRecorder::state_of(const Cta& cta) {
-  std::unique_ptr<CtaState>& state = ctas_[cta.index];
-  if (state) return *state;
-  state = std::make_unique<CtaState>();
-  state->trace = trace_.ctas.size();
-  TraceCta& trace = trace_.ctas.emplace_back();
-  trace.index = cta.index;
-  trace.start = trace.end = start_time(cta);
-  const PreparedKernel& kernel = launch_->kernel;
-  trace.lanes.resize(kernel.warps);
-  state->warps.resize(kernel.warps);
-  state->barriers.resize(kernel.barriers);
-  for (int i = 0; i < kernel.warps; ++i) {
-    const int role = kernel.role_of_warp[i];
-    trace.lanes[i] = {role, i, i - kernel.roles[role].first_warp, {}};
-    WarpState& warp = state->warps[i];
-    warp.cta = state->trace;
-    warp.index = i;
-    warp.clock = trace.start;
-    warp.iterations.assign(loops_.size(), 0);
-  }
-  return *state;
-}
-
-// One CTA a multiprocessor; a cluster starts as a whole.
-std::int64_t TraceRecorder::start_time(const Cta& cta) {
-  const std::int64_t size = launch_->kernel.cluster;
-  const auto [start, is_new] = cluster_starts_.emplace(cta.index / size, 0);
-  if (!is_new) return start->second;
-  const auto started = static_cast<std::int64_t>(cluster_starts_.size());
-  if (started * size > kCycleCosts.multiprocessors && !free_from_.empty()) {
-    start->second = free_from_.begin()->first;
-    free_from_.erase(free_from_.begin());
-  }
-  return start->second;
-}
-
-int TraceRecorder::text(const std::string& words) {
-  if (words.empty()) return 0;
-  const auto [entry, is_new] = text_numbers_.emplace(words, static_cast<int>(trace_.texts.size()));
-  if (is_new) trace_.texts.push_back(words);
-  return entry->second;
-}
-
-// "2.5": the third time through the outer loop, the sixth through the inner one.
-int TraceRecorder::iteration_text(const WarpState& warp, int pc) {
-  std::string words;
-  for (std::size_t i = 0; i < loops_.size(); ++i) {
-    if (pc < loops_[i].first || pc > loops_[i].last) continue;
-    words += (words.empty() ? "" : ".") + std::to_string(warp.iterations[i]);
-  }
-  return text(words);
-}
-
-void TraceRecorder::count_iterations(WarpState& warp, const Instruction& instruction) {
-  const int pc = static_cast<int>(&instruction - launch_->kernel.code.data());
-  for (std::size_t i = 0; i < loops_.size(); ++i) {
-    if (loops_[i].last == pc) {
-      ++warp.iterations[i];
-      ++warp.jumps_back;
-    } else if (loops_[i].first >= instruction.target && loops_[i].last < pc) {
-      warp.iterations[i] = 0;
-    }
-  }
+  std::int64_t start = 0;
+  StreamState* const stream = program_ ? &streams_[launch.place.stream] : nullptr;
+  if (stream) start = stream->clock;
+  launches_.push_back(std::make_unique<LaunchTrace>(context_, launch, start));
+  by_launch_[&launch] = launches_.back().get();
+  if (stream) stream->launch = launches_.back().get();
 }
 
 void TraceRecorder::starts(const Warp& warp, const Instruction& instruction) {
-  current_warp_ = &warp;
-  current_ = &instruction;
-  state_of(*warp.cta);
+  current_stream_ = nullptr;
+  current_launch_ = &of(warp);
+  current_launch_->starts(warp, instruction);
 }
 
 void TraceRecorder::executed(const Warp& warp, const Instruction& instruction) {
-  current_ = nullptr;
-  WarpState& state = state_of(warp);
-  const bool retries = warp.state == Warp::State::mbarrier || warp.state == Warp::State::pool;
-  state.waiting =
-      warp.state == Warp::State::runnable || warp.state == Warp::State::ended ? nullptr : &warp;
-  if (!retries) step(warp, state, instruction);
+  current_launch_->executed(warp, instruction);
+  current_launch_ = nullptr;
 }
 
-TraceSlice& TraceRecorder::slice(WarpState& warp, TraceSlice::Kind kind,
-                                 const Instruction& instruction, int name, int detail,
-                                 std::int64_t cycles) {
-  const int pc = static_cast<int>(&instruction - launch_->kernel.code.data());
-  TraceSlice made;
-  made.kind = kind;
-  made.start = warp.clock;
-  made.end = warp.clock += cycles;
-  made.name = name;
-  made.detail = detail;
-  made.iteration = iteration_text(warp, pc);
-  made.where = instruction.where();
-  warp.slice_jumps_back = warp.jumps_back;
-  std::vector<TraceSlice>& slices = trace_of(warp).lanes[warp.index].slices;
-  slices.push_back(made);
-  return slices.back();
-}
+void TraceRecorder::load_issued(const Event& event) { of(*event.issuer).load_issued(event); }
 
-// As part of the slice before, where that is of the same kind, line and iteration.
-void TraceRecorder::merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
-                          int detail) {
-  const std::int64_t cycles = issue_cycles(launch_->kernel, instruction);
-  if (cycles == 0) return;
-  const int name = text(name_of(launch_->kernel, instruction));
-  std::vector<TraceSlice>& slices = trace_of(warp).lanes[warp.index].slices;
-  if (slices.empty() || slices.back().kind != kind || slices.back().end != warp.clock ||
-      !same(slices.back().where, instruction.where()) || warp.slice_jumps_back != warp.jumps_back) {
-    slice(warp, kind, instruction, name, detail, cycles);
-    return;
-  }
-  TraceSlice& last = slices.back();
-  last.name = text(joined(trace_.texts[last.name], trace_.texts[name]));
-  last.end = warp.clock += cycles;
-  ++last.count;
-}
-
-// Draws a wait where the signal comes later than the warp.
-void TraceRecorder::wait_until(WarpState& warp, const Instruction& instruction, int name,
-                               const Signal& signal) {
-  if (signal.time <= warp.clock) return;
-  slice(warp, Kind::wait, instruction, name, signal.cause, signal.time - warp.clock);
-}
-
-void TraceRecorder::step(const Warp& warp, WarpState& state, const Instruction& instruction) {
-  switch (instruction.code) {
-    case Code::end:
-      if (warp.cta->live == 0) end_cta(*warp.cta);
-      return;
-    case Code::jump:
-    case Code::loop_next:
-      merge(state, Kind::compute, instruction, 0);
-      return count_iterations(state, instruction);
-    case Code::mbarrier_wait:
-      return pass_mbarrier(warp, state, instruction);
-    case Code::named_sync:
-    case Code::named_arrive: {
-      const std::int64_t number = instruction.detail + warp.integer(instruction.a);
-      if (number < 0 || number > 15) return;
-      return join(state_of(*warp.cta).named[number], state, instruction, instruction.value / 32,
-                  fmt::format("named barrier {}", number));
-    }
-    case Code::cluster_sync:
-      return join(cluster_meetings_[warp.cta->cluster], state, instruction,
-                  static_cast<std::int64_t>(warp.cta->cluster->ctas.size()) * launch_->kernel.warps,
-                  "the cluster's barrier");
-    case Code::set_max_registers:
-      return change_registers(warp, state, instruction);
-    case Code::mbarrier_expect_tx:
-    case Code::mbarrier_arrive: {
-      const int barrier = barrier_of(warp, instruction);
-      const std::string name = barrier < 0 ? "no barrier" : launch_->barrier_name(barrier);
-      slice(state, Kind::barrier, instruction, text(name_of(launch_->kernel, instruction)),
-            text(name), issue_cycles(launch_->kernel, instruction));
-      return;
-    }
-    case Code::wgmma:
-      return issue_product(warp, state, instruction);
-    case Code::wgmma_wait:
-      return wait_for_products(warp, state, instruction);
-    case Code::tma_store:
-      return issue_store(warp, state, instruction);
-    case Code::bulk_wait:
-      return wait_for_stores(warp, state, instruction);
-    case Code::tma_load:
-    case Code::wgmma_commit:
-    case Code::bulk_commit:
-      return merge(state, Kind::issue, instruction, 0);
-    default:
-      break;
-  }
-  if (instruction.operation == nullptr) return;
-  const ir::OpInfo& info = ir::info(instruction.operation->op);
-  const bool memory = info.has("r:shared@generic") || info.has("w:shared@generic") ||
-                      info.has("r:global@generic") || info.has("w:global@generic");
-  merge(state,
-        info.has("sync") ? Kind::barrier
-        : memory         ? Kind::memory
-                         : Kind::compute,
-        instruction, 0);
-}
-
-int TraceRecorder::barrier_of(const Warp& warp, const Instruction& instruction) const {
-  const BarrierArray& array = launch_->kernel.barrier_arrays[instruction.object];
-  const std::int64_t index = warp.integer(instruction.a);
-  return index >= 0 && index < array.count ? array.first + static_cast<int>(index) : -1;
-}
-
-void TraceRecorder::pass_mbarrier(const Warp& warp, WarpState& state,
-                                  const Instruction& instruction) {
-  const int barrier = barrier_of(warp, instruction);
-  if (barrier < 0) return;
-  const std::vector<Signal>& phases = state_of(*warp.cta).barriers[barrier].phases;
-  const std::string name = launch_->barrier_name(barrier);
-  if (!phases.empty()) {
-    wait_until(state, instruction,
-               text(fmt::format("waits for {} phase {}", name, phases.size() - 1)), phases.back());
-  }
-  const std::string which =
-      phases.empty() ? "no phase yet" : fmt::format("phase {}", phases.size() - 1);
-  slice(state, Kind::barrier, instruction, text("mbarrier_wait"),
-        text(fmt::format("{} {}", name, which)), issue_cycles(launch_->kernel, instruction));
-}
-
-void TraceRecorder::join(Meeting& meeting, WarpState& state, const Instruction& instruction,
-                         std::int64_t wanted, const std::string& name) {
-  ++meeting.arrived;
-  meeting.last.add(
-      {state.clock, text(fmt::format("{} comes last ({})", who(trace_of(state), state.index),
-                                     format_location(instruction.where())))});
-  const bool waits = instruction.code != Code::named_arrive;
-  if (waits) meeting.waiting.push_back({&state, &instruction});
-  if (!waits) merge(state, Kind::barrier, instruction, text(name));
-  if (meeting.arrived < wanted) return;
-  const Meeting complete = std::exchange(meeting, {});
-  for (const Arrival& arrival : complete.waiting) {
-    wait_until(*arrival.warp, *arrival.instruction, text("waits at " + name), complete.last);
-    slice(*arrival.warp, Kind::barrier, *arrival.instruction,
-          text(name_of(launch_->kernel, *arrival.instruction)), text(name),
-          issue_cycles(launch_->kernel, *arrival.instruction));
-  }
-}
-
-// The pool has what decreases gave back.
-void TraceRecorder::change_registers(const Warp& warp, WarpState& state,
-                                     const Instruction& instruction) {
-  Signal& pool = state_of(*warp.cta).pool;
-  if (instruction.detail != 0) {
-    wait_until(state, instruction,
-               text(fmt::format("waits for {} registers a thread", instruction.value)), pool);
-  } else {
-    pool.add({state.clock, text(who(trace_of(state), state.index) + " gives registers back")});
-  }
-  merge(state, Kind::barrier, instruction, text(fmt::format("{} a thread", instruction.value)));
+void TraceRecorder::load_finished(const Event& event) {
+  of(*event.destination).load_finished(event);
 }
 
 void TraceRecorder::arrived(const Warp& warp, const Cta& cta, int barrier) {
-  const WarpState& state = state_of(warp);
-  state_of(cta).barriers[barrier].now.add(
-      {state.clock, text(fmt::format("{} arrives ({})", who(trace_of(state), state.index),
-                                     format_location(current_->where())))});
+  of(warp).arrived(warp, cta, barrier);
 }
 
 void TraceRecorder::phase_completed(const Cta& cta, int barrier) {
-  CtaState& state = state_of(cta);
-  BarrierState& signals = state.barriers[barrier];
-  signals.phases.push_back(signals.now);
-  trace_.ctas[state.trace].flips.push_back(
-      {signals.now.time, barrier, signals.phases.size() - 1, signals.now.cause});
+  of(cta).phase_completed(cta, barrier);
 }
 
-void TraceRecorder::end_cta(const Cta& cta) {
-  CtaState& state = state_of(cta);
-  TraceCta& trace = trace_.ctas[state.trace];
-  for (const WarpState& warp : state.warps) trace.end = std::max(trace.end, warp.clock);
-  for (TraceFlight& flight : trace.flights) {
-    if (flight.kind == TraceFlight::Kind::store) flight.complete = true;
+std::optional<TraceMark> TraceRecorder::cut_short() const {
+  for (const auto& trace : launches_) {
+    if (trace->cut_short()) return trace->cut_short();
   }
-  if (cta.cluster->live == 0) {
-    free_from_.emplace(trace.end, cta.index);
-    cluster_meetings_.erase(cta.cluster);
-  }
+  return stream_cut_short_;
 }
 
-std::string TraceRecorder::who(const TraceCta& cta, int warp) const {
-  return fmt::format("{} warp {}", trace_.roles[cta.lanes[warp].role], cta.lanes[warp].number);
-}
-
-// What still waits waits to the end of the drawing, behind all else.
-void TraceRecorder::end_open_waits() {
-  for (const TraceCta& cta : trace_.ctas) {
-    trace_.end = std::max(trace_.end, cta.end);
-    for (const TraceFlight& flight : cta.flights) trace_.end = std::max(trace_.end, flight.end);
-    for (const TraceFlip& flip : cta.flips) trace_.end = std::max(trace_.end, flip.time);
-  }
-  for (const auto& [index, cta] : ctas_) {
-    for (const WarpState& warp : cta->warps) trace_.end = std::max(trace_.end, warp.clock);
-  }
-  const std::int64_t end = trace_.end + trace_.end / 20 + 1;
-  for (const auto& [index, cta] : ctas_) {
-    for (WarpState& warp : cta->warps) {
-      if (warp.waiting == nullptr) continue;
-      const Instruction& instruction = *warp.waiting->waits_at;
-      const int barrier =
-          instruction.code == Code::mbarrier_wait ? barrier_of(*warp.waiting, instruction) : -1;
-      const std::string what =
-          barrier >= 0 ? fmt::format("waits for {} phase {}", launch_->barrier_name(barrier),
-                                     cta->barriers[barrier].phases.size())
-                       : "waits at " + name_of(launch_->kernel, instruction);
-      slice(warp, Kind::wait, instruction, text(what), text("which did not come"),
-            end - warp.clock);
-    }
-  }
+void TraceRecorder::end_open_wait(std::size_t number, std::int64_t end) {
+  StreamState& stream = streams_[number];
+  const auto size = static_cast<std::int64_t>(stream.operations.size());
+  if (size == 0 || stream.over == size * runs_) return;
+  const ir::ProgramOperation& next = *stream.operations[stream.over % size];
+  if (next.kind != ProgramKind::wait && next.kind != ProgramKind::wait_event) return;
+  StreamOperation operation;
+  operation.source = &next;
+  operation.run = stream.over / size + 1;
+  slice(operation, Kind::wait, wait_name(next), context_.text("which did not come"), end);
 }
 
 void TraceRecorder::end(const std::vector<Fault>& faults) {
-  if (launch_ == nullptr) {
-    for (const Fault& fault : faults) trace_.faults.push_back({fault, {}});
-    return;
+  Trace& trace = context_.trace;
+  for (const auto& own : launches_) own->finish_cut_short();
+  // The operation of a stream that a fault cut short.
+  if (const StreamOperation* const operation = current_stream_) {
+    const StreamState& stream = state_of(*operation);
+    stream_cut_short_ =
+        TraceMark{0, 0, -1, operation->source->stream, stream.clock, operation->source->where};
+    slice(*operation, Kind::memory, "cut short", 0, stream.clock + kCycleCosts.stream_operation);
   }
-  // The instruction that a fault cut short.
-  if (current_ != nullptr && current_->operation != nullptr) {
-    WarpState& warp = state_of(*current_warp_);
-    cut_short_ = TraceMark{warp.cta, warp.index, -1, warp.clock, current_->where()};
-    slice(warp, Kind::issue, *current_, text(name_of(launch_->kernel, *current_)), 0,
-          std::max<std::int64_t>(issue_cycles(launch_->kernel, *current_), 1));
-  }
-  end_open_waits();
-  for (TraceCta& cta : trace_.ctas) {
-    if (cta.end == cta.start) cta.end = trace_.end;
+  for (const auto& own : launches_) trace.end = std::max(trace.end, own->end());
+  for (const StreamState& stream : streams_) trace.end = std::max(trace.end, stream.clock);
+  const std::int64_t open = trace.end + trace.end / 20 + 1;
+  for (const auto& own : launches_) own->end_open_waits(open);
+  const bool blocked = std::any_of(faults.begin(), faults.end(),
+                                   [](const Fault& fault) { return fault.kind == "deadlock"; });
+  for (std::size_t i = 0; i < streams_.size() && blocked; ++i) end_open_wait(i, open);
+  for (TraceCta& cta : trace.ctas) {
+    if (cta.end == cta.start) cta.end = trace.end;
     for (const TraceLane& lane : cta.lanes) {
-      if (!lane.slices.empty()) trace_.end = std::max(trace_.end, lane.slices.back().end);
+      if (!lane.slices.empty()) trace.end = std::max(trace.end, lane.slices.back().end);
     }
     const auto earlier = [](const auto& a, const auto& b) { return a.start < b.start; };
     std::sort(cta.products.begin(), cta.products.end(), earlier);
     std::stable_sort(cta.flips.begin(), cta.flips.end(),
                      [](const TraceFlip& a, const TraceFlip& b) { return a.time < b.time; });
   }
-  for (const Fault& fault : faults) trace_.faults.push_back(locate(fault));
+  for (const TraceStream& stream : trace.streams) {
+    if (!stream.slices.empty()) trace.end = std::max(trace.end, stream.slices.back().end);
+  }
+  for (const Fault& fault : faults) trace.faults.push_back(locate(fault));
 }
 
 }  // namespace tilewright::simulator

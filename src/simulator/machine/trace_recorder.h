@@ -9,18 +9,22 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/machine/launch.h"
+#include "ir/program.h"
+#include "simulator/machine/launch_trace.h"
 #include "simulator/machine/recorder.h"
-#include "simulator/machine/timetable.h"
+#include "simulator/machine/streams.h"
 #include "simulator/machine/trace.h"
 
-// Puts an execution on a time axis. Every warp has a clock, which its instructions move on by what
-// they cost (cycle_costs.h) and its waits to the instant at which what they wait for is there. The
-// order in which the execution happened decides what a wait waits for; its instants mean nothing.
 namespace tilewright::simulator {
 
+// Puts an execution on a time axis: each launch (launch_trace.h), and each stream of a program,
+// whose clock launches, copies and waits move on.
 class TraceRecorder : public Recorder {
  public:
+  void begin(const ir::Program& program, std::int64_t runs) override;
+  void starts(const StreamOperation& operation) override;
+  void executed(const StreamOperation& operation, bool over) override;
+  void changed(const std::byte* first, std::int64_t bytes) override;
   void begin(const Launch& launch) override;
   void starts(const Warp& warp, const Instruction& instruction) override;
   void executed(const Warp& warp, const Instruction& instruction) override;
@@ -31,113 +35,49 @@ class TraceRecorder : public Recorder {
   void end(const std::vector<Fault>& faults) override;
 
   // Once the run is over.
-  Trace take() { return std::move(trace_); }
+  Trace take() { return std::move(context_.trace); }
 
  private:
-  // Instructions from the target of a jump back to the jump.
-  struct Loop {
-    int first = 0, last = 0;
-  };
-  // When something is there, and what made it so.
-  struct Signal {
-    std::int64_t time = 0;
-    int cause = 0;
-    void add(const Signal& other) {
-      if (other.time >= time) *this = other;
-    }
-  };
-  // Work of a unit that its warp waits for in groups.
-  struct Pending {
-    std::int64_t group = 0;
-    std::int64_t first_end = 0, end = 0;  // of a store: its source is read, its bytes are written
-    std::size_t flight = 0;
-  };
-  struct WarpState {
-    std::size_t cta = 0;  // in trace_.ctas
-    int index = 0;
+  struct StreamState {
+    std::vector<const ir::ProgramOperation*> operations;  // of a run
+    std::int64_t over = 0;                                // of all runs
     std::int64_t clock = 0;
-    std::vector<int> iterations;  // of each loop
-    std::uint64_t jumps_back = 0;
-    std::uint64_t slice_jumps_back = 0;  // when the last slice began
-    std::int64_t product_end = 0;
-    std::vector<Pending> products, stores;
-    const Warp* waiting = nullptr;  // itself, while it is blocked
-  };
-  struct Arrival {
-    WarpState* warp = nullptr;
-    const Instruction* instruction = nullptr;
-  };
-  // A named barrier, or the cluster's.
-  struct Meeting {
-    std::int64_t arrived = 0;
-    Signal last;
-    std::vector<Arrival> waiting;
-  };
-  struct BarrierState {
-    Signal now;                  // of the phase that is not complete
-    std::vector<Signal> phases;  // complete ones
-  };
-  struct CtaState {
-    std::size_t trace = 0;  // in trace_.ctas
-    std::vector<WarpState> warps;
-    std::vector<BarrierState> barriers;
-    std::array<Meeting, 16> named;
-    Signal pool;
-    Timetable port;
-    Timetable tensor_cores;
-    std::map<std::pair<int, std::uint64_t>, std::int64_t> products;  // warpgroup, sequence: end
-    std::map<std::pair<int, std::int64_t>, std::size_t> groups;      // warpgroup, group: flight
-  };
-  struct LoadInFlight {
-    const Instruction* instruction = nullptr;
-    std::int64_t cta = 0, address = 0;
-    std::size_t flight = 0;
+    LaunchTrace* launch = nullptr;  // the last one
   };
 
-  CtaState& state_of(const Cta& cta);
-  WarpState& state_of(const Warp& warp) { return state_of(*warp.cta).warps[warp.index]; }
-  TraceCta& trace_of(const WarpState& warp) { return trace_.ctas[warp.cta]; }
-  std::int64_t start_time(const Cta& cta);
-  int text(const std::string& words);
-  int iteration_text(const WarpState& warp, int pc);
-  void count_iterations(WarpState& warp, const Instruction& instruction);
+  StreamState& state_of(const StreamOperation& operation) {
+    return streams_[operation.source->stream];
+  }
+  LaunchTrace& of(const Launch& launch) { return *by_launch_.at(&launch); }
+  LaunchTrace& of(const Cta& cta) { return of(*cta.cluster->launch); }
+  LaunchTrace& of(const Warp& warp) { return of(*warp.cta); }
+  std::string word_text(const ir::ProgramOperation& operation) const;
+  // A bar on the stream's lane from its clock on.
+  void slice(const StreamOperation& operation, TraceSlice::Kind kind, const std::string& name,
+             int detail, std::int64_t end);
+  void wait_until(const StreamOperation& operation, const TraceSignal& signal);
+  void finish(const StreamOperation& operation);
+  // Of a stream that waits when the run is over: to the end of the drawing.
+  void end_open_wait(std::size_t stream, std::int64_t end);
+  std::string wait_name(const ir::ProgramOperation& operation) const;
 
-  TraceSlice& slice(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
-                    int name, int detail, std::int64_t cycles);
-  void merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction, int detail);
-  void wait_until(WarpState& warp, const Instruction& instruction, int name, const Signal& signal);
-  void step(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void pass_mbarrier(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void join(Meeting& meeting, WarpState& state, const Instruction& instruction, std::int64_t wanted,
-            const std::string& name);
-  void change_registers(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void issue_product(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void wait_for_products(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void issue_store(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void wait_for_stores(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void end_cta(const Cta& cta);
-  void end_open_waits();
-
-  int barrier_of(const Warp& warp, const Instruction& instruction) const;
-  std::string place_of(int allocation, std::int64_t address) const;
-  std::string coordinates(const std::array<std::int64_t, 5>& at, int rank) const;
-  std::string who(const TraceCta& cta, int warp) const;
+  std::optional<TraceMark> cut_short() const;
   TraceFault locate(const Fault& fault) const;
-  bool find_access(const Fault& fault, SourceLocation where, TraceMark& mark) const;
+  LaunchTrace::Score find_in_streams(const Fault& fault, SourceLocation where,
+                                     TraceMark& mark) const;
 
-  const Launch* launch_ = nullptr;
-  Trace trace_;
-  std::unordered_map<std::string, int> text_numbers_;
-  std::vector<Loop> loops_;
-  std::map<std::int64_t, std::unique_ptr<CtaState>> ctas_;  // by index
-  std::map<std::int64_t, std::int64_t> cluster_starts_;
-  std::multimap<std::int64_t, std::int64_t> free_from_;  // when a place is free: CTAs of it
-  std::map<const Cluster*, Meeting> cluster_meetings_;
-  std::vector<LoadInFlight> loads_;
-  // While it is executed: the warp's instruction, of which the clock is at the start.
-  const Warp* current_warp_ = nullptr;
-  const Instruction* current_ = nullptr;
-  std::optional<TraceMark> cut_short_;  // the access with which a fault ended the run
+  TraceContext context_;
+  std::vector<std::unique_ptr<LaunchTrace>> launches_;
+  std::unordered_map<const Launch*, LaunchTrace*> by_launch_;
+  const ir::Program* program_ = nullptr;
+  std::int64_t runs_ = 0;
+  std::vector<StreamState> streams_;
+  std::vector<TraceSignal> events_;
+  std::map<std::pair<int, std::int64_t>, std::int64_t> run_ends_;  // of a rank and run
+  // What is being executed, of either at most one.
+  const StreamOperation* current_stream_ = nullptr;
+  LaunchTrace* current_launch_ = nullptr;
+  std::optional<TraceMark> stream_cut_short_;
 };
 
 }  // namespace tilewright::simulator

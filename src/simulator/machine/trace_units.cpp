@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "simulator/machine/cycle_costs.h"
-#include "simulator/machine/trace_recorder.h"
+#include "simulator/machine/launch_trace.h"
 #include "support/diagnostic.h"
 
 // What runs beside the warps: copies, products, bulk stores.
@@ -27,14 +27,14 @@ std::int64_t end_of(const std::vector<Work>& list, std::int64_t groups, End Work
 }  // namespace
 
 // "k[stage 1]", or "o" where there is one stage.
-std::string TraceRecorder::place_of(int allocation, std::int64_t address) const {
+std::string LaunchTrace::place_of(int allocation, std::int64_t address) const {
   const Allocation& place = launch_->kernel.allocations[allocation];
   if (place.stages <= 1 || place.stage_bytes == 0) return place.name;
   return fmt::format("{}[stage {}]", place.name, (address - place.offset) / place.stage_bytes);
 }
 
 // Outermost axis first, as the kernel's author names them.
-std::string TraceRecorder::coordinates(const std::array<std::int64_t, 5>& at, int rank) const {
+std::string LaunchTrace::coordinates(const std::array<std::int64_t, 5>& at, int rank) const {
   std::string words;
   for (int axis = rank - 1; axis >= 0; --axis) {
     words += fmt::format("{}{}", words.empty() ? "" : ", ", at[axis]);
@@ -42,7 +42,7 @@ std::string TraceRecorder::coordinates(const std::array<std::int64_t, 5>& at, in
   return "[" + words + "]";
 }
 
-void TraceRecorder::load_issued(const Event& event) {
+void LaunchTrace::load_issued(const Event& event) {
   const PreparedKernel& kernel = launch_->kernel;
   const Transfer& transfer = kernel.transfers[event.instruction->detail];
   const TensorMap& map = kernel.maps[transfer.map];
@@ -67,7 +67,7 @@ void TraceRecorder::load_issued(const Event& event) {
   flights.push_back(flight);
 }
 
-void TraceRecorder::load_finished(const Event& event) {
+void LaunchTrace::load_finished(const Event& event) {
   const auto load = std::find_if(loads_.begin(), loads_.end(), [&](const LoadInFlight& each) {
     return each.instruction == event.instruction && each.cta == event.destination->index &&
            each.address == event.address;
@@ -82,8 +82,8 @@ void TraceRecorder::load_finished(const Event& event) {
   loads_.erase(load);
 }
 
-void TraceRecorder::issue_product(const Warp& warp, WarpState& state,
-                                  const Instruction& instruction) {
+void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
+                                const Instruction& instruction) {
   const PreparedKernel& kernel = launch_->kernel;
   const Product& product = kernel.products[instruction.detail];
   const auto place = [&](const MatrixOperand& operand) {
@@ -134,8 +134,8 @@ void TraceRecorder::issue_product(const Warp& warp, WarpState& state,
   state.products.push_back({group, state.product_end, state.product_end, entry->second});
 }
 
-void TraceRecorder::wait_for_products(const Warp& warp, WarpState& state,
-                                      const Instruction& instruction) {
+void LaunchTrace::wait_for_products(const Warp& warp, WarpState& state,
+                                    const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
   for (const Pending& work : state.products) {
     if (work.group < groups) trace_of(state).flights[work.flight].complete = true;
@@ -149,8 +149,7 @@ void TraceRecorder::wait_for_products(const Warp& warp, WarpState& state,
   merge(state, TraceSlice::Kind::barrier, instruction, 0);
 }
 
-void TraceRecorder::issue_store(const Warp& warp, WarpState& state,
-                                const Instruction& instruction) {
+void LaunchTrace::issue_store(const Warp& warp, WarpState& state, const Instruction& instruction) {
   merge(state, TraceSlice::Kind::issue, instruction, 0);
   if (warp.stores.empty()) return;
   const Store& store = *warp.stores.back();
@@ -175,8 +174,8 @@ void TraceRecorder::issue_store(const Warp& warp, WarpState& state,
   flights.push_back(flight);
 }
 
-void TraceRecorder::wait_for_stores(const Warp& warp, WarpState& state,
-                                    const Instruction& instruction) {
+void LaunchTrace::wait_for_stores(const Warp& warp, WarpState& state,
+                                  const Instruction& instruction) {
   const bool read = instruction.detail != 0;
   const std::int64_t groups = warp.store_groups - instruction.value;
   wait_until(state, instruction,

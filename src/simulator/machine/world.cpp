@@ -92,6 +92,7 @@ void World::add_stream_event(int stream) {
 }
 
 void World::changed(const std::byte* first, std::int64_t bytes) {
+  if (recorder) recorder->changed(first, bytes);
   std::vector<Warp*> woken;
   for (auto entry = word_waiters_.begin(); entry != word_waiters_.end();) {
     if (entry->first < first || entry->first >= first + bytes) {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "ir/program.h"
+#include "tilewright/library.h"
+
+namespace tilewright::driver {
+
+// Whether the kernel knows of other ranks: it has symmetric tensors or signals, or asks for its
+// rank or how many there are.
+bool reaches_ranks(const ir::Kernel& kernel);
+
+// One launch of the kernel in each rank, on buffers of its own for each tensor. `sizes` holds the
+// kernel's dims.
+ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& sizes);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/temporary_folder.h"
+#include "driver/dump.h"
+#include "driver/programs.h"
+#include "examples/all_reduce.h"
+#include "ir/text.h"
+#include "tools/run_command.h"
+
+// The command on programs, and on kernels of several ranks.
+namespace tilewright::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+// A program is written while it is simulated.
+class SimulateProgram : public testing::Test {
+ protected:
+  SimulateProgram() : kernel_(folder_ / "all_reduce.tw") {
+    setenv("TILEWRIGHT_DUMP", (folder_ / "").c_str(), 1);
+    simulate(Push(true).program);
+    simulate(Push(false, 2).program);
+    simulate(TwoKernels("second", true).program);
+    unsetenv("TILEWRIGHT_DUMP");
+    driver::write_text(kernel_, ir::to_text(examples::all_reduce().finish()));
+  }
+  std::string simulate_line(const std::string& file) const {
+    return "simulate " + (folder_ / file) + " --target sm_90a ";
+  }
+  std::string kernel_line() const { return "simulate " + kernel_ + " --target sm_90a "; }
+
+  TemporaryFolder folder_;
+  std::string kernel_;
+};
+
+TEST_F(SimulateProgram, SaysOverHowManySchedulesItIsClean) {
+  const Answer answer = tilewright(simulate_line("push-3ranks.twp") + "--schedules 4 --launches 3");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  EXPECT_THAT(answer.output,
+              AllOf(HasSubstr("push, 3 ranks, on simulated sm_90a: 4 schedules of 3 runs of 3 "
+                              "launches"),
+                    HasSubstr(" 0 faults"), HasSubstr("results differ by at most 0,")));
+  const Json one = tilewright(simulate_line("two_kernels.twp") + "--json").json();
+  EXPECT_EQ(one["ranks"], 1);
+  EXPECT_EQ(one["runs"], 2);
+  EXPECT_EQ(one["launches"], 2);
+}
+
+TEST_F(SimulateProgram, NamesAFaultAndTheSeedThatReplaysIt) {
+  const std::string line = simulate_line("push-2ranks.twp");
+  const Answer answer = tilewright(line + "--schedules 3 --seed 5");
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  EXPECT_THAT(answer.output,
+              AllOf(HasSubstr("race: global y of rank"), HasSubstr("stream push of rank"),
+                    HasSubstr("of scale of rank"), HasSubstr("the other place is at"),
+                    HasSubstr("fix: a signal of scope system")));
+  const std::string replay = "replay the first with ";
+  const std::size_t start = answer.output.find(replay) + replay.size();
+  const std::string options = answer.output.substr(start, answer.output.find('\n', start) - start);
+  const Json again = tilewright(line + options + " --json").json();
+  ASSERT_EQ(again["faults"].size(), 1u);
+  EXPECT_THAT(answer.output, HasSubstr(again["faults"][0]["message"].get<std::string>()));
+}
+
+TEST_F(SimulateProgram, SearchesAndTraces) {
+  const Json json = tilewright(simulate_line("push-3ranks.twp") +
+                               "--search delays --schedules 5 --strict --control-only --json")
+                        .json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["schedules"], 5);
+  EXPECT_GT(json["cases"][0]["possible"], 100);
+  const std::string page = folder_ / "t.html";
+  EXPECT_EQ(tilewright(simulate_line("push-2ranks.twp") + "--trace " + page).status, 1);
+  std::ifstream file(page);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, AllOf(HasSubstr("stream push of rank 1"), HasSubstr("push-2ranks.twp")));
+}
+
+TEST_F(SimulateProgram, LaunchesAKernelInEachRank) {
+  const Answer two = tilewright(kernel_line() + "--set rows=70 --launches 3");
+  EXPECT_EQ(two.status, 0) << two.output;
+  EXPECT_THAT(two.output, HasSubstr("all_reduce, 2 ranks, on simulated sm_90a: 1 schedules of 3 "
+                                    "runs of 2 launches"));
+  const Json json = tilewright(kernel_line() + "--ranks 3 --shrunken --schedules 2 --json").json();
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["ranks"], 3);
+  EXPECT_GT(json["cases"].size(), 1u);
+  // Each CTA waits for its like on the other ranks, and all of them for a place.
+  const Answer narrow = tilewright(kernel_line() + "--multiprocessors 1 --set rows=300");
+  EXPECT_EQ(narrow.status, 1);
+  EXPECT_THAT(narrow.output, HasSubstr("have not started: all places of the device are taken"));
+}
+
+TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
+  const Answer words = tilewright(simulate_line("push-3ranks.twp") + "--faults --json");
+  EXPECT_EQ(words.status, 0) << words.output;
+  const Json json = words.json();
+  EXPECT_EQ(json["runs"], 3);
+  ASSERT_EQ(json["kinds"].size(), 7u);
+  EXPECT_EQ(json["kinds"][2]["absent"], "no site here: no waits for events");
+  EXPECT_EQ(json["kinds"][3]["caught"], 6);
+  const Answer kernel = tilewright(kernel_line() + "--faults --ranks 2 --set rows=70");
+  EXPECT_EQ(kernel.status, 0) << kernel.output;
+  EXPECT_THAT(kernel.output,
+              AllOf(HasSubstr("23 signal before its data"),
+                    HasSubstr("27 a word that is not waited for"), Not(HasSubstr("survivors:"))));
+}
+
+TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
+  const std::string program = simulate_line("push-3ranks.twp"), kernel = kernel_line();
+  expect_failure(program + "--ranks 2", 2, {"--ranks 2", "recorded for 3 ranks", "fix: record it"});
+  expect_failure(program + "--ranks 0", 2, {"--ranks 0", "1 to 8"});
+  expect_failure(kernel + "--ranks -1", 2, {"--ranks -1", "1 to 8"});
+  expect_failure(kernel + "--ranks 9", 2, {"--ranks 9", "1 to 8"});
+  expect_failure(program + "--set rows=3", 2,
+                 {"--set rows=3", "the sizes with which it was recorded"});
+  expect_failure(program + "--shrunken", 2, {"--shrunken", "the sizes with which it was recorded"});
+  expect_failure(program + "--break release", 2, {"--break release", "--faults"});
+  expect_failure(program + "--faults --control-only", 2, {"--faults"});
+  expect_failure(kernel + "--set columns=3", 2, {"columns", "rows"});
+  expect_failure("simulate gemm --target sm_90a --ranks 2", 2, {"gemm", "reaches no other rank"});
+  expect_failure("simulate gemm --target sm_90a --multiprocessors 2", 2, {"reaches no other rank"});
+  expect_failure("simulate " + (folder_ / "none.twp") + " --target sm_90a", 2, {"cannot read"});
+  expect_failure("simulate " + (folder_ / "push-3ranks.twp") + " --target interpreter", 2,
+                 {"not simulated"});
+  expect_failure("stress " + kernel_ + " --target sm_90a", 2, {"reaches other ranks"});
+  driver::write_text(folder_ / "broken.twp", "program \"p\" 2 ranks\nstream \"s\" of 7\n");
+  expect_failure(simulate_line("broken.twp"), 2, {"broken.twp:2", "a rank from 0 to 1"});
+}
+
+}  // namespace
+}  // namespace tilewright::test

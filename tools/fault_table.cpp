@@ -1,0 +1,203 @@
+#include "fault_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using driver::MutantResult;
+using Verdict = MutantResult::Verdict;
+
+struct Row {
+  std::set<std::pair<std::size_t, std::size_t>> sites;  // each with its subject
+  std::map<Verdict, std::int64_t> verdicts;
+  std::int64_t mutants = 0, right_class = 0, both_lines = 0;
+
+  void add(const MutantResult& result) {
+    ++mutants;
+    ++verdicts[result.verdict];
+    sites.emplace(result.subject, result.mutant.site);
+    right_class += result.right_class;
+    both_lines += result.both_lines;
+  }
+  std::int64_t count(Verdict verdict) const {
+    const auto found = verdicts.find(verdict);
+    return found == verdicts.end() ? 0 : found->second;
+  }
+};
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::caught:
+      return "caught";
+    case Verdict::rejected:
+      return "rejected";
+    case Verdict::equivalent:
+      return "equivalent";
+    case Verdict::unreached:
+      return "unreached";
+    case Verdict::survived:
+      return "survived";
+  }
+  return "";
+}
+
+std::string absence(const simulator::FaultKind& kind) {
+  const bool elsewhere = kind.seed || kind.number > 25;
+  return fmt::format("no site {}: {}", elsewhere ? "here" : "on sm_90a", kind.absent);
+}
+
+std::string mutant_text(const MutantResult& result) {
+  return fmt::format("  {:>2}  {}  {} {}", result.kind->number,
+                     format_location(result.mutant.where), result.mutant.operation,
+                     result.mutant.change);
+}
+
+void print_rows(const Kinds& kinds, const std::map<int, Row>& rows) {
+  const auto print = [](const std::string& name, const Row& row) {
+    fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>6} {:>5} {:>5} {:>8}\n", name,
+               row.sites.size(), row.mutants, row.count(Verdict::rejected),
+               row.count(Verdict::equivalent), row.count(Verdict::unreached),
+               row.count(Verdict::caught), row.right_class, row.both_lines,
+               row.count(Verdict::survived));
+  };
+  fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>6} {:>5} {:>5} {:>8}\n", "fault", "sites",
+             "mutants", "rejected", "equivalent", "unreached", "caught", "class", "lines",
+             "survived");
+  Row all;
+  for (const simulator::FaultKind* each : kinds) {
+    const simulator::FaultKind& kind = *each;
+    const std::string name = fmt::format("{:>2} {}", kind.number, kind.name);
+    const auto found = rows.find(kind.number);
+    if (found == rows.end()) {
+      fmt::print("{:<52} {}\n", name, absence(kind));
+      continue;
+    }
+    const Row& row = found->second;
+    print(name, row);
+    all.sites.insert(row.sites.begin(), row.sites.end());
+    all.mutants += row.mutants;
+    all.right_class += row.right_class;
+    all.both_lines += row.both_lines;
+    for (const auto& [verdict, count] : row.verdicts) all.verdicts[verdict] += count;
+  }
+  print("   all", all);
+}
+
+void print_details(const std::vector<MutantResult>& results) {
+  const auto list = [&](const char* title, const auto& wanted, const auto& detail) {
+    bool first = true;
+    for (const MutantResult& result : results) {
+      if (!wanted(result)) continue;
+      if (first) fmt::print("{}\n", title);
+      first = false;
+      fmt::print("{}\n      {}\n", mutant_text(result), detail(result));
+    }
+  };
+  list(
+      "equivalent, and why:",
+      [](const MutantResult& r) { return r.verdict == Verdict::equivalent; },
+      [](const MutantResult& r) { return r.mutant.equivalent; });
+  list(
+      "rejected by the verifier:",
+      [](const MutantResult& r) { return r.verdict == Verdict::rejected; },
+      [](const MutantResult& r) { return r.fault.message; });
+  list(
+      "caught as another fault:",
+      [](const MutantResult& r) { return r.verdict == Verdict::caught && !r.right_class; },
+      [](const MutantResult& r) { return r.fault.message.substr(0, r.fault.message.find('\n')); });
+  list(
+      "caught, with one line alone:",
+      [](const MutantResult& r) { return r.verdict == Verdict::caught && !r.both_lines; },
+      [](const MutantResult& r) { return r.fault.message.substr(0, r.fault.message.find('\n')); });
+  list(
+      "not executed with any of these sizes:",
+      [](const MutantResult& r) { return r.verdict == Verdict::unreached; },
+      [](const MutantResult&) { return "unknown whether it is found"; });
+  list(
+      "survivors:", [](const MutantResult& r) { return r.verdict == Verdict::survived; },
+      [](const MutantResult&) { return "not caught"; });
+}
+
+Json json_of(const MutantResult& result, const std::vector<std::string>& sizes) {
+  Json json = {{"kind", result.kind->number},
+               {"where", format_location(result.mutant.where)},
+               {"operation", result.mutant.operation},
+               {"change", result.mutant.change},
+               {"verdict", name_of(result.verdict)}};
+  if (result.verdict == Verdict::equivalent) json["why"] = result.mutant.equivalent;
+  if (result.verdict == Verdict::rejected) json["why"] = result.fault.message;
+  if (result.verdict == Verdict::caught) {
+    json["fault"] = result.fault.kind;
+    json["first"] = format_location(result.fault.first);
+    json["second"] = format_location(result.fault.second);
+    json["missing"] = result.fault.missing;
+    json["message"] = result.fault.message;
+    if (!sizes.empty()) json["sizes"] = sizes[result.workload];
+    json["seed"] = result.seed;
+    json["right_class"] = result.right_class;
+    json["both_lines"] = result.both_lines;
+  }
+  return json;
+}
+
+Json json_of(const Kinds& kinds_of_table, const std::map<int, Row>& rows) {
+  Json kinds = Json::array();
+  for (const simulator::FaultKind* each : kinds_of_table) {
+    const simulator::FaultKind& kind = *each;
+    Json json = {{"number", kind.number}, {"name", kind.name}};
+    const auto found = rows.find(kind.number);
+    if (found == rows.end()) {
+      json["absent"] = absence(kind);
+    } else {
+      const Row& row = found->second;
+      json["sites"] = row.sites.size();
+      json["mutants"] = row.mutants;
+      for (const Verdict verdict : {Verdict::caught, Verdict::rejected, Verdict::equivalent,
+                                    Verdict::unreached, Verdict::survived}) {
+        json[name_of(verdict)] = row.count(verdict);
+      }
+      json["right_class"] = row.right_class;
+      json["both_lines"] = row.both_lines;
+    }
+    kinds.push_back(std::move(json));
+  }
+  return kinds;
+}
+
+std::map<int, Row> rows_of(const std::vector<MutantResult>& results) {
+  std::map<int, Row> rows;
+  for (const MutantResult& result : results) rows[result.kind->number].add(result);
+  return rows;
+}
+
+}  // namespace
+
+bool is_proven(const std::vector<MutantResult>& results) {
+  return std::none_of(results.begin(), results.end(), [](const MutantResult& result) {
+    return result.verdict == Verdict::survived;
+  });
+}
+
+void print_table(const Kinds& kinds, const std::vector<MutantResult>& results) {
+  print_rows(kinds, rows_of(results));
+  print_details(results);
+}
+
+Json table_json(const Kinds& kinds, const std::vector<MutantResult>& results,
+                const std::vector<std::string>& sizes) {
+  Json mutants = Json::array();
+  for (const MutantResult& result : results) mutants.push_back(json_of(result, sizes));
+  return {{"kinds", json_of(kinds, rows_of(results))}, {"mutants", std::move(mutants)}};
+}
+
+}  // namespace tilewright::tools

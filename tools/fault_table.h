@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "driver/fault_proof.h"
+
+// The table of `simulate --faults`, kind by kind.
+namespace tilewright::tools {
+
+using Kinds = std::vector<const simulator::FaultKind*>;
+
+// Whether no mutant survived.
+bool is_proven(const std::vector<driver::MutantResult>& results);
+void print_table(const Kinds& kinds, const std::vector<driver::MutantResult>& results);
+// "kinds" and "mutants"; `sizes` of each workload, if there are several.
+nlohmann::ordered_json table_json(const Kinds& kinds,
+                                  const std::vector<driver::MutantResult>& results,
+                                  const std::vector<std::string>& sizes);
+
+}  // namespace tilewright::tools

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "driver/workload.h"
+#include "simulator/machine/machine.h"
+#include "simulator/machine/trace.h"
+
+// What `simulate` executes in many schedules, and what came of it.
+namespace tilewright::tools {
+
+// What can be executed again and again: a kernel with tensors, or a program.
+struct Simulated {
+  std::string sizes;  // "keys=496 queries=568"; empty: as the command says
+  // From the same memory each time.
+  std::function<simulator::MachineReport(const simulator::MachineOptions&)> launch;
+  std::int64_t launches = 1;  // calls of it in a schedule, one after the other
+  // The results of the last call; null where nothing is compared.
+  std::function<driver::Comparison()> compare;
+  double tolerance = 0;
+};
+
+// What was run of one of them.
+struct Case {
+  std::string sizes;
+  std::int64_t schedules = 0, possible = 0;  // possible: with at most two delays
+  driver::Comparison comparison;
+  double tolerance = 0;
+  bool ok() const { return comparison.max_relative_error <= tolerance; }
+};
+
+struct Outcome {
+  std::vector<simulator::Fault> faults;   // each once, whatever the schedules that showed it
+  std::uint64_t seed = 0;                 // of the first schedule with a fault, else of the first
+  std::string sizes;                      // of the same
+  std::optional<simulator::Trace> trace;  // of the same
+  std::vector<Case> cases;
+  std::int64_t operations = 0;
+  bool ok() const {
+    return faults.empty() &&
+           std::all_of(cases.begin(), cases.end(), [](const Case& each) { return each.ok(); });
+  }
+  std::int64_t schedules() const {
+    std::int64_t sum = 0;
+    for (const Case& each : cases) sum += each.schedules;
+    return sum;
+  }
+  // The one that is furthest from its tolerance.
+  const Case& worst() const {
+    return *std::max_element(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
+      return a.comparison.max_relative_error * b.tolerance <
+             b.comparison.max_relative_error * a.tolerance;
+    });
+  }
+};
+
+// Executes it in the request's schedules, and adds what came of it to the outcome.
+void execute(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
+             Outcome& outcome);
+
+// What the request says of all executions; the rest is the caller's.
+simulator::MachineOptions machine_options(const Request& request);
+
+}  // namespace tilewright::tools

@@ -1,0 +1,193 @@
+#include "simulate_program.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "driver/build.h"
+#include "driver/dump.h"
+#include "driver/program_simulation.h"
+#include "driver/ranks_program.h"
+#include "driver/rewrites.h"
+#include "driver/shrunken_sizes.h"
+#include "ir/program_text.h"
+#include "schedules.h"
+#include "simulate_faults.h"
+#include "simulation_report.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::tools {
+namespace {
+
+constexpr int kUsualRanks = 2;
+constexpr std::int64_t kUsualRuns = 2;
+
+// A program that is executed, and of which sizes.
+struct Cut {
+  ir::Program program;
+  std::string sizes;
+};
+
+[[noreturn]] void refuse(const std::string& option, const std::string& why,
+                         const std::string& fix) {
+  Diagnostic({}, fmt::format("{}: {}", option, why)).fix(fix).raise();
+}
+
+std::string first_word(const std::vector<std::string>& words) {
+  return words.empty() ? "" : words.front();
+}
+
+// What neither programs nor kernels of several ranks take.
+void refuse_kernel_options(const Request& request) {
+  if (!request.breakage.empty()) {
+    refuse("--break " + request.breakage, "it breaks a kernel that runs alone",
+           "--faults seeds faults into a program, and into the signals of its kernels");
+  }
+}
+
+void refuse_sizes(const Request& request) {
+  constexpr const char* kWhy = "a program's file has the sizes with which it was recorded";
+  constexpr const char* kFix = "record it with other sizes, with TILEWRIGHT_DUMP set";
+  if (!request.settings.empty()) refuse("--set " + first_word(request.settings), kWhy, kFix);
+  if (request.shrunken) refuse("--shrunken", kWhy, kFix);
+}
+
+int ranks_of(const Request& request) {
+  const std::int64_t ranks = request.ranks.value_or(kUsualRanks);
+  if (ranks < 1 || ranks > ir::kMaximumRanks) {
+    refuse(fmt::format("--ranks {}", ranks), "no number of ranks",
+           fmt::format("1 to {}", ir::kMaximumRanks));
+  }
+  return static_cast<int>(ranks);
+}
+
+ir::Program read_program(const Request& request) {
+  ir::Program program = ir::parse_program(driver::read_text(request.kernel), request.kernel);
+  if (!request.ranks) return program;
+  const int ranks = ranks_of(request);
+  if (ranks != program.ranks) {
+    Diagnostic(program.where,
+               fmt::format("--ranks {}: {} holds program {} as recorded for {}", ranks,
+                           request.kernel, program.name, ir::ranks_text(program.ranks)))
+        .fix(fmt::format("record it for {}, with TILEWRIGHT_DUMP set", ir::ranks_text(ranks)))
+        .raise();
+  }
+  return program;
+}
+
+std::int64_t runs_of(const Request& request) { return request.launches.value_or(kUsualRuns); }
+
+std::int64_t launches_of(const ir::Program& program) {
+  return std::count_if(program.operations.begin(), program.operations.end(),
+                       [](const ir::ProgramOperation& each) {
+                         return each.kind == ir::ProgramOperation::Kind::launch;
+                       });
+}
+
+simulator::MachineOptions options_of(const Request& request) {
+  simulator::MachineOptions options = machine_options(request);
+  options.multiprocessors = request.multiprocessors.value_or(SimulationOptions().multiprocessors);
+  options.resident = options.multiprocessors;
+  return options;
+}
+
+// The results of later schedules are compared with those of the first one.
+Simulated simulated(const Request& request, const Cut& cut,
+                    const std::vector<ir::Kernel>& machine) {
+  Simulated made;
+  made.sizes = cut.sizes;
+  made.tolerance = driver::tolerance_of(cut.program);
+  const auto before = std::make_shared<driver::ProgramTensors>(
+      ir::initial_tensors(cut.program, request.input_seed.value_or(request.seed) + 1));
+  const auto after = std::make_shared<driver::ProgramTensors>();
+  made.launch = [&cut, &machine, before, after,
+                 runs = runs_of(request)](const simulator::MachineOptions& options) {
+    return driver::simulate_program(cut.program, machine, *before, after.get(), options, runs);
+  };
+  if (request.control_only) return made;
+  made.compare = [&cut, after, first = std::make_shared<driver::ProgramTensors>()] {
+    if (first->empty()) *first = *after;
+    return driver::compare_buffers(cut.program, *after, *first);
+  };
+  return made;
+}
+
+int simulate_cuts(const Request& request, const std::vector<Cut>& cuts,
+                  const driver::Target& target) {
+  const ir::Program& program = cuts.front().program;
+  const passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
+  const std::vector<ir::Kernel> machine = driver::machine_forms(program, rewrites);
+  Title title{program.name, program.name, target.name, program.ranks};
+  title.launches = launches_of(program);
+  title.runs = runs_of(request);
+  const simulator::MachineOptions options = options_of(request);
+  if (request.faults) {
+    return simulate_program_faults(request, program, machine, options, title);
+  }
+  Outcome outcome;
+  outcome.seed = request.seed;
+  for (const Cut& cut : cuts) execute(request, simulated(request, cut, machine), options, outcome);
+  write_traces(request, outcome, title);
+  if (request.json) {
+    print_json(request, outcome, title);
+  } else {
+    print_outcome(request, outcome, title);
+  }
+  return status_of(outcome);
+}
+
+}  // namespace
+
+bool is_program_file(const std::string& name) { return name.ends_with(".twp"); }
+
+void refuse_program_options(const Request& request, std::string_view kernel) {
+  const auto refuse_one = [&](const char* option, const std::optional<std::int64_t>& value) {
+    if (!value) return;
+    refuse(fmt::format("{} {}", option, *value),
+           fmt::format("{} runs alone: it reaches no other rank", kernel),
+           "name a program's file, NAME.twp, or the file of a kernel with symmetric tensors");
+  };
+  refuse_one("--ranks", request.ranks);
+  refuse_one("--multiprocessors", request.multiprocessors);
+}
+
+int simulate_program(const Request& request, const driver::Target& target) {
+  refuse_kernel_options(request);
+  refuse_sizes(request);
+  return simulate_cuts(request, {{read_program(request), ""}}, target);
+}
+
+int simulate_ranks(const Request& request, const driver::KernelSource& source,
+                   const driver::Target& target) {
+  refuse_kernel_options(request);
+  const int ranks = ranks_of(request);
+  const LibraryKernel& entry = source.entry();
+  const auto options_with = [&](const std::vector<std::string>& sizes) {
+    std::vector<std::string> settings = request.settings;
+    settings.insert(settings.end(), sizes.begin(), sizes.end());
+    OptionValues options = resolve_options(entry, settings);
+    entry.check(options);
+    return options;
+  };
+  const OptionValues options = options_with({});
+  const ir::Kernel kernel = source.traced(options, target);
+  std::vector<std::vector<std::string>> sizes{{}};
+  if (request.shrunken) {
+    passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
+    sizes =
+        driver::shrunken_sizes(entry, request.settings, options, driver::lower(kernel, rewrites));
+  }
+  std::vector<Cut> cuts;
+  for (const std::vector<std::string>& each : sizes) {
+    cuts.push_back({driver::program_of(kernel, ranks, options_with(each)),
+                    fmt::format("{}", fmt::join(each, " "))});
+  }
+  return simulate_cuts(request, cuts, target);
+}
+
+}  // namespace tilewright::tools

@@ -1,0 +1,166 @@
+#include "simulation_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "driver/dump.h"
+#include "driver/report/trace_json.h"
+#include "driver/report/trace_page.h"
+#include "driver/simulation.h"
+#include "ir/program.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const simulator::Fault& fault) {
+  return {{"kind", fault.kind},
+          {"first", format_location(fault.first)},
+          {"second", format_location(fault.second)},
+          {"missing", fault.missing},
+          {"message", fault.message}};
+}
+
+bool is_page(const std::string& file) { return file.ends_with(".html"); }
+
+// "--seed 3 --input-seed 0": what makes the schedule again.
+std::string replay(const Request& request, std::uint64_t seed) {
+  const std::uint64_t inputs = request.input_seed.value_or(request.seed);
+  return (request.search == "random" ? "" : fmt::format("--search {} ", request.search)) +
+         fmt::format("--seed {}", seed) +
+         (inputs == seed ? "" : fmt::format(" --input-seed {}", inputs));
+}
+
+void print_faults(const Request& request, const Outcome& outcome) {
+  for (const simulator::Fault& fault : outcome.faults) {
+    fmt::print("{}\n", driver::diagnostic_of(fault).render());
+  }
+  if (!outcome.faults.empty()) {
+    fmt::print("replay the first with {}{}\n", replay(request, outcome.seed),
+               outcome.sizes.empty() ? "" : fmt::format(", of {}", outcome.sizes));
+  }
+}
+
+std::string schedules_of(const Case& each) {
+  if (each.possible == 0) return fmt::format("{} schedules", each.schedules);
+  if (each.schedules >= each.possible) {
+    return fmt::format("all {} schedules with at most two delays", each.possible);
+  }
+  return fmt::format("{} of {} schedules with at most two delays", each.schedules, each.possible);
+}
+
+// "20 schedules of 2 launches", "20 schedules of 2 runs of 5 launches".
+std::string extent(const std::string& schedules, const Title& title) {
+  if (title.ranks == 0) {
+    return title.launches > 1 ? fmt::format("{} of {} launches", schedules, title.launches)
+                              : schedules;
+  }
+  return fmt::format("{} of {} run{} of {} launch{}", schedules, title.runs,
+                     title.runs == 1 ? "" : "s", title.launches, title.launches == 1 ? "" : "es");
+}
+
+void print_results(const Request& request, const Outcome& outcome, const Title& title) {
+  if (request.control_only) {
+    fmt::print("control alone: results were not computed\n");
+    return;
+  }
+  const Case& worst = outcome.worst();
+  fmt::print("{} {:.3g}, tolerance {:.3g}: {}\n",
+             title.ranks == 0 ? "max relative error" : "the schedules' results differ by at most",
+             worst.comparison.max_relative_error, worst.tolerance, worst.ok() ? "ok" : "too large");
+  if (!worst.ok()) fmt::print("{}\n", worst.comparison.worst);
+}
+
+}  // namespace
+
+void check_traces(const Request& request) {
+  for (const std::string& file : request.traces) {
+    if (is_page(file) || file.ends_with(".json")) continue;
+    Diagnostic({}, fmt::format("--trace {}: neither .html nor .json", file))
+        .fix("FILE.html is a page for a browser, FILE.json a trace for Perfetto")
+        .raise();
+  }
+}
+
+void write_traces(const Request& request, const Outcome& outcome, const Title& title) {
+  if (!outcome.trace) return;
+  driver::TraceOrigin origin{
+      title.kernel, title.target, outcome.seed,
+      fmt::format("tilewright simulate {} --target {}", request.kernel, request.target)};
+  if (request.ranks) origin.command += fmt::format(" --ranks {}", *request.ranks);
+  if (request.launches) origin.command += fmt::format(" --launches {}", *request.launches);
+  if (request.multiprocessors) {
+    origin.command += fmt::format(" --multiprocessors {}", *request.multiprocessors);
+  }
+  for (const std::string& setting : request.settings) origin.command += " --set " + setting;
+  for (const std::string& switched : request.numerics) origin.command += " --numerics " + switched;
+  for (const auto& [flag, given] :
+       {std::pair(" --control-only", request.control_only),
+        std::pair(" --shrunken", request.shrunken), std::pair(" --strict", request.strict),
+        std::pair(" --provenance", request.provenance)}) {
+    if (given) origin.command += flag;
+  }
+  if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
+  origin.command += " " + replay(request, outcome.seed);
+  for (const std::string& file : request.traces) {
+    driver::write_text(file, is_page(file) ? driver::trace_page(*outcome.trace, origin)
+                                           : driver::trace_events(*outcome.trace, origin));
+  }
+}
+
+void print_outcome(const Request& request, const Outcome& outcome, const Title& title) {
+  print_faults(request, outcome);
+  for (const Case& each : outcome.cases) {
+    if (request.shrunken) fmt::print("  {}: {}\n", each.sizes, schedules_of(each));
+  }
+  const std::string schedules = outcome.cases.size() == 1
+                                    ? schedules_of(outcome.cases.front())
+                                    : fmt::format("{} schedules", outcome.schedules());
+  const std::string name = title.ranks == 0
+                               ? title.name
+                               : fmt::format("{}, {},", title.name, ir::ranks_text(title.ranks));
+  fmt::print("{} on simulated {}: {}, {} operations, {} faults\n", name, title.target,
+             extent(schedules, title), outcome.operations, outcome.faults.size());
+  if (outcome.faults.empty()) print_results(request, outcome, title);
+}
+
+void print_json(const Request& request, const Outcome& outcome, const Title& title) {
+  Json faults = Json::array(), cases = Json::array();
+  for (const simulator::Fault& fault : outcome.faults) faults.push_back(json_of(fault));
+  for (const Case& each : outcome.cases) {
+    Json json = {{"sizes", each.sizes}, {"schedules", each.schedules}};
+    if (each.possible > 0) json["possible"] = each.possible;
+    cases.push_back(std::move(json));
+  }
+  Json json = {{"ok", outcome.ok()},
+               {title.ranks == 0 ? "kernel" : "program", title.name},
+               {"target", title.target},
+               {"search", request.search},
+               {"schedules", outcome.schedules()},
+               {"launches", title.launches},
+               {"operations", outcome.operations},
+               {"control_only", request.control_only},
+               {"strict", request.strict},
+               {"faults", faults}};
+  if (title.ranks > 0) {
+    json["ranks"] = title.ranks;
+    json["runs"] = title.runs;
+  }
+  if (request.shrunken || request.search == "delays") json["cases"] = cases;
+  if (!request.control_only) {
+    json["max_relative_error"] = outcome.worst().comparison.max_relative_error;
+    json["tolerance"] = outcome.worst().tolerance;
+  }
+  if (!outcome.faults.empty()) json["replay"] = replay(request, outcome.seed);
+  fmt::print("{}\n", json.dump(2));
+}
+
+int status_of(const Outcome& outcome) {
+  return outcome.ok() ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools
