@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/binding.h"
 #include "ir/program.h"
 #include "ir/text.h"
 #include "language/names.h"
