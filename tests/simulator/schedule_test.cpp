@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "simulator/litmus.h"
+#include "simulator/machine/launch.h"
+#include "simulator/machine/schedule.h"
 
 // Who goes next: runs are functions of the seed, and delays count through schedules.
 namespace tilewright::simulator {
@@ -115,6 +117,58 @@ TEST(Schedules, DelaysFindTheFaultThatNeedsOneOfThem) {
   EXPECT_LT(found.size(), count / 4) << "most of " << count << " schedules do without";
   EXPECT_THAT(execute(particular(), Search::delays, found.front()).faults.front(),
               ::testing::HasSubstr("deadlock"));
+}
+
+// Who goes on of two streams that always can, in the first choices of each seed: how often it is
+// another one than before. Each step of a stream is an event of its own.
+TEST(Schedules, AStreamIsOneAgentThatFallsBehind) {
+  constexpr int kSeeds = 200, kChoices = 40;
+  int steady = 0, fallen = 0;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    Schedule schedule(Search::random, static_cast<std::uint64_t>(seed));
+    std::vector<Warp*> warps;
+    int before = -1, switches = 0;
+    for (int i = 0; i < kChoices; ++i) {
+      std::vector<Event> events(2);
+      for (int stream = 0; stream < 2; ++stream) {
+        events[stream].kind = Event::Kind::stream;
+        events[stream].stream = stream;
+      }
+      const Schedule::Choice choice = schedule.next(warps, events);
+      ASSERT_TRUE(choice.event);
+      const int stream = events[choice.index].stream;
+      switches += before >= 0 && stream != before;
+      before = stream;
+    }
+    // The other seeds draw uniformly.
+    if (switches > 4) continue;
+    ++steady;
+    fallen += switches > 0;
+  }
+  EXPECT_GT(steady, kSeeds / 3);
+  EXPECT_GT(fallen, steady * 3 / 5);
+}
+
+// Below what whole launches do: a warp is always there and never waits.
+TEST(Schedules, SomeStreamsStandBelowAllWarps) {
+  int last = 0, first = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Schedule schedule(Search::random, seed);
+    if (!schedule.until_seen()) continue;  // uniform
+    Warp warp;
+    std::vector<Warp*> warps{&warp};
+    int of_stream = 0;
+    for (int i = 0; i < 4; ++i) {
+      warp.rank = 0;  // another warp each time
+      std::vector<Event> events(1);
+      events[0].kind = Event::Kind::stream;
+      of_stream += schedule.next(warps, events).event;
+    }
+    last += of_stream == 0;
+    first += of_stream > 0;
+  }
+  EXPECT_GT(last, first / 2);
+  EXPECT_GT(first, last / 4);
 }
 
 }  // namespace
