@@ -29,7 +29,7 @@ class CompiledTest : public runtime::FakeDriverTest {
 
   static Kernel gemm() {
     kernels::Gemm how;
-    how.cluster = 2;
+    how.share_b = 2;
     return kernels::gemm_sm90(how);
   }
   static std::vector<TensorRef> tensors(std::int64_t m, std::int64_t n, std::int64_t k) {
