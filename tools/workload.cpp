@@ -26,8 +26,17 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
 }
 
 driver::KernelSource open_kernel(const std::string& name) {
-  return name.ends_with(".tw") ? driver::KernelSource::of_file(name)
-                               : driver::KernelSource(find_kernel(name));
+  if (name.ends_with(".tw")) return driver::KernelSource::of_file(name);
+  std::string known;
+  for (const LibraryKernel& kernel : kernel_library()) {
+    if (kernel.name == name) return driver::KernelSource(kernel);
+    known += kernel.name + ", ";
+  }
+  Diagnostic({}, fmt::format("there is no kernel '{}'", name))
+      .fix(fmt::format("name one of: {}or a file that a program writes with TILEWRIGHT_DUMP=DIR in "
+                       "its environment: NAME.tw of a kernel, NAME.twp of a Program",
+                       known))
+      .raise();
 }
 
 driver::Workload workload_of(const Request& request, const LibraryKernel& kernel) {

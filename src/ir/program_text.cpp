@@ -137,12 +137,14 @@ class Parser {
   }
 
   void kernel() {
+    const std::size_t begin = in_.position();
     const Scanner::Passage passage = in_.through_line("}");
     // So that errors name the line of this text.
     const std::string text =
         std::string(static_cast<std::size_t>(passage.lines), '\n') + std::string(passage.text);
     Kernel kernel = parse_text(text, file_);
-    verify(kernel);
+    // A hand has written it, and no pass.
+    in_.within(begin, [&] { verify(kernel); });
     program_.kernels.push_back(std::make_shared<const Kernel>(std::move(kernel)));
     program_.kernel_texts.emplace_back(to_text(*program_.kernels.back(), {/*locations=*/false}));
   }
@@ -164,6 +166,9 @@ class Parser {
     }
     const std::size_t shape = in_.position();
     buffer.shape = numbers();
+    if (kind != ProgramBuffer::Kind::tensor && buffer.shape.size() != 1) {
+      in_.fail(shape, "expected one axis: words");
+    }
     std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;
     for (const std::int64_t extent : buffer.shape) {
       if (extent < 0 || extent > left) in_.fail(shape, "there is no such shape");
@@ -256,9 +261,15 @@ class Parser {
       in_.fail(scalars, fmt::format("the kernel has {} scalar parameters", wanted));
     }
     word("epochs");
+    const std::size_t epochs = in_.position();
     operation.epoch = in_.integer();
     word("of");
     operation.epochs_per_run = in_.integer();
+    constexpr std::int64_t kMostEpochs = 1 << 20;
+    if (operation.epoch < 1 || operation.epoch > operation.epochs_per_run ||
+        operation.epochs_per_run > kMostEpochs) {
+      in_.fail(epochs, "expected the launch's number among those of a run");
+    }
   }
 
   void event(ProgramOperation& operation) {
