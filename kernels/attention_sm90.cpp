@@ -18,12 +18,12 @@ class Forward {
  public:
   Forward(Kernel& kernel, const Attention& a)
       : a_(a),
-        plan_(sm90_plan(a)),
+        plan_(sm90_plan(a, Order::kHasNeighbours)),
         p_(kernel, a),
         // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
-        next_tile_(kernel.workspace("next_tile", 1)),
-        order_(p_, a, plan_.packed_heads),
-        tiles_(order_.count()),
+        next_run_(kernel.workspace("next_tile", 1)),
+        order_(p_, a, plan_),
+        runs_(order_.runs()),
         q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
         k_ring_(kernel, plan_.kv_together ? "kv" : "k", stages(plan_.kv_stages),
                 k_tiles(a, plan_)) {
@@ -34,9 +34,10 @@ class Forward {
     if (!plan_.o_in_q) {
       o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers, here());
     }
-    q_ring_.numbered(3);  // with each Q tile its place; row block -1 ends the work
+    // With each Q tile its place, of which row block -1 ends the work, and what `Sliding` is.
+    q_ring_.numbered(plan_.slides ? 5 : 3);
     kernel.ctas(multiprocessors());
-    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load_tiles(); }),
+    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load_runs(); }),
                   role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
                        [this](const Index& group) { compute_tiles(group); })});
     kernel.require({wgmma_rs, no_stack, no_spills});
@@ -53,30 +54,34 @@ class Forward {
     return v[plan_.kv_together ? 1 : 0].columns(0, a_.dim_v);
   }
 
-  void load_tiles() {
-    Cell<Index> tile(cta_index());
+  void load_runs() {
+    Cell<Index> run(cta_index()), loaded(0);
     Cell<Condition> more(true);
     repeat_while(more, [&] {
-      const Index now = tile;
-      more = now < tiles_;
+      const Index now = run;
+      more = now < runs_;
       when(
-          now < tiles_,
+          now < runs_,
           [&] {
-            // One tile ahead, so that nobody waits for the counter. Each tile fetches once: the
-            // last fetch of all sets the counter back for the next launch.
-            const Index fetched = atomic_add(next_tile_(0), 1);
-            when(fetched == tiles_ - 1, [&] { atomic_add(next_tile_(0), 0 - Index(tiles_)); });
-            tile = fetched + cta_count();
-            load_tile(now);
+            load_run(now, loaded, [&] {
+              // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
+              // fetch of all sets the counter back for the next launch.
+              const Index fetched = atomic_add(next_run_(0), 1);
+              when(fetched == runs_ - 1, [&] { atomic_add(next_run_(0), 0 - Index(runs_)); });
+              run = fetched + cta_count();
+            });
           },
           [&] {
-            q_ring_.produce({-1, 0, 0});
+            q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
           });
     });
   }
 
-  void load_tile(const Index& number) {
-    const Place place = order_.place(number);
+  // Calls `fetch_next` before the loads of the run's last tile.
+  void load_run(const Index& number, Cell<Index>& loaded, const std::function<void()>& fetch_next) {
+    if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
+    fetch_next();
+    const Place place = order_.run(number).first;
     const Work work = order_.work(place);
     const auto load = [&] { load_tile(place, work); };
     if constexpr (Order::kEveryTileHasRows) {
@@ -86,25 +91,68 @@ class Forward {
     }
   }
 
+  // Where neighbouring tiles share their blocks of keys: the position in the rings that block 0
+  // has, or would have, and whether the tile above is the next.
+  struct Sliding {
+    Index position_of_first, continues;
+  };
+  std::vector<IndexOperand> numbers(const Place& place, const Sliding& sliding) const {
+    std::vector<IndexOperand> all{place.row_block, place.pack, place.sequence};
+    if (plan_.slides) {
+      all.push_back(sliding.position_of_first);
+      all.push_back(sliding.continues);
+    }
+    return all;
+  }
+
+  void load_q(const Place& place, const Work& work, const Sliding& sliding) {
+    q_ring_.produce(numbers(place, sliding), [&](const Slot& q) {
+      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns()), q);
+    });
+  }
+  void load_k(const Work& work, const Slot& k, const Index& j) {
+    tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns()), k[0]);
+  }
+  void load_v(const Work& work, const Slot& v, const Index& j) {
+    tma_load(work.part(p_.V, work.keys.block(j, a_.block_k), work.kv_head,
+                       Dim(a_.dim_v).block(0, plan_.v_columns)),
+             v[plan_.kv_together ? 1 : 0]);
+  }
+  Block qk_columns() const { return Dim(a_.dim).block(0, plan_.qk_columns); }
+
+  // The tiles of a run: of each, the blocks of keys that the tile before did not see.
+  void load_neighbours(const Run& run, Cell<Index>& loaded,
+                       const std::function<void()>& fetch_next) {
+    Cell<Index> position_of_first(0), reached(0);
+    for (Index i : range(run.tiles)) {
+      when(i == run.tiles - 1, fetch_next);
+      const Place place{run.first.row_block - i, run.first.pack, run.first.sequence};
+      const Work work = order_.work(place);
+      const KeyBlocks blocks(work, a_, work.queries);
+      when(i == 0, [&] {
+        reached = blocks.last;
+        position_of_first = loaded + blocks.last - 1;
+      });
+      load_q(place, work, {position_of_first, select(i + 1 < run.tiles, 1, 0)});
+      const Index top = reached;
+      for (Index n : range(blocks.first, top)) {
+        const Index j = top - 1 + blocks.first - n;
+        k_ring_.produce([&](const Slot& k) { load_k(work, k, j); });
+        v_ring_->produce([&](const Slot& v) { load_v(work, v, j); });
+      }
+      loaded = loaded + top - blocks.first;
+      reached = blocks.first;
+    }
+  }
+
   void load_tile(const Place& place, const Work& work) {
-    const Block qk_columns = Dim(a_.dim).block(0, plan_.qk_columns);
-    const Block v_columns = Dim(a_.dim_v).block(0, plan_.v_columns);
-    const auto load_k = [&](const Slot& k, const Index& j) {
-      tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns), k[0]);
-    };
-    const auto load_v = [&](const Slot& v, const Index& j) {
-      tma_load(work.part(p_.V, work.keys.block(j, a_.block_k), work.kv_head, v_columns),
-               v[plan_.kv_together ? 1 : 0]);
-    };
     const auto produce_k = [&](const Index& j) {
-      k_ring_.produce([&](const Slot& k) { load_k(k, j); });
+      k_ring_.produce([&](const Slot& k) { load_k(work, k, j); });
     };
     const auto produce_v = [&](const Index& j) {
-      v_ring().produce([&](const Slot& v) { load_v(v, j); });
+      v_ring().produce([&](const Slot& v) { load_v(work, v, j); });
     };
-    q_ring_.produce({place.row_block, place.pack, place.sequence}, [&](const Slot& q) {
-      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns), q);
-    });
+    load_q(place, work, {0, 0});
     // In the order of use: blocks descend, K one block ahead of V.
     const KeyBlocks blocks(work, a_, work.queries);
     when(blocks.first < blocks.last, [&] {
@@ -113,8 +161,8 @@ class Forward {
         const Index j = blocks.last + blocks.first - i;
         if (plan_.kv_together) {
           k_ring_.produce([&](const Slot& kv) {
-            load_k(kv, j - 1);
-            load_v(kv, j);
+            load_k(work, kv, j - 1);
+            load_v(work, kv, j);
           });
         } else {
           produce_k(j - 1);
@@ -128,21 +176,46 @@ class Forward {
   void compute_tiles(const Index& group) {
     Cell<Condition> more(true);
     Cell<Index> left(-1);  // the stage of Q through which the tile before leaves
+    Cell<Index> held(-1);  // blocks below this one are the next tile's too; -1: a run begins
     repeat_while(more, [&] {
       const Slot q_slot = q_ring_.consume();
       const Condition valid = q_slot.number() >= 0;
       more = valid;
-      when(valid, [&] { compute_tile(group, q_slot, left); });
+      when(valid, [&] { compute_tile(group, q_slot, left, held); });
     });
     bulk_wait(0);
   }
 
-  void compute_tile(const Index& group, const Slot& q_slot, Cell<Index>& left) {
-    const Work work = order_.work({q_slot.number(0), q_slot.number(1), q_slot.number(2)});
-    const Block queries = work.queries.part(group, 64 / plan_.packed_heads);
+  // The blocks of keys that a warpgroup gives back in a tile, from the last down to `first`: with
+  // those that it sees others of the tile, since every warpgroup gives back all of them.
+  struct Passing {
+    Index first, last;
+    Index position_of_first;  // see Sliding
+  };
+  Passing passing(const Index& group, const Slot& q_slot, const Place& place, const KeyBlocks& tile,
+                  Cell<Index>& held) const {
+    if (!plan_.slides) return {tile.first, tile.last, 0};
+    const Work above = order_.work({place.row_block - 1, place.pack, place.sequence});
+    const KeyBlocks next(above, a_, rows_of(above, group));
+    const Condition continues = q_slot.number(4) > 0;
+    const Index first = select(continues, max(next.last, tile.first), tile.first);
+    const Index last = select(held >= 0, held, tile.last);
+    held = select(continues, first, -1);
+    return {first, last, q_slot.number(3)};
+  }
+
+  Block rows_of(const Work& work, const Index& group) const {
+    return work.queries.part(group, 64 / plan_.packed_heads);
+  }
+
+  void compute_tile(const Index& group, const Slot& q_slot, Cell<Index>& left, Cell<Index>& held) {
+    const Place place{q_slot.number(0), q_slot.number(1), q_slot.number(2)};
+    const Work work = order_.work(place);
+    const Block queries = rows_of(work, group);
     // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
     const KeyBlocks tile(work, a_, work.queries);
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
+    const Passing pass = passing(group, q_slot, place, tile, held);
     OptimisticSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
     Var acc{zeros({64, a_.dim_v})};
     const auto begun = [&] {
@@ -151,19 +224,19 @@ class Forward {
     const auto q_is_read = [&] {
       if (!plan_.o_in_q) q_ring_.release(q_slot);
     };
-    leave_out(own.last, tile.last);
+    leave_out(plan_.slides ? max(own.last, pass.first) : own.last, pass.last, pass);
     when(
         own.first < own.last,
         [&] {
-          attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, softmax,
-                 acc, begun, q_is_read);
+          attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, pass,
+                 softmax, acc, begun, q_is_read);
         },
         [&] {
           begun();
           q_is_read();
-          if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1));
+          if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1), pass);
         });
-    leave_out(tile.first, own.first);
+    leave_out(pass.first, own.first, pass);
     store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
     const Tile lse = softmax.log_sum_exp();
     const int heads = plan_.packed_heads;
@@ -179,11 +252,20 @@ class Forward {
 
   // Takes blocks [first, last) from the rings unread. Where a stage holds K and the V of the block
   // above, a tile has a stage more than blocks.
-  void leave_out(const Index& first, const Index& last) {
-    for ([[maybe_unused]] Index j : range(first, last)) {
-      k_ring_.release(k_ring_.consume());
-      if (v_ring_) v_ring_->release(v_ring_->consume());
+  void leave_out(const Index& first, const Index& last, const Passing& pass) {
+    for (Index i : range(first, last)) {
+      const Index j = last - 1 + first - i;
+      k_ring_.release(consume(k_ring_, j, pass));
+      if (v_ring_) v_ring_->release(consume(*v_ring_, j, pass));
     }
+  }
+
+  Slot consume(Ring& ring, const Index& j, const Passing& pass) const {
+    return plan_.slides ? ring.consume_at(pass.position_of_first - j) : ring.consume();
+  }
+  void release(Ring& ring, const Slot& slot, const Index& j, const Passing& pass) const {
+    if (!plan_.slides) return ring.release(slot);
+    when(j >= pass.first, [&] { ring.release(slot); });
   }
 
   // The weights of the next block in place of those that `finish` waits for the product of.
@@ -204,17 +286,21 @@ class Forward {
   // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
   // `q_is_read` once no product reads q any more.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
-              OptimisticSoftmax& softmax, Var& acc, const std::function<void()>& begun,
-              const std::function<void()>& q_is_read) {
-    const auto mask = [&](const Tile& s, const Index& j) {
-      return work.mask.apply(s, queries, work.keys.block(j, a_.block_k));
+              const Passing& pass, OptimisticSoftmax& softmax, Var& acc,
+              const std::function<void()>& begun, const std::function<void()>& q_is_read) {
+    // A window so wide that no block has both ends of it. Three warpgroups gain by it; without a
+    // window ptxas makes slower code of what hides the last keys alone.
+    const bool one_end = a_.block_q == 192 && a_.window >= 64 / plan_.packed_heads + a_.block_k - 1;
+    const auto mask = [&](const Tile& s, const Index& j, Hides hides) {
+      return work.mask.apply(s, queries, work.keys.block(j, a_.block_k),
+                             one_end ? hides : Hides::anything);
     };
-    const Slot k = k_ring_.consume();
+    const Slot k = consume(k_ring_, blocks.last - 1, pass);
     Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
-    k_ring_.release(k);
+    release(k_ring_, k, blocks.last - 1, pass);
     when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
       const Tile s = first;
-      first = mask(s, blocks.last - 1);
+      first = mask(s, blocks.last - 1, Hides::last_keys);
     });
     const Tile s = first;
     Var weights{softmax.first(s).cast(a_.dtype)};
@@ -222,17 +308,17 @@ class Forward {
 
     // S of block j is computed beside the product of the weights of block j + 1, and its softmax
     // under that product.
-    const auto step = [&](const Index& j, bool masked) {
-      const Slot k = k_ring_.consume();
+    const auto step = [&](const Index& j, std::optional<Hides> hides) {
+      const Slot k = consume(k_ring_, j, pass);
       const Pending scores = wgmma(q, k[0].columns(0, a_.dim).T());
-      const Slot v = v_ring_ ? v_ring_->consume() : k;
+      const Slot v = v_ring_ ? consume(*v_ring_, j + 1, pass) : k;
       const Pending sum = wgmma(weights, values(v), acc);
       const Tile capped = p_.capped(wait(scores));
-      const Tile s = masked ? mask(capped, j) : capped;
-      if (v_ring_) k_ring_.release(k);
+      const Tile s = hides ? mask(capped, j, *hides) : capped;
+      if (v_ring_) release(k_ring_, k, j, pass);
       weigh(s, softmax, weights, acc, [&] {
         acc = wait(sum);
-        v_ring().release(v);
+        release(v_ring(), v, j + 1, pass);
       });
     };
     // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole
@@ -240,17 +326,17 @@ class Forward {
     const Index top = blocks.last - 1;
     const Index whole_end = max(blocks.first, min(blocks.whole_last, top));
     const Index whole_begin = max(blocks.first, min(blocks.whole_first, whole_end));
-    for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, true);
-    for (Index i : range(whole_begin, whole_end)) step(whole_end - 1 + whole_begin - i, false);
+    for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, Hides::last_keys);
+    for (Index i : range(whole_begin, whole_end)) step(whole_end - 1 + whole_begin - i, {});
     if (a_.window > 0) {
       for (Index i : range(blocks.first, whole_begin)) {
-        step(whole_begin - 1 + blocks.first - i, true);
+        step(whole_begin - 1 + blocks.first - i, Hides::first_keys);
       }
     }
     q_is_read();
-    const Slot v = v_ring().consume();
+    const Slot v = consume(v_ring(), blocks.first, pass);
     acc = wait(wgmma(weights, values(v), acc));
-    v_ring().release(v);
+    release(v_ring(), v, blocks.first, pass);
   }
 
   // Each warp stores its own 16 rows, into a buffer once the copy that last read it has.
@@ -281,9 +367,9 @@ class Forward {
   const Attention& a_;
   Sm90Plan plan_;
   typename Order::Parameters p_;
-  Tensor next_tile_;
+  Tensor next_run_;
   Order order_;
-  Dim tiles_;
+  Dim runs_;
   Ring q_ring_, k_ring_;
   std::optional<Ring> v_ring_;  // none: V lies in K's stages
   // A sequence's lengths take of the registers, and so do windows and caps.

@@ -88,9 +88,22 @@ void check_fit(const Attention& a, const Sm90Plan& plan) {
        "take with_sm90_blocks(attention), or smaller blocks");
 }
 
+// The most blocks of keys that two neighbouring tiles both see, where the rows' own keys begin at
+// multiples of `step`, a divisor of a block.
+int shared_blocks(const Attention& a, int step) {
+  int most = 0;
+  const int start = (a.window / a.block_k + 1) * a.block_k;
+  // Both see the window - 1 keys below the first row's own.
+  for (int own = start; own < start + a.block_k; own += step) {
+    const int first = (own - a.window + 1) / a.block_k, last = (own - 1) / a.block_k;
+    most = std::max(most, last + 1 - first);
+  }
+  return most;
+}
+
 }  // namespace
 
-Sm90Plan sm90_plan(const Attention& a) {
+Sm90Plan sm90_plan(const Attention& a, bool has_neighbours) {
   check_dim("dim", a.dim);
   check_dim("dim_v", a.dim_v);
   if (a.kv_heads < 1) fail("kv_heads is " + std::to_string(a.kv_heads), "kv_heads is at least 1");
@@ -124,6 +137,15 @@ Sm90Plan sm90_plan(const Attention& a) {
   const int stage = bytes.kv / plan.kv_stages;
   // One stage more where it fits: short lengths and windows wait for copies.
   if (groups == 3 && plan.q_stages * bytes.q + o + stage <= bytes.left) ++plan.kv_stages;
+  // Blocks of keys stay for the next tile where they fit their stages, and where copies are what
+  // three warpgroups wait for: not at short rows, and not for one block. K is given back before V.
+  if (has_neighbours && a.window > 0 && groups == 3 && a.dim_v > 64) {
+    const int step = std::gcd(a.block_q / plan.packed_heads, a.block_k);
+    plan.slide_multiple = shared_blocks(a, 1) <= plan.kv_stages ? 1 : step;
+    plan.slides =
+        shared_blocks(a, step) > 1 && shared_blocks(a, plan.slide_multiple) <= plan.kv_stages;
+    plan.kv_together = !plan.slides;
+  }
   return plan;
 }
 

@@ -15,6 +15,10 @@ struct Sm90Plan {
   int q_stages, kv_stages;
   // One stage holds what one step reads: a block's K, and V of the block above.
   bool kv_together;
+  // A CTA takes neighbouring tiles in a row, and the blocks of keys that both see stay in their
+  // stages, where queries and keys are shifted by a multiple of so many rows.
+  bool slides = false;
+  int slide_multiple = 1;
   // Scores outlive their weights, so that a maximum is looked for only where it has to rise.
   bool scores_last;
   // The output leaves through the stage of Q that its tile came in, or through `o_buffers` buffers
@@ -23,7 +27,7 @@ struct Sm90Plan {
   int o_columns, o_buffers;
   int load_registers, math_registers;  // a thread
 };
-// Raises for blocks that do not fit.
-Sm90Plan sm90_plan(const Attention& attention);
+// `has_neighbours`: a CTA may take the tiles of a head in a row. Raises for blocks that do not fit.
+Sm90Plan sm90_plan(const Attention& attention, bool has_neighbours);
 
 }  // namespace tilewright::kernels

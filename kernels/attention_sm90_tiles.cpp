@@ -28,22 +28,43 @@ TensorView Work::sums(const Tensor& lse, const Block& rows) const {
   return batch ? lse(*batch, heads, rows) : lse(heads, rows);
 }
 
-BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, int packed_heads)
+BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
     : p_(p),
       a_(a),
-      packed_heads_(packed_heads),
-      block_q_(a.block_q / packed_heads),
+      packed_heads_(plan.packed_heads),
+      block_q_(a.block_q / packed_heads_),
       row_blocks_(ceil_div(p.queries, block_q_)),
-      heads_(p.batch * (a.heads / packed_heads)),
-      group_(heads_of_group(p, a, heads_, packed_heads)) {}
+      heads_(p.batch * (a.heads / packed_heads_)),
+      group_(heads_of_group(p, a, heads_, packed_heads_)),
+      runs_(row_blocks_) {
+  if (!plan.slides) return;
+  group_ = heads_;  // a window's keys stay in L2 of whatever heads
+  // For every CTA as many long runs, and what is left of its share tile by tile, so that all end
+  // together.
+  const Dim ctas = multiprocessors(), share = row_blocks_ * heads_ / ctas;
+  const Dim long_runs = max(ctas / max(heads_, 1), 1);
+  const Dim of_cta = max(ceil_div(heads_ * long_runs, ctas), 1);
+  const Dim length = min(row_blocks_ / long_runs, ceil_div(share, of_cta));
+  // One tile where the blocks of keys that two tiles see would not stay.
+  const Dim shifted = min((p.keys - p.queries) % plan.slide_multiple, 1);
+  long_run_ = max(length * (1 - shifted), 1);
+  long_runs_ = min(long_runs, row_blocks_ / *long_run_);
+  runs_ = long_runs_ + row_blocks_ - long_runs_ * *long_run_;
+}
 
-Place BatchOrder::place(const Index& tile) const {
-  const Dim per_group = max(group_ * row_blocks_, 1);
-  const Index first = tile / per_group * group_, in_group = tile % per_group;
+Run BatchOrder::run(const Index& number) const {
+  const Dim per_group = max(group_ * runs_, 1);
+  const Index first = number / per_group * group_, in_group = number % per_group;
   const Index height = min(heads_ - first, group_);
   const Index head = first + in_group % height, packs = a_.heads / packed_heads_;
-  // The longest first.
-  return {row_blocks_ - 1 - in_group / height, head % packs, head / packs};
+  const auto place = [&](const Index& tiles_before) {
+    // The longest rows first.
+    return Place{row_blocks_ - 1 - tiles_before, head % packs, head / packs};
+  };
+  const Index run = in_group / height;
+  if (!long_run_) return {place(run), 1};
+  const Index whole = min(run, long_runs_);
+  return {place(whole * *long_run_ + (run - whole)), select(run < long_runs_, *long_run_, 1)};
 }
 
 Work BatchOrder::work(const Place& place) const {
@@ -55,17 +76,17 @@ Work BatchOrder::work(const Place& place) const {
           place.sequence};
 }
 
-PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, int packed_heads)
+PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)
     : p_(p),
       a_(a),
-      packed_heads_(packed_heads),
-      block_q_(a.block_q / packed_heads),
+      packed_heads_(plan.packed_heads),
+      block_q_(a.block_q / packed_heads_),
       row_blocks_(p.queries.tiles(block_q_)) {}
 
-Place PackedOrder::place(const Index& tile) const {
+Run PackedOrder::run(const Index& number) const {
   const Dim per_pack = max(row_blocks_, 1);
-  const auto [sequence, block] = p_.queries.tile(per_pack - 1 - tile % per_pack, block_q_);
-  return {block, tile / per_pack, sequence};
+  const auto [sequence, block] = p_.queries.tile(per_pack - 1 - number % per_pack, block_q_);
+  return {{block, number / per_pack, sequence}, 1};
 }
 
 Work PackedOrder::work(const Place& place) const {

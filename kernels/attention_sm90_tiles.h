@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "kernels/attention_parameters.h"
+#include "kernels/attention_sm90_plan.h"
 #include "tilewright/hopper.h"
 
 namespace tilewright::kernels {
@@ -29,16 +30,23 @@ struct Place {
   Index row_block, pack, sequence;
 };
 
+// Tiles that one CTA takes in a row: `first`, and those of the rows above it.
+struct Run {
+  Place first;
+  Index tiles;
+};
+
 // The order of tiles of sequences of one length: the longest rows of a causal mask first, within
 // groups of heads whose K and V stay in L2 together.
 class BatchOrder {
  public:
   using Parameters = AttentionParameters;
   static constexpr bool kEveryTileHasRows = true;
+  static constexpr bool kHasNeighbours = true;
 
-  BatchOrder(const AttentionParameters& p, const Attention& a, int packed_heads);
-  Dim count() const { return row_blocks_ * heads_; }
-  Place place(const Index& tile) const;
+  BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan);
+  Dim runs() const { return runs_ * heads_; }
+  Run run(const Index& number) const;
   Work work(const Place& place) const;
 
  private:
@@ -46,6 +54,10 @@ class BatchOrder {
   const Attention& a_;
   int packed_heads_, block_q_;
   Dim row_blocks_, heads_, group_;
+  Dim runs_;  // of a head
+  // Where tiles share keys: of those, so many of several tiles each. The others have one.
+  std::optional<Dim> long_run_;
+  Dim long_runs_;
 };
 
 // Of packed sequences, each with its own lengths: heads by heads, the tiles of all sequences, of
@@ -54,10 +66,11 @@ class PackedOrder {
  public:
   using Parameters = VarlenParameters;
   static constexpr bool kEveryTileHasRows = false;
+  static constexpr bool kHasNeighbours = false;
 
-  PackedOrder(const VarlenParameters& p, const Attention& a, int packed_heads);
-  Dim count() const { return row_blocks_ * (a_.heads / packed_heads_); }
-  Place place(const Index& tile) const;
+  PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan);
+  Dim runs() const { return row_blocks_ * (a_.heads / packed_heads_); }
+  Run run(const Index& number) const;
   Work work(const Place& place) const;
 
  private:

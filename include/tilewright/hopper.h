@@ -146,6 +146,10 @@ class Ring {
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
+  // Waits until the stage of the `position`-th produce, counted from 0, is full. For roles that
+  // come back to stages that they have not released yet: they count positions themselves, and
+  // release each of them once, in the order in which they were produced.
+  Slot consume_at(const Index& position, SourceLocation where = here());
   // Every warp of the consuming role has finished reading the stage.
   void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
   void release(const Index& stage, SourceLocation where = here());
@@ -155,6 +159,10 @@ class Ring {
  private:
   void fill(const std::vector<IndexOperand>& numbers, const std::function<void(const Slot&)>* loads,
             SourceLocation where);
+  void check_role(bool producing, const char* what, SourceLocation where);
+  void wait(bool producing, const Index& stage, const Index& phase, const char* what,
+            SourceLocation where);
+  Slot slot(const Index& stage, const char* what, SourceLocation where) const;
   Slot enter(bool producing, const char* what, SourceLocation where);
   void arrive_empty(const Index& stage, SourceLocation where);
   struct State;

@@ -241,6 +241,14 @@ class Ragged {
   Tensor offsets_;
 };
 
+// What hides elements of one block of keys, where a kernel knows it: nothing else is then asked of
+// each element.
+enum class Hides {
+  anything,
+  last_keys,   // the diagonal, or the end of the keys
+  first_keys,  // the window
+};
+
 // Which elements of a score matrix (rows of queries, columns of keys) are visible.
 class Mask {
  public:
@@ -256,6 +264,9 @@ class Mask {
   // `scores` with -inf where an element is not visible or does not exist. Several rows of scores
   // may follow each other for each of `rows`: heads that share keys.
   Tile apply(const Tile& scores, const Block& rows, const Block& cols,
+             SourceLocation where = here()) const;
+  // The same of a block in which nothing but `hides` can hide an element.
+  Tile apply(const Tile& scores, const Block& rows, const Block& cols, Hides hides,
              SourceLocation where = here()) const;
 
  private:

@@ -16,8 +16,7 @@ namespace {
 
 using Kind = ProgramOperation::Kind;
 
-constexpr std::string_view kOperations[] = {"launch", "copy",   "write",
-                                            "wait",   "record", "wait_event"};
+constexpr std::string_view kKinds[] = {"launch", "copy", "write", "wait", "record", "wait_event"};
 constexpr std::string_view kBuffers[] = {"tensor", "signals", "workspace"};
 
 class Printer {
@@ -54,7 +53,7 @@ class Printer {
   }
   void operation(const ProgramOperation& operation) {
     const ProgramStream& stream = program_.streams[operation.stream];
-    std::string words = fmt::format("{} {} of {}", kOperations[static_cast<int>(operation.kind)],
+    std::string words = fmt::format("{} {} of {}", kKinds[static_cast<int>(operation.kind)],
                                     quoted(stream.name), stream.rank);
     switch (operation.kind) {
       case Kind::launch: {
@@ -127,10 +126,10 @@ class Parser {
       in_.accept_word(word);
       return buffer(static_cast<ProgramBuffer::Kind>(kind), here);
     }
-    const int kind = index_in(kOperations);
-    if (kind == static_cast<int>(std::size(kOperations))) {
+    const int kind = index_in(kKinds);
+    if (kind == static_cast<int>(std::size(kKinds))) {
       in_.fail(begin, fmt::format("expected stream, kernel, {} or {}", fmt::join(kBuffers, ", "),
-                                  fmt::join(kOperations, ", ")));
+                                  fmt::join(kKinds, ", ")));
     }
     in_.accept_word(word);
     operation(static_cast<Kind>(kind), begin, here);

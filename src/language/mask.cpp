@@ -86,19 +86,34 @@ BlockRange Mask::blocks(const Block& rows, const Sequence& keys, int size,
 
 Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
                  SourceLocation where) const {
+  return apply(scores, rows, cols, Hides::anything, where);
+}
+
+Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols, Hides hides,
+                 SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
   const Tile column = cols.as_row(where);
-  const Tile limit({1, cols}, IndexOperand(cols.limit(), where), where);
-  Tile seen = column < limit;
-  if (causal_) {
-    const Index offset = offset_of(queries_, keys_, where);
-    const std::int64_t height = scores.shape()[0];
-    const Tile diagonal = row_coordinates(rows, height, where) +
-                          Tile({height, 1}, IndexOperand(offset, where), where);
-    seen = seen && column <= diagonal;
-    if (window_ > 0) seen = seen && column > diagonal - window_;
+  const auto below_limit = [&] {
+    return column < Tile({1, cols}, IndexOperand(cols.limit(), where), where);
+  };
+  const auto hide = [&](const Tile& seen) {
+    return tilewright::where(seen, scores, -std::numeric_limits<double>::infinity());
+  };
+  if (!causal_) return hide(below_limit());
+  const Index offset = offset_of(queries_, keys_, where);
+  const std::int64_t height = scores.shape()[0];
+  const auto of_rows = [&](const Index& value) {
+    return Tile({height, 1}, IndexOperand(value, where), where);
+  };
+  const Tile diagonal = row_coordinates(rows, height, where) + of_rows(offset);
+  // One comparison an element.
+  if (hides == Hides::last_keys) return hide(column <= min(diagonal, of_rows(cols.limit() - 1)));
+  if (hides == Hides::first_keys) {
+    return window_ > 0 ? hide(column > diagonal - window_) : scores;
   }
-  return tilewright::where(seen, scores, -std::numeric_limits<double>::infinity());
+  Tile seen = below_limit() && column <= diagonal;
+  if (window_ > 0) seen = seen && column > diagonal - window_;
+  return hide(seen);
 }
 
 }  // namespace tilewright

@@ -101,7 +101,7 @@ Ring& Ring::multicast(int group, SourceLocation where) {
   return *this;
 }
 
-Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
+void Ring::check_role(bool producing, const char* what, SourceLocation where) {
   Tracer& tracer = in_role(what, where);
   State& ring = *state_;
   int& mine = producing ? ring.producer : ring.consumer;
@@ -122,23 +122,49 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
   }
   mine = tracer.role()->serial;
   if (producing) ring.producer_name = tracer.role()->name;
-  const Tracer::At at(tracer, where);
-  const Index stage = *ring.stage, phase = *ring.phase;
+}
+
+void Ring::wait(bool producing, const Index& stage, const Index& phase, const char* what,
+                SourceLocation where) {
+  Tracer& tracer = in_role(what, where);
+  const State& ring = *state_;
   // Fresh barriers let a wait for parity 1 pass: the producer is one phase ahead.
   const Index parity = producing ? 1 - phase : phase;
   tracer.append(Op::mbarrier_wait,
                 {producing ? ring.empty : ring.full, tracer.use(stage.handle(), what, where),
                  tracer.use(parity.handle(), what, where)},
                 {}, {}, where);
+}
+
+Slot Ring::slot(const Index& stage, const char* what, SourceLocation where) const {
+  Tracer& tracer = in_role(what, where);
+  std::vector<SharedView> parts;
+  for (const State::Part& part : state_->parts) {
+    parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
+  }
+  return Slot(stage, std::move(parts), state_->numbers, state_->number_count, where);
+}
+
+Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
+  check_role(producing, what, where);
+  State& ring = *state_;
+  const Tracer::At at(in_role(what, where), where);
+  const Index stage = *ring.stage, phase = *ring.phase;
+  wait(producing, stage, phase, what, where);
   const Index next = stage + 1;
   const Condition wraps = next == ring.stages;
   *ring.stage = select(wraps, 0, next);
   *ring.phase = select(wraps, 1 - phase, phase);
-  std::vector<SharedView> parts;
-  for (const State::Part& part : ring.parts) {
-    parts.push_back(ExplicitTracing::view(tracer, part.shared, stage, part.rows, part.columns));
-  }
-  return Slot(stage, std::move(parts), ring.numbers, ring.number_count, where);
+  return slot(stage, what, where);
+}
+
+Slot Ring::consume_at(const Index& position, SourceLocation where) {
+  check_role(false, "consume_at", where);
+  const Tracer::At at(in_role("consume_at", where), where);
+  const int stages = state_->stages;
+  const Index from_first = max(position, 0), stage = from_first % stages;
+  wait(false, stage, from_first / stages % 2, "consume_at", where);
+  return slot(stage, "consume_at", where);
 }
 
 const SharedView& Slot::operator[](int part) const {

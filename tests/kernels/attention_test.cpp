@@ -349,6 +349,47 @@ TEST(AttentionTest, OutputLeavesThroughItsQuery) {
   }
 }
 
+// One CTA takes neighbouring tiles in a row, whose blocks of keys stay in their stages for the
+// next: runs of several lengths, of several heads, with rows or keys for only some of the
+// warpgroups, keys shifted against the queries, and windows as wide as the stages and wider.
+TEST(AttentionTest, NeighboursShareTheirKeys) {
+  struct Lengths {
+    std::int64_t queries, keys;
+  };
+  std::uint64_t seed = 0;
+  for (const int window : {70, 129, 193, 256, 257}) {
+    for (const Lengths& l : std::vector<Lengths>{
+             {0, 70}, {1, 1}, {70, 0}, {449, 449}, {600, 664}, {600, 401}, {410, 540}}) {
+      Problem p = problem(l.queries, l.keys, true, window);
+      p.options.heads = p.options.kv_heads = 2;
+      p.options.dim = 16;
+      p.options.dim_v = 80;
+      p.options.block_q = 192;
+      p.options.block_k = 64;
+      SCOPED_TRACE("window " + std::to_string(window) + ", " + std::to_string(l.queries) +
+                   " queries, " + std::to_string(l.keys) + " keys");
+      ++seed;
+      check(p, {.machine = true,
+                .seed = seed,
+                .multiprocessors = 1 + static_cast<std::int64_t>(seed % 3)});
+    }
+  }
+}
+
+// The same with the blocks that ship, and heads that share their keys.
+TEST(AttentionTest, NeighboursShareTheirKeysInBlocksThatShip) {
+  for (const int dim : {96, 128}) {
+    for (const int kv_heads : {1, 2}) {
+      Problem p = problem(450, 514, true, 128);
+      p.options.heads = 2;
+      p.options.kv_heads = kv_heads;
+      p.options.dim = p.options.dim_v = dim;
+      p.options = with_sm90_blocks(p.options);
+      check(p, {.machine = true, .multiprocessors = 1});
+    }
+  }
+}
+
 // Scores whose exponents grow by hundreds from block to block, or lie hundreds below zero for rows
 // that see nothing of the first blocks: weights by an old maximum would overflow or vanish.
 TEST(AttentionTest, ScoresOfAnySize) {

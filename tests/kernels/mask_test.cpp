@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+#include "tilewright/compile.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+namespace tilewright {
+namespace {
+
+constexpr int kRows = 16, kColumns = 8;
+
+// S with what the mask hides at -inf, by what can hide an element of each block, or by asking for
+// everything.
+Kernel masked(int window, bool by_block) {
+  Kernel kernel("masked");
+  const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
+  const Tensor S = kernel.in("S", f32, {queries, keys}), O = kernel.out("O", f32, {queries, keys});
+  const auto [x] = kernel.grid(ceil_div(queries, kRows));
+  const Block rows = queries.block(x, kRows);
+  const Mask mask = causal(queries, keys, window);
+  const auto [first, last] = mask.visible(rows, keys, kColumns);
+  const auto [whole_first, whole_last] = mask.full(rows, keys, kColumns);
+  const auto store_blocks = [&](const Index& from, const Index& to, Hides hides) {
+    for (Index j : range(from, to)) {
+      const Block cols = keys.block(j, kColumns);
+      const Tile scores = load(S(rows, cols));
+      store(O(rows, cols),
+            by_block ? mask.apply(scores, rows, cols, hides) : mask.apply(scores, rows, cols));
+    }
+  };
+  store_blocks(first, whole_first, Hides::first_keys);
+  store_blocks(whole_first, last, Hides::last_keys);
+  return kernel;
+}
+
+HostTensor run(const Kernel& kernel, HostTensor& S) {
+  HostTensor O = HostTensor::poisoned(f32, S.shape());
+  compile(kernel, "interpreter").run({ref(S), ref(O)});
+  return O;
+}
+
+// Windows that no block has both ends of, without one, and lengths that cut rows and blocks.
+TEST(Mask, OneEndOfABlockIsAskedFor) {
+  for (const int window : {0, kRows + kColumns - 1, 40}) {
+    for (const auto& [queries, keys] :
+         {std::pair{1, 1}, std::pair{16, 24}, std::pair{37, 83}, std::pair{83, 37}}) {
+      HostTensor S = HostTensor::random_normal(f32, {queries, keys}, 5);
+      const HostTensor by_block = run(masked(window, true), S),
+                       asked = run(masked(window, false), S);
+      std::int64_t hidden = 0;
+      for (std::int64_t i = 0; i < S.elements(); ++i) {
+        const double x = by_block.flat(i), y = asked.flat(i);
+        ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+            << "window " << window << ", element " << i << " of " << queries << " x " << keys
+            << " is " << x << ", and " << y << " where everything is asked for";
+        hidden += std::isinf(x);
+      }
+      EXPECT_TRUE(hidden > 0 || queries == 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
