@@ -429,6 +429,44 @@ TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
   EXPECT_EQ(count.caught, 2);
 }
 
+// Two tiles leave through places of their own. The first wait leaves no store under way, so that
+// the second one, which lets one be, waits for nothing: both under the condition that one warp
+// stores.
+TEST(FaultKinds, WaitForFewerStoresThanAreUnderWay) {
+  Kernel kernel("two_stores");
+  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
+  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
+  kernel.ctas(1);
+  const SharedTile first(kernel, "first", bf16, kSize, kSize);
+  const SharedTile second(kernel, "second", bf16, kSize, kSize);
+  NamedBarrier met(kernel, 128);
+  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    const Condition stores = warp_index() == 0;
+    const auto leave = [&](const SharedTile& through, int block, int under_way) {
+      when(stores, [&] { bulk_wait_read(under_way); });
+      met.sync();
+      store(through, load(X(Dim(2 * kSize).block(block, kSize), all)));
+      fence_proxy_async();
+      met.sync();
+      when(stores, [&] {
+        tma_store(C(Dim(2 * kSize).block(block, kSize), all), through);
+        bulk_commit();
+      });
+    };
+    leave(first, 0, 0);
+    leave(second, 1, 1);
+    when(stores, [&] { bulk_wait(0); });
+  })});
+  const Subject subject{
+      lowered(kernel), {numbers({2 * kSize, kSize}, 10)}, {"X"}, {2 * kSize, kSize}};
+  int needless = 0;
+  for (const Mutant& mutant : mutants_of(kind(15), subject.machine)) {
+    needless += !mutant.equivalent.empty();
+    EXPECT_EQ(symptom(subject, mutant.apply(subject.machine)), "") << mutant.change;
+  }
+  EXPECT_EQ(needless, 2);  // of the second wait: left out, and one group more
+}
+
 TEST(FaultKinds, PagesTakenForNeighbours) {
   EXPECT_EQ(expect_found(25, pages({3, 6, 0, 5})).caught, 1);
   // Where they are neighbours the page that lies behind the first one's is the right one.
