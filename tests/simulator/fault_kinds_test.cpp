@@ -412,10 +412,9 @@ TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
             [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot[0]); }); }),
        role("math", warpgroups(1), registers(200), [&] {
          const Slot slot = ring.consume();
-         const auto product = [&](int which) {
-           return wgmma(slot[0].rows(kSize * which, kSize), slot[0].rows(0, kSize).T());
-         };
-         const Pending first = product(0), second = product(1);
+         const Tile held = load(slot[0].rows(kSize, kSize));
+         const Pending first = wgmma(slot[0].rows(0, kSize), slot[0].rows(0, kSize).T());
+         const Pending second = wgmma(held, slot[0].rows(0, kSize).T());
          const Tile a = wait(first);
          const Tile b = wait(second);
          ring.release(slot);
@@ -424,9 +423,51 @@ TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
        })});
   const Subject subject{
       lowered(kernel), {numbers({2 * kSize, kSize}, 9)}, {"X"}, {2 * kSize, kSize}};
-  const Count count = expect_found(4, subject);
-  EXPECT_EQ(count.equivalent, 2);
-  EXPECT_EQ(count.caught, 2);
+  const Count waits = expect_found(4, subject);
+  EXPECT_EQ(waits.equivalent, 2);
+  EXPECT_EQ(waits.caught, 2);
+  // So that the first may as well belong to the second's group.
+  const Count commits = expect_found(11, subject);
+  EXPECT_EQ(commits.equivalent, 1);
+  EXPECT_EQ(commits.caught, 1);
+}
+
+// Two tiles leave through places of their own. The first wait leaves no store under way, so that
+// the second one, which lets one be, waits for nothing: both under the condition that one warp
+// stores.
+TEST(FaultKinds, WaitForFewerStoresThanAreUnderWay) {
+  Kernel kernel("two_stores");
+  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
+  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
+  kernel.ctas(1);
+  const SharedTile first(kernel, "first", bf16, kSize, kSize);
+  const SharedTile second(kernel, "second", bf16, kSize, kSize);
+  NamedBarrier met(kernel, 128);
+  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    const Condition stores = warp_index() == 0;
+    const auto leave = [&](const SharedTile& through, int block, int under_way) {
+      when(stores, [&] { bulk_wait_read(under_way); });
+      met.sync();
+      store(through, load(X(Dim(2 * kSize).block(block, kSize), all)));
+      fence_proxy_async();
+      met.sync();
+      when(stores, [&] {
+        tma_store(C(Dim(2 * kSize).block(block, kSize), all), through);
+        bulk_commit();
+      });
+    };
+    leave(first, 0, 0);
+    leave(second, 1, 1);
+    when(stores, [&] { bulk_wait(0); });
+  })});
+  const Subject subject{
+      lowered(kernel), {numbers({2 * kSize, kSize}, 10)}, {"X"}, {2 * kSize, kSize}};
+  int needless = 0;
+  for (const Mutant& mutant : mutants_of(kind(15), subject.machine)) {
+    needless += !mutant.equivalent.empty();
+    EXPECT_EQ(symptom(subject, mutant.apply(subject.machine)), "") << mutant.change;
+  }
+  EXPECT_EQ(needless, 2);  // of the second wait: left out, and one group more
 }
 
 TEST(FaultKinds, PagesTakenForNeighbours) {

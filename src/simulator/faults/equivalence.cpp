@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace tilewright::simulator {
@@ -94,6 +95,58 @@ ValueId tensor_behind(const Sites& sites, ValueId value) {
   return is_of ? tensor_behind(sites, made->operation->operands[0]) : value;
 }
 
+// The registers that the products use which the wgmma_wait waits for, or that the wgmma_commit
+// makes a group of; empty where the operation does not tell.
+std::set<ValueId> arrays_under_way(const Sites& sites, const Site& site) {
+  std::set<ValueId> arrays;
+  const auto add = [&](const ir::Operation& operation) {
+    for (const ValueId value : operation.operands) {
+      if (is_array(sites, value)) arrays.insert(value);
+    }
+  };
+  if (site.op() == Op::wgmma_wait) {
+    add(*site.operation);
+    return arrays;
+  }
+  for (const Site* at = sites.previous(site); at && is_product(at->op());
+       at = sites.previous(*at)) {
+    add(*at->operation);
+  }
+  return arrays;
+}
+
+bool touches_bulk_groups(const ir::Operation& operation) {
+  if (operation.op == Op::bulk_commit || operation.op == Op::bulk_wait) return true;
+  return std::any_of(operation.blocks.begin(), operation.blocks.end(), [](const ir::Block& block) {
+    return std::any_of(block.body.begin(), block.body.end(), touches_bulk_groups);
+  });
+}
+
+// Shows what stands before the site in its block, the last one first, until `is_found`: also what
+// stands under the condition, which then holds. Whether no other condition or loop commits or waits
+// on the way.
+bool walk_back(const Sites& sites, const Site& from, ValueId condition,
+               const std::function<bool(const Site&)>& is_found) {
+  for (const Site* at = sites.previous(from); at; at = sites.previous(*at)) {
+    const ir::Operation& operation = *at->operation;
+    if (operation.blocks.empty()) {
+      if (is_found(*at)) return true;
+    } else if (operation.op == Op::if_then && operation.operands[0] == condition) {
+      for (std::size_t i = at->end; i-- > at->number + 1;) {
+        const Site& inside = sites.at(i);
+        if (inside.parent != at->number || inside.block != 0) continue;
+        if (!inside.operation->blocks.empty() && touches_bulk_groups(*inside.operation)) {
+          return false;
+        }
+        if (is_found(inside)) return true;
+      }
+    } else if (touches_bulk_groups(operation)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string never_executed(const Sites& sites, const Site& site) {
@@ -142,18 +195,22 @@ std::string nothing_to_wait_for(const Sites& sites, const Site& wait) {
     return site.operation->attributes.integer(ir::Key::count);
   };
   std::int64_t since = 0;
-  for (const Site* at = sites.previous(wait); at; at = sites.previous(*at)) {
-    // What a loop or a condition commits is not counted.
-    if (!at->operation->blocks.empty()) return {};
-    since += at->op() == Op::bulk_commit;
-    if (at->op() != Op::bulk_wait) continue;
-    if (count(*at) + since > count(wait)) return {};
-    return fmt::format(
-        "the wait before it leaves {} groups under way, {} are committed since, and it "
-        "waits for none of the last {}",
-        count(*at), since, count(wait));
+  const Site* before = nullptr;  // the wait before it
+  const auto is_found = [&](const Site& site) {
+    since += site.op() == Op::bulk_commit;
+    if (site.op() == Op::bulk_wait) before = &site;
+    return before != nullptr;
+  };
+  bool known = walk_back(sites, wait, ir::kNoValue, is_found);
+  const Site* parent = sites.parent(wait);
+  if (known && !before && parent && parent->op() == Op::if_then && wait.block == 0) {
+    known = walk_back(sites, *parent, parent->operation->operands[0], is_found);
   }
-  return {};
+  if (!known || !before || count(*before) + since > count(wait)) return {};
+  return fmt::format(
+      "the wait before it leaves {} groups under way, {} are committed since, and it "
+      "waits for none of the last {}",
+      count(*before), since, count(wait));
 }
 
 std::string awaited_behind(const Sites& sites, const Site& site) {
@@ -161,6 +218,7 @@ std::string awaited_behind(const Sites& sites, const Site& site) {
     return wait.operation->attributes.integer(ir::Key::count);
   };
   const bool is_wait = site.op() == Op::wgmma_wait;
+  const std::set<ValueId> busy = arrays_under_way(sites, site);
   std::int64_t commits = 0;  // since the site
   for (const Site* at = sites.next(site); at; at = sites.next(*at)) {
     const Op op = at->op();
@@ -174,8 +232,10 @@ std::string awaited_behind(const Sites& sites, const Site& site) {
              "products alone";
     }
     // A product may add to what another one adds to, but not read it.
-    const bool passes = op == Op::wgmma_ss || op == Op::wgmma_fence || op == Op::wgmma_commit ||
-                        op == Op::wgmma_wait ||
+    const bool reads_other =
+        op == Op::wgmma_rs && !busy.empty() && busy.count(at->operation->operands[1]) == 0;
+    const bool passes = op == Op::wgmma_ss || reads_other || op == Op::wgmma_fence ||
+                        op == Op::wgmma_commit || op == Op::wgmma_wait ||
                         (ir::info(op).pure() && at->operation->blocks.empty());
     if (!passes) return {};
   }
