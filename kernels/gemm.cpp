@@ -412,10 +412,6 @@ class GemmSm90 {
   std::optional<Tile> scale_;  // of the role that multiplies
 };
 
-}  // namespace
-
-namespace {
-
 void check(const Gemm& g) {
   const auto positive = [](const char* name, int value) {
     if (value < 1) {
@@ -427,13 +423,16 @@ void check(const Gemm& g) {
   positive("block_n", g.block_n);
   positive("block_k", g.block_k);
   positive("warpgroups", g.warpgroups);
-  positive("cluster", g.cluster);
+  positive("share_a", g.share_a);
+  positive("share_b", g.share_b);
   positive("split", g.split);
-  const int shared = g.shared == GemmShared::a ? g.block_m : g.block_n;
-  if (g.cluster > 1 && shared % (8 * g.cluster) != 0) {
-    refuse(std::to_string(g.cluster) + " CTAs share tiles of " + std::to_string(shared) + " rows",
+  const auto parted = [](int sharing, int rows) {
+    if (sharing == 1 || rows % (8 * sharing) == 0) return;
+    refuse(std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
            "each fetches a multiple of 8 of them");
-  }
+  };
+  parted(g.share_a, g.block_m);
+  parted(g.share_b, g.block_n);
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
     refuse("there is no product of " + std::string(name_of(g.dtype)),
            "take bf16, f16 or f8e4m3; gemm() has the others");

@@ -191,9 +191,9 @@ TEST(GemmTest, NumbersThatCannotBeAreRefused) {
   };
   EXPECT_NE(refused([](Gemm& g) { g.warpgroups = 0; }).find("warpgroups is 0"), std::string::npos);
   EXPECT_NE(refused([](Gemm& g) { g.split = 0; }).find("split is 0"), std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.cluster = -1; }).find("cluster is -1"), std::string::npos);
+  EXPECT_NE(refused([](Gemm& g) { g.share_a = -1; }).find("share_a is -1"), std::string::npos);
   EXPECT_NE(refused([](Gemm& g) { g.block_k = 0; }).find("block_k is 0"), std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.cluster = 5; }).find("5 CTAs share tiles of 256 rows"),
+  EXPECT_NE(refused([](Gemm& g) { g.share_b = 5; }).find("5 CTAs share tiles of 256 rows"),
             std::string::npos);
   EXPECT_NE(refused([](Gemm& g) { g.dtype = f32; }).find("no product of f32"), std::string::npos);
 }

@@ -43,10 +43,6 @@ void check(const Kernel& kernel, std::vector<HostTensor> tensors, const Index3& 
   }
 }
 
-HostTensor random(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
-  return HostTensor::random_normal(dtype, std::move(shape), seed);
-}
-
 // 3 x 3, of pixels with zeros around them: which taps are there is the loops' and the blocks'
 // doing.
 TEST(BlockEnds, AConvolutionReadsZerosAroundTheImage) {
@@ -65,8 +61,8 @@ TEST(BlockEnds, AConvolutionReadsZerosAroundTheImage) {
   }
   store(Y(y, pixels, all), sum);
   for (const auto& [height, width] : {std::pair(2, 70), {1, 1}, {1, 64}}) {
-    const HostTensor image = random(bf16, {height, width, 64}, 1);
-    const HostTensor taps = random(bf16, {3, 3, 64, 16}, 2);
+    const HostTensor image = HostTensor::random_normal(bf16, {height, width, 64}, 1);
+    const HostTensor taps = HostTensor::random_normal(bf16, {3, 3, 64, 16}, 2);
     const auto reference = [&, height = height, width = width](std::int64_t i, std::int64_t j,
                                                                std::int64_t f) {
       double wanted = 0;
@@ -100,7 +96,7 @@ Kernel stencil() {
 
 TEST(BlockEnds, AStencilReadsZerosAroundThePlane) {
   for (const auto& [h, w] : {std::pair(9, 70), {1, 1}, {8, 64}, {0, 3}}) {
-    const HostTensor plane = random(f32, {1, h, w}, 1);
+    const HostTensor plane = HostTensor::random_normal(f32, {1, h, w}, 1);
     const auto at = [&, h = h, w = w](std::int64_t i, std::int64_t j) {
       return i < 0 || j < 0 || i >= h || j >= w ? 0.0 : plane.at({0, i, j});
     };
@@ -180,7 +176,8 @@ TEST(BlockEnds, TheSimulatedGpuReportsACopyThatReachesOutOnBothSides) {
   };
   kernel.roles({role("load", warps(1), registers(24), load_role),
                 role("store", warps(1), registers(24), store_role)});
-  HostTensor x = random(bf16, {100, 64}, 1), y = HostTensor::zeros(bf16, {100, 64});
+  HostTensor x = HostTensor::random_normal(bf16, {100, 64}, 1),
+             y = HostTensor::zeros(bf16, {100, 64});
   try {
     compile(kernel, "sim:sm_90a").run({ref(x), ref(y)});
     ADD_FAILURE() << "no fault";
@@ -208,7 +205,7 @@ TEST(BlockEnds, RowsThatExistInPartAreSplitAndJoined) {
   }
   store(Y(0, rows, all), x);
   for (const std::int64_t count : {5, 1, 0}) {
-    const HostTensor in = random(f32, {1, count, 64}, 1);
+    const HostTensor in = HostTensor::random_normal(f32, {1, count, 64}, 1);
     const auto reference = [&](std::int64_t, std::int64_t row, std::int64_t column) {
       double wanted = 0;
       for (std::int64_t c = 0; c < 64; ++c) {
@@ -230,7 +227,7 @@ TEST(BlockEnds, PartsOfRowsThatDoNotExistAreNotSummed) {
   kernel.grid(1);
   const Tile parts = exp(load(X(n.block(0, 16), all))).reshape({32, 32});
   store(Y(0, all, all), reduce_sum(parts, 0));
-  const HostTensor in = random(f32, {5, 64}, 1);
+  const HostTensor in = HostTensor::random_normal(f32, {5, 64}, 1);
   const auto reference = [&](std::int64_t, std::int64_t, std::int64_t column) {
     double wanted = 0;
     for (std::int64_t row = 0; row < 5; ++row) {
@@ -259,8 +256,9 @@ TEST(BlockEnds, WhatIsAddedToAProductEndsAnywhere) {
   }
   store(Y(0, all, all), sum);
   for (const std::int64_t length : {70, 1, 0}) {
-    const HostTensor left = random(bf16, {64, 64}, 1), right = random(bf16, {136, 64}, 2);
-    const HostTensor bias = random(bf16, {64, 136}, 3);
+    const HostTensor left = HostTensor::random_normal(bf16, {64, 64}, 1),
+                     right = HostTensor::random_normal(bf16, {136, 64}, 2);
+    const HostTensor bias = HostTensor::random_normal(bf16, {64, 136}, 3);
     const auto reference = [&](std::int64_t, std::int64_t row, std::int64_t) {
       double wanted = 0;
       for (std::int64_t j = 0; j < length; ++j) {
