@@ -126,7 +126,7 @@ TEST(CommandTest, ShowsTheRaceOfABrokenKernelAndTracesIt) {
   EXPECT_EQ(answer.status, 1) << answer.output;
   EXPECT_THAT(answer.output, AllOf(HasSubstr("attention_forward is broken at"),
                                    HasSubstr("mbarrier_arrive on kv_empty"),
-                                   HasSubstr("race: shared kv1["), HasSubstr("read   wgmma_rs"),
+                                   HasSubstr("race: shared kv0["), HasSubstr("read   wgmma_ss"),
                                    HasSubstr("write  tma_load"), HasSubstr("fix: wgmma_wait")));
   // The schedule that is named shows it again.
   const std::string replay = "replay the first with ";
