@@ -4,7 +4,8 @@ target_compile_options(tilewright_warnings INTERFACE
 # GCC 12 takes "text" + std::string() for a copy onto itself, or beyond the string's end, once it is
 # inlined (GCC bug 105651 and its like).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(tilewright_warnings INTERFACE -Wno-restrict -Wno-array-bounds)
+  target_compile_options(tilewright_warnings INTERFACE -Wno-restrict -Wno-array-bounds
+                         -Wno-stringop-overflow)
 endif()
 
 function(tilewright_version_header)
