@@ -7,7 +7,8 @@
 
 namespace tilewright::kernels {
 
-Kernel attention_forward(const Attention& a) {
+Kernel attention_forward(const Attention& a, SourceLocation where) {
+  check_attention(a, {"attention_forward", where});
   Kernel kernel("attention_forward");
   const AttentionParameters p(kernel, a);
   const auto [x, h, b] = kernel.grid(ceil_div(p.queries, a.block_q), a.heads, p.batch);

@@ -2,51 +2,48 @@
 
 #include <string>
 
-#include "tilewright/error.h"
-
 namespace tilewright::kernels {
 namespace {
 
-int checked_group(const Attention& a) {
-  const auto fail = [](const std::string& what, const std::string& fix) {
-    const std::string message = "attention: " + what;
-    throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
-  };
-  const auto positive = [&](const char* name, int value) {
-    if (value > 0) return;
-    fail(std::string(name) + " is " + std::to_string(value), std::string(name) + " is at least 1");
-  };
-  positive("heads", a.heads);
-  positive("kv_heads", a.kv_heads);
-  positive("dim", a.dim);
-  positive("dim_v", a.dim_v);
-  positive("block_q", a.block_q);
-  positive("block_k", a.block_k);
-  if (a.heads % a.kv_heads != 0) {
-    fail("heads " + std::to_string(a.heads) + " is not a multiple of kv_heads " +
-             std::to_string(a.kv_heads),
-         "set kv_heads to a divisor of heads");
-  }
-  if (a.window < 0) fail("window is " + std::to_string(a.window), "0 stands for no window");
-  if (a.window > 0 && !a.causal) {
-    fail("window is " + std::to_string(a.window) + ", and causal is false",
-         "a window is a part of the causal mask: set causal = true");
-  }
-  if (a.scale < 0) {
-    fail("scale is " + std::to_string(a.scale), "scale is positive, or 0 for 1 / sqrt(dim)");
-  }
-  if (a.softcap < 0) {
-    fail("softcap is " + std::to_string(a.softcap), "softcap is positive, or 0 for none");
-  }
-  return a.heads / a.kv_heads;
+// A number that stands for a default at 0.
+void check_factor(const char* name, double value, const char* none, const Caller& caller) {
+  if (value >= 0 && std::isfinite(value)) return;
+  caller.refuse(std::string(name) + " is " + std::to_string(value),
+                std::string(name) + " is positive, or 0 for " + none);
 }
 
 double product_scale(const Attention& a) { return a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim); }
 
 }  // namespace
 
+void check_attention(const Attention& a, const Caller& caller) {
+  caller.check_positive("heads", a.heads);
+  caller.check_positive("kv_heads", a.kv_heads);
+  caller.check_positive("dim", a.dim);
+  caller.check_positive("dim_v", a.dim_v);
+  caller.check_positive("block_q", a.block_q);
+  caller.check_positive("block_k", a.block_k);
+  if (a.heads % a.kv_heads != 0) {
+    caller.refuse("heads " + std::to_string(a.heads) + " is not a multiple of kv_heads " +
+                      std::to_string(a.kv_heads),
+                  "set kv_heads to a divisor of heads");
+  }
+  if (a.window < 0) {
+    caller.refuse("window is " + std::to_string(a.window), "0 stands for no window");
+  }
+  if (a.window > 0 && !a.causal) {
+    caller.refuse("window is " + std::to_string(a.window) + ", and causal is false",
+                  "a window is a part of the causal mask: set causal = true");
+  }
+  check_factor("scale", a.scale, "1 / sqrt(dim)", caller);
+  check_factor("softcap", a.softcap, "none", caller);
+  if (a.dtype != f32 && a.dtype != f16 && a.dtype != bf16) {
+    caller.refuse("dtype is " + std::string(name_of(a.dtype)), "take bf16, f16 or f32");
+  }
+}
+
 AttentionScores::AttentionScores(const Attention& a)
-    : group(checked_group(a)),
+    : group(a.heads / a.kv_heads),
       scale(a.softcap > 0 ? a.softcap : product_scale(a)),
       softcap_(a.softcap),
       product_scale_(product_scale(a)),

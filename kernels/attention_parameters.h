@@ -3,11 +3,15 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/caller.h"
 #include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
 
-// What is the same in every attention. Raises for options that fit none.
+// Raises for what fits no attention.
+void check_attention(const Attention& a, const Caller& caller);
+
+// What is the same in every attention that is checked.
 class AttentionScores {
  public:
   explicit AttentionScores(const Attention& a);

@@ -16,9 +16,9 @@ namespace {
 template <typename Order>
 class Forward {
  public:
-  Forward(Kernel& kernel, const Attention& a)
+  Forward(Kernel& kernel, const Attention& a, const Sm90Plan& plan)
       : a_(a),
-        plan_(sm90_plan(a, Order::kHasNeighbours)),
+        plan_(plan),
         p_(kernel, a),
         // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
         next_run_(kernel.workspace("next_tile", 1)),
@@ -378,18 +378,23 @@ class Forward {
   std::optional<SharedTile> o_tile_;
 };
 
-}  // namespace
-
-Kernel attention_forward_sm90(const Attention& a) {
-  Kernel kernel("attention_forward_sm90");
-  Forward<BatchOrder>(kernel, a);
+template <typename Order>
+Kernel forward_sm90(const Attention& a, const Caller& caller) {
+  check_attention(a, caller);
+  const Sm90Plan plan = sm90_plan(a, Order::kHasNeighbours, caller);
+  Kernel kernel(caller.function);
+  Forward<Order>(kernel, a, plan);
   return kernel;
 }
 
-Kernel attention_varlen_forward_sm90(const Attention& a) {
-  Kernel kernel("attention_varlen_forward_sm90");
-  Forward<PackedOrder>(kernel, a);
-  return kernel;
+}  // namespace
+
+Kernel attention_forward_sm90(const Attention& a, SourceLocation where) {
+  return forward_sm90<BatchOrder>(a, {"attention_forward_sm90", where});
+}
+
+Kernel attention_varlen_forward_sm90(const Attention& a, SourceLocation where) {
+  return forward_sm90<PackedOrder>(a, {"attention_varlen_forward_sm90", where});
 }
 
 }  // namespace tilewright::kernels

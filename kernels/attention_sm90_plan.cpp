@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
-
-#include "tilewright/error.h"
+#include <utility>
 
 namespace tilewright::kernels {
 namespace {
@@ -69,23 +68,38 @@ int widest_block_k(Attention a, bool o_in_parts) {
   return a.block_k;
 }
 
-[[noreturn]] void fail(const std::string& what, const std::string& fix) {
-  const std::string message = "attention for sm_90a: " + what;
-  throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
+constexpr const char* kOtherSchedule = ", or the tile form's own schedule (schedule=tile)";
+
+void check_dims(const Attention& a, const Caller& caller) {
+  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
+    if (dim > 0 && dim % 16 == 0 && dim <= 256) continue;
+    caller.refuse(std::string(name) + " is " + std::to_string(dim),
+                  std::string("take a multiple of 16 up to 256") + kOtherSchedule);
+  }
 }
 
-void check_dim(const char* name, int dim) {
-  if (dim > 0 && dim % 16 == 0 && dim <= 256) return;
-  fail(std::string(name) + " is " + std::to_string(dim),
-       "take a multiple of 16 up to 256, or the tile form's own schedule (schedule=tile)");
+void check_options(const Attention& a, const Caller& caller) {
+  check_dims(a, caller);
+  if (size_of(a.dtype) != 2) {
+    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
+                  std::string("take bf16 or f16") + kOtherSchedule);
+  }
+  if (a.block_q % kWarpgroupRows != 0 || a.block_q > 3 * kWarpgroupRows) {
+    caller.refuse("block_q is " + std::to_string(a.block_q),
+                  "take 64, 128 or 192: 64 rows for each warpgroup");
+  }
+  if (a.block_k % 16 != 0 || a.block_k > 256) {
+    caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 256");
+  }
 }
 
-void check_fit(const Attention& a, const Sm90Plan& plan) {
+void check_fit(const Attention& a, const Sm90Plan& plan, const Caller& caller) {
   if (plan.o_buffers > 0) return;
-  fail("blocks of " + std::to_string(a.block_q) + " rows and " + std::to_string(a.block_k) +
-           " keys of " + std::to_string(a.dim) + " and " + std::to_string(a.dim_v) +
-           " elements do not fit " + std::to_string(kSharedBytes) + " bytes of shared memory",
-       "take with_sm90_blocks(attention), or smaller blocks");
+  caller.refuse("blocks of " + std::to_string(a.block_q) + " rows and " +
+                    std::to_string(a.block_k) + " keys of " + std::to_string(a.dim) + " and " +
+                    std::to_string(a.dim_v) + " elements do not fit " +
+                    std::to_string(kSharedBytes) + " bytes of shared memory",
+                "take with_sm90_blocks(attention), or smaller blocks");
 }
 
 // The most blocks of keys that two neighbouring tiles both see, where the rows' own keys begin at
@@ -103,10 +117,8 @@ int shared_blocks(const Attention& a, int step) {
 
 }  // namespace
 
-Sm90Plan sm90_plan(const Attention& a, bool has_neighbours) {
-  check_dim("dim", a.dim);
-  check_dim("dim_v", a.dim_v);
-  if (a.kv_heads < 1) fail("kv_heads is " + std::to_string(a.kv_heads), "kv_heads is at least 1");
+Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller) {
+  check_options(a, caller);
   const Bytes bytes(a);
   const int groups = warpgroups_of(a);
   Sm90Plan plan;
@@ -132,7 +144,7 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours) {
   plan.q_stages = beside_o || plan.o_in_q ? 2 : 1;
   plan.o_columns = whole ? a.dim_v : part_columns(a);
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
-  check_fit(a, plan);
+  check_fit(a, plan, caller);
   const int o = plan.o_in_q ? 0 : a.block_q * plan.o_columns * plan.o_buffers * bytes.element;
   const int stage = bytes.kv / plan.kv_stages;
   // One stage more where it fits: short lengths and windows wait for copies.
@@ -149,9 +161,8 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours) {
   return plan;
 }
 
-Attention with_sm90_blocks(Attention a) {
-  check_dim("dim", a.dim);
-  check_dim("dim_v", a.dim_v);
+Attention with_sm90_blocks(Attention a, SourceLocation where) {
+  check_dims(a, {"with_sm90_blocks", where});
   // Three warpgroups hide more of each other's softmax than two, where they leave room for a block
   // of keys that is worth its waits.
   a.block_q = 3 * kWarpgroupRows;
@@ -163,8 +174,9 @@ Attention with_sm90_blocks(Attention a) {
   return a;
 }
 
-Attention with_sm90_varlen_blocks(Attention a) {
-  a = with_sm90_blocks(a);
+Attention with_sm90_varlen_blocks(Attention a, SourceLocation where) {
+  check_dims(a, {"with_sm90_varlen_blocks", where});
+  a = with_sm90_blocks(a, where);
   // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
   // and beside the widest accumulator.
   if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);

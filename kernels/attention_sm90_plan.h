@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/caller.h"
 #include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
@@ -27,7 +28,8 @@ struct Sm90Plan {
   int o_columns, o_buffers;
   int load_registers, math_registers;  // a thread
 };
-// `has_neighbours`: a CTA may take the tiles of a head in a row. Raises for blocks that do not fit.
-Sm90Plan sm90_plan(const Attention& attention, bool has_neighbours);
+// `has_neighbours`: a CTA may take the tiles of a head in a row. Raises for what the schedule does
+// not take, and for blocks that do not fit.
+Sm90Plan sm90_plan(const Attention& attention, bool has_neighbours, const Caller& caller);
 
 }  // namespace tilewright::kernels

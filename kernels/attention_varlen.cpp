@@ -4,7 +4,8 @@
 
 namespace tilewright::kernels {
 
-Kernel attention_varlen_forward(const Attention& a) {
+Kernel attention_varlen_forward(const Attention& a, SourceLocation where) {
+  check_attention(a, {"attention_varlen_forward", where});
   Kernel kernel("attention_varlen_forward");
   const VarlenParameters p(kernel, a);
   const auto [tile, h] = kernel.grid(p.queries.tiles(a.block_q), a.heads);

@@ -5,12 +5,22 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kernels/caller.h"
 #include "tilewright/hopper.h"
 
 namespace tilewright::kernels {
 namespace {
+
+void check_tiles(const Gemm& g, const Caller& caller) {
+  caller.check_positive("block_m", g.block_m);
+  caller.check_positive("block_n", g.block_n);
+  caller.check_positive("block_k", g.block_k);
+  if (is_float(g.dtype)) return;
+  caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16, f32 or f8e4m3");
+}
 
 DType result_dtype(const Gemm& g) { return g.dtype == f8e4m3 ? bf16 : g.dtype; }
 
@@ -40,7 +50,8 @@ struct GemmParameters {
 
 }  // namespace
 
-Kernel gemm(const Gemm& g) {
+Kernel gemm(const Gemm& g, SourceLocation where) {
+  check_tiles(g, {"gemm", where});
   Kernel kernel("gemm");
   const GemmParameters p(kernel, g);
   const auto [x, y] = kernel.grid(ceil_div(p.n, g.block_n), ceil_div(p.m, g.block_m));
@@ -56,11 +67,6 @@ Kernel gemm(const Gemm& g) {
 }
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& what, const std::string& fix) {
-  const std::string message = "gemm_sm90: " + what;
-  throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
-}
 
 // What the warpgroups divide in multiples of 64, and what a product takes in multiples of 8: rows
 // and columns of C, or columns and rows where the operands are exchanged.
@@ -107,18 +113,18 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
 
 // Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
 // parts of a split are exchanged in runs of one width.
-SharedPlan plan_shared(const Gemm& g) {
+SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
   if (undivided(g) % (8 * g.split) != 0) {
     const char* const block = g.exchanged ? "block_m" : "block_n";
-    refuse(
+    caller.refuse(
         "of " + std::to_string(undivided(g)) + (g.exchanged ? " rows" : " columns") + " each of " +
             std::to_string(g.split) + " parts would store no multiple of 8",
         std::string("take a ") + block + " that is a multiple of " + std::to_string(8 * g.split));
   }
   if (divided(g) % (64 * g.warpgroups) != 0) {
-    refuse(std::to_string(g.warpgroups) + " warpgroups divide " + std::to_string(divided(g)) +
-               (g.exchanged ? " columns" : " rows"),
-           "each takes a multiple of 64");
+    caller.refuse(std::to_string(g.warpgroups) + " warpgroups divide " +
+                      std::to_string(divided(g)) + (g.exchanged ? " columns" : " rows"),
+                  "each takes a multiple of 64");
   }
   SharedPlan best;
   for (int widest = 64; widest >= 8; widest = g.exchanged ? widest - 8 : widest / 2) {
@@ -128,10 +134,10 @@ SharedPlan plan_shared(const Gemm& g) {
     if (best.runs.empty() || saves_stages) best = std::move(narrower);
   }
   if (best.stages < 2) {
-    refuse("tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
-               ", split by " + std::to_string(g.split) + ", leave shared memory for " +
-               std::to_string(best.stages) + " stages; a product in flight needs 2",
-           "take smaller tiles, or split less");
+    caller.refuse("tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
+                      ", split by " + std::to_string(g.split) + ", leave shared memory for " +
+                      std::to_string(best.stages) + " stages; a product in flight needs 2",
+                  "take smaller tiles, or split less");
   }
   return best;
 }
@@ -163,13 +169,13 @@ Dim resident_clusters(int ctas) {
 // is not divided among warpgroups.
 class GemmSm90 {
  public:
-  GemmSm90(Kernel& kernel, const Gemm& g)
+  GemmSm90(Kernel& kernel, const Gemm& g, SharedPlan plan)
       : g_(g),
         // Rows of whole 16 bytes, as TMA takes.
         p_(kernel, g, multiple_of(8), multiple_of(16 / size_of(g.dtype))),
         blocks_(divided(g) / 64 / g.warpgroups),
         share_(undivided(g) / g.split),
-        plan_(plan_shared(g)),
+        plan_(std::move(plan)),
         ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
     if (sharing() > 1) ring_.multicast(sharing());
@@ -412,39 +418,34 @@ class GemmSm90 {
   std::optional<Tile> scale_;  // of the role that multiplies
 };
 
-void check(const Gemm& g) {
-  const auto positive = [](const char* name, int value) {
-    if (value < 1) {
-      refuse(std::string(name) + " is " + std::to_string(value),
-             std::string(name) + " is at least 1");
-    }
-  };
-  positive("block_m", g.block_m);
-  positive("block_n", g.block_n);
-  positive("block_k", g.block_k);
-  positive("warpgroups", g.warpgroups);
-  positive("share_a", g.share_a);
-  positive("share_b", g.share_b);
-  positive("split", g.split);
-  const auto parted = [](int sharing, int rows) {
+void check_sm90(const Gemm& g, const Caller& caller) {
+  check_tiles(g, caller);
+  caller.check_positive("warpgroups", g.warpgroups);
+  caller.check_positive("share_a", g.share_a);
+  caller.check_positive("share_b", g.share_b);
+  caller.check_positive("split", g.split);
+  const auto parted = [&](int sharing, int rows) {
     if (sharing == 1 || rows % (8 * sharing) == 0) return;
-    refuse(std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
-           "each fetches a multiple of 8 of them");
+    caller.refuse(
+        std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
+        "each fetches a multiple of 8 of them");
   };
   parted(g.share_a, g.block_m);
   parted(g.share_b, g.block_n);
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
-    refuse("there is no product of " + std::string(name_of(g.dtype)),
-           "take bf16, f16 or f8e4m3; gemm() has the others");
+    caller.refuse("there is no product of " + std::string(name_of(g.dtype)),
+                  "take bf16, f16 or f8e4m3; gemm() has the others");
   }
 }
 
 }  // namespace
 
-Kernel gemm_sm90(const Gemm& g) {
-  check(g);
-  Kernel kernel("gemm_sm90");
-  GemmSm90 gemm(kernel, g);
+Kernel gemm_sm90(const Gemm& g, SourceLocation where) {
+  const Caller caller{"gemm_sm90", where};
+  check_sm90(g, caller);
+  SharedPlan plan = plan_shared(g, caller);
+  Kernel kernel(caller.function);
+  GemmSm90 gemm(kernel, g, std::move(plan));
   kernel.ctas(gemm.ctas(), g.share_a * g.share_b * g.split);
   const int groups = g.warpgroups;
   // What a launch gives each thread, and what the producer's warpgroup then leaves to the others.

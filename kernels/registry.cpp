@@ -3,9 +3,9 @@
 #include <random>
 #include <string>
 
+#include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
 #include "kernels/schedule_rules.h"
-#include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
 
@@ -47,10 +47,6 @@ KernelOption dtype_option() {
           0,       {"bf16", "f16", "f32"}};
 }
 
-[[noreturn]] void fail(const std::string& message, const std::string& fix) {
-  throw Error(ErrorKind::usage, {}, message, "error: " + message + "\n  fix: " + fix);
-}
-
 // Roundings of the result itself and of what is rounded on the way (the weights of a softmax).
 double rounding_tolerance(DType dtype) {
   switch (dtype) {
@@ -89,21 +85,6 @@ AttentionSizes attention_sizes_of(const OptionValues& o) {
           o.integer("window"),
           1 / std::sqrt(static_cast<double>(o.integer("dim"))),
           static_cast<double>(o.integer("softcap"))};
-}
-
-void check_attention(const OptionValues& options) {
-  const std::int64_t heads = options.integer("heads"), kv_heads = options.integer("kv_heads");
-  if (heads % kv_heads != 0) {
-    fail("attention_forward: heads = " + std::to_string(heads) +
-             " is not a multiple of kv_heads = " + std::to_string(kv_heads),
-         "set kv_heads to a divisor of heads: each K and V head serves heads / kv_heads query "
-         "heads");
-  }
-  if (options.integer("window") > 0 && !options.boolean("causal")) {
-    fail("attention_forward: window = " + options.text("window") +
-             " is set, and causal = false: the window is a part of the causal mask",
-         "set causal=true, or leave window out");
-  }
 }
 
 // Two products over the visible part of `scores` of each head; a causal mask counts as half of it.
@@ -149,12 +130,14 @@ LibraryKernel attention_forward_entry() {
        "a producer warp, and two or three warpgroups that overlap products with the softmax; "
        "bf16 and f16, dims up to 256 in multiples of 16",
        [](const OptionValues& options) {
-         return attention_forward_sm90(with_sm90_blocks(attention_of(options)));
+         return attention_forward_sm90(with_sm90_blocks(attention_of(options), {}), {});
        }}};
   kernel.build = [](const OptionValues& options) {
-    return attention_forward(with_tile_blocks(attention_of(options)));
+    return attention_forward(with_tile_blocks(attention_of(options)), {});
   };
-  kernel.check = check_attention;
+  kernel.check = [](const OptionValues& options) {
+    check_attention(attention_of(options), {"attention_forward", {}});
+  };
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
     return attention_reference(attention_sizes_of(options), inputs);
   };
@@ -214,11 +197,14 @@ LibraryKernel attention_varlen_forward_entry() {
                     {"O", {"queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"heads", "queries"}, true, f32},
                     {"sinks", {"heads"}, false, f32, {}, "sinks"}};
+  kernel.check = [](const OptionValues& options) {
+    check_attention(attention_of(options), {"attention_varlen_forward", {}});
+  };
   kernel.schedules[0].build = [](const OptionValues& options) {
-    return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options)));
+    return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
   };
   kernel.build = [](const OptionValues& options) {
-    return attention_varlen_forward(attention_of(options));
+    return attention_varlen_forward(attention_of(options), {});
   };
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
     return attention_varlen_reference(attention_sizes_of(options), inputs);
@@ -257,10 +243,10 @@ LibraryKernel gemm_entry() {
     kernel.schedules.push_back({variant.name, "sm_90a",
                                 "persistent, in such tiles; bf16 and f16, n and k multiples of 8",
                                 [variant](const OptionValues& options) {
-                                  return gemm_sm90(with_variant(gemm_of(options), variant));
+                                  return gemm_sm90(with_variant(gemm_of(options), variant), {});
                                 }});
   }
-  kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options)); };
+  kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options), {}); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
     return gemm_reference(inputs);
@@ -295,10 +281,10 @@ LibraryKernel gemm_fp8_entry() {
   for (const GemmVariant& variant : gemm_variants()) {
     kernel.schedules.push_back(
         {variant.name, "sm_90a", "persistent, in such tiles; n a multiple of 8, k of 16",
-         [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant)); }});
+         [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant), {}); }});
   }
   g.block_k = 128;
-  kernel.build = [g](const OptionValues&) { return gemm(g); };
+  kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
   kernel.tolerance = [](const OptionValues&) { return rounding_tolerance(bf16); };
   return kernel;
 }
@@ -321,9 +307,7 @@ const LibraryKernel& find_kernel(std::string_view name) {
     if (kernel.name == name) return kernel;
     known += (known.empty() ? "" : ", ") + kernel.name;
   }
-  const std::string message = "there is no kernel '" + std::string(name) + "'";
-  throw Error(ErrorKind::usage, {}, message,
-              "error: " + message + "\n  fix: name one of: " + known);
+  raise_usage({}, "", "there is no kernel '" + std::string(name) + "'", "name one of: " + known);
 }
 
 }  // namespace tilewright

@@ -44,4 +44,9 @@ class Error : public std::runtime_error {
   std::string message_;
 };
 
+// For functions that make kernels: an error of their caller, with his line and a caret under
+// `token`, usually the function's name. `where` comes from a parameter whose default is here().
+[[noreturn]] void raise_usage(SourceLocation where, const std::string& token,
+                              const std::string& message, const std::string& fix);
+
 }  // namespace tilewright

@@ -227,8 +227,9 @@ class Ragged {
   Dim sequences() const { return sequences_; }
 
   // Its sequences in tiles of `size` rows that do not cross from one into the next: a grid of
-  // tiles(size) has them all. There is at most one tile without rows for each sequence.
-  Dim tiles(int size) const { return axis_ / size + sequences_; }
+  // tiles(size) has them all. There is at most one tile without rows for each sequence, and no
+  // tile where there is no sequence, whatever rows there are.
+  Dim tiles(int size) const { return axis_ * min(sequences_, 1) / size + sequences_; }
   struct Tile {
     Index sequence;
     Index block;  // in the sequence; past its last where the tile has no rows

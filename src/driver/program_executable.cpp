@@ -68,10 +68,11 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
       return kernels[rank][operation.kernel]->launch(stream,
                                                      arguments_of(*program, operation, run, at));
     case Kind::copy:
-      return ir::for_each_run(
+      return ir::for_each_rows(
           argument_of(*program, operation.to, at), argument_of(*program, operation.from, at),
-          [&](std::byte* to, std::byte* from, std::int64_t bytes) {
-            runtime::copy_async(to, from, static_cast<std::size_t>(bytes), stream);
+          [&](const ir::CopiedRows& copied) {
+            runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
+                                     copied.bytes, copied.rows, stream);
           });
     case Kind::write:
       return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);

@@ -8,6 +8,31 @@
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
+namespace {
+
+// An axis of a copy, with its strides, in bytes.
+struct CopiedAxis {
+  std::int64_t extent, to, from;
+};
+
+// The innermost first: bytes. Axes that follow each other without a gap on both sides are one.
+std::vector<CopiedAxis> joined_axes(const TensorArgument& to, const TensorArgument& from) {
+  const std::int64_t size = size_of(to.dtype);
+  std::vector<CopiedAxis> axes{{size, 1, 1}};
+  for (std::size_t axis = to.shape.size(); axis-- > 0;) {
+    if (to.shape[axis] == 1) continue;
+    const CopiedAxis next{to.shape[axis], to.strides[axis] * size, from.strides[axis] * size};
+    CopiedAxis& inner = axes.back();
+    if (next.to == inner.to * inner.extent && next.from == inner.from * inner.extent) {
+      inner.extent *= next.extent;
+    } else {
+      axes.push_back(next);
+    }
+  }
+  return axes;
+}
+
+}  // namespace
 
 std::int64_t ProgramBuffer::bytes() const {
   std::int64_t bytes = size_of(dtype);
@@ -117,28 +142,23 @@ void check_tensors(const Program& program, const std::vector<std::vector<HostTen
   }
 }
 
-void for_each_run(const TensorArgument& to, const TensorArgument& from,
-                  const std::function<void(std::byte*, std::byte*, std::int64_t)>& copy) {
-  const std::size_t rank = to.shape.size();
+void for_each_rows(const TensorArgument& to, const TensorArgument& from,
+                   const std::function<void(const CopiedRows&)>& copy) {
   if (std::find(to.shape.begin(), to.shape.end(), 0) != to.shape.end()) return;
-  // Axes from here on lie in one piece in both.
-  std::size_t inner = rank;
-  std::int64_t elements = 1;
-  while (inner > 0 && to.strides[inner - 1] == elements && from.strides[inner - 1] == elements) {
-    elements *= to.shape[--inner];
-  }
-  const std::int64_t size = size_of(to.dtype);
-  std::vector<std::int64_t> at(inner, 0);
-  while (true) {
-    std::int64_t to_offset = 0, from_offset = 0;
-    for (std::size_t axis = 0; axis < inner; ++axis) {
-      to_offset += at[axis] * to.strides[axis];
-      from_offset += at[axis] * from.strides[axis];
+  const std::vector<CopiedAxis> axes = joined_axes(to, from);
+  const CopiedAxis rows = axes.size() > 1 ? axes[1] : CopiedAxis{1, 0, 0};
+  std::int64_t pieces = 1;
+  for (std::size_t axis = 2; axis < axes.size(); ++axis) pieces *= axes[axis].extent;
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    std::int64_t rest = piece, to_offset = 0, from_offset = 0;
+    for (std::size_t axis = 2; axis < axes.size(); ++axis) {
+      const std::int64_t at = rest % axes[axis].extent;
+      rest /= axes[axis].extent;
+      to_offset += at * axes[axis].to;
+      from_offset += at * axes[axis].from;
     }
-    copy(to.data + to_offset * size, from.data + from_offset * size, elements * size);
-    std::size_t axis = inner;
-    while (axis > 0 && ++at[axis - 1] == to.shape[axis - 1]) at[--axis] = 0;
-    if (axis == 0) return;
+    copy({to.data + to_offset, from.data + from_offset, axes[0].extent, rows.extent, rows.to,
+          rows.from});
   }
 }
 

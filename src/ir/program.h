@@ -92,9 +92,15 @@ void check_count(const Program& program, const char* what, std::int64_t count);
 // buffer's; of memory that no caller passes nothing need be there.
 void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors);
 
-// A copy as runs of bytes that are contiguous in both parts: calls `copy(to, from, bytes)`.
-void for_each_run(const TensorArgument& to, const TensorArgument& from,
-                  const std::function<void(std::byte*, std::byte*, std::int64_t)>& copy);
+// Rows of bytes that are contiguous in both parts; a pitch leads from one row to the next.
+struct CopiedRows {
+  std::byte *to, *from;
+  std::int64_t bytes, rows;  // of a row; how many
+  std::int64_t to_pitch, from_pitch;
+};
+// A copy as the fewest such pieces that the strides allow.
+void for_each_rows(const TensorArgument& to, const TensorArgument& from,
+                   const std::function<void(const CopiedRows&)>& copy);
 
 // "x of rank 1", or "x" where there is one rank.
 std::string name_of(const Program& program, int buffer, int rank);

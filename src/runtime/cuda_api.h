@@ -79,6 +79,25 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
+enum MemoryType : unsigned {
+  kMemoryUnified = 4,
+};
+
+struct Copy2DSide {
+  size_t x, y;
+  MemoryType type;
+  const void* host;
+  DevicePointer device;
+  void* array;
+  size_t pitch;
+};
+
+struct Copy2D {
+  Copy2DSide from, to;
+  size_t bytes_of_row, rows;
+};
+constexpr size_t kMaxPitch = INT32_MAX;
+
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;
@@ -111,6 +130,7 @@ constexpr unsigned kHostAllocPortable = 1;
   X(cuMemHostAlloc, "cuMemHostAlloc", (void** pointer, size_t bytes, unsigned flags)) \
   X(cuMemFreeHost, "cuMemFreeHost", (void* pointer)) \
   X(cuMemcpyAsync, "cuMemcpyAsync", (cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream)) \
+  X(cuMemcpy2DAsync, "cuMemcpy2DAsync_v2", (const cuda::Copy2D* copy, cuda::Stream stream)) \
   X(cuMemsetD8Async, "cuMemsetD8Async", (cuda::DevicePointer to, unsigned char value, size_t bytes, cuda::Stream stream)) \
   X(cuStreamCreate, "cuStreamCreate", (cuda::Stream* stream, unsigned flags)) \
   X(cuStreamDestroy, "cuStreamDestroy_v2", (cuda::Stream stream)) \

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -244,6 +245,25 @@ void copy_async(void* to, const void* from, size_t bytes, const Stream& stream) 
   const CudaDriver& driver = stream.device().driver();
   check_cuda(driver, driver.cuMemcpyAsync(address(to), address(from), bytes, stream.handle()),
              "cuMemcpyAsync", fmt::format("{} bytes", bytes));
+}
+
+void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t bytes,
+                     size_t rows, const Stream& stream) {
+  if (rows == 1 || std::max(to_pitch, from_pitch) > cuda::kMaxPitch) {
+    for (size_t row = 0; row < rows; ++row) {
+      copy_async(static_cast<char*>(to) + row * to_pitch,
+                 static_cast<const char*>(from) + row * from_pitch, bytes, stream);
+    }
+    return;
+  }
+  stream.device().make_current();
+  const auto side = [](const void* data, size_t pitch) {
+    return cuda::Copy2DSide{0, 0, cuda::kMemoryUnified, nullptr, address(data), nullptr, pitch};
+  };
+  const cuda::Copy2D copy = {side(from, from_pitch), side(to, to_pitch), bytes, rows};
+  const CudaDriver& driver = stream.device().driver();
+  check_cuda(driver, driver.cuMemcpy2DAsync(&copy, stream.handle()), "cuMemcpy2DAsync",
+             fmt::format("{} rows of {} bytes", rows, bytes));
 }
 
 }  // namespace tilewright::runtime

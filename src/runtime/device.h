@@ -149,4 +149,9 @@ class PinnedBuffer {
 // Between any two addresses that the driver knows, also of two devices.
 void copy_async(void* to, const void* from, size_t bytes, const Stream& stream);
 
+// `rows` rows of `bytes` each, whose beginnings are a pitch of bytes apart: one copy, unless a
+// pitch is more than the driver takes.
+void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t bytes,
+                     size_t rows, const Stream& stream);
+
 }  // namespace tilewright::runtime

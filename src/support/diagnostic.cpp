@@ -121,4 +121,9 @@ std::string Diagnostic::render() const {
 
 void Diagnostic::raise() const { throw Error(kind_, where_, message_, render()); }
 
+void raise_usage(SourceLocation where, const std::string& token, const std::string& message,
+                 const std::string& fix) {
+  Diagnostic(where, message).token(token).fix(fix).raise();
+}
+
 }  // namespace tilewright

@@ -39,6 +39,26 @@ TEST(ProgramGpuTest, TwoStreamsAndAnEvent) {
   }
 }
 
+TEST(ProgramGpuTest, CopiesOfColumns) {
+  Program program("columns");
+  const Buffer x = program.buffer("x", i32, {3, 5, 8}), y = program.buffer("y", i32, {3, 5, 6});
+  program.rank(0).stream().copy(y.on(0).box({0, 1, 2}, {3, 4, 4}),
+                                x.on(0).box({0, 0, 3}, {3, 4, 4}));
+  std::string why;
+  std::optional<ProgramExecutable> executable = built(program, why);
+  if (!executable) GTEST_SKIP() << why;
+  ProgramMemory memory(program);
+  for (std::int64_t i = 0; i < 3 * 5 * 8; ++i) memory.at(x).set_flat(i, static_cast<double>(i));
+  executable->load(memory);
+  executable->run(1);
+  executable->store(memory);
+  for (std::int64_t i = 0; i < 3 * 5 * 6; ++i) {
+    const std::int64_t plane = i / 30, row = i / 6 % 5, column = i % 6;
+    const bool copied = row >= 1 && column >= 2;
+    EXPECT_EQ(memory.at(y).flat(i), copied ? 40 * plane + 8 * (row - 1) + column + 1 : 0) << i;
+  }
+}
+
 TEST(ProgramGpuTest, RanksPushToEachOther) {
   test::Push push(/*waits=*/true, /*ranks=*/2);
   std::string why;

@@ -15,6 +15,7 @@ struct FakeCudaState {
   int live_allocations;
   int live_handles;  // streams, events and modules
   int launches;
+  int copies;
   unsigned grid[3], block[3], cluster[3];
   unsigned shared_bytes;
   unsigned attribute_count;

@@ -208,15 +208,6 @@ TEST(AttentionTest, DimsThatTheMatrixUnitDoesNotTakeAreRefused) {
   }
 }
 
-TEST(AttentionTest, NoHeadsOfKeysAreRefused) {
-  Attention a = small();
-  a.kv_heads = 0;
-  for (const auto& make : {attention_forward, attention_forward_sm90, attention_varlen_forward,
-                           attention_varlen_forward_sm90}) {
-    EXPECT_NE(test::usage_error_of([&] { make(a); }).find("kv_heads is 0"), std::string::npos);
-  }
-}
-
 // Heads that share keys lie beside each other in the rows of a tile, as many as divide 16.
 TEST(AttentionTest, PackedHeads) {
   for (const auto& [heads, kv_heads] :

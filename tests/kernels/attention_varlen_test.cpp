@@ -239,6 +239,14 @@ TEST_P(AttentionVarlen, OneSequenceAndNone) {
   check(p, GetParam());
   check(problem({0, 0}, {0, 7}), GetParam());
 }
+// Of a batch of none, cu_seqlens has one element.
+TEST_P(AttentionVarlen, RowsOfNoSequence) {
+  Problem p = problem({}, {}, true);
+  for (const std::int64_t rows : {0, 3, 100}) {
+    p.unused_rows = rows;
+    check(p, GetParam());
+  }
+}
 
 // 0 * NaN is NaN: a neighbour's rows must be left out, not weighted with 0.
 TEST_P(AttentionVarlen, NeighboursDoNotReachAResult) {

@@ -174,38 +174,6 @@ TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
   }
 }
 
-TEST(GemmTest, PartsThatStoreTooFewColumnsAreRefused) {
-  Gemm g;
-  g.block_n = 32;
-  g.split = 8;
-  const std::string error = test::usage_error_of([&] { gemm_sm90(g); });
-  EXPECT_NE(error.find("of 32 columns each of 8 parts"), std::string::npos) << error;
-  EXPECT_NE(error.find("fix: take a block_n that is a multiple of 64"), std::string::npos) << error;
-}
-
-TEST(GemmTest, NumbersThatCannotBeAreRefused) {
-  const auto refused = [](void (*change)(Gemm&)) {
-    Gemm g;
-    change(g);
-    return test::usage_error_of([&] { gemm_sm90(g); });
-  };
-  EXPECT_NE(refused([](Gemm& g) { g.warpgroups = 0; }).find("warpgroups is 0"), std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.split = 0; }).find("split is 0"), std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.share_a = -1; }).find("share_a is -1"), std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.block_k = 0; }).find("block_k is 0"), std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.share_b = 5; }).find("5 CTAs share tiles of 256 rows"),
-            std::string::npos);
-  EXPECT_NE(refused([](Gemm& g) { g.dtype = f32; }).find("no product of f32"), std::string::npos);
-}
-
-TEST(GemmTest, TilesThatFillSharedMemoryAreRefused) {
-  Gemm g;
-  g.split = 2;  // 128 x 256 sums to exchange
-  const std::string error = test::usage_error_of([&] { gemm_sm90(g); });
-  EXPECT_NE(error.find("128 x 256, split by 2"), std::string::npos) << error;
-  EXPECT_NE(error.find("fix: take smaller tiles"), std::string::npos) << error;
-}
-
 void check_scaled(const Gemm& g, std::int64_t m, std::int64_t k, const Execution& execution) {
   SCOPED_TRACE(testing::Message() << m << " x 40 x " << k);
   const std::int64_t n = 40;

@@ -19,6 +19,15 @@ static_assert(offsetof(cuda::LaunchConfig, shared_bytes) ==
 static_assert(offsetof(cuda::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
 static_assert(offsetof(cuda::LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(cuda::LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(sizeof(cuda::Copy2D) == sizeof(CUDA_MEMCPY2D));
+static_assert(sizeof(cuda::MemoryType) == sizeof(CUmemorytype));
+static_assert(offsetof(cuda::Copy2D, from.device) == offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(offsetof(cuda::Copy2D, from.pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(cuda::Copy2D, to.type) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
+static_assert(offsetof(cuda::Copy2D, to.device) == offsetof(CUDA_MEMCPY2D, dstDevice));
+static_assert(offsetof(cuda::Copy2D, to.pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(cuda::Copy2D, bytes_of_row) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+static_assert(offsetof(cuda::Copy2D, rows) == offsetof(CUDA_MEMCPY2D, Height));
 static_assert(sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 
 TEST(CudaAbi, ValuesAreTheHeaders) {
@@ -39,6 +48,7 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(int{cuda::kNonPortableClusterSizeAllowed},
             CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
   EXPECT_EQ(int{cuda::kClusterDimension}, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  EXPECT_EQ(int{cuda::kMemoryUnified}, CU_MEMORYTYPE_UNIFIED);
   EXPECT_EQ(cuda::kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(cuda::kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
   EXPECT_EQ(cuda::kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);

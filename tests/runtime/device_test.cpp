@@ -58,6 +58,19 @@ TEST_F(DeviceTest, CopiesThereAndBack) {
   }
 }
 
+TEST_F(DeviceTest, RowsAreOneCopy) {
+  const Stream stream(Device::get());
+  std::vector<char> source(30), result(40, -1);
+  std::iota(source.begin(), source.end(), 0);
+  copy_rows_async(&result[2], 8, &source[1], 10, 3, 3, stream);
+  EXPECT_EQ(state_->copies, 1);
+  for (int i = 0; i < 40; ++i) {
+    const int row = (i - 2) / 8, column = (i - 2) % 8;
+    const bool copied = i >= 2 && row < 3 && column < 3;
+    EXPECT_EQ(result[i], copied ? source[1 + 10 * row + column] : -1) << i;
+  }
+}
+
 TEST_F(DeviceTest, CopiesOutsideTheBufferAreRefused) {
   const Device& device = Device::get();
   const Stream stream(device);

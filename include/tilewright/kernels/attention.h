@@ -6,7 +6,7 @@ namespace tilewright::kernels {
 
 // Scaled dot-product attention: O = softmax(Q K^T * scale) V for each batch and head. Lengths and
 // the batch are symbolic. kv_heads divides heads: heads / kv_heads query heads share a K and V
-// head.
+// head. What a function below refuses is a usage error at its caller's line, `where`.
 struct Attention {
   int heads = 8, kv_heads = 8;
   int dim = 64, dim_v = 64;
@@ -24,7 +24,7 @@ struct Attention {
 // out  O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries] (natural logarithm)
 // in   with sinks: sinks f32 [heads], the score of a key more that every query of the head sees and
 //      whose value is 0: it joins the softmax's sum and LSE
-Kernel attention_forward(const Attention& attention);
+Kernel attention_forward(const Attention& attention, SourceLocation where = here());
 
 // The same for sequences of different lengths, packed one behind the other. Sequence b has the
 // queries cu_seqlens_q[b] .. cu_seqlens_q[b + 1] - 1, and likewise its keys; both ascend, lengths
@@ -34,19 +34,19 @@ Kernel attention_forward(const Attention& attention);
 //      dim_v], cu_seqlens_q i32 [batch + 1], cu_seqlens_k i32 [batch + 1]
 // out  O [total_queries, heads, dim_v], LSE f32 [heads, total_queries]
 // in   with sinks: sinks f32 [heads]
-Kernel attention_varlen_forward(const Attention& attention);
+Kernel attention_varlen_forward(const Attention& attention, SourceLocation where = here());
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
 // dtype is f16 or bf16. Raises where the blocks do not fit a CTA's shared memory.
-Kernel attention_forward_sm90(const Attention& attention);
+Kernel attention_forward_sm90(const Attention& attention, SourceLocation where = here());
 // attention_varlen_forward, by the same means. Sequences without rows and what pads the tiles cost
 // nothing.
-Kernel attention_varlen_forward_sm90(const Attention& attention);
+Kernel attention_varlen_forward_sm90(const Attention& attention, SourceLocation where = here());
 // The same attention with the blocks that shared memory and registers have room for, by what
 // measured best (docs/performance.md).
-Attention with_sm90_blocks(Attention attention);
-Attention with_sm90_varlen_blocks(Attention attention);
+Attention with_sm90_blocks(Attention attention, SourceLocation where = here());
+Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = here());
 // The same for the tile level through the automatic schedule.
 Attention with_tile_blocks(Attention attention);
 

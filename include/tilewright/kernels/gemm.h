@@ -9,7 +9,8 @@
 namespace tilewright::kernels {
 
 // C = A B^T: A [m, k] row-major, B [n, k] row-major (B^T is K-major), C [m, n]; f32 sums. With
-// f8e4m3 C is bf16 and multiplied by scale_a and scale_b, f32 [1] each, which stand before C.
+// f8e4m3 C is bf16 and multiplied by scale_a and scale_b, f32 [1] each, which stand before C. What
+// a function below refuses is a usage error at its caller's line, `where`.
 struct Gemm {
   DType dtype = bf16;  // of A and B, and of C but for f8e4m3
   int block_m = 128, block_n = 256, block_k = 64;
@@ -22,12 +23,12 @@ struct Gemm {
   int share_b = 1;  // CTAs below each other share B's
   int split = 1;    // so many divide k between them
 };
-Kernel gemm(const Gemm& gemm);
+Kernel gemm(const Gemm& gemm, SourceLocation where = here());
 
 // The same for sm_90a: persistent, a producer warp and the warpgroups that multiply. n and k are
 // multiples of 8, k with f8e4m3 of 16 (TMA takes rows of whole 16 bytes); block_n, exchanged
 // block_m, is a multiple of 8 split up to 256.
-Kernel gemm_sm90(const Gemm& gemm);
+Kernel gemm_sm90(const Gemm& gemm, SourceLocation where = here());
 
 // The tile shapes that the library compiles gemm_sm90 in.
 struct GemmVariant {

@@ -228,9 +228,13 @@ bool Streams::copy(Stream& stream) {
   }
   const TensorArgument to = argument_of(program_, operation.to, address_);
   const TensorArgument from = argument_of(program_, operation.from, address_);
-  ir::for_each_run(to, from, [&](std::byte* target, std::byte* source, std::int64_t bytes) {
-    access(stream, source, bytes, /*write=*/false, /*atomic=*/false);
-    stream.read.emplace_back(target, std::vector<std::byte>(source, source + bytes));
+  ir::for_each_rows(to, from, [&](const ir::CopiedRows& copied) {
+    for (std::int64_t row = 0; row < copied.rows; ++row) {
+      std::byte* const source = copied.from + row * copied.from_pitch;
+      access(stream, source, copied.bytes, /*write=*/false, /*atomic=*/false);
+      stream.read.emplace_back(copied.to + row * copied.to_pitch,
+                               std::vector<std::byte>(source, source + copied.bytes));
+    }
   });
   return stream.read.empty();
 }
