@@ -122,16 +122,19 @@ class CommandLine {
                        "its streams, events and words, and the signals of its kernels");
     simulate
         ->add_option("--threads", request_.threads, "Of --faults; 0: as many as the machine has")
+        ->needs("--faults")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     simulate
         ->add_option("--part", request_.part,
                      "I/N: of the places of --faults every N-th, from the I-th on")
+        ->needs("--faults")
         ->capture_default_str();
     simulate
         ->add_option("--more-schedules", request_.more_schedules,
                      "Of --faults, without arithmetic and of each size: for a fault that is not "
                      "found before and that no rule calls equivalent")
+        ->needs("--faults")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
         ->capture_default_str();
     simulate

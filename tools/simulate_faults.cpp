@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "driver/build.h"
 #include "driver/claims.h"
@@ -74,38 +75,41 @@ Subject subject_of(const Request& request, const driver::KernelSource& source,
   Subject subject;
   std::vector<std::string> built = request.settings;
   subject.machine = build(built);
-  std::vector<std::vector<std::string>> choices = driver::shrunken_sizes(
-      entry, request.settings, resolve_options(entry, request.settings), subject.machine);
+  const auto shrunken = [&](bool further) {
+    return driver::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
+                                  subject.machine, further);
+  };
+  const std::vector<std::vector<std::string>> choices = shrunken(false);
   // Lengths choose among a kernel's variants, and it is the one that was asked for that is proven.
   for (const std::string& size : choices.front()) {
     if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.machine = build(built);
   driver::enforce_claims(subject.machine, nullptr);
-  subject.usual = choices.size();
-  if (request.faults) {
-    for (std::vector<std::string>& sizes :
-         driver::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
-                                subject.machine, true)) {
-      choices.push_back(std::move(sizes));
-    }
-  }
-  for (const std::vector<std::string>& sizes : choices) {
+  const auto maker = [&](const std::vector<std::string>& sizes) {
+    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
-    subject.workloads.push_back(driver::make_workload(entry, all,
-                                                      parse_files(request.inputs, "--in"),
-                                                      request.input_seed.value_or(request.seed)));
-    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
+    return [&entry, all, files = parse_files(request.inputs, "--in"),
+            seed = request.input_seed.value_or(request.seed)] {
+      return driver::make_workload(entry, all, files, seed);
+    };
+  };
+  for (const std::vector<std::string>& sizes : choices) {
+    subject.workloads.push_back(maker(sizes)());
+  }
+  if (!request.faults) return subject;
+  for (const std::vector<std::string>& sizes : shrunken(true)) {
+    subject.further.push_back(maker(sizes));
   }
   return subject;
 }
 
 int simulate_faults(const Request& request, const driver::KernelSource& source,
                     const driver::Target& target) {
-  const Subject subject = subject_of(request, source, target);
+  Subject subject = subject_of(request, source, target);
   driver::ProofOptions options = proof_options(request);
-  options.usual = subject.usual;
+  options.further = std::move(subject.further);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<MutantResult> results = driver::prove_by_faults(
       subject.machine, subject.workloads, options,
@@ -131,7 +135,8 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
     for (std::size_t i = 0; i < subject.sizes.size(); ++i) {
       if (subject.sizes[i].empty()) continue;
       fmt::print("  shrunken sizes ({}): {}\n",
-                 i < subject.usual ? "stages + 1 steps, tails" : "for what these do not come to",
+                 i < subject.workloads.size() ? "stages + 1 steps, tails"
+                                              : "for what these do not come to",
                  subject.sizes[i]);
     }
     print_table(kinds, results);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace tilewright::tools {
 struct Subject {
   ir::Kernel machine;
   std::vector<driver::Workload> workloads;
-  std::vector<std::string> sizes;  // of each workload: "keys=496 queries=568"
-  std::size_t usual = 0;  // the first so many; --faults has more for what these do not execute
+  // Of --faults, for what those do not execute.
+  std::vector<std::function<driver::Workload()>> further;
+  std::vector<std::string> sizes;  // of each workload, then of the further ones: "keys=496"
 };
 Subject subject_of(const Request& request, const driver::KernelSource& source,
                    const driver::Target& target);

@@ -46,9 +46,6 @@ void refuse_kernel_options(const Request& request) {
     refuse("--break " + request.breakage, "it breaks a kernel that runs alone",
            "--faults seeds faults into a program, and into the signals of its kernels");
   }
-  if (request.part != "1/1") {
-    refuse("--part " + request.part, "faults of several ranks are not divided", "leave it out");
-  }
 }
 
 void refuse_sizes(const Request& request) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "driver/parallel.h"
@@ -15,6 +16,8 @@ namespace tilewright::driver {
 namespace {
 
 using Verdict = MutantResult::Verdict;
+using simulator::MachineReport;
+using Numbers = std::vector<std::size_t>;  // of workloads
 
 struct Run {
   simulator::Fault fault;  // of the first schedule that shows one; no kind: all are clean
@@ -37,40 +40,40 @@ class Runner {
          const ProofOptions& options)
       : machine_(machine),
         workloads_(workloads),
-        usual_(options.usual == 0 ? workloads.size() : options.usual),
-        references_(workloads.size()),
-        far_(workloads.size()),
-        options_(options) {}
+        usual_(numbers(0, workloads.size())),
+        further_(numbers(workloads.size(), workloads.size() + options.further.size())),
+        options_(options) {
+    workloads_.resize(usual_.size() + further_.size());
+    references_.resize(workloads_.size());
+    far_.resize(workloads_.size());
+  }
 
-  Run run(const ir::Kernel& kernel, std::int64_t schedules) {
-    for (std::size_t i = 0; i < usual_; ++i) {
-      Run found = run_on(kernel, i, schedules);
-      if (!found.fault.kind.empty()) return found;
+  const Numbers& usual() const { return usual_; }
+  const Numbers& further() const { return further_; }
+
+  Run run(const ir::Kernel& kernel, const Numbers& workloads, std::int64_t schedules) {
+    for (const std::size_t i : workloads) {
+      for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
+        Run found = run(kernel, i, options_.seed + static_cast<std::uint64_t>(schedule));
+        if (!found.fault.kind.empty()) return found;
+      }
     }
     return {};
   }
-  // Of the workloads behind the usual ones those that come to the mutant; nothing: none does.
-  std::optional<Run> run_further(const simulator::Mutant& mutant, const ir::Kernel& kernel) {
-    bool reached = false;
-    for (std::size_t i = usual_; i < workloads_.size(); ++i) {
-      if (!reaches(mutant, i)) continue;
-      reached = true;
-      Run found = run_on(kernel, i, options_.schedules);
-      if (!found.fault.kind.empty()) return found;
+  // Of what a rule calls equivalent: a schedule of each usual workload, with values of the first.
+  Run run_equivalent(const ir::Kernel& kernel) {
+    Run found = run(kernel, usual_.front(), options_.seed);
+    simulator::MachineOptions machine = with_seed(options_.seed);
+    machine.control_only = true;
+    for (std::size_t i = 1; i < usual_.size() && found.fault.kind.empty(); ++i) {
+      found = run_launches(kernel, usual_[i], machine);
     }
-    return reached ? std::optional<Run>(Run()) : std::nullopt;
-  }
-  Run run_on(const ir::Kernel& kernel, std::size_t workload, std::int64_t schedules) {
-    for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
-      Run found = run(kernel, workload, options_.seed + static_cast<std::uint64_t>(schedule));
-      if (!found.fault.kind.empty()) return found;
-    }
-    return {};
+    return found;
   }
   // On inputs of which one lies far from zero: what does not exist, which reads as zeros, then is
   // by far the largest element, or the smallest, and outlives even what forgives a wrong shift.
   Run run_far_from_zero(const ir::Kernel& kernel) {
-    for (std::size_t i = 0; i < usual_; ++i) {
+    for (const std::size_t i : usual_) {
       for (Workload& workload : far_from_zero(i)) {
         Run found = run_values(kernel, workload, options_.seed);
         if (found.fault.kind.empty()) continue;
@@ -88,25 +91,24 @@ class Runner {
     for (const double number : {HUGE_VAL, -HUGE_VAL}) {
       ir::Kernel filled = machine_;
       mutant.filled(filled, number);
-      if (!run(filled, 1).fault.kind.empty()) return same_bits(changed);
+      if (!run(filled, usual_, 1).fault.kind.empty()) return same_bits(changed);
     }
     return false;
   }
   // Many more schedules, without arithmetic.
-  Run run_control(const ir::Kernel& kernel) {
-    for (std::int64_t schedule = 0; schedule < options_.more; ++schedule) {
-      simulator::MachineOptions machine =
-          with_seed(options_.seed + static_cast<std::uint64_t>(schedule));
-      machine.control_only = true;
-      for (std::size_t i = 0; i < workloads_.size(); ++i) {
-        simulator::MachineReport report = launch(kernel, i, machine);
-        if (!report.ok()) return {std::move(report.faults.front()), i, machine.seed};
-      }
-    }
-    return {};
+  Run run_control(const ir::Kernel& kernel, const Numbers& workloads) {
+    Run found;
+    simulator::MachineOptions machine;
+    in_many_schedules(kernel, workloads, machine, [&](MachineReport& report, std::size_t number) {
+      if (report.ok()) return false;
+      found = {std::move(report.faults.front()), number, machine.seed};
+      return true;
+    });
+    return found;
   }
   // Whether the change is a fault once other barriers do not order the accesses too.
-  bool shows_alone(const simulator::FaultKind& kind, const simulator::Mutant& mutant) {
+  bool shows_alone(const simulator::FaultKind& kind, const simulator::Mutant& mutant,
+                   const Numbers& workloads) {
     if (!mutant.alone) return false;
     ir::Kernel changed = machine_;
     mutant.alone(changed);
@@ -115,42 +117,66 @@ class Runner {
         return own.file == where.file && own.line == where.line;
       });
     };
+    const auto shows = [&](const simulator::Fault& fault) {
+      if (mutant.accesses.empty()) return is_of(kind, fault);
+      return fault.kind == "race" && is_access(fault.first) && is_access(fault.second);
+    };
     simulator::MachineOptions machine;
     machine.stop_at_first = false;
-    machine.control_only = true;
-    for (std::int64_t schedule = 0; schedule < options_.more; ++schedule) {
-      machine.seed = options_.seed + static_cast<std::uint64_t>(schedule);
-      for (std::size_t i = 0; i < workloads_.size(); ++i) {
-        const simulator::MachineReport report = launch(changed, i, machine);
-        const bool shows = std::any_of(
-            report.faults.begin(), report.faults.end(), [&](const simulator::Fault& fault) {
-              if (mutant.accesses.empty()) return is_of(kind, fault);
-              return fault.kind == "race" && is_access(fault.first) && is_access(fault.second);
-            });
-        if (shows) return true;
-      }
-    }
-    return false;
+    return in_many_schedules(
+        changed, workloads, machine, [&](const MachineReport& report, std::size_t) {
+          return std::any_of(report.faults.begin(), report.faults.end(), shows);
+        });
   }
-  // Whether one of the usual workloads comes to it.
-  bool reaches(const simulator::Mutant& mutant) {
-    for (std::size_t i = 0; i < usual_; ++i) {
-      if (reaches(mutant, i)) return true;
+  // Those of the workloads that come to it.
+  Numbers that_reach(const simulator::Mutant& mutant, const Numbers& workloads) {
+    const ir::Kernel probe = mutant.probe(machine_);
+    Numbers reached;
+    for (const std::size_t i : workloads) {
+      if (!launch(probe, i, with_seed(options_.seed)).ok()) reached.push_back(i);
     }
-    return false;
+    return reached;
   }
 
  private:
-  bool reaches(const simulator::Mutant& mutant, std::size_t number) {
-    return !launch(mutant.probe(machine_), number, with_seed(options_.seed)).ok();
+  static Numbers numbers(std::size_t begin, std::size_t end) {
+    Numbers all(end - begin);
+    std::iota(all.begin(), all.end(), begin);
+    return all;
   }
   Run run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
-    for (std::int64_t i = 0; i < options_.launches; ++i) {
-      simulator::MachineReport report = launch(kernel, number, with_seed(seed));
-      if (!report.ok()) return {std::move(report.faults.front()), number, seed};
-    }
+    Run found = run_launches(kernel, number, with_seed(seed));
+    if (!found.fault.kind.empty()) return found;
     if (references_[number].empty()) references_[number] = reference_of(workloads_[number]);
     return compared(workloads_[number], references_[number], number, seed);
+  }
+  Run run_launches(const ir::Kernel& kernel, std::size_t number,
+                   const simulator::MachineOptions& machine) {
+    for (std::int64_t i = 0; i < options_.launches; ++i) {
+      MachineReport report = launch(kernel, number, machine);
+      if (!report.ok()) return {std::move(report.faults.front()), number, machine.seed};
+    }
+    return {};
+  }
+  // Without arithmetic, on one workload after the other under each seed, until `shows` says so. The
+  // further ones are large: they have but a few schedules.
+  bool in_many_schedules(const ir::Kernel& kernel, const Numbers& workloads,
+                         simulator::MachineOptions& machine,
+                         const std::function<bool(MachineReport&, std::size_t)>& shows) {
+    machine.control_only = true;
+    const bool usual_reaches = workloads.front() < usual_.size();
+    std::int64_t operations = 0;
+    for (std::int64_t schedule = 0; schedule < options_.more; ++schedule) {
+      if (schedule >= options_.few && operations >= options_.operations) break;
+      machine.seed = options_.seed + static_cast<std::uint64_t>(schedule);
+      for (const std::size_t i : workloads) {
+        if (i >= usual_.size() && schedule >= options_.few && usual_reaches) continue;
+        MachineReport report = launch(kernel, i, machine);
+        operations += report.operations;
+        if (shows(report, i)) return true;
+      }
+    }
+    return false;
   }
   static Run compared(const Workload& workload, const std::vector<std::vector<double>>& reference,
                       std::size_t number, std::uint64_t seed) {
@@ -188,7 +214,7 @@ class Runner {
   }
   // One launch of inputs that are used seldom, so that no reference of theirs is kept.
   Run run_values(const ir::Kernel& kernel, Workload& workload, std::uint64_t seed) {
-    simulator::MachineReport report = launch(kernel, workload, with_seed(seed));
+    MachineReport report = launch(kernel, workload, with_seed(seed));
     if (!report.ok()) return {std::move(report.faults.front()), 0, seed};
     return compared(workload, reference_of(workload), 0, seed);
   }
@@ -199,26 +225,28 @@ class Runner {
       launch(changed, workload, with_seed(options_.seed));
       return workload.tensors == wanted;
     };
-    for (std::size_t i = 0; i < usual_; ++i) {
+    for (const std::size_t i : usual_) {
       std::vector<Workload>& far = far_from_zero(i);
       if (!same_on(workloads_[i]) || !std::all_of(far.begin(), far.end(), same_on)) return false;
     }
     return true;
   }
-  simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number,
-                                  const simulator::MachineOptions& machine) {
-    return launch(kernel, workloads_[number], machine);
+  MachineReport launch(const ir::Kernel& kernel, std::size_t number,
+                       const simulator::MachineOptions& machine) {
+    Workload& workload = workloads_[number];
+    if (!workload.kernel) workload = options_.further[number - usual_.size()]();
+    return launch(kernel, workload, machine);
   }
-  simulator::MachineReport launch(const ir::Kernel& kernel, Workload& workload,
-                                  simulator::MachineOptions machine) {
+  MachineReport launch(const ir::Kernel& kernel, Workload& workload,
+                       simulator::MachineOptions machine) {
     machine.multiprocessors = machine_.cluster;
-    workload.poison_outputs();
+    if (!machine.control_only) workload.poison_outputs();
     return simulator::run_machine(kernel, workload.arguments(), machine);
   }
 
   const ir::Kernel& machine_;
-  std::vector<Workload> workloads_;
-  const std::size_t usual_;
+  std::vector<Workload> workloads_;  // without a kernel: not made yet
+  const Numbers usual_, further_;
   std::vector<std::vector<std::vector<double>>> references_;  // none yet: empty
   std::vector<std::optional<std::vector<Workload>>> far_;     // none yet: empty
   const ProofOptions& options_;
@@ -230,8 +258,9 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
   Run found;
   try {
     ir::verify(changed);
-    // Where a rule says that nothing can show, a schedule of each size is to bear it out.
-    found = runner.run(changed, result.mutant.equivalent.empty() ? options.schedules : 1);
+    found = result.mutant.equivalent.empty()
+                ? runner.run(changed, runner.usual(), options.schedules)
+                : runner.run_equivalent(changed);
   } catch (const Error& error) {
     result.verdict = Verdict::rejected;
     result.fault = {"rejected", error.location(), {}, error.message(), {}};
@@ -242,14 +271,15 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
     return;
   }
   if (found.fault.kind.empty()) {
-    if (!runner.reaches(result.mutant)) {
-      std::optional<Run> further = runner.run_further(result.mutant, changed);
-      if (!further) {
-        result.verdict = Verdict::unreached;
-        return;
-      }
-      found = std::move(*further);
+    Numbers reached = runner.that_reach(result.mutant, runner.usual());
+    const bool by_usual = !reached.empty();
+    const Numbers further = runner.that_reach(result.mutant, runner.further());
+    reached.insert(reached.end(), further.begin(), further.end());
+    if (reached.empty()) {
+      result.verdict = Verdict::unreached;
+      return;
     }
+    if (!by_usual) found = runner.run(changed, further, options.schedules);
     if (found.fault.kind.empty() && shows_in_values(*result.kind)) {
       found = runner.run_far_from_zero(changed);
     }
@@ -262,9 +292,9 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
       return;
     }
     // Which phase of a barrier an arrival counts for may hang on the order of the work.
-    if (found.fault.kind.empty()) found = runner.run_control(changed);
+    if (found.fault.kind.empty()) found = runner.run_control(changed, reached);
     if (found.fault.kind.empty()) {
-      if (!runner.shows_alone(*result.kind, result.mutant)) return;
+      if (!runner.shows_alone(*result.kind, result.mutant, reached)) return;
       result.verdict = Verdict::equivalent;
       result.mutant.equivalent =
           "in no schedule of many does it show, since other waits order the same accesses: without "
@@ -302,7 +332,7 @@ std::vector<MutantResult> mutants_to_judge(const ir::Kernel& machine, const Proo
 }
 
 void require_clean(const ir::Kernel& machine, Runner& runner) {
-  const Run found = runner.run(machine, 1);
+  const Run found = runner.run(machine, runner.usual(), 1);
   if (found.fault.kind.empty()) return;
   Diagnostic text = diagnostic_of(found.fault);
   text.fix(fmt::format("a kernel without faults of its own (seed {})", found.seed)).raise();

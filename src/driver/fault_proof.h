@@ -14,15 +14,18 @@
 namespace tilewright::driver {
 
 struct ProofOptions {
-  std::uint64_t seed = 0;  // of the first schedule
-  // Of each workload: of the kernel and of mutants that a rule calls equivalent one alone.
-  std::int64_t schedules = 4;
-  std::int64_t more = 400;    // without arithmetic, for one that no rule calls equivalent
-  std::int64_t launches = 2;  // one after the other, in each schedule
-  unsigned threads = 0;       // 0: one for each core
-  // Every mutant is run on so many of the workloads; one that none of these comes to, on the others
-  // too. 0: on all.
-  std::size_t usual = 0;
+  std::uint64_t seed = 0;      // of the first schedule
+  std::int64_t schedules = 4;  // of each usual workload, with values
+  // Without arithmetic, of each usual workload that comes to a mutant which has not shown: so many,
+  // or `few` once all together have executed so many operations of warps.
+  std::int64_t more = 400;
+  std::int64_t few = 8;
+  std::int64_t operations = 40'000'000;  // some seconds
+  std::int64_t launches = 2;             // one after the other, in each schedule
+  unsigned threads = 0;                  // 0: one for each core
+  // Further workloads, numbered behind the usual ones and made when one is run: for mutants that
+  // none of those comes to, and `few` schedules of each for one that has not shown.
+  std::vector<std::function<Workload()>> further;
   // Only the mutants of every `parts`-th place, from number `part` on: the parts are disjoint, and
   // together all mutants.
   std::size_t part = 0, parts = 1;

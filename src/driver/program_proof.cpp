@@ -22,6 +22,7 @@ using simulator::FaultKind;
 struct Found {
   simulator::Fault fault;  // no kind: none
   std::uint64_t seed = 0;
+  std::int64_t operations = 0;  // executed by warps
   explicit operator bool() const { return !fault.kind.empty(); }
 };
 
@@ -147,10 +148,13 @@ class Prover {
       if (found && found.fault.kind != "mismatch") return found;
       if (found && !mismatch) mismatch = std::move(found);
     }
+    std::int64_t operations = 0;
     for (std::int64_t i = 0; i < more; ++i) {
+      if (i >= options_.few && operations >= options_.operations) break;
       Found found =
           run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), false);
       if (found) return found;
+      operations += found.operations;
     }
     return mismatch;
   }
@@ -162,11 +166,11 @@ class Prover {
     ProgramTensors after;
     simulator::MachineReport report = simulate_program(
         program, kernels, before_, values ? &after : nullptr, machine, options_.launches);
-    if (!report.ok()) return {std::move(report.faults.front()), seed};
-    if (!values) return {};
+    if (!report.ok()) return {std::move(report.faults.front()), seed, report.operations};
+    if (!values) return {{}, seed, report.operations};
     const Comparison comparison = compare_buffers(program, after, wanted_);
     if (comparison.max_relative_error <= tolerance_of(program)) return {};
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, seed};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, seed, report.operations};
   }
 
   static void catch_mutant(MutantResult& result, Found found) {

@@ -163,6 +163,33 @@ TEST(FaultProof, CallsAMaskEquivalentThatPutsWhatIsThere) {
   EXPECT_EQ(masks[0].verdict, Verdict::equivalent) << text_of(masks[0]);
 }
 
+// They are large, and few mutants need them.
+TEST(FaultProof, MakesFurtherWorkloadsWhereTheyAreNeeded) {
+  const Subject small = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  const Subject large = subject_of("gemm", {"schedule=64x96"});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  options.threads = 1;
+  int made = 0;
+  options.further = {[&] {
+    ++made;
+    return large.workloads.front();
+  }};
+  // One tile of two steps has no second turn.
+  const std::vector<MutantResult> results =
+      prove_by_faults(small.machine, small.workloads, options);
+  EXPECT_EQ(made, 1);
+  EXPECT_TRUE(std::none_of(results.begin(), results.end(), [](const MutantResult& result) {
+    return result.verdict == Verdict::unreached;
+  }));
+  EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const MutantResult& result) {
+    return result.verdict == Verdict::caught && result.workload == 1;
+  }));
+  prove_by_faults(large.machine, large.workloads, options);
+  EXPECT_EQ(made, 1);
+}
+
 TEST(FaultProof, PartsAreAllOfIt) {
   const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
   ProofOptions options;

@@ -125,7 +125,7 @@ TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
   expect_failure(program + "--shrunken", 2, {"--shrunken", "the sizes with which it was recorded"});
   expect_failure(program + "--break release", 2, {"--break release", "--faults"});
   expect_failure(program + "--faults --control-only", 2, {"--faults"});
-  expect_failure(program + "--faults --part 2/3", 2, {"--part 2/3", "fix: leave it out"});
+  expect_failure(program + "--faults --part 2/3", 2, {"--part 2/3", "fix: leave --part out"});
   expect_failure(kernel + "--set columns=3", 2, {"columns", "rows"});
   expect_failure("simulate gemm --target sm_90a --ranks 2", 2, {"gemm", "reaches no other rank"});
   expect_failure("simulate gemm --target sm_90a --multiprocessors 2", 2, {"reaches no other rank"});

@@ -53,13 +53,13 @@ class Clock {
   }
   Epoch& operator[](int agent) { return epochs_[agent]; }
   // Of the same agents; but a clock of none knows nothing.
-  void join(const Clock& other) {
+  void join(const Clock& other) { join(other, 0, static_cast<int>(other.size())); }
+  // Of the agents first ... first + count - 1 alone.
+  void join(const Clock& other, int first, int count) {
     if (other.size() == 0) return;
     if (size() < other.size()) epochs_.resize(other.size(), 0);
-    raise(other.size(), other.epochs_.data(), epochs_.data());
+    raise(count, other.epochs_.data() + first, epochs_.data() + first);
   }
-  // Nothing of the agents first ... first + count - 1.
-  void forget(int first, int count) { std::fill_n(epochs_.begin() + first, count, Epoch{0}); }
   std::size_t size() const { return epochs_.size(); }
   // Whether it knows all that the other one does.
   bool covers(const Clock& other) const;

@@ -179,7 +179,7 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
     use.barrier = agent;
     use.phase = epoch;
     use.by_access = false;
-    add_use(cta, std::move(use));
+    cta.foreign_uses.add(std::move(use));
     cta.shared.poison(address, map.box_bytes());
     Event event;
     event.kind = Event::Kind::load;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "simulator/machine/clock.h"
@@ -50,6 +52,27 @@ struct ForeignUse {
   int barrier = -1;  // an agent; -1: none
   Epoch phase = 0;
   bool by_access = true;  // the issuer's going on shows that it is over
+};
+
+// The last use by each agent for each barrier, in the order in which they had their first.
+class ForeignUses {
+ public:
+  void add(ForeignUse use) {
+    const auto key = static_cast<std::uint64_t>(use.access.agent) << 32 |
+                     static_cast<std::uint32_t>(use.barrier);
+    const auto [place, is_first] = places_.try_emplace(key, uses_.size());
+    if (is_first) {
+      uses_.push_back(std::move(use));
+    } else {
+      uses_[place->second] = std::move(use);
+    }
+  }
+  auto begin() const { return uses_.begin(); }
+  auto end() const { return uses_.end(); }
+
+ private:
+  std::vector<ForeignUse> uses_;
+  std::unordered_map<std::uint64_t, std::size_t> places_;  // by agent and barrier
 };
 
 struct NamedBarrier {
@@ -213,7 +236,7 @@ struct Cta {
   SharedMemory shared;
   ShadowMemory shadow;
   std::vector<Origin> origins;  // of each 16 bytes; empty until something is known
-  std::vector<ForeignUse> foreign_uses;
+  ForeignUses foreign_uses;
   View left;  // what the warps that have ended knew
   std::vector<Mbarrier> barriers;
   std::array<NamedBarrier, 16> named;

@@ -55,21 +55,23 @@ View Order::release(Warp& warp, bool elected) const {
   return handed;
 }
 
-View Order::release_remote(Warp& warp, bool elected) const {
-  View handed = release(warp, elected);
-  if (!enabled_) return handed;
-  for (int first = 0; first < agents_.count(); first += agents_.per_cta()) {
-    handed.generic.forget(first, agents_.threads());
-  }
-  handed.remote = handed.cluster;
-  handed.cluster = {};
-  return handed;
-}
-
 void Order::release_into(View& to, Warp& warp, bool elected) const {
   if (!enabled_) return;
   View& view = warp.view(elected);
   to.join(view);
+  ++view.generic[own_agent(warp, elected)];
+}
+
+void Order::release_remote_into(View& to, Warp& warp, bool elected) const {
+  if (!enabled_) return;
+  View& view = warp.view(elected);
+  if (view.beyond) to.join_beyond(view.beyond);
+  const int units = agents_.per_cta() - agents_.threads();
+  for (int first = 0; first < agents_.count(); first += agents_.per_cta()) {
+    to.generic.join(view.generic, first + agents_.threads(), units);
+  }
+  to.async.join(view.async);
+  to.remote.join(view.cluster);
   ++view.generic[own_agent(warp, elected)];
 }
 

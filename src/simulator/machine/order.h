@@ -48,8 +48,8 @@ class Order {
   // What the warp, or its elected lane, hands on; it counts up.
   View release(Warp& warp, bool elected) const;
   void release_into(View& to, Warp& warp, bool elected) const;
-  // As release, to another CTA: threads' accesses only behind a fence of cluster scope.
-  View release_remote(Warp& warp, bool elected) const;
+  // The same to another CTA: threads' accesses only behind a fence of cluster scope.
+  void release_remote_into(View& to, Warp& warp, bool elected) const;
   void acquire(Warp& warp, bool elected, const View& view) const;
   // The lanes of the warp wait for each other.
   void meet(Warp& warp) const;

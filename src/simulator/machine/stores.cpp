@@ -232,7 +232,7 @@ void move_words(Launch& launch, Warp& warp, const Instruction& instruction) {
     ForeignUse use;
     use.access = access;
     use.verb = "read";
-    add_use(*cta, std::move(use));
+    cta->foreign_uses.add(std::move(use));
   }
   if (!load && launch.provenance) launch.provenance->forget(*cta, first, bytes);
   if (!launch.kernel.valued) {

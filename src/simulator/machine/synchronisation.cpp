@@ -60,10 +60,10 @@ void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& 
     use.verb = "arrive";
     use.barrier = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
     use.phase = static_cast<Epoch>(state.phase + 1);
-    add_use(cta, std::move(use));
+    cta.foreign_uses.add(std::move(use));
   }
   if (remote) {
-    state.accumulated.join(launch.order.release_remote(warp, instruction.elected));
+    launch.order.release_remote_into(state.accumulated, warp, instruction.elected);
   } else {
     launch.order.release_into(state.accumulated, warp, instruction.elected);
   }
@@ -138,16 +138,6 @@ void publish_barriers(Launch& launch, Warp& warp) {
     const int by = launch.order.agents().index(state.initialiser);
     if (state.initialised && by == warp.index) state.published = true;
   }
-}
-
-void add_use(Cta& cta, ForeignUse use) {
-  for (ForeignUse& earlier : cta.foreign_uses) {
-    if (earlier.access.agent == use.access.agent && earlier.barrier == use.barrier) {
-      earlier = std::move(use);
-      return;
-    }
-  }
-  cta.foreign_uses.push_back(std::move(use));
 }
 
 void expect_tx(Launch& launch, Warp& warp, const Instruction& instruction) {
