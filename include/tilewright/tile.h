@@ -330,6 +330,17 @@ Tile sqrt(const TileOperand& a);
 Tile rsqrt(const TileOperand& a);
 Tile rcp(const TileOperand& a);
 Tile tanh(const TileOperand& a);
+Tile log1p(const TileOperand& a);  // log(1 + a), accurate near 0
+Tile expm1(const TileOperand& a);  // exp(a) - 1, accurate near 0
+Tile erf(const TileOperand& a);
+Tile sin(const TileOperand& a);  // of radians
+Tile cos(const TileOperand& a);
+Tile floor(const TileOperand& a);
+Tile ceil(const TileOperand& a);
+Tile rint(const TileOperand& a);     // to the nearest whole number, ties to even
+Tile sigmoid(const TileOperand& a);  // 1 / (1 + exp(-a))
+// a, or the bound that it lies beyond; low where the bounds cross.
+Tile clamp(const TileOperand& a, const TileOperand& low, const TileOperand& high);
 
 // Along `axis`, which keeps size 1. Elements that do not exist are left out; of none the sum is 0,
 // the maximum -inf.

@@ -30,6 +30,14 @@ Domain domain(Op op) {
     case Op::rsqrt:
     case Op::rcp:
     case Op::tanh:
+    case Op::log1p:
+    case Op::expm1:
+    case Op::erf:
+    case Op::sin:
+    case Op::cos:
+    case Op::floor:
+    case Op::ceil:
+    case Op::rint:
       return {is_float, "a floating-point number"};
     case Op::logical_and:
     case Op::logical_or:

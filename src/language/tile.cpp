@@ -390,6 +390,30 @@ Tile sqrt(const TileOperand& a) { return elementwise(Op::sqrt, "sqrt", {&a}); }
 Tile rsqrt(const TileOperand& a) { return elementwise(Op::rsqrt, "rsqrt", {&a}); }
 Tile rcp(const TileOperand& a) { return elementwise(Op::rcp, "rcp", {&a}); }
 Tile tanh(const TileOperand& a) { return elementwise(Op::tanh, "tanh", {&a}); }
+Tile log1p(const TileOperand& a) { return elementwise(Op::log1p, "log1p", {&a}); }
+Tile expm1(const TileOperand& a) { return elementwise(Op::expm1, "expm1", {&a}); }
+Tile erf(const TileOperand& a) { return elementwise(Op::erf, "erf", {&a}); }
+Tile sin(const TileOperand& a) { return elementwise(Op::sin, "sin", {&a}); }
+Tile cos(const TileOperand& a) { return elementwise(Op::cos, "cos", {&a}); }
+Tile floor(const TileOperand& a) { return elementwise(Op::floor, "floor", {&a}); }
+Tile ceil(const TileOperand& a) { return elementwise(Op::ceil, "ceil", {&a}); }
+Tile rint(const TileOperand& a) { return elementwise(Op::rint, "rint", {&a}); }
+
+// Of what is narrower than f32, rounded once as the other functions are.
+Tile sigmoid(const TileOperand& a) {
+  const auto step = [&](Op op, const TileOperand& x) { return elementwise(op, "sigmoid", {&x}); };
+  Tile x = step(Op::neg, a);
+  const DType dtype = x.dtype();
+  if (is_float(dtype)) x = x.cast(f32, a.where);
+  const TileOperand power(step(Op::exp, {x, a.where}), a.where), one(1, a.where);
+  return step(Op::rcp, {elementwise(Op::add, "sigmoid", {&power, &one}), a.where})
+      .cast(dtype, a.where);
+}
+
+Tile clamp(const TileOperand& a, const TileOperand& low, const TileOperand& high) {
+  const TileOperand raised(elementwise(Op::max, "clamp", {&a, &low}), a.where);
+  return elementwise(Op::min, "clamp", {&raised, &high});
+}
 
 Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand& b) {
   Tracer& tracer = Tracer::get("where", condition.where);

@@ -184,7 +184,9 @@ body () {
     const bool logical = name.rfind("logical", 0) == 0;
     const bool integers = name == "mod" || name == "ceildiv";
     const bool floats = name == "fma" || name.rfind("exp", 0) == 0 || name.rfind("log", 0) == 0 ||
-                        name == "sqrt" || name == "rsqrt" || name == "rcp" || name == "tanh";
+                        name == "sqrt" || name == "rsqrt" || name == "rcp" || name == "tanh" ||
+                        name == "erf" || name == "sin" || name == "cos" || name == "floor" ||
+                        name == "ceil" || name == "rint";
     const std::string same = "[1:8:1]", pairs = "[2:4:2, 1:2:1]";
     if (logical) {
       const std::string second = info.arity == 2 ? ", %16" : "";

@@ -45,6 +45,14 @@ TEST(ElementwiseTest, FunctionsOfOneFloatAreThoseOfTheStandardLibrary) {
   check(Op::rsqrt, [](double x) { return 1 / std::sqrt(x); });
   check(Op::rcp, [](double x) { return 1 / x; });
   check(Op::tanh, [](double x) { return std::tanh(x); });
+  check(Op::log1p, [](double x) { return std::log1p(x); });
+  check(Op::expm1, [](double x) { return std::expm1(x); });
+  check(Op::erf, [](double x) { return std::erf(x); });
+  check(Op::sin, [](double x) { return std::sin(x); });
+  check(Op::cos, [](double x) { return std::cos(x); });
+  check(Op::floor, [](double x) { return std::floor(x); });
+  check(Op::ceil, [](double x) { return std::ceil(x); });
+  check(Op::rint, [](double x) { return std::nearbyint(x); });
 }
 
 TEST(ElementwiseTest, FunctionsOfTwoAndThreeFloats) {

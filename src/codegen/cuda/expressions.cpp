@@ -185,6 +185,16 @@ std::string function_text(Op function, DType from, DType to, const std::vector<s
       return fmt::format("rcp_approx({})", o[0]);
     case Op::tanh:
       return fmt::format("tanh_approx({})", o[0]);
+    case Op::log1p:
+    case Op::expm1:
+    case Op::erf:
+    case Op::floor:
+    case Op::ceil:
+    case Op::rint:
+      return fmt::format("{}f({})", ir::info(function).name, o[0]);
+    case Op::sin:
+    case Op::cos:
+      return fmt::format("{}_approx({})", ir::info(function).name, o[0]);
     case Op::lt:
       return fmt::format("{} < {}", o[0], o[1]);
     case Op::le:

@@ -116,6 +116,25 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return y;
 }
 )"},
+    {"angle_rest",
+     R"(// x less the nearest multiple of 2 pi = 6.28318548 - 1.74845553e-7: the inner step is exact.
+__device__ __forceinline__ float angle_rest(float x) {
+  const float turns = rintf(x * 0.159154943f);
+  return __fmaf_rn(turns, 1.74845553e-7f, __fmaf_rn(turns, -6.28318548f, x));
+}
+)"},
+    {"sin_approx", R"(__device__ __forceinline__ float sin_approx(float x) {
+  float y;
+  asm("sin.approx.f32 %0, %1;" : "=f"(y) : "f"(angle_rest(x)));
+  return y;
+}
+)"},
+    {"cos_approx", R"(__device__ __forceinline__ float cos_approx(float x) {
+  float y;
+  asm("cos.approx.f32 %0, %1;" : "=f"(y) : "f"(angle_rest(x)));
+  return y;
+}
+)"},
     {"div_full", R"(__device__ __forceinline__ float div_full(float a, float b) {
   float y;
   asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));

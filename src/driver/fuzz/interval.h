@@ -27,6 +27,7 @@ struct Precision {
   double function = 0x1p-22;    // exp and its like
   double exponent = 0;          // of exp2's and exp's argument
   double tanh = 0x1p-22;
+  double angle = 0x1p-23;       // of sin and cos, absolute
   double sum = 0x1p-24;         // of one addition in a sum, relative to the sum of magnitudes
   double narrow_sum = 0x1p-24;  // the same in a product of 8-bit operands
   static Precision of_gpu();    // the approximate instructions and the tensor core

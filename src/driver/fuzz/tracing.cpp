@@ -25,7 +25,7 @@ std::vector<Axis> joined(const std::vector<Axis>& a, const std::vector<Axis>& b)
 }
 
 Tile of_one(int n, const Tile& x) {
-  switch (n % 14) {
+  switch (n % 24) {
     case 0:
       return -x;
     case 1:
@@ -49,9 +49,29 @@ Tile of_one(int n, const Tile& x) {
     case 10:
       return x * 0.5 + 1;
     case 11:
-      return 1 / (1 + exp(-x));
+      return x / (1 + exp(-x));
     case 12:
       return x * x;
+    case 13:
+      return log1p(abs(x));
+    case 14:
+      return expm1(min(x, 3));
+    case 15:
+      return erf(x);
+    case 16:
+      return sin(x);
+    case 17:
+      return cos(x);
+    case 18:
+      return floor(x);
+    case 19:
+      return ceil(x);
+    case 20:
+      return rint(x * 4);
+    case 21:
+      return sigmoid(x);
+    case 22:
+      return clamp(x, -1, 1.5);
     default:
       return max(x, 0);
   }
