@@ -20,6 +20,12 @@ Domain domain(Op op) {
   switch (op) {
     case Op::mod:
     case Op::ceildiv:
+    case Op::bit_and:
+    case Op::bit_or:
+    case Op::bit_xor:
+    case Op::bit_not:
+    case Op::shift_left:
+    case Op::shift_right:
       return {is_integer, "an integer"};
     case Op::fma:
     case Op::exp:

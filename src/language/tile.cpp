@@ -118,7 +118,9 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
   if (logical != (e.dtype == DType::boolean)) {
     Diagnostic(e.where, std::string(what) + ": operands are " + std::string(name_of(e.dtype)))
         .token(what)
-        .fix(logical ? "compare first: <, <=, ==" : "use where(condition, a, b) on a condition")
+        .fix(logical              ? "compare first: <, <=, =="
+             : op == Op::bit_not ? "write !condition"
+                                 : "use where(condition, a, b) on a condition")
         .raise();
   }
   const ir::DTypeOrProblem checked =
@@ -372,6 +374,23 @@ Tile operator||(const TileOperand& a, const TileOperand& b) {
   return elementwise(Op::logical_or, "||", {&a, &b});
 }
 Tile operator!(const TileOperand& a) { return elementwise(Op::logical_not, "!", {&a}); }
+Tile operator&(const TileOperand& a, const TileOperand& b) {
+  return elementwise(are_conditions("&", a, b) ? Op::logical_and : Op::bit_and, "&", {&a, &b});
+}
+Tile operator|(const TileOperand& a, const TileOperand& b) {
+  return elementwise(are_conditions("|", a, b) ? Op::logical_or : Op::bit_or, "|", {&a, &b});
+}
+Tile operator^(const TileOperand& a, const TileOperand& b) {
+  if (are_conditions("^", a, b)) return !TileOperand(agree(a, b).handle(), a.where);
+  return elementwise(Op::bit_xor, "^", {&a, &b});
+}
+Tile operator~(const TileOperand& a) { return elementwise(Op::bit_not, "~", {&a}); }
+Tile operator<<(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::shift_left, "<<", {&a, &b});
+}
+Tile operator>>(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::shift_right, ">>", {&a, &b});
+}
 Tile min(const TileOperand& a, const TileOperand& b) {
   return elementwise(Op::min, "min", {&a, &b});
 }

@@ -49,6 +49,50 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+// Shifts by less than 0 or at least the dtype's bits leave nothing but the sign.
+bool exceeds(DType dtype, std::int64_t amount) {
+  return amount < 0 || amount >= 8 * size_of(dtype);
+}
+
+std::int64_t shift_left(DType dtype, std::int64_t a, std::int64_t amount) {
+  if (exceeds(dtype, amount)) return 0;
+  const auto shifted = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << amount);
+  return dtype == DType::i32 ? static_cast<std::int32_t>(shifted) : shifted;
+}
+
+std::int64_t shift_right(DType dtype, std::int64_t a, std::int64_t amount) {
+  return a >> (exceeds(dtype, amount) ? 63 : amount);
+}
+
+// Whether the function is one of bits.
+bool evaluate_bits(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+                   std::int64_t* y) {
+  using Int = std::int64_t;
+  const DType dtype = function.dtype;
+  switch (function.op) {
+    case Op::bit_and:
+      map2(n, x, y, [](Int a, Int b) { return a & b; });
+      return true;
+    case Op::bit_or:
+      map2(n, x, y, [](Int a, Int b) { return a | b; });
+      return true;
+    case Op::bit_xor:
+      map2(n, x, y, [](Int a, Int b) { return a ^ b; });
+      return true;
+    case Op::bit_not:
+      map(n, x, y, [](Int a) { return ~a; });
+      return true;
+    case Op::shift_left:
+      map2(n, x, y, [dtype](Int a, Int b) { return shift_left(dtype, a, b); });
+      return true;
+    case Op::shift_right:
+      map2(n, x, y, [dtype](Int a, Int b) { return shift_right(dtype, a, b); });
+      return true;
+    default:
+      return false;
+  }
+}
+
 // `f(a, b, &result)` tells whether 64 bits overflow.
 template <typename F>
 void map_checked(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
@@ -124,7 +168,7 @@ void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* co
       }
       return;
     default:
-      unsupported(function, "integers");
+      if (!evaluate_bits(function, n, x, y)) unsupported(function, "integers");
   }
 }
 

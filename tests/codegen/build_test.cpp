@@ -182,7 +182,8 @@ body () {
     const std::string name(info.name);
     const bool comparison = name == "lt" || name == "le" || name == "eq" || name == "ne";
     const bool logical = name.rfind("logical", 0) == 0;
-    const bool integers = name == "mod" || name == "ceildiv";
+    const bool integers = name == "mod" || name == "ceildiv" || name.rfind("bit_", 0) == 0 ||
+                          name.rfind("shift_", 0) == 0;
     const bool floats = name == "fma" || name.rfind("exp", 0) == 0 || name.rfind("log", 0) == 0 ||
                         name == "sqrt" || name == "rsqrt" || name == "rcp" || name == "tanh" ||
                         name == "erf" || name == "sin" || name == "cos" || name == "floor" ||

@@ -100,6 +100,21 @@ TEST(ElementwiseTest, IntegersDivideTowardMinusInfinity) {
   EXPECT_EQ(apply(Op::mul), column(i32, {14, -14, -14, 14, 18}));
 }
 
+TEST(ElementwiseTest, BitsOfIntegers) {
+  const HostTensor a = column(i32, {12, -7, INT32_MIN, 1, -1}), c = column(i32, {10, 3, 31, 32, -1});
+  const auto apply = [&](Op op) {
+    return evaluate({a, c}, i32, {5}, [op](KernelBuilder& b, auto& x) {
+      return ir::info(op).arity == 1 ? b.fn(op, {x[0]}) : b.fn(op, {x[0], x[1]});
+    });
+  };
+  EXPECT_EQ(apply(Op::bit_and), column(i32, {8, 1, 0, 0, -1}));
+  EXPECT_EQ(apply(Op::bit_or), column(i32, {14, -5, INT32_MIN + 31, 33, -1}));
+  EXPECT_EQ(apply(Op::bit_xor), column(i32, {6, -6, INT32_MIN + 31, 33, 0}));
+  EXPECT_EQ(apply(Op::bit_not), column(i32, {-13, 6, INT32_MAX, -2, 0}));
+  EXPECT_EQ(apply(Op::shift_left), column(i32, {12288, -56, 0, 0, 0}));
+  EXPECT_EQ(apply(Op::shift_right), column(i32, {0, -1, -1, 0, -1}));
+}
+
 TEST(ElementwiseTest, ComparisonsLogicAndSelect) {
   const HostTensor a = column(f32, {1, 2, 3, kNan}), c = column(f32, {2, 2, 2, 2});
   const auto count = [&](const std::function<Id(KernelBuilder&, Id, Id)>& condition) {

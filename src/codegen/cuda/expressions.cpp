@@ -205,9 +205,18 @@ std::string function_text(Op function, DType from, DType to, const std::vector<s
       return fmt::format("{} != {}", o[0], o[1]);
     // Without short circuits: no branches in unrolled code.
     case Op::logical_and:
+    case Op::bit_and:
       return fmt::format("{} & {}", o[0], o[1]);
     case Op::logical_or:
+    case Op::bit_or:
       return fmt::format("{} | {}", o[0], o[1]);
+    case Op::bit_xor:
+      return fmt::format("{} ^ {}", o[0], o[1]);
+    case Op::bit_not:
+      return fmt::format("~{}", o[0]);
+    case Op::shift_left:
+    case Op::shift_right:
+      return fmt::format("{}({}, {})", ir::info(function).name, o[0], o[1]);
     case Op::logical_not:
       return fmt::format("!{}", o[0]);
     case Op::select:

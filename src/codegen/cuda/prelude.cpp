@@ -79,6 +79,14 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return a < b ? b : a;
 }
 )"},
+    {"shift_left",
+     R"(__device__ __forceinline__ int shift_left(int a, int b) { return (u32)b < 32 ? (int)((u32)a << b) : 0; }
+__device__ __forceinline__ i64 shift_left(i64 a, i64 b) { return (u64)b < 64 ? (i64)((u64)a << b) : 0; }
+)"},
+    {"shift_right",
+     R"(__device__ __forceinline__ int shift_right(int a, int b) { return a >> ((u32)b < 32 ? b : 31); }
+__device__ __forceinline__ i64 shift_right(i64 a, i64 b) { return a >> ((u64)b < 64 ? b : 63); }
+)"},
     // Floats.
     {"exp2_approx", R"(__device__ __forceinline__ float exp2_approx(float x) {
   float y;

@@ -14,6 +14,27 @@ constexpr double kSmallest = 0x1p-125;  // results below the smallest normal f32
 
 double floor_divide(double a, double b) { return std::floor(a / b); }
 
+double bits(Op op, std::int64_t a, std::int64_t b) {
+  const auto whole = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  const bool exceeds = b < 0 || b > 31;
+  switch (op) {
+    case Op::bit_and:
+      return whole(a & b);
+    case Op::bit_or:
+      return whole(a | b);
+    case Op::bit_xor:
+      return whole(a ^ b);
+    case Op::bit_not:
+      return whole(~a);
+    case Op::shift_left:
+      return exceeds ? 0 : whole(a * (std::int64_t{1} << b));
+    case Op::shift_right:
+      return exceeds ? -(a < 0) : std::floor(static_cast<double>(a) / std::exp2(b));
+    default:
+      throw Undecided();
+  }
+}
+
 Interval integers(Op op, const Interval* x) {
   const double a = x[0].lo, b = x[1].lo;
   const auto value = [&]() -> double {
@@ -39,7 +60,7 @@ Interval integers(Op op, const Interval* x) {
       case Op::abs:
         return std::abs(a);
       default:
-        throw Undecided();
+        return bits(op, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
     }
   }();
   // What leaves its dtype has no meaning.

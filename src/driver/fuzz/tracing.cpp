@@ -77,8 +77,26 @@ Tile of_one(int n, const Tile& x) {
   }
 }
 
+Tile of_bits(int n, const Tile& x, const Tile& y) {
+  switch (n % 6) {
+    case 0:
+      return x & y;
+    case 1:
+      return x | y;
+    case 2:
+      return x ^ y;
+    case 3:
+      return ~x % ((y & 15) + 1);
+    case 4:
+      return (x & 255) << (y & 15);
+    default:
+      return x >> y;
+  }
+}
+
 Tile of_two(int n, const Tile& x, const Tile& y) {
   const bool integers = is_integer(x.dtype());
+  if (integers && n % 2 != 0) return of_bits(n / 2, x, y);
   switch (n % 7) {
     case 0:
     case 1:
