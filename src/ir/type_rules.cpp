@@ -76,10 +76,15 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
     first = 1;
   }
   const Domain allowed = domain(op);
+  const bool moves = op == Op::select || op == Op::cast;
   for (std::size_t i = first; i < arity; ++i) {
     if (!allowed.accepts(operands[i])) {
       return {to,
               fmt::format("operand {} is {}, expected {}", i, name_of(operands[i]), allowed.name)};
+    }
+    if (is_byte_integer(operands[i]) && !moves) {
+      return {to,
+              fmt::format("operand {} is {}, a format of memory alone", i, name_of(operands[i]))};
     }
     if (operands[i] != operands[first]) {
       return {to, fmt::format("operand {} is {} but operand {} is {}", first,

@@ -118,7 +118,7 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
   if (logical != (e.dtype == DType::boolean)) {
     Diagnostic(e.where, std::string(what) + ": operands are " + std::string(name_of(e.dtype)))
         .token(what)
-        .fix(logical              ? "compare first: <, <=, =="
+        .fix(logical             ? "compare first: <, <=, =="
              : op == Op::bit_not ? "write !condition"
                                  : "use where(condition, a, b) on a condition")
         .raise();
@@ -126,9 +126,11 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
   const ir::DTypeOrProblem checked =
       ir::elementwise_dtype(op, std::vector<DType>(operands.size(), e.dtype));
   if (!checked.problem.empty()) {
+    const bool takes_floats =
+        ir::elementwise_dtype(op, std::vector<DType>(operands.size(), f32)).problem.empty();
     Diagnostic(e.where, std::string(what) + ": " + checked.problem)
         .token(what)
-        .fix("convert it with .cast(" + std::string(is_float(e.dtype) ? "i32" : "f32") + ")")
+        .fix("convert it with .cast(" + std::string(takes_floats ? "f32" : "i32") + ")")
         .raise();
   }
   const DType result = comparison ? DType::boolean : e.dtype;
@@ -146,8 +148,8 @@ Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
         .fix("axes count from 0 to " + std::to_string(type.shape.size() - 1))
         .raise();
   }
-  if (type.dtype == DType::boolean) {
-    Diagnostic(a.where, std::string(what) + ": the tile is bool")
+  if (type.dtype == DType::boolean || is_byte_integer(type.dtype)) {
+    Diagnostic(a.where, std::string(what) + ": the tile is " + std::string(name_of(type.dtype)))
         .token(what)
         .fix("convert it with .cast(i32)")
         .raise();
@@ -195,9 +197,9 @@ Tile product(const TileOperand& a, const TileOperand& b, const TileOperand* accu
   if (x.dtype != y.dtype) {
     fail("dtypes differ: a " + describe(x) + ", b " + describe(y), "convert one with .cast(dtype)");
   }
-  if (x.dtype == DType::boolean || x.dtype == i64) {
+  if (x.dtype == DType::boolean || x.dtype == i64 || is_byte_integer(x.dtype)) {
     fail("the dtype " + std::string(name_of(x.dtype)) + " has no product",
-         "convert with .cast(f32)");
+         "convert with .cast(" + std::string(is_byte_integer(x.dtype) ? "bf16" : "f32") + ")");
   }
   if (x.shape[1] != y.shape[0]) {
     fail("inner dimensions differ: a " + shape_text(x.shape) + " x b " + shape_text(y.shape),

@@ -314,16 +314,13 @@ class Follower {
       case Op::erf:
       case Op::log1p:
       case Op::expm1:
-        return figures_.issue_special + 16 * figures_.issue_float;  // a polynomial of CUDA's library
+        return figures_.issue_special +
+               16 * figures_.issue_float;  // a polynomial of CUDA's library
       case Op::cast:
         return figures_.issue_float;  // two elements an instruction at half the rate
       default:
         return figures_.issue_alu;
     }
-  }
-
-  static bool is_float(DType dtype) {
-    return dtype != DType::i32 && dtype != DType::i64 && dtype != DType::boolean;
   }
 
   // All warpgroups of a role ask at the same time.

@@ -1,5 +1,6 @@
 #include "simulator/evaluate_elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -26,8 +27,8 @@ using ir::Op;
       .raise();
 }
 
-std::int64_t lowest(DType dtype) { return dtype == DType::i32 ? INT32_MIN : INT64_MIN; }
-std::int64_t highest(DType dtype) { return dtype == DType::i32 ? INT32_MAX : INT64_MAX; }
+std::int64_t lowest(DType dtype) { return range_of(dtype).low; }
+std::int64_t highest(DType dtype) { return range_of(dtype).high; }
 
 [[noreturn]] void overflow(const Elementwise& function, const std::string& operands) {
   Diagnostic(function.where, std::string(ir::info(function.op).name) + " of " + operands +
@@ -233,9 +234,16 @@ void convert(const Elementwise& function, std::size_t count, const From* source,
                                                          : static_cast<std::int64_t>(nearest);
     }
   } else {
+    const IntegerRange range = range_of(function.dtype);
+    const bool saturates = is_byte_integer(function.dtype);
     for (std::size_t i = 0; i < count; ++i) {
-      if constexpr (to_integer) check_fits(function.dtype, source[i], function.op, function.where);
-      result[i] = static_cast<To>(source[i]);
+      if constexpr (to_integer) {
+        const std::int64_t value = source[i];
+        result[i] = saturates ? std::clamp(value, range.low, range.high) : value;
+        if (!saturates) check_fits(function.dtype, value, function.op, function.where);
+      } else {
+        result[i] = static_cast<To>(source[i]);
+      }
     }
     if constexpr (std::is_same_v<To, float>) {
       if (function.dtype != DType::f32) round_to(function.dtype, result, count);

@@ -54,7 +54,7 @@ void select(std::size_t count, const std::uint8_t* condition, const T* a, const 
 }
 
 // cast: to the nearest, ties to even. A float beyond an integer dtype becomes its nearest bound and
-// NaN becomes 0; an integer that does not fit a narrower one is an error.
+// NaN becomes 0; so does an integer beyond i8 or u8, and one that does not fit i32 is an error.
 template <typename From, typename To>
 void convert(const Elementwise& function, std::size_t count, const From* source, To* result);
 

@@ -101,7 +101,8 @@ TEST(ElementwiseTest, IntegersDivideTowardMinusInfinity) {
 }
 
 TEST(ElementwiseTest, BitsOfIntegers) {
-  const HostTensor a = column(i32, {12, -7, INT32_MIN, 1, -1}), c = column(i32, {10, 3, 31, 32, -1});
+  const HostTensor a = column(i32, {12, -7, INT32_MIN, 1, -1}),
+                   c = column(i32, {10, 3, 31, 32, -1});
   const auto apply = [&](Op op) {
     return evaluate({a, c}, i32, {5}, [op](KernelBuilder& b, auto& x) {
       return ir::info(op).arity == 1 ? b.fn(op, {x[0]}) : b.fn(op, {x[0], x[1]});
@@ -160,6 +161,20 @@ TEST(ElementwiseTest, CastsRoundToTheNearest) {
   EXPECT_EQ(cast(f8e4m3, f32).flat(3), 448);
   EXPECT_TRUE(std::isnan(cast(f8e4m3, f32).flat(4)));
   EXPECT_EQ(cast(f16, f32).flat(3), kInfinity);
+}
+
+TEST(ElementwiseTest, CastsToBytesSaturate) {
+  const HostTensor reals = column(f32, {0.5, 1.5, -2.5, 1e10, kNan, -200, 255.5});
+  const HostTensor whole = column(i32, {0, 2, -2, INT32_MAX, 127, -200, 256});
+  const auto cast = [](const HostTensor& x, DType through) {
+    return evaluate({x}, i32, {7}, [&](KernelBuilder& b, auto& in) {
+      return b.cast(b.cast(in[0], through), i32);
+    });
+  };
+  EXPECT_EQ(cast(reals, i8), column(i32, {0, 2, -2, 127, 0, -128, 127}));
+  EXPECT_EQ(cast(reals, u8), column(i32, {0, 2, 0, 255, 0, 0, 255}));
+  EXPECT_EQ(cast(whole, i8), column(i32, {0, 2, -2, 127, 127, -128, 127}));
+  EXPECT_EQ(cast(whole, u8), column(i32, {0, 2, 0, 255, 127, 0, 255}));
 }
 
 TEST(ElementwiseTest, ANarrowResultIsRounded) {

@@ -172,6 +172,38 @@ __device__ __forceinline__ float angle_rest(float x) {
   return r;
 }
 )"},
+    {"pack_bytes", R"(__device__ __forceinline__ u32 pack_bytes(int a, int b, int c, int d) {
+  return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+)"},
+    {"round_i8", R"(__device__ __forceinline__ int round_i8(float x) {
+  int y;
+  asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"round_u8", R"(__device__ __forceinline__ int round_u8(float x) {
+  int y;
+  asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"saturate_i8", R"(template <typename T>
+__device__ __forceinline__ int saturate_i8(T a) {
+  return (int)(a < -128 ? -128 : a > 127 ? 127 : a);
+}
+)"},
+    {"saturate_u8", R"(template <typename T>
+__device__ __forceinline__ int saturate_u8(T a) {
+  return (int)(a < 0 ? 0 : a > 255 ? 255 : a);
+}
+)"},
+    {"from_i8",
+     R"(__device__ __forceinline__ int from_i8(u32 bits) { return (int)(signed char)bits; }
+)"},
+    {"from_u8",
+     R"(__device__ __forceinline__ int from_u8(u32 bits) { return (int)(bits & 0xff); }
+)"},
     {"from_bf16",
      R"(__device__ __forceinline__ float from_bf16(u32 bits) { return __uint_as_float(bits << 16); }
 )"},
@@ -200,6 +232,12 @@ __device__ __forceinline__ float angle_rest(float x) {
 )"},
     {"e4m3_at",
      R"(__device__ __forceinline__ float e4m3_at(const u32* r, int i) { return from_e4m3(r[i / 4] >> i % 4 * 8); }
+)"},
+    {"i8_at",
+     R"(__device__ __forceinline__ int i8_at(const u32* r, int i) { return from_i8(r[i / 4] >> i % 4 * 8); }
+)"},
+    {"u8_at",
+     R"(__device__ __forceinline__ int u8_at(const u32* r, int i) { return from_u8(r[i / 4] >> i % 4 * 8); }
 )"},
     // Barriers.
     {"mbarrier_init", R"(__device__ __forceinline__ void mbarrier_init(u32 barrier, u32 arrivals) {

@@ -36,6 +36,9 @@ double bits(Op op, std::int64_t a, std::int64_t b) {
 }
 
 Interval integers(Op op, const Interval* x) {
+  for (int i = 0; i < ir::info(op).arity; ++i) {
+    if (!x[i].exact()) throw Undecided();
+  }
   const double a = x[0].lo, b = x[1].lo;
   const auto value = [&]() -> double {
     switch (op) {
@@ -248,7 +251,6 @@ Interval evaluate(Op op, const Interval* x, DType dtype, const Precision& precis
       return {1 - x[0].hi, 1 - x[0].lo};
     case Op::select:
       if (x[0].exact()) return x[0].lo != 0 ? x[1] : x[2];
-      if (!is_float(dtype)) throw Undecided();
       return hull(x[1], x[2]);
     default:
       break;

@@ -10,7 +10,8 @@
 namespace tilewright::driver::fuzz {
 
 // What a value may be in any evaluation that the numerics contract allows: lo <= x <= hi. NaN
-// bounds say nothing of it. Integers have lo == hi; booleans are 0, 1, or [0, 1] where both may be.
+// bounds say nothing of it. Integers have lo == hi but where a cast from floats may go either way;
+// booleans are 0, 1, or [0, 1] where both may be.
 struct Interval {
   double lo = 0, hi = 0;
   bool anything() const { return std::isnan(lo) || std::isnan(hi); }

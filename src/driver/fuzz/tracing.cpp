@@ -211,8 +211,8 @@ void Tracing::step(const Step& s) {
     case Kind::store: {
       const auto value = pick(s.a, [](const TileValue&) { return true; });
       if (!value) return;
-      const DType narrow[] = {f32, bf16, f16, f32};
-      return store(*value, real(*value) ? narrow[s.n % 4] : value->tile.dtype());
+      const DType narrow[] = {f32, bf16, f16, f32, i8, u8};
+      return store(*value, real(*value) ? narrow[s.n % 6] : value->tile.dtype());
     }
   }
 }
@@ -291,12 +291,14 @@ TileValue Tracing::loaded(const std::vector<Axis>& axes, DType dtype, bool pair)
     const std::optional<Block> block = block_of(axis);
     selectors.push_back(block ? Selector(*block) : Selector(all));
   }
-  return {tilewright::load(TensorView(tensor.handle(), selectors, here())), axes, cuts_of(axes)};
+  const Tile tile = tilewright::load(TensorView(tensor.handle(), selectors, here()));
+  // Nothing but casts takes bytes.
+  return {is_byte_integer(dtype) ? tile.cast(dtype == i8 ? bf16 : i32) : tile, axes, cuts_of(axes)};
 }
 
 void Tracing::load(const Step& s) {
-  const DType dtypes[] = {f32, f32, bf16, bf16, f16, f8e4m3, i32, f32};
-  DType dtype = dtypes[s.n % 8];
+  const DType dtypes[] = {f32, f32, bf16, bf16, f16, f8e4m3, i32, f32, i8, u8};
+  DType dtype = dtypes[s.n % 10];
   if (recipe_.style == Recipe::Style::products && dtype == f32 && s.n % 3 != 0) dtype = bf16;
   const bool pair = s.b % 7 == 6;
   const Axis other = recipe_.style == Recipe::Style::rows && s.n / 8 % 3 != 0
@@ -364,9 +366,12 @@ void Tracing::mask(const Step& s) {
 }
 
 void Tracing::cast(const Step& s) {
-  const DType dtypes[] = {bf16, f16, f32, bf16};
+  const DType dtypes[] = {bf16, f16, f32, bf16, i8, u8};
   const auto x = pick(s.a, [](const TileValue&) { return true; });
-  if (x) push(x->tile.cast(dtypes[s.n % 4]), x->axes, x->cuts);
+  if (!x) return;
+  const DType dtype = dtypes[s.n % 6];
+  const Tile tile = x->tile.cast(dtype);
+  push(is_byte_integer(dtype) ? tile.cast(s.n / 6 % 2 == 0 ? f32 : i32) : tile, x->axes, x->cuts);
 }
 
 void Tracing::reduce(const Step& s) {
