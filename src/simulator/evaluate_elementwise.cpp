@@ -20,7 +20,8 @@ using ir::Op;
       .raise();
 }
 
-[[noreturn]] void division_by_zero(const Elementwise& function, std::int64_t dividend) {
+void division_by_zero(const Elementwise& function, std::int64_t dividend) {
+  if (function.may_not_exist) return;
   Diagnostic(function.where, std::string(ir::info(function.op).name) + ": " +
                                  std::to_string(dividend) + " is divided by zero")
       .fix("guard the divisor with max(divisor, 1), or with when(divisor > 0)")
@@ -30,7 +31,8 @@ using ir::Op;
 std::int64_t lowest(DType dtype) { return range_of(dtype).low; }
 std::int64_t highest(DType dtype) { return range_of(dtype).high; }
 
-[[noreturn]] void overflow(const Elementwise& function, const std::string& operands) {
+void overflow(const Elementwise& function, const std::string& operands) {
+  if (function.may_not_exist) return;
   Diagnostic(function.where, std::string(ir::info(function.op).name) + " of " + operands +
                                  " overflows " + std::string(name_of(function.dtype)))
       .fix(function.dtype == DType::i32 ? "compute it in i64" : "use smaller values")
@@ -114,7 +116,10 @@ template <typename F>
 void map_divide(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
                 std::int64_t* y, F f) {
   map_checked(function, n, x, y, [&](std::int64_t a, std::int64_t b, std::int64_t* result) {
-    if (b == 0) division_by_zero(function, a);
+    if (b == 0) {
+      division_by_zero(function, a);
+      return false;
+    }
     if (a == INT64_MIN && b == -1) return function.op != Op::mod;
     *result = f(a, b);
     return false;
@@ -127,8 +132,9 @@ void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* co
               std::int64_t* y) {
   using Int = std::int64_t;
   const auto negate = [&function](Int a) {
-    if (a == lowest(function.dtype)) overflow(function, std::to_string(a));
-    return -a;
+    if (a != lowest(function.dtype)) return -a;
+    overflow(function, std::to_string(a));
+    return a;
   };
   switch (function.op) {
     case Op::add:
