@@ -97,6 +97,12 @@ Index operator*(const IndexOperand& a, const IndexOperand& b);
 Index operator/(const IndexOperand& a, const IndexOperand& b);
 Index operator%(const IndexOperand& a, const IndexOperand& b);
 Index ceil_div(const IndexOperand& a, const IndexOperand& b);
+// Bits, as of tiles of i32.
+Index operator&(const IndexOperand& a, const IndexOperand& b);
+Index operator|(const IndexOperand& a, const IndexOperand& b);
+Index operator^(const IndexOperand& a, const IndexOperand& b);
+Index operator<<(const IndexOperand& a, const IndexOperand& b);
+Index operator>>(const IndexOperand& a, const IndexOperand& b);
 Index min(const IndexOperand& a, const IndexOperand& b);
 Index max(const IndexOperand& a, const IndexOperand& b);
 Index select(const Condition& condition, const IndexOperand& a, const IndexOperand& b);
@@ -281,6 +287,14 @@ Tile operator||(const TileOperand& a, const TileOperand& b);
 Tile operator!(const TileOperand& a);
 Tile min(const TileOperand& a, const TileOperand& b);
 Tile max(const TileOperand& a, const TileOperand& b);
+// Bits of integers; & | ^ also of two conditions. `>>` keeps the sign. Shifts by less than 0 or by
+// all bits of the dtype leave 0 (`>>` of a negative number: -1).
+Tile operator&(const TileOperand& a, const TileOperand& b);
+Tile operator|(const TileOperand& a, const TileOperand& b);
+Tile operator^(const TileOperand& a, const TileOperand& b);
+Tile operator~(const TileOperand& a);
+Tile operator<<(const TileOperand& a, const TileOperand& b);
+Tile operator>>(const TileOperand& a, const TileOperand& b);
 
 // An index beside a tile of i32 stands for a tile of it, as a number does. Both have types of their
 // own here: two indices, or an index and a number, make an index.
@@ -315,6 +329,11 @@ TILEWRIGHT_BESIDE_INDEX(operator>)
 TILEWRIGHT_BESIDE_INDEX(operator>=)
 TILEWRIGHT_BESIDE_INDEX(operator==)
 TILEWRIGHT_BESIDE_INDEX(operator!=)
+TILEWRIGHT_BESIDE_INDEX(operator&)
+TILEWRIGHT_BESIDE_INDEX(operator|)
+TILEWRIGHT_BESIDE_INDEX(operator^)
+TILEWRIGHT_BESIDE_INDEX(operator<<)
+TILEWRIGHT_BESIDE_INDEX(operator>>)
 TILEWRIGHT_BESIDE_INDEX(min)
 TILEWRIGHT_BESIDE_INDEX(max)
 #undef TILEWRIGHT_BESIDE_INDEX
@@ -330,6 +349,17 @@ Tile sqrt(const TileOperand& a);
 Tile rsqrt(const TileOperand& a);
 Tile rcp(const TileOperand& a);
 Tile tanh(const TileOperand& a);
+Tile log1p(const TileOperand& a);  // log(1 + a), accurate near 0
+Tile expm1(const TileOperand& a);  // exp(a) - 1, accurate near 0
+Tile erf(const TileOperand& a);
+Tile sin(const TileOperand& a);  // of radians
+Tile cos(const TileOperand& a);
+Tile floor(const TileOperand& a);
+Tile ceil(const TileOperand& a);
+Tile rint(const TileOperand& a);     // to the nearest whole number, ties to even
+Tile sigmoid(const TileOperand& a);  // 1 / (1 + exp(-a))
+// a, or the bound that it lies beyond; low where the bounds cross.
+Tile clamp(const TileOperand& a, const TileOperand& low, const TileOperand& high);
 
 // Along `axis`, which keeps size 1. Elements that do not exist are left out; of none the sum is 0,
 // the maximum -inf.

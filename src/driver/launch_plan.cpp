@@ -32,6 +32,8 @@ runtime::TensorMapType map_type(DType dtype) {
     case DType::i64:
       return runtime::TensorMapType::i64;
     case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
     case DType::boolean:
       break;
   }
@@ -247,6 +249,9 @@ class Planner {
       case DType::boolean:
         put(value != 0);
         return;
+      case DType::i8:
+      case DType::u8:
+        break;  // no scalar is declared so
     }
   }
 

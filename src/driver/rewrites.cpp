@@ -57,6 +57,7 @@ std::vector<Approximation> approximations_in(const ir::Kernel& machine) {
       {ir::Op::log, "lg2.approx"},     {ir::Op::log2, "lg2.approx"},
       {ir::Op::sqrt, "sqrt.approx"},   {ir::Op::rsqrt, "rsqrt.approx"},
       {ir::Op::rcp, "rcp.approx"},     {ir::Op::tanh, "tanh.approx"},
+      {ir::Op::sin, "sin.approx"},     {ir::Op::cos, "cos.approx"},
       {ir::Op::div, "div.full"}};
   std::map<ir::Op, int> counts;
   ir::for_each(machine.body, [&](const ir::Operation& operation) {

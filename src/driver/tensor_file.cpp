@@ -32,6 +32,10 @@ std::string_view descr_of(DType dtype) {
       return "<i4";
     case DType::i64:
       return "<i8";
+    case DType::i8:
+      return "|i1";
+    case DType::u8:
+      return "|u1";
     case DType::boolean:
       break;
   }

@@ -20,6 +20,12 @@ Domain domain(Op op) {
   switch (op) {
     case Op::mod:
     case Op::ceildiv:
+    case Op::bit_and:
+    case Op::bit_or:
+    case Op::bit_xor:
+    case Op::bit_not:
+    case Op::shift_left:
+    case Op::shift_right:
       return {is_integer, "an integer"};
     case Op::fma:
     case Op::exp:
@@ -30,6 +36,14 @@ Domain domain(Op op) {
     case Op::rsqrt:
     case Op::rcp:
     case Op::tanh:
+    case Op::log1p:
+    case Op::expm1:
+    case Op::erf:
+    case Op::sin:
+    case Op::cos:
+    case Op::floor:
+    case Op::ceil:
+    case Op::rint:
       return {is_float, "a floating-point number"};
     case Op::logical_and:
     case Op::logical_or:
@@ -62,10 +76,15 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
     first = 1;
   }
   const Domain allowed = domain(op);
+  const bool moves = op == Op::select || op == Op::cast;
   for (std::size_t i = first; i < arity; ++i) {
     if (!allowed.accepts(operands[i])) {
       return {to,
               fmt::format("operand {} is {}, expected {}", i, name_of(operands[i]), allowed.name)};
+    }
+    if (is_byte_integer(operands[i]) && !moves) {
+      return {to,
+              fmt::format("operand {} is {}, a format of memory alone", i, name_of(operands[i]))};
     }
     if (operands[i] != operands[first]) {
       return {to, fmt::format("operand {} is {} but operand {} is {}", first,

@@ -128,8 +128,8 @@ void verify_wgmma_tile(const VerifierContext& context) {
     context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0), shape_text(m_k),
                  context.operand_text(1), shape_text(k_n));
   }
-  context.require(a.dtype == b.dtype && a.dtype != DType::boolean, "a is {} and b is {}",
-                  name_of(a.dtype), name_of(b.dtype));
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
+                  "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   const std::int64_t k_step = 32 / size_of(a.dtype);
   context.require(m_k[0] % 64 == 0, "m is {}, expected a multiple of 64", m_k[0]);
   context.require(k_n[1] % 8 == 0 && k_n[1] <= 256, "n is {}, expected a multiple of 8 up to 256",

@@ -96,8 +96,8 @@ void verify_dot(const VerifierContext& context) {
     context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
                  shape_text(a.shape), context.operand_text(1), shape_text(b.shape));
   }
-  context.require(a.dtype == b.dtype && a.dtype != DType::boolean, "a is {} and b is {}",
-                  name_of(a.dtype), name_of(b.dtype));
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
+                  "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   const Type expected = Type::tile(accumulator_dtype(a.dtype), {a.shape[0], b.shape[1]});
   if (context.operand_count() == 3) {
     const Type& c = context.operand(2);
@@ -120,6 +120,7 @@ void verify_reduction_function(const VerifierContext& context, DType dtype) {
   context.require(function == Op::add || function == Op::min || function == Op::max,
                   "the function is {}, expected add, min or max", info(function).name);
   context.require(dtype != DType::boolean, "reduces booleans, expected numbers");
+  context.require(!is_byte_integer(dtype), "reduces {}, a format of memory alone", name_of(dtype));
 }
 
 void verify_reduce(const VerifierContext& context) {

@@ -75,6 +75,21 @@ Index operator%(const IndexOperand& a, const IndexOperand& b) { return binary(Op
 Index ceil_div(const IndexOperand& a, const IndexOperand& b) {
   return binary(Op::ceildiv, a, b, "ceil_div");
 }
+Index operator&(const IndexOperand& a, const IndexOperand& b) {
+  return binary(Op::bit_and, a, b, "&");
+}
+Index operator|(const IndexOperand& a, const IndexOperand& b) {
+  return binary(Op::bit_or, a, b, "|");
+}
+Index operator^(const IndexOperand& a, const IndexOperand& b) {
+  return binary(Op::bit_xor, a, b, "^");
+}
+Index operator<<(const IndexOperand& a, const IndexOperand& b) {
+  return binary(Op::shift_left, a, b, "<<");
+}
+Index operator>>(const IndexOperand& a, const IndexOperand& b) {
+  return binary(Op::shift_right, a, b, ">>");
+}
 Index min(const IndexOperand& a, const IndexOperand& b) { return binary(Op::min, a, b, "min"); }
 Index max(const IndexOperand& a, const IndexOperand& b) { return binary(Op::max, a, b, "max"); }
 

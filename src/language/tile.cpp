@@ -118,15 +118,19 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
   if (logical != (e.dtype == DType::boolean)) {
     Diagnostic(e.where, std::string(what) + ": operands are " + std::string(name_of(e.dtype)))
         .token(what)
-        .fix(logical ? "compare first: <, <=, ==" : "use where(condition, a, b) on a condition")
+        .fix(logical             ? "compare first: <, <=, =="
+             : op == Op::bit_not ? "write !condition"
+                                 : "use where(condition, a, b) on a condition")
         .raise();
   }
   const ir::DTypeOrProblem checked =
       ir::elementwise_dtype(op, std::vector<DType>(operands.size(), e.dtype));
   if (!checked.problem.empty()) {
+    const bool takes_floats =
+        ir::elementwise_dtype(op, std::vector<DType>(operands.size(), f32)).problem.empty();
     Diagnostic(e.where, std::string(what) + ": " + checked.problem)
         .token(what)
-        .fix("convert it with .cast(" + std::string(is_float(e.dtype) ? "i32" : "f32") + ")")
+        .fix("convert it with .cast(" + std::string(takes_floats ? "f32" : "i32") + ")")
         .raise();
   }
   const DType result = comparison ? DType::boolean : e.dtype;
@@ -144,8 +148,8 @@ Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
         .fix("axes count from 0 to " + std::to_string(type.shape.size() - 1))
         .raise();
   }
-  if (type.dtype == DType::boolean) {
-    Diagnostic(a.where, std::string(what) + ": the tile is bool")
+  if (type.dtype == DType::boolean || is_byte_integer(type.dtype)) {
+    Diagnostic(a.where, std::string(what) + ": the tile is " + std::string(name_of(type.dtype)))
         .token(what)
         .fix("convert it with .cast(i32)")
         .raise();
@@ -193,9 +197,9 @@ Tile product(const TileOperand& a, const TileOperand& b, const TileOperand* accu
   if (x.dtype != y.dtype) {
     fail("dtypes differ: a " + describe(x) + ", b " + describe(y), "convert one with .cast(dtype)");
   }
-  if (x.dtype == DType::boolean || x.dtype == i64) {
+  if (x.dtype == DType::boolean || x.dtype == i64 || is_byte_integer(x.dtype)) {
     fail("the dtype " + std::string(name_of(x.dtype)) + " has no product",
-         "convert with .cast(f32)");
+         "convert with .cast(" + std::string(is_byte_integer(x.dtype) ? "bf16" : "f32") + ")");
   }
   if (x.shape[1] != y.shape[0]) {
     fail("inner dimensions differ: a " + shape_text(x.shape) + " x b " + shape_text(y.shape),
@@ -372,6 +376,23 @@ Tile operator||(const TileOperand& a, const TileOperand& b) {
   return elementwise(Op::logical_or, "||", {&a, &b});
 }
 Tile operator!(const TileOperand& a) { return elementwise(Op::logical_not, "!", {&a}); }
+Tile operator&(const TileOperand& a, const TileOperand& b) {
+  return elementwise(are_conditions("&", a, b) ? Op::logical_and : Op::bit_and, "&", {&a, &b});
+}
+Tile operator|(const TileOperand& a, const TileOperand& b) {
+  return elementwise(are_conditions("|", a, b) ? Op::logical_or : Op::bit_or, "|", {&a, &b});
+}
+Tile operator^(const TileOperand& a, const TileOperand& b) {
+  if (are_conditions("^", a, b)) return !TileOperand(agree(a, b).handle(), a.where);
+  return elementwise(Op::bit_xor, "^", {&a, &b});
+}
+Tile operator~(const TileOperand& a) { return elementwise(Op::bit_not, "~", {&a}); }
+Tile operator<<(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::shift_left, "<<", {&a, &b});
+}
+Tile operator>>(const TileOperand& a, const TileOperand& b) {
+  return elementwise(Op::shift_right, ">>", {&a, &b});
+}
 Tile min(const TileOperand& a, const TileOperand& b) {
   return elementwise(Op::min, "min", {&a, &b});
 }
@@ -390,6 +411,30 @@ Tile sqrt(const TileOperand& a) { return elementwise(Op::sqrt, "sqrt", {&a}); }
 Tile rsqrt(const TileOperand& a) { return elementwise(Op::rsqrt, "rsqrt", {&a}); }
 Tile rcp(const TileOperand& a) { return elementwise(Op::rcp, "rcp", {&a}); }
 Tile tanh(const TileOperand& a) { return elementwise(Op::tanh, "tanh", {&a}); }
+Tile log1p(const TileOperand& a) { return elementwise(Op::log1p, "log1p", {&a}); }
+Tile expm1(const TileOperand& a) { return elementwise(Op::expm1, "expm1", {&a}); }
+Tile erf(const TileOperand& a) { return elementwise(Op::erf, "erf", {&a}); }
+Tile sin(const TileOperand& a) { return elementwise(Op::sin, "sin", {&a}); }
+Tile cos(const TileOperand& a) { return elementwise(Op::cos, "cos", {&a}); }
+Tile floor(const TileOperand& a) { return elementwise(Op::floor, "floor", {&a}); }
+Tile ceil(const TileOperand& a) { return elementwise(Op::ceil, "ceil", {&a}); }
+Tile rint(const TileOperand& a) { return elementwise(Op::rint, "rint", {&a}); }
+
+// Of what is narrower than f32, rounded once as the other functions are.
+Tile sigmoid(const TileOperand& a) {
+  const auto step = [&](Op op, const TileOperand& x) { return elementwise(op, "sigmoid", {&x}); };
+  Tile x = step(Op::neg, a);
+  const DType dtype = x.dtype();
+  if (is_float(dtype)) x = x.cast(f32, a.where);
+  const TileOperand power(step(Op::exp, {x, a.where}), a.where), one(1, a.where);
+  return step(Op::rcp, {elementwise(Op::add, "sigmoid", {&power, &one}), a.where})
+      .cast(dtype, a.where);
+}
+
+Tile clamp(const TileOperand& a, const TileOperand& low, const TileOperand& high) {
+  const TileOperand raised(elementwise(Op::max, "clamp", {&a, &low}), a.where);
+  return elementwise(Op::min, "clamp", {&raised, &high});
+}
 
 Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand& b) {
   Tracer& tracer = Tracer::get("where", condition.where);

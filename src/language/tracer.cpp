@@ -10,6 +10,7 @@
 #include "ir/dim_order.h"
 #include "language/canonical_order.h"
 #include "language/names.h"
+#include "support/number_formats.h"
 
 namespace tilewright {
 namespace {
@@ -233,9 +234,11 @@ ir::ValueId Tracer::integer(std::int64_t value, SourceLocation where) {
 
 ir::ValueId Tracer::number(double value, DType dtype, const char* what, SourceLocation where) {
   if (!is_float(dtype)) {
-    const double limit = dtype == i64 ? 0x1p63 : dtype == i32 ? 0x1p31 : 2;
-    const double least = dtype == DType::boolean ? 0 : -limit;
-    if (!(value >= least && value < limit) || value != std::floor(value)) {
+    const IntegerRange range = dtype == DType::boolean ? IntegerRange{0, 1} : range_of(dtype);
+    const double least = static_cast<double>(range.low), most = static_cast<double>(range.high);
+    // The greatest i64 is no double, and rounds up.
+    const bool fits = value >= least && value <= most && (dtype != i64 || value < most);
+    if (!fits || value != std::floor(value)) {
       std::ostringstream text;
       text << value;
       Diagnostic(where, std::string(what) + ": the number " + text.str() + " is no " +

@@ -9,6 +9,7 @@
 #include "analysis/not_less.h"
 #include "ir/builder.h"
 #include "support/diagnostic.h"
+#include "support/number_formats.h"
 
 namespace tilewright::passes {
 namespace {
@@ -162,8 +163,7 @@ class Materialising {
 
   static std::int64_t neutral_integer(double neutral, DType dtype) {
     if (neutral == 0) return 0;
-    if (dtype == DType::i64) return neutral < 0 ? INT64_MIN : INT64_MAX;
-    return neutral < 0 ? INT32_MIN : INT32_MAX;
+    return neutral < 0 ? range_of(dtype).low : range_of(dtype).high;
   }
 
   ir::Kernel& kernel_;

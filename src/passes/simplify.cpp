@@ -36,7 +36,8 @@ std::optional<Dim::Kind> dim_kind(Op op) {
 
 bool commutes(Op op) {
   return op == Op::add || op == Op::mul || op == Op::min || op == Op::max || op == Op::eq ||
-         op == Op::ne || op == Op::logical_and || op == Op::logical_or;
+         op == Op::ne || op == Op::logical_and || op == Op::logical_or || op == Op::bit_and ||
+         op == Op::bit_or || op == Op::bit_xor;
 }
 
 class Simplifier {

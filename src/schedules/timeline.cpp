@@ -308,15 +308,19 @@ class Follower {
       case Op::tanh:
       case Op::div:
         return figures_.issue_special;
+      case Op::sin:
+      case Op::cos:
+        return figures_.issue_special + 4 * figures_.issue_float;  // the reduction of the argument
+      case Op::erf:
+      case Op::log1p:
+      case Op::expm1:
+        return figures_.issue_special +
+               16 * figures_.issue_float;  // a polynomial of CUDA's library
       case Op::cast:
         return figures_.issue_float;  // two elements an instruction at half the rate
       default:
         return figures_.issue_alu;
     }
-  }
-
-  static bool is_float(DType dtype) {
-    return dtype != DType::i32 && dtype != DType::i64 && dtype != DType::boolean;
   }
 
   // All warpgroups of a role ask at the same time.

@@ -1,5 +1,6 @@
 #include "simulator/evaluate_elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -19,17 +20,19 @@ using ir::Op;
       .raise();
 }
 
-[[noreturn]] void division_by_zero(const Elementwise& function, std::int64_t dividend) {
+void division_by_zero(const Elementwise& function, std::int64_t dividend) {
+  if (function.may_not_exist) return;
   Diagnostic(function.where, std::string(ir::info(function.op).name) + ": " +
                                  std::to_string(dividend) + " is divided by zero")
       .fix("guard the divisor with max(divisor, 1), or with when(divisor > 0)")
       .raise();
 }
 
-std::int64_t lowest(DType dtype) { return dtype == DType::i32 ? INT32_MIN : INT64_MIN; }
-std::int64_t highest(DType dtype) { return dtype == DType::i32 ? INT32_MAX : INT64_MAX; }
+std::int64_t lowest(DType dtype) { return range_of(dtype).low; }
+std::int64_t highest(DType dtype) { return range_of(dtype).high; }
 
-[[noreturn]] void overflow(const Elementwise& function, const std::string& operands) {
+void overflow(const Elementwise& function, const std::string& operands) {
+  if (function.may_not_exist) return;
   Diagnostic(function.where, std::string(ir::info(function.op).name) + " of " + operands +
                                  " overflows " + std::string(name_of(function.dtype)))
       .fix(function.dtype == DType::i32 ? "compute it in i64" : "use smaller values")
@@ -47,6 +50,50 @@ void map2(std::size_t count, const T* const* x, T* result, F f) {
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+// Shifts by less than 0 or at least the dtype's bits leave nothing but the sign.
+bool exceeds(DType dtype, std::int64_t amount) {
+  return amount < 0 || amount >= 8 * size_of(dtype);
+}
+
+std::int64_t shift_left(DType dtype, std::int64_t a, std::int64_t amount) {
+  if (exceeds(dtype, amount)) return 0;
+  const auto shifted = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << amount);
+  return dtype == DType::i32 ? static_cast<std::int32_t>(shifted) : shifted;
+}
+
+std::int64_t shift_right(DType dtype, std::int64_t a, std::int64_t amount) {
+  return a >> (exceeds(dtype, amount) ? 63 : amount);
+}
+
+// Whether the function is one of bits.
+bool evaluate_bits(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+                   std::int64_t* y) {
+  using Int = std::int64_t;
+  const DType dtype = function.dtype;
+  switch (function.op) {
+    case Op::bit_and:
+      map2(n, x, y, [](Int a, Int b) { return a & b; });
+      return true;
+    case Op::bit_or:
+      map2(n, x, y, [](Int a, Int b) { return a | b; });
+      return true;
+    case Op::bit_xor:
+      map2(n, x, y, [](Int a, Int b) { return a ^ b; });
+      return true;
+    case Op::bit_not:
+      map(n, x, y, [](Int a) { return ~a; });
+      return true;
+    case Op::shift_left:
+      map2(n, x, y, [dtype](Int a, Int b) { return shift_left(dtype, a, b); });
+      return true;
+    case Op::shift_right:
+      map2(n, x, y, [dtype](Int a, Int b) { return shift_right(dtype, a, b); });
+      return true;
+    default:
+      return false;
+  }
 }
 
 // `f(a, b, &result)` tells whether 64 bits overflow.
@@ -69,7 +116,10 @@ template <typename F>
 void map_divide(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
                 std::int64_t* y, F f) {
   map_checked(function, n, x, y, [&](std::int64_t a, std::int64_t b, std::int64_t* result) {
-    if (b == 0) division_by_zero(function, a);
+    if (b == 0) {
+      division_by_zero(function, a);
+      return false;
+    }
     if (a == INT64_MIN && b == -1) return function.op != Op::mod;
     *result = f(a, b);
     return false;
@@ -82,8 +132,9 @@ void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* co
               std::int64_t* y) {
   using Int = std::int64_t;
   const auto negate = [&function](Int a) {
-    if (a == lowest(function.dtype)) overflow(function, std::to_string(a));
-    return -a;
+    if (a != lowest(function.dtype)) return -a;
+    overflow(function, std::to_string(a));
+    return a;
   };
   switch (function.op) {
     case Op::add:
@@ -124,7 +175,7 @@ void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* co
       }
       return;
     default:
-      unsupported(function, "integers");
+      if (!evaluate_bits(function, n, x, y)) unsupported(function, "integers");
   }
 }
 
@@ -189,9 +240,16 @@ void convert(const Elementwise& function, std::size_t count, const From* source,
                                                          : static_cast<std::int64_t>(nearest);
     }
   } else {
+    const IntegerRange range = range_of(function.dtype);
+    const bool saturates = is_byte_integer(function.dtype);
     for (std::size_t i = 0; i < count; ++i) {
-      if constexpr (to_integer) check_fits(function.dtype, source[i], function.op, function.where);
-      result[i] = static_cast<To>(source[i]);
+      if constexpr (to_integer) {
+        const std::int64_t value = source[i];
+        result[i] = saturates ? std::clamp(value, range.low, range.high) : value;
+        if (!saturates) check_fits(function.dtype, value, function.op, function.where);
+      } else {
+        result[i] = static_cast<To>(source[i]);
+      }
     }
     if constexpr (std::is_same_v<To, float>) {
       if (function.dtype != DType::f32) round_to(function.dtype, result, count);

@@ -11,13 +11,16 @@
 //
 // Floats: each function rounds once to float, then to the result's dtype where that is narrower.
 // Integers: a result that does not fit the dtype and a division by zero are usage errors at
-// `where`.
+// `where`, but for elements that may not exist.
 namespace tilewright::simulator {
 
 struct Elementwise {
   ir::Op op = ir::Op::add;
   DType dtype = DType::f32;  // of the result
   SourceLocation where;
+  // A register holds elements past its tile's extents too: what they have no result for is 0, or
+  // whatever 64 bits leave of it.
+  bool may_not_exist = false;
 };
 
 // Functions whose result is held as their operands are. It may be one of the operands.
@@ -54,7 +57,7 @@ void select(std::size_t count, const std::uint8_t* condition, const T* a, const 
 }
 
 // cast: to the nearest, ties to even. A float beyond an integer dtype becomes its nearest bound and
-// NaN becomes 0; an integer that does not fit a narrower one is an error.
+// NaN becomes 0; so does an integer beyond i8 or u8, and one that does not fit i32 is an error.
 template <typename From, typename To>
 void convert(const Elementwise& function, std::size_t count, const From* source, To* result);
 

@@ -64,6 +64,39 @@ TW_INLINE void map3(std::size_t count, const T* const* x, T* y, F f) {
   for (std::size_t i = 0; i < count; ++i) y[i] = f(a[i], b[i], c[i]);
 }
 
+// Functions that every machine takes from the C library, element by element.
+template <typename T>
+TW_INLINE bool evaluate_library(Op op, std::size_t n, const T* const* x, T* y) {
+  switch (op) {
+    case Op::log1p:
+      map(n, x, y, [](T a) { return std::log1p(a); });
+      return true;
+    case Op::expm1:
+      map(n, x, y, [](T a) { return std::expm1(a); });
+      return true;
+    case Op::erf:
+      map(n, x, y, [](T a) { return std::erf(a); });
+      return true;
+    case Op::sin:
+      map(n, x, y, [](T a) { return std::sin(a); });
+      return true;
+    case Op::cos:
+      map(n, x, y, [](T a) { return std::cos(a); });
+      return true;
+    case Op::floor:
+      map(n, x, y, [](T a) { return std::floor(a); });
+      return true;
+    case Op::ceil:
+      map(n, x, y, [](T a) { return std::ceil(a); });
+      return true;
+    case Op::rint:
+      map(n, x, y, [](T a) { return std::nearbyint(a); });
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Whether the function is one of these.
 template <typename T>
 TW_INLINE bool evaluate_real(Op op, std::size_t n, const T* const* x, T* y) {
@@ -120,7 +153,7 @@ TW_INLINE bool evaluate_real(Op op, std::size_t n, const T* const* x, T* y) {
       map(n, x, y, [](T a) { return std::tanh(a); });
       return true;
     default:
-      return false;
+      return evaluate_library(op, n, x, y);
   }
 }
 

@@ -34,13 +34,7 @@ void read_row(DType dtype, const std::byte* memory, std::int64_t step, std::int6
   if (!is_float(dtype)) {
     auto* integers = reinterpret_cast<std::int64_t*>(target);
     for (std::int64_t i = 0; i < count; ++i, memory += step) {
-      std::int32_t narrow = 0;
-      if (dtype == DType::i64) {
-        std::memcpy(&integers[i], memory, sizeof(std::int64_t));
-      } else {
-        std::memcpy(&narrow, memory, sizeof(narrow));
-        integers[i] = narrow;
-      }
+      integers[i] = to_integer(dtype, memory);
     }
     return;
   }
@@ -67,12 +61,7 @@ void write_row(DType dtype, const std::byte* source, std::int64_t count, std::by
   if (!is_float(dtype)) {
     const auto* integers = reinterpret_cast<const std::int64_t*>(source);
     for (std::int64_t i = 0; i < count; ++i, memory += step) {
-      const auto narrow = static_cast<std::int32_t>(integers[i]);
-      if (dtype == DType::i64) {
-        std::memcpy(memory, &integers[i], sizeof(std::int64_t));
-      } else {
-        std::memcpy(memory, &narrow, sizeof(narrow));
-      }
+      from_integer(dtype, integers[i], memory);
     }
     return;
   }

@@ -14,12 +14,14 @@ struct Record {
   bool floating;
 };
 
-constexpr std::array<Record, 7> kTypes = {{{"f32", 4, true},
+constexpr std::array<Record, 9> kTypes = {{{"f32", 4, true},
                                            {"f16", 2, true},
                                            {"bf16", 2, true},
                                            {"f8e4m3", 1, true},
                                            {"i32", 4, false},
                                            {"i64", 8, false},
+                                           {"i8", 1, false},
+                                           {"u8", 1, false},
                                            {"bool", 1, false}}};
 
 const Record& record(DType type) { return kTypes[static_cast<std::size_t>(type)]; }
@@ -28,7 +30,8 @@ const Record& record(DType type) { return kTypes[static_cast<std::size_t>(type)]
 
 int size_of(DType type) { return record(type).bytes; }
 bool is_float(DType type) { return record(type).floating; }
-bool is_integer(DType type) { return type == DType::i32 || type == DType::i64; }
+bool is_integer(DType type) { return !is_float(type) && type != DType::boolean; }
+bool is_byte_integer(DType type) { return type == DType::i8 || type == DType::u8; }
 std::string_view name_of(DType type) { return record(type).name; }
 
 DType parse_dtype(std::string_view name) {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "support/diagnostic.h"
@@ -42,15 +41,13 @@ double uniform(std::uint64_t& state) {  // in (0, 1)
   return (static_cast<double>(next(state) >> 11) + 0.5) * 0x1p-53;
 }
 
-template <typename Integer>
-Integer to_integer(double value) {
-  constexpr Integer lowest = std::numeric_limits<Integer>::min();
-  constexpr Integer highest = std::numeric_limits<Integer>::max();
+std::int64_t nearest_integer(DType dtype, double value) {
+  const auto [lowest, highest] = range_of(dtype);
   const double rounded = std::nearbyint(value);
   if (std::isnan(rounded)) return 0;
   if (rounded <= static_cast<double>(lowest)) return lowest;
   if (rounded >= static_cast<double>(highest)) return highest;
-  return static_cast<Integer>(rounded);
+  return static_cast<std::int64_t>(rounded);
 }
 
 }  // namespace
@@ -158,40 +155,23 @@ double HostTensor::flat(std::int64_t index) const {
         .raise();
   }
   const std::byte* source = data() + index * size_of(dtype_);
-  const auto read = [source](auto bits) {
-    std::memcpy(&bits, source, sizeof(bits));
-    return bits;
-  };
-  switch (dtype_) {
-    case DType::i32:
-      return read(std::int32_t{});
-    case DType::i64:
-      return static_cast<double>(read(std::int64_t{}));
-    case DType::boolean:
-      return read(std::uint8_t{}) != 0;
-    default: {
-      float value = 0;
-      to_float(dtype_, source, &value, 1);
-      return value;
-    }
-  }
+  if (dtype_ == DType::boolean) return *source != std::byte{0};
+  if (is_integer(dtype_)) return static_cast<double>(to_integer(dtype_, source));
+  float value = 0;
+  to_float(dtype_, source, &value, 1);
+  return value;
 }
 
 void HostTensor::set_flat(std::int64_t index, double value) {
   flat(index);  // checks the index
   std::byte* target = data() + index * size_of(dtype_);
-  const auto write = [target](auto bits) { std::memcpy(target, &bits, sizeof(bits)); };
-  switch (dtype_) {
-    case DType::i32:
-      return write(to_integer<std::int32_t>(value));
-    case DType::i64:
-      return write(to_integer<std::int64_t>(value));
-    case DType::boolean:
-      return write(static_cast<std::uint8_t>(value != 0));
-    default: {
-      const float narrow = static_cast<float>(value);
-      from_float(dtype_, &narrow, target, 1);
-    }
+  if (dtype_ == DType::boolean) {
+    *target = std::byte{value != 0};
+  } else if (is_integer(dtype_)) {
+    from_integer(dtype_, nearest_integer(dtype_, value), target);
+  } else {
+    const float narrow = static_cast<float>(value);
+    from_float(dtype_, &narrow, target, 1);
   }
 }
 

@@ -9,7 +9,8 @@
 namespace tilewright {
 
 // A dense array of the host in row-major order. `descr` is NumPy's name of the element type: "<f2",
-// "<f4", "<f8", "<u2", "<i4", "<i8", "|u1" or "|b1"; or "bf16" or "f8e4m3", which NumPy lacks.
+// "<f4", "<f8", "<u2", "<i4", "<i8", "|i1", "|u1" or "|b1"; or "bf16" or "f8e4m3", which NumPy
+// lacks.
 struct NpyArray {
   std::string descr;
   std::vector<int64_t> shape;

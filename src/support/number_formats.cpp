@@ -57,6 +57,40 @@ void from_float(DType dtype, const float* source, std::byte* target, std::size_t
   });
 }
 
+IntegerRange range_of(DType integer) {
+  switch (integer) {
+    case DType::i8:
+      return {INT8_MIN, INT8_MAX};
+    case DType::u8:
+      return {0, UINT8_MAX};
+    case DType::i32:
+      return {INT32_MIN, INT32_MAX};
+    default:
+      return {INT64_MIN, INT64_MAX};
+  }
+}
+
+std::int64_t to_integer(DType dtype, const std::byte* source) {
+  const auto read = [source](auto bits) -> std::int64_t {
+    std::memcpy(&bits, source, sizeof(bits));
+    return bits;
+  };
+  switch (dtype) {
+    case DType::i8:
+      return read(std::int8_t{});
+    case DType::u8:
+      return read(std::uint8_t{});
+    case DType::i32:
+      return read(std::int32_t{});
+    default:
+      return read(std::int64_t{});
+  }
+}
+
+void from_integer(DType dtype, std::int64_t value, std::byte* target) {
+  std::memcpy(target, &value, static_cast<std::size_t>(size_of(dtype)));  // little endian
+}
+
 void round_to(DType dtype, float* values, std::size_t count) {
   with_format(dtype, [&](auto, auto decode, auto encode) {
     for (std::size_t i = 0; i < count; ++i) values[i] = decode(encode(values[i]));

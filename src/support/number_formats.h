@@ -88,6 +88,16 @@ inline std::uint8_t float_to_f8e4m3(float value) {
 void to_float(DType dtype, const std::byte* source, float* target, std::size_t count);
 void from_float(DType dtype, const float* source, std::byte* target, std::size_t count);
 
+// An integer dtype's least and greatest number.
+struct IntegerRange {
+  std::int64_t low, high;
+};
+IntegerRange range_of(DType integer);
+
+// One element of an integer dtype, which holds the value.
+std::int64_t to_integer(DType dtype, const std::byte* source);
+void from_integer(DType dtype, std::int64_t value, std::byte* target);
+
 // The nearest value that the floating dtype can hold.
 float round_to(DType dtype, float value);
 void round_to(DType dtype, float* values, std::size_t count);

@@ -26,15 +26,17 @@ struct TypeNames {
   std::string_view descr;
 };
 
-constexpr std::array<TypeNames, 9> kTypeNames = {{{"BF16", "bf16"},
-                                                  {"F16", "<f2"},
-                                                  {"F32", "<f4"},
-                                                  {"F64", "<f8"},
-                                                  {"F8_E4M3", "f8e4m3"},
-                                                  {"I32", "<i4"},
-                                                  {"I64", "<i8"},
-                                                  {"U16", "<u2"},
-                                                  {"BOOL", "|b1"}}};
+constexpr std::array<TypeNames, 11> kTypeNames = {{{"BF16", "bf16"},
+                                                   {"F16", "<f2"},
+                                                   {"F32", "<f4"},
+                                                   {"F64", "<f8"},
+                                                   {"F8_E4M3", "f8e4m3"},
+                                                   {"I8", "|i1"},
+                                                   {"U8", "|u1"},
+                                                   {"I32", "<i4"},
+                                                   {"I64", "<i8"},
+                                                   {"U16", "<u2"},
+                                                   {"BOOL", "|b1"}}};
 
 // The place of the ':' between file and key, or npos when there is no key.
 size_t separator(std::string_view text) {

@@ -164,27 +164,34 @@ body () {
     %13: registers<f8e4m3, 8> = registers {name = "e4m3"}
     %14: registers<i32, 8> = registers {name = "i32"}
     %15: registers<i64, 8> = registers {name = "i64"}
+    %19: registers<i8, 8> = registers {name = "i8"}
+    %20: registers<u8, 8> = registers {name = "u8"}
     %16: registers<bool, 8> = registers {name = "truth"}
     %17: registers<f32, 1> = registers {name = "one"}
     %18: bool = lt %2, %9
     fill %10, %1
     fill %16, %18
 )");
-  const char* const types[] = {"f32", "bf16", "f16", "f8e4m3", "i32", "i64"};
-  const char* const source[] = {"%1", "", "", "", "%2", "%3"};
-  std::string scalars[6];
-  for (int i = 0; i < 6; ++i) {
+  const char* const types[] = {"f32", "bf16", "f16", "f8e4m3", "i32", "i64", "i8", "u8"};
+  const char* const arrays[] = {"%10", "%11", "%12", "%13", "%14", "%15", "%19", "%20"};
+  const char* const source[] = {"%1", "", "", "", "%2", "%3", "", ""};
+  constexpr int kTypes = 8, kOfArithmetic = 6;
+  std::string scalars[kTypes];
+  for (int i = 0; i < kTypes; ++i) {
     scalars[i] = source[i][0] ? source[i] : t.value(types[i], "cast %1");
-    t.line(fmt::format("fill %{}, {}", 10 + i, scalars[i]));
+    t.line(fmt::format("fill {}, {}", arrays[i], scalars[i]));
   }
   for (int op = 0; op <= static_cast<int>(Op::cast); ++op) {
     const ir::OpInfo& info = ir::info(static_cast<Op>(op));
     const std::string name(info.name);
     const bool comparison = name == "lt" || name == "le" || name == "eq" || name == "ne";
     const bool logical = name.rfind("logical", 0) == 0;
-    const bool integers = name == "mod" || name == "ceildiv";
+    const bool integers = name == "mod" || name == "ceildiv" || name.rfind("bit_", 0) == 0 ||
+                          name.rfind("shift_", 0) == 0;
     const bool floats = name == "fma" || name.rfind("exp", 0) == 0 || name.rfind("log", 0) == 0 ||
-                        name == "sqrt" || name == "rsqrt" || name == "rcp" || name == "tanh";
+                        name == "sqrt" || name == "rsqrt" || name == "rcp" || name == "tanh" ||
+                        name == "erf" || name == "sin" || name == "cos" || name == "floor" ||
+                        name == "ceil" || name == "rint";
     const std::string same = "[1:8:1]", pairs = "[2:4:2, 1:2:1]";
     if (logical) {
       const std::string second = info.arity == 2 ? ", %16" : "";
@@ -193,13 +200,14 @@ body () {
       t.value("bool", fmt::format("{} %18{}", name, info.arity == 2 ? ", %18" : ""));
       continue;
     }
-    for (int i = 0; i < 6; ++i) {
+    const int count = name == "cast" || name == "select" ? kTypes : kOfArithmetic;
+    for (int i = 0; i < count; ++i) {
       if ((integers && i < 4) || (floats && i >= 4)) continue;
-      const std::string array = fmt::format("%{}", 10 + i);
+      const std::string array = arrays[i];
       if (name == "cast") {
-        for (int to = 0; to < 6; ++to) {
-          t.line(fmt::format("compute %{}, {} {{function = cast, maps = maps[{}]}}", 10 + to, array,
-                             same));
+        for (int to = 0; to < kTypes; ++to) {
+          t.line(fmt::format("compute {}, {} {{function = cast, maps = maps[{}]}}", arrays[to],
+                             array, same));
           t.value(types[to], fmt::format("cast {}", scalars[i]));
         }
         continue;
@@ -221,11 +229,18 @@ body () {
       t.value(comparison ? "bool" : types[i], fmt::format("{} {}", name, repeated));
     }
   }
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < kTypes; ++i) {
     const std::string part =
         t.value(fmt::format("registers<{}, 4>", types[i]), "registers {name = \"part\"}");
-    t.line(fmt::format("copy {}, %{} {{offset = 4}}", part, 10 + i));
-    t.line(fmt::format("copy {}, %{} {{offset = 1}}", part, 10 + i));
+    t.line(fmt::format("copy {}, {} {{offset = 4}}", part, arrays[i]));
+    t.line(fmt::format("copy {}, {} {{offset = 1}}", part, arrays[i]));
+    if (i >= kOfArithmetic) {
+      t.line(
+          fmt::format("compute {0}, %16, {0}, {0} {{function = select, maps = maps[[1:4:1], "
+                      "[1:4:1], [2:2:1]]}}",
+                      part));
+      continue;
+    }
     for (const char* function : {"add", "min", "max"}) {
       t.line(fmt::format("reduce_registers {}, %{} {{function = {}, maps = maps[[2:4:1]]}}", part,
                          10 + i, function));
@@ -258,6 +273,8 @@ inout f16_out: f16[rows, 3, columns] = %2
 inout e4m3_out: f8e4m3[rows, 3, columns] = %3
 inout i32_out: i32[rows, 3, columns] = %4
 inout i64_out: i64[rows, 3, columns] = %5
+inout i8_out: i8[rows, 3, columns] = %6
+inout u8_out: u8[rows, 3, columns] = %7
 grid (1)
 threads 256
 shared_bytes 65536
@@ -269,10 +286,10 @@ body () {
   %14: i32 = constant {value = 2}
   %15: f32 = constant {value = nan}
 )");
-  const char* const types[] = {"f32", "bf16", "f16", "f8e4m3", "i32", "i64"};
-  const int bytes[] = {4, 2, 2, 1, 4, 8};
-  std::string shared[6];
-  for (int i = 0; i < 6; ++i) {
+  const char* const types[] = {"f32", "bf16", "f16", "f8e4m3", "i32", "i64", "i8", "u8"};
+  const int bytes[] = {4, 2, 2, 1, 4, 8, 1, 1};
+  std::string shared[8];
+  for (int i = 0; i < 8; ++i) {
     shared[i] = t.value(
         fmt::format("shared<{}, 1x64x16>", types[i]),
         fmt::format("shared {{name = \"{0}\", layout = shared_layout[64x16*{1}|64@0:{2},16@1:{1}], "
@@ -287,7 +304,7 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
   const char* const layouts[] = {"[64x16|r:2@1:1,2@0:8,2@1:8|l:4@1:2,8@0:1|w:4@0:16]",
                                  "[64x16|r:8@1:1|l:2@1:8,16@0:1|w:4@0:16]",
                                  "[64x1|r:2@0:8|l:4*,8@0:1|w:4@0:16]"};
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 8; ++i) {
     for (int form = 0; form < 3; ++form) {
       const bool column = form == 2;
       const std::string array = t.value(fmt::format("registers<{}, {}>", types[i], column ? 2 : 8),

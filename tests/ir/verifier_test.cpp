@@ -66,6 +66,7 @@ TEST(Verifier, RejectsBrokenTileForm) {
        "gives tile<f32, 64x32>, expected tile<f32, 64x64>"},
       {"splat %10", "splat %9", "gives tile<f32, 64x1>, expected tile<i32, 64x1>"},
       {"function = add", "function = mul", "the function is mul, expected add, min or max"},
+      {"exp2 %17", "bit_not %17", "operand 0 is f32, expected an integer"},
       {"axis = 1", "axis = 2", "axis 2 of a tile of rank 2"},
       {"axis = 1", "axis = 0", "gives tile<f32, 64x1>, expected tile<f32, 1x64>"},
       {"{sizes = [64, 64]}", "{sizes = [64, 32]}",
@@ -77,6 +78,35 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"{value = 0.0}", "{value = 0}", "the value is an integer, but the result is f32"},
   };
   for (const Case& each : cases) expect_rejected(kTileSample, each);
+}
+
+TEST(Verifier, RejectsArithmeticOnBytes) {
+  constexpr char kText[] = R"(kernel "bytes" tile
+in X: i8[64, 64] = %0
+out Y: i8[64, 64] = %1
+grid (1)
+body (%2: i32) {
+  %3: i32 = constant {value = 0}
+  %4: i32 = constant {value = 64}
+  %5: tile<i8, 64x64> = load %0, %3, %3, %4, %4 {sizes = [64, 64]}
+  %6: i8 = constant {value = 3}
+  %7: tile<i32, 64x64> = cast %5
+  %9: tile<bool, 64x64> = lt %7, %3
+  %8: tile<i8, 64x64> = select %9, %5, %6
+  store %1, %8, %3, %3, %4, %4 {sizes = [64, 64]}
+}
+)";
+  EXPECT_NO_THROW(verify(parse_text(kText, "bytes.tw")));
+  const Case cases[] = {
+      {"lt %7, %3", "lt %5, %6", "operand 0 is i8, a format of memory alone"},
+      {"select %9, %5, %6", "add %5, %6", "operand 0 is i8, a format of memory alone"},
+      {"%8: tile<i8, 64x64> = select %9, %5, %6",
+       "%8: tile<i8, 64x1> = reduce %5 {function = max, axis = 1}",
+       "reduces i8, a format of memory alone"},
+      {"%8: tile<i8, 64x64> = select %9, %5, %6", "%8: tile<i32, 64x64> = dot %5, %5",
+       "a is i8 and b is i8"},
+  };
+  for (const Case& each : cases) expect_rejected(kText, each);
 }
 
 TEST(Verifier, RejectsBrokenLoadsIntoRegisters) {
@@ -273,8 +303,7 @@ TEST(Verifier, RejectsBrokenMachineForm) {
       {"{sizes = [64, 64], layout", "{sizes = [64, 32], layout",
        "the sizes on C are {64, 32}, but the layout has shape {64, 64}"},
       {"count = 2, register = 14", "count = 3, register = 14", "3 matrices, expected 2 or 4"},
-      {"count = 2, register = 14", "count = 4, register = 14",
-       "registers 14 to 17 of 16"},
+      {"count = 2, register = 14", "count = 4, register = 14", "registers 14 to 17 of 16"},
       {"transposed = 1, count", "transposed = 2, count", "transposed is 2, expected 0 or 1"},
       {"column_bytes = 96", "column_bytes = 112", "32 bytes from byte 112 of rows of 128"},
       {"wgmma_wait %13 {count = 0}", "wgmma_wait %13 {count = 8}", "a count of 8, expected 0 to 7"},

@@ -107,6 +107,31 @@ TEST(ElementwiseErrors, FunctionsOfOneKindOfNumber) {
   misuse("fma(whole, whole, whole)", {"fma: operand 0 is i32", "fix: "},
          [&] { fma(whole, whole, whole); });
   misuse("% 2", {"%: operand 0 is f32, expected an integer", "fix: "}, [&] { real % 2; });
+  misuse("<< 2", {"<<: operand 0 is f32, expected an integer", "fix: convert it with .cast(i32)"},
+         [&] { real << 2; });
+  misuse("~(whole < 0)", {"~: operands are bool", "fix: write !condition"}, [&] { ~(whole < 0); });
+  misuse("sigmoid(whole)", {"sigmoid: operand 0 is i32", "fix: convert it with .cast(f32)"},
+         [&] { sigmoid(whole); });
+  misuse("clamp(real, whole, 1)", {"clamp: dtypes differ: f32 {64, 64} and i32 {64, 64}"},
+         [&] { clamp(real, whole, 1); });
+}
+
+TEST(ElementwiseErrors, BytesAreNotComputedWith) {
+  Traced t;
+  const Tile bytes = zeros({64, 64}, i8);
+  const std::string what = "operand 0 is i8, a format of memory alone";
+  misuse("+ bytes", {"+: " + what, "fix: convert it with .cast(f32)"}, [&] { bytes + bytes; });
+  misuse("& 15", {"&: " + what, "fix: convert it with .cast(i32)"}, [&] { bytes & 15; });
+  misuse("< 0", {"<: " + what}, [&] { bytes < 0; });
+  misuse("reduce_max(bytes, 1)", {"reduce_max: the tile is i8", "fix: convert it with .cast(i32)"},
+         [&] { reduce_max(bytes, 1); });
+  misuse("dot(bytes, bytes)", {"the dtype i8 has no product", "fix: convert with .cast(bf16)"},
+         [&] { dot(bytes, bytes); });
+  misuse("full({4, 4}, 200, i8)", {"full: the number 200 is no i8", "fix: use a number"}, [&] {
+    full({4, 4}, 200, i8);
+  });
+  misuse("store(t.Y(t.block, all), bytes)", {"store: the tile is i8, Y is f32", "fix: "},
+         [&] { store(t.Y(t.block, all), bytes); });
 }
 
 TEST(ElementwiseErrors, NumbersThatTheOtherOperandCannotHold) {
@@ -334,8 +359,7 @@ TEST(KernelErrors, Names) {
   Traced t;
   misuse("dim(", {"dim: \"2n\" is no name"}, [&] { t.kernel.dim("2n"); });
   misuse("", {"parameter: \"größe\" is no name"}, [&] { t.kernel.in("größe", f32, {4}); });
-  misuse("dim(", {"is what multiprocessors() gives"},
-         [&] { t.kernel.dim("multiprocessors"); });
+  misuse("dim(", {"is what multiprocessors() gives"}, [&] { t.kernel.dim("multiprocessors"); });
 }
 
 TEST(KernelErrors, AGridOfNumbers) {

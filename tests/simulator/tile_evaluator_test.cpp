@@ -45,6 +45,14 @@ TEST(ElementwiseTest, FunctionsOfOneFloatAreThoseOfTheStandardLibrary) {
   check(Op::rsqrt, [](double x) { return 1 / std::sqrt(x); });
   check(Op::rcp, [](double x) { return 1 / x; });
   check(Op::tanh, [](double x) { return std::tanh(x); });
+  check(Op::log1p, [](double x) { return std::log1p(x); });
+  check(Op::expm1, [](double x) { return std::expm1(x); });
+  check(Op::erf, [](double x) { return std::erf(x); });
+  check(Op::sin, [](double x) { return std::sin(x); });
+  check(Op::cos, [](double x) { return std::cos(x); });
+  check(Op::floor, [](double x) { return std::floor(x); });
+  check(Op::ceil, [](double x) { return std::ceil(x); });
+  check(Op::rint, [](double x) { return std::nearbyint(x); });
 }
 
 TEST(ElementwiseTest, FunctionsOfTwoAndThreeFloats) {
@@ -92,6 +100,22 @@ TEST(ElementwiseTest, IntegersDivideTowardMinusInfinity) {
   EXPECT_EQ(apply(Op::mul), column(i32, {14, -14, -14, 14, 18}));
 }
 
+TEST(ElementwiseTest, BitsOfIntegers) {
+  const HostTensor a = column(i32, {12, -7, INT32_MIN, 1, -1}),
+                   c = column(i32, {10, 3, 31, 32, -1});
+  const auto apply = [&](Op op) {
+    return evaluate({a, c}, i32, {5}, [op](KernelBuilder& b, auto& x) {
+      return ir::info(op).arity == 1 ? b.fn(op, {x[0]}) : b.fn(op, {x[0], x[1]});
+    });
+  };
+  EXPECT_EQ(apply(Op::bit_and), column(i32, {8, 1, 0, 0, -1}));
+  EXPECT_EQ(apply(Op::bit_or), column(i32, {14, -5, INT32_MIN + 31, 33, -1}));
+  EXPECT_EQ(apply(Op::bit_xor), column(i32, {6, -6, INT32_MIN + 31, 33, 0}));
+  EXPECT_EQ(apply(Op::bit_not), column(i32, {-13, 6, INT32_MAX, -2, 0}));
+  EXPECT_EQ(apply(Op::shift_left), column(i32, {12288, -56, 0, 0, 0}));
+  EXPECT_EQ(apply(Op::shift_right), column(i32, {0, -1, -1, 0, -1}));
+}
+
 TEST(ElementwiseTest, ComparisonsLogicAndSelect) {
   const HostTensor a = column(f32, {1, 2, 3, kNan}), c = column(f32, {2, 2, 2, 2});
   const auto count = [&](const std::function<Id(KernelBuilder&, Id, Id)>& condition) {
@@ -137,6 +161,20 @@ TEST(ElementwiseTest, CastsRoundToTheNearest) {
   EXPECT_EQ(cast(f8e4m3, f32).flat(3), 448);
   EXPECT_TRUE(std::isnan(cast(f8e4m3, f32).flat(4)));
   EXPECT_EQ(cast(f16, f32).flat(3), kInfinity);
+}
+
+TEST(ElementwiseTest, CastsToBytesSaturate) {
+  const HostTensor reals = column(f32, {0.5, 1.5, -2.5, 1e10, kNan, -200, 255.5});
+  const HostTensor whole = column(i32, {0, 2, -2, INT32_MAX, 127, -200, 256});
+  const auto cast = [](const HostTensor& x, DType through) {
+    return evaluate({x}, i32, {7}, [&](KernelBuilder& b, auto& in) {
+      return b.cast(b.cast(in[0], through), i32);
+    });
+  };
+  EXPECT_EQ(cast(reals, i8), column(i32, {0, 2, -2, 127, 0, -128, 127}));
+  EXPECT_EQ(cast(reals, u8), column(i32, {0, 2, 0, 255, 0, 0, 255}));
+  EXPECT_EQ(cast(whole, i8), column(i32, {0, 2, -2, 127, 127, -128, 127}));
+  EXPECT_EQ(cast(whole, u8), column(i32, {0, 2, 0, 255, 127, 0, 255}));
 }
 
 TEST(ElementwiseTest, ANarrowResultIsRounded) {

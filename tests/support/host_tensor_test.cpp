@@ -25,6 +25,11 @@ TEST(HostTensorTest, IntegersSaturate) {
   EXPECT_EQ(tensor.flat(1), INT32_MAX);
   EXPECT_EQ(tensor.flat(2), INT32_MIN);
   EXPECT_EQ(tensor.flat(3), 0);
+  tensor = HostTensor::from_values(i8, {4}, {-7.5, 200, -200, NAN});
+  EXPECT_EQ(tensor, HostTensor::from_values(i8, {4}, {-8, 127, -128, 0}));
+  EXPECT_EQ(tensor.size_bytes(), 4u);
+  tensor = HostTensor::from_values(u8, {3}, {-7, 200, 300});
+  EXPECT_EQ(tensor, HostTensor::from_values(u8, {3}, {0, 200, 255}));
 }
 
 TEST(HostTensorTest, PoisonIsNanInEveryFloatingDtype) {

@@ -90,7 +90,7 @@ TEST_F(NpyTest, WrittenFilesAreNumpysOwn) {
 }
 
 TEST_F(NpyTest, EveryTypeAndRankRoundTrips) {
-  for (const char* descr : {"<f2", "<f4", "<f8", "<u2", "<i4", "<i8", "|u1", "|b1"}) {
+  for (const char* descr : {"<f2", "<f4", "<f8", "<u2", "<i4", "<i8", "|i1", "|u1", "|b1"}) {
     for (const std::vector<int64_t>& shape :
          {std::vector<int64_t>{}, {3}, {2, 0}, {2, 3}, {1, 2, 3, 4, 5}}) {
       NpyArray array{descr, shape, {}};
@@ -197,7 +197,8 @@ TEST_F(NpyTest, BigEndian) {
 
 TEST_F(NpyTest, UnknownType) {
   const std::string known =
-      "; Tilewright reads '<f2', '<f4', '<f8', '<u2', '<i4', '<i8', '|u1', '|b1'\n  fix: save "
+      "; Tilewright reads '<f2', '<f4', '<f8', '<u2', '<i4', '<i8', '|i1', '|u1', '|b1'\n  fix: "
+      "save "
       "array.astype('<f4')";
   // "bf16" is a name of ours and not of the file's.
   for (const std::string descr : {"<c8", "|O", "", ">c8", "bf16"}) {

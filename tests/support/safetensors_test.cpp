@@ -55,8 +55,9 @@ TEST_F(SafetensorsTest, ReadsOneTensorOfSeveral) {
 
 TEST_F(SafetensorsTest, EveryType) {
   const std::pair<const char*, const char*> types[] = {
-      {"BF16", "bf16"}, {"F16", "<f2"}, {"F32", "<f4"}, {"F64", "<f8"}, {"F8_E4M3", "f8e4m3"},
-      {"I32", "<i4"},   {"I64", "<i8"}, {"U16", "<u2"}, {"BOOL", "|b1"}};
+      {"BF16", "bf16"},      {"F16", "<f2"}, {"F32", "<f4"}, {"F64", "<f8"},
+      {"F8_E4M3", "f8e4m3"}, {"I32", "<i4"}, {"I64", "<i8"}, {"U16", "<u2"},
+      {"BOOL", "|b1"},       {"I8", "|i1"},  {"U8", "|u1"}};
   for (const auto& [name, descr] : types) {
     const auto bytes = std::to_string(npy_element_size(descr));
     write_entry("{\"dtype\":\"" + std::string(name) + "\",\"shape\":[],\"data_offsets\":[0," +
@@ -147,7 +148,8 @@ TEST_F(SafetensorsTest, DamagedEntries) {
 TEST_F(SafetensorsTest, UnknownType) {
   write_entry(R"({"dtype":"C64","shape":[1],"data_offsets":[0,8]})");
   EXPECT_EQ(error(),
-            "FILE:w: has dtype C64; Tilewright reads BF16, F16, F32, F64, F8_E4M3, I32, I64, U16, "
+            "FILE:w: has dtype C64; Tilewright reads BF16, F16, F32, F64, F8_E4M3, I8, U8, I32, "
+            "I64, U16, "
             "BOOL\n  fix: save the tensor as one of these, such as tensor.to(torch.float32)");
 }
 

@@ -33,6 +33,8 @@ std::string_view memory_type(DType dtype) {
     case DType::bf16:
       return "u16";
     case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
     case DType::boolean:
       return "u8";
     default:
@@ -56,10 +58,8 @@ std::string float_literal(float value) {
   return text + "f";
 }
 
-// Above and below the halves' conversions in the prelude.
-std::string_view suffix(DType dtype) {
-  return dtype == DType::bf16 ? "bf16" : dtype == DType::f16 ? "f16" : "e4m3";
-}
+// Of the packed dtypes' conversions in the prelude.
+std::string_view suffix(DType dtype) { return dtype == DType::f8e4m3 ? "e4m3" : name_of(dtype); }
 
 std::string integer_division(Op function, const std::string& a, const std::string& b,
                              bool nonnegative) {
@@ -73,6 +73,10 @@ std::string integer_division(Op function, const std::string& a, const std::strin
 
 std::string cast_text(DType from, DType to, const std::string& a) {
   if (is_float(to)) return is_float(from) ? a : fmt::format("(float){}", a);
+  if (is_byte_integer(to)) {
+    return fmt::format("{}_{}({})", is_float(from) ? "round" : "saturate", name_of(to),
+                       from == DType::boolean ? "(int)" + a : a);
+  }
   if (is_float(from)) {
     return fmt::format("{}({})", to == DType::i64 ? "__float2ll_rn" : "__float2int_rn", a);
   }
@@ -91,6 +95,9 @@ std::string literal(DType dtype, const ir::Attribute& value) {
       return fmt::format("{:#x}u", float_to_f16(static_cast<float>(number(value))));
     case DType::f8e4m3:
       return fmt::format("{:#x}u", float_to_f8e4m3(static_cast<float>(number(value))));
+    case DType::i8:
+    case DType::u8:
+      return fmt::format("{:#x}u", std::get<std::int64_t>(value) & 0xff);
     case DType::boolean:
       return number(value) != 0 ? "true" : "false";
     default:
@@ -111,6 +118,8 @@ int packing(DType dtype) {
     case DType::bf16:
       return 2;
     case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
       return 4;
     default:
       return 1;
@@ -138,8 +147,11 @@ std::string operand(const Emitter& emitter, ir::ValueId scalar) {
 
 std::string packed(DType dtype, const std::vector<std::string>& values) {
   if (packing(dtype) == 1) return values[0];
-  return fmt::format("pack_{}({})", suffix(dtype), fmt::join(values, ", "));
+  return fmt::format("pack_{}({})", is_byte_integer(dtype) ? "bytes" : suffix(dtype),
+                     fmt::join(values, ", "));
 }
+
+std::string_view nothing(DType dtype) { return is_byte_integer(dtype) ? "0" : "0.0f"; }
 
 std::string function_text(Op function, DType from, DType to, const std::vector<std::string>& o,
                           bool nonnegative) {
@@ -185,6 +197,16 @@ std::string function_text(Op function, DType from, DType to, const std::vector<s
       return fmt::format("rcp_approx({})", o[0]);
     case Op::tanh:
       return fmt::format("tanh_approx({})", o[0]);
+    case Op::log1p:
+    case Op::expm1:
+    case Op::erf:
+    case Op::floor:
+    case Op::ceil:
+    case Op::rint:
+      return fmt::format("{}f({})", ir::info(function).name, o[0]);
+    case Op::sin:
+    case Op::cos:
+      return fmt::format("{}_approx({})", ir::info(function).name, o[0]);
     case Op::lt:
       return fmt::format("{} < {}", o[0], o[1]);
     case Op::le:
@@ -195,9 +217,18 @@ std::string function_text(Op function, DType from, DType to, const std::vector<s
       return fmt::format("{} != {}", o[0], o[1]);
     // Without short circuits: no branches in unrolled code.
     case Op::logical_and:
+    case Op::bit_and:
       return fmt::format("{} & {}", o[0], o[1]);
     case Op::logical_or:
+    case Op::bit_or:
       return fmt::format("{} | {}", o[0], o[1]);
+    case Op::bit_xor:
+      return fmt::format("{} ^ {}", o[0], o[1]);
+    case Op::bit_not:
+      return fmt::format("~{}", o[0]);
+    case Op::shift_left:
+    case Op::shift_right:
+      return fmt::format("{}({}, {})", ir::info(function).name, o[0], o[1]);
     case Op::logical_not:
       return fmt::format("!{}", o[0]);
     case Op::select:

@@ -25,6 +25,8 @@ std::string element(const Emitter& emitter, ir::ValueId registers, const std::st
 std::string operand(const Emitter& emitter, ir::ValueId scalar);
 // The held bits of what arithmetic gave: packing(dtype) values, low element first.
 std::string packed(DType dtype, const std::vector<std::string>& values);
+// What takes the place of elements behind the last of a packed array.
+std::string_view nothing(DType dtype);
 
 // The function of operands of type `from`; `nonnegative` says that integer operands are.
 std::string function_text(ir::Op function, DType from, DType to,

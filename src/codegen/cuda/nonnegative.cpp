@@ -73,14 +73,18 @@ class Search {
       case Op::ceildiv:
       case Op::min:
       case Op::fma:
+      case Op::bit_or:
+      case Op::bit_xor:
         return all(operands);
       case Op::max:
+      case Op::bit_and:
         return known_[operands[0]] || known_[operands[1]];
       case Op::mod:
         return known_[operands[1]];
       case Op::select:
         return known_[operands[1]] && known_[operands[2]];
       case Op::cast:
+      case Op::shift_right:
         return known_[operands[0]];
       default:
         return false;

@@ -79,6 +79,14 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return a < b ? b : a;
 }
 )"},
+    {"shift_left",
+     R"(__device__ __forceinline__ int shift_left(int a, int b) { return (u32)b < 32 ? (int)((u32)a << b) : 0; }
+__device__ __forceinline__ i64 shift_left(i64 a, i64 b) { return (u64)b < 64 ? (i64)((u64)a << b) : 0; }
+)"},
+    {"shift_right",
+     R"(__device__ __forceinline__ int shift_right(int a, int b) { return a >> ((u32)b < 32 ? b : 31); }
+__device__ __forceinline__ i64 shift_right(i64 a, i64 b) { return a >> ((u64)b < 64 ? b : 63); }
+)"},
     // Floats.
     {"exp2_approx", R"(__device__ __forceinline__ float exp2_approx(float x) {
   float y;
@@ -116,6 +124,25 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return y;
 }
 )"},
+    {"angle_rest",
+     R"(// x less the nearest multiple of 2 pi = 6.28318548 - 1.74845553e-7: the inner step is exact.
+__device__ __forceinline__ float angle_rest(float x) {
+  const float turns = rintf(x * 0.159154943f);
+  return __fmaf_rn(turns, 1.74845553e-7f, __fmaf_rn(turns, -6.28318548f, x));
+}
+)"},
+    {"sin_approx", R"(__device__ __forceinline__ float sin_approx(float x) {
+  float y;
+  asm("sin.approx.f32 %0, %1;" : "=f"(y) : "f"(angle_rest(x)));
+  return y;
+}
+)"},
+    {"cos_approx", R"(__device__ __forceinline__ float cos_approx(float x) {
+  float y;
+  asm("cos.approx.f32 %0, %1;" : "=f"(y) : "f"(angle_rest(x)));
+  return y;
+}
+)"},
     {"div_full", R"(__device__ __forceinline__ float div_full(float a, float b) {
   float y;
   asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
@@ -145,6 +172,38 @@ __device__ __forceinline__ T maximum(T a, T b) {
   return r;
 }
 )"},
+    {"pack_bytes", R"(__device__ __forceinline__ u32 pack_bytes(int a, int b, int c, int d) {
+  return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+)"},
+    {"round_i8", R"(__device__ __forceinline__ int round_i8(float x) {
+  int y;
+  asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"round_u8", R"(__device__ __forceinline__ int round_u8(float x) {
+  int y;
+  asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"saturate_i8", R"(template <typename T>
+__device__ __forceinline__ int saturate_i8(T a) {
+  return (int)(a < -128 ? -128 : a > 127 ? 127 : a);
+}
+)"},
+    {"saturate_u8", R"(template <typename T>
+__device__ __forceinline__ int saturate_u8(T a) {
+  return (int)(a < 0 ? 0 : a > 255 ? 255 : a);
+}
+)"},
+    {"from_i8",
+     R"(__device__ __forceinline__ int from_i8(u32 bits) { return (int)(signed char)bits; }
+)"},
+    {"from_u8",
+     R"(__device__ __forceinline__ int from_u8(u32 bits) { return (int)(bits & 0xff); }
+)"},
     {"from_bf16",
      R"(__device__ __forceinline__ float from_bf16(u32 bits) { return __uint_as_float(bits << 16); }
 )"},
@@ -173,6 +232,12 @@ __device__ __forceinline__ T maximum(T a, T b) {
 )"},
     {"e4m3_at",
      R"(__device__ __forceinline__ float e4m3_at(const u32* r, int i) { return from_e4m3(r[i / 4] >> i % 4 * 8); }
+)"},
+    {"i8_at",
+     R"(__device__ __forceinline__ int i8_at(const u32* r, int i) { return from_i8(r[i / 4] >> i % 4 * 8); }
+)"},
+    {"u8_at",
+     R"(__device__ __forceinline__ int u8_at(const u32* r, int i) { return from_u8(r[i / 4] >> i % 4 * 8); }
 )"},
     // Barriers.
     {"mbarrier_init", R"(__device__ __forceinline__ void mbarrier_init(u32 barrier, u32 arrivals) {

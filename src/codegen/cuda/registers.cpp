@@ -28,7 +28,8 @@ void assign(Emitter& emitter, ValueId destination,
     for (int next = 0; next < per_register; ++next) {
       // An array may end inside a register.
       const bool exists = i != "0" || next < elements;
-      values.push_back(exists ? value(i == "0" ? std::to_string(next) : at(i, next)) : "0.0f");
+      values.push_back(exists ? value(i == "0" ? std::to_string(next) : at(i, next))
+                              : std::string(nothing(type.dtype)));
     }
     const std::string target =
         i == "0" || per_register == 1 ? i : fmt::format("i / {}", per_register);

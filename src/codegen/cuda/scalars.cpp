@@ -57,7 +57,7 @@ void print_elementwise(Emitter& emitter, const Operation& operation) {
     nonnegative = nonnegative && emitter.nonnegative(value);
   }
   std::vector<std::string> values{function_text(operation.op, from, to, operands, nonnegative)};
-  values.resize(packing(to), "0.0f");
+  values.resize(packing(to), std::string(nothing(to)));
   emitter.line(
       fmt::format("const {} {} = {};", scalar_type(to), emitter.name(result), packed(to, values)));
 }

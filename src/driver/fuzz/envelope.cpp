@@ -7,6 +7,7 @@
 
 #include "ir/binding.h"
 #include "support/diagnostic.h"
+#include "support/number_formats.h"
 
 namespace tilewright::driver::fuzz {
 namespace {
@@ -249,9 +250,13 @@ class Evaluation {
   static Interval cast(Interval x, DType from, DType to) {
     if (to == from) return x;
     if (is_float(to)) return widened(x, is_integer(from) ? 0x1p-24 : 0, to);
-    if (!is_float(from)) return x;
-    const Interval whole{std::nearbyint(x.lo), std::nearbyint(x.hi)};
-    if (!whole.exact() || !(whole.magnitude() <= INT32_MAX)) throw Undecided();
+    Interval whole{std::nearbyint(x.lo), std::nearbyint(x.hi)};
+    if (is_byte_integer(to)) {
+      const auto low = static_cast<double>(range_of(to).low);
+      const auto high = static_cast<double>(range_of(to).high);
+      whole = {std::clamp(whole.lo, low, high), std::clamp(whole.hi, low, high)};
+    }
+    if (!(whole.magnitude() <= INT32_MAX)) throw Undecided();
     return whole;
   }
 

@@ -14,7 +14,31 @@ constexpr double kSmallest = 0x1p-125;  // results below the smallest normal f32
 
 double floor_divide(double a, double b) { return std::floor(a / b); }
 
+double bits(Op op, std::int64_t a, std::int64_t b) {
+  const auto whole = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  const bool exceeds = b < 0 || b > 31;
+  switch (op) {
+    case Op::bit_and:
+      return whole(a & b);
+    case Op::bit_or:
+      return whole(a | b);
+    case Op::bit_xor:
+      return whole(a ^ b);
+    case Op::bit_not:
+      return whole(~a);
+    case Op::shift_left:
+      return exceeds ? 0 : whole(a * (std::int64_t{1} << b));
+    case Op::shift_right:
+      return exceeds ? -(a < 0) : std::floor(static_cast<double>(a) / std::exp2(b));
+    default:
+      throw Undecided();
+  }
+}
+
 Interval integers(Op op, const Interval* x) {
+  for (int i = 0; i < ir::info(op).arity; ++i) {
+    if (!x[i].exact()) throw Undecided();
+  }
   const double a = x[0].lo, b = x[1].lo;
   const auto value = [&]() -> double {
     switch (op) {
@@ -39,7 +63,7 @@ Interval integers(Op op, const Interval* x) {
       case Op::abs:
         return std::abs(a);
       default:
-        throw Undecided();
+        return bits(op, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
     }
   }();
   // What leaves its dtype has no meaning.
@@ -86,6 +110,45 @@ Interval compared(Op op, Interval a, Interval b) {
       return truth(same, !apart);
     default:
       return truth(apart, !same);
+  }
+}
+
+// sin(x + shift): from the ends, and 1 or -1 where a crest or a trough lies between them.
+Interval wave(Interval x, double shift, double error) {
+  constexpr double kPi = 3.14159265358979323846, kMost = 1 << 20;
+  if (x.magnitude() > kMost) return kAnything;  // the reduction of the argument goes no further
+  x = {x.lo + shift, x.hi + shift};
+  const auto contains = [&](double point) {
+    return std::floor((x.hi - point) / (2 * kPi)) >= std::ceil((x.lo - point) / (2 * kPi));
+  };
+  const double a = std::sin(x.lo), b = std::sin(x.hi);
+  return {(contains(-kPi / 2) ? -1 : std::min(a, b)) - error,
+          (contains(kPi / 2) ? 1 : std::max(a, b)) + error};
+}
+
+// The functions of one operand that CUDA's library computes, or the compiler by a reduction.
+Interval of_library(Op op, Interval a, DType dtype, const Precision& p) {
+  const auto function = [&](Interval r) { return widened(r, p.function, dtype); };
+  switch (op) {
+    case Op::log1p:
+      if (a.lo <= kSmallest - 1) return kAnything;
+      return function(rising(a, -1, [](double v) { return std::log1p(v); }));
+    case Op::expm1:
+      return function(rising(a, -INFINITY, [](double v) { return std::expm1(v); }));
+    case Op::erf:
+      return function(rising(a, -INFINITY, [](double v) { return std::erf(v); }));
+    case Op::sin:
+      return widened(wave(a, 0, p.angle), p.arithmetic, dtype);
+    case Op::cos:
+      return widened(wave(a, 1.57079632679489661923, p.angle), p.arithmetic, dtype);
+    case Op::floor:
+      return {std::floor(a.lo), std::floor(a.hi)};
+    case Op::ceil:
+      return {std::ceil(a.lo), std::ceil(a.hi)};
+    case Op::rint:
+      return {std::nearbyint(a.lo), std::nearbyint(a.hi)};
+    default:
+      return kAnything;
   }
 }
 
@@ -140,7 +203,7 @@ Interval reals(Op op, const Interval* x, DType dtype, const Precision& p) {
     case Op::tanh:
       return widened(rising(a, -INFINITY, [](double v) { return std::tanh(v); }), p.tanh, dtype);
     default:
-      return kAnything;
+      return of_library(op, a, dtype, p);
   }
 }
 
@@ -151,6 +214,7 @@ Precision Precision::of_gpu() {
   p.function = 0x1p-20;
   p.exponent = 0x1p-22;
   p.tanh = 0x1p-10;
+  p.angle = 0x1p-20;
   p.sum = 0x1p-21;
   p.narrow_sum = 0x1p-12;
   return p;
@@ -187,7 +251,6 @@ Interval evaluate(Op op, const Interval* x, DType dtype, const Precision& precis
       return {1 - x[0].hi, 1 - x[0].lo};
     case Op::select:
       if (x[0].exact()) return x[0].lo != 0 ? x[1] : x[2];
-      if (!is_float(dtype)) throw Undecided();
       return hull(x[1], x[2]);
     default:
       break;

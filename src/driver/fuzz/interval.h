@@ -10,7 +10,8 @@
 namespace tilewright::driver::fuzz {
 
 // What a value may be in any evaluation that the numerics contract allows: lo <= x <= hi. NaN
-// bounds say nothing of it. Integers have lo == hi; booleans are 0, 1, or [0, 1] where both may be.
+// bounds say nothing of it. Integers have lo == hi but where a cast from floats may go either way;
+// booleans are 0, 1, or [0, 1] where both may be.
 struct Interval {
   double lo = 0, hi = 0;
   bool anything() const { return std::isnan(lo) || std::isnan(hi); }
@@ -27,6 +28,7 @@ struct Precision {
   double function = 0x1p-22;    // exp and its like
   double exponent = 0;          // of exp2's and exp's argument
   double tanh = 0x1p-22;
+  double angle = 0x1p-23;       // of sin and cos, absolute
   double sum = 0x1p-24;         // of one addition in a sum, relative to the sum of magnitudes
   double narrow_sum = 0x1p-24;  // the same in a product of 8-bit operands
   static Precision of_gpu();    // the approximate instructions and the tensor core

@@ -25,7 +25,7 @@ std::vector<Axis> joined(const std::vector<Axis>& a, const std::vector<Axis>& b)
 }
 
 Tile of_one(int n, const Tile& x) {
-  switch (n % 14) {
+  switch (n % 24) {
     case 0:
       return -x;
     case 1:
@@ -49,16 +49,54 @@ Tile of_one(int n, const Tile& x) {
     case 10:
       return x * 0.5 + 1;
     case 11:
-      return 1 / (1 + exp(-x));
+      return x / (1 + exp(-x));
     case 12:
       return x * x;
+    case 13:
+      return log1p(abs(x));
+    case 14:
+      return expm1(min(x, 3));
+    case 15:
+      return erf(x);
+    case 16:
+      return sin(x);
+    case 17:
+      return cos(x);
+    case 18:
+      return floor(x);
+    case 19:
+      return ceil(x);
+    case 20:
+      return rint(x * 4);
+    case 21:
+      return sigmoid(x);
+    case 22:
+      return clamp(x, -1, 1.5);
     default:
       return max(x, 0);
   }
 }
 
+Tile of_bits(int n, const Tile& x, const Tile& y) {
+  switch (n % 6) {
+    case 0:
+      return x & y;
+    case 1:
+      return x | y;
+    case 2:
+      return x ^ y;
+    case 3:
+      return ~x % ((y & 15) + 1);
+    case 4:
+      return (x & 255) << (y & 15);
+    default:
+      return x >> y;
+  }
+}
+
 Tile of_two(int n, const Tile& x, const Tile& y) {
   const bool integers = is_integer(x.dtype());
+  if (integers && n % 2 != 0) return of_bits(n / 2, x, y);
   switch (n % 7) {
     case 0:
     case 1:
@@ -173,8 +211,8 @@ void Tracing::step(const Step& s) {
     case Kind::store: {
       const auto value = pick(s.a, [](const TileValue&) { return true; });
       if (!value) return;
-      const DType narrow[] = {f32, bf16, f16, f32};
-      return store(*value, real(*value) ? narrow[s.n % 4] : value->tile.dtype());
+      const DType narrow[] = {f32, bf16, f16, f32, i8, u8};
+      return store(*value, real(*value) ? narrow[s.n % 6] : value->tile.dtype());
     }
   }
 }
@@ -253,12 +291,14 @@ TileValue Tracing::loaded(const std::vector<Axis>& axes, DType dtype, bool pair)
     const std::optional<Block> block = block_of(axis);
     selectors.push_back(block ? Selector(*block) : Selector(all));
   }
-  return {tilewright::load(TensorView(tensor.handle(), selectors, here())), axes, cuts_of(axes)};
+  const Tile tile = tilewright::load(TensorView(tensor.handle(), selectors, here()));
+  // Nothing but casts takes bytes.
+  return {is_byte_integer(dtype) ? tile.cast(dtype == i8 ? bf16 : i32) : tile, axes, cuts_of(axes)};
 }
 
 void Tracing::load(const Step& s) {
-  const DType dtypes[] = {f32, f32, bf16, bf16, f16, f8e4m3, i32, f32};
-  DType dtype = dtypes[s.n % 8];
+  const DType dtypes[] = {f32, f32, bf16, bf16, f16, f8e4m3, i32, f32, i8, u8};
+  DType dtype = dtypes[s.n % 10];
   if (recipe_.style == Recipe::Style::products && dtype == f32 && s.n % 3 != 0) dtype = bf16;
   const bool pair = s.b % 7 == 6;
   const Axis other = recipe_.style == Recipe::Style::rows && s.n / 8 % 3 != 0
@@ -326,9 +366,12 @@ void Tracing::mask(const Step& s) {
 }
 
 void Tracing::cast(const Step& s) {
-  const DType dtypes[] = {bf16, f16, f32, bf16};
+  const DType dtypes[] = {bf16, f16, f32, bf16, i8, u8};
   const auto x = pick(s.a, [](const TileValue&) { return true; });
-  if (x) push(x->tile.cast(dtypes[s.n % 4]), x->axes, x->cuts);
+  if (!x) return;
+  const DType dtype = dtypes[s.n % 6];
+  const Tile tile = x->tile.cast(dtype);
+  push(is_byte_integer(dtype) ? tile.cast(s.n / 6 % 2 == 0 ? f32 : i32) : tile, x->axes, x->cuts);
 }
 
 void Tracing::reduce(const Step& s) {

@@ -17,6 +17,13 @@ std::int64_t element_cycles(ir::Op function, DType type) {
     case ir::Op::div:
     case ir::Op::tanh:
       return kCycleCosts.special_element;
+    case ir::Op::sin:
+    case ir::Op::cos:
+      return kCycleCosts.special_element + 4 * kCycleCosts.float_element;
+    case ir::Op::erf:
+    case ir::Op::log1p:
+    case ir::Op::expm1:
+      return kCycleCosts.special_element + 16 * kCycleCosts.float_element;
     case ir::Op::add:
     case ir::Op::sub:
     case ir::Op::mul:

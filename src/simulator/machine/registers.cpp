@@ -140,7 +140,7 @@ void compute_all(Warp& warp, const Compute& compute, DType type, int elements,
       for (std::size_t i = 0; i < compute.sources.size(); ++i) {
         operands[i] = gather<T>(warp, compute, i, elements);
       }
-      evaluate({compute.function, type, where}, count, operands, to.row<T>(0));
+      evaluate({compute.function, type, where, true}, count, operands, to.row<T>(0));
     });
   }
 }

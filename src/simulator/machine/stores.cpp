@@ -11,22 +11,16 @@ namespace {
 
 // One element of a register array as it lies in memory.
 void to_bytes(RegisterArray& array, DType dtype, int element, int lane, std::byte* to) {
-  const std::size_t size = size_of(dtype);
   if (is_float(dtype)) return from_float(dtype, array.row<float>(element) + lane, to, 1);
-  const std::int64_t value = is_integer(dtype) ? array.row<std::int64_t>(element)[lane]
-                                               : array.row<std::uint8_t>(element)[lane];
-  std::memcpy(to, &value, size);  // little endian
+  if (is_integer(dtype)) return from_integer(dtype, array.row<std::int64_t>(element)[lane], to);
+  *to = std::byte{array.row<std::uint8_t>(element)[lane]};
 }
 
 void from_bytes(RegisterArray& array, DType dtype, int element, int lane, const std::byte* from) {
   if (is_float(dtype)) {
     to_float(dtype, from, array.row<float>(element) + lane, 1);
-  } else if (dtype == DType::i32) {
-    std::int32_t value = 0;
-    std::memcpy(&value, from, sizeof(value));
-    array.row<std::int64_t>(element)[lane] = value;
   } else {
-    std::memcpy(array.row<std::int64_t>(element) + lane, from, sizeof(std::int64_t));
+    array.row<std::int64_t>(element)[lane] = to_integer(dtype, from);
   }
 }
 
