@@ -132,8 +132,8 @@ class CommandLine {
         ->capture_default_str();
     simulate
         ->add_option("--more-schedules", request_.more_schedules,
-                     "Of --faults, without arithmetic and of each size: for a fault that is not "
-                     "found before and that no rule calls equivalent")
+                     "Of --faults, at most so many of each size, without arithmetic: for a fault "
+                     "that is not found before and that no rule calls equivalent")
         ->needs("--faults")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
         ->capture_default_str();

@@ -166,7 +166,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                      {steps + 1, 2 * few - 1, large_tail},
                                      {steps + 2, few + 1, small_tail},
                                      {1, few, small_tail},
-                                     {0, few, small_tail}};
+                                     {0, few, small_tail},
+                                     // The next tile begins in the stages of this one's begin.
+                                     {steps - 1, 2 * few - 1, large_tail}};
   const std::vector<Choice> others = {{steps + 3, few + 2, large_tail, 2},
                                       {2 * steps + 1, 2 * few, small_tail, 3},
                                       {3 * steps, few + 1, large_tail, 1},

@@ -2,20 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "ir/text.h"
 
 namespace tilewright::analysis {
 namespace {
 
+// Of one role with the body; `dims` are those that it names.
+ir::Kernel kernel_of(const std::vector<std::string>& dims, const std::string& body) {
+  std::string text = "kernel \"bounds\" machine\n";
+  for (const std::string& dim : dims) text += "dim " + dim + "\n";
+  text +=
+      "grid (8)\nthreads 128\nbody () {\n"
+      "  role {name = \"only\", first_warp = 0, warps = 4, registers = 64} (%0: i32) {\n" +
+      body + "    yield\n  }\n}\n";
+  return ir::parse_text(text, "bounds.tw");
+}
+
 // Blocks of 128 keys for 192 rows from %1 on, as masks and the automatic schedule say it.
 TEST(NotLess, ProvesWhatFollowsFromHowValuesAreComputed) {
-  const ir::Kernel kernel = ir::parse_text(R"(kernel "bounds" machine
-dim keys
-dim rows
-grid (8)
-threads 128
-body () {
-  role {name = "only", first_warp = 0, warps = 4, registers = 64} (%0: i32) {
+  const ir::Kernel kernel = kernel_of({"keys", "rows"}, R"(
     %1: i32 = cta_index
     %2: i32 = constant {value = 0}
     %3: i32 = constant {value = 1}
@@ -46,11 +54,7 @@ body () {
     %28: i32 = div %27, %4
     %29: i32 = add %26, %28
     %30: i32 = sub %3, %2
-    yield
-  }
-}
-)",
-                                           "bounds.tw");
+)");
   NotLess not_less(kernel);
   // min(rows, first + 192) is first + min(192, rows - first), and so are quotients of the two.
   EXPECT_TRUE(not_less.proves(11, 13));
@@ -78,13 +82,7 @@ body () {
 
 // Where a bound is met exactly, and where a proof would take the wrong one of two alternatives.
 TEST(NotLess, BoundsThatAreMetExactly) {
-  const ir::Kernel kernel = ir::parse_text(R"(kernel "exact" machine
-dim a
-dim b
-grid (8)
-threads 128
-body () {
-  role {name = "only", first_warp = 0, warps = 4, registers = 64} (%0: i32) {
+  const ir::Kernel kernel = kernel_of({"a", "b"}, R"(
     %1: i32 = dim {dim = dim(a)}
     %2: i32 = dim {dim = dim(b)}
     %3: i32 = constant {value = 0}
@@ -102,11 +100,7 @@ body () {
     %15: i32 = select %13, %14, %3
     %16: i32 = min %1, %2
     %17: i32 = min %2, %1
-    yield
-  }
-}
-)",
-                                           "exact.tw");
+)");
   NotLess not_less(kernel);
   // a - b where a is not less than b: it may be 0.
   EXPECT_TRUE(not_less.proves(7, 3));
@@ -126,12 +120,7 @@ ir::Kernel doubled(int times) {
     body += "    " + next + ": i32 = add " + last + ", " + last + "\n";
     last = next;
   }
-  return ir::parse_text(
-      "kernel \"doubled\" machine\ngrid (8)\nthreads 128\nbody () {\n"
-      "  role {name = \"only\", first_warp = 0, warps = 4, registers = 64} (%0: i32) {\n"
-      "    %1: i32 = cta_index\n" +
-          body + "    yield\n  }\n}\n",
-      "doubled.tw");
+  return kernel_of({}, "    %1: i32 = cta_index\n" + body);
 }
 
 TEST(NotLess, ValuesThatAreDoubledAgainAndAgain) {
@@ -146,12 +135,7 @@ TEST(NotLess, ValuesThatAreDoubledAgainAndAgain) {
 
 // Of sums, with the index of a loop between what bounds it.
 TEST(NotLess, KnowsTheIndicesOfLoops) {
-  const ir::Kernel kernel = ir::parse_text(R"(kernel "taps" machine
-dim n
-grid (8)
-threads 128
-body () {
-  role {name = "only", first_warp = 0, warps = 4, registers = 64} (%0: i32) {
+  const ir::Kernel kernel = kernel_of({"n"}, R"(
     %1: i32 = cta_index
     %2: i32 = constant {value = 0}
     %3: i32 = constant {value = 1}
@@ -165,11 +149,7 @@ body () {
     for_loop %2, %5, %3 (%9: i32) {
       yield
     }
-    yield
-  }
-}
-)",
-                                           "taps.tw");
+)");
   NotLess not_less(kernel);
   // What n + 2 has left from first + tap on is no less than what n has left from first on.
   EXPECT_TRUE(not_less.proves({6, 1}, {8, 5}));

@@ -259,11 +259,12 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   // Blocks of 192 query and 128 key rows, rings of four stages.
   const std::vector<std::vector<std::string>> sizes =
       shrunken_sizes(entry, settings, resolve_options(entry, settings), machine);
-  ASSERT_EQ(sizes.size(), 5u);
+  ASSERT_EQ(sizes.size(), 6u);
   EXPECT_EQ(sizes[0], (std::vector<std::string>{"queries=552", "keys=624"}));
   EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=752"}));
   EXPECT_EQ(sizes[2], (std::vector<std::string>{"queries=744", "keys=880"}));
   EXPECT_EQ(sizes[4], (std::vector<std::string>{"queries=552", "keys=0"}));
+  EXPECT_EQ(sizes[5], (std::vector<std::string>{"queries=824", "keys=496"}));
 }
 
 // Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where

@@ -121,6 +121,24 @@ ir::Kernel lowered(const Kernel& kernel) {
   return machine;
 }
 
+// A kernel from X to C, both of the same shape, by one cluster of CTAs.
+struct XToC {
+  XToC(const char* name, std::int64_t rows, std::int64_t columns, int ctas = 1)
+      : kernel(name),
+        X(kernel.in("X", bf16, {rows, columns})),
+        C(kernel.out("C", bf16, {rows, columns})),
+        shape{rows, columns} {
+    kernel.ctas(ctas, ctas);
+  }
+  Subject subject(std::uint64_t seed) const {
+    return {lowered(kernel), {numbers(shape, seed)}, {"X"}, shape};
+  }
+
+  Kernel kernel;
+  const Tensor X, C;
+  const std::vector<std::int64_t> shape;
+};
+
 // C {128, 64} = A B^T by one persistent CTA: a ring of two stages, tiles of 64 rows from a counter,
 // C by TMA through a staging tile that is written again for the second one.
 Kernel pipeline() {
@@ -184,10 +202,9 @@ Subject pipeline_subject() {
 
 // C {128, 64} = X f(X): f(X) is computed by two warpgroups, which meet before they read all of it.
 Subject computed_operand() {
-  Kernel kernel("computed");
-  const Tensor X = kernel.in("X", bf16, {2 * kSize, 2 * kSize});
-  const Tensor C = kernel.out("C", bf16, {2 * kSize, 2 * kSize});
-  kernel.ctas(1);
+  XToC made("computed", 2 * kSize, 2 * kSize);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
   Ring ring(kernel, "x", stages(1), {{bf16, 2 * kSize, 2 * kSize}});
   const SharedTile computed(kernel, "computed", bf16, 2 * kSize, 2 * kSize);
   NamedBarrier written(kernel, 256);
@@ -204,15 +221,14 @@ Subject computed_operand() {
          ring.release(slot);
          store(C(Dim(2 * kSize).block(0, 2 * kSize).part(group, kSize), all), product.cast(bf16));
        })});
-  return {lowered(kernel), {numbers({2 * kSize, 2 * kSize}, 3)}, {"X"}, {2 * kSize, 2 * kSize}};
+  return made.subject(3);
 }
 
 // Each CTA of a cluster of two gives its rows to the other, which stores them.
 Subject exchange() {
-  Kernel kernel("exchange");
-  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
-  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
-  kernel.ctas(2, 2);
+  XToC made("exchange", 2 * kSize, kSize, 2);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
   SharedFragments parts(kernel, "parts", 1, kSize);
   ClusterBarrier given(kernel, "given");
   const SharedTile tile(kernel, "tile", bf16, kSize, kSize);  // into the layout of a fragment
@@ -227,20 +243,19 @@ Subject exchange() {
     store(C(rows.block(1 - cluster_rank(), kSize), all),
           parts.load(0, 1 - cluster_rank()).cast(bf16));
   })});
-  return {lowered(kernel), {numbers({2 * kSize, kSize}, 4)}, {"X"}, {2 * kSize, kSize}};
+  return made.subject(4);
 }
 
 // Every row of C is that of X without its last 15 elements.
 Subject masked() {
-  Kernel kernel("masked");
-  const Tensor X = kernel.in("X", bf16, {kSize, kSize});
-  const Tensor C = kernel.out("C", bf16, {kSize, kSize});
-  kernel.ctas(1);
+  XToC made("masked", kSize, kSize);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
   kernel.roles({role("math", warpgroups(1), registers(240), [&] {
     const Tile x = load(X(all, all)).cast(f32);
     store(C(all, all), where(iota({kSize, kSize}, 1) < kSize - 15, x, 0.0).cast(bf16));
   })});
-  return {lowered(kernel), {numbers({kSize, kSize}, 5)}, {"X"}, {kSize, kSize}};
+  return made.subject(5);
 }
 
 // Blocks of X {8, 64, 64} that a number chooses, copied one after the other.
@@ -373,10 +388,9 @@ TEST(FaultKinds, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); 
 // C = X X^T + X X^T: the second product adds to the first, which is waited for in between without
 // need, and its wait is for both.
 Subject chained() {
-  Kernel kernel("chained");
-  const Tensor X = kernel.in("X", bf16, {kSize, kSize});
-  const Tensor C = kernel.out("C", bf16, {kSize, kSize});
-  kernel.ctas(1);
+  XToC made("chained", kSize, kSize);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
   Ring ring(kernel, "x", stages(1), {{bf16, kSize, kSize}});
   kernel.roles(
       {role("load", warps(1), registers(24),
@@ -388,7 +402,7 @@ Subject chained() {
          ring.release(slot);
          store(C(all, all), sum.cast(bf16));
        })});
-  return {lowered(kernel), {numbers({kSize, kSize}, 8)}, {"X"}, {kSize, kSize}};
+  return made.subject(8);
 }
 
 TEST(FaultKinds, WaitThatAnotherOneMakesNeedless) {
@@ -402,10 +416,9 @@ TEST(FaultKinds, WaitThatAnotherOneMakesNeedless) {
 
 // Groups are done in their order: a wait for the second is one for the first too.
 TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
-  Kernel kernel("two_sums");
-  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
-  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
-  kernel.ctas(1);
+  XToC made("two_sums", 2 * kSize, kSize);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
   Ring ring(kernel, "x", stages(1), {{bf16, 2 * kSize, kSize}});
   kernel.roles(
       {role("load", warps(1), registers(24),
@@ -421,8 +434,7 @@ TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
          store(C(Dim(2 * kSize).block(0, kSize), all), a.cast(bf16));
          store(C(Dim(2 * kSize).block(1, kSize), all), b.cast(bf16));
        })});
-  const Subject subject{
-      lowered(kernel), {numbers({2 * kSize, kSize}, 9)}, {"X"}, {2 * kSize, kSize}};
+  const Subject subject = made.subject(9);
   const Count waits = expect_found(4, subject);
   EXPECT_EQ(waits.equivalent, 2);
   EXPECT_EQ(waits.caught, 2);
@@ -436,10 +448,9 @@ TEST(FaultKinds, WaitForTheFirstOfTwoBeforeTheSecond) {
 // the second one, which lets one be, waits for nothing: both under the condition that one warp
 // stores.
 TEST(FaultKinds, WaitForFewerStoresThanAreUnderWay) {
-  Kernel kernel("two_stores");
-  const Tensor X = kernel.in("X", bf16, {2 * kSize, kSize});
-  const Tensor C = kernel.out("C", bf16, {2 * kSize, kSize});
-  kernel.ctas(1);
+  XToC made("two_stores", 2 * kSize, kSize);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
   const SharedTile first(kernel, "first", bf16, kSize, kSize);
   const SharedTile second(kernel, "second", bf16, kSize, kSize);
   NamedBarrier met(kernel, 128);
@@ -460,8 +471,7 @@ TEST(FaultKinds, WaitForFewerStoresThanAreUnderWay) {
     leave(second, 1, 1);
     when(stores, [&] { bulk_wait(0); });
   })});
-  const Subject subject{
-      lowered(kernel), {numbers({2 * kSize, kSize}, 10)}, {"X"}, {2 * kSize, kSize}};
+  const Subject subject = made.subject(10);
   int needless = 0;
   for (const Mutant& mutant : mutants_of(kind(15), subject.machine)) {
     needless += !mutant.equivalent.empty();

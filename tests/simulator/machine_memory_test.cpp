@@ -52,6 +52,12 @@ body () {{
                      columns, swizzle, columns * 2, column, row, 32 * columns, after);
 }
 
+// What copy_text copies between; X is random.
+struct CopyTensors {
+  explicit CopyTensors(int columns) : y("Y", DType::bf16, {16, columns}) { x.randomise(9); }
+  HostTensor x{"X", DType::bf16, {40, 200}}, y;
+};
+
 const std::string kCommitAndWait = "  bulk_commit\n  bulk_wait {count = 0}\n";
 
 TEST(MachineCopies, BoxesAreClippedAndFilledWithZeros) {
@@ -59,8 +65,8 @@ TEST(MachineCopies, BoxesAreClippedAndFilledWithZeros) {
     const int columns = swizzle ? swizzle / 2 : 64;
     for (const auto& [row, column] : {std::pair(0, 0), std::pair(5, 3), std::pair(30, 150),
                                       std::pair(-3, -9), std::pair(60, 0)}) {
-      HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, columns});
-      x.randomise(9);
+      CopyTensors tensors(columns);
+      auto& [x, y] = tensors;
       const MachineReport report =
           run_seed(copy_text(swizzle, row, column, kCommitAndWait), {&x, &y}, 11);
       ASSERT_TRUE(report.ok()) << first_message(report);
@@ -139,8 +145,8 @@ body () {{
 }
 
 TEST(MachineCopies, StoreThatIsNotWaitedForIsFound) {
-  HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 64});
-  x.randomise(9);
+  CopyTensors tensors(64);
+  auto& [x, y] = tensors;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const MachineReport none = run_seed(copy_text(128, 0, 0, "  bulk_commit\n"), {&x, &y}, seed);
     ASSERT_FALSE(none.ok());
@@ -162,8 +168,8 @@ TEST(MachineCopies, SourceOverwrittenBeforeTheBulkWaitIsARace) {
       "  %31: bf16 = constant {value = 1.0}\n  fill %30, %31\n"
       "  store_matrix %30, %7, %20, %20 {register = 0, row_bytes = 128, column_bytes = 0, "
       "swizzle_divisor = 1, swizzle_mask = 7}\n";
-  HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 64});
-  x.randomise(9);
+  CopyTensors tensors(64);
+  auto& [x, y] = tensors;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const MachineReport early =
         run_seed(copy_text(128, 0, 0, "  bulk_commit\n" + overwrite + "  bulk_wait {count = 0}\n"),
@@ -181,8 +187,8 @@ TEST(MachineCopies, SourceOverwrittenBeforeTheBulkWaitIsARace) {
 }
 
 TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
-  HostTensor x("X", DType::bf16, {40, 200}), y("Y", DType::bf16, {16, 32});
-  x.randomise(9);
+  CopyTensors tensors(32);
+  auto& [x, y] = tensors;
   std::string text = copy_text(64, 0, 0, kCommitAndWait);
   text = changed(text, "stages = 1, offset = 0", "stages = 1, offset = 256");
   const MachineReport report = run(text, {&x, &y});
@@ -240,19 +246,25 @@ body () {{
                      layout, swizzle, divisor, mask);
 }
 
-TEST(MachineStores, MatricesGoThroughSharedMemoryAndBack) {
-  for (const int swizzle : {0, 64}) {
-    HostTensor y("Y", DType::f16, {64, 32});
-    const std::string text = matrix_text(swizzle);
-    ir::verify(ir::parse_text(text, "kernel.tw"));
-    for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      const MachineReport report = run_seed(text, {&y}, seed);
-      ASSERT_TRUE(report.ok()) << first_message(report);
-      for (int i = 0; i < 64; ++i) {
-        for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(i, j), static_cast<float>(2 * (i * 32 + j)));
+// Y, or its transpose, is to hold twice the number of each element, counted along the rows.
+void expect_doubled_numbers(const std::string& text, std::vector<std::int64_t> shape,
+                            bool transposed) {
+  ir::verify(ir::parse_text(text, "kernel.tw"));
+  HostTensor y("Y", DType::f16, std::move(shape));
+  const std::int64_t rows = y.shape[transposed ? 1 : 0], columns = y.shape[transposed ? 0 : 1];
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const MachineReport report = run_seed(text, {&y}, seed);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        ASSERT_EQ(transposed ? y.at(j, i) : y.at(i, j), static_cast<float>(2 * (i * columns + j)));
       }
     }
   }
+}
+
+TEST(MachineStores, MatricesGoThroughSharedMemoryAndBack) {
+  for (const int swizzle : {0, 64}) expect_doubled_numbers(matrix_text(swizzle), {64, 32}, false);
 }
 
 // The same of a {64, 24} accumulator that is turned round: each warp has 16 of the tile's columns.
@@ -307,16 +319,7 @@ body () {{
 
 TEST(MachineStores, TransposedMatricesGoThroughSharedMemoryAndBack) {
   for (const int swizzle : {0, 128}) {
-    HostTensor y("Y", DType::f16, {24, 64});
-    const std::string text = transposed_text(swizzle);
-    ir::verify(ir::parse_text(text, "kernel.tw"));
-    for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      const MachineReport report = run_seed(text, {&y}, seed);
-      ASSERT_TRUE(report.ok()) << first_message(report);
-      for (int i = 0; i < 64; ++i) {
-        for (int j = 0; j < 24; ++j) ASSERT_EQ(y.at(j, i), static_cast<float>(2 * (i * 24 + j)));
-      }
-    }
+    expect_doubled_numbers(transposed_text(swizzle), {24, 64}, true);
   }
 }
 
@@ -432,49 +435,27 @@ TEST(MachineCluster, MulticastReachesBothBarriers) {
   expect_multicast(kMulticast, 32, [](int i) { return i % 32; });
 }
 
-// The same by the two pairs of a cluster of four: each pair half of X.
-TEST(MachineCluster, MulticastReachesItsGroupAlone) {
-  std::string text = kMulticast;
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    const std::size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-  };
-  replace("bf16[32, 64] = %0", "bf16[64, 64] = %0");
-  replace("cluster 2", "cluster 4");
-  replace("  %26: i32 = mul %24, %22\n",
-          "  %27: i32 = constant {value = 2}\n"
-          "  %31: i32 = mod %24, %27\n"
-          "  %26: i32 = mul %31, %22\n");
-  replace("multicast = 3}", "multicast = 3, multicast_group = 2}");
-  expect_multicast(text, 64, [](int i) { return i / 64 * 32 + i % 32; });
+// The same by a cluster of four, in two groups: `half` makes of the rank which half of the group's
+// rows a CTA loads.
+std::string multicast_by_four(const std::string& half, const std::string& group) {
+  std::string text = changed(kMulticast, "bf16[32, 64] = %0", "bf16[64, 64] = %0");
+  text = changed(text, "cluster 2", "cluster 4");
+  text = changed(text, "  %26: i32 = mul %24, %22\n",
+                 "  %27: i32 = constant {value = 2}\n  %31: i32 = " + half +
+                     " %24, %27\n  %26: i32 = mul %31, %22\n");
+  return changed(text, "multicast = 3}", group + "}");
 }
 
-// The same by CTAs that are two apart: 0 and 2, and 1 and 3.
+// Each pair half of X.
+TEST(MachineCluster, MulticastReachesItsGroupAlone) {
+  expect_multicast(multicast_by_four("mod", "multicast = 3, multicast_group = 2"), 64,
+                   [](int i) { return i / 64 * 32 + i % 32; });
+}
+
+// CTAs that are two apart, 0 and 2, and 1 and 3: 16 rows of either sender.
 TEST(MachineCluster, MulticastReachesEverySecondCta) {
-  std::string text = kMulticast;
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    const std::size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-  };
-  replace("bf16[32, 64] = %0", "bf16[64, 64] = %0");
-  replace("cluster 2", "cluster 4");
-  replace("  %26: i32 = mul %24, %22\n",
-          "  %27: i32 = constant {value = 2}\n"
-          "  %31: i32 = div %24, %27\n"
-          "  %26: i32 = mul %31, %22\n");
-  replace("multicast = 3}", "multicast = 5, multicast_group = 4}");
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    HostTensor x("X", DType::bf16, {64, 64}), y("Y", DType::bf16, {128, 64});
-    x.randomise(5);
-    const MachineReport report = run_seed(text, {&x, &y}, seed);
-    ASSERT_TRUE(report.ok()) << first_message(report);
-    for (int i = 0; i < 128; ++i) {
-      const int from = i % 32 / 16 * 32 + i / 32 % 2 * 16 + i % 16;  // 16 rows of either sender
-      for (int j = 0; j < 64; ++j) ASSERT_EQ(y.at(i, j), x.at(from, j));
-    }
-  }
+  expect_multicast(multicast_by_four("div", "multicast = 5, multicast_group = 4"), 64,
+                   [](int i) { return i % 32 / 16 * 32 + i / 32 % 2 * 16 + i % 16; });
 }
 
 TEST(MachineCluster, CopyToAPeerThatHasEndedIsFound) {
