@@ -92,6 +92,19 @@ TEST(RanksLitmus, FencesOfTheSystemMakeRelaxedAccessesOrder) {
   expect_fault(message.kernel(), "race", HasSubstr("race: global box of rank 1"));
 }
 
+// The accesses themselves have to reach as far as their fences.
+TEST(RanksLitmus, FencesDoNotWidenAccesses) {
+  const MemoryOrder narrow{Semantics::relaxed, Scope::gpu};
+  for (const bool signals : {true, false}) {
+    Message message;
+    message.signal = signals ? narrow : kRelaxed;
+    message.wait = signals ? kRelaxed : narrow;
+    message.signal_fence = message.wait_fence = Scope::system;
+    // The word's own accesses race with each other, or what they were to order does.
+    expect_fault(message.kernel(), "race", HasSubstr("race: global "));
+  }
+}
+
 TEST(RanksLitmus, ASignalBeforeTheData) {
   Message message;
   message.early = true;
