@@ -149,12 +149,56 @@ void check_target(const Request& request, const driver::Target& target) {
       .raise();
 }
 
+void check_alone(const Request& request, const driver::KernelSource& source) {
+  if (!source.reaches_ranks()) return;
+  Diagnostic({}, fmt::format("{} reaches other ranks, and stress runs a kernel alone",
+                             source.entry().name))
+      .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
+      .raise();
+}
+
 void check_mutant(const Request& request, const LibraryKernel& entry, std::size_t mutants) {
   if (!request.mutant || *request.mutant < mutants) return;
   Diagnostic({},
              fmt::format("--mutant {}: {} has {} mutants", *request.mutant, entry.name, mutants))
       .fix("see --list-mutants")
       .raise();
+}
+
+driver::StressOptions stress_options_of(const Request& request) {
+  driver::StressOptions options;
+  options.seed = request.seed;
+  options.schedules = request.schedules;
+  options.runs = request.runs;
+  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(request.patience * 1e3));
+  return options;
+}
+
+// Runs the kernel with delays on the GPU, or assembles it for one; whether nothing was found.
+bool run_with_delays(const Request& request, const driver::Target& target, Subject& subject,
+                     const ir::Kernel& machine, const driver::StressOptions& options, Json& json) {
+  const auto hangs = [&](const driver::StressReport& found, bool delayed) {
+    add_gpu(json, found, true, delayed);
+    print(request, json);
+    std::fflush(stdout);
+    // No destructor returns while the GPU is at it.
+    _exit(static_cast<int>(ErrorKind::result));
+  };
+  driver::StressReport report;
+  try {
+    if (target.kind != driver::Target::Kind::cuda) {
+      driver::assemble_with_delays(machine, target.arch, options.seed);
+      json["assembled"] = true;
+      return true;
+    }
+    report = driver::stress_on_gpu(subject.machine, machine, subject.workloads, options, hangs);
+  } catch (const Error& error) {
+    if (!request.mutant) throw;
+    // What the assembler refuses of a fault, it has noticed.
+    report.error = error.message();
+  }
+  add_gpu(json, report, false, false);
+  return report.ok();
 }
 
 }  // namespace
@@ -165,12 +209,7 @@ int stress(const Request& request) {
   const driver::Target target = driver::parse_target(request.target);
   const bool is_gpu = target.kind == driver::Target::Kind::cuda;
   check_target(request, target);
-  if (source.reaches_ranks()) {
-    Diagnostic({},
-               fmt::format("{} reaches other ranks, and stress runs a kernel alone", entry.name))
-        .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
-        .raise();
-  }
+  check_alone(request, source);
   Subject subject = subject_of(request, source, target);
   add_default_lengths(request, entry, subject);
   drop_large(entry, subject);
@@ -178,11 +217,7 @@ int stress(const Request& request) {
   if (request.list_mutants || request.mutant) mutants = all_mutants(subject.machine);
   if (request.list_mutants) return print_mutants(mutants);
   check_mutant(request, entry, mutants.size());
-  driver::StressOptions options;
-  options.seed = request.seed;
-  options.schedules = request.schedules;
-  options.runs = request.runs;
-  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(request.patience * 1e3));
+  const driver::StressOptions options = stress_options_of(request);
 
   Json json = {{"ok", false},
                {"kernel", entry.name},
@@ -205,31 +240,9 @@ int stress(const Request& request) {
     json["simulator"] = kind;
     ok = kind.empty();
   }
-  const auto hangs = [&](const driver::StressReport& found, bool delayed) {
-    add_gpu(json, found, true, delayed);
-    print(request, json);
-    std::fflush(stdout);
-    // No destructor returns while the GPU is at it.
-    _exit(static_cast<int>(ErrorKind::result));
-  };
   // A kernel that the simulator finds at fault is run only to see what the hardware notices.
-  try {
-    if (is_gpu && (ok || request.mutant)) {
-      const driver::StressReport report =
-          driver::stress_on_gpu(subject.machine, machine, subject.workloads, options, hangs);
-      add_gpu(json, report, false, false);
-      ok = ok && report.ok();
-    } else if (!is_gpu) {
-      driver::assemble_with_delays(machine, target.arch, options.seed);
-      json["assembled"] = true;
-    }
-  } catch (const Error& error) {
-    if (!request.mutant) throw;
-    // What the assembler refuses of a fault, it has noticed.
-    driver::StressReport report;
-    report.error = error.message();
-    add_gpu(json, report, false, false);
-    ok = false;
+  if (!is_gpu || ok || request.mutant) {
+    ok = run_with_delays(request, target, subject, machine, options, json) && ok;
   }
   json["ok"] = ok;
   return print(request, json);

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
-#include <memory>
-#include <set>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/ir.h"
@@ -65,7 +66,7 @@ class Tracer {
   bool reaches(ir::ValueId id, const Dim& dim) const;
   // Raises when the kernel takes nothing more.
   void require_open(const char* what, SourceLocation where) const;
-  // Integer arithmetic with constants folded.
+  // Of integers.
   ir::ValueId arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLocation where);
   // A place (shared memory, barriers, tensor maps): recorded before everything else.
   ir::ValueId place(ir::Op op, std::vector<ir::ValueId> operands, ir::Type result,

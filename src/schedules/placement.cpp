@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/definitions.h"
+#include "analysis/not_less.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::schedules {
@@ -205,7 +206,7 @@ void Placement::read_by_product(const Operation& o, const Source& source, bool a
 }
 
 // TMA finds the end of a block that ends before the tensor as that of memory which begins later: it
-// would then read what lies before the tensor. Blocks that are moved back by a number may do so.
+// would then read what lies before the tensor.
 bool Placement::reaches_out_twice(const Operation& load) const {
   const std::size_t rank = kernel.parameter_of(load.operands[0])->shape.size();
   for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -214,18 +215,25 @@ bool Placement::reaches_out_twice(const Operation& load) const {
   return false;
 }
 
+// Whether more may be subtracted in the start than there is. Integers that a tensor holds, such as
+// where a sequence begins, are taken not to be negative; nor are numbers of blocks, which may come
+// from a search of such integers.
 bool Placement::moved_back(ValueId start) const {
   const Operation* o = definitions[start];
-  const auto negative = [&](ValueId value, std::int64_t sign) {
-    const Operation* made = definitions[value];
-    const auto* number = made && made->op == Op::constant
-                             ? std::get_if<std::int64_t>(made->attributes.find(ir::Key::value))
-                             : nullptr;
-    return number && *number * sign < 0;
-  };
-  if (!o || (o->op != Op::add && o->op != Op::sub)) return negative(start, 1);
-  return moved_back(o->operands[0]) ||
-         (o->op == Op::add ? moved_back(o->operands[1]) : negative(o->operands[1], -1));
+  if (!o) return false;
+  switch (o->op) {
+    case Op::constant:
+      return analysis::integer_constant(o).value_or(0) < 0;
+    case Op::dim:
+      return o->attributes.dim().range().minimum < 0;
+    case Op::add:
+      return moved_back(o->operands[0]) || moved_back(o->operands[1]);
+    case Op::sub:
+      return moved_back(o->operands[0]) ||
+             !analysis::NotLess(kernel).proves(o->operands[0], o->operands[1]);
+    default:
+      return false;
+  }
 }
 
 void Placement::visit_left(const Operation& o) {

@@ -118,8 +118,8 @@ TEST(ProgramRanksTest, TmaReadsWhatWasAcquiredWithoutAFence) {
                            HasSubstr("fence_proxy_async_global in the CTA of the second")));
 }
 
-// Y = X, then says so to another rank's stream.
-Kernel send(MemoryOrder order, bool fenced) {
+// Y = X, then says so to a rank's stream.
+Kernel send(MemoryOrder order, bool fenced, int to = 1) {
   Kernel kernel("send");
   const Tensor X = kernel.in("X", f32, {64, 32}), Y = kernel.out("Y", f32, {64, 32});
   const Signals made = kernel.signals("made", 1);
@@ -130,7 +130,7 @@ Kernel send(MemoryOrder order, bool fenced) {
     store(Y(all, all), load(X(all, all)));
     stored.sync();
     if (fenced) fence(Scope::system);
-    when(warp_index() == 0, [&] { signal(made.at(1), 0, turn, order); });
+    when(warp_index() == 0, [&] { signal(made.at(to), 0, turn, order); });
   })});
   return kernel;
 }
@@ -177,6 +177,25 @@ TEST(ProgramRanksTest, ASignalOfTooSmallAScope) {
   test::expect_fault(
       pull.program, {}, "race",
       AllOf(HasSubstr("race: global made of rank 1"), HasSubstr("of send of rank 0")));
+}
+
+// Streams wait as the host does: also those of the kernel's own GPU see no signal of its scope.
+TEST(ProgramRanksTest, AStreamOfTheKernelsOwnGpuWaitsForTheSystem) {
+  for (const Scope scope : {Scope::system, Scope::gpu}) {
+    Program program("own");
+    const Buffer x = program.buffer("x", f32, {64, 32}), y = program.buffer("y", f32, {64, 32});
+    const Buffer z = program.buffer("z", f32, {64, 32}), made = program.signals("made", 1);
+    const Rank rank = program.rank(0);
+    const Stream main = rank.stream(), copies = rank.stream("copies");
+    main.launch(send({Semantics::release, scope}, false, /*to=*/0), {x, y, made});
+    copies.wait(made[0], program.run());
+    copies.copy(z, y);
+    if (scope == Scope::system) {
+      test::expect_clean(program, {});
+    } else {
+      test::expect_fault(program, {}, "race", HasSubstr("race: global "));
+    }
+  }
 }
 
 // What a rank acquires it hands on: rank 2 reads what rank 0 has written, by a word of rank 1.

@@ -92,6 +92,69 @@ TEST(RanksLitmus, FencesOfTheSystemMakeRelaxedAccessesOrder) {
   expect_fault(message.kernel(), "race", HasSubstr("race: global box of rank 1"));
 }
 
+// The accesses themselves have to reach as far as their fences.
+TEST(RanksLitmus, FencesDoNotWidenAccesses) {
+  const MemoryOrder narrow{Semantics::relaxed, Scope::gpu};
+  for (const bool signals : {true, false}) {
+    Message message;
+    message.signal = signals ? narrow : kRelaxed;
+    message.wait = signals ? kRelaxed : narrow;
+    message.signal_fence = message.wait_fence = Scope::system;
+    // The word's own accesses race with each other, or what they were to order does.
+    expect_fault(message.kernel(), "race", HasSubstr("race: global "));
+  }
+}
+
+// Y = X in the first of two CTAs, Z = Y in the second: by relaxed accesses to a word and by fences.
+Kernel hand_over(int cluster, Scope signal_fence, Scope wait_fence) {
+  constexpr MemoryOrder kOfGpu{Semantics::relaxed, Scope::gpu};
+  Kernel kernel("hand_over");
+  const Tensor X = kernel.in("X", f32, {16, kSize}), Y = kernel.inout("Y", f32, {16, kSize});
+  const Tensor Z = kernel.out("Z", f32, {16, kSize});
+  const Signals word = kernel.signals("word", 1);
+  const Index turn = kernel.epoch();
+  kernel.ctas(2, cluster);
+  kernel.roles({role("all", warps(1), registers(128), [&] {
+    when(
+        cta_index() == 0,
+        [&] {
+          store(Y(all, all), load(X(all, all)));
+          warp_sync();
+          fence(signal_fence);
+          signal(word, 0, turn, kOfGpu);
+        },
+        [&] {
+          wait_flag(word, 0, Compare::ge, turn, kOfGpu);
+          fence(wait_fence);
+          store(Z(all, all), load(Y(all, all)));
+        });
+  })});
+  return kernel;
+}
+
+TEST(RanksLitmus, AFenceReachesTheCtasOfItsScope) {
+  const auto program = [](int cluster, Scope signal_fence, Scope wait_fence) {
+    Program made("hand_over");
+    const auto buffer = [&](const char* name) { return made.buffer(name, f32, {16, kSize}); };
+    const Buffer x = buffer("x"), y = buffer("y"), z = buffer("z");
+    made.rank(0).stream().launch(hand_over(cluster, signal_fence, wait_fence), {x, y, z});
+    return made;
+  };
+  const auto reaches = [&](int cluster, Scope scope) {
+    test::expect_clean(program(cluster, scope, scope), {kSeeds, 1});
+  };
+  const auto does_not = [&](int cluster, Scope signal_fence, Scope wait_fence) {
+    test::expect_fault(program(cluster, signal_fence, wait_fence), {kSeeds, 1}, "race",
+                       HasSubstr("race: global y"));
+  };
+  reaches(1, Scope::gpu);
+  does_not(1, Scope::cluster, Scope::gpu);
+  does_not(1, Scope::gpu, Scope::cluster);
+  reaches(2, Scope::cluster);
+  does_not(2, Scope::block, Scope::cluster);
+  does_not(2, Scope::cluster, Scope::block);
+}
+
 TEST(RanksLitmus, ASignalBeforeTheData) {
   Message message;
   message.early = true;

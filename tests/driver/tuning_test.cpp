@@ -57,6 +57,18 @@ TEST(FamilyTest, HasAllCombinationsButThoseThatAreSet) {
               ElementsAre("tile"));
 }
 
+// Of the kernel's tensors those that its options do not ask for are not there.
+TEST(TunerTest, RanksKernelsWithOptionalTensors) {
+  for (const char* name : {"attention_forward", "attention_varlen_forward"}) {
+    for (const char* sinks : {"sinks=false", "sinks=true"}) {
+      const Tuner tuner(find_kernel(name), {sinks}, parse_target("sm_90a"), {});
+      const TuneResult result = tuner.rank({"queries=512"});
+      EXPECT_EQ(result.refused, 0u) << name << ", " << sinks;
+      for (const TuneEntry& entry : result.entries) EXPECT_GT(entry.predicted, 0) << entry.name;
+    }
+  }
+}
+
 TEST(TunerTest, RanksByTheModelAndCountsWhatItSkips) {
   const LibraryKernel kernel = family();
   TuneOptions how;

@@ -110,6 +110,34 @@ TEST(ConvertLayoutsTest, IndicesAreComputedAgain) {
           stored_part("%24") + stored_part("%25"));
 }
 
+// What lies as it is needed after all, also inside of loops and where it is used there.
+TEST(ConvertLayoutsTest, ConversionsToTheSameLayoutAreDropped) {
+  const auto body = [](const std::string& convert, const std::string& first,
+                       const std::string& inner, const std::string& second) {
+    return kProduct + convert + "    %22: tile<f32, 64x64> = add %20, " + first + "\n" +
+           "    %23: tile<f32, 64x64> = for_loop %10, %11, %15, %22 (%24: i32, %25: tile<f32, "
+           "64x64>) {\n" +
+           inner + "      %27: tile<f32, 64x64> = add %25, " + second +
+           "\n      %28: tile<f32, 64x64> = mul %27, " + first + "\n      yield %28\n    }\n" +
+           stored_part("%23");
+  };
+  expect_converted(body("    %21: tile<f32, 64x64> = convert %20\n", "%21",
+                        "      %26: tile<f32, 64x64> = convert %25\n", "%26"),
+                   body("", "%20", "", "%25"));
+}
+
+// Parts of a sum lie as no other tile does: what scales them is not brought there.
+TEST(ConvertLayoutsTest, AFactorOfPartsOfASumStaysWhereItIs) {
+  expect_unchanged(kProduct +
+                   "    %21: tile<f32, 64x1> = reduce %20 {function = add, axis = 1, partial = 1}\n"
+                   "    %22: tile<f32, 1x64> = reduce %20 {function = max, axis = 0}\n"
+                   "    %23: tile<f32, 64x1> = reshape %22\n"
+                   "    %24: tile<f32, 64x1> = mul %21, %23 {partial = 0}\n"
+                   "    %25: tile<f32, 64x1> = complete %24 {function = add}\n"
+                   "    %26: tile<f32, 64x64> = mul %20, %25\n" +
+                   stored_part("%26"));
+}
+
 // Conversions of a role follow each other.
 TEST(ConvertLayoutsTest, AllLieInOnePlace) {
   ir::Kernel kernel = test::parsed(

@@ -135,25 +135,68 @@ TEST(BlockEnds, ASumOfBlocksThatEndEarlierIsRefused) {
   EXPECT_THAT(error, testing::HasSubstr("Block(start, size, limit)"));
 }
 
+// Products of rows that begin and end where they are told.
+using Bound = std::function<Index(const Index& block, const Index& loaded)>;
+Kernel product_of_rows(const Bound& start, const Bound& end) {
+  Kernel kernel("shifted");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 64}), W = kernel.in("W", bf16, {64, 64});
+  const Tensor Length = kernel.in("Length", i32, {1}), Y = kernel.out("Y", f32, {n, 64});
+  const auto [x] = kernel.grid(ceil_div(n, 64));
+  const Index loaded = load_index(Length(0));
+  const Tile rows = load(X(Block(start(x, loaded), 64, end(x, loaded)), all));
+  store(Y(n.block(x, 64), all), dot(rows, load(W(all, all))));
+  return kernel;
+}
+Index as_loaded(const Index&, const Index& loaded) { return loaded; }
+
 // Of rows before the tensor TMA knows nothing where a block ends before it does.
 TEST(BlockEnds, OperandsThatReachOutOnBothSidesAreRefused) {
-  for (const bool early : {false, true}) {
-    Kernel kernel("shifted");
-    const Dim n = kernel.dim("n");
-    const Tensor X = kernel.in("X", bf16, {n, 64}), W = kernel.in("W", bf16, {64, 64});
-    const Tensor Length = kernel.in("Length", i32, {1}), Y = kernel.out("Y", f32, {n, 64});
-    const auto [x] = kernel.grid(ceil_div(n, 64));
-    const Index end = early ? load_index(Length(0)) : Index(n + 3);
-    const Tile rows = load(X(Block(64 * x - 3, 64, end), all));
-    store(Y(n.block(x, 64), all), dot(rows, load(W(all, all))));
-    if (!early) {
-      EXPECT_NO_THROW(compile(kernel, "sim:sm_90a"));
-      continue;
-    }
-    const std::string error = test::usage_error_of([&] { compile(kernel, "sim:sm_90a"); });
+  const Dim n = Dim::symbol("n");
+  const Bound starts[] = {
+      [](const Index& x, const Index&) { return 64 * x - 3; },
+      [](const Index& x, const Index& loaded) { return 64 * x - loaded; },
+      [&](const Index& x, const Index&) { return 64 * x + (n - 100); },
+      [](const Index& x, const Index&) { return 64 * x + -64; },
+  };
+  for (const Bound& start : starts) {
+    EXPECT_NO_THROW(compile(
+        product_of_rows(start, [&](const Index&, const Index&) { return n + 3; }), "sim:sm_90a"));
+    const std::string error =
+        test::usage_error_of([&] { compile(product_of_rows(start, as_loaded), "sim:sm_90a"); });
     EXPECT_THAT(error, testing::HasSubstr("may begin before its tensor and end before it does"));
     EXPECT_THAT(error, testing::HasSubstr("block_ends_test.cpp"));
   }
+}
+
+// Starts that are less by something, and yet inside.
+TEST(BlockEnds, OperandsThatBeginInsideMayEndEarlier) {
+  const Dim n = Dim::symbol("n");
+  const Bound starts[] = {
+      [](const Index& x, const Index& loaded) { return max(64 * x - loaded, 0); },
+      [&](const Index& x, const Index&) { return Index(n) - min(64 * x + 64, n); },
+      [](const Index& x, const Index& loaded) { return loaded + 64 * x; },
+  };
+  for (const Bound& start : starts) {
+    EXPECT_NO_THROW(compile(product_of_rows(start, as_loaded), "sim:sm_90a"));
+  }
+}
+
+// A loop downwards over blocks of a sequence.
+TEST(BlockEnds, BlocksThatDescendMayEndEarlier) {
+  Kernel kernel("descending");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 64}), W = kernel.in("W", bf16, {64, 64});
+  const Tensor Length = kernel.in("Length", i32, {1}), Y = kernel.out("Y", f32, {64, 64});
+  kernel.grid(1);
+  const Index length = load_index(Length(0)), count = ceil_div(length, 64);
+  const Tile w = load(W(all, all));
+  Var sum{zeros({64, 64})};
+  for (Index i : range(count)) {
+    sum = dot(w, load(X(Block(64 * (count - 1 - i), 64, length), all)), sum);
+  }
+  store(Y(all, all), sum);
+  EXPECT_NO_THROW(compile(kernel, "sim:sm_90a"));
 }
 
 // The same where an author copies it himself.

@@ -84,7 +84,8 @@ schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& me
         lower(build_choice(kernel, member.choice).finish(), rewrites));
   }
   std::vector<ir::TensorShape> shapes;
-  for (const LibraryTensor& tensor : kernel.tensors) {
+  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
+    const LibraryTensor& tensor = kernel.tensors[i];
     shapes.push_back({tensor.name, dtype_of(tensor, options), shape_of(tensor, options), {}});
   }
   for (const ir::Parameter& parameter : member.machine->parameters) {

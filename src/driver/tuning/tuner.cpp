@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "driver/schedule_choice.h"
 #include "driver/timing.h"
@@ -39,12 +40,13 @@ HostTensor repeated_normal(DType dtype, const std::vector<std::int64_t>& shape,
 std::vector<HostTensor> make_tensors(const LibraryKernel& kernel, const OptionValues& options,
                                      std::uint64_t seed) {
   std::vector<HostTensor> tensors;
-  for (const LibraryTensor& tensor : kernel.tensors) {
+  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
+    const LibraryTensor& tensor = kernel.tensors[i];
     const DType dtype = dtype_of(tensor, options);
     const std::vector<std::int64_t> shape = shape_of(tensor, options);
     tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
                       : tensor.values  ? tensor.values(options, seed)
-                                       : repeated_normal(dtype, shape, seed + tensors.size()));
+                                       : repeated_normal(dtype, shape, seed + i));
   }
   return tensors;
 }
@@ -76,6 +78,42 @@ double difference(const HostTensor& got, const HostTensor& wanted) {
 }
 
 bool is_measurable(const TuneEntry& entry) { return entry.skipped.empty(); }
+
+// What variants compute of the same inputs, against what one of them did.
+class Comparison {
+ public:
+  Comparison(const LibraryKernel& kernel, std::vector<HostTensor> tensors)
+      : tensors_(std::move(tensors)), on_device_(tensors_) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (kernel.tensors[i].is_output) outputs_.push_back(i);
+    }
+  }
+  const DeviceTensors& on_device() const { return on_device_; }
+
+  void compute(const Executable& executable) {
+    for (const std::size_t i : outputs_) on_device_.poison(i);
+    executable.run(on_device_.refs());
+    for (const std::size_t i : outputs_) on_device_.download(i, tensors_[i]);
+  }
+  // The last result is what others are held against; false where it has elements that are no
+  // numbers.
+  bool keep() {
+    wanted_ = tensors_;
+    return worst() == 0;
+  }
+  double worst() const {
+    double largest = 0;
+    for (const std::size_t i : outputs_) {
+      largest = std::max(largest, difference(tensors_[i], wanted_[i]));
+    }
+    return largest;
+  }
+
+ private:
+  std::vector<HostTensor> tensors_, wanted_;
+  const DeviceTensors on_device_;
+  std::vector<std::size_t> outputs_;
+};
 
 }  // namespace
 
@@ -199,38 +237,22 @@ void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>&
   }
 }
 
-void Tuner::measure(TuneResult& result) {
-  std::vector<HostTensor> tensors = make_tensors(kernel_, result.options, how_.seed);
-  const DeviceTensors on_device(tensors);
-  std::vector<HostTensor> wanted;
-  const auto compute = [&](const std::string& name) {
-    for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
-      if (kernel_.tensors[i].is_output) on_device.poison(i);
-    }
-    built_.at(name)->executable->run(on_device.refs());
-    for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
-      if (kernel_.tensors[i].is_output) on_device.download(i, tensors[i]);
-    }
-  };
-  const auto worst = [&] {
-    double largest = 0;
-    for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
-      if (!kernel_.tensors[i].is_output) continue;
-      largest = std::max(largest, difference(tensors[i], wanted[i]));
-    }
-    return largest;
-  };
+const Executable& Tuner::standard_of(const TuneResult& result) const {
   const auto standard = built_.find(result.standard);
-  if (standard == built_.end() || !standard->second->executable) {
-    Diagnostic(
-        {}, fmt::format("{}: {}, which the rules choose here, cannot be built: {}", kernel_.name,
-                        result.standard, standard == built_.end() ? "" : standard->second->failure))
-        .fix("set schedule to another")
-        .raise();
+  if (standard != built_.end() && standard->second->executable) {
+    return *standard->second->executable;
   }
-  compute(result.standard);
-  wanted = tensors;
-  if (!(worst() == 0)) {
+  Diagnostic(
+      {}, fmt::format("{}: {}, which the rules choose here, cannot be built: {}", kernel_.name,
+                      result.standard, standard == built_.end() ? "" : standard->second->failure))
+      .fix("set schedule to another")
+      .raise();
+}
+
+void Tuner::measure(TuneResult& result) {
+  Comparison results(kernel_, make_tensors(kernel_, result.options, how_.seed));
+  results.compute(standard_of(result));
+  if (!results.keep()) {
     Diagnostic({},
                fmt::format("{}: {}, which the rules choose here, leaves elements that are no "
                            "numbers",
@@ -244,9 +266,9 @@ void Tuner::measure(TuneResult& result) {
   for (TuneEntry& entry : result.entries) {
     if (!is_measurable(entry)) continue;
     const Executable& executable = *built_.at(entry.name)->executable;
-    compute(entry.name);
+    results.compute(executable);
     // Both round.
-    const double error = worst(), tolerance = 2 * kernel_.tolerance(result.options);
+    const double error = results.worst(), tolerance = 2 * kernel_.tolerance(result.options);
     if (!(error <= tolerance)) {
       entry.skipped = fmt::format("differs from {} by {:.3g}", result.standard, error);
       ++result.failed;
@@ -256,7 +278,7 @@ void Tuner::measure(TuneResult& result) {
     launches.push_back(
         [&executable](const std::vector<TensorRef>& tensors) { executable.run(tensors); });
   }
-  const std::vector<Timing> timings = time_in_turn(launches, on_device, how_.rounds);
+  const std::vector<Timing> timings = time_in_turn(launches, results.on_device(), how_.rounds);
   for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->measured = timings[i].median();
   std::stable_sort(result.entries.begin(), result.entries.end(),
                    [](const TuneEntry& a, const TuneEntry& b) {

@@ -61,6 +61,7 @@ class Tuner {
  private:
   struct Built;
   const FamilyMember& member(const std::string& name) const;
+  const Executable& standard_of(const TuneResult& result) const;
   std::vector<std::string> with(const std::vector<std::string>& sizes) const;
 
   const LibraryKernel& kernel_;

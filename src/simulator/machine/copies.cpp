@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "ir/multicast.h"
 #include "simulator/machine/launch.h"
@@ -120,6 +121,77 @@ void order_tensor(Launch& launch, const Warp& warp, const Access& access, const 
   launch.order.global(warp, access, launch.order.bytes);
 }
 
+// The barrier of a CTA that the copy signals; none, and a fault, where there is no such.
+std::optional<int> barrier_of(Launch& launch, const Warp& warp, const Instruction& instruction,
+                              const Transfer& transfer) {
+  const BarrierArray& barriers = launch.kernel.barrier_arrays[transfer.barriers];
+  const std::int64_t index = warp.integer(transfer.barrier_index);
+  if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
+  launch.log.add({"out_of_bounds",
+                  instruction.where(),
+                  barriers.where,
+                  fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
+                              barriers.count, launch.access("use", instruction, warp)),
+                  {}});
+  return std::nullopt;
+}
+
+// The CTAs of the cluster that receive a copy, a bit each.
+std::uint64_t receivers_of(const Warp& warp, const Transfer& transfer) {
+  const auto rank = static_cast<int>(warp.cta->cluster_rank());
+  if (transfer.multicast == 0) return std::uint64_t{1} << rank;
+  const int group = transfer.multicast_group;
+  if (group == 0) return transfer.multicast;
+  return transfer.multicast << (rank / group * group +
+                                rank % ir::multicast_stride(transfer.multicast));
+}
+
+// What is the same for every CTA that receives a copy.
+struct IssuedLoad {
+  const TensorMap& map;
+  std::byte* data;  // of the tensor
+  std::int64_t address;
+  std::array<std::int64_t, 5> start;
+  int barrier;
+};
+
+// The copy's part that one CTA receives: its accesses, and when it completes.
+void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instruction,
+              const IssuedLoad& load) {
+  const std::int64_t bytes = load.map.box_bytes();
+  const int agent =
+      launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, load.barrier);
+  const auto epoch = static_cast<Epoch>(cta.barriers[load.barrier].phase + 1);
+  AccessKind kind;
+  kind.async = true;
+  order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), load.map,
+               load.data, load.address, load.start);
+  kind.write = true;
+  const Access access = launch.order.by_unit(warp, instruction, kind, agent, epoch);
+  launch.order.shared(warp, access, cta, instruction.object, load.address, bytes);
+  ForeignUse use;
+  use.access = access;
+  use.verb = "write";
+  use.barrier = agent;
+  use.phase = epoch;
+  use.by_access = false;
+  cta.foreign_uses.add(std::move(use));
+  cta.shared.poison(load.address, bytes);
+  Event event;
+  event.kind = Event::Kind::load;
+  event.issuer = &warp;
+  event.instruction = &instruction;
+  event.destination = &cta;
+  event.address = load.address;
+  event.data = load.data;
+  event.coordinates = load.start;
+  event.access = access;
+  event.barrier = load.barrier;
+  event.phase = cta.barriers[load.barrier].phase;
+  if (launch.recorder) launch.recorder->load_issued(event);
+  launch.add_event(std::move(event));
+}
+
 }  // namespace
 
 void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
@@ -132,68 +204,24 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
     return;
   }
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  if (!data || !begins_inside(launch, warp, instruction, map, coordinates(warp, transfer))) return;
-  const BarrierArray& barriers = launch.kernel.barrier_arrays[transfer.barriers];
-  const std::int64_t index = warp.integer(transfer.barrier_index);
-  if (index < 0 || index >= barriers.count) {
-    launch.log.add({"out_of_bounds",
-                    instruction.where(),
-                    barriers.where,
-                    fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
-                                barriers.count, launch.access("use", instruction, warp)),
-                    {}});
-    return;
-  }
-  const int barrier = barriers.first + static_cast<int>(index);
-  const auto& ctas = warp.cta->cluster->ctas;
-  std::uint64_t receivers = transfer.multicast;
-  if (const int group = transfer.multicast_group; group > 0) {
-    const int rank = static_cast<int>(warp.cta->index % ctas.size());
-    receivers <<= rank / group * group + rank % ir::multicast_stride(transfer.multicast);
-  }
-  for (std::size_t rank = 0; rank < ctas.size(); ++rank) {
-    Cta& cta = *ctas[rank];
-    if (transfer.multicast ? !(receivers >> rank & 1) : &cta != warp.cta) continue;
-    if (cta.live == 0) {
+  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
+  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
+  const std::optional<int> barrier = barrier_of(launch, warp, instruction, transfer);
+  if (!barrier) return;
+  const std::uint64_t receivers = receivers_of(warp, transfer);
+  for (const auto& cta : warp.cta->cluster->ctas) {
+    if (!(receivers >> cta->cluster_rank() & 1)) continue;
+    if (cta->live == 0) {
       launch.log.add({"exit",
                       instruction.where(),
                       {},
-                      fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta.index,
+                      fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta->index,
                                   launch.access("write", instruction, warp)),
                       "cluster_sync before the kernel ends"});
       continue;
     }
-    if (!usable(launch, warp, instruction, cta, barrier)) continue;
-    const int agent = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
-    const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
-    AccessKind kind;
-    kind.async = true;
-    order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), map,
-                 data, address, coordinates(warp, transfer));
-    kind.write = true;
-    const Access access = launch.order.by_unit(warp, instruction, kind, agent, epoch);
-    launch.order.shared(warp, access, cta, instruction.object, address, map.box_bytes());
-    ForeignUse use;
-    use.access = access;
-    use.verb = "write";
-    use.barrier = agent;
-    use.phase = epoch;
-    use.by_access = false;
-    cta.foreign_uses.add(std::move(use));
-    cta.shared.poison(address, map.box_bytes());
-    Event event;
-    event.kind = Event::Kind::load;
-    event.issuer = &warp;
-    event.instruction = &instruction;
-    event.destination = &cta;
-    event.address = address;
-    event.data = data;
-    event.coordinates = coordinates(warp, transfer);
-    event.access = access;
-    event.barrier = barrier;
-    event.phase = cta.barriers[barrier].phase;
-    if (launch.recorder) launch.recorder->load_issued(event);
-    launch.add_event(std::move(event));
+    if (!usable(launch, warp, instruction, *cta, *barrier)) continue;
+    issue_to(*cta, launch, warp, instruction, {map, data, address, start, *barrier});
   }
 }
 

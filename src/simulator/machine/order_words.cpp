@@ -96,7 +96,6 @@ void Order::read_word(Warp& warp, bool elected, const Access& access, const Word
         continue;
       }
       fences_of(warp).seen.push_back(handed);
-      fences_of(warp).seen.back().by.scope = std::min(handed.by.scope, access.scope);
     }
     std::vector<Handed>& missed = fences_of(warp).missed;
     if (missed.size() == kMissed) missed.erase(missed.begin());
@@ -139,7 +138,7 @@ void Order::fence(Warp& warp, bool elected, Scope scope) {
   FenceState& fences = fences_of(warp);
   const auto acquired = [&](const Handed& seen) {
     Access here = by_threads(warp, *seen.by.instruction, {});
-    here.scope = std::min(scope, seen.by.scope);
+    here.scope = scope;
     if (!reaches(here, seen.by)) return false;
     acquire_beyond(warp, elected, seen.known);
     return true;
