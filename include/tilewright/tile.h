@@ -358,7 +358,7 @@ Tile floor(const TileOperand& a);
 Tile ceil(const TileOperand& a);
 Tile rint(const TileOperand& a);     // to the nearest whole number, ties to even
 Tile sigmoid(const TileOperand& a);  // 1 / (1 + exp(-a))
-// a, or the bound that it lies beyond; low where the bounds cross.
+// a, or the bound that it lies beyond; high where the bounds cross.
 Tile clamp(const TileOperand& a, const TileOperand& low, const TileOperand& high);
 
 // Along `axis`, which keeps size 1. Elements that do not exist are left out; of none the sum is 0,
