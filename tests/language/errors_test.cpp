@@ -144,6 +144,11 @@ TEST(ShapeErrors, AxesSlicesReshapesSizes) {
          [&] { t.rows.block(t.grid[0], 0); });
   misuse("part(0, 48)", {"a block of 64 elements does not divide into parts of 48", "fix: "},
          [&] { t.block.part(0, 48); });
+  misuse("ceil_div(t.rows, 0)", {"a dimension is divided by zero: ", "fix: "},
+         [&] { (void)ceil_div(t.rows, 0); });
+  misuse("blocks(t.rows, 0)", {"the size 0 is not positive", "fix: "}, [&] {
+    for (Block b : blocks(t.rows, 0)) (void)b;
+  });
   misuse("blocks(t.rows, -1)", {"the size -1 is not positive", "fix: "}, [&] {
     for (Block b : blocks(t.rows, -1)) load(t.X(b, all));
   });
@@ -334,8 +339,7 @@ TEST(KernelErrors, Names) {
   Traced t;
   misuse("dim(", {"dim: \"2n\" is no name"}, [&] { t.kernel.dim("2n"); });
   misuse("", {"parameter: \"größe\" is no name"}, [&] { t.kernel.in("größe", f32, {4}); });
-  misuse("dim(", {"is what multiprocessors() gives"},
-         [&] { t.kernel.dim("multiprocessors"); });
+  misuse("dim(", {"is what multiprocessors() gives"}, [&] { t.kernel.dim("multiprocessors"); });
 }
 
 TEST(KernelErrors, AGridOfNumbers) {
