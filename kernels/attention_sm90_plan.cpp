@@ -162,7 +162,7 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
 }
 
 Attention with_sm90_blocks(Attention a, SourceLocation where) {
-  check_dims(a, {"with_sm90_blocks", where});
+  check_dims(a, {"with_sm90_blocks", where, "attention for sm_90a"});
   // Three warpgroups hide more of each other's softmax than two, where they leave room for a block
   // of keys that is worth its waits.
   a.block_q = 3 * kWarpgroupRows;
@@ -175,7 +175,7 @@ Attention with_sm90_blocks(Attention a, SourceLocation where) {
 }
 
 Attention with_sm90_varlen_blocks(Attention a, SourceLocation where) {
-  check_dims(a, {"with_sm90_varlen_blocks", where});
+  check_dims(a, {"with_sm90_varlen_blocks", where, "attention for sm_90a"});
   a = with_sm90_blocks(a, where);
   // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
   // and beside the widest accumulator.

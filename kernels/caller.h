@@ -10,9 +10,10 @@ namespace tilewright::kernels {
 struct Caller {
   const char* function;
   SourceLocation where;
+  const char* subject = function;  // of the message
 
   [[noreturn]] void refuse(const std::string& what, const std::string& fix) const {
-    raise_usage(where, function, std::string(function) + ": " + what, fix);
+    raise_usage(where, function, std::string(subject) + ": " + what, fix);
   }
   void check_positive(const std::string& name, int value) const {
     if (value < 1) refuse(name + " is " + std::to_string(value), name + " is at least 1");

@@ -418,24 +418,57 @@ class GemmSm90 {
   std::optional<Tile> scale_;  // of the role that multiplies
 };
 
+// What a product, a copy, a CTA and a cluster take.
+constexpr int kProductColumns = 256, kDepthBytes = 32, kCopiedRows = 256;
+constexpr int kWarpgroups = 7;  // beside that of the warp that loads
+constexpr int kCluster = 16;
+
+void check_shape(const Gemm& g, const Caller& caller) {
+  const int depth = kDepthBytes / size_of(g.dtype);
+  if (g.block_k % depth != 0) {
+    caller.refuse("block_k is " + std::to_string(g.block_k),
+                  "take a multiple of " + std::to_string(depth));
+  }
+  if (undivided(g) > kProductColumns) {
+    const char* const name = g.exchanged ? "block_m" : "block_n";
+    caller.refuse(std::string(name) + " is " + std::to_string(undivided(g)), "take at most 256");
+  }
+  if (g.warpgroups > kWarpgroups) {
+    caller.refuse(std::to_string(g.warpgroups) + " warpgroups", "take at most 7");
+  }
+  if (g.share_a > kCluster || g.share_b > kCluster || g.split > kCluster ||
+      g.share_a * g.share_b * g.split > kCluster) {
+    caller.refuse("share_a " + std::to_string(g.share_a) + ", share_b " +
+                      std::to_string(g.share_b) + " and split " + std::to_string(g.split) +
+                      " make a cluster of more than 16 CTAs",
+                  "take factors whose product is at most 16");
+  }
+}
+
 void check_sm90(const Gemm& g, const Caller& caller) {
   check_tiles(g, caller);
   caller.check_positive("warpgroups", g.warpgroups);
   caller.check_positive("share_a", g.share_a);
   caller.check_positive("share_b", g.share_b);
   caller.check_positive("split", g.split);
-  const auto parted = [&](int sharing, int rows) {
-    if (sharing == 1 || rows % (8 * sharing) == 0) return;
-    caller.refuse(
-        std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
-        "each fetches a multiple of 8 of them");
+  const auto copied = [&](const char* name, int rows, int sharing) {
+    if (sharing > 1 && rows % (8 * sharing) != 0) {
+      caller.refuse(
+          std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
+          "each fetches a multiple of 8 of them");
+    }
+    if (rows / sharing > kCopiedRows) {
+      caller.refuse(std::string(name) + " is " + std::to_string(rows),
+                    "take at most 256 for each CTA that shares it: one copy's rows");
+    }
   };
-  parted(g.share_a, g.block_m);
-  parted(g.share_b, g.block_n);
+  copied("block_m", g.block_m, g.share_a);
+  copied("block_n", g.block_n, g.share_b);
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
     caller.refuse("there is no product of " + std::string(name_of(g.dtype)),
                   "take bf16, f16 or f8e4m3; gemm() has the others");
   }
+  check_shape(g, caller);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
 Dim operator/(const Dim& a, const Dim& b);
 Dim operator%(const Dim& a, const Dim& b);
-Dim ceil_div(const Dim& a, const Dim& b);
+Dim ceil_div(const Dim& a, const Dim& b, SourceLocation where = here());
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 

@@ -183,7 +183,7 @@ class Planner {
         return;
       }
       case Kind::pointer:
-        check_pointer(index);
+        ir::check_memory(kernel_.parameters[index], tensor(index));
         put(tensor(index).data);
         return;
       case Kind::peer_pointers: {
@@ -252,29 +252,6 @@ class Planner {
       case DType::i8:
       case DType::u8:
         break;  // no scalar is declared so
-    }
-  }
-
-  void check_pointer(std::size_t index) const {
-    const TensorArgument& argument = tensor(index);
-    if (is_empty(argument)) return;
-    const auto address = reinterpret_cast<std::uintptr_t>(argument.data);
-    const auto unit = static_cast<std::uintptr_t>(size_of(argument.dtype));
-    const ir::Parameter& parameter = kernel_.parameters[index];
-    if (address == 0) {
-      Diagnostic(parameter.where,
-                 fmt::format("tensor {} has no data: its address is null", parameter.name))
-          .token(parameter.name)
-          .fix("allocate the tensor before the launch")
-          .raise();
-    }
-    if (address % unit != 0) {
-      Diagnostic(parameter.where,
-                 fmt::format("tensor {} of {} starts at 0x{:x}, no multiple of {} bytes",
-                             parameter.name, name_of(argument.dtype), address, unit))
-          .token(parameter.name)
-          .fix("start the tensor at a whole element")
-          .raise();
     }
   }
 

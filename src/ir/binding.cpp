@@ -138,7 +138,7 @@ class Solver {
       if (size >= 0 && size <= kMaximumSize) continue;
       fail(parameter.where,
            fmt::format("{} has size {}, expected 0 to 2^31 - 1", axis_of(shape, axis), size),
-           "split the tensor into smaller ones");
+           size < 0 ? "pass the number of its elements" : "split the tensor into smaller ones");
     }
     check_strides(parameter, shape);
     check_extent(parameter, shape);
@@ -303,17 +303,31 @@ void check_scalars(const Kernel& kernel, const std::vector<double>& scalars) {
       .raise();
 }
 
-void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors) {
-  std::size_t next = 0;
-  for (const Parameter& parameter : kernel.parameters) {
-    if (!parameter.is_tensor() || next == tensors.size()) continue;
-    const TensorArgument& tensor = tensors[next++];
-    if (tensor.data || std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0) continue;
+void check_memory(const Parameter& parameter, const TensorArgument& tensor) {
+  if (std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0) return;
+  if (!tensor.data) {
     Diagnostic(parameter.where,
                fmt::format("tensor {} has no data: its address is null", parameter.name))
         .token(parameter.name)
         .fix("allocate the tensor before the launch")
         .raise();
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
+  const auto unit = static_cast<std::uintptr_t>(size_of(tensor.dtype));
+  if (address % unit == 0) return;
+  Diagnostic(parameter.where,
+             fmt::format("tensor {} of {} starts at 0x{:x}, no multiple of {} bytes",
+                         parameter.name, name_of(tensor.dtype), address, unit))
+      .token(parameter.name)
+      .fix("start the tensor at a whole element")
+      .raise();
+}
+
+void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors) {
+  std::size_t next = 0;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor() || next == tensors.size()) continue;
+    check_memory(parameter, tensors[next++]);
   }
 }
 

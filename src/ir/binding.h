@@ -50,7 +50,9 @@ std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64
 // Raises a usage error unless there is a number for each scalar parameter, which one of i32 can be.
 void check_scalars(const Kernel& kernel, const std::vector<double>& scalars);
 
-// Raises a usage error for a tensor that has elements and no memory.
+// Raises a usage error for a tensor whose elements have no memory, or do not begin at a multiple of
+// their size.
+void check_memory(const Parameter& parameter, const TensorArgument& tensor);
 void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors);
 
 }  // namespace tilewright::ir

@@ -32,8 +32,9 @@ constexpr std::int64_t kMaximumOperations = 10000;
       .raise();
 }
 
-[[noreturn]] void divided_by_zero(const std::string& dividend) {
-  Diagnostic({}, "a dimension is divided by zero: " + dividend + " by 0")
+[[noreturn]] void divided_by_zero(const std::string& dividend, SourceLocation where = {}) {
+  Diagnostic(where, "a dimension is divided by zero: " + dividend + " by 0")
+      .token("ceil_div")
       .fix("where the divisor may be 0 divide by max(divisor, 1)")
       .raise();
 }
@@ -367,7 +368,10 @@ Dim operator-(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::sub, a
 Dim operator*(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::mul, a, b); }
 Dim operator/(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::floordiv, a, b); }
 Dim operator%(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::mod, a, b); }
-Dim ceil_div(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::ceildiv, a, b); }
+Dim ceil_div(const Dim& a, const Dim& b, SourceLocation where) {
+  if (b == 0) divided_by_zero(a.to_string(), where);
+  return Dim::binary(Dim::Kind::ceildiv, a, b);
+}
 Dim min(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::min, a, b); }
 Dim max(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::max, a, b); }
 

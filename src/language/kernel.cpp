@@ -276,19 +276,27 @@ IndexRange range(const IndexOperand& low, const IndexOperand& high, const IndexO
   return index_range(low, high, step, high.where);
 }
 
+namespace {
+
+void check_block_size(int size, SourceLocation where) {
+  if (size > 0) return;
+  Diagnostic(where, "blocks: the size " + std::to_string(size) + " is not positive")
+      .token("blocks")
+      .fix("give the number of elements of a block")
+      .raise();
+}
+
+}  // namespace
+
 BlockRange blocks(const Sequence& rows, int size, SourceLocation where) {
+  check_block_size(size, where);
   return blocks(rows, size, IndexOperand(0, where), IndexOperand(rows.blocks(size, where), where),
                 where);
 }
 
 BlockRange blocks(const Sequence& rows, int size, const IndexOperand& low, const IndexOperand& high,
                   SourceLocation where) {
-  if (size <= 0) {
-    Diagnostic(where, "blocks: the size " + std::to_string(size) + " is not positive")
-        .token("blocks")
-        .fix("give the number of elements of a block")
-        .raise();
-  }
+  check_block_size(size, where);
   return BlockRange(
       low.index, high.index, Index(1, where),
       [rows, size, where](const Index& i) { return rows.block(i, size, where); }, where);

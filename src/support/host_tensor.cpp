@@ -55,7 +55,18 @@ std::int64_t nearest_integer(DType dtype, double value) {
 HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape, std::byte fill)
     : dtype_(dtype), shape_(std::move(shape)) {
   const std::int64_t count = checked_elements(dtype_, shape_);
-  bytes_.assign(static_cast<std::size_t>(count) * static_cast<std::size_t>(size_of(dtype_)), fill);
+  const std::size_t bytes =
+      static_cast<std::size_t>(count) * static_cast<std::size_t>(size_of(dtype_));
+  try {
+    bytes_.assign(bytes, fill);
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    Diagnostic({},
+               "there is no memory for a tensor of shape " + braces(shape_) + ": " +
+                   std::to_string(bytes) + " bytes",
+               ErrorKind::unavailable)
+        .fix("take a smaller one")
+        .raise();
+  }
 }
 
 HostTensor HostTensor::zeros(DType dtype, std::vector<std::int64_t> shape) {

@@ -196,13 +196,19 @@ TEST(Binding, ScalarsAreWhatTheirDTypeHolds) {
 
 TEST(Binding, TensorsHaveMemory) {
   const Kernel kernel = parse_text(kHeader, "");
-  std::byte memory{};
+  alignas(float) std::byte memory[16] = {};
   std::vector<TensorArgument> tensors(3);
-  for (TensorArgument& tensor : tensors) tensor = {"t", DType::f32, {2}, {1}, &memory};
+  for (TensorArgument& tensor : tensors) tensor = {"t", DType::f32, {2}, {1}, memory};
   ir::check_memory(kernel, tensors);
   tensors[1].data = nullptr;
   EXPECT_EQ(error_of([&] { ir::check_memory(kernel, tensors); }).message(),
             "tensor B has no data: its address is null");
+  tensors[1].data = memory + 2;
+  EXPECT_NE(error_of([&] { ir::check_memory(kernel, tensors); }).message().find("tensor B of f32"),
+            std::string::npos);
+  tensors[1].data = memory + 4;
+  ir::check_memory(kernel, tensors);
+  tensors[1].data = nullptr;
   tensors[1].shape = {0};
   ir::check_memory(kernel, tensors);
 }

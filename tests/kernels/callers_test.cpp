@@ -60,7 +60,8 @@ TEST(Callers, OfAttentionForHopper) {
   refused({.block_k = 24}, {"block_k is 24", "fix: take a multiple of 16 up to 256"});
   refused({.block_k = 272}, {"block_k is 272"});
   refused({.dim = 256, .dim_v = 256, .block_k = 256}, {"do not fit", "with_sm90_blocks"});
-  misuse("with_sm90_blocks(", {"dim is 8"}, [] { with_sm90_blocks({.dim = 8}); });
+  misuse("with_sm90_blocks(", {"attention for sm_90a: dim is 8"},
+         [] { with_sm90_blocks({.dim = 8}); });
   misuse("with_sm90_varlen_blocks(", {"dim_v is 0"}, [] { with_sm90_varlen_blocks({.dim_v = 0}); });
 }
 
@@ -81,6 +82,13 @@ TEST(Callers, OfGemm) {
   refused({.split = 2}, "tiles of 128 x 256, split by 2");  // too many sums to exchange
   refused({.share_b = 5}, "5 CTAs share tiles of 256 rows");
   refused({.dtype = f32}, "there is no product of f32");
+  refused({.block_k = 24}, "block_k is 24");
+  refused({.dtype = f8e4m3, .block_k = 16}, "block_k is 16");
+  refused({.block_n = 264}, "block_n is 264");
+  refused({.block_m = 264, .block_n = 64, .warpgroups = 1, .exchanged = true}, "block_m is 264");
+  refused({.block_m = 512, .block_n = 32}, "block_m is 512");
+  refused({.block_m = 512, .block_n = 32, .warpgroups = 8, .share_a = 2}, "8 warpgroups");
+  refused({.share_a = 8, .share_b = 4}, "share_a 8, share_b 4 and split 1 make a cluster");
 }
 
 }  // namespace

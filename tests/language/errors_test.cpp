@@ -169,6 +169,11 @@ TEST(ShapeErrors, AxesSlicesReshapesSizes) {
          [&] { t.rows.block(t.grid[0], 0); });
   misuse("part(0, 48)", {"a block of 64 elements does not divide into parts of 48", "fix: "},
          [&] { t.block.part(0, 48); });
+  misuse("ceil_div(t.rows, 0)", {"a dimension is divided by zero: ", "fix: "},
+         [&] { (void)ceil_div(t.rows, 0); });
+  misuse("blocks(t.rows, 0)", {"the size 0 is not positive", "fix: "}, [&] {
+    for (Block b : blocks(t.rows, 0)) (void)b;
+  });
   misuse("blocks(t.rows, -1)", {"the size -1 is not positive", "fix: "}, [&] {
     for (Block b : blocks(t.rows, -1)) load(t.X(b, all));
   });

@@ -68,5 +68,20 @@ TEST(HostTensorTest, WrongSizesAndIndicesAreUsageErrors) {
   EXPECT_THROW(HostTensor::zeros(f32, {2}).flat(-1), Error);
 }
 
+TEST(HostTensorTest, MoreThanThereIsMemoryIsAnError) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer ends the program";
+#endif
+  try {
+    HostTensor::zeros(f32, {std::int64_t{1} << 50});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_NE(error.message().find("no memory for a tensor of shape {1125899906842624}"),
+              std::string::npos)
+        << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -73,7 +73,6 @@ class Streams {
     PreparedKernel kernel;
   };
 
-  Stream& stream_of(const StreamOperation& operation) { return streams_[operation.source->stream]; }
   const ir::ProgramStream& named(const ir::ProgramOperation& operation) const {
     return program_.streams[operation.stream];
   }
