@@ -104,7 +104,8 @@ def cycles(c, t):
 
 
 # What a variant's lean is linear in, as the rules name it; the last belongs to the factor.
-LEANS = ["x", "y", "z", "x * x", "y * y", "z * z", "x * y", "x * z", "y * z", "odd_k", "odd_n", "1"]
+SQUARES = ["xx", "yy", "zz", "xy", "xz", "yz"]
+LEANS = ["x", "y", "z"] + SQUARES + ["odd_k", "odd_n", "1"]
 MIDDLE = {"x": 5, "y": 4, "z": 4}  # octaves above 16 rows, 64 columns and 64 of k
 
 
@@ -118,7 +119,8 @@ def leans(shapes):
     at = {"x": octave(m, 16) - MIDDLE["x"], "y": octave(n, 64) - MIDDLE["y"],
           "z": octave(k, 64) - MIDDLE["z"], "odd_k": k % 16 == 8, "odd_n": n % 16 == 8,
           "1": np.ones(len(m))}
-    return np.array([np.prod([at[part] for part in name.split(" * ")], 0) for name in LEANS]).T
+    at.update({name: at[name[0]] * at[name[1]] for name in SQUARES})
+    return np.array([at[name] for name in LEANS]).T
 
 
 class Times:
@@ -268,7 +270,7 @@ def report(label, model, times):
 
 REMARKS = """the variant with the least estimated time; the first of equals. Unit: thousandths of a
 cycle.
-  x y z  octaves of m, n and k
+  x y z  octaves of m, n and k; xx to yz their products
   tiles  of C, or groups of them that share A's or B's; a split tile counts once
   slots  groups of CTAs that run at once: larger clusters leave some multiprocessors idle
   busy   thousandths of the multiprocessors that work in the first wave
@@ -300,6 +302,7 @@ def facts(model, variants, element):
         f"let x = {octave('m', 16)} - {MIDDLE['x']}",
         f"let y = {octave('n', 64)} - {MIDDLE['y']}",
         f"let z = {octave(f'k / {deep}' if deep > 1 else 'k', 64)} - {MIDDLE['z']}",
+        *(f"let {a}{b} = {a} * {b}" for a, b in SQUARES),
         f"let memory = ((m * k + n * k) * {element} + m * n * 2) * "
         f"{round(1e6 * model.c['memory'])} / 1000",
     ]
