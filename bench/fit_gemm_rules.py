@@ -5,11 +5,12 @@
     bench/fit_gemm_rules.py times.json [more.json ...] --out kernels/schedules/gemm.sm_90a.txt
     bench/fit_gemm_rules.py times.json --apply held_out.json
 
-A model of waves, products, loads, stores and memory estimates each variant's time; its constants
-and a factor for each variant are fitted to the logarithms of the times, those near a shape's best
-above all. The --count variants are kept that cost least to be without the others, as estimated on
-drawn shapes and as measured, the model is fitted to them once more, and their factors are moved a
-little to what the choice costs. What is written is the model as rules (docs/schedules.md), over
+A model of waves, products, loads, stores and memory estimates each variant's time. What is fitted to
+the logarithms of the times, those near a shape's best above all: its constants, and for each variant
+a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the rows'
+alignment. An error that all variants share at a shape changes no choice and hardly counts. The
+--count variants are kept that cost least to be without the others where the estimates choose, and the
+model is fitted to them once more. What is written is the model as rules (docs/schedules.md), over
 ranges and facts, in integers. A file may lack variants that others have; one that is named twice
 counts twice.
 """
@@ -29,18 +30,6 @@ MULTIPROCESSORS = 132
 # Clusters that run at once on 132 multiprocessors, by cuOccupancyMaxActiveClusters; as a fraction.
 SLOTS = {1: (1, 1), 2: (1, 2), 3: (8, 27), 4: (5, 22), 6: (2, 15), 8: (5, 44), 16: (7, 132)}
 
-# What stands in front of the estimates, where those are near: remark, variant, condition; `deep` is
-# 1600 elements of 16 bits. Measured there: 128 x 4096 x 4096 1.02 of cuBLAS (0.91 by the estimates
-# alone).
-EXCEPTIONS = [
-    ("Long sums in nearly one wave of small tiles that rows fill: more multiprocessors load than with "
-     "wide ones.",
-     "64x64x128",
-     "m > 64 and m <= 512 and 20 * m >= 1216 * ceil_div(m, 64) and odd_k == 0 and k >= {deep} and "
-     "tiles_64x64x128 <= multiprocessors and 3 * tiles_64x64x128 >= 2 * multiprocessors and "
-     "25 * time_64x64x128 <= 26 * {least}"),
-]
-
 # The operands of those with _t are exchanged, which the estimate does not see.
 Variant = collections.namedtuple("Variant", "name m n k share_a share_b split")
 
@@ -55,15 +44,17 @@ def parse_variant(name):
 
 # What is fitted: cycles, or cycles for a byte, an element or a product.
 START = {
-    "start": 9500.0,       # of every launch
-    "cluster": 800.0,      # more of one in clusters
-    "step": 51.0,          # of a step along k, beside its loads or products
-    "product": 1 / 1998,   # of a multiplication and addition
-    "l2": 0.0173,          # of a byte from L2 where all multiprocessors load
-    "l2_unaligned": 0.98,  # more where rows begin in the middle of a 32-byte sector
-    "idle": 0.48,          # of the multiprocessors: with fewer busy ones L2 is no faster
-    "port": 0.0113,        # of a byte that reaches a multiprocessor, also from a neighbour's load
-    "hidden": 0.05,        # of the shorter of products and loads, what the longer does not hide
+    "start": 10300.0,      # of every launch
+    "cluster": 1200.0,     # more of one in clusters
+    "step": 60.0,          # of a step along k, beside its loads or products
+    "product": 1 / 2200,   # of a multiplication and addition where all multiprocessors work
+    "power": 0.3,          # of it saved where none would: the fewer work, the higher the clock
+    "l2": 0.0130,          # of a byte from L2 where all multiprocessors load
+    "l2_lines": 0.3,       # more where rows begin elsewhere than on a line of 128 bytes
+    "l2_unaligned": 1.0,   # more where they begin in the middle of a 32-byte sector
+    "idle": 0.45,          # of the multiprocessors: with fewer busy ones L2 is no faster
+    "port": 0.0090,        # of a byte that reaches a multiprocessor, also from a neighbour's load
+    "hidden": 0.1,         # of the shorter of products and loads, what the longer does not hide
     "store": 0.035,        # of an element of C
     "store_unaligned": 0.7,
     "exchange": 4000.0,    # of a split's parts
@@ -87,20 +78,22 @@ def terms(variants, shapes):
     ctas = v.share_a * v.share_b * v.split
     slots = np.array([MULTIPROCESSORS * SLOTS[c][0] // SLOTS[c][1] for c in ctas])
     tiles = ceil_div(m, v.m * v.share_b) * ceil_div(n, v.n * v.share_a)
+    waves = ceil_div(tiles, slots)
     return types.SimpleNamespace(
-        clusters=ctas > 1, waves=ceil_div(tiles, slots), steps=ceil_div(ceil_div(k, v.k), v.split),
+        clusters=ctas > 1, waves=waves, steps=ceil_div(ceil_div(k, v.k), v.split),
         product=v.m * v.n * v.k, load=(v.m / v.share_a + v.n / v.share_b) * v.k * element,
         port=(v.m + v.n) * v.k * element, busy=ctas * np.minimum(tiles, slots) / MULTIPROCESSORS,
-        odd_k=k % 16 == 8, stored=v.m * v.n / v.split, odd_n=n % 16 == 8, exchanges=v.split > 1,
-        parts=v.m * v.n * (v.split - 1) / v.split, bytes=(m * k + n * k + m * n) * element)
+        used=ctas * tiles / (waves * MULTIPROCESSORS), odd_k=k % 16 == 8,
+        off_line=(k % 64 != 0) & (k % 16 == 0), stored=v.m * v.n / v.split, odd_n=n % 16 == 8,
+        exchanges=v.split > 1, parts=v.m * v.n * (v.split - 1) / v.split,
+        bytes=(m * k + n * k + m * n) * element)
 
 
 def cycles(c, t):
-    """Without the variants' factors."""
-    product = t.product * c["product"]
-    load = np.maximum(
-        t.load * c["l2"] * (1 + t.odd_k * c["l2_unaligned"]) * np.maximum(t.busy, c["idle"]),
-        t.port * c["port"])
+    """Without the variants' factors and leans."""
+    product = t.product * c["product"] * (1 - c["power"] * (1 - t.used))
+    rows = 1 + t.odd_k * c["l2_unaligned"] + t.off_line * c["l2_lines"]
+    load = np.maximum(t.load * c["l2"] * rows * np.maximum(t.busy, c["idle"]), t.port * c["port"])
     step = c["step"] + np.maximum(product, load) + c["hidden"] * np.minimum(product, load)
     end = t.stored * c["store"] * (1 + t.odd_n * c["store_unaligned"])
     end = end + t.exchanges * (c["exchange"] + t.parts * c["part"])
@@ -108,6 +101,26 @@ def cycles(c, t):
     memory = t.bytes * c["memory"]
     return (c["start"] + t.clusters * c["cluster"] + np.maximum(work, memory) +
             c["overlap"] * np.minimum(work, memory))
+
+
+# What a variant's lean is linear in, as the rules name it; the last belongs to the factor.
+SQUARES = ["xx", "yy", "zz", "xy", "xz", "yz"]
+LEANS = ["x", "y", "z"] + SQUARES + ["odd_k", "odd_n", "1"]
+MIDDLE = {"x": 5, "y": 4, "z": 4}  # octaves above 16 rows, 64 columns and 64 of k
+
+
+def leans(shapes):
+    """A row a shape."""
+    m, n, k = (np.array(sizes) for sizes in zip(*shapes))
+
+    def octave(size, least):
+        return np.clip(np.floor(np.log2(size / least)), 0, np.log2(16384 / least))
+
+    at = {"x": octave(m, 16) - MIDDLE["x"], "y": octave(n, 64) - MIDDLE["y"],
+          "z": octave(k, 64) - MIDDLE["z"], "odd_k": k % 16 == 8, "odd_n": n % 16 == 8,
+          "1": np.ones(len(m))}
+    at.update({name: at[name[0]] * at[name[1]] for name in SQUARES})
+    return np.array([at[name] for name in LEANS]).T
 
 
 class Times:
@@ -127,120 +140,119 @@ class Times:
         self.log = np.log([[times.get(name, np.nan) * 1.755e9 for name in names]
                            for _, times in rows])
         self.cublas = np.log([times["cuBLAS"] * 1.755e9 for _, times in rows])
-        self.best = np.nanmin(self.log, 1)
+        self.keep(range(len(names)))
 
     def keep(self, columns):
+        """Without the shapes at which none of them was measured."""
         self.variants = [self.variants[i] for i in columns]
-        self.log = self.log[:, columns]
+        self.log = self.log[:, list(columns)]
+        rows = ~np.isnan(self.log).all(1)
+        self.log, self.cublas = self.log[rows], self.cublas[rows]
+        self.names = [name for name, row in zip(self.names, rows) if row]
+        self.shapes = [sizes for sizes, row in zip(self.shapes, rows) if row]
+        self.best = np.nanmin(self.log, 1)
 
 
 class Model:
-    """The constants, and the logarithm of a factor for each variant."""
+    """The constants, and for each variant the logarithm of what its estimate is multiplied with."""
 
     def __init__(self):
         self.c = dict(START)
-        self.factor = {}
+        self.lean = {}
 
     def estimate(self, variants, shapes):
-        return np.log(cycles(self.c, terms(variants, shapes))) + np.array(
-            [self.factor.get(v.name, 0.0) for v in variants])
+        lean = np.array([self.lean.get(v.name, np.zeros(len(LEANS))) for v in variants])
+        return np.log(cycles(self.c, terms(variants, shapes))) + leans(shapes) @ lean.T
 
     def fit(self, times, rounds):
-        """Damped Gauss-Newton on the constants' logarithms; the factors follow from them."""
-        near, least_weight, kept_near = 0.06, 0.03, 20.0
-        t = terms(times.variants, times.shapes)
+        """In turn the leans, which are linear, and the constants' logarithms by a step of damped
+        Gauss-Newton; what is far off counts by its size and no more by its square."""
+        kept_near, far, common = 10.0, 0.15, 0.9
+        t, features = terms(times.variants, times.shapes), leans(times.shapes)
+        squares = (features[:, :, None] * features[:, None, :]).reshape(len(features), -1)
         known = ~np.isnan(times.log)
         measured = np.where(known, times.log, 0.0)
-
-        def errors(x, weights):
-            """Of the estimates with the factors that suit them best; those; and what is far off
-            counting by its size and no more by its square."""
-            above = np.where(known, np.log(cycles(dict(zip(NAMES, np.exp(x))), t)) - measured, 0.0)
-            factor = -(weights * above).sum(0) / (weights.sum(0) + kept_near)
-            above = above + factor
-            total = (weights * (np.sqrt(1 + (above / 0.15) ** 2) - 1)).sum() * 2 * 0.15 ** 2
-            return above, factor, total + kept_near * (factor ** 2).sum()
-
+        lean = np.zeros((len(times.variants), len(LEANS)))
         x = np.log([self.c[name] for name in NAMES])
+
+        def logarithm(x):
+            return np.log(cycles(dict(zip(NAMES, np.exp(x))), t))
+
+        def apart(values, weights):
+            """Without most of what a shape's variants have in common."""
+            mean = (weights * values).sum(1, keepdims=True) / weights.sum(1, keepdims=True)
+            return values - common * mean
+
+        def loss(error, weights):
+            return (weights * (np.sqrt(1 + (error / far) ** 2) - 1)).sum()
+
         damping = 1.0
         for turn in range(rounds):
-            if turn % 8 == 0:
-                # Only what is near the best, or estimated so, can change a choice.
-                estimate = self.estimate(times.variants, times.shapes)
-                behind = np.fmax(0.0, np.fmin(times.log, estimate) - times.best[:, None])
-                weights = np.where(known, least_weight + 1 / (1 + (behind / near) ** 2), 0.0)
-                above, factor, total = errors(x, weights)
-            weighted = weights / np.sqrt(1 + (above / 0.15) ** 2)
-            slopes = []
-            for i in range(len(x)):
-                moved = x.copy()
-                moved[i] += 1e-4
-                slopes.append((errors(moved, weights)[0] - above) / 1e-4)
+            raw = logarithm(x)
+            if turn % 4 == 0:
+                weights = self.nearness(times, raw + features @ lean.T)
+            error = apart(raw + features @ lean.T - measured, weights)
+            weighted = weights / np.sqrt(1 + (error / far) ** 2)
+            normal = (squares.T @ weighted).T.reshape(-1, len(LEANS), len(LEANS))
+            normal = normal + kept_near * np.eye(len(LEANS))
+            gradient = (features.T @ (weighted * error)).T + kept_near * lean
+            lean = lean - np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
+
+            rest = features @ lean.T - measured
+            error = apart(raw + rest, weights)
+            weighted = weights / np.sqrt(1 + (error / far) ** 2)
+            slopes = [apart((logarithm(x + 1e-4 * unit) - raw) / 1e-4, weights)
+                      for unit in np.eye(len(x))]
             normal = np.array([[(weighted * a * b).sum() for b in slopes] for a in slopes])
-            gradient = np.array([(weighted * a * above).sum() for a in slopes])
-            for _ in range(6):
-                moved = x - np.linalg.solve(normal + damping * np.eye(len(x)), gradient)
-                after = errors(moved, weights)
-                if after[2] < total:
-                    x, (above, factor, total), damping = moved, after, damping / 3
+            gradient = np.array([(weighted * a * error).sum() for a in slopes])
+            for _ in range(5):
+                step = np.linalg.solve(normal + damping * np.eye(len(x)), gradient)
+                moved = x - np.clip(step, -0.3, 0.3)
+                if loss(apart(logarithm(moved) + rest, weights), weights) < loss(error, weights):
+                    x, damping = moved, damping / 3
                     break
                 damping *= 4
-            self.c = dict(zip(NAMES, np.exp(x)))
-            self.factor = {v.name: f for v, f in zip(times.variants, factor)}
-        print(f"error {total:.3f}", file=sys.stderr)
+        self.c = dict(zip(NAMES, np.exp(x)))
+        self.lean = {v.name: of for v, of in zip(times.variants, lean)}
+        print(f"error {np.sqrt((weights * error ** 2).sum() / weights.sum()):.4f}", file=sys.stderr)
+
+    @staticmethod
+    def nearness(times, estimate):
+        """Only what is near a shape's best, or estimated so, can change a choice; and a choice
+        counts most where even the best is no faster than cuBLAS."""
+        near, least_weight, spare = 0.06, 0.03, 0.08
+        least = np.where(np.isnan(times.log), np.inf, estimate).min(1, keepdims=True)
+        behind = np.fmin(times.log - times.best[:, None], np.maximum(estimate - least, 0.0))
+        weights = least_weight + 1 / (1 + (behind / near) ** 2)
+        weights = weights * np.clip(np.exp((times.best - times.cublas) / spare), 0.25, 4)[:, None]
+        return np.where(np.isnan(times.log), 0.0, weights)
 
 
 def keep_variants(model, times, count, also):
-    """Leaves out, one by one, what costs least to be without: as estimated at shapes drawn at
-    random, and as measured, where nothing costs more than a third; but none of `also`."""
-    drawn = [sizes for seed in range(2000, 2060) for sizes in random_sizes(seed)]
-    estimated = model.estimate(times.variants, drawn)
-    measured = np.where(np.isnan(times.log), np.inf, times.log)
-    rows = np.vstack([estimated, measured])
-    rows = np.minimum(rows - rows.min(1, keepdims=True), 0.35)
-    kept = list(range(len(times.variants)))
-    every = np.arange(len(rows))
+    """Leaves out, one by one, what costs least to be without where the estimates choose, but none of
+    `also`."""
+    estimate = measured_estimates(model, times)
+    costs = np.fmin(np.nan_to_num(times.log - times.best[:, None], nan=0.4), 0.4)
+    # What is behind cuBLAS costs more: a rare bad choice is worse than many fair ones.
+    below = np.nan_to_num(times.log - times.cublas[:, None], nan=0.4) - np.log(1 / 0.92)
+    costs = costs + 4 * np.clip(below, 0.0, 0.4)
+    kept, every = list(range(len(times.variants))), np.arange(len(estimate))
     while len(kept) > count:
-        order = np.argsort(rows[:, kept], 1)
-        first, second = (rows[:, kept][every, order[:, i]] for i in (0, 1))
-        costs = np.zeros(len(kept))
-        # What is far behind costs more than its size: a rare bad choice is worse than many fair.
-        np.add.at(costs, order[:, 0], (second - first) * (1 + 30 * np.minimum(second, 0.2)))
-        costs[[times.variants[i].name in also for i in kept]] = np.inf
-        kept.pop(int(np.argmin(costs)))
+        of_kept = estimate[:, kept]
+        first = of_kept.argmin(1)
+        of_kept[every, first] = np.inf
+        second = of_kept.argmin(1)
+        left = np.array(kept)
+        more = np.zeros(len(kept))
+        np.add.at(more, first, costs[every, left[second]] - costs[every, left[first]])
+        more[[times.variants[i].name in also for i in kept]] = np.inf
+        kept.pop(int(np.argmin(more)))
     times.keep(kept)
 
 
 def measured_estimates(model, times):
     """Of what was measured alone: nothing else can be chosen."""
     return np.where(np.isnan(times.log), np.inf, model.estimate(times.variants, times.shapes))
-
-
-def refine(model, times, rounds=6000, seed=1):
-    """The factors, to what the choice costs, half as much again below cuBLAS; far from what was
-    fitted to times none goes."""
-    draw = np.random.default_rng(seed)
-    estimate = measured_estimates(model, times)
-    costs = times.log - times.best[:, None]
-    costs = costs + 0.5 * np.maximum(0.0, times.log - times.cublas[:, None])
-    moved = np.zeros(len(times.variants))
-    every = np.arange(len(estimate))
-
-    def cost():
-        return (costs[every, (estimate + moved).argmin(1)].sum() +
-                0.02 * ((moved / 0.015) ** 2).sum())
-
-    best = cost()
-    for _ in range(rounds):
-        index, by = draw.integers(len(moved)), draw.normal(0, draw.choice((0.006, 0.012, 0.024)))
-        moved[index] += by
-        now = cost()
-        if now < best:
-            best = now
-        else:
-            moved[index] -= by
-    for v, by in zip(times.variants, moved):
-        model.factor[v.name] += by
 
 
 def report(label, model, times):
@@ -256,73 +268,105 @@ def report(label, model, times):
           f"({times.names[worst]}: {times.variants[chosen[worst]].name})")
 
 
-def rules(model, variants, shapes, kernel):
-    """gemm's, or gemm_fp8's by the same model: elements of one byte, twice the products a cycle."""
-    c = model.c
-    element = 1 if kernel == "gemm_fp8" else 2
-    source = (f"from times of {shapes} shapes on one H200" if kernel == "gemm" else
-              "from gemm's times in bytes and cycles")
+REMARKS = """the variant with the least estimated time; the first of equals. Unit: thousandths of a
+cycle.
+  x y z  octaves of m, n and k; xx to yz their products
+  tiles  of C, or groups of them that share A's or B's; a split tile counts once
+  slots  groups of CTAs that run at once: larger clusters leave some multiprocessors idle
+  busy   thousandths of the multiprocessors that work in the first wave
+  used   thousandths of all waves' multiprocessors that work: the fewer, the higher their clock
+  load   of a step along k: the longer of what comes from L2, which takes longer the more
+         multiprocessors share it, and of what reaches the multiprocessor. Rows that begin in the
+         middle of a 32-byte sector (odd_k: of A and B, odd_n: of C) take longer, and those that
+         begin elsewhere than on a line of 128 bytes (off_line).
+  work   of the waves: in each, as many steps as a CTA sums, each as long as the longer of
+         its products and loads and a part of the shorter; then the tile's stores and a
+         split's exchange
+  lean   ten thousandths that the variant was found to take longer at such sizes
+  time   the longer of work and of reading and writing memory, and a part of the shorter"""
 
-    def milli(cycles):
-        return round(1000 * cycles)
 
+def octave(size, least):
+    """From 0 below twice `least` to 16384."""
+    starts = [least << i for i in range(1, 15) if least << i <= 16384]
+    return " + ".join(f"({size} >= {start})" for start in starts)
+
+
+def facts(model, variants, element):
+    """What the variants share."""
+    deep = 2 // element  # an octave of k counts bytes
     lines = [
-        f"{kernel} sm_90a v1",
-        f"# By bench/fit_gemm_rules.py {source} (docs/performance.md):",
-        "# the variant with the least estimated time; the first of equals. Unit: thousandths of a",
-        "# cycle.",
-        "#   tiles  of C, or groups of them that share A's or B's; a split tile counts once",
-        "#   slots  groups of CTAs that run at once: larger clusters leave some multiprocessors idle",
-        "#   busy   thousandths of the multiprocessors that work in the first wave",
-        "#   load   of a step along k: the longer of what comes from L2, which takes longer the more",
-        "#          multiprocessors share it, and of what reaches the multiprocessor",
-        "#   work   of the waves: in each, as many steps as a CTA sums, each as long as the longer of",
-        "#          its products and loads and a part of the shorter; then the tile's stores and a",
-        "#          split's exchange. Rows that begin in the middle of a 32-byte sector (odd_k: of A",
-        "#          and B, odd_n: of C) take longer.",
-        "#   time   the longer of work and of reading and writing memory, and a part of the shorter",
         f"let odd_k = min(k % {32 // element}, 1)",
+        f"let off_line = min(k % {128 // element}, 1) - odd_k",
         "let odd_n = min(n % 16, 1)",
+        f"let x = {octave('m', 16)} - {MIDDLE['x']}",
+        f"let y = {octave('n', 64)} - {MIDDLE['y']}",
+        f"let z = {octave(f'k / {deep}' if deep > 1 else 'k', 64)} - {MIDDLE['z']}",
+        *(f"let {a}{b} = {a} * {b}" for a, b in SQUARES),
         f"let memory = ((m * k + n * k) * {element} + m * n * 2) * "
-        f"{round(1e6 * c['memory'])} / 1000",
+        f"{round(1e6 * model.c['memory'])} / 1000",
     ]
     for depth in sorted({v.k for v in variants}):
-        lines.append(f"let steps_{depth} = ceil_div(k, {depth * 2 // element})")
+        lines.append(f"let steps_{depth} = ceil_div(k, {depth * deep})")
     for ctas in sorted({v.share_a * v.share_b * v.split for v in variants}):
         top, bottom = SLOTS[ctas]
         lines.append(f"let slots_{ctas} = multiprocessors" + (f" * {top}" if top > 1 else "") +
                      (f" / {bottom}" if bottom > 1 else ""))
-    lines.append("")
-    alone = terms(variants, [(1, 1, 1)])  # of these, only what no shape changes
-    for i, v in enumerate(variants):
-        product, load = milli(alone.product[i] * c["product"]), alone.load[i] * c["l2"]
-        end = alone.stored[i] * c["store"]
-        exchange = c["exchange"] + alone.parts[i] * c["part"] if v.split > 1 else 0.0
-        ctas = v.share_a * v.share_b * v.split
-        start = c["start"] + (c["cluster"] if ctas > 1 else 0.0)
-        steps = f"steps_{v.k}" if v.split == 1 else f"ceil_div(steps_{v.k}, {v.split})"
-        n = v.name
-        lines += [
-            f"let tiles_{n} = ceil_div(m, {v.m * v.share_b}) * ceil_div(n, {v.n * v.share_a})",
-            f"let busy_{n} = {1000 * ctas} * min(tiles_{n}, slots_{ctas}) / multiprocessors",
-            f"let load_{n} = max(({round(load)} + odd_k * {round(load * c['l2_unaligned'])}) * "
-            f"max(busy_{n}, {milli(c['idle'])}), {milli(alone.port[i] * c['port'])})",
-            f"let work_{n} = ceil_div(tiles_{n}, slots_{ctas}) * ({steps} * ({milli(c['step'])} + "
-            f"max({product}, load_{n}) + min({product}, load_{n}) * {milli(c['hidden'])} / 1000) + "
-            f"{milli(end + exchange)} + odd_n * {milli(end * c['store_unaligned'])})",
-            f"let time_{n} = {milli(np.exp(model.factor[n]))} * ({milli(start)} + "
-            f"max(work_{n}, memory) + min(work_{n}, memory) * {milli(c['overlap'])} / 1000)",
-            "",
-        ]
+    return lines
+
+
+def milli(cycles):
+    return round(1000 * cycles)
+
+
+def estimate_lines(model, v):
+    c = model.c
+    alone = types.SimpleNamespace(**{name: np.ravel(value)[0] for name, value in
+                                     vars(terms([v], [(1, 1, 1)])).items()})
+    product, load = milli(alone.product * c["product"]), alone.load * c["l2"]
+    end = alone.stored * c["store"]
+    exchange = c["exchange"] + alone.parts * c["part"] if v.split > 1 else 0.0
+    ctas = v.share_a * v.share_b * v.split
+    start = c["start"] + (c["cluster"] if ctas > 1 else 0.0)
+    steps = f"steps_{v.k}" if v.split == 1 else f"ceil_div(steps_{v.k}, {v.split})"
+    power = milli(c["power"])
+    n, lean = v.name, model.lean[v.name]
+    leaning = " + ".join(f"{round(1e4 * by)} * {name}" for name, by in zip(LEANS[:-1], lean))
+    return [
+        f"let tiles_{n} = ceil_div(m, {v.m * v.share_b}) * ceil_div(n, {v.n * v.share_a})",
+        f"let waves_{n} = ceil_div(tiles_{n}, slots_{ctas})",
+        f"let busy_{n} = {1000 * ctas} * min(tiles_{n}, slots_{ctas}) / multiprocessors",
+        f"let used_{n} = {1000 * ctas} * tiles_{n} / (waves_{n} * multiprocessors)",
+        f"let product_{n} = {product} * ({1000 - power} + {power} * used_{n} / 1000) / 1000",
+        f"let load_{n} = max(({round(load)} + odd_k * {round(load * c['l2_unaligned'])} + "
+        f"off_line * {round(load * c['l2_lines'])}) * max(busy_{n}, {milli(c['idle'])}), "
+        f"{milli(alone.port * c['port'])})",
+        f"let work_{n} = waves_{n} * ({steps} * ({milli(c['step'])} + max(product_{n}, load_{n}) + "
+        f"min(product_{n}, load_{n}) * {milli(c['hidden'])} / 1000) + "
+        f"{milli(end + exchange)} + odd_n * {milli(end * c['store_unaligned'])})",
+        f"let lean_{n} = {leaning}".replace("+ -", "- "),
+        f"let time_{n} = {milli(np.exp(lean[-1]))} * ({milli(start)} + max(work_{n}, memory) + "
+        f"min(work_{n}, memory) * {milli(c['overlap'])} / 1000) / 10000 * "
+        f"(10000 + lean_{n} + lean_{n} * lean_{n} / 20000)",
+        "",
+    ]
+
+
+def rules(model, variants, shapes, kernel):
+    """gemm's, or gemm_fp8's by the same model: elements of one byte, twice the products a cycle."""
+    source = (f"from times of {shapes} shapes on one H200" if kernel == "gemm" else
+              "from gemm's times in bytes and cycles")
+    lines = [f"{kernel} sm_90a v1",
+             f"# By bench/fit_gemm_rules.py {source} (docs/performance.md):"]
+    lines += ["# " + line for line in REMARKS.split("\n")]
+    lines += facts(model, variants, 1 if kernel == "gemm_fp8" else 2) + [""]
+    for v in variants:
+        lines += estimate_lines(model, v)
     least = "time_" + variants[0].name
     for index, v in enumerate(variants[1:]):
         lines.append(f"let least_{index} = min({least}, time_{v.name})")
         least = f"least_{index}"
     lines.append("")
-    for remark, name, condition in EXCEPTIONS:
-        if any(v.name == name for v in variants):
-            lines += ["# " + remark,
-                      f"when {condition.format(deep=1600 * 2 // element, least=least)}: schedule={name}"]
     for v in variants[:-1]:
         lines.append(f"when time_{v.name} == {least}: schedule={v.name}")
     lines.append(f"else: schedule={variants[-1].name}")
@@ -345,13 +389,10 @@ def main():
     model = Model()
     model.fit(times, arguments.rounds)
     report("all variants", model, times)
-    also = arguments.also + [name for _, name, _ in EXCEPTIONS]
-    keep_variants(model, times, arguments.count, also)
+    keep_variants(model, times, arguments.count, arguments.also)
     report("those that are kept", model, times)
     model.fit(times, arguments.rounds)
     report("fitted again", model, times)
-    refine(model, times)
-    report("refined", model, times)
     print({name: round(float(value), 5) for name, value in model.c.items()})
     print(" ".join(v.name for v in times.variants))
     if arguments.apply:

@@ -33,7 +33,7 @@ VARIATIONS = [["causal=true"], ["dim=128"], ["dim=128", "causal=true"], ["causal
 # What mutants are made of: small lengths are for compute-sanitizer, under which all is slow.
 SUBJECTS = [
     ("gemm", ["schedule=128x128_a4"], ["m=400", "n=264", "k=264"]),
-    ("gemm", ["schedule=32x64x128_t_split4"], ["m=100", "n=136", "k=1032"]),
+    ("gemm", ["schedule=48x64x128_t_split6"], ["m=100", "n=136", "k=1032"]),
     ("attention_forward", ["schedule=sm90", "causal=true"], ["queries=200", "keys=400"]),
     ("gemm", ["schedule=tile"], ["m=200", "n=264", "k=264"]),
 ]

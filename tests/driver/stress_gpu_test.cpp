@@ -15,7 +15,7 @@ using StressGpuTest = test::HopperTest;
 
 TEST_F(StressGpuTest, DelaysChangeNoBit) {
   for (const char* schedule :
-       {"schedule=128x128_a4", "schedule=72x128_t_split3", "schedule=tile"}) {
+       {"schedule=128x128_a4", "schedule=48x64x128_t_split6", "schedule=tile"}) {
     const std::vector<std::string> settings = {schedule, "m=400", "n=264", "k=328"};
     const LibraryKernel& entry = find_kernel("gemm");
     passes::Rewrites rewrites;

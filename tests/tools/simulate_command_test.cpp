@@ -182,8 +182,8 @@ TEST(CommandTest, FollowsWhereOperandsComeFrom) {
         "attention_varlen_forward --set heads=2 --set kv_heads=1 --set batch=3",
         "attention_varlen_forward --set heads=1 --set batch=2 --set schedule=tile",
         "gemm --set m=200 --set n=136 --set k=264 --set schedule=tile",
-        "gemm --set m=300 --set n=200 --set k=520 --set schedule=72x128_t_split3",
-        "gemm --set m=300 --set n=200 --set k=520 --set schedule=64x64x128_t_a2_split4",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=48x64x128_t_split6",
+        "gemm --set m=300 --set n=200 --set k=520 --set schedule=64x64x128_a2_b2_split4",
         "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
     const Answer answer = tilewright("simulate " + kernel +
                                      " --target sm_90a --provenance --control-only --schedules 10");
