@@ -124,6 +124,21 @@ RegisterLayout row_layout(std::int64_t rows, std::int64_t columns, const RowSpli
   return layout.canonical();
 }
 
+std::optional<RegisterLayout> warp_rows(std::int64_t rows, std::int64_t columns, int vector) {
+  constexpr std::int64_t kWarps = 4, kPanel = 64;
+  const std::int64_t own = std::gcd<std::int64_t>(vector, columns);
+  const std::int64_t beside = std::gcd(kPanel / own, columns / own);
+  const std::int64_t below = kLanes / beside;
+  if (kLanes % beside != 0 || rows % (kWarps * below) != 0) return std::nullopt;
+  return RegisterLayout{
+      {rows, columns},
+      {distribute(own, 1, 1), distribute(columns / (own * beside), 1, own * beside),
+       distribute(rows / (kWarps * below), 0, below)},
+      {distribute(beside, 1, own), distribute(below, 0, 1)},
+      {distribute(kWarps, 0, rows / kWarps)}}
+      .canonical();
+}
+
 RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where) {
   require_multiple("tcgen05 32x32b", "n", n, 1, where);
   return RegisterLayout{

@@ -212,6 +212,14 @@ std::vector<int> RegisterLayout::shuffle_distances(int axis) const {
   return distances;
 }
 
+std::int64_t RegisterLayout::adjacent() const {
+  if (registers.empty()) return 1;
+  const Mode& first = registers.front();
+  const bool neighbours = first.kind == ModeKind::distribute && first.stride == 1 &&
+                          first.axis + 1 == static_cast<int>(shape.size());
+  return neighbours ? first.size : 1;
+}
+
 bool RegisterLayout::crosses_warps(int axis) const {
   return std::any_of(warps.begin(), warps.end(), [axis](const Mode& mode) {
     return mode.kind != ModeKind::replicate && mode.axis == axis && mode.size > 1;

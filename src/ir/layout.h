@@ -68,6 +68,9 @@ struct RegisterLayout {
   // Lane distances of the butterfly shuffles (lane ^ distance) that sum over what lanes hold of the
   // axis, distributed or partial.
   std::vector<int> shuffle_distances(int axis) const;
+  // How many elements side by side on the last axis a lane has in consecutive registers, from each
+  // multiple of that number on.
+  std::int64_t adjacent() const;
   // Whether warps hold different parts of the axis, so that a sum over it needs shared memory.
   bool crosses_warps(int axis) const;
   // The same registers seen as the transposed tile (rank 2).
@@ -127,6 +130,11 @@ RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps,
 // agree: a row's sum lies as a column beside every tile of as many rows.
 RegisterLayout row_layout(std::int64_t rows, std::int64_t columns, const RowSplit& split,
                           int vector);
+// The same of four warps that have a quarter of the rows each, one below the other, as they have of
+// an accumulator's 64. Lanes lie along the 64 columns that a panel of 16-bit elements has, then
+// along rows: what they store to such panels meets no other lane's bank. Nothing where lanes do not
+// come out even.
+std::optional<RegisterLayout> warp_rows(std::int64_t rows, std::int64_t columns, int vector);
 // tcgen05.ld/st .32x32b: 128 lanes of tensor memory by n columns of 32 bits.
 RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where = {});
 

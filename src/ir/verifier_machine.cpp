@@ -197,6 +197,23 @@ void verify_elements(const VerifierContext& context) {
     context.require(context.integer(key) > 0, "{} is {}, expected a positive number", name_of(key),
                     context.integer(key));
   }
+  const std::int64_t vector = context.attributes().integer_or(Key::vector, 1);
+  if (vector == 1) return;
+  const DType dtype = context.operand(0).dtype;
+  const std::int64_t bytes = vector * size_of(dtype);
+  context.require(dtype != DType::boolean && size_of(dtype) <= 4, "accesses of several {}",
+                  name_of(dtype));
+  context.require(bytes == 4 || bytes == 8 || bytes == 16,
+                  "accesses of {} bytes, expected 4, 8 or 16", bytes);
+  context.require(context.attributes().register_layout().adjacent() % vector == 0,
+                  "accesses of {} elements, which no lane has side by side", vector);
+  context.require(context.integer(Key::panel_columns) % vector == 0,
+                  "accesses of {} elements in panels of {}", vector,
+                  context.integer(Key::panel_columns));
+  for (const Key key : {Key::row_bytes, Key::panel_bytes}) {
+    context.require(context.integer(key) % bytes == 0, "{} is {} and accesses take {} bytes",
+                    name_of(key), context.integer(key), bytes);
+  }
 }
 
 void verify_words(const VerifierContext& context) {

@@ -66,10 +66,10 @@ constexpr AttributeRow kAttributes[] = {
      "swizzle_divisor:integer swizzle_mask:integer count:integer? transposed:integer?"},
     {Op::store_elements,
      "layout:register_layout row_bytes:integer swizzle_divisor:integer "
-     "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
+     "swizzle_mask:integer panel_columns:integer panel_bytes:integer vector:integer?"},
     {Op::load_elements,
      "layout:register_layout row_bytes:integer swizzle_divisor:integer "
-     "swizzle_mask:integer panel_columns:integer panel_bytes:integer"},
+     "swizzle_mask:integer panel_columns:integer panel_bytes:integer vector:integer?"},
     {Op::tma_load,
      "step:integer? bytes:integer cache:integer? multicast:integer? multicast_group:integer?"},
     {Op::tma_store, "step:integer?"},

@@ -31,6 +31,7 @@ class LayoutAssignment {
       propagate(kernel_.body);
       if (!changed_) choose();
       if (!changed_) settle();
+      if (!changed_) stretch();
       if (!changed_) spread();
     } while (changed_ && !conflict_);
     if (!conflict_) check();
@@ -137,8 +138,18 @@ class LayoutAssignment {
            layout(value) == ir::wgmma_accumulator(shape[0], shape[1]);
   }
 
-  // A tile from shared memory that no product determines lies as an accumulator would.
+  // A tile from shared memory that no product determines lies as an accumulator would; one of bytes
+  // lies so that a lane reads 16 of them at once, where nothing asks for parts of what is computed.
   void choose() {
+    if (!in_parts()) {
+      ir::for_each(kernel_.body, [this](const Operation& o) {
+        if (changed_ || o.op != Op::load_tile || known(o.results[0])) return;
+        const Type& type = kernel_.type(o.results[0]);
+        if (size_of(type.dtype) != 1 || !may_accumulate(type.shape)) return;
+        const auto wide = ir::warp_rows(type.shape[0], type.shape[1], kWidestAccess);
+        if (wide) set(o.results[0], *wide, result(o));
+      });
+    }
     ir::for_each(kernel_.body, [this](const Operation& o) {
       const bool loads = o.op == Op::load_tile || o.op == Op::load_fragment;
       if (changed_ || !loads || known(o.results[0])) return;
@@ -146,6 +157,45 @@ class LayoutAssignment {
       if (!may_accumulate(shape)) return;
       set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), result(o));
     });
+  }
+
+  // Whether tiles that nothing determines are summed or cut.
+  bool in_parts() const {
+    bool any = false;
+    ir::for_each(kernel_.body, [&](const Operation& o) {
+      any |= (o.op == Op::reduce || o.op == Op::slice) && !known(o.operands[0]);
+    });
+    return any;
+  }
+
+  // What stretches a little along its last axis (the parts of a byte) lies as its operand does, the
+  // copies of an element in neighbouring registers.
+  void stretch() {
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (changed_ || !ir::info(o.op).elementwise() || !in_registers(o.results[0])) return;
+      if (known(o.results[0])) return;
+      for (const ValueId value : o.operands) {
+        if (!in_registers(value) || !known(value) || changed_) continue;
+        if (const auto made = stretched(layout(value), kernel_.type(o.results[0]).shape)) {
+          set(o.results[0], *made, result(o));
+        }
+      }
+    });
+  }
+  static std::optional<RegisterLayout> stretched(const RegisterLayout& from,
+                                                 const std::vector<std::int64_t>& to) {
+    RegisterLayout made = from;
+    made.shape.back() = to.back();
+    const auto repeats = [](const ir::Mode& mode) {
+      return mode.kind != ir::ModeKind::distribute && mode.size > 1;
+    };
+    for (const std::vector<ir::Mode>* modes : {&from.registers, &from.lanes, &from.warps}) {
+      if (std::any_of(modes->begin(), modes->end(), repeats)) return std::nullopt;
+    }
+    if (from.shape.back() != 1 || to.back() > kFewCopies || made.shape != to) return std::nullopt;
+    const int axis = static_cast<int>(to.size()) - 1;
+    made.registers.insert(made.registers.begin(), ir::Mode{to.back(), axis, 1});
+    return made.canonical();
   }
 
   // What is converted without need stays as it is.
@@ -432,6 +482,9 @@ class LayoutAssignment {
     }
     set(o.results[0], cut, result(o));
   }
+
+  static constexpr int kWidestAccess = 16;  // bytes
+  static constexpr int kFewCopies = 8;
 
   ir::Kernel& kernel_;
   bool changed_ = false;

@@ -318,6 +318,17 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
       t.line(fmt::format("load_registers {}, %{}, {}", array, i, place));
       t.line(fmt::format("store_registers %{}, {}, {}", i, array, place));
       if (column) continue;
+      for (const int access : {4, 8, 16}) {
+        const int vector = access / bytes[i];
+        if (form != 1 || bytes[i] > 4 || vector < 2 || vector > 8) continue;
+        for (const char* op : {"store_elements", "load_elements"}) {
+          t.line(
+              fmt::format("{} {}, {}, %10 {{layout = register_layout{}, row_bytes = {}, "
+                          "swizzle_divisor = 4, swizzle_mask = 0, panel_columns = 16, "
+                          "panel_bytes = 1024, vector = {}}}",
+                          op, array, shared[i], layouts[form], 16 * bytes[i], vector));
+        }
+      }
       for (const char* op : {"store_elements", "load_elements"}) {
         t.line(
             fmt::format("{} {}, {}, %10 {{layout = register_layout{}, row_bytes = {}, "

@@ -121,6 +121,25 @@ TEST(RegisterLayout, AccumulatorRepeatsTheStmatrixFragment) {
   EXPECT_FALSE(repeats(accumulator.reduce(1, Reduction::partial), atom));
 }
 
+// A warp has a quarter of the rows; in it lanes lie along 64 columns first.
+TEST(RegisterLayout, WarpsHaveRowsInWideRuns) {
+  const RegisterLayout layout = warp_rows(64, 128, 16).value();
+  EXPECT_FALSE(layout.problem());
+  EXPECT_EQ(layout.adjacent(), 16);
+  for (int thread = 0; thread < 128; ++thread) {
+    const int lane = thread % 32, row = thread / 32 * 16 + lane / 4;
+    for (int i = 0; i < 64; ++i) {
+      const int column = lane % 4 * 16 + i % 16 + i / 16 % 2 * 64;
+      ASSERT_EQ(layout.coordinates(i, lane, thread / 32), (Coordinates{row + i / 32 * 8, column}));
+    }
+  }
+  EXPECT_FALSE(warp_rows(64, 96, 16).value().problem());
+  EXPECT_FALSE(warp_rows(64, 24, 16)) << "three runs of 8";
+  EXPECT_FALSE(warp_rows(64, 16, 16)) << "32 lanes in a warp's 16 rows";
+  EXPECT_EQ(wgmma_accumulator(64, 64).adjacent(), 2);
+  EXPECT_EQ(wgmma_accumulator(64, 64).transposed().adjacent(), 1);
+}
+
 TEST(RegisterLayout, TensorMemoryLoadHoldsARowALane) {
   const RegisterLayout layout = tcgen05_32x32b(64);
   for (int thread = 0; thread < 128; ++thread) {

@@ -237,6 +237,28 @@ TEST(WrittenKernels, WeightsOfBytesAndOfHalves) {
                {wanted_output(bf16, {m, n}, wanted, 4e-3)});
 }
 
+// Bytes reach registers 16 at a time, and what is made of them shared memory by 16 bytes, without a
+// change of layout between.
+TEST(WrittenKernels, BytesMoveSixteenAtOnce) {
+  for (const Kernel& kernel : {int8_gemm(), int4_gemm()}) {
+    passes::Rewrites rewrites;
+    const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+    EXPECT_TRUE(driver::conversions_in(machine).empty()) << kernel.name();
+    int loads = 0, stores = 0;
+    ir::for_each(machine.body, [&](const ir::Operation& o) {
+      const std::int64_t vector = o.attributes.integer_or(ir::Key::vector, 1);
+      if (o.op == ir::Op::load_elements) {
+        ++loads;
+        EXPECT_EQ(vector, 16) << kernel.name();
+      } else if (o.op == ir::Op::store_elements) {
+        ++stores;
+        EXPECT_EQ(vector, 8) << kernel.name();
+      }
+    });
+    EXPECT_TRUE(loads > 0 && stores > 0) << kernel.name();
+  }
+}
+
 TEST(WrittenKernels, RowsQuantisedToBytes) {
   Kernel kernel("quantise_rows");
   const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns", at_most(256));

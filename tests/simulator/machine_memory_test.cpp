@@ -368,6 +368,27 @@ body () {{
                      rows, columns);
 }
 
+// Stores four elements at once, from a byte of the allocation on.
+std::string vectors_text(int first) {
+  const std::string text = changed(elements_text(), "bytes = 2048}", "bytes = 2048, vector = 4}");
+  return changed(
+      changed(text, "{value = 32}",
+              fmt::format("{{value = 32}}\n  %24: i32 = constant {{value = {}}}", first)),
+      "store_elements %32, %7, %20", "store_elements %32, %7, %24");
+}
+
+TEST(MachineStores, VectorsAreAlignedAndWhole) {
+  HostTensor y("Y", DType::f32, {20, 32}), s("S", DType::f32, {32});
+  const MachineReport report = run(vectors_text(0), {&y, &s});
+  ASSERT_TRUE(report.ok()) << first_message(report);
+  for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(3, j), static_cast<float>(3 * 64 + j));
+  EXPECT_THAT(kinds_of(vectors_text(8), {&y, &s}, 1), ::testing::Contains("misaligned"));
+  for (const char* vector : {"vector = 3}", "vector = 8}"}) {
+    const std::string text = changed(vectors_text(0), "vector = 4}", vector);
+    EXPECT_THROW(ir::verify(ir::parse_text(text, "kernel.tw")), Error);
+  }
+}
+
 TEST(MachineStores, ElementsChangeTheirLayoutInSharedMemory) {
   const std::string text = elements_text();
   ir::verify(ir::parse_text(text, "kernel.tw"));

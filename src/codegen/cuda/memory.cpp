@@ -24,6 +24,26 @@ std::string shared_element(const Emitter& emitter, const Operation& operation) {
                      emitter.name(operation.operands[1]));
 }
 
+// Of what several threads hold, one stores it.
+std::string if_owner(const Emitter& emitter, const ir::RegisterLayout& layout) {
+  const std::string owners = owner_condition(emitter, layout);
+  return owners.empty() ? "" : fmt::format("if ({}) ", owners);
+}
+
+// The elements from i on, whole registers.
+void print_shared_vector(Emitter& emitter, const Operation& operation, std::int64_t bytes) {
+  const ValueId array = operation.operands[0];
+  const int per_register = packing(emitter.type(array).dtype);
+  const std::string registers =
+      fmt::format("{} + {}", emitter.name(array),
+                  per_register == 1 ? "i" : fmt::format("i / {}", per_register));
+  const bool stores = operation.op == Op::store_elements;
+  emitter.line(fmt::format(
+      "{}{}_shared_{}(address, {});",
+      stores ? if_owner(emitter, operation.attributes.register_layout()) : std::string(),
+      stores ? "store" : "load", bytes, registers));
+}
+
 }  // namespace
 
 void print_shared(Emitter& emitter, const Operation& operation) {
@@ -162,8 +182,10 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                     : sum_text({index_text(coordinate_terms(layout.registers, axis), "i", count),
                                 thread_coordinate(emitter, layout, axis)});
   };
+  const std::int64_t vector = attributes.integer_or(Key::vector, 1);
   emitter.line("#pragma unroll");
-  emitter.open(fmt::format("for (int i = 0; i < {}; ++i)", count));
+  emitter.open(fmt::format("for (int i = 0; i < {}; {})", count,
+                           vector == 1 ? "++i" : fmt::format("i += {}", vector)));
   emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
   emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
   std::vector<std::string> terms{
@@ -184,14 +206,14 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format("const u32 address = {};", sum_text(terms)));
   const std::string_view type = memory_type(dtype);
   const int per_register = packing(dtype);
-  if (operation.op == Op::store_elements) {
+  if (vector > 1) {
+    print_shared_vector(emitter, operation, vector * bytes);
+  } else if (operation.op == Op::store_elements) {
     const std::string value =
         per_register == 1 ? fmt::format("{}[i]", emitter.name(array))
                           : fmt::format("({})({}[i / {}] >> i % {} * {})", type,
                                         emitter.name(array), per_register, per_register, 8 * bytes);
-    const std::string owners = owner_condition(emitter, layout);
-    emitter.line(fmt::format("{}store_shared(address, {});",
-                             owners.empty() ? "" : fmt::format("if ({}) ", owners), value));
+    emitter.line(fmt::format("{}store_shared(address, {});", if_owner(emitter, layout), value));
   } else if (per_register == 1) {
     emitter.line(fmt::format("{}[i] = load_shared<{}>(address);", emitter.name(array), type));
   } else {

@@ -4,241 +4,13 @@
 #include <iterator>
 #include <vector>
 
+#include "codegen/cuda/prelude_pieces.h"
+
 namespace tilewright::codegen {
 namespace {
 
-struct Piece {
-  std::string_view name;  // of the function; the first pieces are what all need
-  std::string_view text;
-};
-
-// A piece may call those above it.
+// These may call arithmetic_pieces() and those above them.
 constexpr Piece kPieces[] = {
-    {"", R"(typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long i64;
-)"},
-    {"TensorMap", R"(struct alignas(64) TensorMap { u64 words[16]; };
-)"},
-    {"PeerMaps", R"(struct PeerMaps { TensorMap rank[8]; };
-)"},
-    {"Peers", R"(template <typename T>
-struct Peers { T* rank[8]; };
-)"},
-    {"prefetch_map", R"(__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
-)"},
-    // Integers.
-    {"unsigned_div", R"(// Of operands that are not negative.
-__device__ __forceinline__ int unsigned_div(int a, int b) { return (int)((u32)a / (u32)b); }
-__device__ __forceinline__ i64 unsigned_div(i64 a, i64 b) { return (i64)((u64)a / (u64)b); }
-)"},
-    {"unsigned_mod",
-     R"(__device__ __forceinline__ int unsigned_mod(int a, int b) { return (int)((u32)a % (u32)b); }
-__device__ __forceinline__ i64 unsigned_mod(i64 a, i64 b) { return (i64)((u64)a % (u64)b); }
-)"},
-    {"dim_div",
-     R"(// Of operands that are not negative. With inverse = min(2^31 / b, 2^31 - 1) the product falls
-// short of a / b by one at most.
-__device__ __forceinline__ int dim_div(int a, int b, int inverse) {
-  const int q = (int)__umulhi(2u * (u32)a, (u32)inverse);
-  return q + (int)(a - q * b >= b);
-}
-)"},
-    {"dim_mod", R"(__device__ __forceinline__ int dim_mod(int a, int b, int inverse) {
-  return a - dim_div(a, b, inverse) * b;
-}
-)"},
-    {"floor_div", R"(template <typename T>
-__device__ __forceinline__ T floor_div(T a, T b) {
-  const T q = a / b;
-  return q - (T)(a % b != 0 && (a < 0) != (b < 0));
-}
-)"},
-    {"floor_mod", R"(template <typename T>
-__device__ __forceinline__ T floor_mod(T a, T b) {
-  return a - floor_div(a, b) * b;
-}
-)"},
-    {"ceil_div", R"(template <typename T>
-__device__ __forceinline__ T ceil_div(T a, T b) {
-  const T q = a / b;
-  return q + (T)(a % b != 0 && (a < 0) == (b < 0));
-}
-)"},
-    {"minimum", R"(template <typename T>
-__device__ __forceinline__ T minimum(T a, T b) {
-  return a < b ? a : b;
-}
-)"},
-    {"maximum", R"(template <typename T>
-__device__ __forceinline__ T maximum(T a, T b) {
-  return a < b ? b : a;
-}
-)"},
-    {"shift_left",
-     R"(__device__ __forceinline__ int shift_left(int a, int b) { return (u32)b < 32 ? (int)((u32)a << b) : 0; }
-__device__ __forceinline__ i64 shift_left(i64 a, i64 b) { return (u64)b < 64 ? (i64)((u64)a << b) : 0; }
-)"},
-    {"shift_right",
-     R"(__device__ __forceinline__ int shift_right(int a, int b) { return a >> ((u32)b < 32 ? b : 31); }
-__device__ __forceinline__ i64 shift_right(i64 a, i64 b) { return a >> ((u64)b < 64 ? b : 63); }
-)"},
-    // Floats.
-    {"exp2_approx", R"(__device__ __forceinline__ float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"log2_approx", R"(__device__ __forceinline__ float log2_approx(float x) {
-  float y;
-  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"rcp_approx", R"(__device__ __forceinline__ float rcp_approx(float x) {
-  float y;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"sqrt_approx", R"(__device__ __forceinline__ float sqrt_approx(float x) {
-  float y;
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"rsqrt_approx", R"(__device__ __forceinline__ float rsqrt_approx(float x) {
-  float y;
-  asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"tanh_approx", R"(__device__ __forceinline__ float tanh_approx(float x) {
-  float y;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"angle_rest",
-     R"(// x less the nearest multiple of 2 pi = 6.28318548 - 1.74845553e-7: the inner step is exact.
-__device__ __forceinline__ float angle_rest(float x) {
-  const float turns = rintf(x * 0.159154943f);
-  return __fmaf_rn(turns, 1.74845553e-7f, __fmaf_rn(turns, -6.28318548f, x));
-}
-)"},
-    {"sin_approx", R"(__device__ __forceinline__ float sin_approx(float x) {
-  float y;
-  asm("sin.approx.f32 %0, %1;" : "=f"(y) : "f"(angle_rest(x)));
-  return y;
-}
-)"},
-    {"cos_approx", R"(__device__ __forceinline__ float cos_approx(float x) {
-  float y;
-  asm("cos.approx.f32 %0, %1;" : "=f"(y) : "f"(angle_rest(x)));
-  return y;
-}
-)"},
-    {"div_full", R"(__device__ __forceinline__ float div_full(float a, float b) {
-  float y;
-  asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
-}
-)"},
-    // Packed elements: element 0 lies lowest.
-    {"pack_bf16", R"(__device__ __forceinline__ u32 pack_bf16(float low, float high) {
-  u32 r;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-)"},
-    {"pack_f16", R"(__device__ __forceinline__ u32 pack_f16(float low, float high) {
-  u32 r;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-)"},
-    {"pack_e4m3", R"(__device__ __forceinline__ u32 pack_e4m3(float a, float b, float c, float d) {
-  u32 r;
-  asm("{ .reg .b16 low, high;\n"
-      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
-      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
-      "mov.b32 %0, {low, high}; }"
-      : "=r"(r) : "f"(a), "f"(b), "f"(c), "f"(d));
-  return r;
-}
-)"},
-    {"pack_bytes", R"(__device__ __forceinline__ u32 pack_bytes(int a, int b, int c, int d) {
-  return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
-}
-)"},
-    {"round_i8", R"(__device__ __forceinline__ int round_i8(float x) {
-  int y;
-  asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"round_u8", R"(__device__ __forceinline__ int round_u8(float x) {
-  int y;
-  asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
-}
-)"},
-    {"saturate_i8", R"(template <typename T>
-__device__ __forceinline__ int saturate_i8(T a) {
-  return (int)(a < -128 ? -128 : a > 127 ? 127 : a);
-}
-)"},
-    {"saturate_u8", R"(template <typename T>
-__device__ __forceinline__ int saturate_u8(T a) {
-  return (int)(a < 0 ? 0 : a > 255 ? 255 : a);
-}
-)"},
-    {"from_i8",
-     R"(__device__ __forceinline__ int from_i8(u32 bits) { return (int)(signed char)bits; }
-)"},
-    {"from_u8",
-     R"(__device__ __forceinline__ int from_u8(u32 bits) { return (int)(bits & 0xff); }
-)"},
-    {"from_bf16",
-     R"(__device__ __forceinline__ float from_bf16(u32 bits) { return __uint_as_float(bits << 16); }
-)"},
-    {"from_f16", R"(__device__ __forceinline__ float from_f16(u32 bits) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"((u16)bits));
-  return y;
-}
-)"},
-    {"from_e4m3", R"(__device__ __forceinline__ float from_e4m3(u32 bits) {
-  float y;
-  asm("{ .reg .b32 pair; .reg .b16 low, high;\n"
-      "cvt.rn.f16x2.e4m3x2 pair, %1;\n"
-      "mov.b32 {low, high}, pair;\n"
-      "cvt.f32.f16 %0, low; }"
-      : "=f"(y) : "h"((u16)(bits & 0xff)));
-  return y;
-}
-)"},
-    {"bf16_at", R"(__device__ __forceinline__ float bf16_at(const u32* r, int i) {
-  return i & 1 ? __uint_as_float(r[i / 2] & 0xffff0000u) : __uint_as_float(r[i / 2] << 16);
-}
-)"},
-    {"f16_at",
-     R"(__device__ __forceinline__ float f16_at(const u32* r, int i) { return from_f16(r[i / 2] >> i % 2 * 16); }
-)"},
-    {"e4m3_at",
-     R"(__device__ __forceinline__ float e4m3_at(const u32* r, int i) { return from_e4m3(r[i / 4] >> i % 4 * 8); }
-)"},
-    {"i8_at",
-     R"(__device__ __forceinline__ int i8_at(const u32* r, int i) { return from_i8(r[i / 4] >> i % 4 * 8); }
-)"},
-    {"u8_at",
-     R"(__device__ __forceinline__ int u8_at(const u32* r, int i) { return from_u8(r[i / 4] >> i % 4 * 8); }
-)"},
     // Barriers.
     {"mbarrier_init", R"(__device__ __forceinline__ void mbarrier_init(u32 barrier, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -498,6 +270,46 @@ __device__ __forceinline__ void load_vector_16(T* r, const void* address, bool e
   set_word(r[0], v.x); set_word(r[1], v.y); set_word(r[2], v.z); set_word(r[3], v.w);
 }
 )"},
+    // Whole registers of shared memory.
+    {"load_shared_4", R"(template <typename T>
+__device__ __forceinline__ void load_shared_4(u32 address, T* r) {
+  u32 v0;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v0) : "r"(address) : "memory");
+  set_word(r[0], v0);
+}
+)"},
+    {"store_shared_4", R"(template <typename T>
+__device__ __forceinline__ void store_shared_4(u32 address, const T* r) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word(r[0])) : "memory");
+}
+)"},
+    {"load_shared_8", R"(template <typename T>
+__device__ __forceinline__ void load_shared_8(u32 address, T* r) {
+  u32 v0, v1;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(v0), "=r"(v1) : "r"(address) : "memory");
+  set_word(r[0], v0); set_word(r[1], v1);
+}
+)"},
+    {"store_shared_8", R"(template <typename T>
+__device__ __forceinline__ void store_shared_8(u32 address, const T* r) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(word(r[0])), "r"(word(r[1]))
+               : "memory");
+}
+)"},
+    {"load_shared_16", R"(template <typename T>
+__device__ __forceinline__ void load_shared_16(u32 address, T* r) {
+  u32 v0, v1, v2, v3;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v0), "=r"(v1), "=r"(v2), "=r"(v3) : "r"(address) : "memory");
+  set_word(r[0], v0); set_word(r[1], v1); set_word(r[2], v2); set_word(r[3], v3);
+}
+)"},
+    {"store_shared_16", R"(template <typename T>
+__device__ __forceinline__ void store_shared_16(u32 address, const T* r) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(word(r[0])),
+               "r"(word(r[1])), "r"(word(r[2])), "r"(word(r[3])) : "memory");
+}
+)"},
     // Products.
     {"pin", R"(// Keeps the registers of an array where they are across an asynchronous product.
 template <int kCount>
@@ -563,8 +375,11 @@ bool mentions(std::string_view text, std::string_view name) {
 }  // namespace
 
 std::string prelude_for(std::string_view text) {
+  const std::span<const Piece> arithmetic = arithmetic_pieces();
+  std::vector<Piece> pieces(arithmetic.begin(), arithmetic.end());
+  pieces.insert(pieces.end(), std::begin(kPieces), std::end(kPieces));
   std::vector<std::string_view> used;
-  for (auto piece = std::rbegin(kPieces); piece != std::rend(kPieces); ++piece) {
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     bool needed = piece->name.empty() || mentions(text, piece->name);
     for (const std::string_view other : used) needed = needed || mentions(other, piece->name);
     if (needed) used.push_back(piece->text);

@@ -47,6 +47,24 @@ bool is_identity(const ir::IndexMap& map, std::int64_t count) {
   return index_text(map, "i", count) == "i";
 }
 
+// Bytes become halves by whole registers, without the unit that converts one number at a time.
+bool print_halves_of_bytes(Emitter& emitter, const Operation& operation) {
+  const ValueId to = operation.operands[0], from = operation.operands[1];
+  const ir::Type &halves = emitter.type(to), &bytes = emitter.type(from);
+  constexpr int kBytes = 4;
+  if (operation.attributes.function() != Op::cast || bytes.is_scalar() ||
+      !is_byte_integer(bytes.dtype) || (halves.dtype != bf16 && halves.dtype != f16) ||
+      halves.elements() % kBytes != 0 ||
+      !is_identity(operation.attributes.maps().at(0), halves.elements())) {
+    return false;
+  }
+  emitter.line("#pragma unroll");
+  emitter.line(fmt::format("for (int i = 0; i < {}; ++i) {}_of_{}({} + 2 * i, {}[i]);",
+                           halves.elements() / kBytes, name_of(halves.dtype), name_of(bytes.dtype),
+                           emitter.name(to), emitter.name(from)));
+  return true;
+}
+
 // A copy of the array under another name, for an operation that reads it after writing it.
 std::string copied(Emitter& emitter, ValueId array) {
   const std::string copy = emitter.name(array) + "_before";
@@ -91,6 +109,7 @@ void print_copy(Emitter& emitter, const Operation& operation) {
 }
 
 void print_compute(Emitter& emitter, const Operation& operation) {
+  if (print_halves_of_bytes(emitter, operation)) return;
   const ValueId destination = operation.operands[0];
   const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
   const Op function = operation.attributes.function();

@@ -1,6 +1,7 @@
 #include "passes/lowering/transfers.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "support/diagnostic.h"
 
@@ -21,6 +22,16 @@ ir::Attributes swizzle_attributes(const View& view) {
   return {{Key::row_bytes, view.panels.span_bytes},
           {Key::swizzle_divisor, chunks > 0 ? 8 / chunks : 1},
           {Key::swizzle_mask, chunks > 0 ? chunks - 1 : 0}};
+}
+
+// What one access takes, of whole registers: rows of panels are whole chunks of 16 bytes, which the
+// swizzle keeps together.
+std::int64_t vector_elements(const ir::RegisterLayout& layout, DType dtype) {
+  constexpr std::int64_t kChunk = 16, kRegister = 4;
+  const int bytes = size_of(dtype);
+  const std::int64_t elements = std::gcd(layout.adjacent(), kChunk / bytes);
+  return bytes > kRegister || dtype == DType::boolean || elements * bytes < kRegister ? 1
+                                                                                      : elements;
 }
 
 }  // namespace
@@ -96,9 +107,12 @@ void TransferLowering::transposed_matrices(Op op, ValueId tile, const View& view
 void TransferLowering::elements(Op op, ValueId tile, const View& view, const Operation& o) {
   ir::Attributes attributes = swizzle_attributes(view);
   const ir::RegisterLayout& layout = code_.layout(tile);
-  attributes.set(Key::layout, view.transposed ? layout.transposed() : layout);
+  const ir::RegisterLayout placed = view.transposed ? layout.transposed() : layout;
+  attributes.set(Key::layout, placed);
   attributes.set(Key::panel_columns, view.panels.span);
   attributes.set(Key::panel_bytes, view.panels.distance);
+  const std::int64_t vector = vector_elements(placed, code_.type(tile).dtype);
+  if (vector > 1) attributes.set(Key::vector, vector);
   ValueId place = views_.offset(view, true, o.where);
   if (const std::int64_t start = views_.panel_step(view, o)) {
     place = code_.add(place, code_.integer(start, o.where), o.where);

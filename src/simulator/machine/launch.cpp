@@ -419,6 +419,19 @@ bool Launch::inside(const Warp& warp, const Instruction& instruction, int alloca
   return false;
 }
 
+bool Launch::aligned(const Warp& warp, const Instruction& instruction, int allocation,
+                     std::int64_t address, std::int64_t bytes) {
+  if (address % bytes == 0) return true;
+  const Allocation& place = kernel.allocations[allocation];
+  log.add({"misaligned",
+           instruction.where(),
+           place.where,
+           fmt::format("misaligned: shared {}, in accesses of {} bytes\n{}",
+                       place.describe(address, bytes), bytes, access("use", instruction, warp)),
+           {}});
+  return false;
+}
+
 void Launch::check_held(const Warp& warp, const Instruction& instruction, const Cta& cta,
                         int allocation, std::int64_t address, std::int64_t bytes) {
   if (cta.shared.initialised(address, bytes)) return;

@@ -26,7 +26,7 @@ class World;
 
 // What a launch is in the world that executes it.
 struct LaunchPlace {
-  int rank = 0;  // whose device executes it
+  int rank = 0;      // whose device executes it
   std::string name;  // "gemm of rank 1, run 2"; empty for a launch alone
   // Behind a warp's name, such as " of gemm of rank 1"; empty for a launch alone.
   std::string label;
@@ -95,6 +95,9 @@ class Launch {
   // Whether the bytes lie inside the allocation; else a fault. The caller then leaves them alone.
   bool inside(const Warp& warp, const Instruction& instruction, int allocation,
               std::int64_t address, std::int64_t bytes);
+  // Whether the address is a multiple of the bytes of one access; else a fault.
+  bool aligned(const Warp& warp, const Instruction& instruction, int allocation,
+               std::int64_t address, std::int64_t bytes);
   // Faults when the bytes hold nothing.
   void check_held(const Warp& warp, const Instruction& instruction, const Cta& cta, int allocation,
                   std::int64_t address, std::int64_t bytes);

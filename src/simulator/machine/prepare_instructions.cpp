@@ -206,6 +206,7 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   made.mask = attributes.integer_or(Key::swizzle_mask, 0);
   made.panel_columns = attributes.integer_or(Key::panel_columns, 0);
   made.panel_bytes = attributes.integer_or(Key::panel_bytes, 0);
+  made.vector = static_cast<int>(attributes.integer_or(Key::vector, 1));
   Instruction& instruction = emit(code, &operation);
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);

@@ -231,6 +231,7 @@ struct ElementAccess {
   Spread spread;
   std::vector<bool> repeated_lane, repeated_warp;  // as of a global access
   std::int64_t row_bytes = 0, divisor = 1, mask = 0, panel_columns = 0, panel_bytes = 0;
+  int vector = 1;  // elements of one access
 };
 
 // An i32 element of a tensor: a coordinate an axis.

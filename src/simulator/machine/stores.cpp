@@ -187,7 +187,10 @@ void access_elements(Launch& launch, Warp& warp, const Instruction& instruction)
       const std::int64_t byte = column * size;
       const std::int64_t flipped = row / access.divisor & access.mask;
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
-      if (!launch.inside(warp, instruction, allocation, address, size)) {
+      const bool begins = i % access.vector == 0;
+      if (!launch.inside(warp, instruction, allocation, address, size) ||
+          (begins &&
+           !launch.aligned(warp, instruction, allocation, address, size * access.vector))) {
         return launch.order.bytes.clear();
       }
       launch.order.bytes.add(address, size);
