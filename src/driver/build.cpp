@@ -30,19 +30,22 @@ class Stopwatch {
 
 }  // namespace
 
+std::int64_t bytes_of(const ir::Kernel& kernel, const ir::Operation& operation) {
+  if (operation.op == ir::Op::mbarriers) {
+    return kBarrierBytes * kernel.type(operation.results[0]).elements();
+  }
+  return operation.attributes.shared_layout().size_bytes() *
+         operation.attributes.integer(ir::Key::stages);
+}
+
 std::vector<SharedUse> shared_use(const ir::Kernel& kernel) {
   std::vector<SharedUse> uses;
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
-    if (operation.op == ir::Op::shared && !operation.attributes.has(ir::Key::scratch)) {
-      const ir::SharedLayout& layout = operation.attributes.shared_layout();
-      uses.push_back({operation.attributes.text(ir::Key::name),
-                      layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
-                      operation.where});
-    } else if (operation.op == ir::Op::mbarriers) {
-      uses.push_back({operation.attributes.text(ir::Key::name),
-                      kBarrierBytes * kernel.type(operation.results[0]).elements(),
-                      operation.where});
-    }
+    const bool is_tile = operation.op == ir::Op::shared;
+    if (!is_tile && operation.op != ir::Op::mbarriers) return;
+    if (operation.attributes.has(ir::Key::scratch)) return;
+    uses.push_back(
+        {operation.attributes.text(ir::Key::name), bytes_of(kernel, operation), operation.where});
   });
   // Those of a role lie in one place.
   std::map<std::int64_t, SharedUse> conversions;
@@ -58,9 +61,7 @@ std::vector<Converted> conversions_in(const ir::Kernel& kernel) {
   std::vector<Converted> found;
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
     if (operation.op != ir::Op::shared || !operation.attributes.has(ir::Key::scratch)) return;
-    const ir::SharedLayout& layout = operation.attributes.shared_layout();
-    found.push_back({operation.attributes.integer(ir::Key::scratch),
-                     layout.size_bytes() * operation.attributes.integer(ir::Key::stages),
+    found.push_back({operation.attributes.integer(ir::Key::scratch), bytes_of(kernel, operation),
                      operation.where});
   });
   return found;

@@ -56,6 +56,9 @@ runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_sta
 // What a build is called in errors: "gemm for sm_90a".
 std::string build_name(const GpuProgram& program, const std::string& arch);
 
+// Bytes of a shared tile in all its stages, or of an array of barriers.
+std::int64_t bytes_of(const ir::Kernel& kernel, const ir::Operation& operation);
+
 // Bytes of each place in shared memory, in the order of declaration.
 struct SharedUse {
   std::string name;

@@ -205,6 +205,24 @@ TEST(PageTest, OfAKernelOfOnesOwn) {
   EXPECT_THAT(explain_page(kernel, "sm_90a", Numerics::strict()), HasSubstr("\"allowed\":false"));
 }
 
+// Bytes change lanes between two products, through a place in shared memory that bears no name; and
+// a tile of three axes is drawn by the rows of the first two.
+TEST(PageTest, OfAKernelWithAConversionAndThreeAxes) {
+  setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+  Kernel kernel("quantised");
+  const Dim m = kernel.dim("m");
+  const Tensor A = kernel.in("A", f8e4m3, {m, 64}), B = kernel.in("B", f8e4m3, {64, 64});
+  const Tensor C = kernel.out("C", f32, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block own = m.block(i, 128);
+  const Tile b = load(B(all, all)), first = dot(load(A(own, all)), b.T());
+  const Tile sums = dot((first * 0.05).cast(f8e4m3), b.T());
+  const Tile pairs = sums.reshape({128, 32, 2});
+  store(C(own, all), (pairs + iota({1, 1, 2}, 2).cast(f32)).reshape({128, 64}));
+  const std::string text = explain_page(kernel, "sm_90a");
+  EXPECT_NE(text.find("64x32x2 in registers"), text.npos);  // of a warpgroup
+}
+
 TEST(PageTest, TheTileLevelHasOneToo) {
   const Explanation explanation =
       explain([] { return kernels::gemm({}); }, parse_target("interpreter"));

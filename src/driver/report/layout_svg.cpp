@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "ir/modes.h"
@@ -78,9 +80,12 @@ Holders holders_of(const ir::RegisterLayout& layout) {
     for (std::int64_t lane = 0; lane < ir::kLanes; ++lane) {
       for (std::int64_t reg = 0; reg < layout.register_count(); ++reg) {
         const std::vector<std::int64_t> at = layout.coordinates(reg, lane, warp);
-        const std::int64_t row = at.size() > 1 ? at[0] : 0, column = at.back();
+        std::int64_t row = 0;  // all axes but the last, in their order
+        for (std::size_t axis = 0; axis + 1 < at.size(); ++axis) {
+          row = row * layout.shape[axis] + at[axis];
+        }
         const auto [entry, fresh] =
-            holders.emplace(std::pair(row, column), Holder{reg, lane, warp});
+            holders.emplace(std::pair(row, at.back()), Holder{reg, lane, warp});
         entry->second.lanes += 1;
       }
     }
@@ -147,8 +152,9 @@ std::string first_place(const SourceLocation& where) {
 }  // namespace
 
 std::string register_layout_svg(const ir::RegisterLayout& layout, const std::string& title) {
-  const bool is_row = layout.shape.size() == 1;
-  const std::int64_t all_rows = is_row ? 1 : layout.shape[0], all_columns = layout.shape.back();
+  const std::int64_t all_columns = layout.shape.back();
+  const std::int64_t all_rows = std::accumulate(layout.shape.begin(), layout.shape.end() - 1,
+                                                std::int64_t{1}, std::multiplies<>());
   const std::int64_t rows = std::min(all_rows, kMostRows);
   const std::int64_t columns = std::min(all_columns, kMostColumns);
   const auto holders = holders_of(layout);
@@ -249,7 +255,7 @@ std::vector<LayoutPicture> layout_pictures(const ir::Kernel& scheduled) {
   ir::for_each(scheduled.body, [&](const ir::Operation& operation) {
     for (const ir::ValueId result : operation.results) {
       const ir::Type& type = scheduled.type(result);
-      if (type.layout.shape.empty() || type.layout.shape.size() > 2) continue;
+      if (type.layout.shape.empty()) continue;
       const auto [at, fresh] = known.emplace(type.layout.to_string(), uses.size());
       if (fresh) uses.push_back({&type.layout, operation.where, {}});
       Use& use = uses[at->second];

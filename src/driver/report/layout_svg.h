@@ -8,8 +8,8 @@
 // Pictures of layouts, each one SVG without anything external.
 namespace tilewright::driver {
 
-// Which warp, lane and register holds each element of a tile of one or two axes; large tiles are
-// cut, and the title says so.
+// Which warp, lane and register holds each element of a tile, whose axes before the last are rows;
+// large tiles are cut, and the title says so.
 std::string register_layout_svg(const ir::RegisterLayout& layout, const std::string& title);
 
 // Where each 16 bytes of a tile lie: the tile on the left, the memory in lines of 128 bytes on the

@@ -27,7 +27,6 @@ class Builder {
     graph_.threads = kernel_.threads;
     graph_.cluster = kernel_.cluster;
     for (const ir::Parameter& parameter : kernel_.parameters) add_tensor(parameter);
-    for (const SharedUse& use : shared_use(kernel_)) bytes_[use.name] = use.bytes;
     for (const Operation& operation : kernel_.body.body) {
       if (operation.op == Op::shared || operation.op == Op::mbarriers) add_place(operation);
       if (operation.op == Op::tensor_map) {
@@ -53,7 +52,7 @@ class Builder {
     const ir::Attributes& attributes = operation.attributes;
     GraphPlace place;
     place.name = attributes.text(Key::name);
-    place.bytes = bytes_.at(place.name);
+    place.bytes = bytes_of(kernel_, operation);
     place.offset = attributes.integer_or(Key::offset, 0);
     place.where = operation.where;
     if (operation.op == Op::mbarriers) {
@@ -130,7 +129,6 @@ class Builder {
 
   const ir::Kernel& kernel_;
   PipelineGraph graph_;
-  std::map<std::string, std::int64_t> bytes_;
   std::map<ValueId, int> place_of_, tensor_of_;
   std::map<std::tuple<std::size_t, Op, int, int>, std::size_t> flow_of_;
 };
