@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "ir/multicast.h"
 #include "simulator/machine/launch.h"
@@ -121,21 +120,6 @@ void order_tensor(Launch& launch, const Warp& warp, const Access& access, const 
   launch.order.global(warp, access, launch.order.bytes);
 }
 
-// The barrier of a CTA that the copy signals; none, and a fault, where there is no such.
-std::optional<int> barrier_of(Launch& launch, const Warp& warp, const Instruction& instruction,
-                              const Transfer& transfer) {
-  const BarrierArray& barriers = launch.kernel.barrier_arrays[transfer.barriers];
-  const std::int64_t index = warp.integer(transfer.barrier_index);
-  if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
-  launch.log.add({"out_of_bounds",
-                  instruction.where(),
-                  barriers.where,
-                  fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
-                              barriers.count, launch.access("use", instruction, warp)),
-                  {}});
-  return std::nullopt;
-}
-
 // The CTAs of the cluster that receive a copy, a bit each.
 std::uint64_t receivers_of(const Warp& warp, const Transfer& transfer) {
   const auto rank = static_cast<int>(warp.cta->cluster_rank());
@@ -206,8 +190,9 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
   if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
-  const std::optional<int> barrier = barrier_of(launch, warp, instruction, transfer);
-  if (!barrier) return;
+  const int barrier = find_barrier(launch, warp, instruction, transfer.barriers,
+                                   warp.integer(transfer.barrier_index));
+  if (barrier < 0) return;
   const std::uint64_t receivers = receivers_of(warp, transfer);
   for (const auto& cta : warp.cta->cluster->ctas) {
     if (!(receivers >> cta->cluster_rank() & 1)) continue;
@@ -220,8 +205,8 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
                       "cluster_sync before the kernel ends"});
       continue;
     }
-    if (!usable(launch, warp, instruction, *cta, *barrier)) continue;
-    issue_to(*cta, launch, warp, instruction, {map, data, address, start, *barrier});
+    if (!usable(launch, warp, instruction, *cta, barrier)) continue;
+    issue_to(*cta, launch, warp, instruction, {map, data, address, start, barrier});
   }
 }
 

@@ -124,6 +124,9 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction);
 void complete_tx(Launch& launch, const Event& event, std::int64_t bytes);
 // Makes the barriers that the warp has initialised known to copies and to other CTAs.
 void publish_barriers(Launch& launch, Warp& warp);
+// The number in the CTA of a barrier of the array, or -1 after a fault.
+int find_barrier(Launch& launch, const Warp& warp, const Instruction& instruction, int array,
+                 std::int64_t index);
 // Whether the barrier is initialised, and the warp knows it; else a fault. Copies and other CTAs
 // learn of it through fence_barrier_init.
 bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, const Cta& cta,

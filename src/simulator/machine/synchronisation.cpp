@@ -25,20 +25,6 @@ void fault(Launch& launch, const Warp& warp, const Instruction& instruction, int
                   std::move(missing)});
 }
 
-// The barrier's number in the CTA, or -1 after a fault.
-int resolve(Launch& launch, const Warp& warp, const Instruction& instruction, int array,
-            std::int64_t index) {
-  const BarrierArray& barriers = launch.kernel.barrier_arrays[array];
-  if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
-  launch.log.add({"out_of_bounds",
-                  instruction.where(),
-                  barriers.where,
-                  fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
-                              barriers.count, launch.access("use", instruction, warp)),
-                  {}});
-  return -1;
-}
-
 void complete_if_due(Launch& launch, Cta& cta, int barrier) {
   Mbarrier& state = cta.barriers[barrier];
   if (state.pending != 0 || state.tx != 0) return;
@@ -85,6 +71,19 @@ bool add_tx(Mbarrier& state, std::int64_t bytes) {
 }
 
 }  // namespace
+
+int find_barrier(Launch& launch, const Warp& warp, const Instruction& instruction, int array,
+                 std::int64_t index) {
+  const BarrierArray& barriers = launch.kernel.barrier_arrays[array];
+  if (index >= 0 && index < barriers.count) return barriers.first + static_cast<int>(index);
+  launch.log.add({"out_of_bounds",
+                  instruction.where(),
+                  barriers.where,
+                  fmt::format("out of bounds: {}[{}] of {} barriers\n{}", barriers.name, index,
+                              barriers.count, launch.access("use", instruction, warp)),
+                  {}});
+  return -1;
+}
 
 bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, const Cta& cta,
             int barrier) {
@@ -142,7 +141,7 @@ void publish_barriers(Launch& launch, Warp& warp) {
 
 void expect_tx(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
-      resolve(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
+      find_barrier(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
   if (barrier < 0 || !usable(launch, warp, instruction, *warp.cta, barrier)) return;
   if (!add_tx(warp.cta->barriers[barrier], instruction.value)) {
     fault(launch, warp, instruction, barrier,
@@ -153,7 +152,7 @@ void expect_tx(Launch& launch, Warp& warp, const Instruction& instruction) {
 
 void arrive(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
-      resolve(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
+      find_barrier(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
   if (barrier < 0) return;
   if (!instruction.value) return arrive_on(launch, warp, instruction, *warp.cta, barrier, false);
   const std::int64_t rank = warp.integer(instruction.b);
@@ -176,7 +175,7 @@ void arrive(Launch& launch, Warp& warp, const Instruction& instruction) {
 
 void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
-      resolve(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
+      find_barrier(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
   if (barrier < 0 || !usable(launch, warp, instruction, *warp.cta, barrier)) {
     ++warp.pc;
     return;
