@@ -9,10 +9,15 @@ int warpgroups(int divided) { return divided == 256 ? 2 : divided / 64; }
 // Which CTAs of a cluster share tiles, and how many groups of them divide k.
 struct Cluster {
   int share_a = 1, share_b = 1, split = 1;
+  bool grid_split = false;
 };
 Cluster a(int ctas, int split = 1) { return {ctas, 1, split}; }
 Cluster b(int ctas, int split = 1) { return {1, ctas, split}; }
 Cluster ab(int across, int below, int split = 1) { return {across, below, split}; }
+Cluster grid(Cluster cluster = {}) {
+  cluster.grid_split = true;
+  return cluster;
+}
 Cluster parts(int split) { return {1, 1, split}; }
 
 GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_k, bool exchanged) {
@@ -25,6 +30,7 @@ GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_
   add("_a", cluster.share_a, 1);
   add("_b", cluster.share_b, 1);
   add("_split", cluster.split, 1);
+  if (cluster.grid_split) name += "_grid";
   return {std::move(name),
           block_m,
           block_n,
@@ -33,7 +39,8 @@ GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_
           exchanged,
           cluster.share_a,
           cluster.share_b,
-          cluster.split};
+          cluster.split,
+          cluster.grid_split};
 }
 
 GemmVariant plain(int block_m, int block_n, const Cluster& cluster = {}, int block_k = 64) {
@@ -113,6 +120,10 @@ const std::vector<GemmVariant>& gemm_variants() {
       exchanged(64, 64, parts(8), 128),
       exchanged(96, 128, a(4, 4)),
       exchanged(160, 64, a(4, 2)),
+      plain(64, 64, grid(), 128),
+      plain(128, 128, grid()),
+      plain(128, 256, grid(b(2))),
+      exchanged(168, 128, grid()),
   };
   return variants;
 }
@@ -126,6 +137,7 @@ Gemm with_variant(Gemm gemm, const GemmVariant& variant) {
   gemm.share_a = variant.share_a;
   gemm.share_b = variant.share_b;
   gemm.split = variant.split;
+  gemm.grid_split = variant.grid_split;
   return gemm;
 }
 

@@ -119,14 +119,14 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
   if (has_owned) {
     std::int64_t count = 0;
     for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (parameter.is_owned()) count += parameter.shape[0].constant();
+      if (parameter.is_owned()) count += parameter.element_count();
     }
     auto* next = static_cast<std::int32_t*>(
         workspace(stream, static_cast<std::size_t>(count) * sizeof(std::int32_t)).data());
     for (const ir::Parameter& parameter : program_.machine.parameters) {
       if (!parameter.is_owned()) continue;
-      complete.push_back({next, parameter.dtype, {parameter.shape[0].constant()}, {}});
-      next += parameter.shape[0].constant();
+      complete.push_back({next, parameter.dtype, parameter.constant_shape(), {}});
+      next += parameter.element_count();
     }
   }
   LaunchPlan plan = this->plan(make_arguments(program_.machine, complete, scalars));

@@ -87,7 +87,7 @@ class Subject {
     if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
     for (const ir::Parameter& parameter : program_.machine.parameters) {
       if (!parameter.is_owned()) continue;
-      const std::int64_t count = parameter.shape[0].constant();
+      const std::int64_t count = parameter.element_count();
       workspaces_.emplace_back(device, static_cast<std::size_t>(count) * sizeof(std::int32_t),
                                "workspace");
       workspaces_.back().fill(0, stream);
@@ -99,7 +99,7 @@ class Subject {
     auto workspace = workspaces_.begin();
     for (const ir::Parameter& parameter : program_.machine.parameters) {
       if (!parameter.is_owned()) continue;
-      refs.push_back({workspace->data(), parameter.dtype, {parameter.shape[0].constant()}, {}});
+      refs.push_back({workspace->data(), parameter.dtype, parameter.constant_shape(), {}});
       ++workspace;
     }
     LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters,
