@@ -370,15 +370,18 @@ class GemmSm90 {
     return sums;
   }
 
-  // The clusters that have parts of the tile leave in scratch memory what others store and meet at a
-  // word; then each stores its share of the runs, in each the sum over the parts from its own on.
+  // The clusters that have parts of the tile leave in scratch memory what others store and meet at
+  // a word; then each stores its share of the runs, in each the sum over the parts from its own on.
   void store_met(const Work& w, const std::vector<Tile>& sums, const Block& own, const Block& all,
                  const Index& group) {
+    constexpr int kAhead = 4;  // parts whose loads are under way together
     const Index first = cta_index() - w.part * sharing();  // the CTA that has the first part
-    const auto left_by = [&](const Index& part, const Run& run) {
+    // What does not exist is read as zeros.
+    const auto left_by = [&](const Index& part, const Run& run, const Condition& exists) {
       const int count = static_cast<int>(runs_.size());
-      const Index row = ((first + part * sharing()) * g_.warpgroups + group) * count + run.number;
-      return meeting_->sums(Dim(meeting_->rows).block(row, 64),
+      const Index cta = first + part * sharing();
+      const Index row = ((cta * g_.warpgroups + group) * count + run.number) * 64;
+      return meeting_->sums(Block(row, 64, select(exists, meeting_->rows, 0)),
                             Dim(meeting_->width).block(0, run.width));
     };
     const auto is_own = [&](const Run& run) { return run.number % w.parts == w.part; };
@@ -388,9 +391,10 @@ class GemmSm90 {
     const auto word = [&] {
       return meeting_->words((first * g_.warpgroups + group) * 4 + warp_index());
     };
-    when(w.parts > 1, [&] {
+    const Condition meets = w.parts > 1;
+    when(meets, [&] {
       for (const Run& run : runs_) {
-        when(!is_own(run), [&] { tilewright::store(left_by(w.part, run), part_of(run)); });
+        when(!is_own(run), [&] { tilewright::store(left_by(w.part, run, meets), part_of(run)); });
       }
       warp_sync();
       atomic_add(word(), 1, {Semantics::release, Scope::gpu});
@@ -398,13 +402,18 @@ class GemmSm90 {
     });
     const auto whole = [&](const Run& run) {
       Var sum{part_of(run)};
-      for (Index next : range(1, w.parts)) {
-        sum = sum + tilewright::load(left_by((w.part + next) % w.parts, run));
+      for (Index next : range(1, w.parts, kAhead)) {
+        std::vector<Tile> parts;
+        for (int i = 0; i < kAhead; ++i) {
+          const Index other = (w.part + next + i) % w.parts;
+          parts.push_back(tilewright::load(left_by(other, run, next + i < w.parts)));
+        }
+        for (const Tile& part : parts) sum = sum + part;
       }
       return Tile(sum);
     };
     store_runs(own, all, group, whole, is_own);
-    when(w.parts > 1, [&] {
+    when(meets, [&] {
       const Index before = atomic_add(word(), 1, {Semantics::relaxed, Scope::gpu});
       when(before == 2 * w.parts - 1, [&] {  // the last to leave
         atomic_add(word(), -2 * w.parts, {Semantics::relaxed, Scope::gpu});
@@ -442,8 +451,8 @@ class GemmSm90 {
     return (cta * (divided(g_) / 64) + block) * runs + first / plan_.runs.front();
   }
 
-  // By TMA; `values` gives a run's part of the sums, {64, width}. Of runs that are not the CTA's own
-  // nothing is stored.
+  // By TMA; `values` gives a run's part of the sums, {64, width}. Of runs that are not the CTA's
+  // own nothing is stored.
   void store_runs(const Block& own, const Block& all, const Index& group,
                   const std::function<Tile(const Run&)>& values,
                   const std::function<Condition(const Run&)>& is_own = {}) {

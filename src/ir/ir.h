@@ -149,11 +149,14 @@ struct Operation {
   SourceLocation where;
 };
 
+// Of what the runtime owns, in bytes.
+constexpr int kOwnedAlignment = 16;
+
 struct Parameter {
-  // A workspace is zeros that the runtime owns and that every launch leaves zero; in scratch memory,
-  // which it owns too, a launch finds anything. A symmetric tensor is there in every rank, which
-  // read and write each other's. So are signals, which the runtime owns: zeros at first, then what
-  // the launches before have left.
+  // A workspace is zeros that the runtime owns and that every launch leaves zero; in scratch
+  // memory, which it owns too, a launch finds anything. A symmetric tensor is there in every rank,
+  // which read and write each other's. So are signals, which the runtime owns: zeros at first, then
+  // what the launches before have left.
   enum class Kind : std::uint8_t { in, out, inout, scalar, workspace, scratch, symmetric, signals };
   Kind kind = Kind::in;
   std::string name;
@@ -217,8 +220,8 @@ inline constexpr int kMaximumRanks = 8;
 // hash the same whatever built them.
 void canonicalise(Kernel& kernel);
 
-// Whether a warp waits for a word of a workspace, which other CTAs set: then all CTAs have to run at
-// once, as in a cooperative launch.
+// Whether a warp waits for a word of a workspace, which other CTAs set: then all CTAs have to run
+// at once, as in a cooperative launch.
 bool is_cooperative(const Kernel& kernel);
 
 // Calls `visit(operation)` for every operation below, parents first.
