@@ -209,13 +209,10 @@ class GemmSm90 {
   // As many CTAs as have work, and as fit.
   Dim ctas() const {
     const int cluster = sharing() * g_.split;
-    const Dim tiles = tile_rows() * tile_columns();
-    if (g_.grid_split) {
-      const Dim most = min(resident_clusters(cluster), Meeting::kCtas / cluster);
-      return min(max(most, 1), tiles * most_parts()) * cluster;
-    }
     // One cluster more than run at once would begin when the others end.
-    return min(max(resident_clusters(cluster), 1), tiles) * cluster;
+    const Dim most = max(resident_clusters(cluster), 1);
+    if (!g_.grid_split) return min(most, tile_count()) * cluster;
+    return min(min(most, Meeting::kCtas / cluster), tile_count() * most_parts()) * cluster;
   }
 
   void load() {
@@ -260,7 +257,7 @@ class GemmSm90 {
   };
   // In a grid split each cluster has one part at most. Each warp gives and takes its own rows.
   struct Meeting {
-    static constexpr int kCtas = 160, kLeastSteps = 4;
+    static constexpr int kCtas = 160;
     Meeting(Kernel& kernel, const Gemm& g, const std::vector<Run>& runs)
         : rows(kCtas * g.warpgroups * static_cast<int>(runs.size()) * 64),
           width(runs.front().width),
@@ -300,32 +297,41 @@ class GemmSm90 {
   Index below() const { return g_.share_a > 1 ? shared_rank() / g_.share_a : shared_rank(); }
   Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * g_.share_b); }
   Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * g_.share_a); }
+  Dim tile_count() const { return tile_rows() * tile_columns(); }
 
   void each_tile(const std::function<void(const Work&)>& body) {
     if (g_.grid_split) return each_part(body);
     const int ctas = sharing() * g_.split;
     const Index steps = ceil_div(p_.k, g_.block_k);
-    for (Index t : range(cta_index() / ctas, tile_rows() * tile_columns(), cta_count() / ctas)) {
+    for (Index t : range(cta_index() / ctas, tile_count(), cta_count() / ctas)) {
       const auto [rows, cols] = place(t);
       body({rows, cols, g_.split > 1 ? steps * split_rank() / g_.split : Index(0),
             g_.split > 1 ? steps * (split_rank() + 1) / g_.split : steps});
     }
   }
 
-  // Whole tiles while there is one for each cluster, then a part of one.
+  // Whole tiles while there is one for each cluster, then a part of one. What dimensions decide the
+  // launch computes: a division by a variable takes as long as a tenth of a launch.
   void each_part(const std::function<void(const Work&)>& body) {
-    const Index steps = ceil_div(p_.k, g_.block_k), tiles = tile_rows() * tile_columns();
-    const Index clusters = cta_count() / sharing(), own = cta_index() / sharing();
-    const Index waves = tiles / clusters, rest = tiles - waves * clusters;
-    const Index most = min(steps / Meeting::kLeastSteps, most_parts());
-    const Index parts = max(min(clusters / max(rest, 1), most), 1);
-    for (Index i : range(waves + select(own < rest * parts, 1, 0))) {
+    const Index steps = ceil_div(p_.k, g_.block_k), own = cta_index() / sharing();
+    const Dim waves = tile_count() / clusters(), parts = this->parts();
+    for (Index i : range(waves + select(own < left_over() * parts, 1, 0))) {
       const Condition whole = i < waves;
-      const Index tile = select(whole, i * clusters + own, waves * clusters + own / parts);
-      const Index part = select(whole, 0, own % parts), of = select(whole, 1, parts);
+      const Index tile = select(whole, i * clusters() + own, waves * clusters() + own / parts);
+      const Index part = own % parts;
       const auto [rows, cols] = place(tile);
-      body({rows, cols, steps * part / of, steps * (part + 1) / of, part, of});
+      body({rows, cols, select(whole, 0, steps * part / parts),
+            select(whole, steps, steps * (part + 1) / parts), select(whole, 0, part),
+            select(whole, 1, parts)});
     }
+  }
+  Dim clusters() const { return max(ctas() / sharing(), 1); }
+  // Tiles, or groups of them, of a wave that is not full, and among how many each is divided.
+  Dim left_over() const { return tile_count() % clusters(); }
+  Dim parts() const {
+    constexpr int kLeastSteps = 4;
+    const Dim most = min(ceil_div(p_.k, g_.block_k) / kLeastSteps, most_parts());
+    return max(min(clusters() / max(left_over(), 1), most), 1);
   }
   // More would take longer to add up than they save.
   int most_parts() const { return 4 * static_cast<int>(runs_.size()); }
@@ -376,15 +382,15 @@ class GemmSm90 {
                  const Index& group) {
     constexpr int kAhead = 4;  // parts whose loads are under way together
     const Index first = cta_index() - w.part * sharing();  // the CTA that has the first part
-    // What does not exist is read as zeros.
-    const auto left_by = [&](const Index& part, const Run& run, const Condition& exists) {
+    const auto left_by = [&](const Index& part, const Run& run, const Index& limit) {
       const int count = static_cast<int>(runs_.size());
       const Index cta = first + part * sharing();
       const Index row = ((cta * g_.warpgroups + group) * count + run.number) * 64;
-      return meeting_->sums(Block(row, 64, select(exists, meeting_->rows, 0)),
-                            Dim(meeting_->width).block(0, run.width));
+      return meeting_->sums(Block(row, 64, limit), Dim(meeting_->width).block(0, run.width));
     };
-    const auto is_own = [&](const Run& run) { return run.number % w.parts == w.part; };
+    const auto is_own = [&](const Run& run) {
+      return w.parts == 1 || run.number % parts() == w.part;
+    };
     const auto part_of = [&](const Run& run) {
       return sums[run.block].slice({0, run.first}, {64, run.width});
     };
@@ -394,7 +400,8 @@ class GemmSm90 {
     const Condition meets = w.parts > 1;
     when(meets, [&] {
       for (const Run& run : runs_) {
-        when(!is_own(run), [&] { tilewright::store(left_by(w.part, run, meets), part_of(run)); });
+        when(!is_own(run),
+             [&] { tilewright::store(left_by(w.part, run, meeting_->rows), part_of(run)); });
       }
       warp_sync();
       atomic_add(word(), 1, {Semantics::release, Scope::gpu});
@@ -403,12 +410,13 @@ class GemmSm90 {
     const auto whole = [&](const Run& run) {
       Var sum{part_of(run)};
       for (Index next : range(1, w.parts, kAhead)) {
-        std::vector<Tile> parts;
+        std::vector<Tile> given;
         for (int i = 0; i < kAhead; ++i) {
-          const Index other = (w.part + next + i) % w.parts;
-          parts.push_back(tilewright::load(left_by(other, run, next + i < w.parts)));
+          // Beyond the last part there is none: zeros.
+          const Index limit = select(next + i < w.parts, meeting_->rows, 0);
+          given.push_back(tilewright::load(left_by((w.part + next + i) % parts(), run, limit)));
         }
-        for (const Tile& part : parts) sum = sum + part;
+        for (const Tile& part : given) sum = sum + part;
       }
       return Tile(sum);
     };
