@@ -15,6 +15,7 @@
 #include "driver/compiled.h"
 #include "driver/device_tensors.h"
 #include "driver/launch_plan.h"
+#include "driver/shrunken_sizes.h"
 #include "driver/simulation.h"
 #include "ir/verifier.h"
 #include "support/diagnostic.h"
@@ -148,8 +149,8 @@ class Stress {
     for (Workload& workload : workloads) {
       const DeviceTensors tensors(workload.tensors);
       const std::vector<std::vector<double>> wanted = reference_of(workload);
-      for (const std::int64_t grid :
-           {static_cast<std::int64_t>(device.info().multiprocessors), machine.cluster}) {
+      for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
+                                      shrunken_multiprocessors(machine)}) {
         launch(reference, tensors, workload, grid);
         const Workload first = workload;
         const bool is_right = within_tolerance(compare(workload, wanted), workload);
@@ -219,7 +220,7 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine, std::vector<Workl
   for (Workload& workload : workloads) {
     const std::vector<std::vector<double>> reference = reference_of(workload);
     simulator::MachineOptions how;
-    how.multiprocessors = machine.cluster;
+    how.multiprocessors = shrunken_multiprocessors(machine);
     for (std::int64_t schedule = 0; schedule < options.schedules; ++schedule) {
       how.seed = options.seed + static_cast<std::uint64_t>(schedule);
       for (std::int64_t launch = 0; launch < options.launches; ++launch) {
