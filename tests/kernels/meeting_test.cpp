@@ -8,6 +8,7 @@
 #include "passes/pipeline.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/hopper.h"
+#include "tilewright/program.h"
 #include "tilewright/ranks.h"
 
 // CTAs of one launch that wait for each other at a word of a workspace.
@@ -98,6 +99,21 @@ TEST(MeetingTest, ScratchMemoryHoldsNothing) {
   test::Padded y(f32, {64, 32});
   ASSERT_TRUE(run(meeting({.stores = false}), y, 1).ok());
   y.each([&](const auto& at) { EXPECT_TRUE(std::isnan(y.at(at))); });
+}
+
+TEST(MeetingTest, StreamsOfAProgramHaveScratchMemoryOfTheirOwn) {
+  Program program("meets");
+  for (const char* name : {"one", "other"}) {
+    const Buffer y = program.buffer(name, f32, {64, 32});
+    const Stream stream = program.rank(0).stream(name);
+    for (int launch = 0; launch < 2; ++launch) stream.launch(meeting({}), {y});
+  }
+  // Either has all of its CTAs' places, or waits for the other to end.
+  SimulationOptions options;
+  options.multiprocessors = 6;
+  options.schedules = 20;
+  const SimulationReport report = simulate(program, options);
+  for (const auto& fault : report.faults) ADD_FAILURE() << fault.kind << ": " << fault.text;
 }
 
 TEST(MeetingTest, TheTextNamesScratchMemory) {

@@ -152,9 +152,15 @@ bool World::has_place(const Launch& launch) const {
   const std::int64_t places = std::max<std::int64_t>((resident + size - 1) / size, 1) * size;
   std::int64_t taken = 0;
   for (const Launch* other : active_) {
-    if (other->place.rank == launch.place.rank) taken += other->live_ctas();
+    if (other->place.rank != launch.place.rank) continue;
+    taken += other->live_ctas();
+    // A cooperative launch begins when there is place for all of it, and keeps that.
+    const bool began = other != &launch && other->live_ctas() > 0;
+    if (began && other->kernel.cooperative) taken += other->waiting_ctas();
   }
-  return taken + size <= places;
+  const std::int64_t needed =
+      launch.kernel.cooperative ? std::min(launch.waiting_ctas(), places) : size;
+  return taken + needed <= places;
 }
 
 void World::settle() {
