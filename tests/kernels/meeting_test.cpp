@@ -49,6 +49,16 @@ Kernel meeting(const Meeting& how) {
   return kernel;
 }
 
+Kernel numbers() {
+  Kernel kernel("numbers");
+  const Tensor Y = kernel.out("Y", f32, {96, 32});
+  kernel.ctas(6);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    store(Y(Dim(96).block(cta_index(), 16), all), Tile({16, 32}, cta_index()).cast(f32));
+  })});
+  return kernel;
+}
+
 simulator::MachineReport run(const Kernel& kernel, test::Padded& y, std::uint64_t seed,
                              std::int64_t multiprocessors = 4) {
   ir::Kernel lowered = kernel.finish();
@@ -103,6 +113,8 @@ TEST(MeetingTest, ScratchMemoryHoldsNothing) {
 
 TEST(MeetingTest, StreamsOfAProgramHaveScratchMemoryOfTheirOwn) {
   Program program("meets");
+  // Its CTAs end one after the other, and leave their places to both.
+  program.rank(0).stream("before").launch(numbers(), {program.buffer("y", f32, {96, 32})});
   for (const char* name : {"one", "other"}) {
     const Buffer y = program.buffer(name, f32, {64, 32});
     const Stream stream = program.rank(0).stream(name);
@@ -111,7 +123,7 @@ TEST(MeetingTest, StreamsOfAProgramHaveScratchMemoryOfTheirOwn) {
   // Either has all of its CTAs' places, or waits for the other to end.
   SimulationOptions options;
   options.multiprocessors = 6;
-  options.schedules = 20;
+  options.schedules = 40;
   const SimulationReport report = simulate(program, options);
   for (const auto& fault : report.faults) ADD_FAILURE() << fault.kind << ": " << fault.text;
 }
