@@ -14,12 +14,14 @@ speed relative to cuDNN is what FA3_TFLOPS and CUDNN_TFLOPS give, and where thes
 Two kinds of rows have no such peer, and are held against our own kernel: dims other than 64, 128
 and 256 against the rate at dim 128, and a sliding window against the causal kernel's time for as
 many blocks of 128 x 128 as the window visits. Their ratio stands under `to own` and takes no part
-in `geomean ratio`. `to equal` is a window beside our full attention over about as many tokens, in
-sequences so long that every tile of 128 rows visits as many blocks as the window's tiles do behind
-its first keys: 3, or 384 keys, for a window of 256. It is the same work with each byte read and
-written once, and as many tiles, where the causal kernel has few and long ones; its time, too, is
-taken for as many blocks as the window visits. With `--beside` every row is held against another schedule of ours in this way,
+in `geomean ratio`. With `--beside` every row is held against another schedule of ours in this way,
 and `geomean ratio` is of these.
+
+`to equal` holds a window against as much work without one: our full attention over about as many
+tokens, in sequences of as many blocks of 128 keys as a tile of 128 rows visits behind the first
+keys (a window of 512: 5 blocks, sequences of 640). Its tiles are as short and as many, which the
+causal kernel's are not, and it reads and writes each byte once, as the window does. Its time, too,
+is taken for as many blocks as the window visits.
 """
 
 import argparse
@@ -283,7 +285,8 @@ def run_row(library, row, arguments):
     print(f"{row.name():>26} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} "
           f"{work / pairs.ours:8.1f} {peer_work / pairs.peer:8.1f} {pairs.ratio:6.3f} "
           f"{pairs.low:6.3f}..{pairs.high:5.3f} {figure(fa3)} {figure(to_best)} {figure(to_own)} "
-          f"{figure(to_equal):>8} {error:9.2e} {peer_error:9.2e}  {', '.join(problems) or 'ok'}", flush=True)
+          f"{figure(to_equal):>8} {error:9.2e} {peer_error:9.2e}  {', '.join(problems) or 'ok'}",
+          flush=True)
     return Result(row, pairs, to_best, to_own, problems)
 
 
@@ -337,7 +340,8 @@ def main():
                  arguments.window) for mask in masks for length in arguments.lengths]
     measure.print_versions(library)
     print(f"{'row':>26} {'ours us':>9} {'peer us':>9} {'TFLOP/s':>8} {'peer':>8} {'ratio':>6} "
-          f"{'10%..90%':>13} {'fa3':>7} {'to best':>7} {'to own':>7} {'to equal':>8} {'error':>9} {'peer':>9}")
+          f"{'10%..90%':>13} {'fa3':>7} {'to best':>7} {'to own':>7} {'to equal':>8} "
+          f"{'error':>9} {'peer':>9}")
     results = [run_row(library, row, arguments) for row in rows]
     print(f"device: {measure.device_state()}")
     return summarise(results)
