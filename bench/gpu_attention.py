@@ -16,6 +16,12 @@ and 256 against the rate at dim 128, and a sliding window against the causal ker
 many blocks of 128 x 128 as the window visits. Their ratio stands under `to own` and takes no part
 in `geomean ratio`. With `--beside` every row is held against another schedule of ours in this way,
 and `geomean ratio` is of these.
+
+`to equal` holds a window against as much work without one: our full attention over about as many
+tokens, in sequences of as many blocks of 128 keys as a tile of 128 rows visits behind the first
+keys (a window of 512: 5 blocks, sequences of 640). Its tiles are as short and as many, which the
+causal kernel's are not, and it reads and writes each byte once, as the window does. Its time, too,
+is taken for as many blocks as the window visits.
 """
 
 import argparse
@@ -66,6 +72,9 @@ class Row:
     length: int
     window: int = 0
 
+    def batch(self):
+        return max(1, round(TOKENS / self.length))
+
     def name(self):
         dims = f"d{self.dim}" if self.dim_v == self.dim else f"d{self.dim}/{self.dim_v}"
         shared = f" {self.heads}/{self.kv_heads}" if self.kv_heads != self.heads else ""
@@ -78,11 +87,10 @@ class Row:
 
     def operations(self):
         """Of two products; a mask counts as half the work, a window as what it shows."""
-        pairs = TOKENS * self.length * (0.5 if self.mask == "causal" else 1)
+        pairs = self.length**2 * (0.5 if self.mask == "causal" else 1)
         if self.window:
-            shown = sum(min(i + 1, self.window) for i in range(self.length))
-            pairs = TOKENS // self.length * shown
-        return 2 * pairs * self.heads * (self.dim + self.dim_v)
+            pairs = sum(min(i + 1, self.window) for i in range(self.length))
+        return 2 * self.batch() * pairs * self.heads * (self.dim + self.dim_v)
 
     def fa3_over_cudnn(self):
         """Speed of FlashAttention-3 relative to cuDNN; 0 where it was not measured."""
@@ -102,13 +110,21 @@ class Row:
         return dataclasses.replace(self, dim=128, dim_v=128, heads=HIDDEN // 128,
                                    kv_heads=HIDDEN // 128)
 
+    def equal_work(self, size=128):
+        """The full attention whose tiles of `size` rows visit as many blocks of keys as this
+        window's, but for those of its first keys."""
+        blocks = 1 + math.ceil((self.window - 1) / size)
+        return dataclasses.replace(self, mask="full", length=min(blocks * size, self.length),
+                                   window=0)
+
     def visited_blocks(self, size=128):
-        """Blocks of size x size that a causal mask, with the window if there is one, visits."""
+        """Blocks of size x size that the mask, with the window if there is one, visits."""
         blocks = 0
         for first in range(0, self.length, size):
             low = max(0, first - self.window + 1) // size if self.window else 0
-            blocks += min(first + size - 1, self.length - 1) // size + 1 - low
-        return blocks
+            end = min(first + size, self.length) if self.mask == "causal" else self.length
+            blocks += math.ceil(end / size) - low
+        return self.batch() * blocks
 
 
 def all_rows():
@@ -161,7 +177,7 @@ class Problem:
 
     def __init__(self, library, row, schedule):
         self.row = row
-        batch = TOKENS // row.length
+        batch = row.batch()
 
         def random(heads, dim):
             return torch.randn(batch, row.length, heads, dim, device="cuda", dtype=torch.bfloat16)
@@ -238,7 +254,7 @@ def run_row(library, row, arguments):
     peer_schedule = schedule
     if arguments.beside:
         own, peer_schedule = row, {"schedule": arguments.beside}
-    to_best = to_own = math.nan
+    to_best = to_own = to_equal = math.nan
     if own is None:
         peer = ours.cudnn()
         error, peer_error, problems = ours.check(peer())
@@ -251,6 +267,11 @@ def run_row(library, row, arguments):
             row.visited_blocks() / own.visited_blocks() if row.window
             else row.operations() / own.operations())
         to_own = pairs.ratio * share
+    if row.window and not arguments.beside:
+        equal = row.equal_work()
+        share = row.visited_blocks() / equal.visited_blocks()
+        to_equal = share * measure.time_pairs(ours.launch, Problem(library, equal, schedule).launch,
+                                              arguments.rounds).ratio
     fa3 = time_fa3(ours, arguments.rounds, problems) if arguments.fa3 else math.nan
     if own is None:
         to_best = min(pairs.ratio, fa3) if arguments.fa3 else (
@@ -264,7 +285,8 @@ def run_row(library, row, arguments):
     print(f"{row.name():>26} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} "
           f"{work / pairs.ours:8.1f} {peer_work / pairs.peer:8.1f} {pairs.ratio:6.3f} "
           f"{pairs.low:6.3f}..{pairs.high:5.3f} {figure(fa3)} {figure(to_best)} {figure(to_own)} "
-          f"{error:9.2e} {peer_error:9.2e}  {', '.join(problems) or 'ok'}", flush=True)
+          f"{figure(to_equal):>8} {error:9.2e} {peer_error:9.2e}  {', '.join(problems) or 'ok'}",
+          flush=True)
     return Result(row, pairs, to_best, to_own, problems)
 
 
@@ -318,7 +340,8 @@ def main():
                  arguments.window) for mask in masks for length in arguments.lengths]
     measure.print_versions(library)
     print(f"{'row':>26} {'ours us':>9} {'peer us':>9} {'TFLOP/s':>8} {'peer':>8} {'ratio':>6} "
-          f"{'10%..90%':>13} {'fa3':>7} {'to best':>7} {'to own':>7} {'error':>9} {'peer':>9}")
+          f"{'10%..90%':>13} {'fa3':>7} {'to best':>7} {'to own':>7} {'to equal':>8} "
+          f"{'error':>9} {'peer':>9}")
     results = [run_row(library, row, arguments) for row in rows]
     print(f"device: {measure.device_state()}")
     return summarise(results)

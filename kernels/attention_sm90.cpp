@@ -77,13 +77,18 @@ class Forward {
     });
   }
 
-  // Calls `fetch_next` before the loads of the run's last tile.
+  // Calls `fetch_next` before the run's last tile loads its keys.
   void load_run(const Index& number, Cell<Index>& loaded, const std::function<void()>& fetch_next) {
     if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
-    fetch_next();
+    if (!plan_.waits_for_copies) fetch_next();
     const Place place = order_.run(number).first;
     const Work work = order_.work(place);
-    const auto load = [&] { load_tile(place, work); };
+    const auto load = [&] {
+      load_q(place, work, {0, 0});
+      // The CTA's first load of all so does not wait for the counter.
+      if (plan_.waits_for_copies) fetch_next();
+      load_keys(work);
+    };
     if constexpr (Order::kEveryTileHasRows) {
       load();
     } else {
@@ -145,14 +150,13 @@ class Forward {
     }
   }
 
-  void load_tile(const Place& place, const Work& work) {
+  void load_keys(const Work& work) {
     const auto produce_k = [&](const Index& j) {
       k_ring_.produce([&](const Slot& k) { load_k(work, k, j); });
     };
     const auto produce_v = [&](const Index& j) {
       v_ring().produce([&](const Slot& v) { load_v(work, v, j); });
     };
-    load_q(place, work, {0, 0});
     // In the order of use: blocks descend, K one block ahead of V.
     const KeyBlocks blocks(work, a_, work.queries);
     when(blocks.first < blocks.last, [&] {

@@ -149,9 +149,10 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
   const int stage = bytes.kv / plan.kv_stages;
   // One stage more where it fits: short lengths and windows wait for copies.
   if (groups == 3 && plan.q_stages * bytes.q + o + stage <= bytes.left) ++plan.kv_stages;
+  plan.waits_for_copies = has_neighbours && a.window > 0 && a.dim_v > 64;
   // Blocks of keys stay for the next tile where they fit their stages, and where copies are what
   // three warpgroups wait for: not at short rows, and not for one block. K is given back before V.
-  if (has_neighbours && a.window > 0 && groups == 3 && a.dim_v > 64) {
+  if (plan.waits_for_copies && groups == 3) {
     const int step = std::gcd(a.block_q / plan.packed_heads, a.block_k);
     plan.slide_multiple = shared_blocks(a, 1) <= plan.kv_stages ? 1 : step;
     plan.slides =

@@ -16,6 +16,8 @@ struct Sm90Plan {
   int q_stages, kv_stages;
   // One stage holds what one step reads: a block's K, and V of the block above.
   bool kv_together;
+  // A window over long rows: its tiles are short, and their copies count.
+  bool waits_for_copies;
   // A CTA takes neighbouring tiles in a row, and the blocks of keys that both see stay in their
   // stages, where queries and keys are shifted by a multiple of so many rows.
   bool slides = false;

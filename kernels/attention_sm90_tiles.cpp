@@ -7,12 +7,22 @@ namespace {
 
 constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/performance.md
 
+// K and V heads whose keys stay in L2 together. Of a window, those do that are seen at a time: each
+// head's window, and the keys of the rows that all CTAs have under way.
+Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan) {
+  const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
+  const Dim whole = max(kL2Bytes / kv_bytes, 1);
+  if (!plan.waits_for_copies) return whole;
+  const Dim keys = kL2Bytes / ((a.dim + a.dim_v) * size_of(a.dtype));
+  const Dim under_way = multiprocessors() * (a.block_q / plan.packed_heads);
+  return max(whole, max(keys - under_way, 0) / a.window);
+}
+
 // Heads are taken in groups whose K and V stay in L2 together. The groups are of even size: a last
 // one of few heads would end with its longest tiles on some of the multiprocessors only.
 Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
-                   int packed_heads) {
-  const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
-  const Dim fit = max(kL2Bytes / kv_bytes, 1) * (p.group / packed_heads);
+                   const Sm90Plan& plan) {
+  const Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
   return ceil_div(heads, max(ceil_div(heads, fit), 1));
 }
 
@@ -35,7 +45,7 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
       block_q_(a.block_q / packed_heads_),
       row_blocks_(ceil_div(p.queries, block_q_)),
       heads_(p.batch * (a.heads / packed_heads_)),
-      group_(heads_of_group(p, a, heads_, packed_heads_)),
+      group_(heads_of_group(p, a, heads_, plan)),
       runs_(row_blocks_) {
   if (!plan.slides) return;
   group_ = heads_;  // a window's keys stay in L2 of whatever heads
