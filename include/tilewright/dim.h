@@ -77,12 +77,22 @@ class Dim {
   std::shared_ptr<const Node> node_;
 };
 
+// What a dimension is divided by, and on which line: 0 is an error there.
+struct DimDivisor {
+  DimDivisor(const Dim& dim, SourceLocation where = here()) : dim(dim), where(where) {}
+  DimDivisor(std::int64_t value, SourceLocation where = here()) : dim(value), where(where) {}
+  Dim dim;
+  SourceLocation where;
+};
+
 // `/` is floor division, as `//` of Python; `%` has the sign of the divisor.
 Dim operator+(const Dim& a, const Dim& b);
 Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
-Dim operator/(const Dim& a, const Dim& b);
-Dim operator%(const Dim& a, const Dim& b);
+Dim operator/(const Dim& a, const DimDivisor& b);
+Dim operator/(std::int64_t a, const DimDivisor& b);
+Dim operator%(const Dim& a, const DimDivisor& b);
+Dim operator%(std::int64_t a, const DimDivisor& b);
 Dim ceil_div(const Dim& a, const Dim& b, SourceLocation where = here());
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);

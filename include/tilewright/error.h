@@ -28,20 +28,25 @@ enum class ErrorKind {
 // what() is the whole text for a person: place, message, the source line with a caret, notes, fix.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, SourceLocation location, std::string message, const std::string& rendered)
+  Error(ErrorKind kind, SourceLocation location, std::string message, const std::string& rendered,
+        std::string fix = {})
       : std::runtime_error(rendered),
         kind_(kind),
         location_(location),
-        message_(std::move(message)) {}
+        message_(std::move(message)),
+        fix_(std::move(fix)) {}
 
   ErrorKind kind() const noexcept { return kind_; }
   SourceLocation location() const noexcept { return location_; }
   const std::string& message() const noexcept { return message_; }
+  // What would mend it; empty where nothing is known to.
+  const std::string& fix() const noexcept { return fix_; }
 
  private:
   ErrorKind kind_;
   SourceLocation location_;
   std::string message_;
+  std::string fix_;
 };
 
 // For functions that make kernels: an error of their caller, with his line and a caret under

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "analysis/nonnegative.h"
+#include "analysis/not_less.h"
 #include "ir/dim_order.h"
 #include "ir/type_rules.h"
 
@@ -33,6 +35,7 @@ Extents::Extents(const ir::Kernel& kernel) : kernel_(kernel) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     for (const ValueId result : o.results) definitions_[result] = &o;
   });
+  find_nonnegative();
   // Until nothing is added, so that what loops in loops carry around is seen where it begins.
   const auto known_bounds = [&] {
     std::size_t count = 0;
@@ -61,6 +64,33 @@ bool Extents::ends_earlier(const Operation& access, std::size_t axis) const {
          !(limit && ir::never_less(*limit, tensor.shape[axis]));
 }
 
+void Extents::find_nonnegative() {
+  bool earlier = false;
+  ir::for_each(kernel_.body, [&](const Operation& o) {
+    if (o.op != Op::load && o.op != Op::store) return;
+    for (std::size_t axis = 0; axis < kernel_.parameter_of(o.operands[0])->shape.size(); ++axis) {
+      earlier |= ends_earlier(o, axis);
+    }
+  });
+  if (!earlier) return;
+  NotLess proof(kernel_);
+  nonnegative_ = nonnegative_values(kernel_, [&](ValueId value) {
+    const Operation* o = definitions_[value];
+    if (!o) return kernel_.parameter_of(value) != nullptr;
+    return o->op == Op::load_index ||
+           (o->op == Op::sub && proof.proves(o->operands[0], o->operands[1]));
+  });
+}
+
+bool Extents::reaches_out_twice(const Operation& access) const {
+  const std::size_t rank = kernel_.parameter_of(access.operands[0])->shape.size();
+  const std::size_t first = access.operands.size() - 2 * rank;  // starts come before limits
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    if (ends_earlier(access, axis) && !nonnegative_[access.operands[first + axis]]) return true;
+  }
+  return false;
+}
+
 bool Extents::tma_clips(const Operation& access) const {
   const std::size_t rank = kernel_.parameter_of(access.operands[0])->shape.size();
   int earlier = 0;
@@ -68,7 +98,7 @@ bool Extents::tma_clips(const Operation& access) const {
     if (!ends_earlier(access, axis)) continue;
     if (axis == rank - 1 || rank > 4 || ++earlier > 1) return false;
   }
-  return true;
+  return !reaches_out_twice(access);
 }
 
 // A start that is a multiple of the size, in a dimension that is one too, never meets the end.

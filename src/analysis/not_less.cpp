@@ -28,7 +28,21 @@ bool NotLess::proves(const std::vector<ValueId>& sum, const std::vector<ValueId>
   Sum difference{more, {}};
   for (const ValueId value : sum) difference = plus(difference, of(value));
   for (const ValueId value : other) difference = plus(difference, of(value), -1);
+  know_loops(difference);
   return not_negative(difference) && !overflows_;
+}
+
+// What is asked about an index is asked inside of its loop.
+void NotLess::know_loops(const Sum& difference) {
+  facts_.clear();
+  for (const auto& [index, loop] : loops_) {
+    const Sum value = of(index);
+    if (difference.atoms.count(value.atoms.begin()->first) == 0) continue;
+    facts_.push_back(plus(value, of(loop->operands[0]), -1));
+    Sum above = plus(of(loop->operands[1]), value, -1);
+    above.constant -= 1;
+    facts_.push_back(above);
+  }
 }
 
 NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {

@@ -51,6 +51,7 @@ class NotLess {
   Sum quotient(const Sum& a, std::int64_t divisor);
   // What is >= 0 where the comparison of integers holds.
   std::optional<Sum> slack(ir::ValueId condition);
+  void know_loops(const Sum& difference);
   bool not_negative(const Sum& sum);
   // Whether one alternative, or both, of the atom are enough.
   bool expanded(const Sum& sum, std::size_t atom, std::int64_t factor, bool both);

@@ -87,6 +87,7 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
       const Stopwatch stopwatch;
       machine = schedules::schedule_for_sm90(prepared, reserved);
       machine.claims = kernel.claims;
+      machine.tile_grid = kernel.grid;
       record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
     }
     rewrites.convert_layouts = kernel.form == ir::Form::tile;

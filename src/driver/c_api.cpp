@@ -27,13 +27,25 @@ static_assert(TILEWRIGHT_ERROR_RESULT == static_cast<int>(tilewright::ErrorKind:
 
 thread_local std::string last_error;
 
+// A caller of C has no source of the kernel: its name stands for the line. What the simulated GPU
+// reports is about that source, and keeps its lines.
+std::string told_to_caller(const tilewright::Error& error,
+                           const tilewright::LibraryKernel* kernel) {
+  const bool names_line = error.location().file != nullptr;
+  if (!kernel || !names_line || error.kind() != tilewright::ErrorKind::usage) return error.what();
+  const bool named = error.message().rfind(kernel->name, 0) == 0;
+  std::string text = fmt::format("error: {}{}", named ? "" : kernel->name + ": ", error.message());
+  if (!error.fix().empty()) text += "\n  fix: " + error.fix();
+  return text;
+}
+
 template <typename Action>
-tilewright_status guarded(const Action& action) noexcept {
+tilewright_status guarded(const tilewright::LibraryKernel* kernel, const Action& action) noexcept {
   try {
     action();
     return TILEWRIGHT_OK;
   } catch (const tilewright::Error& error) {
-    last_error = error.what();
+    last_error = told_to_caller(error, kernel);
     return static_cast<tilewright_status>(error.kind());
   } catch (const std::bad_alloc&) {
     // Short enough for the string's own storage: nothing is allocated.
@@ -99,7 +111,7 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
                                            const char* target, int32_t device,
                                            tilewright_kernel** kernel) {
   if (kernel != nullptr) *kernel = nullptr;
-  return guarded([&] {
+  return guarded(nullptr, [&] {
     if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
     const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
@@ -136,7 +148,7 @@ int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel) {
 }
 
 tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
-  return guarded([&] {
+  return guarded(kernel ? kernel->entry : nullptr, [&] {
     if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
     kernel->executable.prepare();
   });
@@ -145,7 +157,7 @@ tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
 tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                         const tilewright_tensor* tensors, int32_t count,
                                         void* stream) {
-  return guarded([&] {
+  return guarded(kernel ? kernel->entry : nullptr, [&] {
     if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
     if (count != tilewright_kernel_tensor_count(kernel) || tensors == nullptr) {
       fail(fmt::format("{} takes {} tensors, and {} are given", kernel->entry->name,

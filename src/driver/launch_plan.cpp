@@ -136,7 +136,7 @@ class Planner {
   // False when there is no CTA to launch.
   bool set_grid() {
     const std::int64_t ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
-    if (ctas <= 0) return false;
+    if (ctas == 0) return false;
     if (ctas > INT32_MAX) {
       Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, and a grid takes {}",
                                             kernel_.name, ctas, INT32_MAX))

@@ -37,6 +37,7 @@ class Solver {
     for (const Dim& dim : kernel_.dims) check_facts(dim);
     Binding binding(std::move(values_), kernel_.where);
     for (const auto& [parameter, shape] : tensors_) check_sizes(binding, *parameter, *shape);
+    check_grid(binding);
     return binding;
   }
 
@@ -246,6 +247,17 @@ class Solver {
                : fmt::format("{} has size {}, but {} is declared with {} = {} there",
                              axis_of(shape, axis), have, parameter.name, dim.to_string(), want),
            fmt::format("pass {} with {} elements along axis {}", shape.name, want, axis));
+    }
+  }
+
+  void check_grid(const Binding& binding) const {
+    const std::vector<Dim>& grid = kernel_.tile_grid.empty() ? kernel_.grid : kernel_.tile_grid;
+    for (const Dim& extent : grid) {
+      const std::int64_t count = binding.evaluate(extent);
+      if (count >= 0) continue;
+      fail(kernel_.where, fmt::format("the grid has {} = {} blocks", extent.to_string(), count),
+           fmt::format("launch with larger sizes, or declare max({}, 0): a grid of 0 does nothing",
+                       extent.to_string()));
     }
   }
 

@@ -32,9 +32,10 @@ constexpr std::int64_t kMaximumOperations = 10000;
       .raise();
 }
 
-[[noreturn]] void divided_by_zero(const std::string& dividend, SourceLocation where = {}) {
+[[noreturn]] void divided_by_zero(const std::string& dividend, SourceLocation where = {},
+                                  const char* token = "") {
   Diagnostic(where, "a dimension is divided by zero: " + dividend + " by 0")
-      .token("ceil_div")
+      .token(token)
       .fix("where the divisor may be 0 divide by max(divisor, 1)")
       .raise();
 }
@@ -366,10 +367,18 @@ Dim Dim::parse(std::string_view text, const std::vector<Dim>& known) {
 Dim operator+(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::add, a, b); }
 Dim operator-(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::sub, a, b); }
 Dim operator*(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::mul, a, b); }
-Dim operator/(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::floordiv, a, b); }
-Dim operator%(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::mod, a, b); }
+Dim operator/(const Dim& a, const DimDivisor& b) {
+  if (b.dim == 0) divided_by_zero(a.to_string(), b.where, "/");
+  return Dim::binary(Dim::Kind::floordiv, a, b.dim);
+}
+Dim operator/(std::int64_t a, const DimDivisor& b) { return Dim(a) / b; }
+Dim operator%(const Dim& a, const DimDivisor& b) {
+  if (b.dim == 0) divided_by_zero(a.to_string(), b.where, "%");
+  return Dim::binary(Dim::Kind::mod, a, b.dim);
+}
+Dim operator%(std::int64_t a, const DimDivisor& b) { return Dim(a) % b; }
 Dim ceil_div(const Dim& a, const Dim& b, SourceLocation where) {
-  if (b == 0) divided_by_zero(a.to_string(), where);
+  if (b == 0) divided_by_zero(a.to_string(), where, "ceil_div");
   return Dim::binary(Dim::Kind::ceildiv, a, b);
 }
 Dim min(const Dim& a, const Dim& b) { return Dim::binary(Dim::Kind::min, a, b); }

@@ -38,24 +38,6 @@ RegisterLayout wgmma_a_fragment(std::int64_t m, std::int64_t k, int element_byte
       .canonical();
 }
 
-RegisterLayout matrix_x4_fragment(bool transposed) {
-  const RegisterLayout layout{{16, 16},
-                              {distribute(2, 1, 1), distribute(2, 0, 8), distribute(2, 1, 8)},
-                              {distribute(4, 1, 2), distribute(8, 0, 1)},
-                              {}};
-  return transposed ? layout.transposed() : layout;
-}
-
-RegisterLayout matrix_x4_rows(bool transposed) {
-  if (transposed) {
-    return {{16, 16},
-            {distribute(8, 1, 1)},
-            {distribute(8, 0, 1), distribute(2, 1, 8), distribute(2, 0, 8)},
-            {}};
-  }
-  return {{16, 16}, {distribute(8, 1, 1)}, {distribute(16, 0, 1), distribute(2, 1, 8)}, {}};
-}
-
 RegisterLayout blocked(const std::vector<std::int64_t>& shape, int threads, int vector,
                        SourceLocation where) {
   require_multiple("blocked layout", "the number of threads", threads, kLanes, where);
@@ -136,13 +118,6 @@ std::optional<RegisterLayout> warp_rows(std::int64_t rows, std::int64_t columns,
        distribute(rows / (kWarps * below), 0, below)},
       {distribute(beside, 1, own), distribute(below, 0, 1)},
       {distribute(kWarps, 0, rows / kWarps)}}
-      .canonical();
-}
-
-RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where) {
-  require_multiple("tcgen05 32x32b", "n", n, 1, where);
-  return RegisterLayout{
-      {128, n}, {distribute(n, 1, 1)}, {distribute(32, 0, 1)}, {distribute(4, 0, 32)}}
       .canonical();
 }
 

@@ -193,6 +193,7 @@ struct Kernel {
   std::vector<Dim> dims;  // the symbols, in order of declaration
   std::vector<Parameter> parameters;
   std::vector<Dim> grid;          // tile form: one index each, x first. Else CTAs of one axis.
+  std::vector<Dim> tile_grid;     // what an automatic schedule's CTAs share; no part of the text
   std::int64_t cluster = 1;       // CTAs of a cluster along x
   std::int64_t threads = 0;       // scheduled, machine: of a CTA
   std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory

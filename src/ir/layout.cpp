@@ -220,12 +220,6 @@ std::int64_t RegisterLayout::adjacent() const {
   return neighbours ? first.size : 1;
 }
 
-bool RegisterLayout::crosses_warps(int axis) const {
-  return std::any_of(warps.begin(), warps.end(), [axis](const Mode& mode) {
-    return mode.kind != ModeKind::replicate && mode.axis == axis && mode.size > 1;
-  });
-}
-
 RegisterLayout RegisterLayout::transposed() const {
   return {{shape[1], shape[0]},
           with_axes_swapped(registers),
@@ -356,25 +350,6 @@ RegisterMap register_map(const RegisterLayout& result, const RegisterLayout& ope
                         reg, result.to_string(), fmt::join(want, ", "), operand.to_string())};
   }
   return map;
-}
-
-bool repeats(const RegisterLayout& layout, const RegisterLayout& atom) {
-  const std::int64_t count = atom.register_count();
-  if (layout.shape.size() != atom.shape.size() || layout.is_partial() || atom.is_partial() ||
-      atom.warp_count() != 1 || layout.register_count() % count != 0) {
-    return false;
-  }
-  for (std::int64_t reg = 0; reg < layout.register_count(); ++reg) {
-    const Coordinates base = layout.coordinates(reg - reg % count, 0, 0);
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const Coordinates here = layout.coordinates(reg, lane, 0);
-      const Coordinates in_atom = atom.coordinates(reg % count, lane, 0);
-      for (std::size_t axis = 0; axis < base.size(); ++axis) {
-        if (here[axis] != base[axis] + in_atom[axis]) return false;
-      }
-    }
-  }
-  return true;
 }
 
 }  // namespace tilewright::ir

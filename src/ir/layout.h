@@ -71,8 +71,6 @@ struct RegisterLayout {
   // How many elements side by side on the last axis a lane has in consecutive registers, from each
   // multiple of that number on.
   std::int64_t adjacent() const;
-  // Whether warps hold different parts of the axis, so that a sum over it needs shared memory.
-  bool crosses_warps(int axis) const;
   // The same registers seen as the transposed tile (rank 2).
   RegisterLayout transposed() const;
   // ... and as a tile of another shape with the elements in the same row-major order; nothing when
@@ -101,20 +99,11 @@ struct RegisterMap {
 };
 RegisterMap register_map(const RegisterLayout& result, const RegisterLayout& operand);
 
-// Whether `layout` repeats the one-warp `atom`: each run of atom.register_count() registers of
-// every warp is the atom moved to its first element.
-bool repeats(const RegisterLayout& layout, const RegisterLayout& atom);
-
 // The f32 accumulator of wgmma m64nN; `m` of 64 * i holds the registers of i of them, in order.
 RegisterLayout wgmma_accumulator(std::int64_t m, std::int64_t n, SourceLocation where = {});
 // A of wgmma in registers. With 2-byte elements it equals the accumulator's layout of m x k.
 RegisterLayout wgmma_a_fragment(std::int64_t m, std::int64_t k, int element_bytes,
                                 SourceLocation where = {});
-// ldmatrix.x4 and stmatrix.x4 on a 16x16 tile of 2-byte elements: what each lane holds, and (as a
-// lane's 8 registers) the row of 16 bytes whose address each lane gives. Coordinates are those of
-// the tile in memory; transposed is .trans.
-RegisterLayout matrix_x4_fragment(bool transposed = false);
-RegisterLayout matrix_x4_rows(bool transposed = false);
 // For plain coalesced accesses of row-major memory: up to `vector` adjacent elements a lane.
 RegisterLayout blocked(const std::vector<std::int64_t>& shape, int threads, int vector,
                        SourceLocation where = {});
@@ -135,8 +124,6 @@ RegisterLayout row_layout(std::int64_t rows, std::int64_t columns, const RowSpli
 // along rows: what they store to such panels meets no other lane's bank. Nothing where lanes do not
 // come out even.
 std::optional<RegisterLayout> warp_rows(std::int64_t rows, std::int64_t columns, int vector);
-// tcgen05.ld/st .32x32b: 128 lanes of tensor memory by n columns of 32 bits.
-RegisterLayout tcgen05_32x32b(std::int64_t n, SourceLocation where = {});
 
 // Swizzle<bits, base, shift>: XORs the `bits` bits above bit base + shift of a byte address onto
 // the ones above bit `base`.

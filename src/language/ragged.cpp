@@ -50,7 +50,8 @@ Sequence Ragged::of(const IndexOperand& sequence) const {
 
 // Sequence b is given the tiles from offsets[b] / size + b up to that of b + 1. They are enough,
 // since (begin + length) / size - begin / size is at least length / size, and their first ones
-// ascend, so that the last one not past the number is the sequence's.
+// ascend, so that the last one not past the number is the sequence's. max tells the
+// compiler what the search ensures.
 Ragged::Tile Ragged::tile(const IndexOperand& number, int size) const {
   Tracer& tracer = Tracer::get("tile", number.where);
   const Tracer::At at(tracer, number.where);
@@ -67,7 +68,7 @@ Ragged::Tile Ragged::tile(const IndexOperand& number, int size) const {
     high = select(reached, high, middle);
     more = low + 1 < high;
   });
-  return {low, wanted - first(low)};
+  return {low, max(wanted - first(low), 0)};
 }
 
 }  // namespace tilewright

@@ -8,6 +8,7 @@
 #include "passes/assign_layouts.h"
 #include "passes/bufferise.h"
 #include "passes/check_divergence.h"
+#include "passes/check_starts.h"
 #include "passes/contract_fma.h"
 #include "passes/convert_layouts.h"
 #include "passes/count_waits.h"
@@ -56,6 +57,8 @@ constexpr Pass kSimplify[] = {
 
 // What an automatic schedule begins with.
 constexpr Pass kPrepare[] = {
+    // Of the kernel's own starts: later passes shift them.
+    {"check_starts", check_starts},
     {"materialise_extents", materialise_extents},
     {"drop_selects", drop_selects},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},

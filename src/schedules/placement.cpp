@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analysis/definitions.h"
-#include "analysis/not_less.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::schedules {
@@ -144,8 +143,7 @@ bool Placement::in_ring(const Operation& load) const {
   if (read_by_products[load.results[0]]) return true;
   return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
          type.shape[0] == rows && type.shape[1] % 16 == 0 &&
-         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.tma_clips(load) &&
-         !reaches_out_twice(load);
+         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.tma_clips(load);
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -197,43 +195,7 @@ void Placement::read_by_product(const Operation& o, const Source& source, bool a
           "products read it, which are loaded ahead, and the kernel stores to its tensor before",
           "keep what was stored in a Var, or store to another tensor");
   }
-  if (reaches_out_twice(*source.load)) {
-    unfit(*source.load,
-          "products read it, and it may begin before its tensor and end before it does",
-          "let it end with the tensor, or begin inside of it");
-  }
   read_by_products[source.value] = true;
-}
-
-// TMA finds the end of a block that ends before the tensor as that of memory which begins later: it
-// would then read what lies before the tensor.
-bool Placement::reaches_out_twice(const Operation& load) const {
-  const std::size_t rank = kernel.parameter_of(load.operands[0])->shape.size();
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (extents.ends_earlier(load, axis) && moved_back(load.operands[1 + axis])) return true;
-  }
-  return false;
-}
-
-// Whether more may be subtracted in the start than there is. Integers that a tensor holds, such as
-// where a sequence begins, are taken not to be negative; nor are numbers of blocks, which may come
-// from a search of such integers.
-bool Placement::moved_back(ValueId start) const {
-  const Operation* o = definitions[start];
-  if (!o) return false;
-  switch (o->op) {
-    case Op::constant:
-      return analysis::integer_constant(o).value_or(0) < 0;
-    case Op::dim:
-      return o->attributes.dim().range().minimum < 0;
-    case Op::add:
-      return moved_back(o->operands[0]) || moved_back(o->operands[1]);
-    case Op::sub:
-      return moved_back(o->operands[0]) ||
-             !analysis::NotLess(kernel).proves(o->operands[0], o->operands[1]);
-    default:
-      return false;
-  }
 }
 
 void Placement::visit_left(const Operation& o) {

@@ -91,7 +91,7 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
   std::int64_t count = 1;
   bool fits = true;
   for (const Dim& extent : kernel.grid) {
-    grid.push_back(std::max<std::int64_t>(binding.evaluate(extent), 0));
+    grid.push_back(binding.evaluate(extent));
     fits = fits && !__builtin_mul_overflow(count, grid.back(), &count) && count <= INT32_MAX;
   }
   if (!fits && std::count(grid.begin(), grid.end(), 0) == 0) {

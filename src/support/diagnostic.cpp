@@ -119,7 +119,9 @@ std::string Diagnostic::render() const {
   return text;
 }
 
-void Diagnostic::raise() const { throw Error(kind_, where_, message_, render()); }
+void Diagnostic::raise() const {
+  throw Error(kind_, where_, message_, render(), fixes_.empty() ? std::string() : fixes_.front());
+}
 
 void raise_usage(SourceLocation where, const std::string& token, const std::string& message,
                  const std::string& fix) {

@@ -53,8 +53,14 @@ static void multiplies(void) {
   expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
                "tensor B has rank 2 and no shape");
   tensors[1].shape = shape_c;
-  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE, "k");
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
+               "error: gemm: the dim k is 3 by axis 1 of A, but 2 by axis 1 of B\n  fix: tensors");
+  expect(strstr(tilewright_last_error(), ".cpp") == NULL, "no line that C has no source of");
   tensors[1].shape = shape_a;
+  tensors[1].data = NULL;
+  expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
+               "error: gemm: tensor B has no data: its address is null\n  fix: allocate");
+  tensors[1].data = b;
   tensors[1].rank = 1;
   expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE, "B");
   tilewright_kernel_destroy(kernel);

@@ -79,48 +79,6 @@ TEST(RegisterLayout, AccumulatorIsReadAsTheNextProductsA) {
   EXPECT_FALSE(wgmma_accumulator(64, 128) == wgmma_a_fragment(64, 128, 1));
 }
 
-// ldmatrix.x4: lane 8 j + r gives the address of row r of matrix j; of matrix j lane l receives
-// elements 2 (l % 4) and + 1 of row l / 4, or of column l / 4 with .trans.
-TEST(RegisterLayout, MatrixFragmentsAreWhatLdmatrixLoads) {
-  for (const bool transposed : {false, true}) {
-    const RegisterLayout fragment = matrix_x4_fragment(transposed);
-    const RegisterLayout rows = matrix_x4_rows(transposed);
-    ASSERT_EQ(rows.problem(), std::nullopt);
-    for (int lane = 0; lane < 32; ++lane) {
-      for (int matrix = 0; matrix < 4; ++matrix) {
-        for (int half = 0; half < 2; ++half) {
-          const int along = 2 * (lane % 4) + half;
-          const int row = transposed ? along : lane / 4;
-          const int column = transposed ? lane / 4 : along;
-          Coordinates expected = rows.coordinates(0, 8 * matrix + row, 0);
-          expected[1] += column;
-          ASSERT_EQ(fragment.coordinates(2 * matrix + half, lane, 0), expected);
-        }
-      }
-    }
-    for (int lane = 0; lane < 32; ++lane) {
-      const Coordinates first = rows.coordinates(0, lane, 0);
-      EXPECT_EQ(first[1] % 8, 0);
-      for (int i = 0; i < 8; ++i) {
-        EXPECT_EQ(rows.coordinates(i, lane, 0), (Coordinates{first[0], first[1] + i}));
-      }
-    }
-  }
-}
-
-TEST(RegisterLayout, AccumulatorRepeatsTheStmatrixFragment) {
-  const RegisterLayout atom = matrix_x4_fragment();
-  const RegisterLayout accumulator = wgmma_accumulator(64, 80);
-  EXPECT_TRUE(repeats(accumulator, atom));
-  EXPECT_TRUE(repeats(accumulator.transposed(), matrix_x4_fragment(true)));
-  EXPECT_TRUE(repeats(wgmma_accumulator(128, 32), atom));
-  EXPECT_FALSE(repeats(accumulator, matrix_x4_fragment(true)));
-  EXPECT_FALSE(repeats(wgmma_accumulator(64, 24), atom)) << "24 columns are 1.5 fragments";
-  EXPECT_FALSE(repeats(wgmma_a_fragment(64, 64, 1), atom));
-  EXPECT_FALSE(repeats(blocked({64, 128}, 128, 8), atom));
-  EXPECT_FALSE(repeats(accumulator.reduce(1, Reduction::partial), atom));
-}
-
 // A warp has a quarter of the rows; in it lanes lie along 64 columns first.
 TEST(RegisterLayout, WarpsHaveRowsInWideRuns) {
   const RegisterLayout layout = warp_rows(64, 128, 16).value();
@@ -140,15 +98,6 @@ TEST(RegisterLayout, WarpsHaveRowsInWideRuns) {
   EXPECT_EQ(wgmma_accumulator(64, 64).transposed().adjacent(), 1);
 }
 
-TEST(RegisterLayout, TensorMemoryLoadHoldsARowALane) {
-  const RegisterLayout layout = tcgen05_32x32b(64);
-  for (int thread = 0; thread < 128; ++thread) {
-    for (int i = 0; i < 64; ++i) {
-      ASSERT_EQ(layout.coordinates(i, thread % 32, thread / 32), (Coordinates{thread, i}));
-    }
-  }
-}
-
 TEST(RegisterLayout, ImpossibleFragmentsAreErrors) {
   EXPECT_THROW(wgmma_accumulator(32, 128), Error);
   EXPECT_THROW(wgmma_accumulator(64, 12), Error);
@@ -158,7 +107,6 @@ TEST(RegisterLayout, ImpossibleFragmentsAreErrors) {
   EXPECT_THROW(blocked({64, 64}, 48, 1), Error);
   EXPECT_THROW(blocked({64, 0}, 32, 1), Error);
   EXPECT_THROW(blocked({64, 64}, 2048, 1), Error);
-  EXPECT_THROW(tcgen05_32x32b(0), Error);
 }
 
 }  // namespace

@@ -158,13 +158,16 @@ TEST(BlockEnds, OperandsThatReachOutOnBothSidesAreRefused) {
       [](const Index& x, const Index& loaded) { return 64 * x - loaded; },
       [&](const Index& x, const Index&) { return 64 * x + (n - 100); },
       [](const Index& x, const Index&) { return 64 * x + -64; },
+      [](const Index& x, const Index&) { return 64 * (x - 1); },
+      [](const Index& x, const Index& loaded) { return select(x < 2, loaded, 0 - loaded); },
+      [](const Index& x, const Index& loaded) { return min(64 * x, loaded - 70) / 2; },
   };
   for (const Bound& start : starts) {
     EXPECT_NO_THROW(compile(
         product_of_rows(start, [&](const Index&, const Index&) { return n + 3; }), "sim:sm_90a"));
     const std::string error =
         test::usage_error_of([&] { compile(product_of_rows(start, as_loaded), "sim:sm_90a"); });
-    EXPECT_THAT(error, testing::HasSubstr("may begin before its tensor and end before it does"));
+    EXPECT_THAT(error, testing::HasSubstr("may begin before the tensor and end before it does"));
     EXPECT_THAT(error, testing::HasSubstr("block_ends_test.cpp"));
   }
 }
@@ -179,6 +182,65 @@ TEST(BlockEnds, OperandsThatBeginInsideMayEndEarlier) {
   };
   for (const Bound& start : starts) {
     EXPECT_NO_THROW(compile(product_of_rows(start, as_loaded), "sim:sm_90a"));
+  }
+}
+
+// An index that a loop carries, and one that a loop counts.
+TEST(BlockEnds, OperandsThatALoopMovesBackAreRefused) {
+  const auto kernel = [](int first, int step) {
+    Kernel kernel("moving");
+    const Dim n = kernel.dim("n");
+    const Tensor X = kernel.in("X", bf16, {n, 64}), W = kernel.in("W", bf16, {64, 64});
+    const Tensor Length = kernel.in("Length", i32, {1}), Y = kernel.out("Y", f32, {64, 64});
+    kernel.grid(1);
+    const Index length = load_index(Length(0));
+    const Tile w = load(W(all, all));
+    Cell<Index> at(Index(0));
+    Var sum{zeros({64, 64})};
+    for (Index i : range(first, 4)) {
+      sum = dot(w, load(X(Block(at + 64 * i, 64, length), all)), sum);
+      at = at + step;
+    }
+    store(Y(all, all), sum);
+    return kernel;
+  };
+  EXPECT_NO_THROW(compile(kernel(0, 64), "sim:sm_90a"));
+  for (const auto& [first, step] : {std::pair(-1, 64), {0, -64}}) {
+    const std::string error =
+        test::usage_error_of([&] { compile(kernel(first, step), "sim:sm_90a"); });
+    EXPECT_THAT(error, testing::HasSubstr("may begin before the tensor and end before it does"));
+  }
+}
+
+// Rows that are stored from shared memory where they lie inside; TMA would write before the tensor.
+TEST(BlockEnds, WhatIsStoredMayBeginBeforeAndEndEarlier) {
+  Kernel kernel("shifted");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 64}), W = kernel.in("W", bf16, {64, 64});
+  const Tensor Shape = kernel.in("Shape", i32, {2}), Y = kernel.inout("Y", bf16, {1, n, 64});
+  const auto [x] = kernel.grid(ceil_div(n, 64));
+  const Tile rows = dot(load(X(n.block(x, 64), all)), load(W(all, all)));
+  const Block to(64 * x - load_index(Shape(0)), 64, load_index(Shape(1)));
+  store(Y(0, to, all), rows);
+  const HostTensor in = HostTensor::random_normal(bf16, {130, 64}, 1),
+                   weights = HostTensor::random_normal(bf16, {64, 64}, 2);
+  for (const auto& [shift, end] : {std::pair(3, 90), {64, 64}, {70, 20}}) {
+    for (const char* target : {"interpreter", "sim:sm_90a"}) {
+      HostTensor y = HostTensor::zeros(bf16, {1, 130, 64});
+      HostTensor shape = HostTensor::from_values(i32, {2}, {1.0 * shift, 1.0 * end});
+      HostTensor x_in = in, w_in = weights;
+      compile(kernel, target).run({ref(x_in), ref(w_in), ref(shape), ref(y)});
+      for (std::int64_t i = 0; i < 130; ++i) {
+        // Row i comes from row i + shift of a block that ends there.
+        const std::int64_t from = i + shift;
+        double wanted = 0;
+        for (std::int64_t k = 0; i < end && from < 130 && k < 64; ++k) {
+          wanted += in.at({from, k}) * weights.at({k, 5});
+        }
+        ASSERT_NEAR(y.at({0, i, 5}), wanted, 1e-2 * (1 + std::abs(wanted)))
+            << target << ", row " << i << " of " << shift << ", " << end;
+      }
+    }
   }
 }
 

@@ -61,6 +61,27 @@ TEST(Refusals, ABlockBeyondTheDimensionIsTaken) {
   for (std::int64_t i = 0; i < c.elements(); ++i) EXPECT_NEAR(c.flat(i), wanted.flat(i), 1e-4);
 }
 
+// Two extents below 0 make a product above it: each is asked.
+TEST(Refusals, AGridOfFewerThanNoBlocks) {
+  for (const bool products : {false, true}) {
+    for (const char* target : {"interpreter", "sim:sm_90a"}) {
+      test::expect_misuse(
+          kFile, "Kernel kernel",
+          {"shrunk: the grid has (n - 5) = -2 blocks", "fix: ", "max((n - 5), 0)"}, [&] {
+            Kernel kernel("shrunk");
+            const Dim n = kernel.dim("n");
+            const Tensor X = kernel.in("X", bf16, {n, 64}), Y = kernel.out("Y", f32, {64, 64});
+            kernel.grid(n - 5, n - 4);
+            const Tile x = load(X(n.block(0, 64), all));
+            store(Y(all, all), products ? dot(x, x.T()) : x.cast(f32));
+            HostTensor in = HostTensor::zeros(bf16, {3, 64}),
+                       out = HostTensor::zeros(f32, {64, 64});
+            compile(kernel, target).run({ref(in), ref(out)});
+          });
+    }
+  }
+}
+
 TEST(Refusals, TilesInLoopsThatTheKernelEnds) {
   refuses("repeat_while",
           {"repeat_while: it assigns a tile, tile<f32, 64x64>", "fix: loop over a range"},

@@ -4,8 +4,8 @@
 
 #include <cctype>
 
+#include "analysis/nonnegative.h"
 #include "codegen/cuda/expressions.h"
-#include "codegen/cuda/nonnegative.h"
 #include "codegen/cuda/operations.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/reserved_words.h"
@@ -62,7 +62,7 @@ Emitter::Emitter(const ir::Kernel& kernel, std::optional<std::uint64_t> delay_se
       delay_seed_(delay_seed),
       names_(kernel.types.size()),
       definitions_(kernel.types.size()),
-      nonnegative_(nonnegative_values(kernel)) {
+      nonnegative_(analysis::nonnegative_values(kernel)) {
   for (ValueId i = 0; i < names_.size(); ++i) names_[i] = fmt::format("v{}", i);
   ir::for_each(kernel.body, [this](const Operation& operation) {
     for (const ValueId result : operation.results) definitions_[result] = &operation;

@@ -40,9 +40,7 @@ PreparedKernel Preparation::run() {
   prepared_.name = kernel_.name;
   prepared_.where = kernel_.where;
   prepared_.warps = static_cast<int>(kernel_.threads / 32);
-  // As a launch: none where the grid comes to less.
-  prepared_.ctas =
-      kernel_.grid.empty() ? 1 : std::max<std::int64_t>(binding_.evaluate(kernel_.grid[0]), 0);
+  prepared_.ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
   prepared_.cluster = kernel_.cluster;
   prepared_.cooperative = ir::is_cooperative(kernel_);
   if (prepared_.ctas > INT32_MAX) {

@@ -1,8 +1,8 @@
-#include "codegen/cuda/nonnegative.h"
+#include "analysis/nonnegative.h"
 
 #include <algorithm>
 
-namespace tilewright::codegen {
+namespace tilewright::analysis {
 namespace {
 
 using ir::Op;
@@ -13,11 +13,12 @@ using ir::ValueId;
 // what remains holds also for values that go around loops.
 class Search {
  public:
-  explicit Search(const ir::Kernel& kernel) : kernel_(kernel), known_(kernel.types.size()) {
+  Search(const ir::Kernel& kernel, const std::function<bool(ValueId)>& given)
+      : kernel_(kernel), given_(given), known_(kernel.types.size()) {
     for (ValueId i = 0; i < known_.size(); ++i) {
       known_[i] = kernel.type(i).is_scalar() && is_integer(kernel.type(i).dtype);
     }
-    for (const ir::Parameter& parameter : kernel.parameters) known_[parameter.value] = false;
+    for (const ir::Parameter& parameter : kernel.parameters) require(parameter.value, false);
   }
 
   std::vector<bool> run() {
@@ -30,7 +31,7 @@ class Search {
 
  private:
   void require(ValueId value, bool holds) {
-    if (!known_[value] || holds) return;
+    if (!known_[value] || holds || (given_ && given_(value))) return;
     known_[value] = false;
     changed_ = true;
   }
@@ -111,12 +112,16 @@ class Search {
   }
 
   const ir::Kernel& kernel_;
+  const std::function<bool(ValueId)>& given_;
   std::vector<bool> known_;
   bool changed_ = false;
 };
 
 }  // namespace
 
-std::vector<bool> nonnegative_values(const ir::Kernel& kernel) { return Search(kernel).run(); }
+std::vector<bool> nonnegative_values(const ir::Kernel& kernel,
+                                     const std::function<bool(ValueId)>& given) {
+  return Search(kernel, given).run();
+}
 
-}  // namespace tilewright::codegen
+}  // namespace tilewright::analysis
