@@ -9,8 +9,9 @@ A model of waves, products, loads, stores and memory estimates each variant's ti
 the logarithms of the times, those near a shape's best above all: its constants, and for each variant
 a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the rows'
 alignment. An error that all variants share at a shape changes no choice and hardly counts. The
---count variants are kept that cost least to be without the others where the estimates choose, and the
-model is fitted to them once more. What is written is the model as rules (docs/schedules.md), over
+--count variants are kept that cost least to be without the others where the estimates choose (--choose
+says by which files: one that lacks new variants speaks for the others), and the model is fitted to them
+once more. What is written is the model as rules (docs/schedules.md), over
 ranges and facts, in integers. A file may lack variants that others have; one that is named twice
 counts twice.
 """
@@ -425,6 +426,8 @@ def main():
     parser.add_argument("--apply", nargs="*", default=[], help="times that nothing is fitted to")
     parser.add_argument("--rounds", type=int, default=32, help="of the fit")
     parser.add_argument("--count", type=int, default=60, help="of the variants that are kept")
+    parser.add_argument("--choose", nargs="*", metavar="TIMES",
+                        help="choose the variants by these alone, where all of them were measured")
     parser.add_argument("--also", nargs="*", default=[], help="variants that are kept in any case")
     parser.add_argument("--out", help="write gemm's rules")
     parser.add_argument("--out-fp8", help="write gemm_fp8's rules")
@@ -434,7 +437,9 @@ def main():
     model = Model()
     model.fit(times, arguments.rounds)
     report("all variants", model, times)
-    keep_variants(model, times, arguments.count, arguments.also)
+    chosen_by = Times(arguments.choose or arguments.times, [v.name for v in times.variants])
+    keep_variants(model, chosen_by, arguments.count, arguments.also)
+    times.keep([times.variants.index(v) for v in chosen_by.variants])
     report("those that are kept", model, times)
     model.fit(times, arguments.rounds)
     report("fitted again", model, times)
