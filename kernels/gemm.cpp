@@ -10,6 +10,7 @@
 
 #include "kernels/caller.h"
 #include "tilewright/hopper.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -111,6 +112,12 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
   return plan;
 }
 
+// Those that meet in a grid split share a tile by its runs.
+int widest_run(const Gemm& g) {
+  if (!g.grid_split) return 64;
+  return undivided(g) > 64 ? 32 : 16;
+}
+
 // Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
 // parts of a split are exchanged in runs of one width.
 SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
@@ -127,7 +134,7 @@ SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
                   "each takes a multiple of 64");
   }
   SharedPlan best;
-  for (int widest = 64; widest >= 8; widest = g.exchanged ? widest - 8 : widest / 2) {
+  for (int widest = widest_run(g); widest >= 8; widest = g.exchanged ? widest - 8 : widest / 2) {
     if (g.split > 1 && undivided(g) / g.split % widest != 0) continue;
     SharedPlan narrower = plan_shared(g, widest);
     const bool saves_stages = widest >= 16 && best.stages < 4 && narrower.stages > best.stages;
@@ -179,6 +186,13 @@ class GemmSm90 {
         ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
     if (sharing() > 1) ring_.multicast(sharing());
+    for (int block = 0; block < blocks_; ++block) {
+      int first = 0;
+      for (const int width : plan_.runs) {
+        runs_.push_back({static_cast<int>(runs_.size()), block, first, width});
+        first += width;
+      }
+    }
     for (const auto& [width, count] : plan_.staging) {
       for (int i = 0; i < count; ++i) {
         const std::string name = "c" + std::to_string(width) + "_" + std::to_string(i);
@@ -189,13 +203,16 @@ class GemmSm90 {
     }
     if (g.exchanged) warpgroup_.emplace(kernel, 128, g.warpgroups, here());
     if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
+    if (g.grid_split) meeting_.emplace(kernel, g, runs_);
   }
 
   // As many CTAs as have work, and as fit.
   Dim ctas() const {
     const int cluster = sharing() * g_.split;
     // One cluster more than run at once would begin when the others end.
-    return min(max(resident_clusters(cluster), 1), tile_rows() * tile_columns()) * cluster;
+    const Dim most = max(resident_clusters(cluster), 1);
+    if (!g_.grid_split) return min(most, tile_count()) * cluster;
+    return min(min(most, Meeting::kCtas / cluster), tile_count() * most_parts()) * cluster;
   }
 
   void load() {
@@ -214,14 +231,15 @@ class GemmSm90 {
     each_tile([&](const Work& w) {
       const std::vector<Tile> sums = products(w, group);
       const Block &own = g_.exchanged ? w.cols : w.rows, &all = g_.exchanged ? w.rows : w.cols;
+      if (g_.grid_split) return store_met(w, sums, own, all, group);
       if (g_.split == 1) {
-        return store_runs(own, all, group, [&](int block, int first, int width) {
-          return sums[block].slice({0, first}, {64, width});
+        return store_runs(own, all, group, [&](const Run& run) {
+          return sums[run.block].slice({0, run.first}, {64, run.width});
         });
       }
       give_parts(sums, group);
       store_runs(own, all.part(split_rank(), share_), group,
-                 [&](int block, int first, int) { return sum_parts(block, first, group); });
+                 [&](const Run& run) { return sum_parts(run, group); });
       exchange_->read.wait();
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
@@ -230,7 +248,23 @@ class GemmSm90 {
  private:
   struct Work {
     Block rows, cols;
-    Index first, last;  // blocks along k
+    Index first, last;          // blocks along k
+    Index part = 0, parts = 1;  // in a grid split: which of how many
+  };
+  // What a warpgroup stores at a time: 64 rows, or columns, of one of its blocks.
+  struct Run {
+    int number, block, first, width;
+  };
+  // In a grid split each cluster has one part at most. Each warp gives and takes its own rows.
+  struct Meeting {
+    static constexpr int kCtas = 160;
+    Meeting(Kernel& kernel, const Gemm& g, const std::vector<Run>& runs)
+        : rows(kCtas * g.warpgroups * static_cast<int>(runs.size()) * 64),
+          width(runs.front().width),
+          words(kernel.workspace("met", kCtas * g.warpgroups * 4)),
+          sums(kernel.scratch("sums", rows, width)) {}
+    int rows, width;
+    Tensor words, sums;
   };
   struct Exchange {
     Exchange(Kernel& kernel, const Gemm& g, int share, int staged)
@@ -263,22 +297,56 @@ class GemmSm90 {
   Index below() const { return g_.share_a > 1 ? shared_rank() / g_.share_a : shared_rank(); }
   Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * g_.share_b); }
   Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * g_.share_a); }
+  Dim tile_count() const { return tile_rows() * tile_columns(); }
 
   void each_tile(const std::function<void(const Work&)>& body) {
-    constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
+    if (g_.grid_split) return each_part(body);
     const int ctas = sharing() * g_.split;
-    const Dim rows = tile_rows(), columns = tile_columns(), steps = ceil_div(p_.k, g_.block_k);
-    const Dim last = max(rows % kBand, 1);  // rows of the last band where it is not whole
-    for (Index t : range(cta_index() / ctas, rows * columns, cta_count() / ctas)) {
-      const Index band = t / (columns * kBand), in_band = t % (columns * kBand);
-      const Condition whole = band < rows / kBand;
-      const Index column = select(whole, in_band / kBand, in_band / last);
-      const Index row = band * kBand + in_band - column * select(whole, kBand, last);
-      body({p_.m.block(g_.share_b > 1 ? row * g_.share_b + below() : row, g_.block_m),
-            p_.n.block(g_.share_a > 1 ? column * g_.share_a + across() : column, g_.block_n),
-            g_.split > 1 ? Index(steps) * split_rank() / g_.split : Index(0),
-            g_.split > 1 ? Index(steps) * (split_rank() + 1) / g_.split : Index(steps)});
+    const Index steps = ceil_div(p_.k, g_.block_k);
+    for (Index t : range(cta_index() / ctas, tile_count(), cta_count() / ctas)) {
+      const auto [rows, cols] = place(t);
+      body({rows, cols, g_.split > 1 ? steps * split_rank() / g_.split : Index(0),
+            g_.split > 1 ? steps * (split_rank() + 1) / g_.split : steps});
     }
+  }
+
+  // Whole tiles while there is one for each cluster, then a part of one. What dimensions decide the
+  // launch computes: divisions by variables cost small products half a microsecond.
+  void each_part(const std::function<void(const Work&)>& body) {
+    const Index steps = ceil_div(p_.k, g_.block_k), own = cta_index() / sharing();
+    const Dim waves = tile_count() / clusters(), parts = this->parts();
+    for (Index i : range(waves + select(own < left_over() * parts, 1, 0))) {
+      const Condition whole = i < waves;
+      const Index tile = select(whole, i * clusters() + own, waves * clusters() + own / parts);
+      const Index part = own % parts;
+      const auto [rows, cols] = place(tile);
+      body({rows, cols, select(whole, 0, steps * part / parts),
+            select(whole, steps, steps * (part + 1) / parts), select(whole, 0, part),
+            select(whole, 1, parts)});
+    }
+  }
+  Dim clusters() const { return max(ctas() / sharing(), 1); }
+  // Tiles, or groups of them, of a wave that is not full, and among how many each is divided.
+  Dim left_over() const { return tile_count() % clusters(); }
+  Dim parts() const {
+    constexpr int kLeastSteps = 4;
+    const Dim most = min(ceil_div(p_.k, g_.block_k) / kLeastSteps, most_parts());
+    return max(min(clusters() / max(left_over(), 1), most), 1);
+  }
+  // More would take longer to add up than they save.
+  int most_parts() const { return 4 * static_cast<int>(runs_.size()); }
+
+  // This CTA's rows and columns of a tile, or of a group of them, by number.
+  std::pair<Block, Block> place(const Index& tile) const {
+    constexpr int kBand = 8;  // rows of tiles whose A stays in L2 while B passes
+    const Dim rows = tile_rows(), columns = tile_columns();
+    const Dim last = max(rows % kBand, 1);  // rows of the last band where it is not whole
+    const Index band = tile / (columns * kBand), in_band = tile % (columns * kBand);
+    const Condition whole = band < rows / kBand;
+    const Index column = select(whole, in_band / kBand, in_band / last);
+    const Index row = band * kBand + in_band - column * select(whole, kBand, last);
+    return {p_.m.block(g_.share_b > 1 ? row * g_.share_b + below() : row, g_.block_m),
+            p_.n.block(g_.share_a > 1 ? column * g_.share_a + across() : column, g_.block_n)};
   }
 
   // The number in the tile of one of the warpgroup's blocks of 64.
@@ -308,6 +376,59 @@ class GemmSm90 {
     return sums;
   }
 
+  // The clusters that have parts of the tile leave in scratch memory what others store and meet at
+  // a word; then each stores its share of the runs, in each the sum over the parts from its own on.
+  void store_met(const Work& w, const std::vector<Tile>& sums, const Block& own, const Block& all,
+                 const Index& group) {
+    constexpr int kAhead = 4;  // parts whose loads are under way together
+    const Index first = cta_index() - w.part * sharing();  // the CTA that has the first part
+    const auto left_by = [&](const Index& part, const Run& run, const Index& limit) {
+      const int count = static_cast<int>(runs_.size());
+      const Index cta = first + part * sharing();
+      const Index row = ((cta * g_.warpgroups + group) * count + run.number) * 64;
+      return meeting_->sums(Block(row, 64, limit), Dim(meeting_->width).block(0, run.width));
+    };
+    const auto is_own = [&](const Run& run) {
+      return w.parts == 1 || run.number % parts() == w.part;
+    };
+    const auto part_of = [&](const Run& run) {
+      return sums[run.block].slice({0, run.first}, {64, run.width});
+    };
+    const auto word = [&] {
+      return meeting_->words((first * g_.warpgroups + group) * 4 + warp_index());
+    };
+    const Condition meets = w.parts > 1;
+    when(meets, [&] {
+      for (const Run& run : runs_) {
+        when(!is_own(run),
+             [&] { tilewright::store(left_by(w.part, run, meeting_->rows), part_of(run)); });
+      }
+      warp_sync();
+      atomic_add(word(), 1, {Semantics::release, Scope::gpu});
+      wait_flag(word(), Compare::ge, w.parts, {Semantics::acquire, Scope::gpu});
+    });
+    const auto whole = [&](const Run& run) {
+      Var sum{part_of(run)};
+      for (Index next : range(1, w.parts, kAhead)) {
+        std::vector<Tile> given;
+        for (int i = 0; i < kAhead; ++i) {
+          // Beyond the last part there is none: zeros.
+          const Index limit = select(next + i < w.parts, meeting_->rows, 0);
+          given.push_back(tilewright::load(left_by((w.part + next + i) % parts(), run, limit)));
+        }
+        for (const Tile& part : given) sum = sum + part;
+      }
+      return Tile(sum);
+    };
+    store_runs(own, all, group, whole, is_own);
+    when(meets, [&] {
+      const Index before = atomic_add(word(), 1, {Semantics::relaxed, Scope::gpu});
+      when(before == 2 * w.parts - 1, [&] {  // the last to leave
+        atomic_add(word(), -2 * w.parts, {Semantics::relaxed, Scope::gpu});
+      });
+    });
+  }
+
   // Into this CTA's shared memory, each CTA's share apart.
   void give_parts(const std::vector<Tile>& sums, const Index& group) {
     const int width = plan_.runs.front();
@@ -321,15 +442,15 @@ class GemmSm90 {
     exchange_->written.wait();
   }
   // The sum over the cluster, in the order of its CTAs, of a run of this one's share.
-  Tile sum_parts(int block, int first, const Index& group) {
-    const Index own = part(split_rank(), block_number(group, block), first);
+  Tile sum_parts(const Run& run, const Index& group) {
+    const Index own = part(split_rank(), block_number(group, run.block), run.first);
     const auto given = [&](int split) {
       if (sharing() == 1) return exchange_->parts.load(own, split);
       return exchange_->parts.load(own, shared_rank() + split * sharing());
     };
     Tile sum = given(0);
     for (int split = 1; split < g_.split; ++split) sum = sum + given(split);
-    if (block + 1 == blocks_ && first + plan_.runs.front() == share_) exchange_->read.arrive();
+    if (run.number + 1 == static_cast<int>(runs_.size())) exchange_->read.arrive();
     return sum;
   }
   // Where the run from `first` on of a CTA's share lies.
@@ -338,41 +459,42 @@ class GemmSm90 {
     return (cta * (divided(g_) / 64) + block) * runs + first / plan_.runs.front();
   }
 
-  // A run of 64 rows or columns of the warpgroup's.
-  struct Run {
-    int block, first, width;
-  };
-
-  // By TMA; `values` gives a run's part of the sums, {64, width}.
+  // By TMA; `values` gives a run's part of the sums, {64, width}. Of runs that are not the CTA's
+  // own nothing is stored.
   void store_runs(const Block& own, const Block& all, const Index& group,
-                  const std::function<Tile(int block, int first, int width)>& values) {
-    std::vector<Run> runs;
+                  const std::function<Tile(const Run&)>& values,
+                  const std::function<Condition(const Run&)>& is_own = {}) {
     std::vector<const SharedTile*> staged;
     std::map<int, int> used;
-    for (int block = 0; block < blocks_; ++block) {
-      int first = 0;
-      for (const int width : plan_.runs) {
-        const auto& [longest, tiles] = *staging_.lower_bound(width);
-        runs.push_back({block, first, width});
-        staged.push_back(&tiles[used[longest]++ % tiles.size()]);
-        first += width;
-      }
+    for (const Run& run : runs_) {
+      const auto& [longest, tiles] = *staging_.lower_bound(run.width);
+      staged.push_back(&tiles[used[longest]++ % tiles.size()]);
     }
-    const int count = static_cast<int>(runs.size());
-    for (int i = 0; i < count; ++i) {
-      const auto [block, first, width] = runs[i];
-      const Tile sum = values(block, first, width);
+    const int count = static_cast<int>(runs_.size());
+    for (const Run& run : runs_) {
+      const SharedTile& tile = *staged[run.number];
       // Until the staging tile is read: the stores since its last use, perhaps in the tile of C
       // before, may be under way.
       int since = 1;
-      while (staged[(i - since + 2 * count) % count] != staged[i]) ++since;
-      const Tile result = (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_));
-      const Block part = own.part(block_number(group, block), 64);
-      const Block run(all.start() + first, width, all.limit());
-      if (g_.exchanged) {
-        store_rows(run, part, *staged[i], since, group, result);
+      while (staged[(run.number - since + 2 * count) % count] != &tile) ++since;
+      const auto store_run = [&] {
+        const Tile sum = values(run);
+        const Tile result = (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_));
+        const Block part = own.part(block_number(group, run.block), 64);
+        const Block whole(all.start() + run.first, run.width, all.limit());
+        if (g_.exchanged) {
+          store_rows(whole, part, tile, since, group, result);
+        } else {
+          store_columns(part, whole, tile, since, group, result);
+        }
+      };
+      if (!is_own) {
+        store_run();
       } else {
-        store_columns(part, run, *staged[i], since, group, result);
+        // A commit without a copy counts in `since`; behind a part of a tile there is no other.
+        const bool is_last = run.number + 1 == count;
+        when(
+            is_own(run), store_run, is_last ? std::function<void()>() : [] { bulk_commit(); });
       }
     }
   }
@@ -411,10 +533,12 @@ class GemmSm90 {
   int blocks_;  // of 64 that a warpgroup multiplies
   int share_;   // of what is not divided, how much a CTA stores
   SharedPlan plan_;
+  std::vector<Run> runs_;  // of a warpgroup, in the order of their stores
   Ring ring_;
   std::map<int, std::vector<SharedTile>> staging_;  // by the longest run that it takes
   std::optional<NamedBarrier> warpgroup_;           // of each of them
   std::optional<Exchange> exchange_;
+  std::optional<Meeting> meeting_;
   std::optional<Tile> scale_;  // of the role that multiplies
 };
 
@@ -467,6 +591,10 @@ void check_sm90(const Gemm& g, const Caller& caller) {
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
     caller.refuse("there is no product of " + std::string(name_of(g.dtype)),
                   "take bf16, f16 or f8e4m3; gemm() has the others");
+  }
+  if (g.grid_split && g.split > 1) {
+    caller.refuse("split is " + std::to_string(g.split) + ", and grid_split is set",
+                  "divide k among the CTAs of a cluster or among clusters");
   }
   check_shape(g, caller);
 }

@@ -9,10 +9,15 @@ int warpgroups(int divided) { return divided == 256 ? 2 : divided / 64; }
 // Which CTAs of a cluster share tiles, and how many groups of them divide k.
 struct Cluster {
   int share_a = 1, share_b = 1, split = 1;
+  bool grid_split = false;
 };
 Cluster a(int ctas, int split = 1) { return {ctas, 1, split}; }
 Cluster b(int ctas, int split = 1) { return {1, ctas, split}; }
 Cluster ab(int across, int below, int split = 1) { return {across, below, split}; }
+Cluster grid(Cluster cluster = {}) {
+  cluster.grid_split = true;
+  return cluster;
+}
 Cluster parts(int split) { return {1, 1, split}; }
 
 GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_k, bool exchanged) {
@@ -25,6 +30,7 @@ GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_
   add("_a", cluster.share_a, 1);
   add("_b", cluster.share_b, 1);
   add("_split", cluster.split, 1);
+  if (cluster.grid_split) name += "_grid";
   return {std::move(name),
           block_m,
           block_n,
@@ -33,7 +39,8 @@ GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_
           exchanged,
           cluster.share_a,
           cluster.share_b,
-          cluster.split};
+          cluster.split,
+          cluster.grid_split};
 }
 
 GemmVariant plain(int block_m, int block_n, const Cluster& cluster = {}, int block_k = 64) {
@@ -113,6 +120,62 @@ const std::vector<GemmVariant>& gemm_variants() {
       exchanged(64, 64, parts(8), 128),
       exchanged(96, 128, a(4, 4)),
       exchanged(160, 64, a(4, 2)),
+      exchanged(136, 128, b(4)),
+      plain(128, 144, b(2)),
+      plain(128, 88),
+      exchanged(144, 128, b(4)),
+      plain(64, 64, grid(), 128),
+      plain(64, 104, grid(), 128),
+      plain(64, 64, grid(ab(4, 2)), 128),
+      plain(64, 96, grid(ab(4, 2)), 128),
+      plain(64, 128, grid(b(4))),
+      plain(64, 152, grid()),
+      plain(128, 88, grid()),
+      plain(128, 104, grid()),
+      plain(128, 136, grid()),
+      plain(128, 128, grid(b(2))),
+      plain(128, 144, grid(b(2))),
+      plain(128, 96, grid(ab(2, 4))),
+      plain(128, 96, grid(b(4))),
+      plain(128, 160, grid(ab(2, 2))),
+      plain(128, 208, grid(b(2))),
+      plain(128, 208, grid(ab(2, 2))),
+      plain(128, 256, grid()),
+      plain(128, 192, grid(a(2))),
+      plain(192, 104, grid(a(4))),
+      plain(192, 208, grid(b(2))),
+      plain(192, 176, grid()),
+      plain(192, 160, grid(ab(2, 2))),
+      plain(256, 144, grid(a(2))),
+      plain(256, 160, grid(a(2))),
+      plain(256, 168, grid(a(2))),
+      plain(256, 144, grid(b(2))),
+      exchanged(16, 64, grid(), 256),
+      exchanged(32, 128, grid(), 128),
+      exchanged(48, 64, grid(ab(2, 4)), 128),
+      exchanged(72, 64, grid(), 128),
+      exchanged(96, 64, grid(a(4)), 128),
+      exchanged(96, 64, grid(ab(4, 2)), 128),
+      exchanged(112, 64, grid(ab(2, 4)), 128),
+      exchanged(72, 128, grid()),
+      exchanged(80, 128, grid(ab(2, 2))),
+      exchanged(80, 192, grid(ab(2, 2))),
+      exchanged(96, 128, grid(a(4))),
+      exchanged(96, 128, grid(ab(2, 4))),
+      exchanged(104, 192, grid(b(2))),
+      exchanged(128, 128, grid(ab(4, 2))),
+      exchanged(136, 128, grid(b(4))),
+      exchanged(144, 128, grid(a(2))),
+      exchanged(144, 192, grid()),
+      exchanged(144, 192, grid(ab(2, 2))),
+      exchanged(160, 128, grid(ab(4, 2))),
+      exchanged(176, 128, grid(ab(2, 2))),
+      exchanged(176, 192, grid(a(2))),
+      exchanged(208, 128, grid(a(2))),
+      exchanged(208, 192, grid()),
+      exchanged(136, 256, grid(b(2))),
+      exchanged(152, 256, grid(b(2))),
+      exchanged(160, 256, grid(b(2))),
   };
   return variants;
 }
@@ -126,6 +189,7 @@ Gemm with_variant(Gemm gemm, const GemmVariant& variant) {
   gemm.share_a = variant.share_a;
   gemm.share_b = variant.share_b;
   gemm.split = variant.split;
+  gemm.grid_split = variant.grid_split;
   return gemm;
 }
 

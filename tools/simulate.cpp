@@ -8,6 +8,7 @@
 #include "driver/claims.h"
 #include "driver/kernel_source.h"
 #include "driver/rewrites.h"
+#include "driver/shrunken_sizes.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "schedules.h"
@@ -59,7 +60,7 @@ int simulate_kernel(const Request& request, const driver::KernelSource& source,
   std::optional<driver::Breakage> breakage;
   if (!request.breakage.empty()) breakage = driver::break_kernel(subject.machine, request.breakage);
   simulator::MachineOptions options = machine_options(request);
-  if (request.shrunken) options.multiprocessors = subject.machine.cluster;
+  if (request.shrunken) options.multiprocessors = driver::shrunken_multiprocessors(subject.machine);
   Outcome outcome;
   outcome.seed = request.seed;
   for (std::size_t i = 0; i < subject.workloads.size(); ++i) {

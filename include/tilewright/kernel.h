@@ -176,6 +176,9 @@ class Kernel {
   // them zero for the next (checked by the simulator). Launches of different streams have their
   // own.
   Tensor workspace(std::string name, int count, SourceLocation where = here());
+  // f32 values that no caller passes and that hold anything when a launch begins: what CTAs hand
+  // each other. Launches of different streams have their own.
+  Tensor scratch(std::string name, int rows, int columns, SourceLocation where = here());
 
   // Ranks: the GPUs of a node that run the kernel together (ranks.h), each once a launch.
   // A tensor that every rank has, of the same shape and strides, and that all read and write.

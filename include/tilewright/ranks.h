@@ -45,6 +45,10 @@ void store_index(const TensorView& element, const IndexOperand& value, MemoryOrd
                  SourceLocation where = here());
 Index atomic_add(const TensorView& element, const IndexOperand& value, MemoryOrder order,
                  SourceLocation where = here());
+// As wait_flag above. CTAs that wait for words of a Kernel::workspace wait for each other: such a
+// kernel is launched cooperatively, with at most as many CTAs as run at once.
+void wait_flag(const TensorView& element, Compare compare, const IndexOperand& value,
+               MemoryOrder order, SourceLocation where = here());
 
 // Orders what this thread did and knows of before what it does next, for the threads of the scope.
 void fence(Scope scope, SourceLocation where = here());

@@ -117,16 +117,18 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
   }
   std::vector<TensorRef> complete = tensors;
   if (has_owned) {
-    std::int64_t count = 0;
-    for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (parameter.is_owned()) count += parameter.shape[0].constant();
-    }
-    auto* next = static_cast<std::int32_t*>(
-        workspace(stream, static_cast<std::size_t>(count) * sizeof(std::int32_t)).data());
+    const auto bytes_of = [](const ir::Parameter& parameter) -> std::size_t {
+      constexpr std::size_t kUnit = ir::kOwnedAlignment;
+      if (!parameter.is_owned()) return 0;
+      return (static_cast<std::size_t>(parameter.element_count()) * 4 + kUnit - 1) / kUnit * kUnit;
+    };
+    std::size_t bytes = 0;
+    for (const auto& parameter : program_.machine.parameters) bytes += bytes_of(parameter);
+    auto* next = static_cast<std::byte*>(workspace(stream, bytes).data());
     for (const ir::Parameter& parameter : program_.machine.parameters) {
       if (!parameter.is_owned()) continue;
-      complete.push_back({next, parameter.dtype, {parameter.shape[0].constant()}, {}});
-      next += parameter.shape[0].constant();
+      complete.push_back({next, parameter.dtype, parameter.constant_shape(), {}});
+      next += bytes_of(parameter);
     }
   }
   LaunchPlan plan = this->plan(make_arguments(program_.machine, complete, scalars));

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "driver/parallel.h"
+#include "driver/shrunken_sizes.h"
 #include "driver/simulation.h"
 #include "ir/verifier.h"
 #include "support/diagnostic.h"
@@ -239,7 +240,7 @@ class Runner {
   }
   MachineReport launch(const ir::Kernel& kernel, Workload& workload,
                        simulator::MachineOptions machine) {
-    machine.multiprocessors = machine_.cluster;
+    machine.multiprocessors = shrunken_multiprocessors(machine_);
     if (!machine.control_only) workload.poison_outputs();
     return simulator::run_machine(kernel, workload.arguments(), machine);
   }

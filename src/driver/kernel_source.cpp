@@ -163,7 +163,7 @@ std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>&
     if (!ranks || dim.name() != ir::kRanks) entry->options.push_back(length_option(dim));
   }
   for (const ir::Parameter& parameter : kernel->parameters) {
-    if (parameter.is_workspace()) continue;
+    if (parameter.is_of_stream()) continue;
     entry->tensors.push_back(ranks ? tensor_of_ranks(parameter) : library_tensor(parameter));
   }
   entry->check = [kernel](const OptionValues& options) { check_multiples(*kernel, options); };

@@ -154,6 +154,7 @@ class Planner {
     plan_.shape.block.x = static_cast<unsigned>(kernel_.threads);
     plan_.shape.cluster.x = static_cast<unsigned>(kernel_.cluster);
     plan_.shape.shared_bytes = static_cast<unsigned>(kernel_.shared_bytes);
+    plan_.shape.cooperative = ir::is_cooperative(kernel_);
     return true;
   }
 

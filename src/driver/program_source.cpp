@@ -15,8 +15,7 @@ namespace {
 
 // Signals and workspaces are the program's, not a caller's.
 ir::ProgramBuffer::Kind buffer_kind(const ir::Parameter& parameter) {
-  if (parameter.is_workspace()) return ir::ProgramBuffer::Kind::workspace;
-  return parameter.is_owned() ? ir::ProgramBuffer::Kind::signals : ir::ProgramBuffer::Kind::tensor;
+  return parameter.is_owned() ? ir::owned_kind(parameter) : ir::ProgramBuffer::Kind::tensor;
 }
 
 }  // namespace

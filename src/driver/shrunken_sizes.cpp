@@ -151,7 +151,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const OptionValues& options,
                                                      const ir::Kernel& machine, bool further) {
   const std::int64_t steps = most_stages(machine) + 1;
-  const std::int64_t few = machine.cluster > 1 ? 2 : 3;
+  const bool cooperative = ir::is_cooperative(machine);
+  const std::int64_t few = machine.cluster > 1 || cooperative ? 2 : 3;
+  const std::int64_t parts = cooperative ? 2 : 1;
   // Of the last block all rows but these: some of each warpgroup's, or of the first one's alone.
   // The tails differ from those of contractions, so that diagonals cross blocks.
   const auto small_tail = [](std::int64_t) { return std::int64_t{24}; };
@@ -196,9 +198,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
       std::int64_t size = 0;
       if (option.is_length && axis.box > 1) {
         const std::int64_t block = axis.span * sequences;
-        size = axis.is_output
-                   ? choice.other * block - choice.tail(axis.box)
-                   : std::max<std::int64_t>(choice.contraction * block - kContractionTail, 0);
+        size = axis.is_output ? choice.other * block - choice.tail(axis.box)
+                              : std::max<std::int64_t>(
+                                    choice.contraction * parts * block - kContractionTail, 0);
       } else if (option.is_length) {
         size = sequences * choice.batch;
       } else if (axis.box == 1 && !options.has(option.standard)) {
@@ -211,6 +213,14 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   }
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
+}
+
+std::int64_t shrunken_multiprocessors(const ir::Kernel& machine) {
+  if (!ir::is_cooperative(machine)) return machine.cluster;
+  // Of 4 and 9 tiles all and one are left over. Of larger clusters one more, since a kernel may
+  // count on GPCs whose multiprocessors they do not divide evenly.
+  const std::int64_t clusters = machine.cluster > 2 ? 9 : 8;
+  return clusters * machine.cluster;
 }
 
 }  // namespace tilewright::driver

@@ -15,6 +15,7 @@
 #include "driver/compiled.h"
 #include "driver/device_tensors.h"
 #include "driver/launch_plan.h"
+#include "driver/shrunken_sizes.h"
 #include "driver/simulation.h"
 #include "ir/verifier.h"
 #include "support/diagnostic.h"
@@ -87,7 +88,7 @@ class Subject {
     if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
     for (const ir::Parameter& parameter : program_.machine.parameters) {
       if (!parameter.is_owned()) continue;
-      const std::int64_t count = parameter.shape[0].constant();
+      const std::int64_t count = parameter.element_count();
       workspaces_.emplace_back(device, static_cast<std::size_t>(count) * sizeof(std::int32_t),
                                "workspace");
       workspaces_.back().fill(0, stream);
@@ -99,7 +100,7 @@ class Subject {
     auto workspace = workspaces_.begin();
     for (const ir::Parameter& parameter : program_.machine.parameters) {
       if (!parameter.is_owned()) continue;
-      refs.push_back({workspace->data(), parameter.dtype, {parameter.shape[0].constant()}, {}});
+      refs.push_back({workspace->data(), parameter.dtype, parameter.constant_shape(), {}});
       ++workspace;
     }
     LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters,
@@ -148,8 +149,8 @@ class Stress {
     for (Workload& workload : workloads) {
       const DeviceTensors tensors(workload.tensors);
       const std::vector<std::vector<double>> wanted = reference_of(workload);
-      for (const std::int64_t grid :
-           {static_cast<std::int64_t>(device.info().multiprocessors), machine.cluster}) {
+      for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
+                                      shrunken_multiprocessors(machine)}) {
         launch(reference, tensors, workload, grid);
         const Workload first = workload;
         const bool is_right = within_tolerance(compare(workload, wanted), workload);
@@ -219,7 +220,7 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine, std::vector<Workl
   for (Workload& workload : workloads) {
     const std::vector<std::vector<double>> reference = reference_of(workload);
     simulator::MachineOptions how;
-    how.multiprocessors = machine.cluster;
+    how.multiprocessors = shrunken_multiprocessors(machine);
     for (std::int64_t schedule = 0; schedule < options.schedules; ++schedule) {
       how.seed = options.seed + static_cast<std::uint64_t>(schedule);
       for (std::int64_t launch = 0; launch < options.launches; ++launch) {

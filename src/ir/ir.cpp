@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 64> kKeys = {
 #include "ir/attributes.def"
 };
 
-constexpr std::string_view kParameterKinds[] = {"in",        "out",       "inout",  "scalar",
-                                                "workspace", "symmetric", "signals"};
+constexpr std::string_view kParameterKinds[] = {"in",        "out",     "inout",     "scalar",
+                                                "workspace", "scratch", "symmetric", "signals"};
 
 [[noreturn]] void missing(Key key, const char* type) {
   Diagnostic(
@@ -75,6 +75,28 @@ std::optional<Key> find_key(std::string_view name) {
     if (name_of(static_cast<Key>(i)) == name) return static_cast<Key>(i);
   }
   return std::nullopt;
+}
+
+std::vector<std::int64_t> Parameter::constant_shape() const {
+  std::vector<std::int64_t> sizes;
+  for (const Dim& extent : shape) sizes.push_back(extent.constant());
+  return sizes;
+}
+
+std::int64_t Parameter::element_count() const {
+  std::int64_t count = 1;
+  for (const Dim& extent : shape) count *= extent.constant();
+  return count;
+}
+
+bool is_cooperative(const Kernel& kernel) {
+  bool waits = false;
+  for_each(kernel.body, [&](const Operation& operation) {
+    if (operation.op != Op::wait_flag) return;
+    const Parameter* const words = kernel.parameter_of(operation.operands[0]);
+    waits = waits || (words && words->kind == Parameter::Kind::workspace);
+  });
+  return waits;
 }
 
 std::string_view name_of(Parameter::Kind kind) { return kParameterKinds[static_cast<int>(kind)]; }

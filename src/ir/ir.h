@@ -149,11 +149,15 @@ struct Operation {
   SourceLocation where;
 };
 
+// Of what the runtime owns, in bytes.
+constexpr int kOwnedAlignment = 16;
+
 struct Parameter {
-  // A workspace is zeros that the runtime owns and that every launch leaves zero. A symmetric
-  // tensor is there in every rank, which read and write each other's. So are signals, which the
-  // runtime owns: zeros at first, then what the launches before have left.
-  enum class Kind : std::uint8_t { in, out, inout, scalar, workspace, symmetric, signals };
+  // A workspace is zeros that the runtime owns and that every launch leaves zero; in scratch
+  // memory, which it owns too, a launch finds anything. A symmetric tensor is there in every rank,
+  // which read and write each other's. So are signals, which the runtime owns: zeros at first, then
+  // what the launches before have left.
+  enum class Kind : std::uint8_t { in, out, inout, scalar, workspace, scratch, symmetric, signals };
   Kind kind = Kind::in;
   std::string name;
   DType dtype = DType::f32;
@@ -165,7 +169,12 @@ struct Parameter {
   bool is_workspace() const { return kind == Kind::workspace; }
   bool is_symmetric() const { return kind == Kind::symmetric || kind == Kind::signals; }
   // By the runtime, not by the caller.
-  bool is_owned() const { return kind == Kind::workspace || kind == Kind::signals; }
+  bool is_owned() const { return is_of_stream() || kind == Kind::signals; }
+  // Of what is owned: each stream has its own.
+  bool is_of_stream() const { return kind == Kind::workspace || kind == Kind::scratch; }
+  // Of what is owned, whose elements have 4 bytes.
+  std::vector<std::int64_t> constant_shape() const;
+  std::int64_t element_count() const;
 };
 
 std::string_view name_of(Parameter::Kind kind);
@@ -210,6 +219,10 @@ inline constexpr int kMaximumRanks = 8;
 // Renumbers values in order of definition and forgets unused ones, so that equal kernels print and
 // hash the same whatever built them.
 void canonicalise(Kernel& kernel);
+
+// Whether a warp waits for a word of a workspace, which other CTAs set: then all CTAs have to run
+// at once, as in a cooperative launch.
+bool is_cooperative(const Kernel& kernel);
 
 // Calls `visit(operation)` for every operation below, parents first.
 template <typename Visit>

@@ -40,6 +40,17 @@ std::int64_t ProgramBuffer::bytes() const {
   return bytes;
 }
 
+ProgramBuffer::Kind owned_kind(const Parameter& parameter) {
+  switch (parameter.kind) {
+    case Parameter::Kind::workspace:
+      return ProgramBuffer::Kind::workspace;
+    case Parameter::Kind::scratch:
+      return ProgramBuffer::Kind::scratch;
+    default:
+      return ProgramBuffer::Kind::signals;
+  }
+}
+
 TensorArgument argument_of(const Program& program, const ProgramPart& part,
                            const BufferAddress& address) {
   const ProgramBuffer& buffer = program.buffers[part.buffer];

@@ -15,8 +15,9 @@
 namespace tilewright::ir {
 
 struct ProgramBuffer {
-  // Signals are zeros at first; so are workspaces, which launches leave zero.
-  enum class Kind : std::uint8_t { tensor, signals, workspace };
+  // Signals are zeros at first; so are workspaces, which launches leave zero. What is in scratch
+  // memory no launch leaves to the next.
+  enum class Kind : std::uint8_t { tensor, signals, workspace, scratch };
   Kind kind = Kind::tensor;
   std::string name;
   DType dtype = DType::f32;
@@ -24,6 +25,9 @@ struct ProgramBuffer {
   SourceLocation where;
   std::int64_t bytes() const;
 };
+
+// Of a parameter that the runtime owns.
+ProgramBuffer::Kind owned_kind(const Parameter& parameter);
 
 // A box of a buffer in one rank.
 struct ProgramPart {

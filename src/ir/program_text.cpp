@@ -17,7 +17,7 @@ namespace {
 using Kind = ProgramOperation::Kind;
 
 constexpr std::string_view kKinds[] = {"launch", "copy", "write", "wait", "record", "wait_event"};
-constexpr std::string_view kBuffers[] = {"tensor", "signals", "workspace"};
+constexpr std::string_view kBuffers[] = {"tensor", "signals", "workspace", "scratch"};
 
 class Printer {
  public:
@@ -160,12 +160,13 @@ class Parser {
     const std::size_t at = in_.position();
     const std::string_view dtype = in_.word("a dtype");
     buffer.dtype = in_.within(at, [&] { return parse_dtype(dtype); });
-    if (kind != ProgramBuffer::Kind::tensor && buffer.dtype != DType::i32) {
+    const bool words = kind == ProgramBuffer::Kind::signals || kind == ProgramBuffer::Kind::workspace;
+    if (words && buffer.dtype != DType::i32) {
       in_.fail(at, "expected i32");
     }
     const std::size_t shape = in_.position();
     buffer.shape = numbers();
-    if (kind != ProgramBuffer::Kind::tensor && buffer.shape.size() != 1) {
+    if (words && buffer.shape.size() != 1) {
       in_.fail(shape, "expected one axis: words");
     }
     std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;

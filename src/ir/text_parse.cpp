@@ -79,9 +79,8 @@ class Parser {
       claim(here);
     } else {
       in_.fail(begin,
-               "expected dim, in, out, inout, scalar, workspace, symmetric, signals, grid, "
-               "cluster, threads, "
-               "shared_bytes, require or body");
+               "expected dim, in, out, inout, scalar, workspace, scratch, symmetric, signals, grid, "
+               "cluster, threads, shared_bytes, require or body");
     }
     return false;
   }

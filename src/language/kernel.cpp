@@ -383,13 +383,12 @@ void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string
   };
   for (const ir::Parameter& other : tracer.kernel().parameters) {
     if (other.name == name) fail("the name is declared twice", "give each parameter its own name");
-    const bool owned =
-        kind == ir::Parameter::Kind::workspace || kind == ir::Parameter::Kind::signals;
-    if (other.is_owned() && !owned) {
-      fail("it is declared behind the " +
-               std::string(other.is_workspace() ? "workspace" : "signals") + " \"" + other.name +
+    ir::Parameter declared;
+    declared.kind = kind;
+    if (other.is_owned() && !declared.is_owned()) {
+      fail("it is declared behind the " + std::string(ir::name_of(other.kind)) + " \"" + other.name +
                "\"",
-           "declare workspaces and signals last");
+           "declare workspaces, scratch memory and signals last");
     }
   }
 }
@@ -460,6 +459,11 @@ Tensor Kernel::inout(std::string name, DType dtype, std::vector<Dim> shape, Sour
 Tensor Kernel::workspace(std::string name, int count, SourceLocation where) {
   return parameter(static_cast<int>(ir::Parameter::Kind::workspace), std::move(name), i32, {count},
                    where);
+}
+
+Tensor Kernel::scratch(std::string name, int rows, int columns, SourceLocation where) {
+  return parameter(static_cast<int>(ir::Parameter::Kind::scratch), std::move(name), f32,
+                   {rows, columns}, where);
 }
 
 std::array<Index, 1> Kernel::grid(const GridExtent& x) {

@@ -112,16 +112,16 @@ std::string owned_prefix(const ir::Program& program, int kernel) {
 // Memory that no caller passes: found again by its name.
 ProgramPart owned(ir::Program& program, const ir::Parameter& parameter, const std::string& name,
                   int rank) {
-  const std::vector<std::int64_t> shape{parameter.shape[0].constant()};
+  const std::vector<std::int64_t> shape = parameter.constant_shape();
   auto place = std::find_if(program.buffers.begin(), program.buffers.end(),
                             [&](const ProgramBuffer& each) { return each.name == name; });
   if (place == program.buffers.end()) {
-    const auto kind =
-        parameter.is_workspace() ? ProgramBuffer::Kind::workspace : ProgramBuffer::Kind::signals;
-    program.buffers.push_back({kind, name, parameter.dtype, shape, parameter.where});
+    program.buffers.push_back(
+        {owned_kind(parameter), name, parameter.dtype, shape, parameter.where});
     place = program.buffers.end() - 1;
   }
-  return {static_cast<int>(place - program.buffers.begin()), rank, {0}, shape};
+  return {static_cast<int>(place - program.buffers.begin()), rank,
+          std::vector<std::int64_t>(shape.size(), 0), shape};
 }
 
 // Adds what no caller passes to the tensors that are given, among which signals may be.
@@ -137,13 +137,13 @@ void complete(ir::Program& program, const ir::Kernel& kernel, ProgramOperation& 
   if (launch.tensors.size() < passed) return;  // which binding tells
   for (const ir::Parameter& parameter : kernel.parameters) {
     if (!parameter.is_owned()) continue;
-    if (has_signals && !parameter.is_workspace()) {
+    if (has_signals && !parameter.is_of_stream()) {
       if (next == given.size()) return;
       launch.tensors.push_back(given[next++]);
       continue;
     }
     std::string name = fmt::format("{}.{}", owned_prefix(program, launch.kernel), parameter.name);
-    if (parameter.is_workspace()) name += " of " + name_of(program, stream);
+    if (parameter.is_of_stream()) name += " of " + name_of(program, stream);
     launch.tensors.push_back(owned(program, parameter, name, stream.rank));
   }
   launch.tensors.insert(launch.tensors.end(), given.begin() + static_cast<std::ptrdiff_t>(next),

@@ -176,6 +176,18 @@ void wait_flag(const Signals& flags, const IndexOperand& index, Compare compare,
         std::move(attributes), where);
 }
 
+void wait_flag(const TensorView& element, Compare compare, const IndexOperand& value,
+               MemoryOrder order, SourceLocation where) {
+  Tracer& tracer = in_role("wait_flag", where);
+  check_order(Op::wait_flag, "wait_flag", order, where);
+  const ResolvedView from = element_of(tracer, element, /*writes=*/false, "wait_flag", where);
+  ir::Attributes attributes = ordered(order);
+  attributes.set(Key::compare, std::string(ir::name_of(compare)));
+  plain(tracer, Op::wait_flag,
+        {from.tensor, from.starts[0], tracer.use(value.index.handle(), "wait_flag", where)},
+        std::move(attributes), where);
+}
+
 Index load_index(const TensorView& element, MemoryOrder order, SourceLocation where) {
   Tracer& tracer = in_role("load_index", where);
   check_order(Op::load_index, "load_index", order, where);

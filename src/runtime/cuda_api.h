@@ -54,11 +54,13 @@ enum FunctionAttribute : int {
 };
 
 enum LaunchAttributeId : int {
+  kCooperative = 2,
   kClusterDimension = 4,
 };
 
 union LaunchAttributeValue {
   char pad[64];
+  int cooperative;
   struct {
     unsigned x, y, z;
   } cluster;

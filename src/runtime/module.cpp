@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/cubin.h"
 #include "runtime/cuda_api.h"
@@ -28,21 +29,29 @@ std::string text(const LaunchShape& shape) {
 
 uint64_t volume(const Extent3& extent) { return uint64_t{extent.x} * extent.y * extent.z; }
 
-// The driver's form of a launch; the attribute lives as long as the launch.
+// The driver's form of a launch; the attributes live as long as the launch.
 struct Configuration {
   Configuration(const LaunchShape& shape, cuda::Stream stream) {
-    const bool clusters = volume(shape.cluster) > 1;
-    cluster.id = cuda::kClusterDimension;
-    cluster.value.cluster.x = shape.cluster.x;
-    cluster.value.cluster.y = shape.cluster.y;
-    cluster.value.cluster.z = shape.cluster.z;
-    config = {shape.grid.x,  shape.grid.y,       shape.grid.z, shape.block.x, shape.block.y,
-              shape.block.z, shape.shared_bytes, stream,       &cluster,      clusters ? 1U : 0U};
+    unsigned count = 0;
+    if (volume(shape.cluster) > 1) {
+      cuda::LaunchAttribute& cluster = attributes[count++];
+      cluster.id = cuda::kClusterDimension;
+      cluster.value.cluster.x = shape.cluster.x;
+      cluster.value.cluster.y = shape.cluster.y;
+      cluster.value.cluster.z = shape.cluster.z;
+    }
+    if (shape.cooperative) {
+      cuda::LaunchAttribute& cooperative = attributes[count++];
+      cooperative.id = cuda::kCooperative;
+      cooperative.value.cooperative = 1;
+    }
+    config = {shape.grid.x,  shape.grid.y,       shape.grid.z, shape.block.x,     shape.block.y,
+              shape.block.z, shape.shared_bytes, stream,       attributes.data(), count};
   }
   Configuration(const Configuration&) = delete;
   Configuration& operator=(const Configuration&) = delete;
 
-  cuda::LaunchAttribute cluster;
+  std::array<cuda::LaunchAttribute, 2> attributes;
   cuda::LaunchConfig config;
 };
 

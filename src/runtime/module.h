@@ -24,6 +24,7 @@ struct LaunchShape {
   Extent3 block;
   Extent3 cluster;
   unsigned shared_bytes = 0;  // dynamic
+  bool cooperative = false;   // all blocks run at once, or the launch is refused
 };
 
 // The values of a kernel's parameters, built once and launched many times: only what changes

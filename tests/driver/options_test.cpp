@@ -114,7 +114,7 @@ TEST(OptionsTest, EntriesAgreeWithTheirKernels) {
         EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, entry.tensors[i].is_output);
       }
       for (std::size_t i = tensor_count(entry, options); i < traced.parameters.size(); ++i) {
-        EXPECT_TRUE(traced.parameters[i].is_workspace()) << traced.parameters[i].name;
+        EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
       }
     }
     EXPECT_GT(entry.tolerance(options), 0);

@@ -133,22 +133,54 @@ INSTANTIATE_TEST_SUITE_P(All, GemmVariants, testing::ValuesIn(gemm_variants()),
 TEST_P(GemmVariants, Tails) {
   const GemmVariant& v = GetParam();
   const Gemm g = with_variant({}, v);
+  const int cluster = v.share_a * v.share_b * v.split;
+  // Clusters of a grid split, whose parts have four steps or more.
+  const int clusters = v.grid_split ? 5 : 1, parts = v.grid_split ? 8 : v.split;
   struct Sizes {
     std::int64_t m, n, k;
   };
   const int below = v.block_m * v.share_b, beside = v.block_n * v.share_a;
   // Of tiles that CTAs share two groups are enough, one below the other.
-  const int columns = v.share_a * v.share_b * v.split == 1 ? beside + 24 : beside - 24;
+  const int columns = cluster == 1 && !v.grid_split ? beside + 24 : beside - 24;
   for (const Sizes& s :
-       {Sizes{0, 8, 8}, Sizes{3, 40, 0}, Sizes{below + 17, columns, v.block_k * v.split + 8}}) {
+       {Sizes{0, 8, 8}, Sizes{3, 40, 0}, Sizes{below + 17, columns, v.block_k * parts + 8}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
     Tensors t(s.m, s.n, s.k);
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                               {.machine = true,
                                .seed = static_cast<std::uint64_t>(s.m),
-                               .multiprocessors = v.share_a * v.share_b * v.split}));
+                               .multiprocessors = cluster * clusters}));
     EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
     EXPECT_EQ(t.c.written_outside(), 0);
+  }
+}
+
+// One tile among 7 clusters, of which 16 steps occupy 4; two, three to each; 9 and 15, of which 2
+// and 1 are left over; 8 and 12, of which 1 is, or too many to divide. The parts are summed in one
+// order, whoever comes first.
+TEST(GemmTest, GridSplitsDivideTheTilesOfTheLastWave) {
+  Gemm g;
+  g.block_m = 64;
+  g.block_n = 64;
+  g.block_k = 32;
+  g.warpgroups = 1;
+  g.grid_split = true;
+  for (const auto& [m, n] :
+       {std::pair{40, 24}, {70, 40}, {150, 168}, {300, 192}, {250, 104}, {200, 192}}) {
+    for (const bool exchanged : {false, true}) {
+      SCOPED_TRACE(testing::Message() << m << " x " << n << (exchanged ? ", exchanged" : ""));
+      g.exchanged = exchanged;
+      std::optional<Tensors> first;
+      for (const std::uint64_t seed : {1, 2, 3}) {
+        Tensors t(m, n, 504);
+        ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
+                                  {.machine = true, .seed = seed, .multiprocessors = 7}));
+        EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+        EXPECT_EQ(t.c.written_outside(), 0);
+        if (!first) first.emplace(t);
+        t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first->c.at(index)); });
+      }
+    }
   }
 }
 
@@ -205,12 +237,13 @@ TEST(GemmTest, ScaledE4m3) {
 TEST(GemmTest, ScaledE4m3SplitAndShared) {
   for (const GemmVariant& variant : gemm_variants()) {
     const int group = variant.share_a * variant.share_b;
-    if (variant.split == 1 || group == 1) continue;
+    if ((variant.split == 1 && !variant.grid_split) || group == 1) continue;
     SCOPED_TRACE(variant.name);
     Gemm g;
     g.dtype = f8e4m3;
-    check_scaled(with_variant(g, variant), 70, 528,
-                 {.machine = true, .multiprocessors = variant.split * group});
+    const int clusters = variant.grid_split ? 5 : 1;
+    check_scaled(with_variant(g, variant), 70, variant.grid_split ? 16 * variant.block_k : 528,
+                 {.machine = true, .multiprocessors = variant.split * group * clusters});
   }
 }
 

@@ -124,7 +124,9 @@ TEST(RanksErrors, Declarations) {
            [](Kernel& kernel) { kernel.signals("ready", 0); });
   declares("dim(", {"\"ranks\" is what kernel.ranks() gives"},
            [](Kernel& kernel) { kernel.dim("ranks"); });
-  declares("X", {"declared behind the signals \"ready\"", "declare workspaces and signals last"},
+  declares("X",
+           {"declared behind the signals \"ready\"",
+            "declare workspaces, scratch memory and signals last"},
            [](Kernel& kernel) {
              kernel.signals("ready", 1);
              kernel.in("X", f32, {4});

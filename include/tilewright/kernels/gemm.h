@@ -22,6 +22,8 @@ struct Gemm {
   int share_a = 1;  // CTAs side by side share A's tiles by multicast
   int share_b = 1;  // CTAs below each other share B's
   int split = 1;    // so many divide k between them
+  // sm_90a only: where the last wave is not full, the clusters that would idle divide k as well.
+  bool grid_split = false;
 };
 Kernel gemm(const Gemm& gemm, SourceLocation where = here());
 
@@ -32,13 +34,14 @@ Kernel gemm_sm90(const Gemm& gemm, SourceLocation where = here());
 
 // The tile shapes that the library compiles gemm_sm90 in.
 struct GemmVariant {
-  std::string name;  // "128x256", "64x128_split4", "152x256_t_b2", "64x128_a2_b4"
+  std::string name;  // "128x256", "64x128_split4", "152x256_t_b2", "64x128_a2_b4", "128x256_grid"
   int block_m, block_n;
   int block_k;  // of 16-bit elements: twice as many of 8 bits
   int warpgroups;
   bool exchanged;
   int share_a, share_b;
   int split;
+  bool grid_split;
 };
 const std::vector<GemmVariant>& gemm_variants();
 Gemm with_variant(Gemm gemm, const GemmVariant& variant);

@@ -201,6 +201,13 @@ std::string Emitter::launch_number(LaunchParameter::Kind kind) {
 
 std::string Emitter::stride(ValueId tensor, int axis) {
   const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
+  if (parameter.is_of_stream()) {  // as the runtime lays it out
+    std::int64_t elements = 1;
+    for (std::size_t inner = axis + 1; inner < parameter.shape.size(); ++inner) {
+      elements *= parameter.shape[inner].constant();
+    }
+    return std::to_string(elements);
+  }
   LaunchParameter launch;
   launch.kind = LaunchParameter::Kind::stride;
   launch.index = static_cast<int>(&parameter - kernel_.parameters.data());

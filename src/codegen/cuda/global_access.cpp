@@ -48,6 +48,10 @@ class GlobalAccess {
     if (ordered) emitter_.line("compiler_fence();");
     emitter_.open(owners.empty() ? "" : fmt::format("if ({})", owners));
     std::vector<std::string> base{emitter_.pointer(tensor_)};
+    if (parameter_.is_of_stream()) {
+      base[0] = fmt::format("({}*)__builtin_assume_aligned({}, {})", memory_type(parameter_.dtype),
+                            base[0], ir::kOwnedAlignment);
+    }
     for (int axis = 0; axis < rank_; ++axis) {
       emitter_.line(fmt::format("const int c{} = {};", axis, first_coordinate(axis)));
       emitter_.line(fmt::format("const int e{} = {};", axis, end(axis)));

@@ -90,7 +90,7 @@ schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& me
   }
   for (const ir::Parameter& parameter : member.machine->parameters) {
     if (!parameter.is_owned()) continue;
-    shapes.push_back({parameter.name, parameter.dtype, {parameter.shape[0].constant()}, {}});
+    shapes.push_back({parameter.name, parameter.dtype, parameter.constant_shape(), {}});
   }
   schedules::MachineFigures figures;
   figures.multiprocessors = multiprocessors;

@@ -19,21 +19,23 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
-// Workspaces and signals are the runtime's: zeros. A launch has to leave workspaces zero.
+// Workspaces and signals are the runtime's: zeros. A launch has to leave workspaces zero. Scratch
+// memory is NaN, which shows in whatever is made of it.
 struct Workspaces {
   std::vector<std::vector<std::int32_t>> memory;
 
   Workspaces(const ir::Kernel& kernel, Arguments& arguments) {
     for (const ir::Parameter& parameter : kernel.parameters) {
       if (!parameter.is_owned()) continue;
-      const std::int64_t count = parameter.shape[0].constant();
-      std::vector<std::int32_t>& zeros =
-          memory.emplace_back(static_cast<std::size_t>(count), std::int32_t{0});
+      const bool is_scratch = parameter.kind == ir::Parameter::Kind::scratch;
+      std::vector<std::int32_t>& words =
+          memory.emplace_back(static_cast<std::size_t>(parameter.element_count()),
+                              is_scratch ? std::int32_t{-1} : std::int32_t{0});
       arguments.tensors.push_back({parameter.name,
                                    parameter.dtype,
-                                   {count},
-                                   {1},
-                                   reinterpret_cast<std::byte*>(zeros.data()),
+                                   parameter.constant_shape(),
+                                   {},
+                                   reinterpret_cast<std::byte*>(words.data()),
                                    {}});
     }
   }
@@ -70,8 +72,9 @@ struct Workspaces {
 
 MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
-  Arguments complete = with_strides(arguments);
+  Arguments complete = arguments;
   const Workspaces workspaces(kernel, complete);
+  complete = with_strides(std::move(complete));
   PreparedKernel prepared = prepare(kernel, complete, options.multiprocessors);
   if (options.control_only) keep_control_only(prepared, complete);
   MachineReport report;

@@ -44,6 +44,7 @@ PreparedKernel Preparation::run() {
   prepared_.ctas =
       kernel_.grid.empty() ? 1 : std::max<std::int64_t>(binding_.evaluate(kernel_.grid[0]), 0);
   prepared_.cluster = kernel_.cluster;
+  prepared_.cooperative = ir::is_cooperative(kernel_);
   if (prepared_.ctas > INT32_MAX) {
     Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, and a grid takes {}",
                                           kernel_.name, prepared_.ctas, INT32_MAX))
