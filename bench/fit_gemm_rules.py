@@ -9,11 +9,11 @@ A model of waves, products, loads, stores and memory estimates each variant's ti
 the logarithms of the times, those near a shape's best above all: its constants, and for each variant
 a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the rows'
 alignment. An error that all variants share at a shape changes no choice and hardly counts. The
---count variants are kept that cost least to be without the others where the estimates choose (--choose
-says by which files: one that lacks new variants speaks for the others), and the model is fitted to them
-once more. What is written is the model as rules (docs/schedules.md), over
-ranges and facts, in integers. A file may lack variants that others have; one that is named twice
-counts twice.
+--count variants are kept that cost least to be without the others where the estimates choose, and the
+model is fitted to them once more. --choose names the files that decide which: one that lacks some
+variants speaks for the others. What is written is the model as rules (docs/schedules.md), over ranges
+and facts, in integers. A file may lack variants that others have; one that is named twice counts
+twice.
 """
 
 import argparse
