@@ -10,9 +10,10 @@ the logarithms of the times, those near a shape's best above all: its constants,
 a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the rows'
 alignment. An error that all variants share at a shape changes no choice and hardly counts. The
 --count variants are kept that cost least to be without the others where the estimates choose, and the
-model is fitted to them once more. What is written is the model as rules (docs/schedules.md), over
-ranges and facts, in integers. A file may lack variants that others have; one that is named twice
-counts twice.
+model is fitted to them once more. --choose names the files that decide which: one that lacks some
+variants speaks for the others. What is written is the model as rules (docs/schedules.md), over ranges
+and facts, in integers. A file may lack variants that others have; one that is named twice counts
+twice.
 """
 
 import argparse
@@ -31,15 +32,32 @@ MULTIPROCESSORS = 132
 SLOTS = {1: (1, 1), 2: (1, 2), 3: (8, 27), 4: (5, 22), 6: (2, 15), 8: (5, 44), 16: (7, 132)}
 
 # The operands of those with _t are exchanged, which the estimate does not see.
-Variant = collections.namedtuple("Variant", "name m n k share_a share_b split")
+Variant = collections.namedtuple("Variant", "name m n k share_a share_b split grid")
 
 
 def parse_variant(name):
-    match = re.fullmatch(r"(\d+)x(\d+)(?:x(\d+))?(?:_t)?(?:_a(\d+))?(?:_b(\d+))?(?:_split(\d+))?",
-                         name)
-    m, n, k, share_a, share_b, split = match.groups()
+    match = re.fullmatch(r"(\d+)x(\d+)(?:x(\d+))?(?:_t)?(?:_a(\d+))?(?:_b(\d+))?"
+                         r"(?:_split(\d+)|(_grid))?", name)
+    m, n, k, share_a, share_b, split, grid = match.groups()
     return Variant(name, int(m), int(n), int(k or 64), int(share_a or 1), int(share_b or 1),
-                   int(split or 1))
+                   int(split or 1), grid is not None)
+
+
+LEAST_STEPS = 4  # that a cluster sums of a tile which the grid divides
+
+
+def runs(v):
+    """Of a grid's tile, what a warpgroup stores one after the other and the clusters share out."""
+    divided, other = (v.n, v.m) if "_t" in v.name else (v.m, v.n)
+    blocks = 2 if divided == 256 else 1
+    width = 32 if other > 64 else 16
+    whole, rest = divmod(other, width)
+    return blocks * (whole + (min(rest, 1) if "_t" in v.name else (rest // 8).bit_count()))
+
+
+def most_parts(v):
+    """Among how many clusters the grid divides a tile."""
+    return 4 * runs(v)
 
 
 # What is fitted: cycles, or cycles for a byte, an element or a product.
@@ -59,6 +77,8 @@ START = {
     "store_unaligned": 0.7,
     "exchange": 4000.0,    # of a split's parts
     "part": 0.19,          # of an element that is exchanged
+    "meeting": 3000.0,     # of a grid's parts
+    "met": 400.0,          # of a run that is read
     "memory": 0.00029,     # of a byte of A, B and C
     "overlap": 0.87,       # of the shorter of memory's time and the multiprocessors'
 }
@@ -79,13 +99,19 @@ def terms(variants, shapes):
     slots = np.array([MULTIPROCESSORS * SLOTS[c][0] // SLOTS[c][1] for c in ctas])
     tiles = ceil_div(m, v.m * v.share_b) * ceil_div(n, v.n * v.share_a)
     waves = ceil_div(tiles, slots)
+    steps = ceil_div(ceil_div(k, v.k), v.split)
+    last = tiles - (waves - 1) * slots
+    most = np.array([most_parts(x) if x.grid else 1 for x in variants])
+    parts = np.clip(np.minimum(slots // last, steps // LEAST_STEPS), 1, most)
+    pieces = tiles + last * (parts - 1)
     return types.SimpleNamespace(
-        clusters=ctas > 1, waves=waves, steps=ceil_div(ceil_div(k, v.k), v.split),
+        clusters=ctas > 1, waves=waves, steps=(waves - 1) * steps + ceil_div(steps, parts),
         product=v.m * v.n * v.k, load=(v.m / v.share_a + v.n / v.share_b) * v.k * element,
-        port=(v.m + v.n) * v.k * element, busy=ctas * np.minimum(tiles, slots) / MULTIPROCESSORS,
-        used=ctas * tiles / (waves * MULTIPROCESSORS), odd_k=k % 16 == 8,
+        port=(v.m + v.n) * v.k * element, busy=ctas * np.minimum(pieces, slots) / MULTIPROCESSORS,
+        used=ctas * pieces / (waves * MULTIPROCESSORS), odd_k=k % 16 == 8,
         off_line=(k % 64 != 0) & (k % 16 == 0), stored=v.m * v.n / v.split, odd_n=n % 16 == 8,
         exchanges=v.split > 1, parts=v.m * v.n * (v.split - 1) / v.split,
+        meets=parts > 1, met=ceil_div(np.array([runs(x) for x in variants]), parts) * parts,
         bytes=(m * k + n * k + m * n) * element)
 
 
@@ -97,7 +123,7 @@ def cycles(c, t):
     step = c["step"] + np.maximum(product, load) + c["hidden"] * np.minimum(product, load)
     end = t.stored * c["store"] * (1 + t.odd_n * c["store_unaligned"])
     end = end + t.exchanges * (c["exchange"] + t.parts * c["part"])
-    work = t.waves * (t.steps * step + end)
+    work = t.steps * step + t.waves * end + t.meets * (c["meeting"] + t.met * c["met"])
     memory = t.bytes * c["memory"]
     return (c["start"] + t.clusters * c["cluster"] + np.maximum(work, memory) +
             c["overlap"] * np.minimum(work, memory))
@@ -279,9 +305,10 @@ cycle.
          multiprocessors share it, and of what reaches the multiprocessor. Rows that begin in the
          middle of a 32-byte sector (odd_k: of A and B, odd_n: of C) take longer, and those that
          begin elsewhere than on a line of 128 bytes (off_line).
+  parts  of a tile in the last wave, whose tiles the grid divides along k; pieces counts them
   work   of the waves: in each, as many steps as a CTA sums, each as long as the longer of
          its products and loads and a part of the shorter; then the tile's stores and a
-         split's exchange
+         split's exchange, and once that of the parts
   lean   ten thousandths that the variant was found to take longer at such sizes
   time   the longer of work and of reading and writing memory, and a part of the shorter"""
 
@@ -319,6 +346,25 @@ def milli(cycles):
     return round(1000 * cycles)
 
 
+def wave_lines(v):
+    """What of C a wave holds; of the steps along k, how many all waves have."""
+    n, ctas = v.name, v.share_a * v.share_b * v.split
+    lines = [
+        f"let tiles_{n} = ceil_div(m, {v.m * v.share_b}) * ceil_div(n, {v.n * v.share_a})",
+        f"let waves_{n} = ceil_div(tiles_{n}, slots_{ctas})",
+    ]
+    steps = f"steps_{v.k}" if v.split == 1 else f"ceil_div(steps_{v.k}, {v.split})"
+    if not v.grid:
+        return lines, f"tiles_{n}", f"waves_{n} * {steps}"
+    lines += [
+        f"let last_{n} = tiles_{n} - (waves_{n} - 1) * slots_{ctas}",
+        f"let parts_{n} = max(1, min(min(slots_{ctas} / last_{n}, {steps} / {LEAST_STEPS}), "
+        f"{most_parts(v)}))",
+        f"let pieces_{n} = tiles_{n} + last_{n} * (parts_{n} - 1)",
+    ]
+    return lines, f"pieces_{n}", f"((waves_{n} - 1) * {steps} + ceil_div({steps}, parts_{n}))"
+
+
 def estimate_lines(model, v):
     c = model.c
     alone = types.SimpleNamespace(**{name: np.ravel(value)[0] for name, value in
@@ -328,22 +374,22 @@ def estimate_lines(model, v):
     exchange = c["exchange"] + alone.parts * c["part"] if v.split > 1 else 0.0
     ctas = v.share_a * v.share_b * v.split
     start = c["start"] + (c["cluster"] if ctas > 1 else 0.0)
-    steps = f"steps_{v.k}" if v.split == 1 else f"ceil_div(steps_{v.k}, {v.split})"
     power = milli(c["power"])
     n, lean = v.name, model.lean[v.name]
     leaning = " + ".join(f"{round(1e4 * by)} * {name}" for name, by in zip(LEANS[:-1], lean))
-    return [
-        f"let tiles_{n} = ceil_div(m, {v.m * v.share_b}) * ceil_div(n, {v.n * v.share_a})",
-        f"let waves_{n} = ceil_div(tiles_{n}, slots_{ctas})",
-        f"let busy_{n} = {1000 * ctas} * min(tiles_{n}, slots_{ctas}) / multiprocessors",
-        f"let used_{n} = {1000 * ctas} * tiles_{n} / (waves_{n} * multiprocessors)",
+    lines, pieces, steps = wave_lines(v)
+    return lines + [
+        f"let busy_{n} = {1000 * ctas} * min({pieces}, slots_{ctas}) / multiprocessors",
+        f"let used_{n} = {1000 * ctas} * {pieces} / (waves_{n} * multiprocessors)",
         f"let product_{n} = {product} * ({1000 - power} + {power} * used_{n} / 1000) / 1000",
         f"let load_{n} = max(({round(load)} + odd_k * {round(load * c['l2_unaligned'])} + "
         f"off_line * {round(load * c['l2_lines'])}) * max(busy_{n}, {milli(c['idle'])}), "
         f"{milli(alone.port * c['port'])})",
-        f"let work_{n} = waves_{n} * ({steps} * ({milli(c['step'])} + max(product_{n}, load_{n}) + "
+        f"let work_{n} = {steps} * ({milli(c['step'])} + max(product_{n}, load_{n}) + "
         f"min(product_{n}, load_{n}) * {milli(c['hidden'])} / 1000) + "
-        f"{milli(end + exchange)} + odd_n * {milli(end * c['store_unaligned'])})",
+        f"waves_{n} * ({milli(end + exchange)} + odd_n * {milli(end * c['store_unaligned'])})" +
+        (f" + (parts_{n} > 1) * ({milli(c['meeting'])} + "
+         f"ceil_div({runs(v)}, parts_{n}) * parts_{n} * {milli(c['met'])})" if v.grid else ""),
         f"let lean_{n} = {leaning}".replace("+ -", "- "),
         f"let time_{n} = {milli(np.exp(lean[-1]))} * ({milli(start)} + max(work_{n}, memory) + "
         f"min(work_{n}, memory) * {milli(c['overlap'])} / 1000) / 10000 * "
@@ -380,6 +426,8 @@ def main():
     parser.add_argument("--apply", nargs="*", default=[], help="times that nothing is fitted to")
     parser.add_argument("--rounds", type=int, default=32, help="of the fit")
     parser.add_argument("--count", type=int, default=60, help="of the variants that are kept")
+    parser.add_argument("--choose", nargs="*", metavar="TIMES",
+                        help="choose the variants by these alone, where all of them were measured")
     parser.add_argument("--also", nargs="*", default=[], help="variants that are kept in any case")
     parser.add_argument("--out", help="write gemm's rules")
     parser.add_argument("--out-fp8", help="write gemm_fp8's rules")
@@ -389,7 +437,9 @@ def main():
     model = Model()
     model.fit(times, arguments.rounds)
     report("all variants", model, times)
-    keep_variants(model, times, arguments.count, arguments.also)
+    chosen_by = Times(arguments.choose or arguments.times, [v.name for v in times.variants])
+    keep_variants(model, chosen_by, arguments.count, arguments.also)
+    times.keep([times.variants.index(v) for v in chosen_by.variants])
     report("those that are kept", model, times)
     model.fit(times, arguments.rounds)
     report("fitted again", model, times)
