@@ -217,9 +217,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
 
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine) {
   if (!ir::is_cooperative(machine)) return machine.cluster;
-  // Of 4 and 9 tiles all and one are left over. Of larger clusters one more, since a kernel may
-  // count on GPCs whose multiprocessors they do not divide evenly.
-  const std::int64_t clusters = machine.cluster > 2 ? 9 : 8;
+  // Of 9 tiles one is left over for both. Of larger clusters one more: a kernel may count on GPCs
+  // whose multiprocessors they do not divide evenly.
+  const std::int64_t clusters = machine.cluster > 2 ? 3 : 2;
   return clusters * machine.cluster;
 }
 
