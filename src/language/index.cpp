@@ -52,6 +52,9 @@ Index::Index(const Dim& dim, SourceLocation where) {
   handle_ = tracer.handle(tracer.dim(dim, where));
 }
 
+Index::Index(const Scalar& scalar, SourceLocation where)
+    : handle_(IndexOperand(scalar, where).index.handle()) {}
+
 IndexOperand::IndexOperand(const Cell<Index>& cell, SourceLocation where)
     : index(static_cast<Index>(cell)), where(where) {}
 
