@@ -133,6 +133,7 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
         .fix("convert it with .cast(" + std::string(takes_floats ? "f32" : "i32") + ")")
         .raise();
   }
+  if (e.ids.size() > 1) tracer.check_divisor(op, e.ids[1], what, e.where);
   const DType result = comparison ? DType::boolean : e.dtype;
   return Tile(tracer.handle(tracer.emit(op, e.ids, Type::tile(result, e.shape), {}, e.where)));
 }
