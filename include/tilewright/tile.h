@@ -54,12 +54,15 @@ class Condition {
   Handle handle_;
 };
 
+class Scalar;
+
 // A traced 32-bit integer.
 class Index {
  public:
   Index(int constant, SourceLocation where = here());
   Index(std::int64_t constant, SourceLocation where = here());
   Index(const Dim& dim, SourceLocation where = here());
+  explicit Index(const Scalar& scalar, SourceLocation where = here());  // one of i32
   explicit Index(Handle handle) : handle_(handle) {}
   explicit operator bool() const = delete;
   const Handle& handle() const { return handle_; }
@@ -69,6 +72,7 @@ class Index {
 };
 
 // A number that each launch gives (Kernel::scalar): f32 beside tiles of f32, i32 also as an index.
+// Beside a number it is neither: full({1}, scalar) makes it a tile, Index(scalar) an index.
 class Scalar {
  public:
   explicit Scalar(Handle handle) : handle_(handle) {}
@@ -377,6 +381,7 @@ Condition any_nearby(const TileOperand& a);
 
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype = f32,
           SourceLocation where = here());
+Tile full(std::initializer_list<Extent> shape, const Scalar& value, SourceLocation where = here());
 Tile zeros(std::initializer_list<Extent> shape, DType dtype = f32, SourceLocation where = here());
 // The coordinate along `axis`, i32.
 Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where = here());

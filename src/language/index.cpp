@@ -10,6 +10,7 @@ Index binary(Op op, const IndexOperand& a, const IndexOperand& b, const char* wh
   Tracer& tracer = Tracer::get(what, a.where);
   const ir::ValueId x = tracer.use(a.index.handle(), what, a.where);
   const ir::ValueId y = tracer.use(b.index.handle(), what, b.where);
+  tracer.check_divisor(op, y, what, b.where);
   return Index(tracer.handle(tracer.arithmetic(op, x, y, a.where)));
 }
 
@@ -51,6 +52,9 @@ Index::Index(const Dim& dim, SourceLocation where) {
   Tracer& tracer = Tracer::get("Dim", where);
   handle_ = tracer.handle(tracer.dim(dim, where));
 }
+
+Index::Index(const Scalar& scalar, SourceLocation where)
+    : handle_(IndexOperand(scalar, where).index.handle()) {}
 
 IndexOperand::IndexOperand(const Cell<Index>& cell, SourceLocation where)
     : index(static_cast<Index>(cell)), where(where) {}

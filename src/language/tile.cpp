@@ -133,6 +133,7 @@ Tile elementwise(Op op, const char* what, std::initializer_list<const TileOperan
         .fix("convert it with .cast(" + std::string(takes_floats ? "f32" : "i32") + ")")
         .raise();
   }
+  if (e.ids.size() > 1) tracer.check_divisor(op, e.ids[1], what, e.where);
   const DType result = comparison ? DType::boolean : e.dtype;
   return Tile(tracer.handle(tracer.emit(op, e.ids, Type::tile(result, e.shape), {}, e.where)));
 }
@@ -454,6 +455,15 @@ Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand
         .fix("make one with full({...}, value, dtype)")
         .raise();
   }
+  const auto no_tile = [&](const TileOperand& o) {
+    return o.is_number() || tracer.type(tracer.use(o.handle, "where", o.where)).is_scalar();
+  };
+  if (no_tile(a) && no_tile(b)) {  // a scalar gives the dtype
+    const std::vector<std::int64_t> ones(mask.shape.size(), 1);
+    const TileOperand& scalar = a.is_number() ? b : a;
+    const TileOperand tile(full_of(ones, scalar.handle.id(), scalar.where), scalar.where);
+    return a.is_number() ? where(condition, a, tile) : where(condition, tile, b);
+  }
   Elementwise e = gather(tracer, "where", {&a, &b});
   bool fits = mask.shape.size() == e.shape.size();
   for (std::size_t i = 0; fits && i < e.shape.size(); ++i) {
@@ -508,6 +518,10 @@ Tile filled(const char* what, std::initializer_list<Extent> shape, double value,
 
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype, SourceLocation where) {
   return filled("full", shape, value, dtype, where);
+}
+Tile full(std::initializer_list<Extent> shape, const Scalar& value, SourceLocation where) {
+  Tracer& tracer = Tracer::get("full", where);
+  return full_of(sizes_of(shape, "full", where), tracer.use(value.handle(), "full", where), where);
 }
 Tile zeros(std::initializer_list<Extent> shape, DType dtype, SourceLocation where) {
   return filled("zeros", shape, 0, dtype, where);

@@ -278,6 +278,16 @@ std::optional<std::int64_t> Tracer::known(ir::ValueId id) const {
   return std::nullopt;
 }
 
+void Tracer::check_divisor(ir::Op op, ir::ValueId divisor, const char* what,
+                           SourceLocation where) const {
+  if (op != ir::Op::div && op != ir::Op::mod && op != ir::Op::ceildiv) return;
+  if (known(divisor) != std::optional<std::int64_t>(0)) return;
+  Diagnostic(where, std::string(what) + ": an integer is divided by 0")
+      .token(what)
+      .fix("where the divisor may be 0 divide by max(divisor, 1)")
+      .raise();
+}
+
 void Tracer::require_open(const char* what, SourceLocation where) const {
   if (!finished_) return;
   Diagnostic(where, std::string(what) + ": \"" + kernel_.name + "\" is already finished")

@@ -62,6 +62,8 @@ class Tracer {
   void check_count(const Dim& count, const char* what, const char* of, SourceLocation where) const;
   // The value of a constant integer that was recorded in the block that is open.
   std::optional<std::int64_t> known(ir::ValueId id) const;
+  // Raises for a division, or what is left of one, of integers by a number that is 0.
+  void check_divisor(ir::Op op, ir::ValueId divisor, const char* what, SourceLocation where) const;
   // Whether the value is a dimension that is never less.
   bool reaches(ir::ValueId id, const Dim& dim) const;
   // Raises when the kernel takes nothing more.

@@ -187,6 +187,14 @@ void Nvrtc::refuse(const CompileRequest& request, const std::string& log, int st
   const std::string what = fmt::format("{} for {}", request.name, request.arch);
   switch (status) {
     case kErrorCompilation:
+      if (log.find("(C7602)") != std::string::npos) {  // where ptxas ends, whatever else is right
+        Diagnostic(request.where,
+                   fmt::format("{}: a product takes more registers than a thread has where so many "
+                               "start:\n{}",
+                               what, log))
+            .fix("use fewer columns a product, or fewer warps a CTA")
+            .raise();
+      }
       Diagnostic(request.where,
                  fmt::format("NVRTC {} does not compile {}:\n{}", version(), what, log),
                  ErrorKind::internal)

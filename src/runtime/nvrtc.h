@@ -50,7 +50,8 @@ class Nvrtc {
   void require_arch(std::string_view arch) const;
 
   // What the source's author did wrong is in the report: check_report() decides on it. A source
-  // that does not compile gives Error(internal) with the compiler's log.
+  // that does not compile gives Error(internal) with the compiler's log; products of more registers
+  // than a thread starts with are their author's, Error(usage).
   CompiledKernel compile(const CompileRequest& request) const;
 
  private:

@@ -20,6 +20,7 @@ constexpr std::int64_t kMostGroups = 4;
 constexpr std::int64_t kDepthBytes = 32;  // of a row of its first operand
 constexpr std::int64_t kCopiedBytes = 16;
 constexpr std::int64_t kCopiedRows = 8;
+constexpr std::int64_t kBesideResults = 26;  // registers, of a product (ptxas, C7602)
 
 bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
@@ -162,6 +163,7 @@ void Placement::visit_dot(const Operation& o) {
   }
   check_multiple(o, "k", a.shape[1], kDepthBytes / size_of(a.dtype));
   check_multiple(o, "n", result.shape[1], kColumnsUnit);
+  check_registers(o, result);
   if (result.shape[1] <= kWidest) return;
   if (rows != kGroupRows || result.shape[1] > 2 * kWidest ||
       (wide != 0 && wide != result.shape[1])) {
@@ -169,6 +171,19 @@ void Placement::visit_dot(const Operation& o) {
           "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
   }
   wide = result.shape[1];
+}
+
+// A warpgroup has 64 rows of a product's results: two columns of them a register.
+void Placement::check_registers(const Operation& o, const Type& result) const {
+  const std::int64_t count = analysis::start_registers(rows / kGroupRows);
+  const std::int64_t most = 2 * (count - kBesideResults) / kColumnsUnit * kColumnsUnit;
+  if (result.shape[1] <= most || result.shape[1] > kWidest) return;
+  unfit(o,
+        std::to_string(rows) + " x " + std::to_string(result.shape[1]) + " results take " +
+            std::to_string(result.shape[1] / 2) + " registers of a thread beside " +
+            std::to_string(kBesideResults) + " others, and with so many rows there are " +
+            std::to_string(count),
+        "use at most " + std::to_string(most) + " columns, or fewer rows");
 }
 
 void Placement::check_multiple(const Operation& o, const char* axis, std::int64_t size,

@@ -85,6 +85,7 @@ struct Placement {
 
  private:
   void visit_dot(const ir::Operation& dot);
+  void check_registers(const ir::Operation& dot, const ir::Type& result) const;
   void check_multiple(const ir::Operation& dot, const char* axis, std::int64_t size,
                       std::int64_t unit) const;
   void read_by_product(const ir::Operation& dot, const Source& source, bool along_k);

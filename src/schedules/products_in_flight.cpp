@@ -52,7 +52,11 @@ void ProductsInFlight::finish_for(const Operation& o) {
           const auto at = takes_over_.find(r);
           return at != takes_over_.end() && at->second == p.registers;
         });
-        return overwritten || std::count(read.begin(), read.end(), p.result) != 0;
+        // Another product may read the same registers; nothing else before it has ended.
+        const auto first = read.begin() + (o.op == Op::dot ? 1 : 0);
+        const bool shared =
+            p.registers != ir::kNoValue && std::count(first, read.end(), p.registers);
+        return overwritten || shared || std::count(read.begin(), read.end(), p.result) != 0;
       },
       o);
 }

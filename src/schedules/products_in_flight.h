@@ -28,7 +28,7 @@ class ProductsInFlight {
   void carried(ir::ValueId from, ir::ValueId to) { takes_over_[from] = to; }
 
   // Waits for the products that the operation reads, itself or inside, and for those that still
-  // read the registers that its result will take over.
+  // read the registers that it reads, or that its result will take over.
   void finish_for(const ir::Operation& o);
   // Waits for the product that the value is.
   void finish_value(ir::ValueId value, const ir::Operation& o);

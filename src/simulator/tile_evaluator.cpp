@@ -516,18 +516,23 @@ void TileEvaluator<Real>::reshape(const Operation& operation) {
   const Value& source = operand(operation, 0);
   const ir::Type& type = kernel_.types[operation.results[0]];
   Value result = source.with_type(type);
-  if (any_empty(source.extents())) {
-    for (std::int64_t& extent : result.extents()) extent = 0;
-  } else {
-    for (const ir::ReshapedAxes& axes : ir::reshaped_axes(source.type().shape, type.shape)) {
-      if (reshape_extents(axes, source, type.shape, result.extents())) continue;
-      Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
-                                      " only " + text(source.extents()) + " exists, which is no " +
-                                      "part of " + text(type.shape))
-          .token("reshape")
-          .fix("split a cut axis so that the parts exist whole, or address the tensor by its axes")
-          .raise();
+  for (const ir::ReshapedAxes& axes : ir::reshaped_axes(source.type().shape, type.shape)) {
+    if (reshape_extents(axes, source, type.shape, result.extents())) continue;
+    if (any_empty(source.extents())) {  // nothing is part of any shape
+      result.extents()[axes.to[0]] = 0;
+      continue;
     }
+    Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
+                                    " only " + text(source.extents()) + " exists, which is no " +
+                                    "part of " + text(type.shape))
+        .token("reshape")
+        .fix("split a cut axis so that the parts exist whole, or address the tensor by its axes")
+        .raise();
+  }
+  // Axes keep what exists of them, so that a sum of no rows is 0 in every column; but an axis of
+  // size 1 is in no group.
+  if (any_empty(source.extents()) && !any_empty(result.extents())) {
+    for (std::int64_t& extent : result.extents()) extent = 0;
   }
   set(operation.results[0], std::move(result));
 }

@@ -172,6 +172,8 @@ TEST(ShapeErrors, AxesSlicesReshapesSizes) {
   misuse("ceil_div(t.rows, 0)", {"a dimension is divided by zero: ", "fix: "},
          [&] { (void)ceil_div(t.rows, 0); });
   misuse("/ 0", {"a dimension is divided by zero: ", "fix: "}, [&] { (void)(t.rows / 0); });
+  misuse("/ 0", {"/: an integer is divided by 0", "fix: "}, [&] { (void)(t.grid[0] / 0); });
+  misuse("% 0", {"%: an integer is divided by 0", "fix: "}, [&] { (void)(iota({64}, 0) % 0); });
   misuse("% Dim(0)", {"a dimension is divided by zero: ", "fix: "}, [&] { (void)(64 % Dim(0)); });
   misuse("blocks(t.rows, 0)", {"the size 0 is not positive", "fix: "}, [&] {
     for (Block b : blocks(t.rows, 0)) (void)b;

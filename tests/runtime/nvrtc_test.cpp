@@ -120,6 +120,26 @@ TEST_F(NvrtcTest, ASourceThatDoesNotCompileGivesTheLog) {
                [&] { compile("__global__ void f() { undefined_name = 1; }"); });
 }
 
+// 640 threads start with 96 registers each, and 64 x 256 results take 128.
+TEST_F(NvrtcTest, AProductOfMoreRegistersThanAThreadStartsWithIsItsAuthors) {
+  std::string places, registers;
+  for (int i = 0; i < 128; ++i) {
+    places += fmt::format("{}%{}", i ? ", " : "", i);
+    registers += fmt::format("{}\"+f\"(d[{}])", i ? ", " : "", i);
+  }
+  const std::string source = fmt::format(
+      R"(extern "C" __global__ __launch_bounds__(640, 1) void wide(float* x, unsigned long long a) {{
+  float d[128] = {{}};
+  asm volatile("wgmma.fence.sync.aligned;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {{{}}}, %128, %128, 1, 1, 1, 0, 0;\n"
+      "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" : {} : "l"(a));
+  for (int i = 0; i < 128; ++i) x[128 * threadIdx.x + i] = d[i];
+}})",
+      places, registers);
+  expect_error(ErrorKind::usage, {"kernel for sm_90a: a product takes more registers", "C7602"},
+               [&] { compile(source); });
+}
+
 TEST_F(NvrtcTest, AnUnknownArchitectureIsAUsageError) {
   expect_error(ErrorKind::usage, {"sm_17", "gpu-architecture"},
                [&] { compile(kScaleSource, "sm_17"); });

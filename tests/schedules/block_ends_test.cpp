@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "common/error_text.h"
@@ -262,19 +263,19 @@ TEST(BlockEnds, BlocksThatDescendMayEndEarlier) {
 }
 
 // The same where an author copies it himself.
-TEST(BlockEnds, TheSimulatedGpuReportsACopyThatReachesOutOnBothSides) {
+void copy_from_and_to(int from, int to) {
   Kernel kernel("copy");
   const Dim n = kernel.dim("n");
   const Tensor X = kernel.in("X", bf16, {n, 64}), Y = kernel.out("Y", bf16, {n, 64});
   kernel.ctas(1);
   Ring ring(kernel, "x", stages(1), {{bf16, 64, 64}});
+  const auto part = [&](int start) { return Block(Index(start), 64, Index(n) - 30); };
   const auto load_role = [&] {
-    ring.produce(
-        [&](const Slot& slot) { tma_load(X(Block(Index(-3), 64, Index(n) - 30), all), slot); });
+    ring.produce([&](const Slot& slot) { tma_load(X(part(from), all), slot); });
   };
   const auto store_role = [&] {
     const Slot slot = ring.consume();
-    tma_store(Y(n.block(0, 64), all), slot);
+    tma_store(Y(part(to), all), slot);
     bulk_commit();
     bulk_wait(0);
     ring.release(slot);
@@ -283,12 +284,20 @@ TEST(BlockEnds, TheSimulatedGpuReportsACopyThatReachesOutOnBothSides) {
                 role("store", warps(1), registers(24), store_role)});
   HostTensor x = HostTensor::random_normal(bf16, {100, 64}, 1),
              y = HostTensor::zeros(bf16, {100, 64});
-  try {
-    compile(kernel, "sim:sm_90a").run({ref(x), ref(y)});
-    ADD_FAILURE() << "no fault";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("out of bounds: row -3 of X"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("block_ends_test.cpp"));
+  compile(kernel, "sim:sm_90a").run({ref(x), ref(y)});
+}
+
+TEST(BlockEnds, TheSimulatedGpuReportsACopyThatReachesOutOnBothSides) {
+  EXPECT_NO_THROW(copy_from_and_to(0, 0));
+  for (const auto& [from, to, fault] : {std::tuple(-3, 0, "row -3 of X"), {0, -5, "row -5 of Y"}}) {
+    try {
+      copy_from_and_to(from, to);
+      ADD_FAILURE() << "no fault";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(fault));
+      EXPECT_THAT(error.what(), testing::HasSubstr("out of bounds"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("block_ends_test.cpp"));
+    }
   }
 }
 

@@ -293,6 +293,26 @@ TEST(HopperSchedule, AStageGoesBackBehindItsProduct) {
         {poison({kTiles, 64, 16}, f32), poison({kTiles, 64, 16}, f32)});
 }
 
+// Registers that a product reads are read again while it would still run.
+TEST(HopperSchedule, AnOperandInRegistersIsReadBehindItsProduct) {
+  Kernel kernel("sparse");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {k, 64});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64}), Sum = kernel.out("Sum", f32, {m, 1});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  Var y{zeros({rows, 64})}, sum{zeros({rows, 1})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile x = max(load(X(rows, depth)), 0);
+    y = dot(x, load(W(depth, all)), y);
+    sum = sum + reduce_sum(x.cast(f32), 1);
+  }
+  store(Y(rows, all), y);
+  store(Sum(rows, all), sum);
+  check(kernel, {random({150, 136}, 1), random({136, 64}, 2)},
+        {poison({150, 64}), poison({150, 1}, f32)});
+}
+
 // The simulated GPU does not model the proxies: that the fence is there is asked of the text.
 TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   Kernel kernel("scaled_product");

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "codegen/nvrtc_build.h"
 #include "language/misuse.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernel.h"
@@ -43,6 +44,29 @@ TEST(Refusals, AWidthThatProductsDoNotTake) {
             const Tensor C = kernel.out("C", f32, {64, 20});
             store(C(all, all), dot(load(A(all, all)), load(B(all, all)).T()));
           });
+}
+
+// Which ptxas ends at, wherever else the kernel has room.
+TEST(Refusals, AProductOfMoreRegistersThanAThreadHas) {
+  const auto product = [](int rows, int columns) {
+    return [rows, columns](Kernel& kernel) {
+      const Tensor A = kernel.in("A", bf16, {rows, 64}), B = kernel.in("B", bf16, {columns, 64});
+      const Tensor C = kernel.out("C", f32, {rows, columns});
+      store(C(all, all), dot(load(A(all, all)), load(B(all, all)).T()));
+    };
+  };
+  refuses("dot(",
+          {"dot: 192 x 208 results take 104 registers of a thread beside 26 others",
+           "with so many rows there are 128", "fix: use at most 200 columns, or fewer rows"},
+          product(192, 208));
+  refuses("dot(", {"256 x 144 results", "fix: use at most 136 columns"}, product(256, 144));
+  if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  for (const auto& [rows, columns] : {std::pair(192, 200), {256, 136}}) {
+    Kernel kernel("widest");
+    kernel.grid(1);
+    product(rows, columns)(kernel);
+    EXPECT_NO_THROW(compile(kernel, "sm_90a"));
+  }
 }
 
 // What the error about k advises.

@@ -25,7 +25,7 @@ struct WantedOutput {
 };
 
 void expect_close(const Kernel& kernel, std::vector<HostTensor> inputs,
-                  std::vector<WantedOutput> outputs) {
+                  std::vector<WantedOutput> outputs, const std::vector<double>& scalars = {}) {
   for (const char* target : {"interpreter", "sim:sm_90a"}) {
     std::vector<TensorRef> tensors;
     for (HostTensor& tensor : inputs) tensors.push_back(ref(tensor));
@@ -33,7 +33,7 @@ void expect_close(const Kernel& kernel, std::vector<HostTensor> inputs,
       output.tensor = HostTensor::poisoned(output.tensor.dtype(), output.tensor.shape());
       tensors.push_back(ref(output.tensor));
     }
-    compile(kernel, target).run(tensors);
+    compile(kernel, target).run(tensors, scalars);
     for (const WantedOutput& output : outputs) {
       for (std::int64_t i = 0; i < output.tensor.elements(); ++i) {
         const double want = output.wanted.at(static_cast<std::size_t>(i));
@@ -366,6 +366,68 @@ TEST(WrittenKernels, RowsByAnIndex) {
     }
   }
   expect_close(kernel, {chosen, table}, {wanted_output(f32, {4, 256}, wanted, 1e-6)});
+}
+
+// The gradients of a layer norm's gain and bias, of 16 rows each. The last rows are few: of most
+// turns nothing exists, and the sums over rows are 0 in every column.
+TEST(WrittenKernels, ColumnSumsOfRowsThatEndBeforeTheirLoop) {
+  Kernel kernel("layernorm_backward");
+  const Dim rows = kernel.dim("rows"), n = kernel.dim("n"), parts = ceil_div(rows, 16);
+  const Tensor X = kernel.in("X", f32, {rows, n}), D = kernel.in("dY", f32, {rows, n});
+  const Tensor Rstd = kernel.in("rstd", f32, {rows});
+  const Tensor Gain = kernel.out("dgain", f32, {parts, n}),
+               Bias = kernel.out("dbias", f32, {parts, n});
+  const auto [part] = kernel.grid(parts);
+  const Block cols = n.block(0, 64);
+  Var gain{zeros({1, cols})}, bias{zeros({1, cols})};
+  for (Index i : range(4)) {
+    const Block own = rows.block(4 * part + i, 4);
+    const Tile d = load(D(own, cols)), x = load(X(own, cols)) * load(Rstd(own)).reshape({4, 1});
+    gain = gain + reduce_sum(d * x, 0);
+    bias = bias + reduce_sum(d, 0);
+  }
+  const Block one(part, 1, Index(parts));
+  store(Gain(one, cols), gain);
+  store(Bias(one, cols), bias);
+
+  const HostTensor x = scaled_normal(f32, {33, 40}, 1), d = scaled_normal(f32, {33, 40}, 2);
+  const HostTensor rstd = scaled_normal(f32, {33}, 3);
+  Numbers of_gain(3 * 40), of_bias(3 * 40);
+  for (std::int64_t i = 0; i < 33 * 40; ++i) {
+    const auto to = static_cast<std::size_t>(i / 40 / 16 * 40 + i % 40);
+    of_gain[to] += d.flat(i) * x.flat(i) * rstd.flat(i / 40);
+    of_bias[to] += d.flat(i);
+  }
+  expect_close(
+      kernel, {x, d, rstd},
+      {wanted_output(f32, {3, 40}, of_gain, 1e-5), wanted_output(f32, {3, 40}, of_bias, 1e-5)});
+}
+
+// Scalars beside numbers, as tiles and as indices.
+TEST(WrittenKernels, AStepWithMomentum) {
+  Kernel kernel("momentum");
+  const Dim n = kernel.dim("n");
+  const Tensor G = kernel.in("G", f32, {n}), M = kernel.in("M", f32, {n});
+  const Tensor Y = kernel.out("Y", f32, {n});
+  const Scalar beta = kernel.scalar("beta", f32), step = kernel.scalar("step", i32);
+  const auto [i] = kernel.grid(ceil_div(n, 128));
+  const Block own = n.block(i, 128);
+  const Tile mean = beta * load(M(own)) + (1 - full({1}, beta)) * load(G(own));
+  const Tile corrected = mean / (1 - exp(Tile({1}, step).cast(f32) * log(full({1}, beta))));
+  when(
+      Index(step) > 1, [&] { store(Y(own), where(mean < 0, beta, corrected)); },
+      [&] { store(Y(own), where(mean < 0, beta, 2)); });
+
+  const HostTensor g = scaled_normal(f32, {200}, 1), m = scaled_normal(f32, {200}, 2);
+  for (const int steps : {1, 3}) {
+    Numbers wanted = values_of(m);
+    for (std::size_t j = 0; j < wanted.size(); ++j) {
+      const double now = 0.9 * wanted[j] + 0.1 * g.flat(static_cast<std::int64_t>(j));
+      const double corrected_by = steps > 1 ? now / (1 - std::pow(0.9, steps)) : 2;
+      wanted[j] = now < 0 ? 0.9 : corrected_by;
+    }
+    expect_close(kernel, {g, m}, {wanted_output(f32, {200}, wanted, 1e-5)}, {0.9, 1.0 * steps});
+  }
 }
 
 }  // namespace

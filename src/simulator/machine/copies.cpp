@@ -91,7 +91,7 @@ std::array<std::int64_t, 5> coordinates(const Warp& warp, const Transfer& transf
   return at;
 }
 
-// A ragged map begins before its tensor, so that TMA reads what lies there: a fault.
+// A ragged map begins before its tensor, so that TMA reaches what lies there: a fault.
 bool begins_inside(Launch& launch, const Warp& warp, const Instruction& instruction,
                    const TensorMap& map, const std::array<std::int64_t, 5>& start) {
   if (map.ragged_axis < 0) return true;
@@ -237,12 +237,13 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction) {
     return;
   }
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  if (!data) return;
+  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
+  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
   auto store = std::make_shared<Store>();
   store->instruction = &instruction;
   store->address = address;
   store->to = data;
-  store->coordinates = coordinates(warp, transfer);
+  store->coordinates = start;
   const auto group = [&](Agents::Kind kind, AccessKind made) {
     return launch.order.by_unit(
         warp, instruction, made,
