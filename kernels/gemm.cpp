@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "kernels/caller.h"
+#include "kernels/gemm_sm90_plan.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
 namespace {
-
-void check_tiles(const Gemm& g, const Caller& caller) {
-  caller.check_positive("block_m", g.block_m);
-  caller.check_positive("block_n", g.block_n);
-  caller.check_positive("block_k", g.block_k);
-  if (is_float(g.dtype)) return;
-  caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16, f32 or f8e4m3");
-}
-
-DType result_dtype(const Gemm& g) { return g.dtype == f8e4m3 ? bf16 : g.dtype; }
 
 struct GemmParameters {
   GemmParameters(Kernel& kernel, const Gemm& g, DimFacts column = {}, DimFacts depth = {})
@@ -68,86 +59,6 @@ Kernel gemm(const Gemm& g, SourceLocation where) {
 }
 
 namespace {
-
-// What the warpgroups divide in multiples of 64, and what a product takes in multiples of 8: rows
-// and columns of C, or columns and rows where the operands are exchanged.
-int divided(const Gemm& g) { return g.exchanged ? g.block_n : g.block_m; }
-int undivided(const Gemm& g) { return g.exchanged ? g.block_m : g.block_n; }
-
-// How a CTA divides its shared memory.
-struct SharedPlan {
-  int stages = 0;
-  std::vector<int> runs;  // of what is not divided, which are staged one after the other
-  std::map<int, int>
-      staging;  // tiles by the longest run that they take: two where they are used again
-};
-
-// Runs of `widest` columns, and narrower ones for the rest; of rows, which a copy takes as they
-// come, as few as there can be, of about one length.
-SharedPlan plan_shared(const Gemm& g, int widest) {
-  SharedPlan plan;
-  const int blocks = divided(g) / 64 / g.warpgroups;
-  int left_over = undivided(g) / g.split;
-  if (g.exchanged) {
-    const int runs = (left_over + widest - 1) / widest;
-    widest = (left_over / 8 + runs - 1) / runs * 8;
-    for (; left_over > 0; left_over -= plan.runs.back()) {
-      plan.runs.push_back(std::min(widest, left_over));
-    }
-    plan.staging[widest] = std::min(blocks * runs, 2);
-  }
-  for (int width = widest; left_over > 0; width /= 2) {
-    for (; left_over >= width; left_over -= width) {
-      plan.runs.push_back(width);
-      plan.staging[width] = std::min(plan.staging[width] + blocks, 2);
-    }
-  }
-  constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
-  int left = kShared - kBarriers;
-  if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
-  for (const auto& [width, count] : plan.staging) {
-    left -= 64 * g.warpgroups * width * count * size_of(result_dtype(g));
-  }
-  plan.stages = std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
-  return plan;
-}
-
-// Those that meet in a grid split share a tile by its runs.
-int widest_run(const Gemm& g) {
-  if (!g.grid_split) return 64;
-  return undivided(g) > 64 ? 32 : 16;
-}
-
-// Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
-// parts of a split are exchanged in runs of one width.
-SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
-  if (undivided(g) % (8 * g.split) != 0) {
-    const char* const block = g.exchanged ? "block_m" : "block_n";
-    caller.refuse(
-        "of " + std::to_string(undivided(g)) + (g.exchanged ? " rows" : " columns") + " each of " +
-            std::to_string(g.split) + " parts would store no multiple of 8",
-        std::string("take a ") + block + " that is a multiple of " + std::to_string(8 * g.split));
-  }
-  if (divided(g) % (64 * g.warpgroups) != 0) {
-    caller.refuse(std::to_string(g.warpgroups) + " warpgroups divide " +
-                      std::to_string(divided(g)) + (g.exchanged ? " columns" : " rows"),
-                  "each takes a multiple of 64");
-  }
-  SharedPlan best;
-  for (int widest = widest_run(g); widest >= 8; widest = g.exchanged ? widest - 8 : widest / 2) {
-    if (g.split > 1 && undivided(g) / g.split % widest != 0) continue;
-    SharedPlan narrower = plan_shared(g, widest);
-    const bool saves_stages = widest >= 16 && best.stages < 4 && narrower.stages > best.stages;
-    if (best.runs.empty() || saves_stages) best = std::move(narrower);
-  }
-  if (best.stages < 2) {
-    caller.refuse("tiles of " + std::to_string(g.block_m) + " x " + std::to_string(g.block_n) +
-                      ", split by " + std::to_string(g.split) + ", leave shared memory for " +
-                      std::to_string(best.stages) + " stages; a product in flight needs 2",
-                  "take smaller tiles, or split less");
-  }
-  return best;
-}
 
 // Clusters of so many CTAs that run at once. More than two leave some of a GPC's multiprocessors
 // idle: cuOccupancyMaxActiveClusters says 39, 30, 17 and 15 on the H200's 132.
@@ -541,63 +452,6 @@ class GemmSm90 {
   std::optional<Meeting> meeting_;
   std::optional<Tile> scale_;  // of the role that multiplies
 };
-
-// What a product, a copy, a CTA and a cluster take.
-constexpr int kProductColumns = 256, kDepthBytes = 32, kCopiedRows = 256;
-constexpr int kWarpgroups = 7;  // beside that of the warp that loads
-constexpr int kCluster = 16;
-
-void check_shape(const Gemm& g, const Caller& caller) {
-  const int depth = kDepthBytes / size_of(g.dtype);
-  if (g.block_k % depth != 0) {
-    caller.refuse("block_k is " + std::to_string(g.block_k),
-                  "take a multiple of " + std::to_string(depth));
-  }
-  if (undivided(g) > kProductColumns) {
-    const char* const name = g.exchanged ? "block_m" : "block_n";
-    caller.refuse(std::string(name) + " is " + std::to_string(undivided(g)), "take at most 256");
-  }
-  if (g.warpgroups > kWarpgroups) {
-    caller.refuse(std::to_string(g.warpgroups) + " warpgroups", "take at most 7");
-  }
-  if (g.share_a > kCluster || g.share_b > kCluster || g.split > kCluster ||
-      g.share_a * g.share_b * g.split > kCluster) {
-    caller.refuse("share_a " + std::to_string(g.share_a) + ", share_b " +
-                      std::to_string(g.share_b) + " and split " + std::to_string(g.split) +
-                      " make a cluster of more than 16 CTAs",
-                  "take factors whose product is at most 16");
-  }
-}
-
-void check_sm90(const Gemm& g, const Caller& caller) {
-  check_tiles(g, caller);
-  caller.check_positive("warpgroups", g.warpgroups);
-  caller.check_positive("share_a", g.share_a);
-  caller.check_positive("share_b", g.share_b);
-  caller.check_positive("split", g.split);
-  const auto copied = [&](const char* name, int rows, int sharing) {
-    if (sharing > 1 && rows % (8 * sharing) != 0) {
-      caller.refuse(
-          std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
-          "each fetches a multiple of 8 of them");
-    }
-    if (rows / sharing > kCopiedRows) {
-      caller.refuse(std::string(name) + " is " + std::to_string(rows),
-                    "take at most 256 for each CTA that shares it: one copy's rows");
-    }
-  };
-  copied("block_m", g.block_m, g.share_a);
-  copied("block_n", g.block_n, g.share_b);
-  if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
-    caller.refuse("there is no product of " + std::string(name_of(g.dtype)),
-                  "take bf16, f16 or f8e4m3; gemm() has the others");
-  }
-  if (g.grid_split && g.split > 1) {
-    caller.refuse("split is " + std::to_string(g.split) + ", and grid_split is set",
-                  "divide k among the CTAs of a cluster or among clusters");
-  }
-  check_shape(g, caller);
-}
 
 }  // namespace
 
