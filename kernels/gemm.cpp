@@ -142,12 +142,13 @@ class GemmSm90 {
     each_tile([&](const Work& w) {
       const std::vector<Tile> sums = products(w, group);
       const Block &own = g_.exchanged ? w.cols : w.rows, &all = g_.exchanged ? w.rows : w.cols;
-      if (g_.grid_split) return store_met(w, sums, own, all, group);
-      if (g_.split == 1) {
-        return store_runs(own, all, group, [&](const Run& run) {
-          return sums[run.block].slice({0, run.first}, {64, run.width});
-        });
+      const auto store_whole = [&] {
+        store_runs(own, all, group, [&](const Run& run) { return part_of(sums, run); });
+      };
+      if (g_.grid_split) {
+        return when(w.parts == 1, store_whole, [&] { store_met(w, sums, own, all, group); });
       }
+      if (g_.split == 1) return store_whole();
       give_parts(sums, group);
       store_runs(own, all.part(split_rank(), share_), group,
                  [&](const Run& run) { return sum_parts(run, group); });
@@ -299,45 +300,55 @@ class GemmSm90 {
       const Index row = ((cta * g_.warpgroups + group) * count + run.number) * 64;
       return meeting_->sums(Block(row, 64, limit), Dim(meeting_->width).block(0, run.width));
     };
-    const auto is_own = [&](const Run& run) {
-      return w.parts == 1 || run.number % parts() == w.part;
-    };
-    const auto part_of = [&](const Run& run) {
-      return sums[run.block].slice({0, run.first}, {64, run.width});
-    };
+    const auto is_own = [&](const Run& run) { return run.number % parts() == w.part; };
     const auto word = [&] {
       return meeting_->words((first * g_.warpgroups + group) * 4 + warp_index());
     };
-    const Condition meets = w.parts > 1;
-    when(meets, [&] {
-      for (const Run& run : runs_) {
-        when(!is_own(run),
-             [&] { tilewright::store(left_by(w.part, run, meeting_->rows), part_of(run)); });
-      }
-      warp_sync();
-      atomic_add(word(), 1, {Semantics::release, Scope::gpu});
-      wait_flag(word(), Compare::ge, w.parts, {Semantics::acquire, Scope::gpu});
-    });
-    const auto whole = [&](const Run& run) {
-      Var sum{part_of(run)};
-      for (Index next : range(1, w.parts, kAhead)) {
-        std::vector<Tile> given;
-        for (int i = 0; i < kAhead; ++i) {
-          // Beyond the last part there is none: zeros.
-          const Index limit = select(next + i < w.parts, meeting_->rows, 0);
-          given.push_back(tilewright::load(left_by((w.part + next + i) % parts(), run, limit)));
+    wait_for_stores(0);  // of whole tiles before, from the same staging tiles
+    for (const Run& run : runs_) {
+      when(!is_own(run),
+           [&] { tilewright::store(left_by(w.part, run, meeting_->rows), part_of(sums, run)); });
+    }
+    warp_sync();
+    atomic_add(word(), 1, {Semantics::release, Scope::gpu});
+    wait_flag(word(), Compare::ge, w.parts, {Semantics::acquire, Scope::gpu});
+    for (const Run& run : runs_) {
+      when(is_own(run), [&] {
+        Var sum{part_of(sums, run)};
+        for (Index next : range(1, w.parts, kAhead)) {
+          std::vector<Tile> given;
+          for (int i = 0; i < kAhead; ++i) {
+            // Beyond the last part there is none: zeros.
+            const Index limit = select(next + i < w.parts, meeting_->rows, 0);
+            given.push_back(tilewright::load(left_by((w.part + next + i) % parts(), run, limit)));
+          }
+          for (const Tile& part : given) sum = sum + part;
         }
-        for (const Tile& part : given) sum = sum + part;
-      }
-      return Tile(sum);
-    };
-    store_runs(own, all, group, whole, is_own);
-    when(meets, [&] {
-      const Index before = atomic_add(word(), 1, {Semantics::relaxed, Scope::gpu});
-      when(before == 2 * w.parts - 1, [&] {  // the last to leave
-        atomic_add(word(), -2 * w.parts, {Semantics::relaxed, Scope::gpu});
+        // A cluster has every second run at most.
+        const bool is_again = std::any_of(runs_.begin(), runs_.end(), [&](const Run& before) {
+          return before.number + 2 <= run.number && longest(before) == longest(run);
+        });
+        store_run(run, own, all, group, sum, left_last(run),
+                  is_again ? std::optional(0) : std::nullopt);
       });
+    }
+    const Index before = atomic_add(word(), 1, {Semantics::relaxed, Scope::gpu});
+    when(before == 2 * w.parts - 1, [&] {  // the last to leave
+      atomic_add(word(), -2 * w.parts, {Semantics::relaxed, Scope::gpu});
     });
+  }
+  // The longest run that takes the same staging tiles, and that of them from which the stores of a
+  // whole tile leave last.
+  int longest(const Run& run) const { return staging_.lower_bound(run.width)->first; }
+  const SharedTile& left_last(const Run& run) const {
+    const std::vector<SharedTile>& tiles = staging_.at(longest(run));
+    const auto uses = std::count_if(runs_.begin(), runs_.end(), [&](const Run& other) {
+      return longest(other) == longest(run);
+    });
+    return tiles[(uses - 1) % tiles.size()];
+  }
+  static Tile part_of(const std::vector<Tile>& sums, const Run& run) {
+    return sums[run.block].slice({0, run.first}, {64, run.width});
   }
 
   // Into this CTA's shared memory, each CTA's share apart.
@@ -370,11 +381,9 @@ class GemmSm90 {
     return (cta * (divided(g_) / 64) + block) * runs + first / plan_.runs.front();
   }
 
-  // By TMA; `values` gives a run's part of the sums, {64, width}. Of runs that are not the CTA's
-  // own nothing is stored.
+  // All of a tile, by TMA; `values` gives a run's part of the sums, {64, width}.
   void store_runs(const Block& own, const Block& all, const Index& group,
-                  const std::function<Tile(const Run&)>& values,
-                  const std::function<Condition(const Run&)>& is_own = {}) {
+                  const std::function<Tile(const Run&)>& values) {
     std::vector<const SharedTile*> staged;
     std::map<int, int> used;
     for (const Run& run : runs_) {
@@ -384,36 +393,35 @@ class GemmSm90 {
     const int count = static_cast<int>(runs_.size());
     for (const Run& run : runs_) {
       const SharedTile& tile = *staged[run.number];
-      // Until the staging tile is read: the stores since its last use, perhaps in the tile of C
-      // before, may be under way.
+      // The stores since its last use, perhaps in the tile of C before, may be under way.
       int since = 1;
       while (staged[(run.number - since + 2 * count) % count] != &tile) ++since;
-      const auto store_run = [&] {
-        const Tile sum = values(run);
-        const Tile result = (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_));
-        const Block part = own.part(block_number(group, run.block), 64);
-        const Block whole(all.start() + run.first, run.width, all.limit());
-        if (g_.exchanged) {
-          store_rows(whole, part, tile, since, group, result);
-        } else {
-          store_columns(part, whole, tile, since, group, result);
-        }
-      };
-      if (!is_own) {
-        store_run();
-      } else {
-        // A commit without a copy counts in `since`; behind a part of a tile there is no other.
-        const bool is_last = run.number + 1 == count;
-        when(
-            is_own(run), store_run, is_last ? std::function<void()>() : [] { bulk_commit(); });
-      }
+      store_run(run, own, all, group, values(run), tile, since - 1);
     }
   }
 
+  // With no more than `under_way` stores that still read shared memory, where a number is given.
+  void store_run(const Run& run, const Block& own, const Block& all, const Index& group,
+                 const Tile& sum, const SharedTile& staged, std::optional<int> under_way) {
+    const Tile result = (scale_ ? sum * *scale_ : sum).cast(result_dtype(g_));
+    const Block part = own.part(block_number(group, run.block), 64);
+    const Block whole(all.start() + run.first, run.width, all.limit());
+    if (under_way) wait_for_stores(*under_way);
+    if (g_.exchanged) {
+      store_rows(whole, part, staged, group, result);
+    } else {
+      store_columns(part, whole, staged, group, result);
+    }
+  }
+  // Each warp for its own; exchanged, the one that stores.
+  void wait_for_stores(int under_way) {
+    if (!g_.exchanged) return bulk_wait_read(under_way);
+    when(warp_index() == 0, [&] { bulk_wait_read(under_way); });
+  }
+
   // Each warp its own rows, of which it has all columns.
-  void store_columns(const Block& rows, const Block& columns, const SharedTile& staged, int since,
+  void store_columns(const Block& rows, const Block& columns, const SharedTile& staged,
                      const Index& group, const Tile& result) {
-    bulk_wait_read(since - 1);
     warp_sync();
     tilewright::store(staged.rows(64 * group, 64), result);
     fence_proxy_async();
@@ -424,11 +432,10 @@ class GemmSm90 {
   }
 
   // All rows at once: each warp has columns of them.
-  void store_rows(const Block& rows, const Block& columns, const SharedTile& staged, int since,
+  void store_rows(const Block& rows, const Block& columns, const SharedTile& staged,
                   const Index& group, const Tile& result) {
     const SharedView place = staged.rows(staged.row_count() / g_.warpgroups * group, rows.size());
     const Condition stores = warp_index() == 0;
-    when(stores, [&] { bulk_wait_read(since - 1); });
     warpgroup_->sync(group);
     tilewright::store(place.T(), result);
     fence_proxy_async();

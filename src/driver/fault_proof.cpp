@@ -236,11 +236,11 @@ class Runner {
                        const simulator::MachineOptions& machine) {
     Workload& workload = workloads_[number];
     if (!workload.kernel) workload = options_.further[number - usual_.size()]();
-    return launch(kernel, workload, machine);
+    return launch(kernel, workload, machine, number >= usual_.size());
   }
   MachineReport launch(const ir::Kernel& kernel, Workload& workload,
-                       simulator::MachineOptions machine) {
-    machine.multiprocessors = shrunken_multiprocessors(machine_);
+                       simulator::MachineOptions machine, bool further = false) {
+    machine.multiprocessors = shrunken_multiprocessors(machine_, further);
     if (!machine.control_only) workload.poison_outputs();
     return simulator::run_machine(kernel, workload.arguments(), machine);
   }

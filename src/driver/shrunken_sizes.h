@@ -21,8 +21,8 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const ir::Kernel& machine,
                                                      bool further = false);
 
-// How many multiprocessors there are for them: as many as a cluster has CTAs, or for a few clusters
-// where these wait for each other.
-std::int64_t shrunken_multiprocessors(const ir::Kernel& machine);
+// How many multiprocessors there are for them: as many as a cluster has CTAs, or for two clusters
+// where these wait for each other, and for the further sizes five.
+std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further = false);
 
 }  // namespace tilewright::driver
