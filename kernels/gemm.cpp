@@ -238,7 +238,8 @@ class GemmSm90 {
     }
   }
   Dim clusters() const { return max(ctas() / sharing(), 1); }
-  // Tiles, or groups of them, of a wave that is not full, and among how many each is divided.
+  // Tiles, or groups of them, of a wave that is not full, and among how many each is divided. The
+  // rules count alike (bench/fit_gemm_rules.py).
   Dim left_over() const { return tile_count() % clusters(); }
   Dim parts() const {
     constexpr int kLeastSteps = 4;
