@@ -223,7 +223,7 @@ class GemmSm90 {
   }
 
   // Whole tiles while there is one for each cluster, then a part of one. What dimensions decide the
-  // launch computes: divisions by variables cost small products half a microsecond.
+  // launch computes: divisions by variables cost small products some tenths of a microsecond.
   void each_part(const std::function<void(const Work&)>& body) {
     const Index steps = ceil_div(p_.k, g_.block_k), own = cta_index() / sharing();
     const Dim waves = tile_count() / clusters(), parts = this->parts();

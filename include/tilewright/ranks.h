@@ -45,8 +45,9 @@ void store_index(const TensorView& element, const IndexOperand& value, MemoryOrd
                  SourceLocation where = here());
 Index atomic_add(const TensorView& element, const IndexOperand& value, MemoryOrder order,
                  SourceLocation where = here());
-// As wait_flag above. CTAs that wait for words of a Kernel::workspace wait for each other: such a
-// kernel is launched cooperatively, with at most as many CTAs as run at once.
+// As wait_flag above. CTAs that wait for words in this rank alone, such as a Kernel::workspace's,
+// wait for each other: such a kernel is launched cooperatively, with at most as many CTAs as run at
+// once.
 void wait_flag(const TensorView& element, Compare compare, const IndexOperand& value,
                MemoryOrder order, SourceLocation where = here());
 

@@ -94,7 +94,7 @@ bool is_cooperative(const Kernel& kernel) {
   for_each(kernel.body, [&](const Operation& operation) {
     if (operation.op != Op::wait_flag) return;
     const Parameter* const words = kernel.parameter_of(operation.operands[0]);
-    waits = waits || (words && words->kind == Parameter::Kind::workspace);
+    waits = waits || (words && !words->is_symmetric());
   });
   return waits;
 }

@@ -221,8 +221,8 @@ inline constexpr int kMaximumRanks = 8;
 // hash the same whatever built them.
 void canonicalise(Kernel& kernel);
 
-// Whether a warp waits for a word of a workspace, which other CTAs set: then all CTAs have to run
-// at once, as in a cooperative launch.
+// Whether a warp waits for a word that is in this rank alone, which other CTAs set: then all CTAs
+// have to run at once, as in a cooperative launch.
 bool is_cooperative(const Kernel& kernel);
 
 // Calls `visit(operation)` for every operation below, parents first.

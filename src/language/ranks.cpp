@@ -108,6 +108,15 @@ ResolvedView element_of(Tracer& tracer, const TensorView& view, bool writes, con
   return element;
 }
 
+// Until the word, the second operand of a tensor, compares so to the third.
+void wait_for(Tracer& tracer, std::vector<ir::ValueId> word, Compare compare, MemoryOrder order,
+              SourceLocation where) {
+  check_order(Op::wait_flag, "wait_flag", order, where);
+  ir::Attributes attributes = ordered(order);
+  attributes.set(Key::compare, std::string(ir::name_of(compare)));
+  plain(tracer, Op::wait_flag, std::move(word), std::move(attributes), where);
+}
+
 }  // namespace
 
 Tensor Tensor::at(const IndexOperand& rank) const { return Tensor(peer(handle_, rank)); }
@@ -169,23 +178,16 @@ void signal_add(const Signals& to, const IndexOperand& index, const IndexOperand
 void wait_flag(const Signals& flags, const IndexOperand& index, Compare compare,
                const IndexOperand& value, MemoryOrder order, SourceLocation where) {
   Tracer& tracer = in_role("wait_flag", where);
-  check_order(Op::wait_flag, "wait_flag", order, where);
-  ir::Attributes attributes = ordered(order);
-  attributes.set(Key::compare, std::string(ir::name_of(compare)));
-  plain(tracer, Op::wait_flag, word(tracer, flags, index, value, "wait_flag", where),
-        std::move(attributes), where);
+  wait_for(tracer, word(tracer, flags, index, value, "wait_flag", where), compare, order, where);
 }
 
 void wait_flag(const TensorView& element, Compare compare, const IndexOperand& value,
                MemoryOrder order, SourceLocation where) {
   Tracer& tracer = in_role("wait_flag", where);
-  check_order(Op::wait_flag, "wait_flag", order, where);
   const ResolvedView from = element_of(tracer, element, /*writes=*/false, "wait_flag", where);
-  ir::Attributes attributes = ordered(order);
-  attributes.set(Key::compare, std::string(ir::name_of(compare)));
-  plain(tracer, Op::wait_flag,
-        {from.tensor, from.starts[0], tracer.use(value.index.handle(), "wait_flag", where)},
-        std::move(attributes), where);
+  wait_for(tracer,
+           {from.tensor, from.starts[0], tracer.use(value.index.handle(), "wait_flag", where)},
+           compare, order, where);
 }
 
 Index load_index(const TensorView& element, MemoryOrder order, SourceLocation where) {

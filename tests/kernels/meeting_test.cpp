@@ -105,6 +105,26 @@ TEST(MeetingTest, MoreCtasThanRunAtOnceWaitForever) {
   EXPECT_THAT(faults_of({.ctas = 6}, 4), HasSubstr("deadlock"));
 }
 
+TEST(MeetingTest, WordsThatACallerPassesAreMetAtToo) {
+  Kernel kernel("passed");
+  const Tensor met = kernel.inout("met", i32, {1});
+  kernel.ctas(4);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    atomic_add(met(0), 1, {Semantics::release, Scope::gpu});
+    wait_flag(met(0), Compare::ge, 4, {Semantics::acquire, Scope::gpu});
+  })});
+  test::Padded words(i32, {1});
+  words.set({0}, 0);
+  ir::Kernel lowered = kernel.finish();
+  passes::lower_to_machine(lowered);
+  Arguments arguments;
+  arguments.tensors = {words.argument("met")};
+  simulator::MachineOptions options;
+  options.multiprocessors = 4;
+  EXPECT_TRUE(simulator::run_machine(lowered, arguments, options).ok());
+  EXPECT_EQ(words.at({0}), 4);
+}
+
 TEST(MeetingTest, ScratchMemoryHoldsNothing) {
   test::Padded y(f32, {64, 32});
   ASSERT_TRUE(run(meeting({.stores = false}), y, 1).ok());
