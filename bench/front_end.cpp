@@ -1,5 +1,5 @@
-// What a user waits for without a GPU: from a kernel's definition to CUDA C++, and its execution by the
-// interpreter and on the simulated GPU.
+// What a user waits for without a GPU: from a kernel's definition to CUDA C++, and its execution by
+// the interpreter and on the simulated GPU.
 #include <benchmark/benchmark.h>
 
 #include "codegen/cuda/cuda_printer.h"

@@ -39,7 +39,7 @@ typedef struct tilewright_kernel tilewright_kernel;
 /* A tensor that a run reads or writes. */
 typedef struct tilewright_tensor {
   void* data;             /* element 0: in the GPU's memory for cuda, else in the host's */
-  const char* dtype;      /* "bf16", "f16", "f32", "f8e4m3", "i32", "i8", ...; NULL: what the kernel declares */
+  const char* dtype;      /* "bf16", "f16", "f32", "f8e4m3", "i32", ...; NULL: the kernel's own */
   int32_t rank;           /* number of axes */
   const int64_t* shape;   /* elements of each axis */
   const int64_t* strides; /* in elements; NULL for row-major */

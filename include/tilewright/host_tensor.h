@@ -14,8 +14,8 @@ class HostTensor {
  public:
   HostTensor() = default;  // f32 of shape {0}
   static HostTensor zeros(DType dtype, std::vector<std::int64_t> shape);
-  // Every byte 0xff, which is NaN in the floating dtypes and -1 in the integers (255 in u8): what an output
-  // holds before a kernel runs, so that an element that is not written shows.
+  // Every byte 0xff, which is NaN in the floating dtypes and -1 in the integers (255 in u8): what
+  // an output holds before a kernel runs, so that an element that is not written shows.
   static HostTensor poisoned(DType dtype, std::vector<std::int64_t> shape);
   // Standard normal numbers, rounded to the dtype; the same for a seed on every machine.
   static HostTensor random_normal(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed);

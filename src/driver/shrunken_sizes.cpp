@@ -217,8 +217,8 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
 
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further) {
   if (!ir::is_cooperative(machine)) return machine.cluster;
-  // Of 9 tiles one is left over for two clusters, of 16 one for five. Of larger clusters one more: a
-  // kernel may count on GPCs whose multiprocessors they do not divide evenly.
+  // Of 9 tiles one is left over for two clusters, of 16 one for five. Of larger clusters one more:
+  // a kernel may count on GPCs whose multiprocessors they do not divide evenly.
   const std::int64_t clusters = (further ? 5 : 2) + (machine.cluster > 2 ? 1 : 0);
   return clusters * machine.cluster;
 }

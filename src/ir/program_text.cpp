@@ -160,7 +160,8 @@ class Parser {
     const std::size_t at = in_.position();
     const std::string_view dtype = in_.word("a dtype");
     buffer.dtype = in_.within(at, [&] { return parse_dtype(dtype); });
-    const bool words = kind == ProgramBuffer::Kind::signals || kind == ProgramBuffer::Kind::workspace;
+    const bool words =
+        kind == ProgramBuffer::Kind::signals || kind == ProgramBuffer::Kind::workspace;
     if (words && buffer.dtype != DType::i32) {
       in_.fail(at, "expected i32");
     }

@@ -78,9 +78,10 @@ class Parser {
     } else if (in_.accept_word("require")) {
       claim(here);
     } else {
-      in_.fail(begin,
-               "expected dim, in, out, inout, scalar, workspace, scratch, symmetric, signals, grid, "
-               "cluster, threads, shared_bytes, require or body");
+      in_.fail(
+          begin,
+          "expected dim, in, out, inout, scalar, workspace, scratch, symmetric, signals, grid, "
+          "cluster, threads, shared_bytes, require or body");
     }
     return false;
   }

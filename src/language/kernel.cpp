@@ -386,8 +386,8 @@ void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string
     ir::Parameter declared;
     declared.kind = kind;
     if (other.is_owned() && !declared.is_owned()) {
-      fail("it is declared behind the " + std::string(ir::name_of(other.kind)) + " \"" + other.name +
-               "\"",
+      fail("it is declared behind the " + std::string(ir::name_of(other.kind)) + " \"" +
+               other.name + "\"",
            "declare workspaces, scratch memory and signals last");
     }
   }

@@ -24,9 +24,8 @@ static void multiplies(void) {
   float b[2 * 4] = {1, 0, 2, -9, 0, 1, 1, -9}; /* rows of 3 in a pitch of 4 */
   float c[2 * 2] = {NAN, NAN, NAN, NAN};
   const int64_t shape_a[2] = {2, 3}, shape_c[2] = {2, 2}, strides_b[2] = {4, 1};
-  tilewright_tensor tensors[3] = {{a, "f32", 2, shape_a, NULL},
-                                  {b, "f32", 2, shape_a, strides_b},
-                                  {c, NULL, 2, shape_c, NULL}};
+  tilewright_tensor tensors[3] = {
+      {a, "f32", 2, shape_a, NULL}, {b, "f32", 2, shape_a, strides_b}, {c, NULL, 2, shape_c, NULL}};
 
   expect(tilewright_kernel_create("gemm", "dtype=f32", "interpreter", 0, &kernel) == TILEWRIGHT_OK,
          "create");

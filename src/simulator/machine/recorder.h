@@ -35,7 +35,8 @@ class Recorder {
   virtual void executed(const StreamOperation& operation, bool over) = 0;
   // Bytes of global memory have changed, of words among others, by what is being executed.
   virtual void changed(const std::byte* first, std::int64_t bytes) = 0;
-  // Before a launch's first instruction; not at all where memory that the kernel wants does not exist.
+  // Before a launch's first instruction; not at all where memory that the kernel wants does not
+  // exist.
   virtual void begin(const Launch& launch) = 0;
   // Around each instruction of a warp. One that blocks the warp is seen again when it is woken,
   // except at named and cluster barriers, which a warp leaves by being woken.
