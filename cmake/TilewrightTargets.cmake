@@ -1,6 +1,7 @@
 add_library(tilewright_warnings INTERFACE)
 target_compile_options(tilewright_warnings INTERFACE
-                       -Wall -Wextra $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>)
+                       -Wall -Wextra -Werror=switch
+                       $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>)
 # GCC 12 takes "text" + std::string() for a copy onto itself, or beyond the string's end, once it is
 # inlined (GCC bug 105651 and its like).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

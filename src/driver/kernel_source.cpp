@@ -22,7 +22,7 @@ namespace {
 
 ir::Kernel read_kernel(const std::string& path) {
   ir::Kernel kernel = ir::parse_text(read_text(path), path);
-  ir::verify(kernel);
+  ir::verify(kernel, ErrorKind::usage);
   if (kernel.form != ir::Form::machine) return kernel;
   Diagnostic(kernel.where,
              fmt::format("{}: kernel {} is in the machine form, which the passes have "

@@ -1,25 +1,12 @@
 #include "ir/ir.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
 namespace {
-
-constexpr std::array kOperations = {
-#define TW_ELEMENTWISE(name, arity) OpInfo{#name, "TSM", {}, ".", {}, arity},
-#define TW_OPERATION(name, forms, operands, results, effects) \
-  OpInfo{#name, forms, operands, results, effects, 0},
-#include "ir/operations.def"
-};
-
-constexpr std::array<std::string_view, 64> kKeys = {
-#define TW_ATTRIBUTE(name) #name,
-#include "ir/attributes.def"
-};
 
 constexpr std::string_view kParameterKinds[] = {"in",        "out",     "inout",     "scalar",
                                                 "workspace", "scratch", "symmetric", "signals"};
@@ -40,42 +27,6 @@ const T& get(const Attributes& attributes, Key key, const char* type) {
 }
 
 }  // namespace
-
-bool OpInfo::in(Form form) const {
-  return forms.find("TSM"[static_cast<int>(form)]) != std::string_view::npos;
-}
-
-bool OpInfo::has(std::string_view effect) const {
-  for (std::size_t at = effects.find(effect); at != std::string_view::npos;
-       at = effects.find(effect, at + 1)) {
-    const std::size_t end = at + effect.size();
-    if ((at == 0 || effects[at - 1] == ' ') && (end == effects.size() || effects[end] == ' ')) {
-      return true;
-    }
-  }
-  return false;
-}
-
-const OpInfo& info(Op op) { return kOperations[static_cast<std::size_t>(op)]; }
-
-std::optional<Op> find_op(std::string_view name) {
-  for (std::size_t i = 0; i < kOperations.size(); ++i) {
-    if (kOperations[i].name == name) return static_cast<Op>(i);
-  }
-  return std::nullopt;
-}
-
-std::string_view name_of(Key key) {
-  const std::string_view name = kKeys[static_cast<std::size_t>(key)];
-  return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
-}
-
-std::optional<Key> find_key(std::string_view name) {
-  for (std::size_t i = 0; i < kKeys.size() && !kKeys[i].empty(); ++i) {
-    if (name_of(static_cast<Key>(i)) == name) return static_cast<Key>(i);
-  }
-  return std::nullopt;
-}
 
 std::vector<std::int64_t> Parameter::constant_shape() const {
   std::vector<std::int64_t> sizes;
@@ -105,11 +56,6 @@ std::optional<Parameter::Kind> find_parameter_kind(std::string_view name) {
   const auto* found = std::find(std::begin(kParameterKinds), std::end(kParameterKinds), name);
   if (found == std::end(kParameterKinds)) return std::nullopt;
   return static_cast<Parameter::Kind>(found - std::begin(kParameterKinds));
-}
-
-std::string_view name_of(Form form) {
-  constexpr std::string_view names[] = {"tile", "scheduled", "machine"};
-  return names[static_cast<int>(form)];
 }
 
 std::int64_t Type::elements() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/layout.h"
+#include "ir/operation_record.h"
 #include "tilewright/dim.h"
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
@@ -19,38 +20,6 @@
 //   scheduled  SSA tiles with layout and role, asynchronous tokens
 //   machine    destination-passing on register arrays and shared memory; SSA only for scalars
 namespace tilewright::ir {
-
-enum class Op : std::uint8_t {
-#define TW_OPERATION(name, ...) name,
-#include "ir/operations.def"
-};
-
-enum class Key : std::uint8_t {
-#define TW_ATTRIBUTE(name) name,
-#include "ir/attributes.def"
-};
-
-enum class Form : std::uint8_t { tile, scheduled, machine };
-
-// The record of an operation, as operations.def states it.
-struct OpInfo {
-  std::string_view name;
-  std::string_view forms;
-  std::string_view operands;  // of an elementwise function: empty, see arity
-  std::string_view results;
-  std::string_view effects;
-  int arity = 0;  // of an elementwise function, else 0
-  bool elementwise() const { return arity > 0; }
-  bool in(Form form) const;
-  bool pure() const { return effects.empty(); }
-  // Whether `effects` has the word, such as "w:shared@async" or "control".
-  bool has(std::string_view effect) const;
-};
-const OpInfo& info(Op op);
-std::optional<Op> find_op(std::string_view name);
-std::string_view name_of(Key key);
-std::optional<Key> find_key(std::string_view name);
-std::string_view name_of(Form form);
 
 struct Type {
   enum class Kind : std::uint8_t {

@@ -19,24 +19,6 @@ std::optional<T> find(const std::string_view (&names)[N], std::string_view name)
   return static_cast<T>(found - std::begin(names));
 }
 
-// What PTX has.
-constexpr std::string_view semantics_of(Op op) {
-  switch (op) {
-    case Op::load_index:
-      return "weak, relaxed or acquire";
-    case Op::reduce_add:
-      return "relaxed or release";
-    case Op::store_index:
-      return "weak, relaxed or release";
-    case Op::wait_flag:
-      return "relaxed or acquire";
-    case Op::atomic_add:
-      return "relaxed, acquire, release or acq_rel";
-    default:
-      return "acq_rel";
-  }
-}
-
 }  // namespace
 
 std::string_view name_of(Semantics semantics) { return kSemantics[static_cast<int>(semantics)]; }
@@ -51,16 +33,19 @@ std::optional<Compare> find_compare(std::string_view name) {
 }
 
 std::string order_problem(Op op, Semantics semantics) {
-  const std::string_view possible = semantics_of(op);
-  if (possible.find(name_of(semantics)) != possible.npos) return {};
-  return fmt::format("it is {}, expected {}", name_of(semantics), possible);
+  const auto& possible = info(op).semantics;
+  if (std::find(possible.begin(), possible.end(), semantics) != possible.end()) return {};
+  std::string names;
+  for (const Semantics& each : possible) {
+    if (!names.empty()) names += &each + 1 == possible.end() ? " or " : ", ";
+    names += name_of(each);
+  }
+  return fmt::format("it is {}, expected {}", name_of(semantics), names);
 }
 
 MemoryOrder order_of(const Operation& operation) {
   const Attributes& attributes = operation.attributes;
-  MemoryOrder order{Semantics::acq_rel, Scope::gpu};
-  if (operation.op == Op::load_index) order.semantics = Semantics::weak;
-  if (operation.op == Op::atomic_add) order.semantics = Semantics::relaxed;
+  MemoryOrder order{*info(operation.op).semantics.begin(), Scope::gpu};
   if (attributes.has(Key::semantics)) {
     order.semantics = *find_semantics(attributes.text(Key::semantics));
   }

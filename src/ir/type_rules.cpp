@@ -11,55 +11,26 @@ bool is_number(DType type) { return type != DType::boolean; }
 bool is_boolean(DType type) { return type == DType::boolean; }
 bool is_anything(DType) { return true; }
 
-struct Domain {
+struct Expected {
   bool (*accepts)(DType);
   std::string_view name;
 };
 
-Domain domain(Op op) {
-  switch (op) {
-    case Op::mod:
-    case Op::ceildiv:
-    case Op::bit_and:
-    case Op::bit_or:
-    case Op::bit_xor:
-    case Op::bit_not:
-    case Op::shift_left:
-    case Op::shift_right:
-      return {is_integer, "an integer"};
-    case Op::fma:
-    case Op::exp:
-    case Op::exp2:
-    case Op::log:
-    case Op::log2:
-    case Op::sqrt:
-    case Op::rsqrt:
-    case Op::rcp:
-    case Op::tanh:
-    case Op::log1p:
-    case Op::expm1:
-    case Op::erf:
-    case Op::sin:
-    case Op::cos:
-    case Op::floor:
-    case Op::ceil:
-    case Op::rint:
-      return {is_float, "a floating-point number"};
-    case Op::logical_and:
-    case Op::logical_or:
-    case Op::logical_not:
-      return {is_boolean, "a boolean"};
-    case Op::eq:
-    case Op::ne:
-    case Op::select:
-    case Op::cast:
-      return {is_anything, "anything"};
-    default:
+Expected expected_of(Domain domain) {
+  switch (domain) {
+    case Domain::number:
       return {is_number, "a number"};
+    case Domain::integer:
+      return {is_integer, "an integer"};
+    case Domain::floating:
+      return {is_float, "a floating-point number"};
+    case Domain::boolean:
+      return {is_boolean, "a boolean"};
+    case Domain::anything:
+      break;
   }
+  return {is_anything, "anything"};
 }
-
-bool is_comparison(Op op) { return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne; }
 
 }  // namespace
 
@@ -75,7 +46,7 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
     }
     first = 1;
   }
-  const Domain allowed = domain(op);
+  const Expected allowed = expected_of(info(op).domain);
   const bool moves = op == Op::select || op == Op::cast;
   for (std::size_t i = first; i < arity; ++i) {
     if (!allowed.accepts(operands[i])) {
@@ -94,7 +65,7 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
   if (op == Op::cast) {
     return {to, is_boolean(to) ? "cast to bool; compare with zero instead" : ""};
   }
-  return {is_comparison(op) ? DType::boolean : operands[first], {}};
+  return {info(op).gives_truth ? DType::boolean : operands[first], {}};
 }
 
 TypeOrProblem elementwise_type(Op op, const std::vector<Type>& operands, DType to) {

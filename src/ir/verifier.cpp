@@ -7,15 +7,16 @@
 
 namespace tilewright::ir {
 
-VerifierContext::VerifierContext(const Kernel& kernel)
-    : kernel_(kernel), defined_by_(kernel.types.size(), nullptr) {}
+VerifierContext::VerifierContext(const Kernel& kernel, ErrorKind kind)
+    : kernel_(kernel), kind_(kind), defined_by_(kernel.types.size(), nullptr) {}
 
 void VerifierContext::fail_with(const std::string& message) const {
   std::string text =
-      fmt::format("verifier: kernel \"{}\" ({} form): ", kernel_.name, name_of(kernel_.form));
+      fmt::format("{}kernel \"{}\" ({} form): ", kind_ == ErrorKind::internal ? "verifier: " : "",
+                  kernel_.name, name_of(kernel_.form));
   if (current_) text += std::string(info(current_->op).name) + ": ";
   Diagnostic(current_ && current_->where.file ? current_->where : kernel_.where, text + message,
-             ErrorKind::internal)
+             kind_)
       .raise();
 }
 
@@ -54,9 +55,9 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Kernel& kernel)
+  Verifier(const Kernel& kernel, ErrorKind kind)
       : kernel_(kernel),
-        context_(kernel),
+        context_(kernel, kind),
         defined_(kernel.types.size(), false),
         visible_(kernel.types.size(), false) {}
 
@@ -220,7 +221,7 @@ class Verifier {
   }
 
   void verify_placement(const Operation& operation, const Operation* parent) {
-    const bool place = info(operation.op).has("place") && operation.op != Op::registers;
+    const bool place = info(operation.op).family == Family::place;
     context_.require(!place || !parent, "is inside a block; places are made at the kernel's top");
     context_.require(!place || !after_role_, "comes after a role; places are made before");
     context_.require(operation.op != Op::role || !parent,
@@ -330,6 +331,6 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Kernel& kernel) { Verifier(kernel).run(); }
+void verify(const Kernel& kernel, ErrorKind kind) { Verifier(kernel, kind).run(); }
 
 }  // namespace tilewright::ir

@@ -16,7 +16,7 @@ namespace tilewright::ir {
 
 class VerifierContext {
  public:
-  explicit VerifierContext(const Kernel& kernel);
+  VerifierContext(const Kernel& kernel, ErrorKind kind);
 
   const Kernel& kernel() const { return kernel_; }
   void enter(const Operation& operation) { current_ = &operation; }
@@ -59,6 +59,7 @@ class VerifierContext {
 
  private:
   const Kernel& kernel_;
+  const ErrorKind kind_;  // of what is found
   const Operation* current_ = nullptr;
   std::vector<const Operation*> defined_by_;
 };

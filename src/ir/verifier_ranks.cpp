@@ -37,29 +37,21 @@ void verify_order(const VerifierContext& context) {
   const Attributes& attributes = operation.attributes;
   if (attributes.has(Key::semantics)) {
     const std::string& text = attributes.text(Key::semantics);
-    const std::optional<Semantics> semantics = find_semantics(text);
-    context.require(semantics.has_value(), "semantics \"{}\"", text);
-    const std::string problem = order_problem(operation.op, *semantics);
+    const Semantics semantics = *find_semantics(text);
+    const std::string problem = order_problem(operation.op, semantics);
     context.require(problem.empty(), "{}", problem);
-    context.require(attributes.has(Key::scope) == (*semantics != Semantics::weak),
+    context.require(attributes.has(Key::scope) == (semantics != Semantics::weak),
                     "semantics \"{}\" {} a scope", text,
                     attributes.has(Key::scope) ? "with" : "without");
   }
-  if (attributes.has(Key::scope)) {
-    const std::string& text = attributes.text(Key::scope);
-    context.require(find_scope(text).has_value(), "scope \"{}\"", text);
-    context.require(attributes.has(Key::semantics) || operation.op == Op::fence,
-                    "a scope without semantics");
-  }
+  context.require(
+      !attributes.has(Key::scope) || attributes.has(Key::semantics) || operation.op == Op::fence,
+      "a scope without semantics");
   const Op op = operation.op;
   if (attributes.has(Key::semantics) && (op == Op::atomic_add || op == Op::load_index)) {
     const Type& value = context.result();
     context.require(value.dtype == DType::i32, "gives {} in an order, expected i32",
                     name_of(value.dtype));
-  }
-  if (attributes.has(Key::compare)) {
-    const std::string& text = attributes.text(Key::compare);
-    context.require(find_compare(text).has_value(), "compare \"{}\"", text);
   }
 }
 

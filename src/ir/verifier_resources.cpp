@@ -20,7 +20,7 @@ bool uses_warpgroups(const Operation& operation) {
   bool found = false;
   for (const Block& block : operation.blocks) {
     for_each(block, [&found](const Operation& inner) {
-      found |= info(inner.op).has("by:warpgroup") && inner.op != Op::set_max_registers;
+      found |= info(inner.op).agent == Agent::warpgroup && inner.op != Op::set_max_registers;
     });
   }
   return found;

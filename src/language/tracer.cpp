@@ -28,7 +28,7 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Op::any:
       return true;
     default:
-      return ir::info(op).has("by:warpgroup") || ir::info(op).has("by:cta");
+      return ir::info(op).agent == ir::Agent::warpgroup || ir::info(op).agent == ir::Agent::cta;
   }
 }
 
@@ -180,7 +180,7 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
                                : "bring it into shared memory with tma_load, then load(view)")
         .raise();
   }
-  if (in_role_ && role_.warps % 4 != 0 && info.has("by:warpgroup")) {
+  if (in_role_ && role_.warps % 4 != 0 && info.agent == ir::Agent::warpgroup) {
     Diagnostic(where, name + ": the role \"" + role_.name + "\" has " +
                           std::to_string(role_.warps) + " warps, and whole warpgroups do this")
         .token(name)

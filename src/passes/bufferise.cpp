@@ -263,7 +263,7 @@ void bufferise(ir::Kernel& kernel) {
   std::vector<Operation> source = std::move(kernel.body.body);
   Places places;
   for (const Operation& o : source) {
-    if (ir::info(o.op).has("place")) places[o.results[0]] = &o;
+    if (ir::info(o.op).is_place()) places[o.results[0]] = &o;
   }
   // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
   const std::int64_t at_launch = 65536 / kernel.threads / 8 * 8;
@@ -284,7 +284,7 @@ void bufferise(ir::Kernel& kernel) {
   }
   // Only now: lowering the roles looks places up where they stand.
   for (Operation& o : source) {
-    (ir::info(o.op).has("place") ? body : rest).push_back(std::move(o));
+    (ir::info(o.op).is_place() ? body : rest).push_back(std::move(o));
   }
   if (!initialise.empty()) {
     initialise.push_back(plain(Op::fence_barrier_init, {}, {}, kernel.where));

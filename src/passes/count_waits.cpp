@@ -123,7 +123,7 @@ class WaitCounts {
 
   // A product in flight reads its A from registers: nothing else may read or write them.
   void check_operands(const Operation& o, const Ages& ages) {
-    if (!operands_ || ir::info(o.op).has("control")) return;
+    if (!operands_ || ir::info(o.op).family == ir::Family::control) return;
     const auto check = [&](ValueId tile, const char* how) {
       if (!kernel_.type(tile).is_tile()) return;
       for (const auto& [product, age] : ages) {

@@ -106,6 +106,18 @@ TEST(KernelSource, RefusesWhatNoCommandCanRun) {
   const std::string machine = folder / "machine.tw";
   std::ofstream(machine) << ir::to_text(lower(scaled_product().finish(), rewrites));
   EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(machine); }), HasSubstr("machine form"));
+
+  // Attributes that an operation does not have, or lacks: the user's text is wrong, not Tilewright.
+  for (const auto& [attributes, problem] :
+       {std::pair("{axis = 0, stages = 2}", "iota: has no attribute \"stages\""),
+        std::pair("", "iota: lacks the attribute \"axis\" (integer)"),
+        std::pair("{axis = \"rows\"}", "the attribute \"axis\" is \"rows\", expected integer")}) {
+    const std::string wrong = folder / "wrong.tw";
+    std::ofstream(wrong) << "kernel \"wrong\" tile\ngrid (1)\nbody (%0: i32) {\n  "
+                         << "%1: tile<i32, 4x4> = iota " << attributes << "\n}\n";
+    EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(wrong); }),
+                testing::AllOf(HasSubstr("wrong.tw:4"), HasSubstr(problem)));
+  }
 }
 
 }  // namespace

@@ -336,9 +336,9 @@ TEST(Verifier, RejectsWhatDoesNotReachOtherRanks) {
        "semantics \"weak\" with a scope"},
       {"\"relaxed\", scope = \"gpu\"", "\"relaxed\"", "reduce_add: lacks the attribute \"scope\""},
       {"{semantics = \"weak\"}", "{scope = \"gpu\"}", "a scope without semantics"},
-      {"\"cluster\"", "\"sys\"", "scope \"sys\""},
-      {"\"relaxed\"", "\"loose\"", "semantics \"loose\""},
-      {"\"ge\"", "\"at_least\"", "compare \"at_least\""},
+      {"\"cluster\"", "\"sys\"", "\"scope\" is \"sys\", expected block, cluster, gpu or system"},
+      {"\"relaxed\"", "\"loose\"", "\"semantics\" is \"loose\", expected weak, relaxed"},
+      {"\"ge\"", "\"at_least\"", "\"compare\" is \"at_least\", expected eq, ne"},
       {"fence {scope = \"system\"}", "fence", "fence: lacks the attribute \"scope\""},
   };
   for (const Case& each : cases) {

@@ -36,9 +36,9 @@ void cannot_print(const Operation& operation, std::string_view why) {
 
 bool accesses_memory(const Operation& operation) {
   const ir::OpInfo& record = ir::info(operation.op);
-  return record.has("by:warp") &&
-         (record.has("r:shared@generic") || record.has("w:shared@generic") ||
-          record.has("w:global@generic"));
+  return record.agent == ir::Agent::warp &&
+         (record.touches(ir::Memory::shared, ir::Proxy::generic) ||
+          record.writes(ir::Memory::global, ir::Proxy::generic));
 }
 
 bool waits_or_writes_alone(const Operation& operation) {
@@ -50,9 +50,9 @@ namespace {
 // What signals or waits, and what copies or products run beside the warp.
 bool is_delayed(const Operation& operation) {
   const ir::OpInfo& record = ir::info(operation.op);
-  return record.has("sync") || record.has("r:barrier@generic") || record.has("w:barrier@generic") ||
-         record.has("done:mbarrier") || record.has("done:bulk") || record.has("done:wgmma") ||
-         (record.has("w:global@generic") && record.has("by:lane"));
+  return record.synchronises || record.touches(ir::Memory::barrier, ir::Proxy::generic) ||
+         record.completion != ir::Completion::now ||
+         (record.writes(ir::Memory::global, ir::Proxy::generic) && record.agent == ir::Agent::lane);
 }
 
 }  // namespace

@@ -96,17 +96,12 @@ class Builder {
     }
     for (const int place : places) {
       const bool barrier = graph_.places[place].kind == GraphPlace::Kind::barriers;
-      const char* memory = barrier ? "barrier" : "shared";
-      note(operation, place, tensor, touches(info, 'r', memory), touches(info, 'w', memory));
+      const ir::Memory memory = barrier ? ir::Memory::barrier : ir::Memory::shared;
+      note(operation, place, tensor, info.reads(memory), info.writes(memory));
     }
     if (places.empty() && tensor >= 0) {
-      note(operation, -1, tensor, touches(info, 'r', "global"), touches(info, 'w', "global"));
+      note(operation, -1, tensor, info.reads(ir::Memory::global), info.writes(ir::Memory::global));
     }
-  }
-
-  static bool touches(const ir::OpInfo& info, char access, const char* memory) {
-    return info.has(fmt::format("{}:{}@generic", access, memory)) ||
-           info.has(fmt::format("{}:{}@async", access, memory));
   }
 
   void note(const Operation& operation, int place, int tensor, bool reads, bool writes) {

@@ -13,7 +13,7 @@ using ir::ValueId;
 
 namespace {
 
-bool is_product(Op op) { return ir::info(op).has("done:wgmma"); }
+bool is_product(Op op) { return ir::info(op).completion == ir::Completion::wgmma; }
 
 bool is_array(const Sites& sites, ValueId value) {
   return sites.kernel().type(value).is(ir::Type::Kind::registers);
@@ -171,8 +171,7 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
     if (stored.insert(tensor).second) names += (names.empty() ? "" : ", ") + sites.name(tensor);
   }
   for (const Site& site : sites.all()) {
-    if (!ir::info(site.op()).has("r:global@generic") &&
-        !ir::info(site.op()).has("r:global@async")) {
+    if (!ir::info(site.op()).reads(ir::Memory::global)) {
       continue;
     }
     for (const ValueId operand : site.operation->operands) {
@@ -181,8 +180,9 @@ std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
   }
   // A signal behind the wait might tell another CTA that the data is there.
   for (std::size_t i = wait.number + 1; i < sites.at(wait.role).end; ++i) {
-    if (ir::info(sites.at(i).op()).has("w:global@generic")) return {};
-    if (ir::info(sites.at(i).op()).has("w:barrier@generic")) return {};
+    const ir::OpInfo& record = ir::info(sites.at(i).op());
+    if (record.writes(ir::Memory::global, ir::Proxy::generic)) return {};
+    if (record.writes(ir::Memory::barrier, ir::Proxy::generic)) return {};
   }
   return fmt::format(
       "no operation of the kernel reads {}, nothing is signalled behind the wait, and "

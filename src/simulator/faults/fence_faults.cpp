@@ -17,7 +17,7 @@ Consumer consumer_of(const Sites& sites, const Site& fence) {
     const Site& site = sites.at(i);
     if (site.role != fence.role) break;
     if (site.op() == Op::tma_store) return Consumer::store;
-    if (ir::info(site.op()).has("done:wgmma")) return Consumer::product;
+    if (ir::info(site.op()).completion == ir::Completion::wgmma) return Consumer::product;
     if (site.op() == Op::mbarrier_arrive) return Consumer::release;
   }
   return Consumer::none;

@@ -19,7 +19,8 @@ bool is_signal(const Site& site) {
 
 bool writes_global(const ir::Operation& operation) {
   const ir::OpInfo& record = ir::info(operation.op);
-  if (record.has("w:global@async") || operation.op == Op::store_registers) return true;
+  if (record.writes(ir::Memory::global, ir::Proxy::async) || operation.op == Op::store_registers)
+    return true;
   return std::any_of(operation.blocks.begin(), operation.blocks.end(), [](const ir::Block& block) {
     return std::any_of(block.body.begin(), block.body.end(), writes_global);
   });

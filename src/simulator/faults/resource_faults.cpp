@@ -53,7 +53,9 @@ std::function<void(ir::Kernel&)> without_waits_for_peers(const Sites& sites, con
   };
 }
 
-bool writes_shared(const Site& site) { return ir::info(site.op()).has("w:shared@generic"); }
+bool writes_shared(const Site& site) {
+  return ir::info(site.op()).writes(ir::Memory::shared, ir::Proxy::generic);
+}
 
 }  // namespace
 

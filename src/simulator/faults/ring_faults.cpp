@@ -79,7 +79,7 @@ const Site* read_before(const Sites& sites, const Site& site) {
   const Site* first = nullptr;
   for (const Site* before = sites.previous(site); before; before = sites.previous(*before)) {
     if (before->op() == Op::mbarrier_wait) break;
-    if (ir::info(before->op()).has("r:shared@generic")) first = before;
+    if (ir::info(before->op()).reads(ir::Memory::shared, ir::Proxy::generic)) first = before;
   }
   return first;
 }
@@ -124,7 +124,7 @@ std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& rele
   }
   for (std::size_t i = release.number; i-- > 0;) {
     const Site& site = sites.at(i);
-    if (!ir::info(site.op()).has("done:wgmma")) continue;
+    if (ir::info(site.op()).completion != ir::Completion::wgmma) continue;
     for (const ValueId operand : site.operation->operands) {
       if (guarded.count(operand) == 0) continue;
       result.push_back(site.operation->where);
@@ -151,7 +151,7 @@ std::function<void(ir::Kernel&)> alone(const Sites& sites, const Site& release, 
 bool is_read_behind(const Sites& sites, const Site& wait) {
   for (const Site* at = sites.next(wait); at; at = sites.next(*at)) {
     const ir::OpInfo& info = ir::info(at->op());
-    if (info.has("r:shared@generic") || info.has("r:shared@async")) return true;
+    if (info.reads(ir::Memory::shared)) return true;
   }
   return false;
 }
@@ -210,7 +210,7 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
     if (!is_read_behind(sites, *wait)) mutants.back().alone = without_waits_beside(sites, *wait);
     const Site* product = nullptr;
     for (const Site* at = sites.next(*wait); at; at = sites.next(*at)) {
-      if (ir::info(at->op()).has("done:wgmma")) product = at;
+      if (ir::info(at->op()).completion == ir::Completion::wgmma) product = at;
       if (at->op() != Op::wgmma_commit || !product) continue;
       mutants.push_back(
           moved(sites, *wait, {wait->number, at->number, Side::after}, "moved behind the product"));

@@ -242,12 +242,12 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
   }
   if (instruction.operation == nullptr) return;
   const ir::OpInfo& info = ir::info(instruction.operation->op);
-  const bool memory = info.has("r:shared@generic") || info.has("w:shared@generic") ||
-                      info.has("r:global@generic") || info.has("w:global@generic");
+  const bool memory = info.touches(ir::Memory::shared, ir::Proxy::generic) ||
+                      info.touches(ir::Memory::global, ir::Proxy::generic);
   merge(state,
-        info.has("sync") ? Kind::barrier
-        : memory         ? Kind::memory
-                         : Kind::compute,
+        info.synchronises ? Kind::barrier
+        : memory          ? Kind::memory
+                          : Kind::compute,
         instruction, 0);
 }
 

@@ -87,7 +87,7 @@ Instruction& Preparation::emit(Code code, const Operation* operation) {
   Instruction instruction;
   instruction.code = code;
   instruction.operation = operation;
-  instruction.elected = elected_ || (operation && ir::info(operation->op).has("by:lane"));
+  instruction.elected = elected_ || (operation && ir::info(operation->op).agent == ir::Agent::lane);
   instruction.once = !in_role_ && instruction.elected;
   instruction.loop = loop_;
   prepared_.code.push_back(instruction);

@@ -1,0 +1,211 @@
+#include "ir/operation_record.h"
+
+#include <algorithm>
+
+namespace tilewright::ir {
+namespace {
+
+// What operations.def is written in, with the words of its enumerations. All of it is evaluated by
+// the compiler: a word, a letter or a key that does not exist is an error there.
+namespace records {
+
+using enum Memory;
+using enum Agent;
+using enum Completion;
+using enum Semantics;
+constexpr Proxy async = Proxy::async;
+
+struct Touch {
+  Memory memory;
+  Proxy proxy;
+  int access;
+};
+constexpr Touch reads(Memory memory, Proxy proxy = Proxy::generic) {
+  return {memory, proxy, OpInfo::kRead};
+}
+constexpr Touch writes(Memory memory, Proxy proxy = Proxy::generic) {
+  return {memory, proxy, OpInfo::kWrite};
+}
+constexpr Agent by(Agent agent) { return agent; }
+constexpr Completion done(Completion completion) { return completion; }
+struct Groups {
+  Completion of;
+};
+constexpr Groups groups(Completion of) { return {of}; }
+struct Synchronises {};
+constexpr Synchronises synchronises;
+struct GivesTruth {};
+constexpr GivesTruth gives_truth;
+template <typename... Words>
+constexpr Few<Semantics, 4> orders_as(Words... words) {
+  Few<Semantics, 4> list;
+  (list.add(words), ...);
+  return list;
+}
+
+constexpr AttributeType kTypes[] = {
+#define TW_ATTRIBUTE(name, type) AttributeType::type,
+#include "ir/attributes.def"
+};
+
+using Rules = Few<AttributeRule, 10>;
+template <typename... Keys>
+constexpr Rules rules(bool required, Keys... keys) {
+  Rules list;
+  (list.add({keys, kTypes[static_cast<int>(keys)], required}), ...);
+  return list;
+}
+template <typename... Keys>
+constexpr Rules must(Keys... keys) {
+  return rules(true, keys...);
+}
+template <typename... Keys>
+constexpr Rules may(Keys... keys) {
+  return rules(false, keys...);
+}
+// Of a key that has another type here than elsewhere.
+constexpr Rules must(AttributeType type, Key key) {
+  Rules list;
+  list.add({key, type, true});
+  return list;
+}
+
+constexpr void add(OpInfo& record, Touch touch) {
+  record.touch(touch.memory, touch.proxy, touch.access);
+}
+constexpr void add(OpInfo& record, Agent agent) { record.agent = agent; }
+constexpr void add(OpInfo& record, Completion completion) { record.completion = completion; }
+constexpr void add(OpInfo& record, Groups groups) { record.groups = groups.of; }
+constexpr void add(OpInfo& record, Synchronises) { record.synchronises = true; }
+constexpr void add(OpInfo& record, Few<Semantics, 4> list) { record.semantics = list; }
+constexpr void add(OpInfo& record, const Rules& list) {
+  for (const AttributeRule& rule : list) record.attributes.add(rule);
+}
+constexpr void add(OpInfo& record, Domain domain) { record.domain = domain; }
+constexpr void add(OpInfo& record, Pipe pipe) { record.pipe = pipe; }
+constexpr void add(OpInfo& record, GivesTruth) { record.gives_truth = true; }
+
+constexpr OperandKind::Kind kind_of(char letter) {
+  using Kind = OperandKind::Kind;
+  switch (letter) {
+    case 'i':
+      return Kind::integer;
+    case 's':
+      return Kind::scalar;
+    case 'c':
+      return Kind::boolean;
+    case 't':
+      return Kind::tile;
+    case 'p':
+      return Kind::pending;
+    case 'a':
+      return Kind::tile_or_pending;
+    case 'T':
+      return Kind::tensor;
+    case 'H':
+      return Kind::shared;
+    case 'V':
+      return Kind::view;
+    case 'B':
+      return Kind::mbarriers;
+    case 'R':
+      return Kind::registers;
+    case 'm':
+      return Kind::tensor_map;
+    case '.':
+      return Kind::anything;
+  }
+  throw "no such kind of operand";  // an error of the compiler: nothing here runs
+}
+
+constexpr Few<OperandKind, 8> kinds_of(std::string_view letters) {
+  Few<OperandKind, 8> list;
+  for (const char letter : letters) {
+    if (letter == '?' || letter == '*') {
+      list.items[list.count - 1].count =
+          letter == '?' ? OperandKind::Count::optional : OperandKind::Count::any;
+    } else {
+      list.add({kind_of(letter), OperandKind::Count::one});
+    }
+  }
+  return list;
+}
+
+constexpr Form form_of(char letter) {
+  if (letter == 'T') return Form::tile;
+  if (letter == 'S') return Form::scheduled;
+  if (letter == 'M') return Form::machine;
+  throw "no such form";  // as above
+}
+
+template <typename... Traits>
+constexpr OpInfo record(std::string_view name, Family family, std::string_view forms,
+                        std::string_view operands, std::string_view results, Traits... traits) {
+  OpInfo made;
+  made.name = name;
+  made.family = family;
+  for (const char letter : forms) made.exist_in(form_of(letter));
+  made.operands = kinds_of(operands);
+  made.results = kinds_of(results);
+  (add(made, traits), ...);
+  return made;
+}
+
+template <typename... Traits>
+constexpr OpInfo elementwise(std::string_view name, int arity, Traits... traits) {
+  OpInfo made = record(name, Family::function, "TSM", std::string_view("...").substr(0, arity), ".",
+                       traits...);
+  made.arity = arity;
+  return made;
+}
+
+constexpr std::array kOperations = {
+#define TW_ELEMENTWISE(name, ...) elementwise(#name, __VA_ARGS__),
+#define TW_OPERATION(name, family, ...) record(#name, Family::family, __VA_ARGS__),
+#include "ir/operations.def"
+};
+
+}  // namespace records
+
+constexpr const auto& kOperations = records::kOperations;
+
+constexpr std::string_view kKeys[] = {
+#define TW_ATTRIBUTE(name, type) #name,
+#include "ir/attributes.def"
+};
+
+}  // namespace
+
+const AttributeRule* OpInfo::find(Key key) const {
+  const auto* found = std::find_if(attributes.begin(), attributes.end(),
+                                   [key](const AttributeRule& rule) { return rule.key == key; });
+  return found == attributes.end() ? nullptr : found;
+}
+
+const OpInfo& info(Op op) { return kOperations[static_cast<std::size_t>(op)]; }
+
+std::optional<Op> find_op(std::string_view name) {
+  for (std::size_t i = 0; i < kOperations.size(); ++i) {
+    if (kOperations[i].name == name) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Key key) {
+  const std::string_view name = kKeys[static_cast<std::size_t>(key)];
+  return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
+}
+
+std::optional<Key> find_key(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kKeys); ++i) {
+    if (name_of(static_cast<Key>(i)) == name) return static_cast<Key>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Form form) {
+  constexpr std::string_view names[] = {"tile", "scheduled", "machine"};
+  return names[static_cast<int>(form)];
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,224 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "tilewright/memory_order.h"
+
+// What an operation is, as operations.def states it: one record, which verifier, passes, simulator
+// and printer ask.
+namespace tilewright::ir {
+
+enum class Op : std::uint8_t {
+#define TW_OPERATION(name, ...) name,
+#include "ir/operations.def"
+};
+
+enum class Key : std::uint8_t {
+#define TW_ATTRIBUTE(name, type) name,
+#include "ir/attributes.def"
+};
+
+enum class Family : std::uint8_t {
+#define TW_FAMILY(name) name,
+#include "ir/families.def"
+};
+
+// The members of families that are told apart by name: as<ControlOp>(op) where info(op).family is
+// that family. A switch over one of these names every member, so that none is forgotten.
+enum class Function : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_ELEMENTWISE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class PositionOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_POSITION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class ControlOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_CONTROL(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class PlaceOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_PLACE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class TileOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TILE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class OwnRowsOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_OWN_ROWS(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class PendingOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_PENDING(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class MbarrierOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_MBARRIER(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class FenceOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_FENCE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class ComputationOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_COMPUTATION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+template <typename Members>
+constexpr Members as(Op op) {
+  return static_cast<Members>(op);
+}
+
+enum class Form : std::uint8_t { tile, scheduled, machine };
+enum class Memory : std::uint8_t { global, shared, registers, barrier };
+// generic: loads and stores of threads; async: TMA and the tensor cores.
+enum class Proxy : std::uint8_t { generic, async };
+// Who issues an operation; none in particular where it is a pure function.
+enum class Agent : std::uint8_t { none, lane, warp, warpgroup, cta };
+// What tells that an operation is over: nothing (it is, at once), the phase of an mbarrier, a wait
+// for bulk groups, a wait for groups of products.
+enum class Completion : std::uint8_t { now, mbarrier, bulk, wgmma };
+// What the operands of an elementwise function are.
+enum class Domain : std::uint8_t { number, integer, floating, boolean, anything };
+// What executes an elementwise function: the integer or the floating-point pipe, the unit for
+// special functions, that one behind a reduction of the argument, a polynomial of a library.
+enum class Pipe : std::uint8_t {
+  integer,
+  arithmetic,
+  conversion,
+  special,
+  reduced_special,
+  polynomial
+};
+
+// A kind of operands or results, and how many there are.
+struct OperandKind {
+  enum class Kind : std::uint8_t {
+    integer,
+    scalar,
+    boolean,
+    tile,
+    pending,
+    tile_or_pending,
+    tensor,
+    shared,
+    view,
+    mbarriers,
+    registers,
+    tensor_map,
+    anything
+  };
+  enum class Count : std::uint8_t { one, optional, any };
+  Kind kind = Kind::anything;
+  Count count = Count::one;
+};
+
+// value: an integer or a number. semantics, scope, compare: their words (memory_order.h).
+enum class AttributeType : std::uint8_t {
+  integer,
+  value,
+  text,
+  list,
+  function,
+  dim,
+  register_layout,
+  shared_layout,
+  maps,
+  semantics,
+  scope,
+  compare
+};
+
+struct AttributeRule {
+  Key key = Key::name;
+  AttributeType type = AttributeType::integer;
+  bool required = false;
+};
+
+// A few of T, in a constant expression.
+template <typename T, std::size_t kMost>
+struct Few {
+  std::array<T, kMost> items{};
+  std::size_t count = 0;
+  constexpr void add(T item) { items[count++] = item; }
+  constexpr const T* begin() const { return items.data(); }
+  constexpr const T* end() const { return items.data() + count; }
+};
+
+struct OpInfo {
+  std::string_view name;
+  Family family = Family::function;
+  Few<OperandKind, 8> operands, results;
+  Agent agent = Agent::none;
+  Completion completion = Completion::now;
+  Completion groups = Completion::now;  // of what are the groups that it ends or waits for
+  bool synchronises = false;
+  Few<AttributeRule, 10> attributes;
+  Few<Semantics, 4> semantics;  // first what it means where no attribute says
+  // Of an elementwise function.
+  int arity = 0;
+  Domain domain = Domain::number;
+  Pipe pipe = Pipe::integer;
+  bool gives_truth = false;
+
+  constexpr bool in(Form form) const { return (forms_ >> static_cast<int>(form) & 1) != 0; }
+  constexpr bool elementwise() const { return family == Family::function; }
+  constexpr bool is_place() const { return family == Family::place || family == Family::array; }
+  // Free to move and to drop.
+  constexpr bool pure() const {
+    return touched_ == 0 && agent == Agent::none && !synchronises && !is_place() &&
+           family != Family::control;
+  }
+  constexpr bool reads(Memory memory, Proxy proxy) const { return has(memory, proxy, kRead); }
+  constexpr bool writes(Memory memory, Proxy proxy) const { return has(memory, proxy, kWrite); }
+  // Through either proxy.
+  constexpr bool reads(Memory memory) const {
+    return reads(memory, Proxy::generic) || reads(memory, Proxy::async);
+  }
+  constexpr bool writes(Memory memory) const {
+    return writes(memory, Proxy::generic) || writes(memory, Proxy::async);
+  }
+  constexpr bool touches(Memory memory, Proxy proxy) const {
+    return reads(memory, proxy) || writes(memory, proxy);
+  }
+  const AttributeRule* find(Key key) const;
+
+  // For the table alone.
+  static constexpr int kRead = 0, kWrite = 1;
+  constexpr void touch(Memory memory, Proxy proxy, int access) {
+    touched_ |= bit(memory, proxy, access);
+  }
+  constexpr void exist_in(Form form) { forms_ |= 1u << static_cast<int>(form); }
+
+ private:
+  static constexpr std::uint32_t bit(Memory memory, Proxy proxy, int access) {
+    return 1u << (static_cast<int>(memory) * 4 + static_cast<int>(proxy) * 2 + access);
+  }
+  constexpr bool has(Memory memory, Proxy proxy, int access) const {
+    return (touched_ & bit(memory, proxy, access)) != 0;
+  }
+  std::uint32_t forms_ = 0, touched_ = 0;
+};
+
+const OpInfo& info(Op op);
+std::optional<Op> find_op(std::string_view name);
+std::string_view name_of(Key key);
+std::optional<Key> find_key(std::string_view name);
+std::string_view name_of(Form form);
+
+}  // namespace tilewright::ir

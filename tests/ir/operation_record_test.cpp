@@ -1,0 +1,55 @@
+#include "ir/operation_record.h"
+
+#include <gtest/gtest.h>
+
+namespace tilewright::ir {
+namespace {
+
+TEST(OperationRecord, SaysWhatAnOperationTouchesAndWhenItIsOver) {
+  const OpInfo& load = info(Op::tma_load);
+  EXPECT_EQ(load.name, "tma_load");
+  EXPECT_EQ(load.family, Family::bulk_copy);
+  EXPECT_TRUE(load.reads(Memory::global, Proxy::async));
+  EXPECT_FALSE(load.reads(Memory::global, Proxy::generic));
+  EXPECT_TRUE(load.writes(Memory::shared));
+  EXPECT_FALSE(load.reads(Memory::shared));
+  EXPECT_EQ(load.agent, Agent::lane);
+  EXPECT_EQ(load.completion, Completion::mbarrier);
+  EXPECT_TRUE(load.in(Form::machine));
+  EXPECT_FALSE(load.in(Form::scheduled));
+  EXPECT_EQ(info(Op::wgmma_wait).groups, Completion::wgmma);
+  EXPECT_EQ(*info(Op::load_index).semantics.begin(), Semantics::weak);
+}
+
+TEST(OperationRecord, LeavesPureFunctionsAlone) {
+  for (const Op op :
+       {Op::add, Op::cast, Op::constant, Op::dot, Op::view, Op::warp_index, Op::own_end}) {
+    EXPECT_TRUE(info(op).pure()) << info(op).name;
+  }
+  for (const Op op : {Op::if_then, Op::yield, Op::registers, Op::shared, Op::discard,
+                      Op::as_pending, Op::load, Op::load_index, Op::fence, Op::fill}) {
+    EXPECT_FALSE(info(op).pure()) << info(op).name;
+  }
+}
+
+TEST(OperationRecord, KnowsEveryAttributeAndItsType) {
+  const AttributeRule* bytes = info(Op::tma_load).find(Key::bytes);
+  ASSERT_NE(bytes, nullptr);
+  EXPECT_TRUE(bytes->required);
+  EXPECT_EQ(bytes->type, AttributeType::integer);
+  EXPECT_FALSE(info(Op::tma_load).find(Key::step)->required);
+  EXPECT_EQ(info(Op::tma_load).find(Key::axis), nullptr);
+  EXPECT_EQ(info(Op::shared).find(Key::layout)->type, AttributeType::shared_layout);
+  EXPECT_EQ(info(Op::load_registers).find(Key::layout)->type, AttributeType::register_layout);
+}
+
+// Members have the numbers of their operations.
+TEST(OperationRecord, NamesTheMembersOfFamilies) {
+  EXPECT_EQ(as<FenceOp>(Op::fence_cluster), FenceOp::fence_cluster);
+  EXPECT_EQ(as<Function>(Op::cast), Function::cast);
+  EXPECT_EQ(info(Op::fence_cluster).family, Family::fence);
+  EXPECT_EQ(info(Op::cast).family, Family::function);
+}
+
+}  // namespace
+}  // namespace tilewright::ir
