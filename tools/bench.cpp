@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "driver/rewrites.h"
-#include "driver/target.h"
-#include "driver/timing.h"
+#include "compiler/rewrites.h"
+#include "compiler/target.h"
+#include "library/timing.h"
 #include "support/diagnostic.h"
 #include "tilewright/library_executable.h"
 #include "workload.h"
@@ -14,21 +14,22 @@ namespace tilewright::tools {
 
 int bench(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
-  const driver::Target target = driver::parse_target(request.target);
-  if (target.kind == driver::Target::Kind::architecture) {
+  const compiler::Target target = compiler::parse_target(request.target);
+  if (target.kind == compiler::Target::Kind::architecture) {
     Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
                ErrorKind::unavailable)
         .fix("use cuda (the GPU that is here) or interpreter")
         .raise();
   }
-  driver::Workload workload = workload_of(request, entry);
-  const LibraryExecutable executable = compile(
-      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
+  library::Workload workload = workload_of(request, entry);
+  const LibraryExecutable executable =
+      compile(entry, workload.options, target.name,
+              {.numerics = compiler::parse_numerics(request.numerics)});
   const auto launch = [&](const std::vector<TensorRef>& tensors) { executable.run(tensors); };
-  const driver::Timing timing =
-      target.kind == driver::Target::Kind::cuda
-          ? driver::time_on_gpu(launch, driver::DeviceTensors(workload.tensors))
-          : driver::time_on_host(launch, workload.tensors);
+  const library::Timing timing =
+      target.kind == compiler::Target::Kind::cuda
+          ? library::time_on_gpu(launch, compiler::DeviceTensors(workload.tensors))
+          : library::time_on_host(launch, workload.tensors);
   const double rate =
       entry.floating_operations(workload.options, workload.inputs()) / timing.median();
 

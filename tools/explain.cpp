@@ -3,18 +3,18 @@
 #include <cstdio>
 
 #include "command.h"
-#include "driver/explanation.h"
-#include "driver/library_build.h"
-#include "driver/report/explanation_json.h"
-#include "driver/report/layout_svg.h"
-#include "driver/report/page.h"
+#include "explain/explanation.h"
+#include "explain/report/explanation_json.h"
+#include "explain/report/layout_svg.h"
+#include "explain/report/page.h"
+#include "library/library_build.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
 namespace {
 
-void print_stages(const driver::Explanation& explanation, bool with_diffs) {
-  for (const driver::ExplainedStage& stage : explanation.stages) {
+void print_stages(const explanations::Explanation& explanation, bool with_diffs) {
+  for (const explanations::ExplainedStage& stage : explanation.stages) {
     fmt::print("{:<36} {:8.3f} ms{}\n", stage.name, stage.milliseconds,
                stage.changed ? "" : "  (nothing changed)");
     if (with_diffs) fmt::print("{}", ir::format_diff(stage.diff));
@@ -26,14 +26,14 @@ void print_stages(const driver::Explanation& explanation, bool with_diffs) {
   }
 }
 
-void print_resources(const driver::Explanation& explanation) {
-  const driver::Resources& resources = explanation.resources;
+void print_resources(const explanations::Explanation& explanation) {
+  const explanations::Resources& resources = explanation.resources;
   if (resources.registers >= 0) {
     fmt::print("registers {}, stack {} bytes, spills {} bytes\n", resources.registers,
                resources.stack_bytes, resources.spill_bytes);
   }
   if (resources.shared_bytes >= 0) fmt::print("shared memory {} bytes\n", resources.shared_bytes);
-  for (const driver::SharedUse& use : explanation.shared) {
+  for (const compiler::SharedUse& use : explanation.shared) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
   for (const auto& [name, count] : explanation.instructions) {
@@ -47,21 +47,21 @@ void print_resources(const driver::Explanation& explanation) {
   }
 }
 
-void print_numerics(const driver::Explanation& explanation) {
-  for (const driver::AppliedRewrite& applied : explanation.rewrites) {
+void print_numerics(const explanations::Explanation& explanation) {
+  for (const explanations::AppliedRewrite& applied : explanation.rewrites) {
     const std::string times =
         applied.allowed ? fmt::format("{:>8}", applied.count) : std::string("     off");
     fmt::print("{:<36} {}  {}\n", fmt::format("numerics {}", applied.rewrite->name), times,
                applied.rewrite->effect);
   }
-  for (const driver::Approximation& each : explanation.approximations) {
+  for (const compiler::Approximation& each : explanation.approximations) {
     fmt::print("{:<36} {:8}  {}\n", fmt::format("numerics {}", each.function), each.count,
                each.instruction);
   }
 }
 
-void print_claims(const driver::Explanation& explanation) {
-  for (const driver::CheckedClaim& checked : explanation.claims) {
+void print_claims(const explanations::Explanation& explanation) {
+  for (const compiler::CheckedClaim& checked : explanation.claims) {
     fmt::print("require {:<28} {:>8}  {}\n", checked.claim.to_string(),
                checked.found ? std::to_string(*checked.found) : "unknown",
                !checked.found    ? "not assembled"
@@ -70,23 +70,23 @@ void print_claims(const driver::Explanation& explanation) {
   }
 }
 
-void print_roofline(const driver::Work& work) {
+void print_roofline(const explanations::Work& work) {
   fmt::print("{:.4g} GFLOP, at least {:.4g} MB of memory traffic: {:.4g} FLOP a byte\n",
              work.flops / 1e9, work.bytes / 1e6, work.intensity());
-  for (const driver::RooflinePoint& point : driver::roofline(work)) {
+  for (const explanations::RooflinePoint& point : explanations::roofline(work)) {
     fmt::print("  {:<12} bound by {} (ridge {:.0f}): at most {:.4g} TFLOP/s, at least {:.4g} us\n",
                point.device->name, point.memory_bound ? "memory" : "arithmetic", point.ridge,
                point.flops_per_second / 1e12, point.seconds * 1e6);
   }
 }
 
-void print(const driver::Explanation& explanation, bool with_diffs) {
+void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_stages(explanation, with_diffs);
   print_resources(explanation);
   print_numerics(explanation);
   print_claims(explanation);
   if (explanation.work) print_roofline(*explanation.work);
-  if (explanation.schedule) fmt::print("{}", driver::to_text(*explanation.schedule));
+  if (explanation.schedule) fmt::print("{}", library::to_text(*explanation.schedule));
   // That there is no cubin is the error that ends the command.
   if (explanation.no_cubin) return;
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
@@ -96,20 +96,21 @@ void print(const driver::Explanation& explanation, bool with_diffs) {
 
 int explain(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
-  const driver::Target target = driver::parse_target(request.target);
+  const compiler::Target target = compiler::parse_target(request.target);
   const OptionValues options = resolve_options(entry, request.settings);
-  driver::Explanation explanation =
-      driver::explain([&] { return driver::trace_entry(entry, options, target); }, target,
-                      driver::parse_numerics(request.numerics));
-  explanation.work = driver::work_of(entry, options);
-  explanation.schedule = driver::report_schedule(entry, options, target);
-  if (!request.dump.empty()) driver::write_dump(request.dump, driver::dump_files(explanation));
-  if (!request.html.empty()) driver::write_text(request.html, driver::page(explanation));
+  explanations::Explanation explanation =
+      explanations::explain([&] { return library::trace_entry(entry, options, target); }, target,
+                            compiler::parse_numerics(request.numerics));
+  explanation.work = explanations::work_of(entry, options);
+  explanation.schedule = library::report_schedule(entry, options, target);
+  if (!request.dump.empty())
+    compiler::write_dump(request.dump, explanations::dump_files(explanation));
+  if (!request.html.empty()) compiler::write_text(request.html, explanations::page(explanation));
   if (!request.layouts.empty()) {
-    driver::write_dump(request.layouts, driver::layout_files(explanation));
+    compiler::write_dump(request.layouts, explanations::layout_files(explanation));
   }
   if (request.json) {
-    fmt::print("{}\n", driver::explanation_json(explanation));
+    fmt::print("{}\n", explanations::explanation_json(explanation));
   } else {
     print(explanation, request.diff);
     if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);

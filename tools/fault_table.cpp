@@ -14,7 +14,7 @@ namespace tilewright::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using driver::MutantResult;
+using checks::MutantResult;
 using Verdict = MutantResult::Verdict;
 
 struct Row {

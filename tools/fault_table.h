@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/fault_proof.h"
+#include "check/fault_proof.h"
 
 // The table of `simulate --faults`, kind by kind.
 namespace tilewright::tools {
@@ -12,11 +12,11 @@ namespace tilewright::tools {
 using Kinds = std::vector<const simulator::FaultKind*>;
 
 // Whether no mutant survived.
-bool is_proven(const std::vector<driver::MutantResult>& results);
-void print_table(const Kinds& kinds, const std::vector<driver::MutantResult>& results);
+bool is_proven(const std::vector<checks::MutantResult>& results);
+void print_table(const Kinds& kinds, const std::vector<checks::MutantResult>& results);
 // "kinds" and "mutants"; `sizes` of each workload, if there are several.
 nlohmann::ordered_json table_json(const Kinds& kinds,
-                                  const std::vector<driver::MutantResult>& results,
+                                  const std::vector<checks::MutantResult>& results,
                                   const std::vector<std::string>& sizes);
 
 }  // namespace tilewright::tools

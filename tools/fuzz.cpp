@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "check/fuzz/campaign.h"
+#include "check/fuzz/faults.h"
 #include "command.h"
-#include "driver/fuzz/campaign.h"
-#include "driver/fuzz/faults.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 
 namespace tilewright::tools {
 namespace {
 
-namespace fuzz = driver::fuzz;
+namespace fuzz = checks::fuzz;
 using Json = nlohmann::ordered_json;
 
 fuzz::Target target_of(const std::string& name) {

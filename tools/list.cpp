@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "driver/schedule_choice.h"
+#include "library/schedule_choice.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
@@ -68,7 +68,7 @@ Json json_of(const LibraryKernel& kernel) {
   Json variants = Json::object();
   for (const ScheduleRules& rules : kernel.rules) {
     variants[rules.target] =
-        driver::variant_names(kernel, resolve_options(kernel, {}), rules.target);
+        library::variant_names(kernel, resolve_options(kernel, {}), rules.target);
   }
   return {{"name", kernel.name},    {"description", kernel.description},
           {"options", options},     {"tensors", tensors},
@@ -89,7 +89,7 @@ void print(const LibraryKernel& kernel) {
   }
   for (const ScheduleRules& rules : kernel.rules) {
     const std::size_t variants =
-        driver::variant_names(kernel, resolve_options(kernel, {}), rules.target).size();
+        library::variant_names(kernel, resolve_options(kernel, {}), rules.target).size();
     fmt::print("  {:<21} {}\n", "variants: " + std::to_string(variants),
                "for all lengths on " + rules.target + ", chosen by " + rules.file);
   }

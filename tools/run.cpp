@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "command.h"
-#include "driver/device_tensors.h"
-#include "driver/rewrites.h"
-#include "driver/target.h"
-#include "driver/tensor_file.h"
+#include "compiler/device_tensors.h"
+#include "compiler/rewrites.h"
+#include "compiler/target.h"
+#include "library/tensor_file.h"
 #include "support/diagnostic.h"
 #include "tilewright/library_executable.h"
 #include "workload.h"
@@ -21,11 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Seconds of one run, which leaves the outputs in the workload.
-double execute(const LibraryExecutable& executable, const driver::Target& target,
-               driver::Workload& workload) {
-  std::optional<driver::DeviceTensors> on_device;
+double execute(const LibraryExecutable& executable, const compiler::Target& target,
+               library::Workload& workload) {
+  std::optional<compiler::DeviceTensors> on_device;
   std::vector<TensorRef> tensors;
-  if (target.kind == driver::Target::Kind::cuda) {
+  if (target.kind == compiler::Target::Kind::cuda) {
     on_device.emplace(workload.tensors);
     tensors = on_device->refs();
   } else {
@@ -44,8 +44,8 @@ void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::
   namespace fs = std::filesystem;
   std::map<std::string, std::string> names;  // by file
   for (const auto& [name, path] : outputs) {
-    driver::find_tensor(entry, name, true);
-    driver::check_writable(path, name);
+    library::find_tensor(entry, name, true);
+    library::check_writable(path, name);
     if (fs::exists(path) && !fs::is_regular_file(path)) continue;
     const auto [other, is_new] = names.emplace(fs::weakly_canonical(path).string(), name);
     if (is_new) continue;
@@ -60,8 +60,8 @@ void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::
 
 int run(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
-  const driver::Target target = driver::parse_target(request.target);
-  if (target.kind == driver::Target::Kind::architecture) {
+  const compiler::Target target = compiler::parse_target(request.target);
+  if (target.kind == compiler::Target::Kind::architecture) {
     Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
                ErrorKind::unavailable)
         .fix("use cuda (the GPU that is here) or interpreter; or tilewright simulate, or explain")
@@ -69,17 +69,18 @@ int run(const Request& request) {
   }
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
-  driver::Workload workload = workload_of(request, entry);
-  const LibraryExecutable executable = compile(
-      entry, workload.options, target.name, {.numerics = driver::parse_numerics(request.numerics)});
+  library::Workload workload = workload_of(request, entry);
+  const LibraryExecutable executable =
+      compile(entry, workload.options, target.name,
+              {.numerics = compiler::parse_numerics(request.numerics)});
   const double seconds = execute(executable, target, workload);
   for (const auto& [name, path] : outputs) {
-    driver::write_tensor(path, workload.tensors[driver::find_tensor(entry, name, true)]);
+    library::write_tensor(path, workload.tensors[library::find_tensor(entry, name, true)]);
   }
 
   const double tolerance = entry.tolerance(workload.options);
-  driver::Comparison comparison;
-  if (request.check) comparison = driver::compare(workload, driver::reference_of(workload));
+  library::Comparison comparison;
+  if (request.check) comparison = library::compare(workload, library::reference_of(workload));
   const bool ok = comparison.max_relative_error <= tolerance;
 
   if (request.json) {

@@ -39,9 +39,9 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
   for (std::int64_t launch = 0; launch < simulated.launches; ++launch) {
     const bool clean = outcome.faults.empty();
     const bool traces = clean && !request.traces.empty();
-    driver::TracedRun run;
+    compiler::TracedRun run;
     if (traces) {
-      run = driver::trace_run(simulated.launch, options);
+      run = compiler::trace_run(simulated.launch, options);
       if (!run.report.ok() || !outcome.trace) outcome.trace = std::move(run.trace);
     } else {
       run.report = simulated.launch(options);
@@ -90,7 +90,7 @@ void execute(const Request& request, const Simulated& simulated, simulator::Mach
     const bool finished = launch(request, simulated, options, outcome);
     // What a faulty execution leaves in the outputs means nothing.
     if (finished && simulated.compare) {
-      const driver::Comparison comparison = simulated.compare();
+      const library::Comparison comparison = simulated.compare();
       if (comparison.max_relative_error > done.comparison.max_relative_error) {
         done.comparison = comparison;
       }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "command.h"
-#include "driver/simulation.h"
-#include "driver/workload.h"
+#include "compiler/simulation.h"
+#include "library/workload.h"
 
 // What `simulate` executes in many schedules, and what came of it.
 namespace tilewright::tools {
@@ -21,7 +21,7 @@ struct Simulated {
   std::function<simulator::MachineReport(const simulator::MachineOptions&)> launch;
   std::int64_t launches = 1;  // calls of it in a schedule, one after the other
   // The results of the last call; null where nothing is compared.
-  std::function<driver::Comparison()> compare;
+  std::function<library::Comparison()> compare;
   double tolerance = 0;
 };
 
@@ -29,7 +29,7 @@ struct Simulated {
 struct Case {
   std::string sizes;
   std::int64_t schedules = 0, possible = 0;  // possible: with at most two delays
-  driver::Comparison comparison;
+  library::Comparison comparison;
   double tolerance = 0;
   bool ok() const { return comparison.max_relative_error <= tolerance; }
 };

@@ -3,14 +3,14 @@
 #include <optional>
 #include <utility>
 
+#include "check/breakage.h"
+#include "check/shrunken_sizes.h"
 #include "command.h"
-#include "driver/breakage.h"
-#include "driver/claims.h"
-#include "driver/kernel_source.h"
-#include "driver/rewrites.h"
-#include "driver/shrunken_sizes.h"
-#include "driver/simulation.h"
-#include "driver/target.h"
+#include "compiler/claims.h"
+#include "compiler/rewrites.h"
+#include "compiler/simulation.h"
+#include "compiler/target.h"
+#include "library/kernel_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
 #include "simulate_program.h"
@@ -22,20 +22,20 @@ namespace tilewright::tools {
 namespace {
 
 // What is run: one workload as the command says, or shrunken ones.
-Subject simulated_subject(const Request& request, const driver::KernelSource& source,
-                          const driver::Target& target) {
+Subject simulated_subject(const Request& request, const library::KernelSource& source,
+                          const compiler::Target& target) {
   if (request.shrunken) return subject_of(request, source, target);
   Subject subject;
   subject.workloads.push_back(workload_of(request, source.entry()));
   subject.sizes.emplace_back();
   const ir::Kernel kernel = source.traced(subject.workloads.front().options, target);
-  passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
-  subject.machine = driver::lower(kernel, rewrites);
-  driver::enforce_claims(subject.machine, nullptr);
+  passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
+  subject.machine = compiler::lower(kernel, rewrites);
+  compiler::enforce_claims(subject.machine, nullptr);
   return subject;
 }
 
-Simulated simulated(const Request& request, const ir::Kernel& machine, driver::Workload& workload,
+Simulated simulated(const Request& request, const ir::Kernel& machine, library::Workload& workload,
                     const std::string& sizes) {
   Simulated made;
   made.sizes = sizes;
@@ -43,24 +43,24 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, driver::W
   made.tolerance = workload.kernel->tolerance(workload.options);
   made.launch = [&](const simulator::MachineOptions& options) {
     workload.poison_outputs();
-    return driver::simulate(machine, workload.arguments(), options);
+    return compiler::simulate(machine, workload.arguments(), options);
   };
   if (request.control_only) return made;
-  made.compare = [&workload, reference = driver::reference_of(workload)] {
-    return driver::compare(workload, reference);
+  made.compare = [&workload, reference = library::reference_of(workload)] {
+    return library::compare(workload, reference);
   };
   return made;
 }
 
-int simulate_kernel(const Request& request, const driver::KernelSource& source,
-                    const driver::Target& target) {
+int simulate_kernel(const Request& request, const library::KernelSource& source,
+                    const compiler::Target& target) {
   refuse_program_options(request, source.entry().name);
   if (request.faults) return simulate_faults(request, source, target);
   Subject subject = simulated_subject(request, source, target);
-  std::optional<driver::Breakage> breakage;
-  if (!request.breakage.empty()) breakage = driver::break_kernel(subject.machine, request.breakage);
+  std::optional<checks::Breakage> breakage;
+  if (!request.breakage.empty()) breakage = checks::break_kernel(subject.machine, request.breakage);
   simulator::MachineOptions options = machine_options(request);
-  if (request.shrunken) options.multiprocessors = driver::shrunken_multiprocessors(subject.machine);
+  if (request.shrunken) options.multiprocessors = checks::shrunken_multiprocessors(subject.machine);
   Outcome outcome;
   outcome.seed = request.seed;
   for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
@@ -89,16 +89,16 @@ int simulate(const Request& request) {
   const std::string name =
       request.target.rfind("sim:", 0) == 0 ? request.target.substr(4) : request.target;
   const auto simulated_target = [&] {
-    const driver::Target target = driver::parse_target(name);
-    if (target.kind == driver::Target::Kind::architecture) return target;
+    const compiler::Target target = compiler::parse_target(name);
+    if (target.kind == compiler::Target::Kind::architecture) return target;
     Diagnostic({}, fmt::format("target {} is not simulated", request.target))
         .fix("use --target sm_90a")
         .raise();
   };
   if (!request.faults) check_traces(request);
   if (is_program_file(request.kernel)) return simulate_program(request, simulated_target());
-  const driver::KernelSource source = open_kernel(request.kernel);
-  const driver::Target target = simulated_target();
+  const library::KernelSource source = open_kernel(request.kernel);
+  const compiler::Target target = simulated_target();
   return source.reaches_ranks() ? simulate_ranks(request, source, target)
                                 : simulate_kernel(request, source, target);
 }

@@ -9,12 +9,12 @@
 #include <sstream>
 #include <utility>
 
-#include "driver/build.h"
-#include "driver/claims.h"
-#include "driver/fault_proof.h"
-#include "driver/program_proof.h"
-#include "driver/rewrites.h"
-#include "driver/shrunken_sizes.h"
+#include "check/fault_proof.h"
+#include "check/program_proof.h"
+#include "check/shrunken_sizes.h"
+#include "compiler/build.h"
+#include "compiler/claims.h"
+#include "compiler/rewrites.h"
 #include "fault_table.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
@@ -24,13 +24,13 @@ namespace tilewright::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using driver::MutantResult;
+using checks::MutantResult;
 
 // A word that stays as it is shows in the third run, where the one after waits for it.
 constexpr std::int64_t kProofRuns = 3;
 
 // "2/3" of --part: from number 1 on, of 3.
-void set_part(const std::string& text, driver::ProofOptions& options) {
+void set_part(const std::string& text, checks::ProofOptions& options) {
   std::size_t number = 0, count = 0;
   char slash = 0;
   std::istringstream words(text);
@@ -44,8 +44,8 @@ void set_part(const std::string& text, driver::ProofOptions& options) {
   options.parts = count;
 }
 
-driver::ProofOptions proof_options(const Request& request) {
-  driver::ProofOptions options;
+checks::ProofOptions proof_options(const Request& request) {
+  checks::ProofOptions options;
   options.seed = request.seed;
   options.schedules = std::max(options.schedules, request.schedules);
   options.more = request.more_schedules;
@@ -64,19 +64,19 @@ bool is_length(const LibraryKernel& entry, const std::string& setting) {
 
 }  // namespace
 
-Subject subject_of(const Request& request, const driver::KernelSource& source,
-                   const driver::Target& target) {
+Subject subject_of(const Request& request, const library::KernelSource& source,
+                   const compiler::Target& target) {
   const LibraryKernel& entry = source.entry();
-  passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
+  passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
   const auto build = [&](const std::vector<std::string>& settings) {
     const OptionValues options = resolve_options(entry, settings);
-    return driver::lower(source.traced(options, target), rewrites);
+    return compiler::lower(source.traced(options, target), rewrites);
   };
   Subject subject;
   std::vector<std::string> built = request.settings;
   subject.machine = build(built);
   const auto shrunken = [&](bool further) {
-    return driver::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
+    return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
                                   subject.machine, further);
   };
   const std::vector<std::vector<std::string>> choices = shrunken(false);
@@ -85,14 +85,14 @@ Subject subject_of(const Request& request, const driver::KernelSource& source,
     if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.machine = build(built);
-  driver::enforce_claims(subject.machine, nullptr);
+  compiler::enforce_claims(subject.machine, nullptr);
   const auto maker = [&](const std::vector<std::string>& sizes) {
     subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
     return [&entry, all, files = parse_files(request.inputs, "--in"),
             seed = request.input_seed.value_or(request.seed)] {
-      return driver::make_workload(entry, all, files, seed);
+      return library::make_workload(entry, all, files, seed);
     };
   };
   for (const std::vector<std::string>& sizes : choices) {
@@ -105,13 +105,13 @@ Subject subject_of(const Request& request, const driver::KernelSource& source,
   return subject;
 }
 
-int simulate_faults(const Request& request, const driver::KernelSource& source,
-                    const driver::Target& target) {
+int simulate_faults(const Request& request, const library::KernelSource& source,
+                    const compiler::Target& target) {
   Subject subject = subject_of(request, source, target);
-  driver::ProofOptions options = proof_options(request);
+  checks::ProofOptions options = proof_options(request);
   options.further = std::move(subject.further);
   std::unique_ptr<ProgressBar> progress;
-  const std::vector<MutantResult> results = driver::prove_by_faults(
+  const std::vector<MutantResult> results = checks::prove_by_faults(
       subject.machine, subject.workloads, options,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
       [&] { progress->advance(); });
@@ -147,7 +147,7 @@ int simulate_faults(const Request& request, const driver::KernelSource& source,
 int simulate_program_faults(const Request& request, const ir::Program& program,
                             const std::vector<ir::Kernel>& machine,
                             const simulator::MachineOptions& how, const Title& title) {
-  driver::ProofOptions options = proof_options(request);
+  checks::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
   if (options.parts > 1) {
     Diagnostic({}, fmt::format("--part {}: the faults of a program are judged together, since its "
@@ -157,7 +157,7 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
         .raise();
   }
   std::unique_ptr<ProgressBar> progress;
-  const std::vector<MutantResult> results = driver::prove_program(
+  const std::vector<MutantResult> results = checks::prove_program(
       program, machine, how, options,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
       [&] { progress->advance(); });
@@ -171,13 +171,13 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                  {"schedules", options.more},
                  {"runs", options.launches},
                  {"launches", title.launches}};
-    json.update(table_json(driver::proof_kinds(), results, {}));
+    json.update(table_json(checks::proof_kinds(), results, {}));
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}, {}, on simulated {}: {} mutants, each under up to {} schedules of {} runs\n",
                title.name, ir::ranks_text(title.ranks), title.target, results.size(), options.more,
                options.launches);
-    print_table(driver::proof_kinds(), results);
+    print_table(checks::proof_kinds(), results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }

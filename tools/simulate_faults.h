@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "command.h"
-#include "driver/build.h"
-#include "driver/kernel_source.h"
-#include "driver/program_simulation.h"
-#include "driver/target.h"
-#include "driver/workload.h"
+#include "compiler/build.h"
+#include "compiler/target.h"
+#include "library/kernel_source.h"
+#include "library/program_simulation.h"
+#include "library/workload.h"
 #include "simulation_report.h"
 
 namespace tilewright::tools {
@@ -17,17 +17,17 @@ namespace tilewright::tools {
 // The machine form, and workloads with sizes for it where none are set.
 struct Subject {
   ir::Kernel machine;
-  std::vector<driver::Workload> workloads;
+  std::vector<library::Workload> workloads;
   // Of --faults, for what those do not execute.
-  std::vector<std::function<driver::Workload()>> further;
+  std::vector<std::function<library::Workload()>> further;
   std::vector<std::string> sizes;  // of each workload, then of the further ones: "keys=496"
 };
-Subject subject_of(const Request& request, const driver::KernelSource& source,
-                   const driver::Target& target);
+Subject subject_of(const Request& request, const library::KernelSource& source,
+                   const compiler::Target& target);
 
 // `simulate --faults`.
-int simulate_faults(const Request& request, const driver::KernelSource& source,
-                    const driver::Target& target);
+int simulate_faults(const Request& request, const library::KernelSource& source,
+                    const compiler::Target& target);
 int simulate_program_faults(const Request& request, const ir::Program& program,
                             const std::vector<ir::Kernel>& machine,
                             const simulator::MachineOptions& how, const Title& title);

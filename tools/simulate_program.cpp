@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "driver/build.h"
-#include "driver/program_simulation.h"
-#include "driver/program_source.h"
-#include "driver/rewrites.h"
-#include "driver/shrunken_sizes.h"
+#include "check/shrunken_sizes.h"
+#include "compiler/build.h"
+#include "compiler/rewrites.h"
+#include "library/program_simulation.h"
+#include "library/program_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
 #include "simulation_report.h"
@@ -65,7 +65,7 @@ int ranks_of(const Request& request) {
 }
 
 ir::Program read_program(const Request& request) {
-  ir::Program program = driver::read_program(request.kernel);
+  ir::Program program = library::read_program(request.kernel);
   if (!request.ranks) return program;
   const int ranks = ranks_of(request);
   if (ranks != program.ranks) {
@@ -99,27 +99,27 @@ Simulated simulated(const Request& request, const Cut& cut,
                     const std::vector<ir::Kernel>& machine) {
   Simulated made;
   made.sizes = cut.sizes;
-  made.tolerance = driver::tolerance_of(cut.program);
-  const auto before = std::make_shared<driver::ProgramTensors>(
+  made.tolerance = library::tolerance_of(cut.program);
+  const auto before = std::make_shared<library::ProgramTensors>(
       ir::initial_tensors(cut.program, request.input_seed.value_or(request.seed) + 1));
-  const auto after = std::make_shared<driver::ProgramTensors>();
+  const auto after = std::make_shared<library::ProgramTensors>();
   made.launch = [&cut, &machine, before, after,
                  runs = runs_of(request)](const simulator::MachineOptions& options) {
-    return driver::simulate_program(cut.program, machine, *before, after.get(), options, runs);
+    return library::simulate_program(cut.program, machine, *before, after.get(), options, runs);
   };
   if (request.control_only) return made;
-  made.compare = [&cut, after, first = std::make_shared<driver::ProgramTensors>()] {
+  made.compare = [&cut, after, first = std::make_shared<library::ProgramTensors>()] {
     if (first->empty()) *first = *after;
-    return driver::compare_buffers(cut.program, *after, *first);
+    return library::compare_buffers(cut.program, *after, *first);
   };
   return made;
 }
 
 int simulate_cuts(const Request& request, const std::vector<Cut>& cuts,
-                  const driver::Target& target) {
+                  const compiler::Target& target) {
   const ir::Program& program = cuts.front().program;
-  const passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
-  const std::vector<ir::Kernel> machine = driver::machine_forms(program, rewrites);
+  const passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
+  const std::vector<ir::Kernel> machine = library::machine_forms(program, rewrites);
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
   title.runs = runs_of(request);
@@ -154,14 +154,14 @@ void refuse_program_options(const Request& request, std::string_view kernel) {
   refuse_one("--multiprocessors", request.multiprocessors);
 }
 
-int simulate_program(const Request& request, const driver::Target& target) {
+int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
   refuse_sizes(request);
   return simulate_cuts(request, {{read_program(request), ""}}, target);
 }
 
-int simulate_ranks(const Request& request, const driver::KernelSource& source,
-                   const driver::Target& target) {
+int simulate_ranks(const Request& request, const library::KernelSource& source,
+                   const compiler::Target& target) {
   refuse_kernel_options(request);
   const int ranks = ranks_of(request);
   const LibraryKernel& entry = source.entry();
@@ -176,13 +176,13 @@ int simulate_ranks(const Request& request, const driver::KernelSource& source,
   const ir::Kernel kernel = source.traced(options, target);
   std::vector<std::vector<std::string>> sizes{{}};
   if (request.shrunken) {
-    passes::Rewrites rewrites{driver::parse_numerics(request.numerics), {}};
+    passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
     sizes =
-        driver::shrunken_sizes(entry, request.settings, options, driver::lower(kernel, rewrites));
+        checks::shrunken_sizes(entry, request.settings, options, compiler::lower(kernel, rewrites));
   }
   std::vector<Cut> cuts;
   for (const std::vector<std::string>& each : sizes) {
-    cuts.push_back({driver::program_of(kernel, ranks, options_with(each)),
+    cuts.push_back({library::program_of(kernel, ranks, options_with(each)),
                     fmt::format("{}", fmt::join(each, " "))});
   }
   return simulate_cuts(request, cuts, target);

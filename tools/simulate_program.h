@@ -4,18 +4,18 @@
 #include <string_view>
 
 #include "command.h"
-#include "driver/kernel_source.h"
-#include "driver/target.h"
+#include "compiler/target.h"
+#include "library/kernel_source.h"
 
 // `simulate` of programs, and of kernels that reach other ranks.
 namespace tilewright::tools {
 
 // Whether the name is that of a file as TILEWRIGHT_DUMP writes it of a Program.
 bool is_program_file(const std::string& name);
-int simulate_program(const Request& request, const driver::Target& target);
+int simulate_program(const Request& request, const compiler::Target& target);
 // The kernel of a file, launched once in each rank.
-int simulate_ranks(const Request& request, const driver::KernelSource& source,
-                   const driver::Target& target);
+int simulate_ranks(const Request& request, const library::KernelSource& source,
+                   const compiler::Target& target);
 // Raises where the request asks a kernel that runs alone for what programs have.
 void refuse_program_options(const Request& request, std::string_view kernel);
 

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "driver/dump.h"
-#include "driver/program_simulation.h"
-#include "driver/report/trace_json.h"
-#include "driver/report/trace_page.h"
-#include "driver/simulation.h"
+#include "compiler/dump.h"
+#include "compiler/simulation.h"
+#include "explain/report/trace_json.h"
+#include "explain/report/trace_page.h"
+#include "library/program_simulation.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::tools {
@@ -37,7 +37,7 @@ std::string replay(const Request& request, std::uint64_t seed) {
 
 void print_faults(const Request& request, const Outcome& outcome) {
   for (const simulator::Fault& fault : outcome.faults) {
-    fmt::print("{}\n", driver::diagnostic_of(fault).render());
+    fmt::print("{}\n", compiler::diagnostic_of(fault).render());
   }
   if (!outcome.faults.empty()) {
     fmt::print("replay the first with {}{}\n", replay(request, outcome.seed),
@@ -88,7 +88,7 @@ void check_traces(const Request& request) {
 
 void write_traces(const Request& request, const Outcome& outcome, const Title& title) {
   if (!outcome.trace) return;
-  driver::TraceOrigin origin{
+  explanations::TraceOrigin origin{
       title.kernel, title.target, outcome.seed,
       fmt::format("tilewright simulate {} --target {}", request.kernel, request.target)};
   if (request.ranks) origin.command += fmt::format(" --ranks {}", *request.ranks);
@@ -107,8 +107,8 @@ void write_traces(const Request& request, const Outcome& outcome, const Title& t
   if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
   origin.command += " " + replay(request, outcome.seed);
   for (const std::string& file : request.traces) {
-    driver::write_text(file, is_page(file) ? driver::trace_page(*outcome.trace, origin)
-                                           : driver::trace_events(*outcome.trace, origin));
+    compiler::write_text(file, is_page(file) ? explanations::trace_page(*outcome.trace, origin)
+                                             : explanations::trace_events(*outcome.trace, origin));
   }
 }
 

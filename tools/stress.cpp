@@ -8,11 +8,11 @@
 #include <sstream>
 #include <utility>
 
+#include "check/fault_proof.h"
+#include "check/stress.h"
 #include "command.h"
-#include "driver/fault_proof.h"
-#include "driver/kernel_source.h"
-#include "driver/stress.h"
-#include "driver/target.h"
+#include "compiler/target.h"
+#include "library/kernel_source.h"
 #include "simulate_faults.h"
 #include "support/diagnostic.h"
 #include "workload.h"
@@ -60,7 +60,7 @@ void add_default_lengths(const Request& request, const LibraryKernel& entry, Sub
     if (!is_length) settings.push_back(word);
   }
   if (!is_other) return;
-  subject.workloads.push_back(driver::make_workload(entry, settings, {}, request.seed));
+  subject.workloads.push_back(library::make_workload(entry, settings, {}, request.seed));
   subject.sizes.push_back("default lengths");
 }
 
@@ -68,7 +68,7 @@ void add_default_lengths(const Request& request, const LibraryKernel& entry, Sub
 void drop_large(const LibraryKernel& entry, Subject& subject) {
   constexpr double kMostOperations = 7e8;
   for (std::size_t i = subject.workloads.size(); i-- > 0 && subject.workloads.size() > 1;) {
-    const driver::Workload& workload = subject.workloads[i];
+    const library::Workload& workload = subject.workloads[i];
     const double operations = entry.floating_operations(workload.options, workload.inputs());
     if (operations <= kMostOperations) continue;
     subject.workloads.erase(subject.workloads.begin() + static_cast<std::ptrdiff_t>(i));
@@ -76,7 +76,7 @@ void drop_large(const LibraryKernel& entry, Subject& subject) {
   }
 }
 
-void add_gpu(Json& json, const driver::StressReport& report, bool hangs, bool delayed) {
+void add_gpu(Json& json, const checks::StressReport& report, bool hangs, bool delayed) {
   json["gpu"] = {{"plain_runs", report.plain_runs},
                  {"delayed_runs", report.delayed_runs},
                  {"hangs", hangs ? 1 : 0},
@@ -89,9 +89,9 @@ void add_gpu(Json& json, const driver::StressReport& report, bool hangs, bool de
 
 // What the simulated GPU finds: empty where nothing.
 std::string simulate_kind(const ir::Kernel& machine, Subject& subject,
-                          const driver::StressOptions& options) {
+                          const checks::StressOptions& options) {
   try {
-    return driver::simulate_workloads(machine, subject.workloads, options).kind;
+    return checks::simulate_workloads(machine, subject.workloads, options).kind;
   } catch (const Error& error) {
     return "refused: " + error.message();
   }
@@ -139,9 +139,9 @@ int print_mutants(const std::vector<Listed>& mutants) {
   return 0;
 }
 
-void check_target(const Request& request, const driver::Target& target) {
-  if (target.kind == driver::Target::Kind::cuda ||
-      target.kind == driver::Target::Kind::architecture) {
+void check_target(const Request& request, const compiler::Target& target) {
+  if (target.kind == compiler::Target::Kind::cuda ||
+      target.kind == compiler::Target::Kind::architecture) {
     return;
   }
   Diagnostic({}, fmt::format("target {} has no timing to disturb", request.target))
@@ -149,7 +149,7 @@ void check_target(const Request& request, const driver::Target& target) {
       .raise();
 }
 
-void check_alone(const Request& request, const driver::KernelSource& source) {
+void check_alone(const Request& request, const library::KernelSource& source) {
   if (!source.reaches_ranks()) return;
   Diagnostic({}, fmt::format("{} reaches other ranks, and stress runs a kernel alone",
                              source.entry().name))
@@ -165,8 +165,8 @@ void check_mutant(const Request& request, const LibraryKernel& entry, std::size_
       .raise();
 }
 
-driver::StressOptions stress_options_of(const Request& request) {
-  driver::StressOptions options;
+checks::StressOptions stress_options_of(const Request& request) {
+  checks::StressOptions options;
   options.seed = request.seed;
   options.schedules = request.schedules;
   options.runs = request.runs;
@@ -175,23 +175,23 @@ driver::StressOptions stress_options_of(const Request& request) {
 }
 
 // Runs the kernel with delays on the GPU, or assembles it for one; whether nothing was found.
-bool run_with_delays(const Request& request, const driver::Target& target, Subject& subject,
-                     const ir::Kernel& machine, const driver::StressOptions& options, Json& json) {
-  const auto hangs = [&](const driver::StressReport& found, bool delayed) {
+bool run_with_delays(const Request& request, const compiler::Target& target, Subject& subject,
+                     const ir::Kernel& machine, const checks::StressOptions& options, Json& json) {
+  const auto hangs = [&](const checks::StressReport& found, bool delayed) {
     add_gpu(json, found, true, delayed);
     print(request, json);
     std::fflush(stdout);
     // No destructor returns while the GPU is at it.
     _exit(static_cast<int>(ErrorKind::result));
   };
-  driver::StressReport report;
+  checks::StressReport report;
   try {
-    if (target.kind != driver::Target::Kind::cuda) {
-      driver::assemble_with_delays(machine, target.arch, options.seed);
+    if (target.kind != compiler::Target::Kind::cuda) {
+      checks::assemble_with_delays(machine, target.arch, options.seed);
       json["assembled"] = true;
       return true;
     }
-    report = driver::stress_on_gpu(subject.machine, machine, subject.workloads, options, hangs);
+    report = checks::stress_on_gpu(subject.machine, machine, subject.workloads, options, hangs);
   } catch (const Error& error) {
     if (!request.mutant) throw;
     // What the assembler refuses of a fault, it has noticed.
@@ -204,10 +204,10 @@ bool run_with_delays(const Request& request, const driver::Target& target, Subje
 }  // namespace
 
 int stress(const Request& request) {
-  const driver::KernelSource source = open_kernel(request.kernel);
+  const library::KernelSource source = open_kernel(request.kernel);
   const LibraryKernel& entry = source.entry();
-  const driver::Target target = driver::parse_target(request.target);
-  const bool is_gpu = target.kind == driver::Target::Kind::cuda;
+  const compiler::Target target = compiler::parse_target(request.target);
+  const bool is_gpu = target.kind == compiler::Target::Kind::cuda;
   check_target(request, target);
   check_alone(request, source);
   Subject subject = subject_of(request, source, target);
@@ -217,7 +217,7 @@ int stress(const Request& request) {
   if (request.list_mutants || request.mutant) mutants = all_mutants(subject.machine);
   if (request.list_mutants) return print_mutants(mutants);
   check_mutant(request, entry, mutants.size());
-  const driver::StressOptions options = stress_options_of(request);
+  const checks::StressOptions options = stress_options_of(request);
 
   Json json = {{"ok", false},
                {"kernel", entry.name},
@@ -229,7 +229,7 @@ int stress(const Request& request) {
     const Listed& listed = mutants[*request.mutant];
     json["mutant"] = json_of(listed);
     machine = listed.mutant.apply(subject.machine);
-    if (const std::string why = driver::why_not_well_formed(machine); !why.empty()) {
+    if (const std::string why = checks::why_not_well_formed(machine); !why.empty()) {
       json["rejected"] = why;
       return print(request, json);
     }

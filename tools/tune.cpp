@@ -11,10 +11,10 @@
 #include <sstream>
 
 #include "command.h"
-#include "driver/schedule_rules.h"
-#include "driver/target.h"
-#include "driver/tuning/estimate_fit.h"
-#include "driver/tuning/tuner.h"
+#include "compiler/target.h"
+#include "library/schedule_rules.h"
+#include "library/tuning/estimate_fit.h"
+#include "library/tuning/tuner.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
@@ -23,9 +23,9 @@
 namespace tilewright::tools {
 namespace {
 
-using driver::TunedAxis;
-using driver::TuneEntry;
-using driver::TuneResult;
+using library::TunedAxis;
+using library::TuneEntry;
+using library::TuneResult;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaximumPoints = 4096;
@@ -177,9 +177,9 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-bool is_measured(const driver::Target& target, bool model_only) {
+bool is_measured(const compiler::Target& target, bool model_only) {
   if (model_only && !target.arch.empty()) return false;
-  if (!model_only && target.kind == driver::Target::Kind::cuda) return true;
+  if (!model_only && target.kind == compiler::Target::Kind::cuda) return true;
   Diagnostic({}, fmt::format("target {} is not measured", target.name), ErrorKind::unavailable)
       .fix("use cuda (the GPU that is here), or sm_90a with --model-only, which ranks by the model")
       .raise();
@@ -187,22 +187,22 @@ bool is_measured(const driver::Target& target, bool model_only) {
 
 // The rules that are there, with their estimates refitted; nothing where there are none to fit, or
 // where facts ask for rules of their own.
-std::optional<driver::FittedRules> refit(const Request& request, const LibraryKernel& entry,
-                                         const driver::Target& target,
-                                         const std::vector<TuneResult>& results,
-                                         const std::vector<driver::TunedPoint>& points,
-                                         int multiprocessors, const std::string& remark) {
+std::optional<library::FittedRules> refit(const Request& request, const LibraryKernel& entry,
+                                          const compiler::Target& target,
+                                          const std::vector<TuneResult>& results,
+                                          const std::vector<library::TunedPoint>& points,
+                                          int multiprocessors, const std::string& remark) {
   if (request.ranges) return std::nullopt;
-  std::optional<ScheduleRules> rules = driver::find_rules(entry, target.arch, "");
+  std::optional<ScheduleRules> rules = library::find_rules(entry, target.arch, "");
   if (const std::string text = text_of(request.rules_file); !text.empty()) {
     rules = ScheduleRules{target.arch, request.rules_file, text};
   }
   if (!rules) return std::nullopt;
-  std::vector<driver::MeasuredLaunch> launches;
+  std::vector<library::MeasuredLaunch> launches;
   for (std::size_t i = 0; i < results.size(); ++i) {
     launches.push_back({results[i].options, points[i].seconds});
   }
-  return driver::fit_estimates(entry, *rules, launches, multiprocessors, remark);
+  return library::fit_estimates(entry, *rules, launches, multiprocessors, remark);
 }
 
 void write_rules(const Request& request, const std::string& text) {
@@ -211,7 +211,7 @@ void write_rules(const Request& request, const std::string& text) {
   if (!request.json) fmt::print("written to {}\n", request.rules_file);
 }
 
-void report_fitted(const Request& request, const driver::FittedRules& fitted, Json report) {
+void report_fitted(const Request& request, const library::FittedRules& fitted, Json report) {
   if (request.json) {
     report["fitted"] = fitted.variants;
     report["worst_ratio"] = fitted.worst;
@@ -222,7 +222,7 @@ void report_fitted(const Request& request, const driver::FittedRules& fitted, Js
   }
 }
 
-void report_rules(const Request& request, const driver::TunedRules& rules, Json report) {
+void report_rules(const Request& request, const library::TunedRules& rules, Json report) {
   if (request.json) {
     report["rules"] = rules.lines;
     report["variants"] = rules.variants;
@@ -239,15 +239,15 @@ void report_rules(const Request& request, const driver::TunedRules& rules, Json 
 
 int tune(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
-  const driver::Target target = driver::parse_target(request.target);
+  const compiler::Target target = compiler::parse_target(request.target);
   const bool on_gpu = is_measured(target, request.model_only);
   const std::vector<TunedAxis> axes = parse_axes(entry, request);
-  driver::TuneOptions how;
+  library::TuneOptions how;
   how.keep = static_cast<std::size_t>(request.keep);
   how.seed = request.seed;
-  driver::Tuner tuner(entry, request.settings, target, how);
+  library::Tuner tuner(entry, request.settings, target, how);
 
-  std::vector<driver::TunedPoint> points;
+  std::vector<library::TunedPoint> points;
   std::vector<TuneResult> results;
   for (const std::vector<std::size_t>& place : places_of(axes)) {
     points.push_back({place, {}});
@@ -285,11 +285,11 @@ int tune(const Request& request) {
       return 0;
     }
   }
-  const driver::TunedRules rules =
-      driver::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
+  const library::TunedRules rules =
+      library::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
   report_rules(request, rules, report);
-  write_rules(request, driver::update_rules(text_of(request.rules_file), entry, target.arch, rules,
-                                            facts, remark));
+  write_rules(request, library::update_rules(text_of(request.rules_file), entry, target.arch, rules,
+                                             facts, remark));
   return 0;
 }
 

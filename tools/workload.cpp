@@ -25,11 +25,11 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
   return files;
 }
 
-driver::KernelSource open_kernel(const std::string& name) {
-  if (name.ends_with(".tw")) return driver::KernelSource::of_file(name);
+library::KernelSource open_kernel(const std::string& name) {
+  if (name.ends_with(".tw")) return library::KernelSource::of_file(name);
   std::string known;
   for (const LibraryKernel& kernel : kernel_library()) {
-    if (kernel.name == name) return driver::KernelSource(kernel);
+    if (kernel.name == name) return library::KernelSource(kernel);
     known += kernel.name + ", ";
   }
   Diagnostic({}, fmt::format("there is no kernel '{}'", name))
@@ -39,9 +39,9 @@ driver::KernelSource open_kernel(const std::string& name) {
       .raise();
 }
 
-driver::Workload workload_of(const Request& request, const LibraryKernel& kernel) {
-  return driver::make_workload(kernel, request.settings, parse_files(request.inputs, "--in"),
-                               request.input_seed.value_or(request.seed));
+library::Workload workload_of(const Request& request, const LibraryKernel& kernel) {
+  return library::make_workload(kernel, request.settings, parse_files(request.inputs, "--in"),
+                                request.input_seed.value_or(request.seed));
 }
 
 }  // namespace tilewright::tools

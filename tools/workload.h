@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "command.h"
-#include "driver/kernel_source.h"
-#include "driver/workload.h"
+#include "library/kernel_source.h"
+#include "library/workload.h"
 
 // What `run`, `simulate` and `bench` share.
 namespace tilewright::tools {
@@ -16,8 +16,8 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
                                                const char* option);
 
 // Of the file, where the name ends in .tw; else of the library.
-driver::KernelSource open_kernel(const std::string& name);
+library::KernelSource open_kernel(const std::string& name);
 
-driver::Workload workload_of(const Request& request, const LibraryKernel& kernel);
+library::Workload workload_of(const Request& request, const LibraryKernel& kernel);
 
 }  // namespace tilewright::tools

@@ -1,27 +1,16 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tilewright/dtype.h"
-#include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 #include "tilewright/numerics.h"
+#include "tilewright/tensor_ref.h"
 
 // From a kernel to something that runs.
 namespace tilewright {
-
-// A tensor in memory: the GPU's for cuda, else the host's.
-struct TensorRef {
-  void* data = nullptr;
-  DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // in elements; empty for row-major
-};
-TensorRef ref(HostTensor& tensor);
 
 struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "driver/device_tensors.h"
-#include "driver/workload.h"
+#include "compiler/device_tensors.h"
 #include "kernels/gpu.h"
+#include "library/workload.h"
 #include "tilewright/library.h"
 
 namespace tilewright::kernels {
@@ -16,8 +16,8 @@ class AttentionVarlenGpuTest : public test::HopperTest {
     for (const std::string& setting : settings) text += setting + " ";
     SCOPED_TRACE(name + (" " + text));
     const LibraryKernel& entry = find_kernel(name);
-    driver::Workload workload = driver::make_workload(entry, settings, {}, 3);
-    const std::vector<std::vector<double>> reference = driver::reference_of(workload);
+    library::Workload workload = library::make_workload(entry, settings, {}, 3);
+    const std::vector<std::vector<double>> reference = library::reference_of(workload);
     for (const bool automatic : {false, true}) {
       // The automatic schedule has not the registers for more.
       if (automatic && workload.options.integer("dim") > 128) continue;
@@ -25,11 +25,11 @@ class AttentionVarlenGpuTest : public test::HopperTest {
           automatic ? entry.build(workload.options) : entry.schedules[0].build(workload.options),
           "cuda");
       workload.poison_outputs();
-      driver::DeviceTensors on_device(workload.tensors);
+      compiler::DeviceTensors on_device(workload.tensors);
       // The second launch finds the tile counter as the first one left it.
       for (int launch = 0; launch < 2; ++launch) executable.run(on_device.refs());
       on_device.download(workload.tensors);
-      const driver::Comparison comparison = driver::compare(workload, reference);
+      const library::Comparison comparison = library::compare(workload, reference);
       EXPECT_LE(comparison.max_relative_error, entry.tolerance(workload.options))
           << (automatic ? "automatic: " : "sm90: ") << comparison.worst;
     }

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "driver/build.h"
+#include "compiler/build.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "support/hash.h"
@@ -64,7 +64,7 @@ TEST(Recording, EverySchedule) {
       const ScheduleChoice choice =
           choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
       passes::Rewrites rewrites;
-      const ir::Kernel machine = driver::lower(build_choice(kernel, choice).finish(), rewrites);
+      const ir::Kernel machine = compiler::lower(build_choice(kernel, choice).finish(), rewrites);
       const std::string hash = content_hash(ir::to_text(machine, {.locations = false}));
       text += fmt::format("{} {} {}\n", hash, kernel.name, fmt::join(settings, " "));
     };

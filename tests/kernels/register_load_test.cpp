@@ -7,7 +7,7 @@
 
 #include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
-#include "driver/build.h"
+#include "compiler/build.h"
 #include "tilewright/compile.h"
 #include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"
@@ -97,7 +97,7 @@ TEST(RegisterLoads, EpilogueOfAProduct) {
 
 TEST(RegisterLoads, EpilogueBuilds) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const driver::GpuProgram program = driver::translate(explicit_gemm().finish());
+  const compiler::GpuProgram program = compiler::translate(explicit_gemm().finish());
   codegen::expect_builds(program.source);
 }
 
@@ -137,7 +137,7 @@ TEST(RegisterLoads, CopyOfEveryType) {
 // A thread with many vectors asks once whether all of them exist, one with few asks each.
 TEST(RegisterLoads, ManyVectorsAreLoadedWithoutAskingEach) {
   const auto unasked = [](int columns) {
-    const std::string text = driver::translate(copy(f32, columns).finish()).source.text;
+    const std::string text = compiler::translate(copy(f32, columns).finish()).source.text;
     return text.find(", true);") != std::string::npos;
   };
   EXPECT_FALSE(unasked(64));
@@ -147,7 +147,7 @@ TEST(RegisterLoads, ManyVectorsAreLoadedWithoutAskingEach) {
 TEST(RegisterLoads, CopyBuildsAndLoadsVectors) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   for (const DType dtype : {f32, bf16, f16, i32, f8e4m3, i8, u8}) {
-    const driver::GpuProgram program = driver::translate(copy(dtype, 64).finish());
+    const compiler::GpuProgram program = compiler::translate(copy(dtype, 64).finish());
     EXPECT_NE(program.source.text.find("load_vector_16("), std::string::npos);
     codegen::expect_builds(program.source);
   }
@@ -247,7 +247,7 @@ TEST(RegisterLoads, SumsAcrossWarps) {
 
 TEST(RegisterLoads, SumsAcrossWarpsBuild) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const driver::GpuProgram program = driver::translate(centre(512).finish());
+  const compiler::GpuProgram program = compiler::translate(centre(512).finish());
   EXPECT_NE(program.source.text.find("bar.sync"), std::string::npos);
   codegen::expect_builds(program.source);
 }

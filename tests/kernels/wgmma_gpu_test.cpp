@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "driver/device_tensors.h"
+#include "compiler/device_tensors.h"
 #include "kernels/gpu.h"
 #include "kernels/wgmma_product.h"
 
@@ -32,7 +32,7 @@ TEST_P(WgmmaOnTheGpu, MultipliesExactly) {
       HostTensor::poisoned(
           f32, {static_cast<std::int64_t>(GetParam().products().size()), 64, GetParam().n})};
   const Executable executable = compile(test::wgmma_products(GetParam()), "cuda");
-  const driver::DeviceTensors on_gpu(tensors);
+  const compiler::DeviceTensors on_gpu(tensors);
   executable.run(on_gpu.refs());
   on_gpu.download(tensors);
   EXPECT_EQ(test::wrong_products(GetParam(), data, tensors[4]), "");

@@ -5,9 +5,9 @@
 
 #include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
-#include "driver/build.h"
-#include "driver/compiled.h"
-#include "driver/simulation.h"
+#include "compiler/build.h"
+#include "compiler/compiled.h"
+#include "compiler/simulation.h"
 #include "passes/pipeline.h"
 #include "schedules/hopper.h"
 #include "tilewright/compile.h"
@@ -114,7 +114,7 @@ TEST(HopperSchedule, FourWarpgroups) {
   const Kernel kernel = kernels::gemm(g);
   check(kernel, {random({300, 72}, 1), random({136, 72}, 2)}, {poison({300, 136})});
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  codegen::expect_builds(driver::translate(kernel.finish()).source);
+  codegen::expect_builds(compiler::translate(kernel.finish()).source);
 }
 
 // Of 192 rows and keys, blocks of 64: the warpgroups see 1, 2 and 3 of them, with two products
@@ -128,9 +128,9 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
   for (HostTensor& tensor : tensors) given.push_back(ref(tensor));
   const auto products = [&](const Numerics& numerics) {
     passes::Rewrites rewrites{numerics, {}};
-    const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+    const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
     const simulator::MachineReport report =
-        driver::simulate(machine, driver::make_arguments(machine, given, {}), {.seed = 1});
+        compiler::simulate(machine, compiler::make_arguments(machine, given, {}), {.seed = 1});
     EXPECT_TRUE(report.ok());
     return report.instructions.at("wgmma_commit");
   };
@@ -146,7 +146,7 @@ TEST(HopperSchedule, LanesMeetBehindTheLoop) {
   kernels::Attention a;
   a.causal = true;
   passes::Rewrites rewrites;
-  const ir::Kernel machine = driver::lower(kernels::attention_forward(a).finish(), rewrites);
+  const ir::Kernel machine = compiler::lower(kernels::attention_forward(a).finish(), rewrites);
   EXPECT_GT(rewrites.applied["overlap_products"], 0);
   int within = 0;
   const auto sums = [](const ir::Block& block) {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "driver/build.h"
+#include "compiler/build.h"
 #include "tilewright/kernel.h"
 
 // What an automatic schedule records stands on the author's lines: errors, faults of the simulated
@@ -20,7 +20,7 @@ std::set<int> lines_of(const ir::Kernel& machine, ir::Op op) {
 
 ir::Kernel lowered(const Kernel& kernel) {
   passes::Rewrites rewrites;
-  return driver::lower(kernel.finish(), rewrites);
+  return compiler::lower(kernel.finish(), rewrites);
 }
 
 TEST(Lines, OfProductsAndTheirLoads) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/build.h"
+#include "compiler/build.h"
 #include "schedules/timeline.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
@@ -12,7 +12,7 @@ namespace {
 
 ir::Kernel machine_of(const Kernel& kernel) {
   passes::Rewrites rewrites;
-  return driver::lower(kernel.finish(), rewrites);
+  return compiler::lower(kernel.finish(), rewrites);
 }
 
 kernels::Gemm tiles(int m, int n, int split = 1) {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "common/error_text.h"
-#include "driver/build.h"
-#include "driver/launch_plan.h"
+#include "compiler/build.h"
+#include "compiler/launch_plan.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -55,14 +55,14 @@ TEST(OddRows, OfProductsAreNamedAtTheirLoad) {
   const Tile a = load(A(all, depth));
   const int line = __LINE__ - 1;
   store(C(all, all), dot(a, load(B(all, all)).T()));
-  const driver::GpuProgram program = driver::translate(kernel.finish());
+  const compiler::GpuProgram program = compiler::translate(kernel.finish());
   const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
   Arguments given;
   given.tensors = {{"A", bf16, {64, kColumns}, {kColumns, 1}, data(0x10000)},
                    {"B", bf16, {64, 128}, {128, 1}, data(0x20000)},
                    {"C", f32, {64, 64}, {64, 1}, data(0x30000)}};
   const auto plan = [&] {
-    driver::plan_launch(program.machine, program.source.parameters, given, 132);
+    compiler::plan_launch(program.machine, program.source.parameters, given, 132);
   };
   EXPECT_THAT(test::usage_error_of(plan),
               AllOf(HasSubstr("odd_rows_test.cpp:" + std::to_string(line) + ": error: tensor A"),

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "driver/build.h"
+#include "compiler/build.h"
 #include "passes/pipeline.h"
 #include "schedules/hopper.h"
 #include "tilewright/compile.h"
@@ -56,7 +56,7 @@ Kernel triangle() {
 
 int arrivals(const Kernel& kernel) {
   passes::Rewrites rewrites;
-  const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
+  const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
   int count = 0;
   ir::for_each(machine.body,
                [&](const ir::Operation& o) { count += o.op == ir::Op::named_arrive; });

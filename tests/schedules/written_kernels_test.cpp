@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/nvrtc_build.h"
-#include "driver/build.h"
+#include "compiler/build.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -43,7 +43,7 @@ void expect_close(const Kernel& kernel, std::vector<HostTensor> inputs,
     }
   }
   if (codegen::why_no_nvrtc().empty()) {
-    codegen::expect_builds(driver::translate(kernel.finish()).source);
+    codegen::expect_builds(compiler::translate(kernel.finish()).source);
   }
 }
 
@@ -242,8 +242,8 @@ TEST(WrittenKernels, WeightsOfBytesAndOfHalves) {
 TEST(WrittenKernels, BytesMoveSixteenAtOnce) {
   for (const Kernel& kernel : {int8_gemm(), int4_gemm()}) {
     passes::Rewrites rewrites;
-    const ir::Kernel machine = driver::lower(kernel.finish(), rewrites);
-    EXPECT_TRUE(driver::conversions_in(machine).empty()) << kernel.name();
+    const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+    EXPECT_TRUE(compiler::conversions_in(machine).empty()) << kernel.name();
     int loads = 0, stores = 0;
     ir::for_each(machine.body, [&](const ir::Operation& o) {
       const std::int64_t vector = o.attributes.integer_or(ir::Key::vector, 1);

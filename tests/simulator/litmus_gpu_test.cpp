@@ -1,6 +1,6 @@
-#include "driver/build.h"
-#include "driver/compiled.h"
-#include "driver/device_tensors.h"
+#include "compiler/build.h"
+#include "compiler/compiled.h"
+#include "compiler/device_tensors.h"
 #include "kernels/gpu.h"
 #include "simulator/litmus.h"
 
@@ -124,8 +124,8 @@ void expect_results(const GpuCase& given, const Tensors& tensors) {
   }
 }
 
-driver::GpuProgram program_of(const GpuCase& given) {
-  driver::GpuProgram program;
+compiler::GpuProgram program_of(const GpuCase& given) {
+  compiler::GpuProgram program;
   program.machine = ir::parse_text(given.text, "kernel.tw");
   ir::verify(program.machine);
   program.source = codegen::print_cuda(program.machine);
@@ -137,9 +137,9 @@ INSTANTIATE_TEST_SUITE_P(Rules, LitmusOnTheGpu, ::testing::ValuesIn(all_cases())
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LitmusOnTheGpu, AgreesWithTheModel) {
-  driver::GpuProgram program = program_of(GetParam());
-  runtime::Build build = driver::build(program, "sm_90a");
-  const driver::CompiledKernel kernel(std::move(program), std::move(build), device());
+  compiler::GpuProgram program = program_of(GetParam());
+  runtime::Build build = compiler::build(program, "sm_90a");
+  const compiler::CompiledKernel kernel(std::move(program), std::move(build), device());
   Tensors tensors;
   std::vector<runtime::DeviceBuffer> buffers;
   std::vector<TensorRef> refs;
@@ -178,8 +178,8 @@ TEST_P(LitmusForTheGpu, Builds) {
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
-  const driver::GpuProgram program = program_of(GetParam());
-  const runtime::Build build = driver::build(program, "sm_90a");
+  const compiler::GpuProgram program = program_of(GetParam());
+  const runtime::Build build = compiler::build(program, "sm_90a");
   const auto* resources = build.kernel.report.find(program.source.entry);
   // What set_max_registers counts with: else it would wait for ever.
   if (resources && GetParam().text.find("set_max_registers") != std::string::npos) {

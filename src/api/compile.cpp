@@ -1,0 +1,127 @@
+#include "tilewright/compile.h"
+
+#include <set>
+
+#include "check/pass_check.h"
+#include "compiler/build.h"
+#include "compiler/claims.h"
+#include "compiler/compiled.h"
+#include "compiler/dump.h"
+#include "compiler/simulation.h"
+#include "compiler/target.h"
+#include "ir/ir.h"
+#include "runtime/device.h"
+#include "simulator/interpreter.h"
+#include "support/diagnostic.h"
+
+namespace tilewright {
+
+struct Executable::State {
+  compiler::Target target;
+  ir::Kernel kernel;
+  Numerics numerics;
+  std::unique_ptr<compiler::CompiledKernel> compiled;  // cuda
+};
+
+Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Executable::~Executable() = default;
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+
+const std::string& Executable::target() const { return state_->target.name; }
+
+void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
+                     void* stream) const {
+  switch (state_->target.kind) {
+    case compiler::Target::Kind::interpreter: {
+      simulator::InterpreterOptions options;
+      options.threads = 0;
+      simulator::interpret(state_->kernel,
+                           compiler::make_arguments(state_->kernel, tensors, scalars), options);
+      return;
+    }
+    case compiler::Target::Kind::simulator: {
+      const simulator::MachineReport report = compiler::simulate(
+          state_->kernel, compiler::make_arguments(state_->kernel, tensors, scalars),
+          simulator::MachineOptions{});
+      if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
+      return;
+    }
+    case compiler::Target::Kind::passes:
+      return checks::check_passes(state_->kernel,
+                                  compiler::make_arguments(state_->kernel, tensors, scalars),
+                                  state_->numerics);
+    case compiler::Target::Kind::cuda: {
+      const compiler::CompiledKernel& compiled = *state_->compiled;
+      compiled.launch(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
+                      tensors, scalars);
+      return;
+    }
+    case compiler::Target::Kind::architecture:
+      break;
+  }
+  Diagnostic(state_->kernel.where,
+             "kernel " + state_->kernel.name + " is built for " + target() +
+                 ", which is not tied to a GPU of this machine",
+             ErrorKind::unavailable)
+      .fix("compile for cuda, the GPU that is here")
+      .raise();
+}
+
+namespace {
+
+// What a launch would leave in an output that nothing writes is whatever was in its memory.
+void check_outputs_are_stored(const ir::Kernel& kernel) {
+  std::set<ir::ValueId> used;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    used.insert(operation.operands.begin(), operation.operands.end());
+  });
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (parameter.kind != ir::Parameter::Kind::out || used.count(parameter.value) != 0) continue;
+    Diagnostic(parameter.where, kernel.name + ": nothing is stored to the output " + parameter.name)
+        .token(parameter.name)
+        .fix("store a tile to it, or leave it out")
+        .raise();
+  }
+}
+
+}  // namespace
+
+Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
+  auto state = std::make_unique<Executable::State>();
+  state->target = compiler::parse_target(target, options.device);
+  state->kernel = kernel.finish();
+  check_outputs_are_stored(state->kernel);
+  compiler::dump_traced(state->kernel);
+  if (state->target.kind == compiler::Target::Kind::interpreter) {
+    if (state->kernel.form != ir::Form::tile) {
+      Diagnostic(state->kernel.where, "kernel " + state->kernel.name +
+                                          " is written at the explicit level, and the interpreter "
+                                          "runs the tile level")
+          .fix("interpret the tile-level kernel that it implements, or simulate this one")
+          .raise();
+    }
+    return Executable(std::move(state));
+  }
+  if (state->target.kind == compiler::Target::Kind::passes) {
+    state->numerics = options.numerics;
+    return Executable(std::move(state));
+  }
+  if (state->target.kind == compiler::Target::Kind::simulator) {
+    passes::Rewrites rewrites{options.numerics, {}};
+    state->kernel = compiler::lower(state->kernel, rewrites);
+    compiler::enforce_claims(state->kernel, nullptr);
+    return Executable(std::move(state));
+  }
+  if (state->target.kind == compiler::Target::Kind::cuda) {
+    state->compiled =
+        compiler::compile_for_device(state->kernel, runtime::Device::get(options.device),
+                                     options.numerics, options.allow_stack_frame);
+  } else {
+    compiler::build_kernel(state->kernel, state->target.arch, options.numerics,
+                           options.allow_stack_frame);
+  }
+  return Executable(std::move(state));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,19 @@
+#include "tilewright/explain.h"
+
+#include "explain/explanation.h"
+#include "explain/report/explanation_json.h"
+#include "explain/report/page.h"
+
+namespace tilewright {
+
+std::string explain_json(const Kernel& kernel, std::string_view target, const Numerics& numerics) {
+  return explanations::explanation_json(
+      explanations::explain(kernel, compiler::parse_target(target), numerics));
+}
+
+std::string explain_page(const Kernel& kernel, std::string_view target, const Numerics& numerics) {
+  return explanations::page(
+      explanations::explain(kernel, compiler::parse_target(target), numerics));
+}
+
+}  // namespace tilewright

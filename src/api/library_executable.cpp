@@ -1,0 +1,174 @@
+#include "tilewright/library_executable.h"
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "compiler/target.h"
+#include "library/schedule_choice.h"
+#include "runtime/device.h"
+
+namespace tilewright {
+namespace {
+
+struct BuiltVariant {
+  explicit BuiltVariant(ScheduleChoice what) : choice(std::move(what)) {}
+  ScheduleChoice choice;
+  std::mutex mutex;  // of the build
+  std::unique_ptr<Executable> executable;
+  std::atomic<const Executable*> ready{nullptr};
+};
+
+// Where a launch reads a length.
+struct LengthSource {
+  std::size_t value, tensor, axis;
+  std::int64_t excess;  // the axis is so much longer
+};
+
+// A choice that this thread has made: most launches have the sizes of an earlier one.
+struct Remembered {
+  std::uint64_t executable = 0;
+  std::vector<std::int64_t> values;
+  std::size_t variant = 0;
+};
+constexpr std::size_t kRemembered = 64;
+
+std::uint64_t next_executable() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+std::size_t place_of(const std::vector<std::int64_t>& values) {
+  std::uint64_t hash = 0;
+  for (const std::int64_t value : values) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  return hash % kRemembered;
+}
+
+int multiprocessors_of(const compiler::Target& target, int device) {
+  if (target.kind != compiler::Target::Kind::cuda) return ScheduleOptions().multiprocessors;
+  return runtime::Device::get(device).info().multiprocessors;
+}
+
+}  // namespace
+
+struct LibraryExecutable::State {
+  State(const LibraryKernel& entry, const OptionValues& options, std::string_view name,
+        const CompileOptions& compile_options)
+      : kernel(entry),
+        how(compile_options),
+        target(compiler::parse_target(name, how.device)),
+        rules(library::open_rules(kernel, options, target.arch, how.rules_folder)),
+        values(rules.values_of(options, multiprocessors_of(target, how.device))) {
+    for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
+    for (std::size_t i = 0; i < kernel.options.size(); ++i) {
+      if (kernel.options[i].is_length) add_source(i);
+    }
+    std::vector<std::int64_t> own = values;
+    standard = variant_of_rule[rules.match(own.data())];
+  }
+
+  // Rules that choose the same share a variant.
+  void add_variant(const OptionValues& options, const library::Rule& rule) {
+    ScheduleChoice choice = library::choice_of(kernel, options, rule);
+    const auto [found, is_new] =
+        number_of_name.emplace(library::name_of(kernel, choice), variants.size());
+    if (is_new) variants.push_back(std::make_unique<BuiltVariant>(std::move(choice)));
+    variant_of_rule.push_back(found->second);
+  }
+
+  void add_source(std::size_t option) {
+    const std::string& name = kernel.options[option].name;
+    for (std::size_t tensor = 0; tensor < kernel.tensors.size(); ++tensor) {
+      const std::vector<std::string>& shape = kernel.tensors[tensor].shape;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const bool is_longer = shape[axis] == name + " + 1";
+        if (shape[axis] != name && !is_longer) continue;
+        sources.push_back({option, tensor, axis, is_longer ? 1 : 0});
+        return;
+      }
+    }
+  }
+
+  // A launch whose tensors have not the right axes is refused by whichever variant it reaches.
+  std::size_t choose(const std::vector<TensorRef>& tensors) const {
+    if (variants.size() == 1) return 0;
+    thread_local std::vector<std::int64_t> bound;
+    bound.assign(values.begin(), values.end());
+    for (const LengthSource& source : sources) {
+      if (source.tensor >= tensors.size()) return standard;
+      const std::vector<std::int64_t>& shape = tensors[source.tensor].shape;
+      if (source.axis >= shape.size()) return standard;
+      bound[source.value] = shape[source.axis] - source.excess;
+    }
+    thread_local std::array<Remembered, kRemembered> memory;
+    Remembered& remembered = memory[place_of(bound)];
+    if (remembered.executable != number || remembered.values != bound) {
+      remembered = {number, bound, 0};
+      remembered.variant = variant_of_rule[rules.match(bound.data())];
+    }
+    return remembered.variant;
+  }
+
+  const Executable& built(std::size_t number) {
+    BuiltVariant& variant = *variants[number];
+    if (const Executable* ready = variant.ready.load(std::memory_order_acquire)) return *ready;
+    const std::lock_guard lock(variant.mutex);
+    if (variant.executable == nullptr) {
+      variant.executable = std::make_unique<Executable>(
+          compile(build_choice(kernel, variant.choice), target.name, how));
+      variant.ready.store(variant.executable.get(), std::memory_order_release);
+    }
+    return *variant.executable;
+  }
+
+  const std::uint64_t number = next_executable();  // never another's, as an address may be
+  const LibraryKernel& kernel;
+  const CompileOptions how;
+  const compiler::Target target;
+  const library::CompiledRules rules;
+  const std::vector<std::int64_t> values;  // of the options that the kernel was compiled with
+  std::vector<std::unique_ptr<BuiltVariant>> variants;
+  std::map<std::string, std::size_t> number_of_name;
+  std::vector<std::size_t> variant_of_rule;
+  std::vector<LengthSource> sources;
+  std::size_t standard = 0;  // the variant for `values`
+};
+
+LibraryExecutable::LibraryExecutable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LibraryExecutable::~LibraryExecutable() = default;
+LibraryExecutable::LibraryExecutable(LibraryExecutable&&) noexcept = default;
+LibraryExecutable& LibraryExecutable::operator=(LibraryExecutable&&) noexcept = default;
+
+void LibraryExecutable::run(const std::vector<TensorRef>& tensors, void* stream) const {
+  state_->built(state_->choose(tensors)).run(tensors, {}, stream);
+}
+
+std::vector<LibraryExecutable::Variant> LibraryExecutable::variants() const {
+  std::vector<Variant> variants;
+  for (const std::unique_ptr<BuiltVariant>& variant : state_->variants) {
+    if (!library::refusal_of(variant->choice).empty()) continue;
+    variants.push_back(
+        {library::name_of(state_->kernel, variant->choice), variant->ready.load() != nullptr});
+  }
+  return variants;
+}
+
+void LibraryExecutable::prepare() const {
+  for (std::size_t i = 0; i < state_->variants.size(); ++i) {
+    if (library::refusal_of(state_->variants[i]->choice).empty()) state_->built(i);
+  }
+}
+
+LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
+                          std::string_view target, const CompileOptions& how) {
+  auto state = std::make_unique<LibraryExecutable::State>(kernel, options, target, how);
+  state->built(state->standard);
+  return LibraryExecutable(std::move(state));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/build.h"
+#include "compiler/compiled.h"
+#include "compiler/dump.h"
+#include "compiler/target.h"
+#include "ir/program.h"
+#include "runtime/device.h"
+#include "runtime/peers.h"
+#include "support/diagnostic.h"
+#include "tilewright/program.h"
+
+namespace tilewright {
+
+using Kind = ir::ProgramOperation::Kind;
+
+// Ranks are GPUs 0, 1, ... of this process.
+struct ProgramExecutable::State {
+  std::shared_ptr<const ir::Program> program;
+  std::vector<const runtime::Device*> devices;
+  std::vector<std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;  // of each rank
+  std::vector<std::vector<runtime::DeviceBuffer>> buffers;                      // of each rank
+  std::vector<runtime::Stream> streams;
+  std::vector<runtime::Event> events;  // of the program
+  std::vector<runtime::Event> ends;    // of each stream's run
+  std::int64_t runs = 0;               // since load
+
+  std::byte* address(int buffer, int rank) const {
+    return static_cast<std::byte*>(buffers[rank][buffer].data());
+  }
+  void build(const std::string& arch);
+  void clear() const;  // all memory to zeros
+  void check_launches() const;
+  void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
+  void queue_run(std::int64_t run) const;
+};
+
+void ProgramExecutable::State::build(const std::string& arch) {
+  kernels.resize(devices.size());
+  for (const auto& kernel : program->kernels) {
+    const compiler::BuiltKernel built = compiler::build_kernel(*kernel, arch);
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+      kernels[rank].push_back(
+          std::make_unique<compiler::CompiledKernel>(built.program, built.build, *devices[rank]));
+    }
+  }
+}
+
+void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
+                                     std::int64_t run) const {
+  const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
+  const runtime::Stream& stream = streams[operation.stream];
+  const int rank = program->streams[operation.stream].rank;
+  const std::int32_t value = ir::word_value(operation.value, run);
+  switch (operation.kind) {
+    case Kind::launch:
+      return kernels[rank][operation.kernel]->launch(stream,
+                                                     arguments_of(*program, operation, run, at));
+    case Kind::copy:
+      return ir::for_each_rows(
+          argument_of(*program, operation.to, at), argument_of(*program, operation.from, at),
+          [&](const ir::CopiedRows& copied) {
+            runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
+                                     copied.bytes, copied.rows, stream);
+          });
+    case Kind::write:
+      return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);
+    case Kind::wait:
+      return runtime::wait_word(stream, argument_of(*program, operation.to, at).data, value);
+    case Kind::record:
+      return events[operation.event].record(stream);
+    case Kind::wait_event:
+      return stream.wait(events[operation.event]);
+  }
+}
+
+void ProgramExecutable::State::clear() const {
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const runtime::Stream stream(*devices[rank]);
+    for (const runtime::DeviceBuffer& buffer : buffers[rank]) buffer.fill(0, stream);
+    stream.synchronize();
+  }
+}
+
+// While nothing is queued: who waits for a launch that fails then would wait forever.
+void ProgramExecutable::State::check_launches() const {
+  const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
+  for (const ir::ProgramOperation& operation : program->operations) {
+    if (operation.kind != Kind::launch) continue;
+    const int rank = program->streams[operation.stream].rank;
+    kernels[rank][operation.kernel]->check(arguments_of(*program, operation, 1, at));
+  }
+}
+
+// A rank's streams begin behind the ends of all of them in the run before.
+void ProgramExecutable::State::queue_run(std::int64_t run) const {
+  for (std::size_t i = 0; i < streams.size() && run > 1; ++i) {
+    for (std::size_t j = 0; j < streams.size(); ++j) {
+      const bool same_rank = program->streams[i].rank == program->streams[j].rank;
+      if (i != j && same_rank) streams[i].wait(ends[j]);
+    }
+  }
+  for (const ir::ProgramOperation& operation : program->operations) queue(operation, run);
+  for (std::size_t i = 0; i < streams.size(); ++i) ends[i].record(streams[i]);
+}
+
+ProgramExecutable::ProgramExecutable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ProgramExecutable::~ProgramExecutable() = default;
+ProgramExecutable::ProgramExecutable(ProgramExecutable&&) noexcept = default;
+ProgramExecutable& ProgramExecutable::operator=(ProgramExecutable&&) noexcept = default;
+
+void ProgramExecutable::load(const ProgramMemory& memory) {
+  State& state = *state_;
+  ir::check_tensors(*state.program, memory.tensors);
+  state.clear();
+  for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
+    const runtime::Stream stream(*state.devices[rank]);
+    for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
+      const bool given = state.program->buffers[i].kind == ir::ProgramBuffer::Kind::tensor;
+      const HostTensor& tensor = memory.tensors[rank][i];
+      if (given) state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
+    }
+    stream.synchronize();
+  }
+  state.runs = 0;
+}
+
+void ProgramExecutable::run(int runs) {
+  ir::check_count(*state_->program, "runs", runs);
+  for (int i = 0; i < runs; ++i) state_->queue_run(++state_->runs);
+  for (const runtime::Stream& stream : state_->streams) stream.synchronize();
+}
+
+void ProgramExecutable::store(ProgramMemory& memory) const {
+  ir::check_tensors(*state_->program, memory.tensors);
+  for (std::size_t rank = 0; rank < state_->devices.size(); ++rank) {
+    const runtime::Stream stream(*state_->devices[rank]);
+    for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
+      HostTensor& tensor = memory.tensors[rank][i];
+      state_->buffers[rank][i].download(tensor.data(), tensor.size_bytes(), stream);
+    }
+    stream.synchronize();
+  }
+}
+
+ProgramExecutable compile(const Program& program, std::string_view target) {
+  const compiler::Target parsed = compiler::parse_target(target);
+  if (parsed.kind != compiler::Target::Kind::cuda) {
+    Diagnostic(
+        program.finish().where,
+        fmt::format("program {}: target {}, and programs run on cuda", program.name(), target))
+        .fix("cuda; or simulate() the program, which needs no GPU")
+        .raise();
+  }
+  auto state = std::make_unique<ProgramExecutable::State>();
+  state->program = std::make_shared<const ir::Program>(program.finish());
+  const ir::Program& recorded = *state->program;
+  compiler::dump_program(recorded);
+  if (runtime::Device::count() < recorded.ranks) {
+    Diagnostic(recorded.where,
+               fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,
+                           recorded.ranks, runtime::Device::count()),
+               ErrorKind::unavailable)
+        .fix("a machine with a GPU for each rank, or simulate() the program, which needs none")
+        .raise();
+  }
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
+    state->devices.push_back(&runtime::Device::get(rank));
+  }
+  for (const runtime::Device* device : state->devices) {
+    for (const runtime::Device* other : state->devices) runtime::reach_peer(*device, *other);
+  }
+  state->build(parsed.arch);
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
+    std::vector<runtime::DeviceBuffer>& buffers = state->buffers.emplace_back();
+    for (std::size_t i = 0; i < recorded.buffers.size(); ++i) {
+      buffers.emplace_back(*state->devices[rank],
+                           static_cast<std::size_t>(recorded.buffers[i].bytes()),
+                           name_of(recorded, static_cast<int>(i), rank));
+    }
+  }
+  state->clear();
+  state->check_launches();
+  std::vector<int> rank_of_event(recorded.events);
+  for (const ir::ProgramOperation& operation : recorded.operations) {
+    if (operation.kind != Kind::record) continue;
+    rank_of_event[operation.event] = recorded.streams[operation.stream].rank;
+  }
+  for (const int rank : rank_of_event) {
+    state->events.emplace_back(*state->devices[rank], runtime::Event::Timing::off);
+  }
+  for (const ir::ProgramStream& stream : recorded.streams) {
+    state->streams.emplace_back(*state->devices[stream.rank]);
+    state->ends.emplace_back(*state->devices[stream.rank], runtime::Event::Timing::off);
+  }
+  return ProgramExecutable(std::move(state));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,47 @@
+#include "compiler/dump.h"
+#include "compiler/simulation.h"
+#include "ir/program.h"
+#include "library/program_simulation.h"
+#include "tilewright/program.h"
+
+namespace tilewright {
+
+SimulationReport simulate(const Program& program, ProgramMemory& memory,
+                          const SimulationOptions& options) {
+  const ir::Program& recorded = program.finish();
+  ir::check_tensors(recorded, memory.tensors);
+  ir::check_count(recorded, "schedules", options.schedules);
+  ir::check_count(recorded, "runs", options.runs);
+  ir::check_count(recorded, "multiprocessors", options.multiprocessors);
+  compiler::dump_program(recorded);
+  const std::vector<ir::Kernel> kernels = library::machine_forms(recorded);
+  simulator::MachineOptions machine;
+  machine.multiprocessors = machine.resident = options.multiprocessors;
+  machine.strict = options.strict;
+  machine.control_only = options.control_only;
+  SimulationReport report;
+  const library::ProgramTensors before = memory.tensors;
+  library::ProgramTensors* const after = options.control_only ? nullptr : &memory.tensors;
+  for (int i = 0; i < options.schedules; ++i) {
+    machine.seed = options.seed + static_cast<std::uint64_t>(i);
+    const simulator::MachineReport run =
+        library::simulate_program(recorded, kernels, before, after, machine, options.runs);
+    ++report.schedules;
+    report.operations += run.operations;
+    if (run.ok()) continue;
+    report.seed = machine.seed;
+    for (const simulator::Fault& fault : run.faults) {
+      report.faults.push_back(
+          {fault.kind, fault.first, fault.second, compiler::diagnostic_of(fault).render()});
+    }
+    break;
+  }
+  return report;
+}
+
+SimulationReport simulate(const Program& program, const SimulationOptions& options) {
+  ProgramMemory memory(program);
+  return simulate(program, memory, options);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+#include "library/workload.h"
+#include "simulator/faults/fault_kinds.h"
+#include "simulator/machine/machine.h"
+
+// Whether the simulated GPU finds the faults that are seeded into a kernel.
+namespace tilewright::checks {
+
+struct ProofOptions {
+  std::uint64_t seed = 0;      // of the first schedule
+  std::int64_t schedules = 4;  // of each usual workload, with values
+  // Without arithmetic, of each usual workload that comes to a mutant which has not shown: so many,
+  // or `few` once all together have executed so many operations of warps.
+  std::int64_t more = 400;
+  std::int64_t few = 8;
+  std::int64_t operations = 40'000'000;  // some seconds
+  std::int64_t launches = 2;             // one after the other, in each schedule
+  unsigned threads = 0;                  // 0: one for each core
+  // Further workloads, numbered behind the usual ones and made when one is run: for mutants that
+  // none of those comes to, and `few` schedules of each for one that has not shown.
+  std::vector<std::function<library::Workload()>> further;
+  // Only the mutants of every `parts`-th place, from number `part` on: the parts are disjoint, and
+  // together all mutants.
+  std::size_t part = 0, parts = 1;
+};
+
+struct MutantResult {
+  enum class Verdict : std::uint8_t {
+    caught,
+    rejected,    // by the verifier, or before the first instruction
+    equivalent,  // Mutant::equivalent says why; its runs are clean
+    unreached,   // no workload executes the operation
+    survived,
+  };
+  const simulator::FaultKind* kind = nullptr;
+  simulator::Mutant mutant;
+  std::size_t subject = 0;  // of a program: the kernel's number, or their number for the program
+  Verdict verdict = Verdict::survived;
+  simulator::Fault fault;    // caught: "mismatch" is a wrong result. rejected: the refusal
+  std::size_t workload = 0;  // that shows it, and
+  std::uint64_t seed = 0;    // its schedule
+  bool right_class = false;
+  bool both_lines = false;
+};
+
+// Runs every mutant of the machine form on one workload after the other until a fault shows, on as
+// many multiprocessors as a cluster has CTAs. Same options, same results, whatever the threads.
+// Raises when the kernel itself is not clean. `begin` is told how many mutants there are, `advance`
+// of each that is done, from any thread.
+std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
+                                          const std::vector<library::Workload>& workloads,
+                                          const ProofOptions& options,
+                                          const std::function<void(std::int64_t)>& begin = {},
+                                          const std::function<void()>& advance = {});
+
+}  // namespace tilewright::checks

@@ -1,0 +1,271 @@
+#include "check/fuzz/oracle.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+
+#include "check/fuzz/envelope.h"
+#include "check/fuzz/faults.h"
+#include "compiler/build.h"
+#include "compiler/compiled.h"
+#include "compiler/device_tensors.h"
+#include "compiler/launch_plan.h"
+#include "ir/text.h"
+#include "passes/pipeline.h"
+#include "schedules/schedule.h"
+#include "simulator/interpreter.h"
+#include "simulator/machine/machine.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::checks::fuzz {
+namespace {
+
+using Kind = Verdict::Kind;
+
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Ends the judgement with a verdict.
+struct Decided {
+  Verdict verdict;
+};
+
+class Judge {
+ public:
+  Judge(const Recipe& recipe, Target target)
+      : recipe_(recipe),
+        target_(target),
+        traced_(trace(recipe)),
+        kernel_(traced_.kernel.finish()) {}
+
+  Verdict run() {
+    stage_ = "envelope";
+    envelope_ = envelope_of(kernel_, traced_.launch, precision_);
+    interpret();
+    if (target_ == Target::interpreter) return verdict_;
+    stage_ = "lowering";
+    passes::Rewrites rewrites;
+    const ir::Kernel source =
+        recipe_.style == Recipe::Style::explicit_level ? trace_explicit(recipe_).finish() : kernel_;
+    const ir::Kernel machine = compiler::lower(source, rewrites);
+    simulate(machine);
+    if (target_ == Target::cuda) launch(source);
+    return verdict_;
+  }
+
+  std::optional<Verdict> run(const SeededFault& fault) {
+    stage_ = "planting";
+    const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
+    if (is_explicit && fault.form == ir::Form::tile) return {};
+    Random random(recipe_.seed);
+    passes::Rewrites rewrites;
+    ir::Kernel kernel = is_explicit ? trace_explicit(recipe_).finish() : kernel_;
+    if (!is_explicit) {
+      passes::prepare_for_schedule(kernel, {}, rewrites);
+      if (fault.form == ir::Form::tile && !fault.plant(kernel, random)) return {};
+      planted_ = fault.form == ir::Form::tile;
+      kernel = schedules::schedule_for_sm90(kernel);
+    }
+    rewrites.convert_layouts = !is_explicit;
+    passes::lower_to_machine(kernel, {}, rewrites);
+    if (fault.form == ir::Form::machine && !fault.plant(kernel, random)) return {};
+    planted_ = true;
+    envelope_ = envelope_of(kernel_, traced_.launch, precision_);
+    simulate(kernel);
+    return verdict_;
+  }
+
+  const std::string& stage() const { return stage_; }
+  bool planted() const { return planted_; }
+
+ private:
+  Launch interpreted(const ir::Kernel& kernel, bool float64) const {
+    Launch launch = traced_.launch;
+    simulator::InterpreterOptions options;
+    options.float64 = float64;
+    simulator::interpret(kernel, launch.arguments(), options);
+    return launch;
+  }
+
+  void interpret() {
+    stage_ = "interpreter";
+    const Launch plain = interpreted(kernel_, false);
+    compare(plain);
+    stage_ = "interpreter in float64";
+    compare(interpreted(kernel_, true));
+    ir::Kernel prepared = kernel_;
+    passes::Rewrites rewrites;
+    stage_ = "passes of the tile form";
+    const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
+    bool simplifies = true;  // and keeps every bit
+    const auto observe = [&](std::string_view pass, const ir::Kernel& now, double, bool changed) {
+      simplifies = simplifies && pass != "materialise_extents";
+      if (!changed) return;
+      stage_ = "interpreter after " + std::string(pass);
+      const Launch after = interpreted(now, false);
+      if (simplifies) {
+        expect_equal(after, plain);
+      } else {
+        compare(after);
+      }
+      stage_ = "a pass behind " + std::string(pass);
+    };
+    if (is_explicit) return passes::simplify_kernel(prepared, observe);
+    passes::prepare_for_schedule(prepared, observe, rewrites);
+  }
+
+  void simulate(const ir::Kernel& machine) {
+    stage_ = "simulated GPU";
+    Launch launch = traced_.launch;
+    const Arguments arguments = launch.arguments();
+    if (!compiler::outputs_are_empty(machine, arguments)) {
+      simulator::MachineOptions options;
+      options.seed = recipe_.seed;
+      options.multiprocessors = 2 * (1 + static_cast<std::int64_t>(recipe_.seed % 3));
+      options.resident = options.multiprocessors;
+      const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
+      if (!report.ok()) {
+        const simulator::Fault& f = report.faults.front();
+        end(Kind::fault, f.kind + ": " + f.message + (f.missing.empty() ? "" : "\n" + f.missing));
+      }
+    }
+    compare(launch);
+  }
+
+  void launch(const ir::Kernel& source) {
+    stage_ = "GPU";
+    envelope_ = envelope_of(kernel_, traced_.launch, Precision::of_gpu());
+    passes::Rewrites rewrites;
+    compiler::GpuProgram program = compiler::translate(source, rewrites);
+    runtime::Build build = compiler::assemble(program, "sm_90a", {.allow_stack_frame = true});
+    const runtime::Device& device = runtime::Device::get(0);
+    const compiler::CompiledKernel compiled(std::move(program), std::move(build), device);
+    Launch launch = traced_.launch;
+    std::vector<HostTensor> memory;
+    for (const LaunchTensor& tensor : launch.tensors) memory.push_back(tensor.memory);
+    const compiler::DeviceTensors on_device(memory);
+    std::vector<TensorRef> refs = on_device.refs();
+    for (std::size_t i = 0; i < refs.size(); ++i) refs[i].shape = launch.tensors[i].shape;
+    for (std::size_t i = 0; i < refs.size(); ++i) {
+      refs[i].strides = launch.tensors[i].memory.strides();
+    }
+    compiled.launch(on_device.stream(), refs, launch.scalars);
+    on_device.download(memory);
+    for (std::size_t i = 0; i < refs.size(); ++i) launch.tensors[i].memory = memory[i];
+    compare(launch);
+  }
+
+  // Against the bounds; what was not written keeps every bit.
+  void compare(const Launch& got) {
+    for (std::size_t t = 0; t < got.tensors.size(); ++t) {
+      const LaunchTensor& tensor = got.tensors[t];
+      const TensorEnvelope& bounds = envelope_[t];
+      for (std::int64_t i = 0; i < tensor.memory.elements(); ++i) {
+        const double value = tensor.memory.flat(i);
+        const Interval want = bounds.values[static_cast<std::size_t>(i)];
+        const bool written = bounds.written[static_cast<std::size_t>(i)];
+        if (!written) {
+          if (same(value, traced_.launch.tensors[t].memory.flat(i))) continue;
+          differ(tensor, i, value, "nothing to be written there");
+        }
+        if (want.anything()) continue;
+        ++verdict_.checked;
+        if (value >= want.lo && value <= want.hi) continue;
+        differ(tensor, i, value, fmt::format("a value in [{:.9g}, {:.9g}]", want.lo, want.hi));
+      }
+    }
+  }
+
+  void expect_equal(const Launch& got, const Launch& want) {
+    for (std::size_t t = 0; t < got.tensors.size(); ++t) {
+      const LaunchTensor& tensor = got.tensors[t];
+      for (std::int64_t i = 0; i < tensor.memory.elements(); ++i) {
+        const double value = tensor.memory.flat(i), wanted = want.tensors[t].memory.flat(i);
+        if (same(value, wanted)) continue;
+        differ(tensor, i, value, fmt::format("{:.9g}, bit by bit", wanted));
+      }
+    }
+  }
+
+  [[noreturn]] void differ(const LaunchTensor& tensor, std::int64_t place, double value,
+                           const std::string& wanted) {
+    const std::vector<std::int64_t>& outer = tensor.memory.shape();
+    std::vector<std::int64_t> index(outer.size());
+    for (std::size_t axis = outer.size(); axis-- > 0; place /= outer[axis]) {
+      index[axis] = place % outer[axis];
+    }
+    end(Kind::mismatch, fmt::format("{}[{}] is {:.9g}, expected {}", tensor.name,
+                                    fmt::join(index, ", "), value, wanted));
+  }
+
+  [[noreturn]] void end(Kind kind, std::string text) {
+    throw Decided{{kind, stage_, std::move(text), verdict_.checked}};
+  }
+
+  const Recipe& recipe_;
+  Target target_;
+  Traced traced_;
+  ir::Kernel kernel_;
+  Precision precision_;
+  std::vector<TensorEnvelope> envelope_;
+  std::string stage_;
+  bool planted_ = false;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+namespace {
+
+// What `run` decides, or what it throws says.
+Verdict verdict_of(const std::string& stage, const std::function<Verdict()>& run) {
+  try {
+    return run();
+  } catch (const Decided& decided) {
+    return decided.verdict;
+  } catch (const Undecided&) {
+    return {Kind::undecided, stage, "", 0};
+  } catch (const Error& error) {
+    const bool proper = error.kind() != ErrorKind::internal && error.location().file != nullptr;
+    if (error.kind() == ErrorKind::unavailable) throw;
+    return {proper ? Kind::refused : Kind::internal, stage, error.message(), 0};
+  } catch (const std::exception& error) {
+    return {Kind::internal, stage, error.what(), 0};
+  }
+}
+
+}  // namespace
+
+Verdict judge(const Recipe& recipe, Target target) {
+  std::optional<Judge> judge;
+  Verdict verdict = verdict_of("tracing", [&] {
+    judge.emplace(recipe, target);
+    return judge->run();
+  });
+  if (judge) verdict.stage = judge->stage();
+  return verdict;
+}
+
+std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault) {
+  std::optional<Judge> judge;
+  bool has_place = true;
+  const Verdict verdict = verdict_of("seeded fault", [&]() -> Verdict {
+    judge.emplace(recipe, Target::simulator);
+    const std::optional<Verdict> result = judge->run(fault);
+    has_place = result.has_value();
+    return result.value_or(Verdict{});
+  });
+  if (!has_place || !judge || !judge->planted()) return {};
+  return verdict;
+}
+
+std::string text_of(const Recipe& recipe) {
+  try {
+    const Traced traced = trace(recipe);
+    return ir::to_text(traced.kernel.finish(), {.locations = false});
+  } catch (const Error& error) {
+    return std::string("it cannot be traced: ") + error.what() + "\n";
+  }
+}
+
+}  // namespace tilewright::checks::fuzz

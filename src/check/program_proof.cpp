@@ -1,0 +1,255 @@
+#include "check/program_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "check/parallel.h"
+#include "compiler/simulation.h"
+#include "ir/verifier.h"
+#include "library/program_simulation.h"
+#include "simulator/faults/program_faults.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::checks {
+namespace {
+
+using Verdict = MutantResult::Verdict;
+using simulator::FaultKind;
+
+struct Found {
+  simulator::Fault fault;  // no kind: none
+  std::uint64_t seed = 0;
+  std::int64_t operations = 0;  // executed by warps
+  explicit operator bool() const { return !fault.kind.empty(); }
+};
+
+// A mutant of the program, or of one of its kernels.
+struct Seeded {
+  std::optional<simulator::ProgramMutant> program;
+  std::size_t kernel = 0;  // else
+};
+
+class Prover {
+ public:
+  Prover(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+         const simulator::MachineOptions& machine, const ProofOptions& options)
+      : program_(program),
+        kernels_(kernels),
+        machine_(machine),
+        options_(options),
+        before_(ir::initial_tensors(program, options.seed + 1)) {}
+
+  // Raises where the program has a fault of its own.
+  void require_clean() {
+    simulator::MachineOptions machine = machine_;
+    for (std::int64_t i = 0; i < options_.schedules; ++i) {
+      machine.seed = options_.seed + static_cast<std::uint64_t>(i);
+      const simulator::MachineReport report = library::simulate_program(
+          program_, kernels_, before_, &wanted_, machine, options_.launches);
+      if (report.ok()) continue;
+      Diagnostic text = compiler::diagnostic_of(report.faults.front());
+      text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed)).raise();
+    }
+  }
+
+  void judge(const Seeded& seeded, MutantResult& result) const {
+    try {
+      Found found = seeded.program ? run(seeded.program->apply(program_), kernels_)
+                                   : run_kernel(seeded, result);
+      if (!found && result.verdict != Verdict::survived) return;
+      if (found) catch_mutant(result, std::move(found));
+    } catch (const Error& error) {
+      result.verdict = Verdict::rejected;
+      result.fault = {"rejected", error.location(), {}, error.message(), {}};
+    }
+  }
+
+  // Waits that nobody misses are equivalents where other such waits order the same: it shows once
+  // both are left out, or all of them.
+  void judge_waits(const std::vector<Seeded>& seeded, std::vector<MutantResult>& results) const {
+    constexpr std::int64_t kFew = 20;  // schedules without arithmetic: nothing else orders it then
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const bool is_wait = seeded[i].program && seeded[i].program->is_wait;
+      if (is_wait && results[i].verdict == Verdict::survived) left.push_back(i);
+    }
+    in_parallel(thread_count(options_.threads), left.size(), [&](std::size_t number, unsigned) {
+      const std::size_t i = left[number];
+      const auto other = std::find_if(left.begin(), left.end(), [&](std::size_t j) {
+        return seeded[j].program->site != seeded[i].program->site &&
+               run(without(seeded, {i, j}), kernels_, kFew);
+      });
+      if (other == left.end()) return;
+      results[i].mutant.equivalent = fmt::format(
+          "in no schedule of many does it show; it does once the {} at {} is left out too, which "
+          "orders the same",
+          results[*other].mutant.operation, format_location(results[*other].mutant.where));
+    });
+    if (left.size() > 2 && run(without(seeded, left), kernels_)) {
+      for (const std::size_t i : left) {
+        if (!results[i].mutant.equivalent.empty()) continue;
+        results[i].mutant.equivalent =
+            "in no schedule of many does it show; it does once all waits are left out of which one "
+            "alone is not missed";
+      }
+    }
+    for (const std::size_t i : left) {
+      if (!results[i].mutant.equivalent.empty()) results[i].verdict = Verdict::equivalent;
+    }
+  }
+
+ private:
+  // With several mutants of waits at once.
+  ir::Program without(const std::vector<Seeded>& seeded, std::vector<std::size_t> numbers) const {
+    const auto mutant = [&](std::size_t number) -> const simulator::ProgramMutant& {
+      return *seeded[number].program;
+    };
+    // The last site first, and of one site what leaves it out.
+    std::sort(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
+      if (mutant(a).site != mutant(b).site) return mutant(a).site > mutant(b).site;
+      return !mutant(a).edit && mutant(b).edit;
+    });
+    ir::Program changed = program_;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (i > 0 && mutant(numbers[i]).site == mutant(numbers[i - 1]).site) continue;
+      changed = mutant(numbers[i]).apply(changed);
+    }
+    return changed;
+  }
+
+  Found run_kernel(const Seeded& seeded, MutantResult& result) const {
+    std::vector<ir::Kernel> changed = kernels_;
+    changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
+    ir::verify(changed[seeded.kernel]);
+    Found found = run(program_, changed);
+    if (found) return found;
+    if (!result.mutant.equivalent.empty()) {
+      result.verdict = Verdict::equivalent;
+      return {};
+    }
+    changed[seeded.kernel] = result.mutant.probe(kernels_[seeded.kernel]);
+    if (!run_once(program_, changed, options_.seed, false)) result.verdict = Verdict::unreached;
+    return {};
+  }
+
+  // Some schedules with values, then many without.
+  Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels) const {
+    return run(program, kernels, options_.more);
+  }
+  Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+            std::int64_t more) const {
+    // A wrong result says nothing of where it comes from: another schedule may.
+    Found mismatch;
+    for (std::int64_t i = 0; i < options_.schedules; ++i) {
+      Found found = run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), true);
+      if (found && found.fault.kind != "mismatch") return found;
+      if (found && !mismatch) mismatch = std::move(found);
+    }
+    std::int64_t operations = 0;
+    for (std::int64_t i = 0; i < more; ++i) {
+      if (i >= options_.few && operations >= options_.operations) break;
+      Found found =
+          run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), false);
+      if (found) return found;
+      operations += found.operations;
+    }
+    return mismatch;
+  }
+  Found run_once(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+                 std::uint64_t seed, bool values) const {
+    simulator::MachineOptions machine = machine_;
+    machine.seed = seed;
+    machine.control_only = !values;
+    library::ProgramTensors after;
+    simulator::MachineReport report = library::simulate_program(
+        program, kernels, before_, values ? &after : nullptr, machine, options_.launches);
+    if (!report.ok()) return {std::move(report.faults.front()), seed, report.operations};
+    if (!values) return {{}, seed, report.operations};
+    const library::Comparison comparison = library::compare_buffers(program, after, wanted_);
+    if (comparison.max_relative_error <= library::tolerance_of(program)) return {};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, seed, report.operations};
+  }
+
+  static void catch_mutant(MutantResult& result, Found found) {
+    const auto& classes = result.kind->classes;
+    result.verdict = Verdict::caught;
+    result.fault = std::move(found.fault);
+    result.seed = found.seed;
+    result.right_class =
+        std::find(classes.begin(), classes.end(), result.fault.kind) != classes.end();
+    result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
+  }
+
+  const ir::Program& program_;
+  const std::vector<ir::Kernel>& kernels_;
+  const simulator::MachineOptions& machine_;
+  const ProofOptions& options_;
+  const library::ProgramTensors before_;
+  library::ProgramTensors wanted_;
+};
+
+void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const FaultKind& kind,
+                        std::vector<Seeded>& seeded, std::vector<MutantResult>& results) {
+  for (simulator::Mutant& mutant : simulator::mutants_of(kind, kernel)) {
+    MutantResult& result = results.emplace_back();
+    result.kind = &kind;
+    result.mutant = std::move(mutant);
+    result.mutant.operation += " of " + kernel.name;
+    result.subject = number;
+    Seeded& made = seeded.emplace_back();
+    made.kernel = number;
+  }
+}
+
+}  // namespace
+
+const std::vector<const FaultKind*>& proof_kinds() {
+  static const std::vector<const FaultKind*> kinds = [] {
+    std::vector<const FaultKind*> list;
+    for (const FaultKind& kind : simulator::fault_kinds()) {
+      if (kind.number == 23 || kind.number == 24) list.push_back(&kind);
+    }
+    for (const FaultKind& kind : simulator::program_fault_kinds()) list.push_back(&kind);
+    return list;
+  }();
+  return kinds;
+}
+
+std::vector<MutantResult> prove_program(const ir::Program& program,
+                                        const std::vector<ir::Kernel>& kernels,
+                                        const simulator::MachineOptions& machine,
+                                        const ProofOptions& options,
+                                        const std::function<void(std::int64_t)>& begin,
+                                        const std::function<void()>& advance) {
+  Prover prover(program, kernels, machine, options);
+  prover.require_clean();
+  std::vector<Seeded> seeded;
+  std::vector<MutantResult> results;
+  for (const FaultKind* kind : proof_kinds()) {
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      add_kernel_mutants(kernels[i], i, *kind, seeded, results);
+    }
+  }
+  for (simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
+    MutantResult& result = results.emplace_back();
+    result.kind = mutant.kind;
+    result.mutant.where = mutant.where;
+    result.mutant.site = mutant.site;
+    result.subject = kernels.size();
+    result.mutant.operation = mutant.operation;
+    result.mutant.change = mutant.change;
+    seeded.emplace_back().program = std::move(mutant);
+  }
+  if (begin) begin(static_cast<std::int64_t>(results.size()));
+  in_parallel(thread_count(options.threads), results.size(), [&](std::size_t i, unsigned) {
+    prover.judge(seeded[i], results[i]);
+    if (advance) advance();
+  });
+  prover.judge_waits(seeded, results);
+  return results;
+}
+
+}  // namespace tilewright::checks

@@ -1,0 +1,187 @@
+#include "compiler/compiled.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "runtime/device.h"
+#include "support/diagnostic.h"
+#include "support/hash.h"
+
+namespace tilewright::compiler {
+namespace {
+
+// Enough for the tensors of a model's layers; past it all are forgotten, which only costs time.
+constexpr std::size_t kMaximumPrepared = 1024;
+
+// Everything of a launch's arguments, flat.
+void make_key(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
+              std::vector<std::int64_t>& key) {
+  key.clear();
+  for (const TensorRef& tensor : tensors) {
+    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data)));
+    key.push_back(static_cast<std::int64_t>(tensor.dtype));
+    key.push_back(static_cast<std::int64_t>(tensor.shape.size()));
+    key.insert(key.end(), tensor.shape.begin(), tensor.shape.end());
+    key.push_back(static_cast<std::int64_t>(tensor.strides.size()));
+    key.insert(key.end(), tensor.strides.begin(), tensor.strides.end());
+  }
+  for (const double scalar : scalars) key.push_back(std::bit_cast<std::int64_t>(scalar));
+}
+
+std::uint64_t hash_of(const std::vector<std::int64_t>& key) {
+  return hash64({reinterpret_cast<const char*>(key.data()), key.size() * sizeof(key[0])});
+}
+
+}  // namespace
+
+struct CompiledKernel::Prepared {
+  std::vector<std::int64_t> key;
+  bool empty = false;
+  runtime::LaunchShape shape;
+  runtime::ParameterBuffer parameters;
+  std::vector<void*> arguments;  // into `parameters`
+  std::optional<std::size_t> epoch;
+};
+
+Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
+                         const std::vector<double>& scalars) {
+  Arguments arguments;
+  arguments.scalars = scalars;
+  std::vector<std::string> names;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (parameter.is_tensor()) names.push_back(parameter.name);
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorRef& tensor = tensors[i];
+    TensorArgument argument{i < names.size() ? names[i] : fmt::format("{}", i), tensor.dtype,
+                            tensor.shape, tensor.strides, static_cast<std::byte*>(tensor.data)};
+    if (argument.strides.empty()) {
+      argument.strides.resize(argument.shape.size());
+      std::int64_t stride = 1;
+      for (std::size_t axis = argument.shape.size(); axis-- > 0;) {
+        argument.strides[axis] = stride;
+        if (__builtin_mul_overflow(stride, std::max<std::int64_t>(argument.shape[axis], 1),
+                                   &stride)) {
+          Diagnostic(kernel.where, fmt::format("tensor {}: its sizes overflow 64 bits: {} elements "
+                                               "along axis {}",
+                                               argument.name, argument.shape[axis], axis))
+              .fix("check the order of sizes that the launch passes")
+              .raise();
+        }
+      }
+    }
+    arguments.tensors.push_back(std::move(argument));
+  }
+  return arguments;
+}
+
+std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
+                                                   const runtime::Device& device,
+                                                   const Numerics& numerics,
+                                                   bool allow_stack_frame) {
+  BuiltKernel built = build_kernel(traced, device.info().arch(), numerics, allow_stack_frame);
+  return std::make_unique<CompiledKernel>(std::move(built.program), std::move(built.build), device);
+}
+
+CompiledKernel::CompiledKernel(GpuProgram program, runtime::Build build,
+                               const runtime::Device& device)
+    : program_(std::move(program)),
+      build_(std::move(build)),
+      device_(device),
+      kernel_(device, build_.kernel.cubin, program_.source.entry) {
+  kernel_.reserve_shared(static_cast<std::size_t>(program_.machine.shared_bytes));
+  if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
+}
+
+CompiledKernel::~CompiledKernel() = default;
+
+const runtime::DeviceBuffer& CompiledKernel::workspace(const runtime::Stream& stream,
+                                                       std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = workspaces_.find(stream.handle());
+  if (found != workspaces_.end()) return found->second;
+  runtime::DeviceBuffer buffer(device_, bytes, "workspace");
+  buffer.fill(0, stream);
+  return workspaces_.emplace(stream.handle(), std::move(buffer)).first->second;
+}
+
+std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
+    const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+    const std::vector<double>& scalars) const {
+  thread_local std::vector<std::int64_t> key;
+  make_key(tensors, scalars, key);
+  const bool has_owned = program_.machine.has_owned();
+  if (has_owned) {
+    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stream.handle())));
+  }
+  const std::uint64_t hash = hash_of(key);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = prepared_.find(hash);
+    if (found != prepared_.end() && found->second->key == key) return found->second;
+  }
+  std::vector<TensorRef> complete = tensors;
+  if (has_owned) {
+    const auto bytes_of = [](const ir::Parameter& parameter) -> std::size_t {
+      constexpr std::size_t kUnit = ir::kOwnedAlignment;
+      if (!parameter.is_owned()) return 0;
+      return (static_cast<std::size_t>(parameter.element_count()) * 4 + kUnit - 1) / kUnit * kUnit;
+    };
+    std::size_t bytes = 0;
+    for (const auto& parameter : program_.machine.parameters) bytes += bytes_of(parameter);
+    auto* next = static_cast<std::byte*>(workspace(stream, bytes).data());
+    for (const ir::Parameter& parameter : program_.machine.parameters) {
+      if (!parameter.is_owned()) continue;
+      complete.push_back({next, parameter.dtype, parameter.constant_shape(), {}});
+      next += bytes_of(parameter);
+    }
+  }
+  LaunchPlan plan = this->plan(make_arguments(program_.machine, complete, scalars));
+  for (const LaunchPlan::Map& map : plan.maps) {
+    plan.parameters.set(map.offset, runtime::encode(map.spec));
+  }
+  const auto prepared = std::make_shared<Prepared>();
+  prepared->key = key;
+  prepared->empty = plan.empty;
+  prepared->shape = plan.shape;
+  prepared->parameters = std::move(plan.parameters);
+  prepared->arguments = prepared->parameters.pointers();
+  prepared->epoch = plan.epoch;
+  const std::lock_guard lock(mutex_);
+  if (prepared_.size() >= kMaximumPrepared) prepared_.clear();
+  prepared_[hash] = prepared;
+  return prepared;
+}
+
+void CompiledKernel::launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+                            const std::vector<double>& scalars) const {
+  const std::shared_ptr<const Prepared> prepared = prepare(stream, tensors, scalars);
+  if (prepared->empty) return;
+  if (!prepared->epoch) return kernel_.launch(prepared->shape, stream, prepared->arguments.data());
+  // In the order of their epochs, as the stream runs them.
+  const std::lock_guard lock(mutex_);
+  runtime::ParameterBuffer parameters = prepared->parameters;
+  parameters.set(*prepared->epoch, ++epochs_[stream.handle()]);
+  kernel_.launch(prepared->shape, stream, parameters.pointers().data());
+}
+
+LaunchPlan CompiledKernel::plan(const Arguments& arguments) const {
+  return plan_launch(program_.machine, program_.source.parameters, arguments,
+                     device_.info().multiprocessors);
+}
+
+void CompiledKernel::check(const Arguments& arguments) const { plan(arguments); }
+
+void CompiledKernel::launch(const runtime::Stream& stream, const Arguments& arguments) const {
+  LaunchPlan plan = this->plan(arguments);
+  if (plan.empty) return;
+  for (const LaunchPlan::Map& map : plan.maps) {
+    plan.parameters.set(map.offset, runtime::encode(map.spec));
+  }
+  kernel_.launch(plan.shape, stream, plan.parameters.pointers().data());
+}
+
+}  // namespace tilewright::compiler

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/build.h"
+#include "compiler/launch_plan.h"
+#include "runtime/device.h"
+#include "runtime/module.h"
+#include "support/arguments.h"
+#include "tilewright/tensor_ref.h"
+
+namespace tilewright::compiler {
+
+// A kernel built and loaded on one device. It may be launched from several threads at once.
+class CompiledKernel {
+ public:
+  CompiledKernel(GpuProgram program, runtime::Build build, const runtime::Device& device);
+  ~CompiledKernel();
+  CompiledKernel(const CompiledKernel&) = delete;
+
+  const runtime::Device& device() const { return device_; }
+  const runtime::Build& build() const { return build_; }
+
+  // Queues one launch. A launch with the addresses, sizes and strides of an earlier one costs a
+  // lookup beside the driver's own launch.
+  void launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+              const std::vector<double>& scalars) const;
+  // One launch on a rank, with all that the kernel takes: also workspaces, signals and the epoch.
+  void launch(const runtime::Stream& stream, const Arguments& arguments) const;
+  // Raises what that launch would raise before anything is queued.
+  void check(const Arguments& arguments) const;
+
+ private:
+  LaunchPlan plan(const Arguments& arguments) const;
+  struct Prepared;
+  std::shared_ptr<const Prepared> prepare(const runtime::Stream& stream,
+                                          const std::vector<TensorRef>& tensors,
+                                          const std::vector<double>& scalars) const;
+  // Zeros for the kernel's workspaces and signals, apart for every stream.
+  const runtime::DeviceBuffer& workspace(const runtime::Stream& stream, std::size_t bytes) const;
+
+  const GpuProgram program_;
+  const runtime::Build build_;
+  const runtime::Device& device_;
+  runtime::LoadedKernel kernel_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<CUstream_st*, runtime::DeviceBuffer> workspaces_;
+  mutable std::unordered_map<CUstream_st*, std::int32_t> epochs_;  // of the last launch
+  mutable std::unordered_map<std::uint64_t, std::shared_ptr<const Prepared>> prepared_;
+};
+
+// Lowers, prints and builds a traced kernel, and loads it on the device, whose architecture it is
+// built for.
+std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
+                                                   const runtime::Device& device,
+                                                   const Numerics& numerics = {},
+                                                   bool allow_stack_frame = false);
+
+// Names, default strides and checked ranks for what a launch was given.
+Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
+                         const std::vector<double>& scalars);
+
+}  // namespace tilewright::compiler

@@ -1,0 +1,100 @@
+#include "compiler/dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <span>
+
+#include "ir/program_text.h"
+#include "ir/text.h"
+#include "support/diagnostic.h"
+#include "support/file.h"
+
+namespace tilewright::compiler {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names with a folder in them are none of ours.
+void remove_listed(const fs::path& folder) {
+  std::ifstream manifest(folder / kDumpManifest);
+  for (std::string name; std::getline(manifest, name);) {
+    if (name.empty() || fs::path(name).filename() != name) continue;
+    std::error_code failed;
+    if (fs::is_regular_file(folder / name, failed)) fs::remove(folder / name, failed);
+  }
+}
+
+// That of TILEWRIGHT_DUMP, which is made where it is missing.
+std::optional<fs::path> dump_folder() {
+  const char* folder = std::getenv("TILEWRIGHT_DUMP");
+  if (folder == nullptr || *folder == '\0') return std::nullopt;
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    Diagnostic(
+        {}, fmt::format("TILEWRIGHT_DUMP={}: cannot make the folder: {}", folder, failed.message()))
+        .fix("name a folder that you may write to")
+        .raise();
+  }
+  return fs::path(folder);
+}
+
+std::string file_name(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '_' && c != '-'; }, '_');
+  return name;
+}
+
+}  // namespace
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, {std::as_bytes(std::span(text.data(), text.size()))});
+}
+
+std::string read_text(const std::string& path) {
+  const InputFile file(path);
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    Diagnostic({}, fmt::format("{}: cannot make the folder: {}", folder, failed.message()))
+        .fix("name a folder that you may write to")
+        .raise();
+  }
+  remove_listed(folder);
+  // First the list: what a dump that fails half-way has written is then known to the next one.
+  std::string names;
+  for (const DumpFile& file : files) names += file.name + '\n';
+  write_text((fs::path(folder) / kDumpManifest).string(), names);
+  for (const DumpFile& file : files) {
+    write_text((fs::path(folder) / file.name).string(), file.text);
+  }
+}
+
+void dump_traced(const ir::Kernel& kernel) {
+  if (const auto folder = dump_folder()) {
+    write_text((*folder / (file_name(kernel.name) + ".tw")).string(), ir::to_text(kernel));
+  }
+}
+
+void dump_program(const ir::Program& program) {
+  if (const auto folder = dump_folder()) {
+    const std::string ranks = program.ranks > 1 ? fmt::format("-{}ranks", program.ranks) : "";
+    write_text((*folder / (file_name(program.name) + ranks + ".twp")).string(),
+               ir::to_text(program));
+  }
+}
+
+}  // namespace tilewright::compiler

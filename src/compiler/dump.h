@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tilewright::ir {
+struct Program;
+}
+
+namespace tilewright::compiler {
+
+// A text of the compilation, as `explain --dump` writes it: "03-bufferise.tw", "kernel.cu".
+struct DumpFile {
+  std::string name;
+  std::string text;
+};
+
+// Replaces the file; what fails is a usage error that names it.
+void write_text(const std::string& path, const std::string& text);
+std::string read_text(const std::string& path);
+
+// Lists what write_dump wrote into a folder, a name a line.
+inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
+
+// Writes the files into the folder, which is made where it is missing. What an earlier dump wrote
+// there, and no file else, is removed first: a stage of another kernel would mislead.
+void write_dump(const std::string& folder, const std::vector<DumpFile>& files);
+
+// Where the environment names a folder in TILEWRIGHT_DUMP: writes the kernel there, as NAME.tw; the
+// program, as NAME.twp, or NAME-3ranks.twp where there are several ranks.
+void dump_traced(const ir::Kernel& kernel);
+void dump_program(const ir::Program& program);
+
+}  // namespace tilewright::compiler

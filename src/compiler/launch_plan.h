@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "codegen/cuda/cuda_printer.h"
+#include "ir/ir.h"
+#include "runtime/module.h"
+#include "runtime/tensor_map.h"
+#include "support/arguments.h"
+
+namespace tilewright::compiler {
+
+// One launch with everything known but the bits of its tensor maps.
+struct LaunchPlan {
+  struct Map {
+    std::size_t offset = 0;  // of its value, for ParameterBuffer::set
+    runtime::TensorMapSpec spec;
+  };
+  bool empty = false;  // every output is, or no CTA has anything to do: nothing is launched
+  runtime::LaunchShape shape;
+  runtime::ParameterBuffer parameters;
+  std::vector<Map> maps;
+  std::optional<std::size_t> epoch;  // offset of the epoch, an i32, which every launch counts up
+};
+
+// Whether the kernel writes tensors, and none of them has an element.
+bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments);
+
+// Checks the arguments against the kernel, binds its dimensions and evaluates what the launch
+// passes. Needs neither driver nor GPU.
+LaunchPlan plan_launch(const ir::Kernel& machine,
+                       const std::vector<codegen::LaunchParameter>& parameters,
+                       const Arguments& arguments, std::int64_t multiprocessors);
+
+}  // namespace tilewright::compiler

@@ -1,0 +1,34 @@
+#include "compiler/simulation.h"
+
+#include <utility>
+
+#include "compiler/launch_plan.h"
+#include "simulator/machine/trace_recorder.h"
+
+namespace tilewright::compiler {
+
+simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
+                                  const simulator::MachineOptions& options) {
+  if (outputs_are_empty(machine, arguments)) return {};
+  return simulator::run_machine(machine, arguments, options);
+}
+
+TracedRun trace_run(
+    const std::function<simulator::MachineReport(const simulator::MachineOptions&)>& run,
+    simulator::MachineOptions options) {
+  simulator::TraceRecorder recorder;
+  options.recorder = &recorder;
+  simulator::MachineReport report = run(options);
+  return {std::move(report), recorder.take()};
+}
+
+Diagnostic diagnostic_of(const simulator::Fault& fault) {
+  Diagnostic text(fault.first, fault.message, ErrorKind::result);
+  const bool is_same =
+      fault.second.file == fault.first.file && fault.second.line == fault.first.line;
+  if (fault.second.file != nullptr && !is_same) text.note(fault.second, "the other place is");
+  if (!fault.missing.empty()) text.fix(fault.missing);
+  return text;
+}
+
+}  // namespace tilewright::compiler

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+
+#include "compiler/build.h"
+#include "simulator/machine/machine.h"
+#include "simulator/machine/trace.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::compiler {
+
+// Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
+// as on the GPU.
+simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
+                                  const simulator::MachineOptions& options);
+
+// An execution, by whatever runs it with these options, and when what happened.
+struct TracedRun {
+  simulator::MachineReport report;
+  simulator::Trace trace;
+};
+TracedRun trace_run(
+    const std::function<simulator::MachineReport(const simulator::MachineOptions&)>& run,
+    simulator::MachineOptions options);
+
+// A fault for a person to read.
+Diagnostic diagnostic_of(const simulator::Fault& fault);
+
+}  // namespace tilewright::compiler

@@ -1,0 +1,223 @@
+#include "explain/explanation.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "ir/text.h"
+#include "passes/pipeline.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::explanations {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Keeps what each stage left. Writing it down is no part of the compilation's time.
+class Recorder {
+ public:
+  explicit Recorder(Explanation& explanation) : explanation_(explanation) {}
+
+  void operator()(const compiler::Stage& stage, const ir::Kernel& kernel) {
+    const auto start = Clock::now();
+    ExplainedStage& recorded = explanation_.stages.emplace_back();
+    static_cast<compiler::Stage&>(recorded) = stage;
+    if (stage.changed && stage.name != "print_cuda") {
+      std::string plain = ir::to_text(kernel, {.locations = false});
+      if (!plain_.empty()) recorded.diff = ir::text_diff(plain_, plain);
+      plain_ = std::move(plain);
+      recorded.text = ir::to_text(kernel);
+    }
+    if (kernel.form == ir::Form::scheduled) explanation_.scheduled = kernel;
+    excluded_ += milliseconds_since(start);
+  }
+  // Keeps the trace alone: the kernel is translated once more.
+  void restart(const ir::Kernel& traced) {
+    explanation_.stages.resize(1);
+    plain_ = ir::to_text(traced, {.locations = false});
+  }
+  double excluded_milliseconds() const { return excluded_; }
+
+ private:
+  Explanation& explanation_;
+  std::string plain_;  // the text without locations
+  double excluded_ = 0;
+};
+
+void note_failure(Explanation& explanation, const std::function<void()>& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    explanation.failures.emplace_back(error.what());
+  }
+}
+
+void add_build(Explanation& explanation, const compiler::GpuProgram& program,
+               const std::string& arch, const runtime::ResourcePolicy& policy) {
+  const auto start = Clock::now();
+  try {
+    const runtime::Build result = build(program, arch);
+    explanation.build_milliseconds = milliseconds_since(start);
+    explanation.from_cache = result.from_cache;
+    const runtime::PtxasReport& report = result.kernel.report;
+    const runtime::FunctionResources* function = report.find(program.source.entry);
+    if (function != nullptr) {
+      explanation.resources.registers = function->registers;
+      explanation.resources.stack_bytes = function->stack_bytes;
+      explanation.resources.spill_bytes = std::max(function->spill_bytes(), 0);
+    }
+    explanation.claims = compiler::check_claims(program.machine, function);
+    note_failure(explanation, [&] {
+      runtime::check_report(report, policy, compiler::build_name(program, arch),
+                            program.machine.where);
+    });
+    explanation.warnings = runtime::warnings_of(report);
+    if (policy.allow_stack_frame && explanation.resources.stack_bytes > 0) {
+      explanation.warnings.push_back(
+          fmt::format("a stack frame of {} bytes, {} bytes of registers spilled: smaller tiles, or "
+                      "more of them a block, may be faster",
+                      explanation.resources.stack_bytes, explanation.resources.spill_bytes));
+    }
+    explanation.ptx = result.kernel.ptx;
+    explanation.cubin = result.kernel.cubin;
+    explanation.log = result.kernel.log;
+    explanation.sass = disassemble(explanation.cubin);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) throw;
+    explanation.no_cubin = error.what();
+    explanation.warnings.push_back("not assembled: " + error.message());
+    explanation.sass.missing = "there is no cubin to disassemble";
+    explanation.claims = compiler::check_claims(program.machine, nullptr);
+  }
+  for (const compiler::CheckedClaim& claim : explanation.claims) {
+    if (!claim.holds()) {
+      explanation.failures.push_back(compiler::diagnostic_of(claim, program.machine).render());
+    }
+  }
+}
+
+std::string resource_text(const Explanation& explanation) {
+  std::string text;
+  const Resources& r = explanation.resources;
+  const auto line = [&text](const char* what, std::int64_t value) {
+    text +=
+        value < 0 ? fmt::format("{:<14} unknown\n", what) : fmt::format("{:<14} {}\n", what, value);
+  };
+  line("registers", r.registers);
+  line("stack bytes", r.stack_bytes);
+  line("spill bytes", r.spill_bytes);
+  line("shared bytes", r.shared_bytes);
+  for (const compiler::SharedUse& use : explanation.shared) {
+    text += fmt::format("  {:<12} {} {}\n", use.name, use.bytes, format_location(use.where));
+  }
+  for (const auto& [name, count] : explanation.instructions) {
+    text += fmt::format("{:<24} {}\n", name, count);
+  }
+  for (const auto& [name, count] : explanation.sass.instructions) {
+    text += fmt::format("SASS {:<19} {}\n", name, count);
+  }
+  for (const std::string& warning : explanation.warnings) text += "warning: " + warning + "\n";
+  return text;
+}
+
+void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
+                 const compiler::Target& target, const Numerics& numerics) {
+  passes::Rewrites rewrites{numerics, {}};
+  const auto translated = [&] {
+    const auto start = Clock::now();
+    const double excluded = record.excluded_milliseconds();
+    compiler::GpuProgram program = compiler::translate(traced, rewrites, std::ref(record));
+    explanation.front_end_milliseconds +=
+        milliseconds_since(start) - (record.excluded_milliseconds() - excluded);
+    return program;
+  };
+  compiler::GpuProgram program = translated();
+  const std::optional<std::string> spilled =
+      compiler::why_not_overlapped(program, rewrites, target.arch);
+  if (spilled) {
+    record.restart(traced);
+    rewrites = {numerics, {}, false};
+    program = translated();
+  }
+  for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {
+    explanation.rewrites.push_back(
+        {&rewrite, numerics.*rewrite.allowed, rewrites.applied[rewrite.name]});
+  }
+  explanation.last = program.machine;
+  explanation.approximations = compiler::approximations_in(program.machine);
+  explanation.resources.shared_bytes = program.machine.shared_bytes;
+  explanation.shared = compiler::shared_use(program.machine);
+  explanation.cuda = program.source.text;
+  add_build(explanation, program, target.arch, compiler::resource_policy(traced));
+  if (spilled) explanation.warnings.push_back(*spilled);
+  for (const compiler::Converted& conversion : compiler::conversions_in(program.machine)) {
+    explanation.warnings.push_back(fmt::format(
+        "{}: a tile is needed in two register layouts, and passes through shared memory: {} bytes",
+        format_location(conversion.where), conversion.bytes));
+  }
+}
+
+Explanation explain_traced(const Kernel& kernel, double trace_milliseconds,
+                           const compiler::Target& target, const Numerics& numerics) {
+  Explanation explanation;
+  Recorder record(explanation);
+  const ir::Kernel& traced = kernel.finish();
+  explanation.target = target.name;
+  explanation.kernel = traced.name;
+  explanation.front_end_milliseconds = trace_milliseconds;
+  record({"trace", trace_milliseconds, true}, traced);
+  if (target.kind == compiler::Target::Kind::interpreter) {
+    explanation.last = traced;
+    passes::simplify_kernel(explanation.last, [&](std::string_view name, const ir::Kernel& after,
+                                                  double milliseconds, bool changed) {
+      record({std::string(name), milliseconds, changed}, after);
+      explanation.front_end_milliseconds += milliseconds;
+    });
+  } else {
+    explain_gpu(explanation, record, traced, target, numerics);
+  }
+  explanation.instructions = compiler::count_instructions(explanation.last);
+  return explanation;
+}
+
+}  // namespace
+
+Explanation explain(const std::function<Kernel()>& trace, const compiler::Target& target,
+                    const Numerics& numerics) {
+  const auto start = Clock::now();
+  const Kernel kernel = trace();
+  (void)kernel.finish();
+  return explain_traced(kernel, milliseconds_since(start), target, numerics);
+}
+
+Explanation explain(const Kernel& kernel, const compiler::Target& target,
+                    const Numerics& numerics) {
+  return explain_traced(kernel, 0, target, numerics);
+}
+
+std::vector<compiler::DumpFile> dump_files(const Explanation& explanation) {
+  std::vector<compiler::DumpFile> files;
+  std::size_t number = 0;
+  for (const ExplainedStage& stage : explanation.stages) {
+    const std::string name = fmt::format("{:02}-{}", ++number, stage.name);
+    if (!stage.text.empty()) files.push_back({name + ".tw", stage.text});
+    if (!stage.diff.empty()) files.push_back({name + ".diff", ir::format_diff(stage.diff)});
+  }
+  const auto add = [&files](const char* name, const std::string& text) {
+    if (!text.empty()) files.push_back({name, text});
+  };
+  add("kernel.cu", explanation.cuda);
+  add("kernel.ptx", explanation.ptx);
+  add("kernel.cubin", explanation.cubin);
+  add("kernel.sass", explanation.sass.text);
+  add("nvrtc.log", explanation.log);
+  if (explanation.resources.shared_bytes >= 0) add("resources.txt", resource_text(explanation));
+  return files;
+}
+
+}  // namespace tilewright::explanations

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/build.h"
+#include "compiler/claims.h"
+#include "compiler/dump.h"
+#include "compiler/rewrites.h"
+#include "compiler/target.h"
+#include "explain/roofline.h"
+#include "explain/sass.h"
+#include "ir/text_diff.h"
+#include "library/tuning/schedule_report.h"
+#include "tilewright/kernel.h"
+
+namespace tilewright::explanations {
+
+// A field is -1 where nothing states it.
+struct Resources {
+  int registers = -1;
+  int stack_bytes = -1;
+  int spill_bytes = -1;
+  std::int64_t shared_bytes = -1;
+};
+
+struct ExplainedStage : compiler::Stage {
+  std::string text;                // the kernel behind it; empty where it did not change
+  std::vector<ir::DiffLine> diff;  // from the stage before; values may be renumbered
+};
+
+struct AppliedRewrite {
+  const compiler::Rewrite* rewrite = nullptr;
+  bool allowed = true;
+  int count = 0;
+};
+
+// What a kernel is compiled to, and how.
+struct Explanation {
+  std::string kernel, target;
+  std::vector<ExplainedStage> stages;
+  double front_end_milliseconds = 0;  // from the first line of the trace to the source
+  double build_milliseconds = 0;      // of the assembler; 0 when it did not run
+  bool from_cache = false;
+  Resources resources;
+  std::vector<compiler::SharedUse> shared;
+  std::map<std::string, std::int64_t> instructions;  // operations of the last form, by name
+  std::vector<AppliedRewrite> rewrites;              // none for the interpreter, which has none
+  std::vector<compiler::Approximation> approximations;
+  std::vector<compiler::CheckedClaim> claims;
+  std::vector<std::string> warnings;
+  // Why it would not be compiled: claims that do not hold, a stack frame.
+  std::vector<std::string> failures;
+  // Why there is no cubin, where that is no fault of the kernel: NVRTC is missing or too old.
+  std::optional<std::string> no_cubin;
+
+  ir::Kernel last;                      // the machine form, for the interpreter the tile form
+  std::optional<ir::Kernel> scheduled;  // with layouts assigned
+  std::string cuda, ptx, cubin, log;
+  Sass sass;
+  std::optional<Work> work;                         // of the sizes that were set
+  std::optional<library::ScheduleReport> schedule;  // of a kernel of the library
+};
+
+// `trace` makes the kernel: its time counts.
+Explanation explain(const std::function<Kernel()>& trace, const compiler::Target& target,
+                    const Numerics& numerics = {});
+// Of one that was made before.
+Explanation explain(const Kernel& kernel, const compiler::Target& target,
+                    const Numerics& numerics = {});
+
+// The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
+// what it takes.
+std::vector<compiler::DumpFile> dump_files(const Explanation& explanation);
+
+}  // namespace tilewright::explanations

@@ -1,0 +1,138 @@
+#include "explain/report/explanation_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::explanations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json known(std::int64_t value) { return value < 0 ? Json() : Json(value); }
+
+Json stages_of(const Explanation& explanation) {
+  Json stages = Json::array();
+  for (const ExplainedStage& stage : explanation.stages) {
+    int added = 0, removed = 0;
+    for (const ir::DiffLine& line : stage.diff) {
+      added += line.kind == ir::DiffLine::Kind::added;
+      removed += line.kind == ir::DiffLine::Kind::removed;
+    }
+    stages.push_back({{"name", stage.name},
+                      {"milliseconds", stage.milliseconds},
+                      {"changed", stage.changed},
+                      {"lines_added", added},
+                      {"lines_removed", removed}});
+  }
+  return stages;
+}
+
+Json roofline_of(const Explanation& explanation) {
+  if (!explanation.work) return {};
+  const Work& work = *explanation.work;
+  Json devices = Json::array();
+  for (const RooflinePoint& point : roofline(work)) {
+    devices.push_back({{"device", point.device->name},
+                       {"source", point.device->source},
+                       {"peak_flops_per_second", point.device->flops(work.dtype)},
+                       {"bytes_per_second", point.device->bytes_per_second},
+                       {"ridge", point.ridge},
+                       {"bound", point.memory_bound ? "memory" : "arithmetic"},
+                       {"flops_per_second", point.flops_per_second},
+                       {"seconds", point.seconds}});
+  }
+  return {{"flops", work.flops},
+          {"bytes", work.bytes},
+          {"flops_per_byte", work.intensity()},
+          {"devices", devices}};
+}
+
+Json cost_of(const schedules::Estimate& cost) {
+  return {{"seconds", cost.seconds},
+          {"bound", cost.bound},
+          {"parts",
+           {{"products", cost.products},
+            {"instructions", cost.instructions},
+            {"loads", cost.loads},
+            {"chain", cost.chain},
+            {"memory", cost.memory}}},
+          {"ctas", cost.ctas},
+          {"ctas_a_multiprocessor", cost.resident},
+          {"shared_bytes", cost.shared_bytes}};
+}
+
+Json schedule_of(const Explanation& explanation) {
+  if (!explanation.schedule) return {};
+  const library::ScheduleReport& report = *explanation.schedule;
+  Json alternatives = Json::array();
+  for (const library::ScheduleReport::Alternative& other : report.alternatives) {
+    alternatives.push_back({{"name", other.name}, {"cost", cost_of(other.estimate)}});
+  }
+  const bool known = report.no_estimate.empty();
+  return {{"chosen", report.chosen},
+          {"because", report.why},
+          {"variants", report.variants},
+          {"cost", known ? cost_of(report.estimate) : Json()},
+          {"cost_missing", report.no_estimate},
+          {"alternatives", alternatives},
+          {"refused", report.refused}};
+}
+
+Json numerics_of(const Explanation& explanation) {
+  Json rewrites = Json::object();
+  for (const AppliedRewrite& applied : explanation.rewrites) {
+    rewrites[applied.rewrite->name] = {{"allowed", applied.allowed},
+                                       {"count", applied.count},
+                                       {"effect", applied.rewrite->effect}};
+  }
+  Json approximations = Json::array();
+  for (const compiler::Approximation& each : explanation.approximations) {
+    approximations.push_back(
+        {{"function", each.function}, {"instruction", each.instruction}, {"count", each.count}});
+  }
+  return {{"rewrites", rewrites}, {"approximations", approximations}};
+}
+
+Json claims_of(const Explanation& explanation) {
+  Json claims = Json::array();
+  for (const compiler::CheckedClaim& checked : explanation.claims) {
+    claims.push_back({{"claim", checked.claim.to_string()},
+                      {"found", checked.found ? Json(*checked.found) : Json()},
+                      {"holds", checked.found ? Json(checked.holds()) : Json()},
+                      {"where", format_location(checked.claim.where)}});
+  }
+  return claims;
+}
+
+}  // namespace
+
+std::string explanation_json(const Explanation& explanation) {
+  const Resources& resources = explanation.resources;
+  Json shared = Json::object();
+  for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
+  const Json json = {{"kernel", explanation.kernel},
+                     {"target", explanation.target},
+                     {"stages", stages_of(explanation)},
+                     {"front_end_milliseconds", explanation.front_end_milliseconds},
+                     {"build_milliseconds", explanation.build_milliseconds},
+                     {"from_cache", explanation.from_cache},
+                     {"resources",
+                      {{"registers", known(resources.registers)},
+                       {"stack_bytes", known(resources.stack_bytes)},
+                       {"spill_bytes", known(resources.spill_bytes)},
+                       {"shared_bytes", known(resources.shared_bytes)}}},
+                     {"shared", shared},
+                     {"instructions", explanation.instructions},
+                     {"sass_instructions", explanation.sass.instructions},
+                     {"sass_missing", explanation.sass.missing},
+                     {"numerics", numerics_of(explanation)},
+                     {"claims", claims_of(explanation)},
+                     {"roofline", roofline_of(explanation)},
+                     {"schedule", schedule_of(explanation)},
+                     {"warnings", explanation.warnings},
+                     {"failures", explanation.failures}};
+  return json.dump(2);
+}
+
+}  // namespace tilewright::explanations

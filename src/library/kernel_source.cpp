@@ -1,0 +1,198 @@
+#include "library/kernel_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/build.h"
+#include "compiler/dump.h"
+#include "compiler/rewrites.h"
+#include "compiler/simulation.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "library/library_build.h"
+#include "library/program_source.h"
+#include "library/workload.h"
+#include "simulator/interpreter.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::library {
+namespace {
+
+ir::Kernel read_kernel(const std::string& path) {
+  ir::Kernel kernel = ir::parse_text(compiler::read_text(path), path);
+  ir::verify(kernel, ErrorKind::usage);
+  if (kernel.form != ir::Form::machine) return kernel;
+  Diagnostic(kernel.where,
+             fmt::format("{}: kernel {} is in the machine form, which the passes have "
+                         "made of it",
+                         path, kernel.name))
+      .fix("name the file of the kernel as it was traced: 01-trace.tw of a dump")
+      .raise();
+}
+
+// How LibraryTensor writes an axis.
+std::string axis_text(const ir::Parameter& tensor, const Dim& extent) {
+  if (extent.is_constant() || extent.kind() == Dim::Kind::symbol) return extent.to_string();
+  if (extent.kind() == Dim::Kind::add && extent.lhs().kind() == Dim::Kind::symbol &&
+      extent.rhs().is_constant()) {
+    return fmt::format("{} + {}", extent.lhs().to_string(), extent.rhs().to_string());
+  }
+  Diagnostic(tensor.where,
+             fmt::format("tensor {} has an axis of {}, and a command sets an axis to a "
+                         "dim, a dim plus a number, or a number",
+                         tensor.name, extent.to_string()))
+      .token(tensor.name)
+      .fix("give the axis a dim of its own")
+      .raise();
+}
+
+// Of a kernel that reaches other ranks: what shrunken sizes follow from.
+LibraryTensor tensor_of_ranks(const ir::Parameter& parameter) {
+  LibraryTensor tensor;
+  tensor.name = parameter.name;
+  tensor.dtype = parameter.dtype;
+  tensor.is_output = parameter.kind == ir::Parameter::Kind::out;
+  for (const Dim& extent : parameter.shape) {
+    const bool is_dim = extent.kind() == Dim::Kind::symbol && extent.name() != ir::kRanks;
+    tensor.shape.push_back(is_dim ? extent.name() : "1");
+  }
+  return tensor;
+}
+
+LibraryTensor library_tensor(const ir::Parameter& parameter) {
+  const bool fits =
+      parameter.kind == ir::Parameter::Kind::in || parameter.kind == ir::Parameter::Kind::out;
+  if (!fits) {
+    Diagnostic(parameter.where, fmt::format("{} is neither an input nor an output, and no command "
+                                            "gives a value for it",
+                                            parameter.name))
+        .token(parameter.name)
+        .fix("call compile() and run() for kernels with inout tensors and scalars")
+        .raise();
+  }
+  LibraryTensor tensor;
+  tensor.name = parameter.name;
+  tensor.dtype = parameter.dtype;
+  tensor.is_output = parameter.kind == ir::Parameter::Kind::out;
+  for (const Dim& extent : parameter.shape) tensor.shape.push_back(axis_text(parameter, extent));
+  // Which numbers a kernel takes as indices nobody knows; 0 is one wherever there is something.
+  if (is_integer(parameter.dtype)) {
+    tensor.values = [own = tensor](const OptionValues& options, std::uint64_t) {
+      return HostTensor::zeros(*own.dtype, shape_of(own, options));
+    };
+  }
+  return tensor;
+}
+
+KernelOption length_option(const Dim& dim) {
+  constexpr std::int64_t kUsual = 256;
+  const DimFacts& facts = dim.facts();
+  const auto multiple_of = [&](std::int64_t size) {
+    return size / facts.multiple * facts.multiple;
+  };
+  std::int64_t usual = multiple_of(std::clamp(kUsual, facts.minimum, facts.maximum));
+  if (usual < std::max(facts.minimum, std::int64_t{1})) usual += facts.multiple;
+  KernelOption option;
+  option.name = dim.name();
+  option.description = "a length";
+  option.standard = std::to_string(usual);
+  option.minimum = facts.minimum;
+  option.maximum = facts.maximum;
+  option.is_length = true;
+  return option;
+}
+
+void check_multiples(const ir::Kernel& kernel, const OptionValues& options) {
+  for (const Dim& dim : kernel.dims) {
+    if (!options.has(dim.name())) continue;  // how many ranks there are
+    const std::int64_t size = options.integer(dim.name()), multiple = dim.facts().multiple;
+    if (size % multiple == 0) continue;
+    Diagnostic(kernel.where,
+               fmt::format("{} = {} is not a multiple of {}", dim.name(), size, multiple))
+        .fix(fmt::format("--set {}={}", dim.name(), (size / multiple + 1) * multiple))
+        .raise();
+  }
+}
+
+// The outputs of one execution: float64 where there is an oracle.
+std::vector<std::vector<double>> reference(const LibraryKernel& entry, const ir::Kernel& kernel,
+                                           const OptionValues& options,
+                                           const std::vector<HostTensor>& inputs) {
+  Workload workload{&entry, options, {}};
+  std::size_t next = 0;
+  for (const LibraryTensor& tensor : entry.tensors) {
+    workload.tensors.push_back(tensor.is_output
+                                   ? HostTensor::poisoned(*tensor.dtype, shape_of(tensor, options))
+                                   : inputs.at(next++));
+  }
+  if (kernel.form == ir::Form::tile) {
+    simulator::InterpreterOptions how;
+    how.float64 = true;
+    how.threads = 0;
+    simulator::interpret(kernel, workload.arguments(), how);
+  } else {
+    passes::Rewrites rewrites;
+    const simulator::MachineReport report =
+        compiler::simulate(compiler::lower(kernel, rewrites), workload.arguments(), {});
+    if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
+  }
+  std::vector<std::vector<double>> outputs;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!entry.tensors[i].is_output) continue;
+    const HostTensor& tensor = workload.tensors[i];
+    std::vector<double>& values = outputs.emplace_back();
+    for (std::int64_t j = 0; j < tensor.elements(); ++j) values.push_back(tensor.flat(j));
+  }
+  return outputs;
+}
+
+double tolerance(const ir::Kernel& kernel) {
+  std::vector<DType> dtypes;
+  for (const ir::Parameter& parameter : kernel.parameters) dtypes.push_back(parameter.dtype);
+  return tolerance_of(dtypes);
+}
+
+std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>& kernel) {
+  auto entry = std::make_shared<LibraryKernel>();
+  entry->name = kernel->name;
+  entry->description = "of a file";
+  const bool ranks = reaches_ranks(*kernel);
+  for (const Dim& dim : kernel->dims) {
+    if (!ranks || dim.name() != ir::kRanks) entry->options.push_back(length_option(dim));
+  }
+  for (const ir::Parameter& parameter : kernel->parameters) {
+    if (parameter.is_of_stream()) continue;
+    entry->tensors.push_back(ranks ? tensor_of_ranks(parameter) : library_tensor(parameter));
+  }
+  entry->check = [kernel](const OptionValues& options) { check_multiples(*kernel, options); };
+  const LibraryKernel* const own = entry.get();
+  entry->reference = [own, kernel](const OptionValues& options,
+                                   const std::vector<HostTensor>& inputs) {
+    return reference(*own, *kernel, options, inputs);
+  };
+  entry->tolerance = [kernel](const OptionValues&) { return tolerance(*kernel); };
+  entry->floating_operations = [](const OptionValues&, const std::vector<HostTensor>&) {
+    return 0.0;
+  };
+  return entry;
+}
+
+}  // namespace
+
+KernelSource KernelSource::of_file(const std::string& path) {
+  KernelSource source;
+  source.file_ = std::make_shared<const ir::Kernel>(read_kernel(path));
+  source.own_ = entry_of(source.file_);
+  source.entry_ = source.own_.get();
+  return source;
+}
+
+bool KernelSource::reaches_ranks() const { return file_ && library::reaches_ranks(*file_); }
+
+ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Target& target) const {
+  return file_ ? *file_ : trace_entry(*entry_, options, target).finish();
+}
+
+}  // namespace tilewright::library

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "compiler/target.h"
+#include "ir/ir.h"
+#include "tilewright/library.h"
+
+// The kernel that a command names.
+namespace tilewright::library {
+
+// One of the library, or of a file that holds its text (ir/text.h), as `explain --dump` and
+// the environment's TILEWRIGHT_DUMP write it. A file's kernel gets an entry as the library's have:
+// its dims are options, floating inputs are random and integers are zeros, and the reference is
+// what the interpreter computes in float64 from the tile form; of other forms, one execution by the
+// simulated GPU.
+class KernelSource {
+ public:
+  explicit KernelSource(const LibraryKernel& entry) : entry_(&entry) {}
+  static KernelSource of_file(const std::string& path);
+  const LibraryKernel& entry() const { return *entry_; }
+  // A file's kernel that does (driver/program_source.h) runs as a program alone: its entry has
+  // options, and tensors of which the names and the axes that are dims mean something.
+  bool reaches_ranks() const;
+  // As it was traced, for the target.
+  ir::Kernel traced(const OptionValues& options, const compiler::Target& target) const;
+
+ private:
+  KernelSource() = default;
+  std::shared_ptr<const ir::Kernel> file_;  // null: of the library
+  std::shared_ptr<const LibraryKernel> own_;
+  const LibraryKernel* entry_ = nullptr;
+};
+
+}  // namespace tilewright::library

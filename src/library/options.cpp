@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "library/schedule_rules.h"
+#include "support/diagnostic.h"
+#include "tilewright/library.h"
+
+namespace tilewright {
+namespace {
+
+using Kind = KernelOption::Kind;
+
+constexpr const char* kSchedule = "schedule";
+
+[[noreturn]] void fail(const std::string& message, const std::string& fix) {
+  Diagnostic({}, message).fix(fix).raise();
+}
+
+template <typename List>
+std::vector<std::string> names_of(const List& list) {
+  std::vector<std::string> names;
+  for (const auto& entry : list) names.push_back(entry.name);
+  return names;
+}
+
+std::string list_text(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The value as the program compares it; raises when the option does not take it.
+std::string checked_value(const LibraryKernel& kernel, const KernelOption& option,
+                          const std::string& value) {
+  const std::string subject = fmt::format("{}: {} = '{}'", kernel.name, option.name, value);
+  switch (option.kind) {
+    case Kind::integer: {
+      std::int64_t number = 0;
+      const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+      const bool parsed = end == value.data() + value.size() && !value.empty();
+      if (!parsed || code == std::errc::invalid_argument) {
+        fail(subject + " is no integer",
+             fmt::format("--set {}={}", option.name, std::max<std::int64_t>(option.minimum, 1)));
+      }
+      if (code != std::errc() || number < option.minimum || number > option.maximum) {
+        fail(fmt::format("{} is outside {} to {}", subject, option.minimum, option.maximum),
+             fmt::format("set {} ({}) to a number in that range", option.name, option.description));
+      }
+      return std::to_string(number);
+    }
+    case Kind::boolean:
+      if (value == "true" || value == "1") return "true";
+      if (value == "false" || value == "0") return "false";
+      fail(subject + " is neither true nor false",
+           fmt::format("--set {}=true, or {}=false", option.name, option.name));
+    case Kind::dtype:
+    case Kind::choice:
+      if (std::count(option.choices.begin(), option.choices.end(), value) == 0) {
+        fail(subject + " is not known",
+             fmt::format("set {} to one of: {}", option.name, list_text(option.choices)));
+      }
+      return value;
+  }
+  return value;
+}
+
+std::string checked_schedule(const LibraryKernel& kernel, const std::string& value) {
+  std::vector<std::string> known = names_of(kernel.schedules);
+  known.insert(known.begin(), library::kTile);
+  if (std::count(known.begin(), known.end(), value) == 0) {
+    fail(fmt::format("{}: there is no schedule '{}'", kernel.name, value),
+         fmt::format("set schedule to one of: {}", list_text(known)));
+  }
+  return value;
+}
+
+const KernelOption* find_option(const LibraryKernel& kernel, const std::string& name) {
+  for (const KernelOption& option : kernel.options) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+// Of all schedules: which of them will be chosen is not known yet.
+std::vector<ScheduleParameter> all_parameters(const LibraryKernel& kernel) {
+  std::vector<ScheduleParameter> all = kernel.parameters;
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    all.insert(all.end(), schedule.parameters.begin(), schedule.parameters.end());
+  }
+  return all;
+}
+
+std::string checked_parameter(const LibraryKernel& kernel, const std::string& name,
+                              const std::string& value) {
+  std::set<std::int64_t> values;
+  const std::vector<ScheduleParameter> parameters = all_parameters(kernel);
+  for (const ScheduleParameter& parameter : parameters) {
+    if (parameter.name == name) values.insert(parameter.values.begin(), parameter.values.end());
+  }
+  if (values.empty()) {
+    std::vector<std::string> known = names_of(kernel.options);
+    known.push_back(kSchedule);
+    for (const ScheduleParameter& parameter : parameters) {
+      if (std::count(known.begin(), known.end(), parameter.name) == 0) {
+        known.push_back(parameter.name);
+      }
+    }
+    fail(fmt::format("{} has no option '{}'", kernel.name, name),
+         fmt::format("set one of: {}", list_text(known)));
+  }
+  for (const std::int64_t legal : values) {
+    if (value == std::to_string(legal)) return value;
+  }
+  fail(fmt::format("{}: {} = '{}' is not known", kernel.name, name, value),
+       fmt::format("set {} to one of: {}", name, fmt::join(values, ", ")));
+}
+
+std::string checked_setting(const LibraryKernel& kernel, const std::string& name,
+                            const std::string& value) {
+  if (name == kSchedule) return checked_schedule(kernel, value);
+  const KernelOption* option = find_option(kernel, name);
+  return option == nullptr ? checked_parameter(kernel, name, value)
+                           : checked_value(kernel, *option, value);
+}
+
+}  // namespace
+
+const std::string& OptionValues::text(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    Diagnostic({}, fmt::format("the kernel's entry declares no option '{}'", name),
+               ErrorKind::internal)
+        .raise();
+  }
+  return found->second;
+}
+
+std::int64_t OptionValues::integer(const std::string& name) const { return std::stoll(text(name)); }
+bool OptionValues::boolean(const std::string& name) const { return text(name) == "true"; }
+DType OptionValues::dtype(const std::string& name) const { return parse_dtype(text(name)); }
+
+OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
+                             const std::map<std::string, std::int64_t>& sizes) {
+  OptionValues options;
+  std::set<std::string> seen;
+  for (const std::string& setting : settings) {
+    const std::size_t at = setting.find('=');
+    if (at == std::string::npos || at == 0) {
+      fail(fmt::format("'{}' is no setting", setting), "write name=value, such as dim=128");
+    }
+    const std::string name = setting.substr(0, at), value = setting.substr(at + 1);
+    if (!seen.insert(name).second) {
+      fail(fmt::format("{} is set twice, the second time to '{}'", name, value), "set it once");
+    }
+    options.set(name, checked_setting(kernel, name, value));
+  }
+  for (const KernelOption& option : kernel.options) {
+    if (seen.count(option.name) != 0) continue;
+    const auto given = sizes.find(option.name);
+    if (given != sizes.end()) {
+      options.set(option.name, checked_value(kernel, option, std::to_string(given->second)));
+      continue;
+    }
+    // The options that others follow stand before them.
+    const auto followed = options.all().find(option.standard);
+    options.set(option.name, followed != options.all().end() ? followed->second : option.standard);
+  }
+  kernel.check(options);
+  return options;
+}
+
+LibraryAxis parse_axis(const std::string& text) {
+  if (text.find_first_not_of("0123456789") == text.npos) return {"", std::stoll(text)};
+  const std::size_t plus = text.find(" + ");
+  if (plus == text.npos) return {text, 0};
+  return {text.substr(0, plus), std::stoll(text.substr(plus + 3))};
+}
+
+std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options) {
+  return static_cast<std::size_t>(
+      std::count_if(kernel.tensors.begin(), kernel.tensors.end(), [&](const LibraryTensor& tensor) {
+        return tensor.option.empty() || options.boolean(tensor.option);
+      }));
+}
+
+DType dtype_of(const LibraryTensor& tensor, const OptionValues& options) {
+  return tensor.dtype ? *tensor.dtype : options.dtype("dtype");
+}
+
+std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options) {
+  std::vector<std::int64_t> shape;
+  for (const std::string& text : tensor.shape) {
+    const LibraryAxis axis = parse_axis(text);
+    shape.push_back((axis.option.empty() ? 0 : options.integer(axis.option)) + axis.more);
+  }
+  return shape;
+}
+
+}  // namespace tilewright

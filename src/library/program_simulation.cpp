@@ -1,0 +1,109 @@
+#include "library/program_simulation.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "compiler/build.h"
+#include "compiler/claims.h"
+#include "simulator/machine/streams.h"
+
+namespace tilewright::library {
+namespace {
+
+// The buffers of all ranks, each from a multiple of 1024 bytes on, as of a GPU's allocator: what is
+// found then hangs on the seed alone.
+class AlignedMemory {
+ public:
+  AlignedMemory(const ir::Program& program, const ProgramTensors& tensors)
+      : bytes_(tensors.size()) {
+    for (std::size_t rank = 0; rank < bytes_.size(); ++rank) {
+      for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+        const auto size = static_cast<std::size_t>(program.buffers[i].bytes());
+        bytes_[rank].emplace_back(size + kAlignment);
+        // What launches are given and nobody passes begins with zeros.
+        if (program.buffers[i].kind != ir::ProgramBuffer::Kind::tensor || size == 0) continue;
+        std::memcpy(at(static_cast<int>(i), static_cast<int>(rank)), tensors[rank][i].data(), size);
+      }
+    }
+  }
+  std::byte* at(int buffer, int rank) const {
+    std::byte* const first = const_cast<std::byte*>(bytes_[rank][buffer].data());
+    const auto past = reinterpret_cast<std::uintptr_t>(first) % kAlignment;
+    return past == 0 ? first : first + (kAlignment - past);
+  }
+  void copy_to(ProgramTensors& tensors) const {
+    for (std::size_t rank = 0; rank < bytes_.size(); ++rank) {
+      for (std::size_t i = 0; i < tensors[rank].size(); ++i) {
+        HostTensor& tensor = tensors[rank][i];
+        if (tensor.size_bytes() == 0) continue;
+        std::memcpy(tensor.data(), at(static_cast<int>(i), static_cast<int>(rank)),
+                    tensor.size_bytes());
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 1024;
+  std::vector<std::vector<std::vector<std::byte>>> bytes_;  // of each rank, each buffer's
+};
+
+}  // namespace
+
+std::vector<ir::Kernel> machine_forms(const ir::Program& program, passes::Rewrites rewrites) {
+  std::vector<ir::Kernel> kernels;
+  for (const auto& kernel : program.kernels) {
+    if (kernel->form == ir::Form::machine) {
+      kernels.push_back(*kernel);
+      continue;
+    }
+    passes::Rewrites own = rewrites;
+    kernels.push_back(compiler::lower(*kernel, own));
+    compiler::enforce_claims(kernels.back(), nullptr);
+  }
+  return kernels;
+}
+
+simulator::MachineReport simulate_program(const ir::Program& program,
+                                          const std::vector<ir::Kernel>& machine,
+                                          const ProgramTensors& before, ProgramTensors* after,
+                                          const simulator::MachineOptions& options,
+                                          std::int64_t runs) {
+  AlignedMemory memory(program, before);
+  const auto address = [&](int buffer, int rank) { return memory.at(buffer, rank); };
+  simulator::MachineReport report =
+      simulator::run_program(program, machine, address, options, runs);
+  if (after) {
+    if (after->size() != before.size()) *after = before;
+    memory.copy_to(*after);
+  }
+  return report;
+}
+
+Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got,
+                           const ProgramTensors& wanted) {
+  Comparison result;
+  for (std::size_t rank = 0; rank < got.size(); ++rank) {
+    for (std::size_t i = 0; i < got[rank].size(); ++i) {
+      if (program.buffers[i].kind != ir::ProgramBuffer::Kind::tensor) continue;
+      if (got[rank][i] == wanted[rank][i]) continue;
+      std::vector<double> values;
+      for (std::int64_t j = 0; j < wanted[rank][i].elements(); ++j) {
+        values.push_back(wanted[rank][i].flat(j));
+      }
+      compare_tensor(got[rank][i], values,
+                     name_of(program, static_cast<int>(i), static_cast<int>(rank)),
+                     "in the first execution", result);
+    }
+  }
+  return result;
+}
+
+double tolerance_of(const ir::Program& program) {
+  std::vector<DType> dtypes;
+  for (const ir::ProgramBuffer& buffer : program.buffers) dtypes.push_back(buffer.dtype);
+  return tolerance_of(dtypes);
+}
+
+}  // namespace tilewright::library

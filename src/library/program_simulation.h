@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/program.h"
+#include "library/workload.h"
+#include "passes/pipeline.h"
+#include "simulator/machine/machine.h"
+#include "tilewright/host_tensor.h"
+
+namespace tilewright::library {
+
+// Of each rank, each buffer's.
+using ProgramTensors = std::vector<std::vector<HostTensor>>;
+
+// Those of the program's kernels, in their order; what the authors claim of them is checked.
+std::vector<ir::Kernel> machine_forms(const ir::Program& program, passes::Rewrites rewrites = {});
+
+// Executes the program so many times in a row on virtual GPUs, one for each rank. `after`, unless
+// it is null, becomes what the buffers then hold.
+simulator::MachineReport simulate_program(const ir::Program& program,
+                                          const std::vector<ir::Kernel>& machine,
+                                          const ProgramTensors& before, ProgramTensors* after,
+                                          const simulator::MachineOptions& options,
+                                          std::int64_t runs);
+
+// The buffers against those of another execution of the program; bits that are the same, NaN too,
+// are no difference.
+Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got,
+                           const ProgramTensors& wanted);
+// What different orders of sums may make of the coarsest of the buffers' dtypes.
+double tolerance_of(const ir::Program& program);
+
+}  // namespace tilewright::library

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "library/rule_expression.h"
+#include "tilewright/library.h"
+
+// Which variant of a kernel serves which sizes: the text of docs/schedules.md, compiled.
+namespace tilewright::library {
+
+// The schedule that the compiler makes of a kernel of the tile level.
+inline constexpr const char* kTile = "tile";
+
+struct Rule {
+  bool is_unconditional = false;
+  RuleExpression condition;
+  std::string schedule;  // "tile", or a schedule of the kernel
+  std::map<std::string, std::int64_t> parameters;
+  SourceLocation where;
+  std::string text;
+};
+
+// What conditions may name: the kernel's options in their order, then the multiprocessors, then
+// what let defines. A boolean is 0 or 1, a dtype or choice its number among the choices.
+class CompiledRules {
+ public:
+  // `standard` is the schedule of rules that name none.
+  CompiledRules(const LibraryKernel& kernel, const ScheduleRules& rules, std::string standard);
+  // A single rule, which chooses `schedule`.
+  CompiledRules(const LibraryKernel& kernel, std::string schedule);
+
+  const std::vector<Rule>& rules() const { return rules_; }
+  // Leaves out the rules of other schedules; the last that remains, or one that sets nothing,
+  // becomes unconditional.
+  void keep_schedule(const std::string& schedule);
+
+  std::size_t value_count() const { return facts_ + lets_.size(); }
+  // The values of all but the lets, which are 0.
+  std::vector<std::int64_t> values_of(const OptionValues& options, int multiprocessors) const;
+  // The number of the first rule that holds; fills in the lets.
+  std::size_t match(std::int64_t* values) const;
+  // Of what conditions may name, behind match(); nothing for a name that they may not.
+  std::optional<std::int64_t> value(const std::string& name,
+                                    const std::vector<std::int64_t>& values) const;
+
+ private:
+  void add_header(RuleLine& line, const ScheduleRules& rules);
+  void add_let(RuleLine& line);
+  void add_rule(RuleLine& line, bool conditional);
+  void add_settings(RuleLine& line, Rule& rule);
+  RuleExpression expression(RuleLine& line) const;
+
+  const LibraryKernel* kernel_;
+  std::string standard_;
+  std::map<std::string, RuleName> names_;
+  std::string known_;
+  std::size_t facts_ = 0;
+  std::vector<RuleExpression> lets_;
+  std::vector<Rule> rules_;
+};
+
+// The parameters of a schedule of the kernel, or of "tile".
+const std::vector<ScheduleParameter>& parameters_of(const LibraryKernel& kernel,
+                                                    const std::string& schedule);
+
+// The kernel's rules for the target: from `folder`, else from the environment's, else its own;
+// nothing where it has none.
+std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string_view target,
+                                        const std::string& folder);
+CompiledRules load_rules(const LibraryKernel& kernel, std::string_view target,
+                         const std::string& folder);
+
+}  // namespace tilewright::library

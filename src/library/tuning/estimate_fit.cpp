@@ -1,0 +1,99 @@
+#include "library/tuning/estimate_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "library/schedule_rules.h"
+
+namespace tilewright::library {
+namespace {
+
+// So many measurements that say "as before" stand beside those of a variant: one alone shifts it
+// half the way.
+constexpr double kKept = 1;
+
+const std::regex& estimate_line() {
+  static const std::regex line(R"((let time_(\w+) = )(\d+)( \* \(.*))");
+  return line;
+}
+
+// The logarithm of measured over estimated, by variant; the mean over all of them taken away, since
+// the unit of the estimates is their own affair.
+std::map<std::string, std::vector<double>> deviations(const CompiledRules& rules,
+                                                      const std::vector<MeasuredLaunch>& launches,
+                                                      int multiprocessors) {
+  std::map<std::string, std::vector<double>> by_variant;
+  double sum = 0;
+  std::size_t count = 0;
+  for (const MeasuredLaunch& launch : launches) {
+    std::vector<std::int64_t> values = rules.values_of(launch.options, multiprocessors);
+    rules.match(values.data());
+    for (const auto& [name, seconds] : launch.seconds) {
+      const std::optional<std::int64_t> estimate = rules.value("time_" + name, values);
+      if (!estimate || *estimate <= 0 || seconds <= 0) continue;
+      by_variant[name].push_back(std::log(seconds / static_cast<double>(*estimate)));
+      sum += by_variant[name].back();
+      ++count;
+    }
+  }
+  for (auto& [name, of_variant] : by_variant) {
+    for (double& deviation : of_variant) deviation -= sum / static_cast<double>(count);
+  }
+  return by_variant;
+}
+
+double worst_choice(const CompiledRules& rules, const std::vector<MeasuredLaunch>& launches,
+                    int multiprocessors) {
+  double worst = 1;
+  for (const MeasuredLaunch& launch : launches) {
+    std::vector<std::int64_t> values = rules.values_of(launch.options, multiprocessors);
+    const auto chosen = launch.seconds.find(rules.rules()[rules.match(values.data())].schedule);
+    if (chosen == launch.seconds.end()) continue;
+    for (const auto& [name, seconds] : launch.seconds) {
+      worst = std::max(worst, chosen->second / seconds);
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+std::optional<FittedRules> fit_estimates(const LibraryKernel& kernel, const ScheduleRules& rules,
+                                         const std::vector<MeasuredLaunch>& launches,
+                                         int multiprocessors, const std::string& remark) {
+  const CompiledRules before(kernel, rules, "tile");
+  const auto by_variant = deviations(before, launches, multiprocessors);
+  FittedRules fitted;
+  constexpr const char* kRemark = "# factors by tilewright tune: ";
+  std::istringstream in(rules.text);
+  for (std::string line; std::getline(in, line);) {
+    std::smatch parts;
+    if (line.rfind(kRemark, 0) == 0) continue;
+    if (std::regex_match(line, parts, estimate_line())) {
+      const auto found = by_variant.find(parts[2]);
+      if (found != by_variant.end()) {
+        double sum = 0;
+        for (const double deviation : found->second) sum += deviation;
+        const double shift = sum / (static_cast<double>(found->second.size()) + kKept);
+        line = fmt::format("{}{}{}", parts[1].str(),
+                           std::max(std::llround(std::stod(parts[3]) * std::exp(shift)), 1LL),
+                           parts[4].str());
+        ++fitted.variants;
+      }
+    }
+    fitted.text += line + "\n";
+    // Behind the line that names the kernel.
+    if (fitted.text.size() == line.size() + 1) fitted.text += kRemark + remark + "\n";
+  }
+  if (fitted.variants == 0) return std::nullopt;
+  fitted.worst = worst_choice({kernel, {rules.target, rules.file, fitted.text}, "tile"}, launches,
+                              multiprocessors);
+  return fitted;
+}
+
+}  // namespace tilewright::library

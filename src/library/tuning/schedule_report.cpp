@@ -1,0 +1,78 @@
+#include "library/tuning/schedule_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "library/schedule_choice.h"
+#include "library/tuning/family.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::library {
+namespace {
+
+constexpr std::size_t kShown = 6;
+
+std::string cost_text(const schedules::Estimate& e) {
+  return fmt::format("{:9.4g} us  {}; {} CTAs, {} a multiprocessor, {} bytes of shared memory\n",
+                     e.seconds * 1e6, e.bound, e.ctas, e.resident, e.shared_bytes);
+}
+
+}  // namespace
+
+ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& options,
+                               const compiler::Target& target) {
+  ScheduleReport report;
+  const int multiprocessors = ScheduleOptions().multiprocessors;
+  const ScheduleChoice choice = choose_schedule(kernel, options, target.arch);
+  report.chosen = name_of(kernel, choice);
+  report.why = choice.why;
+  if (target.arch.empty()) {
+    report.variants = 1;
+    report.no_estimate = "the model is of a GPU";
+    return report;
+  }
+  report.variants = variant_names(kernel, options, target.arch).size();
+  // A parameter that is set is the chosen variant's; the alternatives are without it.
+  OptionValues free;
+  for (const KernelOption& option : kernel.options) {
+    free.set(option.name, options.text(option.name));
+  }
+  for (const FamilyMember& member : family_of(kernel, free, target.arch)) {
+    try {
+      const schedules::Estimate cost = estimate(kernel, member, options, multiprocessors);
+      if (member.name == report.chosen) {
+        report.estimate = cost;
+      } else {
+        report.alternatives.push_back({member.name, cost});
+      }
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      ++report.refused;
+      if (member.name == report.chosen) report.no_estimate = error.message();
+    }
+  }
+  std::stable_sort(
+      report.alternatives.begin(), report.alternatives.end(),
+      [](const auto& a, const auto& b) { return a.estimate.seconds < b.estimate.seconds; });
+  return report;
+}
+
+std::string to_text(const ScheduleReport& report) {
+  std::string text = fmt::format("schedule     {}\n  because    {}\n", report.chosen, report.why);
+  text += fmt::format("  variants   {} for all lengths\n", report.variants);
+  if (!report.no_estimate.empty()) return text;
+  text += "  by the model" + cost_text(report.estimate);
+  const std::size_t shown = std::min(kShown, report.alternatives.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ScheduleReport::Alternative& other = report.alternatives[i];
+    text += fmt::format("  {:<36} {}", other.name, cost_text(other.estimate));
+  }
+  if (report.alternatives.size() > shown || report.refused > 0) {
+    text += fmt::format("  {} others are slower by the model, {} do not take these options\n",
+                        report.alternatives.size() - shown, report.refused);
+  }
+  return text;
+}
+
+}  // namespace tilewright::library

@@ -1,0 +1,295 @@
+#include "library/tuning/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "library/schedule_choice.h"
+#include "library/timing.h"
+#include "runtime/device.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::library {
+namespace {
+
+constexpr std::int64_t kComparedElements = 1 << 18;  // of each output, evenly spread
+
+// Normal numbers repeat after so many: making them takes longer than all measurements otherwise. A
+// prime, so that no row is like the one before.
+constexpr std::int64_t kPeriod = 1048573;
+
+HostTensor repeated_normal(DType dtype, const std::vector<std::int64_t>& shape,
+                           std::uint64_t seed) {
+  HostTensor tensor = HostTensor::zeros(dtype, shape);
+  const HostTensor period =
+      HostTensor::random_normal(dtype, {std::min(kPeriod, tensor.elements())}, seed);
+  for (std::size_t at = 0; at < tensor.size_bytes(); at += period.size_bytes()) {
+    std::copy_n(period.data(), std::min(period.size_bytes(), tensor.size_bytes() - at),
+                tensor.data() + at);
+  }
+  return tensor;
+}
+
+std::vector<HostTensor> make_tensors(const LibraryKernel& kernel, const OptionValues& options,
+                                     std::uint64_t seed) {
+  std::vector<HostTensor> tensors;
+  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
+    const LibraryTensor& tensor = kernel.tensors[i];
+    const DType dtype = dtype_of(tensor, options);
+    const std::vector<std::int64_t> shape = shape_of(tensor, options);
+    tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
+                      : tensor.values  ? tensor.values(options, seed)
+                                       : repeated_normal(dtype, shape, seed + i));
+  }
+  return tensors;
+}
+
+// Of the elements that are looked at; relative to the wanted one or to their root mean square.
+// Infinite when something is no number.
+double difference(const HostTensor& got, const HostTensor& wanted) {
+  const std::int64_t count = wanted.elements();
+  const std::int64_t step = std::max<std::int64_t>(1, count / kComparedElements) | 1;
+  double square = 0, finite = 0;
+  for (std::int64_t i = 0; i < count; i += step) {
+    const double want = wanted.flat(i);
+    if (std::isnan(want)) return std::numeric_limits<double>::infinity();
+    if (!std::isfinite(want)) continue;
+    square += want * want;
+    ++finite;
+  }
+  const double scale = finite == 0 ? 0 : std::sqrt(square / finite);
+  double worst = 0;
+  for (std::int64_t i = 0; i < count; i += step) {
+    const double want = wanted.flat(i), have = got.flat(i);
+    if (want == have) continue;
+    if (!std::isfinite(have) || !std::isfinite(want)) {
+      return std::numeric_limits<double>::infinity();
+    }
+    worst = std::max(worst, std::abs(have - want) / std::max(std::abs(want), scale));
+  }
+  return worst;
+}
+
+bool is_measurable(const TuneEntry& entry) { return entry.skipped.empty(); }
+
+// On the stream that timings are taken on.
+void launch(const compiler::CompiledKernel& kernel, const std::vector<TensorRef>& tensors) {
+  kernel.launch(runtime::Stream::borrow(kernel.device(), nullptr), tensors, {});
+}
+
+// What variants compute of the same inputs, against what one of them did.
+class ResultCheck {
+ public:
+  ResultCheck(const LibraryKernel& kernel, std::vector<HostTensor> tensors)
+      : tensors_(std::move(tensors)), on_device_(tensors_) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (kernel.tensors[i].is_output) outputs_.push_back(i);
+    }
+  }
+  const compiler::DeviceTensors& on_device() const { return on_device_; }
+
+  void compute(const compiler::CompiledKernel& kernel) {
+    for (const std::size_t i : outputs_) on_device_.poison(i);
+    launch(kernel, on_device_.refs());
+    for (const std::size_t i : outputs_) on_device_.download(i, tensors_[i]);
+  }
+  // The last result is what others are held against; false where it has elements that are no
+  // numbers.
+  bool keep() {
+    wanted_ = tensors_;
+    return worst() == 0;
+  }
+  double worst() const {
+    double largest = 0;
+    for (const std::size_t i : outputs_) {
+      largest = std::max(largest, difference(tensors_[i], wanted_[i]));
+    }
+    return largest;
+  }
+
+ private:
+  std::vector<HostTensor> tensors_, wanted_;
+  const compiler::DeviceTensors on_device_;
+  std::vector<std::size_t> outputs_;
+};
+
+}  // namespace
+
+struct Tuner::Built {
+  std::unique_ptr<compiler::CompiledKernel> kernel;
+  std::string failure;
+};
+
+Tuner::~Tuner() = default;
+
+Tuner::Tuner(const LibraryKernel& kernel, std::vector<std::string> settings,
+             const compiler::Target& target, const TuneOptions& how)
+    : kernel_(kernel), settings_(std::move(settings)), target_(target), how_(how) {
+  multiprocessors_ = target.kind == compiler::Target::Kind::cuda
+                         ? runtime::Device::get(0).info().multiprocessors
+                         : ScheduleOptions().multiprocessors;
+  members_ = family_of(kernel, resolve_options(kernel, settings_), target.arch);
+}
+
+std::vector<std::string> Tuner::with(const std::vector<std::string>& sizes) const {
+  std::vector<std::string> all = settings_;
+  all.insert(all.end(), sizes.begin(), sizes.end());
+  return all;
+}
+
+const FamilyMember& Tuner::member(const std::string& name) const {
+  return *std::find_if(members_.begin(), members_.end(),
+                       [&](const FamilyMember& each) { return each.name == name; });
+}
+
+std::map<std::string, std::string> Tuner::settings_of_members() const {
+  std::map<std::string, std::string> settings;
+  for (const FamilyMember& each : members_) settings[each.name] = "schedule=" + each.name;
+  return settings;
+}
+
+TuneResult Tuner::rank(const std::vector<std::string>& sizes) const {
+  TuneResult result;
+  result.options = resolve_options(kernel_, with(sizes));
+  ScheduleOptions where;
+  where.multiprocessors = multiprocessors_;
+  result.standard = name_of(kernel_, choose_schedule(kernel_, result.options, target_.arch, where));
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const FamilyMember& each : members_) {
+    TuneEntry entry;
+    entry.name = each.name;
+    entry.predicted = std::numeric_limits<double>::infinity();
+    try {
+      entry.predicted = estimate(kernel_, each, result.options, multiprocessors_).seconds;
+      fastest = std::min(fastest, entry.predicted);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      entry.skipped = error.message();
+      ++result.refused;
+    }
+    result.entries.push_back(std::move(entry));
+  }
+  std::stable_sort(
+      result.entries.begin(), result.entries.end(),
+      [](const TuneEntry& a, const TuneEntry& b) { return a.predicted < b.predicted; });
+  std::size_t kept = 0;
+  for (TuneEntry& entry : result.entries) {
+    if (!is_measurable(entry)) continue;
+    if (entry.name == result.standard) continue;  // what the others are compared with
+    if (kept < how_.keep && entry.predicted <= how_.within * fastest) {
+      ++kept;
+      continue;
+    }
+    entry.skipped = fmt::format("{:.2f} times the fastest by the model", entry.predicted / fastest);
+    ++result.slow;
+  }
+  return result;
+}
+
+std::size_t Tuner::count_builds(const std::vector<TuneResult>& results) const {
+  std::set<std::string> names;
+  for (const TuneResult& result : results) {
+    for (const TuneEntry& entry : result.entries) {
+      if (is_measurable(entry) && built_.count(entry.name) == 0) names.insert(entry.name);
+    }
+  }
+  return names.size();
+}
+
+void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>& progress) {
+  std::vector<std::string> names;
+  for (const TuneResult& result : results) {
+    for (const TuneEntry& entry : result.entries) {
+      if (!is_measurable(entry)) continue;
+      const auto [found, is_new] = built_.try_emplace(entry.name, nullptr);
+      if (!is_new) continue;
+      found->second = std::make_unique<Built>();
+      names.push_back(entry.name);
+    }
+  }
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < names.size(); i = next++) {
+      Built& built = *built_.at(names[i]);
+      try {
+        const Kernel traced = build_choice(kernel_, member(names[i]).choice);
+        built.kernel = compiler::compile_for_device(traced.finish(), runtime::Device::get());
+      } catch (const Error& error) {
+        built.failure = error.message();
+      }
+      progress();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back(work);
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (TuneResult& result : results) {
+    for (TuneEntry& entry : result.entries) {
+      if (!is_measurable(entry)) continue;
+      entry.skipped = built_.at(entry.name)->failure;
+      if (!is_measurable(entry)) ++result.failed;
+    }
+  }
+}
+
+const compiler::CompiledKernel& Tuner::standard_of(const TuneResult& result) const {
+  const auto standard = built_.find(result.standard);
+  if (standard != built_.end() && standard->second->kernel) {
+    return *standard->second->kernel;
+  }
+  Diagnostic(
+      {}, fmt::format("{}: {}, which the rules choose here, cannot be built: {}", kernel_.name,
+                      result.standard, standard == built_.end() ? "" : standard->second->failure))
+      .fix("set schedule to another")
+      .raise();
+}
+
+void Tuner::measure(TuneResult& result) {
+  ResultCheck results(kernel_, make_tensors(kernel_, result.options, how_.seed));
+  results.compute(standard_of(result));
+  if (!results.keep()) {
+    Diagnostic({},
+               fmt::format("{}: {}, which the rules choose here, leaves elements that are no "
+                           "numbers",
+                           kernel_.name, result.standard),
+               ErrorKind::result)
+        .fix("run it with --check")
+        .raise();
+  }
+  std::vector<TuneEntry*> measured;
+  std::vector<Launch> launches;
+  for (TuneEntry& entry : result.entries) {
+    if (!is_measurable(entry)) continue;
+    const compiler::CompiledKernel& kernel = *built_.at(entry.name)->kernel;
+    results.compute(kernel);
+    // Both round.
+    const double error = results.worst(), tolerance = 2 * kernel_.tolerance(result.options);
+    if (!(error <= tolerance)) {
+      entry.skipped = fmt::format("differs from {} by {:.3g}", result.standard, error);
+      ++result.failed;
+      continue;
+    }
+    measured.push_back(&entry);
+    launches.push_back(
+        [&kernel](const std::vector<TensorRef>& tensors) { launch(kernel, tensors); });
+  }
+  const std::vector<Timing> timings = time_in_turn(launches, results.on_device(), how_.rounds);
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->measured = timings[i].median();
+  std::stable_sort(result.entries.begin(), result.entries.end(),
+                   [](const TuneEntry& a, const TuneEntry& b) {
+                     if ((a.measured > 0) != (b.measured > 0)) return a.measured > 0;
+                     return a.measured < b.measured;
+                   });
+}
+
+}  // namespace tilewright::library

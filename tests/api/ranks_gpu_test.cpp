@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+
+#include "common/ranks_kernels.h"
+#include "examples/all_reduce.h"
+#include "kernels/gpu.h"
+#include "tilewright/program.h"
+
+// What is clean on simulated GPUs, on two that are there.
+namespace tilewright {
+namespace {
+
+constexpr int kRanks = 2;
+
+class RanksGpuTest : public test::HopperTest {
+ protected:
+  void SetUp() override {
+    test::HopperTest::SetUp();
+    if (!IsSkipped() && runtime::Device::count() < kRanks) {
+      GTEST_SKIP() << "one GPU, and ranks take two";
+    }
+  }
+
+  // What rank 0 has sent is in rank 1's Y after so many runs, each time with other numbers.
+  static void send(const Kernel& kernel, DType dtype, int runs) {
+    Program program("litmus", kRanks);
+    const std::vector<std::int64_t> shape{test::kSize, test::kSize};
+    const Buffer x = program.buffer("x", dtype, shape), y = program.buffer("y", dtype, shape);
+    const Buffer box = program.buffer("box", dtype, shape);
+    program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {x, y, box}); });
+    ProgramExecutable executable = compile(program, "cuda");
+    for (int turn = 0; turn < 10; ++turn) {
+      ProgramMemory memory(program, 100 + turn);
+      memory.at(y, 1) = HostTensor::poisoned(dtype, shape);
+      executable.load(memory);
+      executable.run(runs);
+      executable.store(memory);
+      for (std::int64_t i = 0; i < test::kSize * test::kSize; ++i) {
+        ASSERT_EQ(memory.at(y, 1).flat(i), memory.at(x, 0).flat(i)) << turn << ", element " << i;
+      }
+    }
+  }
+};
+
+TEST_F(RanksGpuTest, ReleaseAndAcquireOfTheSystemOrder) { send(test::Message{}.kernel(), f32, 50); }
+
+TEST_F(RanksGpuTest, FencesOfTheSystemMakeRelaxedAccessesOrder) {
+  test::Message message;
+  message.signal.semantics = message.wait.semantics = Semantics::relaxed;
+  message.signal_fence = message.wait_fence = Scope::system;
+  send(message.kernel(), f32, 50);
+}
+
+TEST_F(RanksGpuTest, CopiesIntoAndOutOfWhatAPeerWrites) { send(test::Copied{}.kernel(), bf16, 1); }
+
+TEST_F(RanksGpuTest, AnAllReduceHasTheSameBitsInAllRanks) {
+  constexpr std::int64_t kRows = 1000, kColumns = examples::kColumns;
+  const Kernel kernel = examples::all_reduce();
+  Program program("all_reduce", kRanks);
+  const Buffer x = program.buffer("x", f32, {kRows, kColumns});
+  const Buffer y = program.buffer("y", f32, {kRows, kColumns});
+  const Buffer parts = program.buffer("parts", f32, {2 * kRanks, kRows, kColumns});
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {x, y, parts}); });
+  ProgramExecutable executable = compile(program, "cuda");
+  for (int turn = 0; turn < 10; ++turn) {
+    ProgramMemory memory(program, 200 + turn);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      memory.at(y, rank) = HostTensor::poisoned(f32, {kRows, kColumns});
+    }
+    executable.load(memory);
+    executable.run(1 + 20 * turn);
+    executable.store(memory);
+    for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
+      const float sum =
+          static_cast<float>(memory.at(x, 0).flat(i)) + static_cast<float>(memory.at(x, 1).flat(i));
+      for (int rank = 0; rank < kRanks; ++rank) {
+        ASSERT_EQ(memory.at(y, rank).flat(i), sum) << "rank " << rank << ", element " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,314 @@
+#include "check/fault_proof.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "check/shrunken_sizes.h"
+#include "common/temporary_folder.h"
+#include "compiler/build.h"
+#include "library/kernel_source.h"
+#include "library/library_build.h"
+#include "support/diagnostic.h"
+#include "tilewright/compile.h"
+#include "tilewright/kernel.h"
+
+// Whole kernels: whatever is wrong with them is found.
+namespace tilewright::checks {
+namespace {
+
+using Verdict = MutantResult::Verdict;
+
+struct Subject {
+  ir::Kernel machine;
+  std::vector<library::Workload> workloads;
+};
+
+ir::Kernel machine_of(const LibraryKernel& entry, const std::vector<std::string>& settings) {
+  passes::Rewrites rewrites;
+  const compiler::Target target = compiler::parse_target("sm_90a");
+  return compiler::lower(library::trace_entry(entry, resolve_options(entry, settings), target).finish(), rewrites);
+}
+
+Subject subject_of(const std::string& name, const std::vector<std::string>& settings) {
+  const LibraryKernel& entry = find_kernel(name);
+  Subject subject{machine_of(entry, settings), {}};
+  for (const std::vector<std::string>& sizes :
+       shrunken_sizes(entry, settings, resolve_options(entry, settings), subject.machine)) {
+    std::vector<std::string> all = settings;
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    subject.workloads.push_back(library::make_workload(entry, all, {}, 0));
+  }
+  return subject;
+}
+
+std::string text_of(const MutantResult& result) {
+  return std::to_string(result.kind->number) + " " + format_location(result.mutant.where) + " " +
+         result.mutant.operation + " " + result.mutant.change + ": " + result.fault.message;
+}
+
+// None is missed, nearly all name what is wrong and both places; at most so many stand in code that
+// no workload executes.
+void expect_all_found(const std::vector<MutantResult>& results, int most_unreached) {
+  int caught = 0, right_class = 0, both_lines = 0, unreached = 0;
+  for (const MutantResult& result : results) {
+    EXPECT_NE(result.verdict, Verdict::survived) << text_of(result);
+    unreached += result.verdict == Verdict::unreached;
+    EXPECT_EQ(result.verdict == Verdict::equivalent, !result.mutant.equivalent.empty())
+        << text_of(result);
+    if (result.verdict != Verdict::caught) continue;
+    ++caught;
+    both_lines += result.both_lines;
+    right_class += result.right_class;
+  }
+  EXPECT_GT(caught, 30);
+  EXPECT_LE(unreached, most_unreached);
+  EXPECT_GE(right_class, 0.95 * caught);
+  EXPECT_GE(both_lines, 0.95 * caught);
+}
+
+TEST(FaultProof, FindsAllOfGemm) {
+  const Subject subject = subject_of("gemm", {"schedule=128x128", "n=112"});
+  const std::vector<MutantResult> results = prove_by_faults(subject.machine, subject.workloads, {});
+  expect_all_found(results, 0);
+  for (const int kind : {1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 18, 19, 21}) {
+    EXPECT_TRUE(std::any_of(results.begin(), results.end(), [&](const MutantResult& result) {
+      return result.kind->number == kind && result.verdict != Verdict::equivalent;
+    })) << kind;
+  }
+}
+
+TEST(FaultProof, FindsAllOfAutomaticCausalAttention) {
+  const Subject subject =
+      subject_of("attention_forward", {"schedule=tile", "causal=true", "heads=2"});
+  ProofOptions options;
+  options.schedules = 1;
+  options.more = 60;
+  expect_all_found(prove_by_faults(subject.machine, subject.workloads, options), 0);
+}
+
+// A kernel of a file in one size.
+Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
+                   const library::KernelSource& source) {
+  passes::Rewrites rewrites;
+  Subject subject{compiler::lower(kernel.finish(), rewrites), {}};
+  subject.workloads.push_back(library::make_workload(source.entry(), sizes, {}, 0));
+  return subject;
+}
+
+std::vector<MutantResult> of_masks(const Kernel& kernel, const std::vector<std::string>& sizes) {
+  const test::TemporaryFolder folder;
+  setenv("TILEWRIGHT_DUMP", folder.path().c_str(), 1);
+  compile(kernel, "sim:sm_90a");
+  unsetenv("TILEWRIGHT_DUMP");
+  const library::KernelSource source = library::KernelSource::of_file(folder / (kernel.name() + ".tw"));
+  const Subject subject = subject_of(kernel, sizes, source);
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  std::vector<MutantResult> masks;
+  for (MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
+    if (result.kind->number == 25) masks.push_back(std::move(result));
+  }
+  return masks;
+}
+
+// Zeros behind the end of a row that take part in its maximum shift the exponentials, which changes
+// nothing until all of them underflow.
+TEST(FaultProof, FindsAMaskOfAMaximumByInputsFarFromZero) {
+  Kernel kernel("softmax");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", f32, {rows, columns}), Y = kernel.out("Y", f32, {rows, columns});
+  const auto [x] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(x, 16);
+  Var maximum{full({own, 1}, -1e30)}, sum{zeros({own, 1})};
+  for (Block cols : blocks(columns, 32)) {
+    maximum = max(maximum, reduce_max(load(X(own, cols)), 1));
+  }
+  for (Block cols : blocks(columns, 32)) {
+    sum = sum + reduce_sum(exp(load(X(own, cols)) - maximum), 1);
+  }
+  for (Block cols : blocks(columns, 32)) {
+    store(Y(own, cols), exp(load(X(own, cols)) - maximum) / sum);
+  }
+  const std::vector<MutantResult> masks = of_masks(kernel, {"rows=24", "columns=72"});
+  ASSERT_EQ(masks.size(), 2u);
+  for (const MutantResult& mask : masks) {
+    EXPECT_EQ(mask.verdict, Verdict::caught) << text_of(mask);
+    EXPECT_TRUE(mask.right_class);
+  }
+}
+
+// Of a sum the mask puts zeros where TMA has put zeros.
+TEST(FaultProof, CallsAMaskEquivalentThatPutsWhatIsThere) {
+  Kernel kernel("sums");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {64, k});
+  const Tensor Y = kernel.out("Y", f32, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 64));
+  const Block rows = m.block(i, 64);
+  Var acc{zeros({rows, 64})}, sum{zeros({rows, 1})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile x = load(X(rows, depth));
+    sum = sum + reduce_sum(x.cast(f32), 1);
+    acc = acc + dot(x, load(W(all, depth)).T());
+  }
+  store(Y(rows, all), acc + sum);
+  const std::vector<MutantResult> masks = of_masks(kernel, {"m=40", "k=88"});
+  ASSERT_EQ(masks.size(), 1u);
+  EXPECT_EQ(masks[0].verdict, Verdict::equivalent) << text_of(masks[0]);
+}
+
+// They are large, and few mutants need them.
+TEST(FaultProof, MakesFurtherWorkloadsWhereTheyAreNeeded) {
+  const Subject small = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  const Subject large = subject_of("gemm", {"schedule=64x96"});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  options.threads = 1;
+  int made = 0;
+  options.further = {[&] {
+    ++made;
+    return large.workloads.front();
+  }};
+  // One tile of two steps has no second turn.
+  const std::vector<MutantResult> results =
+      prove_by_faults(small.machine, small.workloads, options);
+  EXPECT_EQ(made, 1);
+  EXPECT_TRUE(std::none_of(results.begin(), results.end(), [](const MutantResult& result) {
+    return result.verdict == Verdict::unreached;
+  }));
+  EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const MutantResult& result) {
+    return result.verdict == Verdict::caught && result.workload == 1;
+  }));
+  prove_by_faults(large.machine, large.workloads, options);
+  EXPECT_EQ(made, 1);
+}
+
+TEST(FaultProof, PartsAreAllOfIt) {
+  const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  const auto texts = [&] {
+    std::multiset<std::string> result;
+    for (const MutantResult& mutant :
+         prove_by_faults(subject.machine, subject.workloads, options)) {
+      result.insert(text_of(mutant));
+    }
+    return result;
+  };
+  const std::multiset<std::string> all = texts();
+  std::multiset<std::string> parts;
+  options.parts = 3;
+  for (options.part = 0; options.part < options.parts; ++options.part) {
+    const std::multiset<std::string> part = texts();
+    EXPECT_GT(part.size(), all.size() / 5);
+    parts.insert(part.begin(), part.end());
+  }
+  EXPECT_EQ(parts, all);
+}
+
+// And not one of the library that the kernel is written with, or of C++.
+TEST(FaultProof, NamesTheKernelsLines) {
+  for (const auto& [name, schedule] :
+       {std::pair("gemm", "schedule=128x128"), std::pair("attention_forward", "schedule=sm90")}) {
+    const ir::Kernel machine = machine_of(find_kernel(name), {schedule});
+    for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
+      for (const simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
+        const std::string file = mutant.where.file;
+        EXPECT_TRUE(file.find("kernels/") != std::string::npos) << file << " " << mutant.operation;
+      }
+    }
+  }
+}
+
+TEST(FaultProof, IsTheSameWhateverTheThreads) {
+  const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=560"});
+  ProofOptions options;
+  options.schedules = 2;
+  options.more = 2;
+  std::vector<std::string> texts[2];
+  for (const unsigned threads : {1u, 3u}) {
+    options.threads = threads;
+    for (const MutantResult& result :
+         prove_by_faults(subject.machine, subject.workloads, options)) {
+      texts[threads / 2].push_back(text_of(result) + std::to_string(result.seed) +
+                                   std::to_string(static_cast<int>(result.verdict)));
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+TEST(FaultProof, RefusesAKernelWithFaultsOfItsOwn) {
+  Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  const simulator::FaultKind& proxy = simulator::fault_kinds()[6];
+  subject.machine = simulator::mutants_of(proxy, subject.machine).front().apply(subject.machine);
+  EXPECT_THROW(prove_by_faults(subject.machine, subject.workloads, {}), Error);
+}
+
+TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};
+  const ir::Kernel machine = machine_of(entry, settings);
+  // Blocks of 192 query and 128 key rows, rings of four stages.
+  const std::vector<std::vector<std::string>> sizes =
+      shrunken_sizes(entry, settings, resolve_options(entry, settings), machine);
+  ASSERT_EQ(sizes.size(), 6u);
+  EXPECT_EQ(sizes[0], (std::vector<std::string>{"queries=552", "keys=624"}));
+  EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=752"}));
+  EXPECT_EQ(sizes[2], (std::vector<std::string>{"queries=744", "keys=880"}));
+  EXPECT_EQ(sizes[4], (std::vector<std::string>{"queries=552", "keys=0"}));
+  EXPECT_EQ(sizes[5], (std::vector<std::string>{"queries=824", "keys=496"}));
+}
+
+// Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where
+// lengths are read from memory.
+TEST(FaultProof, ProvesThatALoopOfAWindowHasOneTurnAtMost) {
+  for (const char* schedule : {"schedule=tile", "schedule=sm90"}) {
+    const ir::Kernel machine = machine_of(find_kernel("attention_varlen_forward"),
+                                          {schedule, "causal=true", "window=450"});
+    const simulator::FaultKind& fences = simulator::fault_kinds()[17];
+    ASSERT_EQ(fences.number, 18);
+    const std::vector<simulator::Mutant> mutants = simulator::mutants_of(fences, machine);
+    EXPECT_EQ(std::count_if(mutants.begin(), mutants.end(),
+                            [](const simulator::Mutant& mutant) {
+                              return mutant.equivalent.find("has one at most") != std::string::npos;
+                            }),
+              1)
+        << schedule;
+  }
+}
+
+// One of those for what these do not come to is a part of a single block.
+TEST(FaultProof, HasASizeWithinABlock) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};
+  const std::vector<std::vector<std::string>> sizes = shrunken_sizes(
+      entry, settings, resolve_options(entry, settings), machine_of(entry, settings), true);
+  EXPECT_EQ(sizes.back(), (std::vector<std::string>{"queries=168", "keys=112"}));
+}
+
+// Of a cluster's CTAs four share the rows of A, or take their turns at k, and each axis is as long
+// as those that lie along it need.
+TEST(FaultProof, ShrinksEachAxisByTheCtasAlongIt) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const auto sizes_of = [&](const std::string& schedule) {
+    const std::vector<std::string> settings = {"schedule=" + schedule};
+    return shrunken_sizes(entry, settings, resolve_options(entry, settings),
+                          machine_of(entry, settings))
+        .front();
+  };
+  // Tiles of 128 x 128 in rings of six stages; of 64 x 128, two of them below each other, in rings
+  // of seven, of which each of four CTAs along k fills its own.
+  EXPECT_EQ(sizes_of("128x128_a4"), (std::vector<std::string>{"m=232", "n=1000", "k=432"}));
+  EXPECT_EQ(sizes_of("64x128_b2_split4"), (std::vector<std::string>{"m=232", "n=232", "k=2032"}));
+}
+
+}  // namespace
+}  // namespace tilewright::checks

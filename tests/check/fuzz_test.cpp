@@ -1,0 +1,113 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "check/fuzz/campaign.h"
+#include "check/fuzz/envelope.h"
+#include "check/fuzz/faults.h"
+#include "check/fuzz/shrink.h"
+
+namespace tilewright::checks::fuzz {
+namespace {
+
+TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
+  CampaignOptions options;
+  options.count = 150;
+  const CampaignReport report = run_campaign(options);
+  for (const Failure& failure : report.failures) {
+    ADD_FAILURE() << "seed " << failure.seed << ", " << failure.verdict.stage << ": "
+                  << failure.shrunken.text << "\n"
+                  << text_of(failure.recipe);
+  }
+  EXPECT_EQ(report.kernels, options.count);
+  // Most are taken, of every style, and have numbers to compare.
+  EXPECT_GT(report.agreed, options.count * 8 / 10);
+  EXPECT_EQ(report.styles.size(), 3u);
+  EXPECT_GT(report.checked, 1000 * report.agreed);
+}
+
+// What a compiler could get wrong is noticed within few kernels. Of fences between the proxies the
+// simulated GPU knows nothing.
+TEST(FuzzTest, SeededFaultsAreNoticed) {
+  for (const TimeToKill& found : time_to_kill(1, 12)) {
+    if (found.fault->name == std::string("no_proxy_fence")) continue;
+    EXPECT_TRUE(found.killed) << found.fault->name << ", planted in " << found.planted << " of "
+                              << found.kernels << " kernels";
+  }
+}
+
+bool has(const std::vector<Step>& steps, Step::Kind kind) {
+  for (const Step& step : steps) {
+    if (step.kind == kind || has(step.inner, kind)) return true;
+  }
+  return false;
+}
+
+TEST(FuzzTest, ShrinksToWhatFails) {
+  int shrunk = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Recipe recipe = random_recipe(seed);
+    if (!has(recipe.steps, Step::Kind::reduce)) continue;
+    const Recipe small = shrunken(recipe, [](const Recipe& candidate) {
+      return has(candidate.steps, Step::Kind::reduce) && candidate.sizes.rows >= 1;
+    });
+    EXPECT_EQ(steps_of(small), 1) << seed;
+    EXPECT_EQ(small.sizes.rows, 1) << seed;
+    ++shrunk;
+  }
+  EXPECT_GT(shrunk, 10);
+}
+
+TEST(FuzzTest, ASeedMakesTheSameKernelAgain) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_EQ(text_of(random_recipe(seed)), text_of(random_recipe(seed)));
+  }
+  EXPECT_NE(text_of(random_recipe(1)), text_of(random_recipe(2)));
+}
+
+// A loop's variable began as one half of a tile and took on the other, which ends 16 columns
+// earlier: how much of it exists, and so its kernel's result, hung on the turn.
+TEST(FuzzTest, VariablesDoNotTakeOnTilesThatEndEarlier) {
+  const Verdict verdict = judge(random_recipe(710004744), Target::simulator);
+  EXPECT_FALSE(verdict.failed()) << verdict.text;
+}
+
+// The bounds are as narrow as rounding is, and hang on what cancels.
+TEST(FuzzTest, BoundsFollowFromTheKernel) {
+  Kernel kernel("sums");
+  const Tensor X = kernel.in("X", f32, {4, 64});
+  const Tensor S = kernel.out("S", f32, {4, 1}), D = kernel.out("D", f32, {4, 64});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(S(all, all), reduce_sum(x, 1));
+  store(D(all, all), x * 1000 - x * 999);
+  Launch launch;
+  launch.tensors.emplace_back("X", f32, std::vector<std::int64_t>{4, 64});
+  launch.tensors.emplace_back("S", f32, std::vector<std::int64_t>{4, 1});
+  launch.tensors.emplace_back("D", f32, std::vector<std::int64_t>{4, 64});
+  launch.tensors[0].fill_randomly(1);
+  const std::vector<TensorEnvelope> bounds = envelope_of(kernel.finish(), launch, Precision());
+  for (std::int64_t row = 0; row < 4; ++row) {
+    double sum = 0, magnitudes = 0;
+    for (std::int64_t i = 0; i < 64; ++i) {
+      const double value = launch.tensors[0].memory.at({row, i});
+      sum += value;
+      magnitudes += std::abs(value);
+      const Interval difference =
+          bounds[2].values[static_cast<std::size_t>(row * launch.tensors[2].memory.shape()[1] + i)];
+      EXPECT_LE(difference.lo, value);
+      EXPECT_GE(difference.hi, value);
+      EXPECT_LT(difference.hi - difference.lo, 1e-3 * std::abs(value));
+      EXPECT_GT(difference.hi - difference.lo, 1e-5 * std::abs(value));
+    }
+    const std::int64_t width = launch.tensors[1].memory.shape()[1];
+    const Interval found = bounds[1].values[static_cast<std::size_t>(row * width)];
+    EXPECT_LE(found.lo, sum);
+    EXPECT_GE(found.hi, sum);
+    EXPECT_LT(found.hi - found.lo, 64 * 0x1p-22 * magnitudes);
+    // Behind the end of a row nothing is written.
+    EXPECT_FALSE(bounds[1].written[static_cast<std::size_t>(row * width + 1)]);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::checks::fuzz

@@ -1,0 +1,103 @@
+#include "check/pass_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+
+#include "library/workload.h"
+#include "tilewright/library.h"
+
+namespace tilewright::checks {
+namespace {
+
+struct Case {
+  const char* kernel;
+  std::vector<std::string> settings;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.kernel;
+  for (const std::string& setting : c.settings) *out << ' ' << setting;
+}
+
+// Every kernel of the library, both levels, at sizes with tails.
+const Case kCases[] = {
+    {"attention_forward", {"schedule=tile", "queries=70", "keys=150", "heads=2", "causal=true"}},
+    {"attention_forward", {"queries=70", "keys=150", "heads=2", "window=40", "causal=true"}},
+    {"attention_varlen_forward",
+     {"schedule=tile", "batch=2", "heads=1", "queries=100", "keys=150"}},
+    {"attention_varlen_forward", {"batch=2", "heads=1", "queries=100", "keys=150", "causal=true"}},
+    {"gemm", {"schedule=tile", "m=70", "n=136", "k=72"}},
+    {"gemm", {"m=70", "n=136", "k=72"}},
+    {"gemm_fp8", {"schedule=tile", "m=70", "n=136", "k=80"}},
+    {"gemm_fp8", {"m=70", "n=136", "k=80"}},
+};
+
+class PassCheck : public testing::TestWithParam<Case> {};
+
+TEST_P(PassCheck, EveryPassKeepsWhatTheKernelComputes) {
+  const LibraryKernel& entry = find_kernel(GetParam().kernel);
+  library::Workload workload = library::make_workload(entry, GetParam().settings, {}, 1);
+  workload.poison_outputs();
+  const ScheduleChoice choice = choose_schedule(entry, workload.options, "sm_90a");
+  const Kernel kernel = build_choice(entry, choice);
+  check_passes(kernel.finish(), workload.arguments(), Numerics());
+  // What the last pass made is right too.
+  EXPECT_LT(library::compare(workload, library::reference_of(workload)).max_relative_error,
+            entry.tolerance(workload.options));
+}
+
+INSTANTIATE_TEST_SUITE_P(Library, PassCheck, testing::ValuesIn(kCases));
+
+// The pass that is wrong is named, whatever its form.
+TEST(PassCheckTest, NamesThePass) {
+  library::Workload workload =
+      library::make_workload(find_kernel("gemm"), {"schedule=tile", "m=70", "n=40", "k=72"}, {}, 1);
+  const Kernel kernel =
+      build_choice(*workload.kernel, choose_schedule(*workload.kernel, workload.options, "sm_90a"));
+  // Each turns a kernel into one that leaves something out.
+  const auto first = [](ir::Op op, const std::function<void(ir::Operation&)>& change) {
+    return [op, change](ir::Kernel& spoilt) {
+      bool done = false;
+      ir::for_each(spoilt.body, [&](ir::Operation& o) {
+        if (done || o.op != op) return;
+        change(o);
+        done = true;
+      });
+      EXPECT_TRUE(done);
+    };
+  };
+  const auto shorter =
+      first(ir::Op::for_loop, [](ir::Operation& o) { o.operands[1] = o.operands[0]; });
+  const auto moved = first(ir::Op::wgmma_ss, [](ir::Operation& o) {
+    o.attributes.set(ir::Key::step_b, o.attributes.integer_or(ir::Key::step_b, 0) + 32);
+  });
+  struct Spoilt {
+    std::string pass;
+    int time;  // passes run again on the schedule
+    std::string named;
+    std::function<void(ir::Kernel&)> how;
+  };
+  for (const Spoilt& spoilt :
+       {Spoilt{"hoist", 1, "pass hoist", shorter}, Spoilt{"hoist", 2, "pass hoist", shorter},
+        Spoilt{"allocate_shared", 1, "up to allocate_shared", moved},
+        Spoilt{"simplify_addresses", 1, "pass simplify_addresses", moved}}) {
+    int times = 0;
+    try {
+      check_passes(kernel.finish(), workload.arguments(), Numerics(),
+                   [&](std::string_view pass, ir::Kernel& after) {
+                     if (pass == spoilt.pass && ++times == spoilt.time) spoilt.how(after);
+                   });
+      ADD_FAILURE() << "nobody noticed " << spoilt.pass;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::result);
+      EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("behind pass"),
+                                               testing::HasSubstr(spoilt.named)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::checks

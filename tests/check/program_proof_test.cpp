@@ -1,0 +1,129 @@
+#include "check/program_proof.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "common/error_text.h"
+#include "common/programs.h"
+#include "common/ranks_kernels.h"
+#include "library/program_simulation.h"
+#include "simulator/faults/program_faults.h"
+
+// Faults seeded into programs, and into the signals of their kernels.
+namespace tilewright::checks {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Verdict = MutantResult::Verdict;
+
+std::vector<MutantResult> prove(const Program& program, std::int64_t more = 100) {
+  const std::vector<ir::Kernel> machine = library::machine_forms(program.finish());
+  simulator::MachineOptions how;
+  how.multiprocessors = how.resident = 8;
+  ProofOptions options;
+  options.launches = 3;
+  options.more = more;
+  return prove_program(program.finish(), machine, how, options);
+}
+
+// How many mutants of each kind there are, all of which have to be caught as what they are.
+std::map<int, int> expect_caught(const std::vector<MutantResult>& results) {
+  std::map<int, int> counts;
+  for (const MutantResult& result : results) {
+    SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);
+    ++counts[result.kind->number];
+    EXPECT_EQ(result.verdict, Verdict::caught);
+    EXPECT_TRUE(result.right_class) << result.fault.message;
+    EXPECT_TRUE(result.both_lines) << result.fault.message;
+  }
+  return counts;
+}
+
+TEST(ProgramProofTest, WordsOfRanks) {
+  const test::Push push(true, 2);
+  // Of each rank: two waits, two writes of which each announces something, and these four values.
+  EXPECT_EQ(expect_caught(prove(push.program)),
+            (std::map<int, int>{{27, 4}, {28, 4}, {29, 4}, {30, 8}}));
+}
+
+TEST(ProgramProofTest, EventsOfStreams) {
+  const test::TwoKernels two("second", true);
+  EXPECT_EQ(expect_caught(prove(two.program)), (std::map<int, int>{{26, 1}}));
+}
+
+TEST(ProgramProofTest, SignalsOfKernels) {
+  Program program("message", 2);
+  const Kernel kernel = test::Message{}.kernel();
+  std::vector<Part> parts;
+  for (const char* name : {"x", "y", "box"}) {
+    parts.push_back(program.buffer(name, f32, {test::kSize, test::kSize}));
+  }
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
+  const std::vector<MutantResult> results = prove(program);
+  int caught = 0;
+  for (const MutantResult& result : results) {
+    SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);
+    EXPECT_THAT(result.mutant.operation, HasSubstr(" of message"));
+    EXPECT_TRUE(result.kind->number == 23 || result.kind->number == 24);
+    EXPECT_NE(result.verdict, Verdict::survived);
+    caught += result.verdict == Verdict::caught && result.right_class;
+  }
+  // Two signals and two waits, each relaxed, of the GPU alone, early or left out.
+  EXPECT_GE(caught, 11);
+}
+
+// Each of two events orders the launches by itself.
+TEST(ProgramProofTest, AWaitThatAnotherOneStandsForIsAnEquivalent) {
+  Program program("twice");
+  const Buffer x = program.buffer("x", f32, {test::kRows, test::kColumns});
+  const Buffer y = program.buffer("y", f32, {test::kRows, test::kColumns});
+  const Stream copies = program.rank(0).stream("copies"), math = program.rank(0).stream("math");
+  copies.copy(y, x);
+  const Event first = copies.record();
+  math.wait(first);
+  math.wait(first);
+  math.launch(test::scale(), {y, x}, {1});
+  for (const MutantResult& result : prove(program)) {
+    EXPECT_EQ(result.verdict, Verdict::equivalent) << result.mutant.operation;
+    EXPECT_THAT(result.mutant.equivalent, HasSubstr("once the wait for event 0 in stream math"));
+  }
+}
+
+// A wait that orders nothing is no equivalent, as far as anybody can tell: it is told.
+TEST(ProgramProofTest, AWaitForNothingSurvives) {
+  Program program("idle");
+  const Buffer x = program.buffer("x", f32, {test::kRows, test::kColumns});
+  const Buffer y = program.buffer("y", f32, {test::kRows, test::kColumns});
+  const Stream idle = program.rank(0).stream("idle"), copies = program.rank(0).stream("copies");
+  copies.wait(idle.record());
+  copies.copy(y, x);
+  const std::vector<MutantResult> results = prove(program, 5);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].verdict, Verdict::survived);
+}
+
+TEST(ProgramProofTest, AProgramWithAFaultOfItsOwnIsRefused) {
+  const test::TwoKernels two("second", false);
+  try {
+    prove(two.program);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("race: global y"), HasSubstr("faults of its own")));
+  }
+}
+
+TEST(ProgramProofTest, ChangesOneOperationAlone) {
+  const test::Push push(true, 2);
+  const ir::Program& program = push.program.finish();
+  for (const simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
+    const ir::Program changed = mutant.apply(program);
+    const bool left_out = mutant.change == "left out";
+    EXPECT_EQ(changed.operations.size(), program.operations.size() - (left_out ? 1 : 0));
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::checks

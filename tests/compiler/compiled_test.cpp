@@ -1,0 +1,232 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "common/temporary_folder.h"
+#include "compiler/device_tensors.h"
+#include "explain/explanation.h"
+#include "library/timing.h"
+#include "runtime/fake_driver.h"
+#include "runtime/nvrtc_available.h"
+#include "tilewright/compile.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/gemm.h"
+#include "tilewright/library.h"
+
+namespace tilewright {
+namespace {
+
+using runtime::expect_error;
+
+// On a driver that executes nothing: what is launched, and what a launch costs the host.
+class CompiledTest : public runtime::FakeDriverTest {
+ protected:
+  void SetUp() override {
+    state_->max_threads = 1024;
+    if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  static Kernel gemm() {
+    kernels::Gemm how;
+    how.share_b = 2;
+    return kernels::gemm_sm90(how);
+  }
+  static std::vector<TensorRef> tensors(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const auto make = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
+      return TensorRef{reinterpret_cast<void*>(address), bf16, {rows, columns}, {}};
+    };
+    return {make(0x10000, m, k), make(0x20000, n, k), make(0x30000, m, n)};
+  }
+
+  test::TemporaryFolder folder_;
+  runtime::ScopedVariable cache_{"TILEWRIGHT_CACHE", folder_.path().string()};
+};
+
+TEST_F(CompiledTest, LaunchesWhatTheKernelDeclares) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(512, 768, 128));
+  EXPECT_EQ(state_->launches, 1);
+  EXPECT_EQ(state_->grid[0], 12u);  // tiles
+  EXPECT_EQ(state_->cluster[0], 2u);
+  EXPECT_EQ(state_->block[0], 384u);
+  EXPECT_GT(state_->shared_bytes, 49152u);
+  EXPECT_EQ(static_cast<unsigned>(state_->dynamic_shared_limit), state_->shared_bytes);
+}
+
+TEST_F(CompiledTest, EmptyOutputsLaunchNothing) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(0, 768, 128));
+  EXPECT_EQ(state_->launches, 0);
+}
+
+TEST_F(CompiledTest, ASecondLaunchEncodesNothing) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(512, 768, 128));
+  state_->map_base = nullptr;
+  executable.run(tensors(512, 768, 128));
+  EXPECT_EQ(state_->map_base, nullptr);
+  EXPECT_EQ(state_->launches, 2);
+  std::vector<TensorRef> moved = tensors(512, 768, 128);
+  moved[2].data = reinterpret_cast<void*>(0x40000);
+  executable.run(moved);
+  EXPECT_EQ(state_->map_base, reinterpret_cast<void*>(0x40000));
+}
+
+TEST_F(CompiledTest, ARepeatedLaunchCostsLittle) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "sanitizers cost more than a launch";
+#endif
+  const Executable executable = compile(gemm(), "cuda");
+  const std::vector<TensorRef> given = tensors(512, 768, 128);
+  executable.run(given);
+  constexpr int kLaunches = 1000;
+  double best = 1;
+  for (int batch = 0; batch < 20; ++batch) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) executable.run(given);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    best = std::min(best, elapsed.count() / kLaunches);
+  }
+  RecordProperty("nanoseconds", static_cast<int>(best * 1e9));
+  EXPECT_LT(best, 5e-6);
+}
+
+TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const OptionValues options = resolve_options(entry, {"heads=1", "queries=8", "keys=8"});
+  std::vector<TensorRef> given;
+  for (std::size_t i = 0; i < tensor_count(entry, options); ++i) {
+    const LibraryTensor& tensor = entry.tensors[i];
+    given.push_back({reinterpret_cast<void*>(0x10000),
+                     dtype_of(tensor, options),
+                     shape_of(tensor, options),
+                     {}});
+  }
+  char one = 0, another = 0;
+  {
+    const Executable executable = compile(entry.schedules[0].build(options), "cuda");
+    for (void* stream : {&one, &another, &one}) executable.run(given, {}, stream);
+    EXPECT_EQ(state_->live_allocations, 2);
+    EXPECT_EQ(state_->launches, 3);
+  }
+  EXPECT_EQ(state_->live_allocations, 0);
+}
+
+// Scores of 96 keys beside an accumulator of 256 columns and the weights of the block before are
+// more than 240 registers: the first build spills.
+TEST_F(CompiledTest, WhatSpillsWhenOverlappedIsNotOverlapped) {
+  kernels::Attention a;
+  a.dim = a.dim_v = 256;
+  a.causal = true;
+  a.block_k = 96;
+  const Kernel kernel = kernels::attention_forward(a);
+  passes::Rewrites rewrites;
+  const compiler::GpuProgram program = compiler::translate(kernel.finish(), rewrites);
+  EXPECT_GT(compiler::build(program, "sm_90a").kernel.report.find("attention_forward")->stack_bytes,
+            0);
+  EXPECT_NO_THROW(compile(kernel, "sm_90a"));
+  const explanations::Explanation explained =
+      explanations::explain(kernel, compiler::parse_target("sm_90a", 0));
+  EXPECT_EQ(explained.resources.spill_bytes, 0);
+  EXPECT_TRUE(explained.failures.empty());
+  EXPECT_THAT(explained.warnings, testing::Contains(testing::HasSubstr("products do not overlap")));
+  for (const explanations::ExplainedStage& stage : explained.stages) {
+    EXPECT_NE(stage.name, "overlap_products");
+  }
+}
+
+TEST_F(CompiledTest, TensorsTravelToTheDeviceAndBack) {
+  const std::vector<HostTensor> tensors = {HostTensor::random_normal(f32, {3, 4}, 1),
+                                           HostTensor::zeros(bf16, {0, 5})};
+  const compiler::DeviceTensors on_device(tensors);
+  std::vector<HostTensor> back = {HostTensor::poisoned(f32, {3, 4}), tensors[1]};
+  on_device.download(back);
+  EXPECT_EQ(back, tensors);
+}
+
+TEST_F(CompiledTest, TimingTakesTheMedianOfManyRuns) {
+  const Executable executable = compile(gemm(), "cuda");
+  const compiler::DeviceTensors on_device({HostTensor::zeros(bf16, {8, 8}),
+                                           HostTensor::zeros(bf16, {8, 8}),
+                                           HostTensor::zeros(bf16, {8, 8})});
+  const library::Timing timing = library::time_on_gpu(
+      [&](const std::vector<TensorRef>& tensors) { executable.run(tensors); }, on_device);
+  EXPECT_DOUBLE_EQ(timing.median(), 1.5e-3);  // what the fake driver says of all events
+  EXPECT_GE(static_cast<std::size_t>(state_->launches), timing.seconds.size());
+}
+
+TEST_F(CompiledTest, FailedLaunchesAreReported) {
+  const Executable executable = compile(gemm(), "cuda");
+  const std::vector<TensorRef> given = tensors(512, 768, 128);
+  executable.run(given);
+  state_->next_result = 700;
+  try {
+    executable.run(given);
+    FAIL() << "no error was raised";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("gemm"));
+  }
+}
+
+TEST_F(CompiledTest, AnArchitectureIsBuiltAndNotRun) {
+  const Executable executable = compile(gemm(), "sm_90a");
+  expect_error(ErrorKind::unavailable, {"gemm_sm90", "is built for sm_90a", "compile for cuda"},
+               [&] { executable.run(tensors(512, 768, 128)); });
+}
+
+TEST_F(CompiledTest, NoNvrtcIsUnavailable) {
+  const runtime::ScopedVariable none("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so");
+  expect_error(ErrorKind::unavailable, {"/nonexistent/libnvrtc.so", "fix:"},
+               [] { runtime::Nvrtc{runtime::nvrtc_request()}; });
+}
+
+TEST(CompileTest, FormsAndTargetsMustFit) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const OptionValues options = resolve_options(entry, {});
+  expect_error(ErrorKind::usage, {"gemm_sm90", "explicit level", "simulate"},
+               [&] { compile(entry.schedules[0].build(options), "interpreter"); });
+  expect_error(ErrorKind::usage,
+               {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a, passes:sm_90a"},
+               [&] { compile(entry.build(options), "gpu"); });
+  expect_error(ErrorKind::unavailable, {"target cpu is not available"},
+               [&] { compile(entry.build(options), "cpu"); });
+}
+
+TEST(CompileTest, EveryOutputMustBeStored) {
+  Kernel kernel("forgetful");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n, 8}), Y = kernel.out("Y", f32, {n, 8});
+  kernel.out("Z", f32, {n, 8});
+  const auto [i] = kernel.grid(ceil_div(n, 8));
+  store(Y(n.block(i, 8), all), load(X(n.block(i, 8), all)));
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    expect_error(ErrorKind::usage, {"forgetful: nothing is stored to the output Z", "store a tile"},
+                 [&] { compile(kernel, target); });
+  }
+}
+
+TEST(CompileTest, InterpretsOnTheHost) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const Executable executable =
+      compile(entry.build(resolve_options(entry, {"dtype=f32"})), "interpreter");
+  HostTensor a = HostTensor::from_values(f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  HostTensor b = HostTensor::from_values(f32, {2, 3}, {1, 0, 2, 0, 1, 1});
+  HostTensor c = HostTensor::poisoned(f32, {2, 2});
+  executable.run({ref(a), ref(b), ref(c)});
+  EXPECT_EQ(c, HostTensor::from_values(f32, {2, 2}, {7, 5, 16, 11}));
+}
+
+TEST(CompileTest, OverflowingSizesAreErrors) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const Executable executable = compile(entry.build(resolve_options(entry, {})), "interpreter");
+  const std::int64_t huge = INT64_MAX;
+  char byte = 0;
+  expect_error(ErrorKind::usage, {"A"}, [&] {
+    executable.run(
+        {{&byte, bf16, {huge, huge}, {}}, {&byte, bf16, {4, 4}, {}}, {&byte, bf16, {4, 4}, {}}});
+  });
+}
+
+}  // namespace
+}  // namespace tilewright

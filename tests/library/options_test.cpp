@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/error_text.h"
+#include "ir/ir.h"
+#include "library/library_build.h"
+#include "library/workload.h"
+#include "tilewright/library.h"
+
+namespace tilewright {
+namespace {
+
+using test::usage_error_of;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const LibraryKernel& attention() { return find_kernel("attention_forward"); }
+
+std::string error_of(const std::vector<std::string>& settings) {
+  return usage_error_of([&] { resolve_options(attention(), settings); });
+}
+
+TEST(OptionsTest, UnknownKernelListsTheKnownOnes) {
+  EXPECT_THAT(usage_error_of([] { find_kernel("atention"); }),
+              AllOf(HasSubstr("there is no kernel 'atention'"), HasSubstr("attention_forward"),
+                    HasSubstr("gemm")));
+}
+
+TEST(OptionsTest, UnsetOptionsTakeTheirStandardOrFollowAnother) {
+  const OptionValues options = resolve_options(attention(), {"heads=6", "queries=100", "dim=32"});
+  EXPECT_EQ(options.integer("batch"), 1);
+  EXPECT_EQ(options.integer("kv_heads"), 6);
+  EXPECT_EQ(options.integer("keys"), 100);
+  EXPECT_EQ(options.integer("dim_v"), 32);
+  EXPECT_FALSE(options.boolean("causal"));
+  EXPECT_EQ(options.dtype("dtype"), bf16);
+}
+
+TEST(OptionsTest, GivenSizesAreWeakerThanSettings) {
+  const OptionValues options =
+      resolve_options(attention(), {"queries=100"}, {{"queries", 7}, {"batch", 3}});
+  EXPECT_EQ(options.integer("queries"), 100);
+  EXPECT_EQ(options.integer("batch"), 3);
+  EXPECT_THAT(usage_error_of([] {
+                resolve_options(attention(), {}, {{"dim", 100000}});
+              }),
+              HasSubstr("dim = '100000' is outside 1 to 4096"));
+}
+
+TEST(OptionsTest, WrongSettingsSayWhatWouldBeRight) {
+  EXPECT_THAT(error_of({"hads=8"}), AllOf(HasSubstr("attention_forward has no option 'hads'"),
+                                          HasSubstr("kv_heads"), HasSubstr("schedule")));
+  EXPECT_THAT(error_of({"heads"}),
+              AllOf(HasSubstr("'heads' is no setting"), HasSubstr("name=value")));
+  EXPECT_THAT(error_of({"heads=eight"}), HasSubstr("heads = 'eight' is no integer"));
+  EXPECT_THAT(error_of({"heads="}), HasSubstr("heads = '' is no integer"));
+  EXPECT_THAT(error_of({"heads=8x"}), HasSubstr("is no integer"));
+  EXPECT_THAT(error_of({"queries=-1"}), HasSubstr("queries = '-1' is outside 0 to 2147483647"));
+  EXPECT_THAT(error_of({"queries=99999999999999999999"}), HasSubstr("is outside 0 to"));
+  EXPECT_THAT(error_of({"causal=yes"}), HasSubstr("neither true nor false"));
+  EXPECT_THAT(error_of({"dtype=fp8"}),
+              AllOf(HasSubstr("dtype = 'fp8' is not known"), HasSubstr("bf16, f16, f32")));
+  EXPECT_THAT(error_of({"schedule=fast"}),
+              AllOf(HasSubstr("there is no schedule 'fast'"), HasSubstr("tile, sm90")));
+  EXPECT_THAT(error_of({"dim=64", "dim=128"}), HasSubstr("dim is set twice"));
+  EXPECT_THAT(error_of({"heads=6", "kv_heads=4"}),
+              AllOf(HasSubstr("heads 6"), HasSubstr("kv_heads 4"), HasSubstr("divisor")));
+  EXPECT_THAT(error_of({"window=5"}), AllOf(HasSubstr("window is 5"), HasSubstr("causal = true")));
+}
+
+TEST(OptionsTest, TheScheduleFitsTheTarget) {
+  const OptionValues unset = resolve_options(attention(), {});
+  EXPECT_EQ(choose_schedule(attention(), unset, "").schedule, nullptr);
+  ASSERT_NE(choose_schedule(attention(), unset, "sm_90a").schedule, nullptr);
+  EXPECT_EQ(choose_schedule(attention(), unset, "sm_90a").schedule->name, "sm90");
+
+  const auto error = [](const char* schedule, const char* target) {
+    const OptionValues options =
+        resolve_options(attention(), {std::string("schedule=") + schedule});
+    return usage_error_of(
+        [&] { library::trace_entry(attention(), options, compiler::parse_target(target)); });
+  };
+  EXPECT_THAT(error("sm90", "interpreter"),
+              AllOf(HasSubstr("schedule sm90 is for sm_90a, and the target is interpreter"),
+                    HasSubstr("tile")));
+  // The tile level is compiled by the automatic schedule.
+  EXPECT_EQ(library::trace_entry(attention(), resolve_options(attention(), {"schedule=tile"}),
+                                 compiler::parse_target("sm_90a"))
+                .name(),
+            "attention_forward");
+}
+
+// Of every entry: what it says of its tensors is what its kernels declare.
+TEST(OptionsTest, EntriesAgreeWithTheirKernels) {
+  for (const LibraryKernel& entry : kernel_library()) {
+    SCOPED_TRACE(entry.name);
+    const OptionValues options = resolve_options(entry, {});
+    std::vector<Kernel> kernels;
+    kernels.push_back(build_choice(entry, choose_schedule(entry, options, "")));
+    kernels.back().finish();
+    for (const LibrarySchedule& schedule : entry.schedules) {
+      const OptionValues set = resolve_options(entry, {"schedule=" + schedule.name});
+      kernels.push_back(build_choice(entry, choose_schedule(entry, set, schedule.target)));
+      kernels.back().finish();
+    }
+    for (const Kernel& kernel : kernels) {
+      const ir::Kernel& traced = kernel.finish();
+      ASSERT_GE(traced.parameters.size(), tensor_count(entry, options));
+      for (std::size_t i = 0; i < tensor_count(entry, options); ++i) {
+        const ir::Parameter& parameter = traced.parameters[i];
+        EXPECT_EQ(parameter.name, entry.tensors[i].name);
+        EXPECT_EQ(parameter.dtype, dtype_of(entry.tensors[i], options));
+        EXPECT_EQ(parameter.shape.size(), entry.tensors[i].shape.size());
+        EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, entry.tensors[i].is_output);
+      }
+      for (std::size_t i = tensor_count(entry, options); i < traced.parameters.size(); ++i) {
+        EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
+      }
+    }
+    EXPECT_GT(entry.tolerance(options), 0);
+    EXPECT_GT(entry.floating_operations(options, library::make_workload(entry, {}, {}, 1).inputs()),
+              0);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
