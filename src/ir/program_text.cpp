@@ -19,9 +19,9 @@ using Kind = ProgramOperation::Kind;
 constexpr std::string_view kKinds[] = {"launch", "copy", "write", "wait", "record", "wait_event"};
 constexpr std::string_view kBuffers[] = {"tensor", "signals", "workspace", "scratch"};
 
-class Printer {
+class ProgramPrinter {
  public:
-  explicit Printer(const Program& program) : program_(program) {}
+  explicit ProgramPrinter(const Program& program) : program_(program) {}
 
   std::string print() {
     line(fmt::format("program {} {} ranks", quoted(program_.name), program_.ranks), program_.where);
@@ -40,9 +40,7 @@ class Printer {
 
  private:
   void line(const std::string& words, SourceLocation where) {
-    text_ += words;
-    if (where.file != nullptr) text_ += fmt::format(" @{}:{}", quoted(where.file), where.line);
-    text_ += '\n';
+    text_ += words + location_text(where) + '\n';
   }
   std::string part(const ProgramPart& part) const {
     return fmt::format("{} of {} [{}] [{}]", quoted(program_.buffers[part.buffer].name), part.rank,
@@ -87,19 +85,19 @@ class Printer {
   std::string text_;
 };
 
-class Parser {
+class ProgramParser {
  public:
-  Parser(std::string_view text, std::string_view file) : in_(text, file), file_(file) {}
+  ProgramParser(std::string_view text, std::string_view file) : in_(text, file), file_(file) {}
 
   Program parse() {
     const SourceLocation here = in_.next_location();
-    if (!in_.accept_word("program")) in_.expected("\"program\"");
+    in_.expect_word("program");
     program_.name = in_.quoted("the program's name in quotes");
     program_.ranks = in_.integer<int>("how many ranks there are");
     if (program_.ranks < 1 || program_.ranks > kMaximumRanks) {
       in_.expected(fmt::format("1 to {} ranks", kMaximumRanks));
     }
-    if (!in_.accept_word("ranks")) in_.expected("\"ranks\"");
+    in_.expect_word("ranks");
     program_.where = in_.location_or(here);
     while (!in_.at_end()) clause();
     for (std::size_t event = 0; event < recorded_.size(); ++event) {
@@ -158,15 +156,14 @@ class Parser {
     }
     in_.expect(':');
     const std::size_t at = in_.position();
-    const std::string_view dtype = in_.word("a dtype");
-    buffer.dtype = in_.within(at, [&] { return parse_dtype(dtype); });
+    buffer.dtype = in_.dtype();
     const bool words =
         kind == ProgramBuffer::Kind::signals || kind == ProgramBuffer::Kind::workspace;
     if (words && buffer.dtype != DType::i32) {
       in_.fail(at, "expected i32");
     }
     const std::size_t shape = in_.position();
-    buffer.shape = numbers();
+    buffer.shape = in_.integers();
     if (words && buffer.shape.size() != 1) {
       in_.fail(shape, "expected one axis: words");
     }
@@ -196,9 +193,9 @@ class Parser {
         launch(operation);
         break;
       case Kind::copy:
-        word("to");
+        in_.expect_word("to");
         operation.to = part();
-        word("from");
+        in_.expect_word("from");
         operation.from = part();
         if (operation.to.sizes != operation.from.sizes ||
             program_.buffers[operation.to.buffer].dtype !=
@@ -214,7 +211,7 @@ class Parser {
             operation.to.sizes != std::vector<std::int64_t>{1}) {
           in_.fail(at, "expected one word of signals");
         }
-        word("value");
+        in_.expect_word("value");
         operation.value = number();
         break;
       }
@@ -229,42 +226,33 @@ class Parser {
   }
 
   void launch(ProgramOperation& operation) {
-    word("kernel");
+    in_.expect_word("kernel");
     const std::size_t begin = in_.position();
     operation.kernel = in_.integer<int>("the kernel's number");
     if (operation.kernel < 0 || operation.kernel >= static_cast<int>(program_.kernels.size())) {
       in_.fail(begin, fmt::format("there is no kernel {}: {} stand before this line",
                                   operation.kernel, program_.kernels.size()));
     }
-    in_.expect('(');
-    if (!in_.accept(')')) {
-      do {
-        const std::size_t at = in_.position();
-        operation.tensors.push_back(part());
-        if (operation.tensors.back().rank != program_.streams[operation.stream].rank) {
-          in_.fail(at, "a launch gets the tensors of its own rank");
-        }
-      } while (in_.accept(','));
-      in_.expect(')');
-    }
-    word("scalars");
+    in_.list('(', ')', [&] {
+      const std::size_t at = in_.position();
+      operation.tensors.push_back(part());
+      if (operation.tensors.back().rank != program_.streams[operation.stream].rank) {
+        in_.fail(at, "a launch gets the tensors of its own rank");
+      }
+    });
+    in_.expect_word("scalars");
     const std::size_t scalars = in_.position();
-    in_.expect('(');
-    if (!in_.accept(')')) {
-      do operation.scalars.push_back(number());
-      while (in_.accept(','));
-      in_.expect(')');
-    }
+    in_.list('(', ')', [&] { operation.scalars.push_back(number()); });
     const auto& parameters = program_.kernels[operation.kernel]->parameters;
     const auto wanted = std::count_if(parameters.begin(), parameters.end(),
                                       [](const Parameter& each) { return !each.is_tensor(); });
     if (static_cast<std::int64_t>(operation.scalars.size()) != wanted) {
       in_.fail(scalars, fmt::format("the kernel has {} scalar parameters", wanted));
     }
-    word("epochs");
+    in_.expect_word("epochs");
     const std::size_t epochs = in_.position();
     operation.epoch = in_.integer();
-    word("of");
+    in_.expect_word("of");
     operation.epochs_per_run = in_.integer();
     constexpr std::int64_t kMostEpochs = 1 << 20;
     if (operation.epoch < 1 || operation.epoch > operation.epochs_per_run ||
@@ -274,7 +262,7 @@ class Parser {
   }
 
   void event(ProgramOperation& operation) {
-    word("event");
+    in_.expect_word("event");
     const std::size_t begin = in_.position();
     operation.event = in_.integer<int>("the event's number");
     if (operation.event < 0 || operation.event > 1 << 20) in_.fail(begin, "no event's number");
@@ -291,11 +279,8 @@ class Parser {
     }
   }
 
-  void word(std::string_view wanted) {
-    if (!in_.accept_word(wanted)) in_.expected(fmt::format("\"{}\"", wanted));
-  }
   int rank() {
-    word("of");
+    in_.expect_word("of");
     const std::size_t begin = in_.position();
     const int rank = in_.integer<int>("a rank");
     if (rank < 0 || rank >= program_.ranks) {
@@ -313,22 +298,11 @@ class Parser {
     }
     in_.fail(begin, fmt::format("there is no stream {} of rank {}", name, rank));
   }
-  std::vector<std::int64_t> numbers() {
-    std::vector<std::int64_t> list;
-    in_.expect('[');
-    if (in_.accept(']')) return list;
-    do list.push_back(in_.integer());
-    while (in_.accept(','));
-    in_.expect(']');
-    return list;
-  }
   RunNumber number() {
-    in_.position();  // past blanks
     const double base = in_.number();
     in_.expect('+');
-    in_.position();
     const double per_run = in_.number();
-    word("run");
+    in_.expect_word("run");
     return {base, per_run};
   }
   ProgramPart part() {
@@ -340,8 +314,8 @@ class Parser {
     ProgramPart part;
     part.buffer = static_cast<int>(found - program_.buffers.begin());
     part.rank = rank();
-    part.starts = numbers();
-    part.sizes = numbers();
+    part.starts = in_.integers();
+    part.sizes = in_.integers();
     bool inside =
         part.starts.size() == found->shape.size() && part.sizes.size() == found->shape.size();
     for (std::size_t axis = 0; inside && axis < found->shape.size(); ++axis) {
@@ -364,10 +338,10 @@ class Parser {
 
 }  // namespace
 
-std::string to_text(const Program& program) { return Printer(program).print(); }
+std::string to_text(const Program& program) { return ProgramPrinter(program).print(); }
 
 Program parse_program(std::string_view text, std::string_view file_name) {
-  return Parser(text, file_name).parse();
+  return ProgramParser(text, file_name).parse();
 }
 
 }  // namespace tilewright::ir

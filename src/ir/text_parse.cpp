@@ -15,9 +15,9 @@ namespace {
 // Deeper than any kernel, shallow enough that hostile text cannot exhaust the stack.
 constexpr int kMaximumNesting = 100;
 
-class Parser {
+class KernelParser {
  public:
-  Parser(std::string_view text, std::string_view file) : in_(text, file) {}
+  KernelParser(std::string_view text, std::string_view file) : in_(text, file) {}
 
   Kernel parse() {
     header();
@@ -37,7 +37,7 @@ class Parser {
  private:
   void header() {
     const SourceLocation here = in_.next_location();
-    if (!in_.accept_word("kernel")) in_.expected("\"kernel\"");
+    in_.expect_word("kernel");
     kernel_.name = in_.quoted("the kernel's name in quotes");
     const std::size_t begin = in_.position();
     const std::string_view form = in_.peek_word();
@@ -66,8 +66,7 @@ class Parser {
                        [](const Dim& dim) { return dim.name() == kMultiprocessors; })) {
         known_.push_back(multiprocessors);
       }
-      in_.expect('(');
-      kernel_.grid = dims(')');
+      kernel_.grid = dims('(', ')');
       return true;
     } else if (in_.accept_word("cluster")) {
       kernel_.cluster = in_.integer();
@@ -133,11 +132,10 @@ class Parser {
     parameter.kind = kind;
     parameter.name = in_.word("a parameter's name");
     in_.expect(':');
-    parameter.dtype = dtype();
+    parameter.dtype = in_.dtype();
     Type type = Type::scalar(parameter.dtype);
     if (parameter.is_tensor()) {
-      in_.expect('[');
-      parameter.shape = dims(']');
+      parameter.shape = dims('[', ']');
       type = Type::of(Type::Kind::tensor, parameter.dtype,
                       {static_cast<std::int64_t>(parameter.shape.size())});
     }
@@ -154,20 +152,11 @@ class Parser {
     return in_.within(begin, [&] { return Dim::parse(text, known_); });
   }
 
-  std::vector<Dim> dims(char end) {
+  std::vector<Dim> dims(char begin, char end) {
     std::vector<Dim> result;
-    if (in_.accept(end)) return result;
     const char ends[] = {',', end, '\0'};
-    do result.push_back(dim(ends));
-    while (in_.accept(','));
-    in_.expect(end);
+    in_.list(begin, end, [&] { result.push_back(dim(ends)); });
     return result;
-  }
-
-  DType dtype() {
-    const std::size_t begin = in_.position();
-    const std::string_view name = in_.word("a dtype");
-    return in_.within(begin, [&] { return parse_dtype(name); });
   }
 
   // The bracketed token that begins here.
@@ -187,13 +176,13 @@ class Parser {
                                           "registers", "tensor_map"};
     const std::string_view name = in_.peek_word();
     const auto* found = std::find(std::begin(names), std::end(names), name);
-    if (found == std::end(names) || name == "scalar") return Type::scalar(dtype());
+    if (found == std::end(names) || name == "scalar") return Type::scalar(in_.dtype());
     in_.accept_word(name);
     Type type = Type::of(static_cast<Type::Kind>(found - names));
     if (type.is(Type::Kind::none) || type.is(Type::Kind::tensor_map)) return type;
     in_.expect('<');
     if (!type.is(Type::Kind::mbarriers)) {
-      type.dtype = dtype();
+      type.dtype = in_.dtype();
       in_.expect(',');
     }
     if (!in_.next_is('>') && !in_.next_is(',')) {
@@ -239,12 +228,7 @@ class Parser {
 
   Block block() {
     Block block;
-    in_.expect('(');
-    if (!in_.accept(')')) {
-      do block.arguments.push_back(definition());
-      while (in_.accept(','));
-      in_.expect(')');
-    }
+    in_.list('(', ')', [&] { block.arguments.push_back(definition()); });
     const std::size_t begin = in_.position();
     in_.expect('{');
     if (++nesting_ > kMaximumNesting) {
@@ -302,7 +286,7 @@ class Parser {
   Attribute attribute() {
     if (in_.next_is_number()) return in_.number();
     if (in_.next_is('"')) return in_.quoted("a text");
-    if (in_.next_is('[')) return integers();
+    if (in_.next_is('[')) return in_.integers();
     const std::string_view word = in_.peek_word();
     if (word.empty() || is_digit(word[0])) {
       return in_.integer(
@@ -334,31 +318,15 @@ class Parser {
     return value;
   }
 
-  std::vector<std::int64_t> integers() {
-    in_.expect('[');
-    std::vector<std::int64_t> list;
-    if (in_.accept(']')) return list;
-    do list.push_back(in_.integer());
-    while (in_.accept(','));
-    in_.expect(']');
-    return list;
-  }
-
   std::vector<IndexMap> maps() {
-    in_.expect('[');
     std::vector<IndexMap> list;
-    if (in_.accept(']')) return list;
-    do list.push_back(map());
-    while (in_.accept(','));
-    in_.expect(']');
+    in_.list('[', ']', [&] { list.push_back(map()); });
     return list;
   }
 
   IndexMap map() {
-    in_.expect('[');
     IndexMap terms;
-    if (in_.accept(']')) return terms;
-    do {
+    in_.list('[', ']', [&] {
       IndexTerm term;
       term.divisor = in_.integer();
       in_.expect(':');
@@ -366,8 +334,7 @@ class Parser {
       in_.expect(':');
       term.stride = in_.integer();
       terms.push_back(term);
-    } while (in_.accept(','));
-    in_.expect(']');
+    });
     return terms;
   }
 
@@ -385,7 +352,7 @@ class Parser {
 }  // namespace
 
 Kernel parse_text(std::string_view text, std::string_view file_name) {
-  return Parser(text, file_name).parse();
+  return KernelParser(text, file_name).parse();
 }
 
 }  // namespace tilewright::ir

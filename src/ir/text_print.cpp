@@ -45,9 +45,10 @@ std::string dims_text(const std::vector<Dim>& dims) {
   return text;
 }
 
-class Printer {
+class KernelPrinter {
  public:
-  Printer(const Kernel& kernel, const TextOptions& options) : kernel_(kernel), options_(options) {}
+  KernelPrinter(const Kernel& kernel, const TextOptions& options)
+      : kernel_(kernel), options_(options) {}
 
   std::string print() {
     line(0, fmt::format("kernel {} {}", quoted(kernel_.name), name_of(kernel_.form)),
@@ -88,8 +89,7 @@ class Printer {
   }
 
   std::string location(SourceLocation where) const {
-    if (!options_.locations || where.file == nullptr) return {};
-    return fmt::format(" @{}:{}", quoted(where.file), where.line);
+    return options_.locations ? location_text(where) : "";
   }
 
   void line(int indent, std::string_view content, SourceLocation where = {}) {
@@ -141,7 +141,7 @@ class Printer {
 }  // namespace
 
 std::string to_text(const Kernel& kernel, const TextOptions& options) {
-  return Printer(kernel, options).print();
+  return KernelPrinter(kernel, options).print();
 }
 
 }  // namespace tilewright::ir

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/characters.h"
 #include "support/diagnostic.h"
 #include "support/intern.h"
+#include "tilewright/dtype.h"
 
 namespace tilewright::ir {
 
@@ -98,11 +100,20 @@ class Scanner {
     at_ += word.size();
     return true;
   }
+  void expect_word(std::string_view word) {
+    if (!accept_word(word)) expected(fmt::format("\"{}\"", word));
+  }
   std::string_view word(std::string_view what) {
     const std::string_view result = peek_word();
     if (result.empty() || is_digit(result[0])) expected(what);
     at_ += result.size();
     return result;
+  }
+
+  DType dtype() {
+    const std::size_t begin = position();
+    const std::string_view name = word("a dtype");
+    return within(begin, [&] { return parse_dtype(name); });
   }
 
   template <typename Integer = std::int64_t>
@@ -167,6 +178,7 @@ class Scanner {
     return end < text_.size() && (text_[end] == '.' || text_[end] == 'e');
   }
   double number() {
+    skip();
     double value = 0;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
@@ -174,6 +186,21 @@ class Scanner {
     if (error != std::errc{}) expected("a number");
     at_ += end - begin;
     return value;
+  }
+
+  // What stands between the brackets, each but the first behind a comma.
+  template <typename Each>
+  void list(char begin, char end, Each each) {
+    expect(begin);
+    if (accept(end)) return;
+    do each();
+    while (accept(','));
+    expect(end);
+  }
+  std::vector<std::int64_t> integers() {
+    std::vector<std::int64_t> result;
+    list('[', ']', [&] { result.push_back(integer()); });
+    return result;
   }
 
   // `@"file":line` at the end of the line, if it is there.

@@ -36,4 +36,8 @@ std::string number_text(double value) {
   return text;
 }
 
+std::string location_text(SourceLocation where) {
+  return where.file == nullptr ? "" : fmt::format(" @{}:{}", quoted(where.file), where.line);
+}
+
 }  // namespace tilewright::ir

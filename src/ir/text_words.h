@@ -3,11 +3,15 @@
 #include <string>
 #include <string_view>
 
+#include "tilewright/error.h"
+
 // How texts and numbers are written, for ir/text_scanner.h to read.
 namespace tilewright::ir {
 
 std::string quoted(std::string_view text);
 // The shortest decimal that reads back as the same value, never mistaken for an integer.
 std::string number_text(double value);
+// ` @"file":line`, or nothing where there is no location.
+std::string location_text(SourceLocation where);
 
 }  // namespace tilewright::ir

@@ -13,7 +13,7 @@ namespace {
 
 using ir::Op;
 
-[[noreturn]] void unsupported(const Elementwise& function) {
+[[noreturn]] void no_such_float(const Elementwise& function) {
   Diagnostic(function.where, std::string(ir::info(function.op).name) + " of floats is not defined")
       .raise();
 }
@@ -46,19 +46,19 @@ TW_INLINE float exp2_of(float x) {
 TW_INLINE double exp2_of(double x) { return std::exp2(x); }
 
 template <typename T, typename F>
-TW_INLINE void map(std::size_t count, const T* const* x, T* y, F f) {
+TW_INLINE void each(std::size_t count, const T* const* x, T* y, F f) {
   const T* const a = x[0];
   TW_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) y[i] = f(a[i]);
 }
 template <typename T, typename F>
-TW_INLINE void map2(std::size_t count, const T* const* x, T* y, F f) {
+TW_INLINE void each2(std::size_t count, const T* const* x, T* y, F f) {
   const T *const a = x[0], *const b = x[1];
   TW_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);
 }
 template <typename T, typename F>
-TW_INLINE void map3(std::size_t count, const T* const* x, T* y, F f) {
+TW_INLINE void each3(std::size_t count, const T* const* x, T* y, F f) {
   const T *const a = x[0], *const b = x[1], *const c = x[2];
   TW_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) y[i] = f(a[i], b[i], c[i]);
@@ -69,28 +69,28 @@ template <typename T>
 TW_INLINE bool evaluate_library(Op op, std::size_t n, const T* const* x, T* y) {
   switch (op) {
     case Op::log1p:
-      map(n, x, y, [](T a) { return std::log1p(a); });
+      each(n, x, y, [](T a) { return std::log1p(a); });
       return true;
     case Op::expm1:
-      map(n, x, y, [](T a) { return std::expm1(a); });
+      each(n, x, y, [](T a) { return std::expm1(a); });
       return true;
     case Op::erf:
-      map(n, x, y, [](T a) { return std::erf(a); });
+      each(n, x, y, [](T a) { return std::erf(a); });
       return true;
     case Op::sin:
-      map(n, x, y, [](T a) { return std::sin(a); });
+      each(n, x, y, [](T a) { return std::sin(a); });
       return true;
     case Op::cos:
-      map(n, x, y, [](T a) { return std::cos(a); });
+      each(n, x, y, [](T a) { return std::cos(a); });
       return true;
     case Op::floor:
-      map(n, x, y, [](T a) { return std::floor(a); });
+      each(n, x, y, [](T a) { return std::floor(a); });
       return true;
     case Op::ceil:
-      map(n, x, y, [](T a) { return std::ceil(a); });
+      each(n, x, y, [](T a) { return std::ceil(a); });
       return true;
     case Op::rint:
-      map(n, x, y, [](T a) { return std::nearbyint(a); });
+      each(n, x, y, [](T a) { return std::nearbyint(a); });
       return true;
     default:
       return false;
@@ -102,55 +102,55 @@ template <typename T>
 TW_INLINE bool evaluate_real(Op op, std::size_t n, const T* const* x, T* y) {
   switch (op) {
     case Op::add:
-      map2(n, x, y, [](T a, T b) { return a + b; });
+      each2(n, x, y, [](T a, T b) { return a + b; });
       return true;
     case Op::sub:
-      map2(n, x, y, [](T a, T b) { return a - b; });
+      each2(n, x, y, [](T a, T b) { return a - b; });
       return true;
     case Op::mul:
-      map2(n, x, y, [](T a, T b) { return a * b; });
+      each2(n, x, y, [](T a, T b) { return a * b; });
       return true;
     case Op::div:
-      map2(n, x, y, [](T a, T b) { return a / b; });
+      each2(n, x, y, [](T a, T b) { return a / b; });
       return true;
     case Op::min:
-      map2(n, x, y, [](T a, T b) { return smaller(a, b); });
+      each2(n, x, y, [](T a, T b) { return smaller(a, b); });
       return true;
     case Op::max:
-      map2(n, x, y, [](T a, T b) { return larger(a, b); });
+      each2(n, x, y, [](T a, T b) { return larger(a, b); });
       return true;
     case Op::fma:
-      map3(n, x, y, [](T a, T b, T c) { return std::fma(a, b, c); });
+      each3(n, x, y, [](T a, T b, T c) { return std::fma(a, b, c); });
       return true;
     case Op::neg:
-      map(n, x, y, [](T a) { return -a; });
+      each(n, x, y, [](T a) { return -a; });
       return true;
     case Op::abs:
-      map(n, x, y, [](T a) { return std::abs(a); });
+      each(n, x, y, [](T a) { return std::abs(a); });
       return true;
     case Op::exp:
-      map(n, x, y, [](T a) { return std::exp(a); });
+      each(n, x, y, [](T a) { return std::exp(a); });
       return true;
     case Op::exp2:
-      map(n, x, y, [](T a) { return exp2_of(a); });
+      each(n, x, y, [](T a) { return exp2_of(a); });
       return true;
     case Op::log:
-      map(n, x, y, [](T a) { return std::log(a); });
+      each(n, x, y, [](T a) { return std::log(a); });
       return true;
     case Op::log2:
-      map(n, x, y, [](T a) { return std::log2(a); });
+      each(n, x, y, [](T a) { return std::log2(a); });
       return true;
     case Op::sqrt:
-      map(n, x, y, [](T a) { return std::sqrt(a); });
+      each(n, x, y, [](T a) { return std::sqrt(a); });
       return true;
     case Op::rsqrt:
-      map(n, x, y, [](T a) { return static_cast<T>(1 / std::sqrt(double{a})); });
+      each(n, x, y, [](T a) { return static_cast<T>(1 / std::sqrt(double{a})); });
       return true;
     case Op::rcp:
-      map(n, x, y, [](T a) { return 1 / a; });
+      each(n, x, y, [](T a) { return 1 / a; });
       return true;
     case Op::tanh:
-      map(n, x, y, [](T a) { return std::tanh(a); });
+      each(n, x, y, [](T a) { return std::tanh(a); });
       return true;
     default:
       return evaluate_library(op, n, x, y);
@@ -193,7 +193,7 @@ TW_VECTOR_CLONES bool fold_singles(Op op, std::size_t rows, std::size_t width,
 
 void evaluate(const Elementwise& function, std::size_t count, const float* const* operands,
               float* result) {
-  if (!evaluate_singles(function.op, count, operands, result)) unsupported(function);
+  if (!evaluate_singles(function.op, count, operands, result)) no_such_float(function);
   if (function.dtype != DType::f32) round_to(function.dtype, result, count);
 }
 
@@ -205,7 +205,7 @@ void fold(const Elementwise& function, std::size_t rows, std::size_t width, cons
 
 void evaluate(const Elementwise& function, std::size_t count, const double* const* operands,
               double* result) {
-  if (!evaluate_real(function.op, count, operands, result)) unsupported(function);
+  if (!evaluate_real(function.op, count, operands, result)) no_such_float(function);
 }
 
 }  // namespace tilewright::simulator

@@ -14,9 +14,7 @@
 namespace tilewright {
 namespace {
 
-using test::expect_misuse;
-
-constexpr const char* kThis = "claims_test.cpp";
+using test::misuse;
 
 void compile_simulated(const Kernel& kernel) { (void)compile(kernel, "sim:sm_90a"); }
 
@@ -30,36 +28,35 @@ TEST(ClaimsTest, TrueClaimsChangeNothing) {
 }
 
 TEST(ClaimsTest, FalseClaimsAreErrorsAtTheirLine) {
-  expect_misuse(kThis, "wgmma_rs",
-                {"require: gemm_sm90: instructions(\"wgmma_rs\") >= 1, and it is 0",
-                 "fix: a product takes its first operand from registers"},
-                [] {
-                  Kernel kernel = kernels::gemm_sm90({});
-                  kernel.require({wgmma_rs});
-                  compile_simulated(kernel);
-                });
-  expect_misuse(kThis, "shared_bytes <= 1000", {"shared_bytes <= 1000, and it is ", "fix: fewer"},
-                [] {
-                  Kernel kernel = kernels::gemm_sm90({});
-                  kernel.require({
-                      wgmma_ss,
-                      shared_bytes <= 1000,
-                  });
-                  compile_simulated(kernel);
-                });
+  misuse("wgmma_rs",
+         {"require: gemm_sm90: instructions(\"wgmma_rs\") >= 1, and it is 0",
+          "fix: a product takes its first operand from registers"},
+         [] {
+           Kernel kernel = kernels::gemm_sm90({});
+           kernel.require({wgmma_rs});
+           compile_simulated(kernel);
+         });
+  misuse("shared_bytes <= 1000", {"shared_bytes <= 1000, and it is ", "fix: fewer"}, [] {
+    Kernel kernel = kernels::gemm_sm90({});
+    kernel.require({
+        wgmma_ss,
+        shared_bytes <= 1000,
+    });
+    compile_simulated(kernel);
+  });
 }
 
 TEST(ClaimsTest, UnknownNamesAreErrors) {
-  expect_misuse(kThis, "wgmma_sr", {"there is no instruction \"wgmma_sr\""}, [] {
+  misuse("wgmma_sr", {"there is no instruction \"wgmma_sr\""}, [] {
     Kernel kernel = kernels::gemm_sm90({});
     kernel.require({instructions("wgmma_sr") >= 1});
   });
   // An operation that is gone by the time there are instructions.
-  expect_misuse(kThis, "dot", {"there is no instruction \"dot\""}, [] {
+  misuse("dot", {"there is no instruction \"dot\""}, [] {
     Kernel kernel = kernels::gemm({});
     kernel.require({instructions("dot") >= 1});
   });
-  expect_misuse(kThis, "weights", {"has no ring or shared tile named \"weights\"", "A, B"}, [] {
+  misuse("weights", {"has no ring or shared tile named \"weights\"", "A, B"}, [] {
     Kernel kernel = kernels::gemm({});
     kernel.require({stages("weights") >= 2});
     compile_simulated(kernel);
@@ -71,7 +68,7 @@ TEST(ClaimsTest, HoldOfWhatTheAutomaticScheduleMakes) {
   kernel.require({stages("A") >= 2, wgmma_ss});
   compile_simulated(kernel);
   Kernel deeper = kernels::gemm({});
-  expect_misuse(kThis, "A", {"stages(\"A\") >= 40, and it is "}, [&] {
+  misuse("A", {"stages(\"A\") >= 40, and it is "}, [&] {
     deeper.require({stages("A") >= 40});
     compile_simulated(deeper);
   });
@@ -148,7 +145,7 @@ TEST(ClaimsTest, RegistersAreCheckedOnceAssembled) {
   Kernel kept = kernels::gemm_sm90({});
   kept.require({no_stack, no_spills, registers <= 255});
   EXPECT_EQ(compile(kept, "sm_90a").target(), "sm_90a");
-  expect_misuse(kThis, "registers", {"registers <= 32, and it is 168", "fix: a smaller tile"}, [] {
+  misuse("registers", {"registers <= 32, and it is 168", "fix: a smaller tile"}, [] {
     Kernel kernel = kernels::gemm_sm90({});
     kernel.require({registers <= 32});
     (void)compile(kernel, "sm_90a");

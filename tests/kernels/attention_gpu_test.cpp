@@ -10,10 +10,8 @@ namespace tilewright::kernels {
 namespace {
 
 using test::DeviceTensor;
+using test::kLseTolerance;
 using test::Padded;
-
-constexpr double kLseTolerance = 1e-4;
-double tolerance(DType dtype) { return dtype == bf16 ? 4e-3 : 5e-4; }
 
 struct Lengths {
   std::int64_t batch, queries, keys;

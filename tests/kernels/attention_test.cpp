@@ -13,10 +13,9 @@ namespace tilewright::kernels {
 namespace {
 
 using test::Execution;
+using test::kLseTolerance;
+using test::kTolerance;
 using test::Padded;
-
-constexpr double kTolerance = 4e-3;  // of bf16
-constexpr double kLseTolerance = 1e-4;
 
 struct Problem {
   Attention options;

@@ -11,29 +11,29 @@ namespace tilewright::kernels {
 namespace {
 
 using test::Execution;
+using test::kLseTolerance;
+using test::kTolerance;
 using test::Padded;
 
-constexpr double kTolerance = 4e-3;  // of bf16
-constexpr double kLseTolerance = 1e-4;
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 using Lengths = std::vector<std::int64_t>;
 
-struct Problem {
+struct PackedProblem {
   Attention options;
   Lengths queries, keys;         // of each sequence
   std::int64_t unused_rows = 3;  // before the first sequence and behind the last
 };
 
 // The sequences' first rows, and the end of the last.
-Lengths offsets_of(const Problem& p, const Lengths& lengths) {
+Lengths offsets_of(const PackedProblem& p, const Lengths& lengths) {
   Lengths offsets{p.unused_rows};
   for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
   return offsets;
 }
 
-struct Tensors {
-  explicit Tensors(const Problem& p)
+struct PackedTensors {
+  explicit PackedTensors(const PackedProblem& p)
       : q_offsets(offsets_of(p, p.queries)),
         k_offsets(offsets_of(p, p.keys)),
         q(packed(p, q_offsets, p.options.heads, p.options.dim, 1)),
@@ -46,7 +46,7 @@ struct Tensors {
         sinks(Padded::normal(f32, {p.options.heads}, 4)),
         has_sinks(p.options.sinks) {}
 
-  static std::int64_t total(const Problem& p, const Lengths& offsets) {
+  static std::int64_t total(const PackedProblem& p, const Lengths& offsets) {
     return offsets.back() + p.unused_rows;
   }
   static HostTensor integers(const Lengths& values) {
@@ -54,7 +54,7 @@ struct Tensors {
                                    {values.begin(), values.end()});
   }
   // Rows of no sequence are NaN.
-  static Padded packed(const Problem& p, const Lengths& offsets, std::int64_t heads,
+  static Padded packed(const PackedProblem& p, const Lengths& offsets, std::int64_t heads,
                        std::int64_t dim, std::uint64_t seed) {
     Padded tensor = Padded::normal(p.options.dtype, {total(p, offsets), heads, dim}, seed);
     tensor.each([&](const auto& index) {
@@ -103,7 +103,7 @@ struct Tensors {
 // own.
 enum class Form { interpreted, automatic, sm90 };
 
-[[nodiscard]] bool run(const Problem& p, Tensors& t, Form form) {
+[[nodiscard]] bool run(const PackedProblem& p, PackedTensors& t, Form form) {
   if (form == Form::sm90) {
     return test::execute(attention_varlen_forward_sm90(p.options), t.arguments(),
                          {.machine = true});
@@ -119,9 +119,9 @@ enum class Form { interpreted, automatic, sm90 };
 }
 
 // By the definition, in float64.
-class Reference {
+class PackedReference {
  public:
-  Reference(const Problem& p, const Tensors& t)
+  PackedReference(const PackedProblem& p, const PackedTensors& t)
       : p_(p), t_(t), q_(t.q.values()), k_(t.k.values()), v_(t.v.values()) {}
 
   // Of query i of sequence b: the row of O, and the logarithm of the sum.
@@ -148,16 +148,16 @@ class Reference {
   }
 
  private:
-  const Problem& p_;
-  const Tensors& t_;
+  const PackedProblem& p_;
+  const PackedTensors& t_;
   std::vector<double> q_, k_, v_;
 };
 
 // Errors of the rows of sequences; rows of none must be as they were: NaN.
-void check(const Problem& p, Form form) {
-  Tensors t(p);
+void check(const PackedProblem& p, Form form) {
+  PackedTensors t(p);
   ASSERT_TRUE(run(p, t, form));
-  const Reference reference(p, t);
+  const PackedReference reference(p, t);
   double difference = 0, magnitude = 0, worst_lse = 0;
   std::vector<double> o;
   for (std::size_t b = 0; b < p.queries.size(); ++b) {
@@ -188,8 +188,8 @@ void check(const Problem& p, Form form) {
   EXPECT_EQ(t.lse.written_outside(), 0);
 }
 
-Problem problem(Lengths queries, Lengths keys, bool causal = false, int window = 0) {
-  Problem p;
+PackedProblem packed_problem(Lengths queries, Lengths keys, bool causal = false, int window = 0) {
+  PackedProblem p;
   p.options.heads = p.options.kv_heads = 2;
   p.options.causal = causal;
   p.options.window = window;
@@ -205,22 +205,22 @@ class AttentionVarlen : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Forms, AttentionVarlen,
                          testing::Values(Form::interpreted, Form::automatic, Form::sm90));
 
-TEST_P(AttentionVarlen, Full) { check(problem(kQueries, kKeys), GetParam()); }
+TEST_P(AttentionVarlen, Full) { check(packed_problem(kQueries, kKeys), GetParam()); }
 // The diagonal ends at each sequence's own last query and key; some rows see nothing.
-TEST_P(AttentionVarlen, Causal) { check(problem(kQueries, kKeys, true), GetParam()); }
+TEST_P(AttentionVarlen, Causal) { check(packed_problem(kQueries, kKeys, true), GetParam()); }
 TEST_P(AttentionVarlen, Window) {
-  check(problem(kQueries, kKeys, true, 1), GetParam());
-  check(problem(kQueries, kKeys, true, 100), GetParam());
+  check(packed_problem(kQueries, kKeys, true, 1), GetParam());
+  check(packed_problem(kQueries, kKeys, true, 100), GetParam());
 }
 TEST_P(AttentionVarlen, SharedHeadsAndDims) {
-  Problem p = problem({70, 3}, {5, 130}, true);
+  PackedProblem p = packed_problem({70, 3}, {5, 130}, true);
   p.options.heads = 4;
   p.options.dim = p.options.dim_v = 128;
   check(p, GetParam());
 }
 // Several heads in a tile's rows, which end with each sequence; each has its own sink.
 TEST_P(AttentionVarlen, PackedHeads) {
-  Problem p = problem({1, 0, 37, 64, 5}, {70, 3, 20, 64, 0}, true, 30);
+  PackedProblem p = packed_problem({1, 0, 37, 64, 5}, {70, 3, 20, 64, 0}, true, 30);
   p.options.heads = 8;
   p.options.sinks = true;
   p.options.dim = 48;
@@ -228,20 +228,20 @@ TEST_P(AttentionVarlen, PackedHeads) {
   check(p, GetParam());
 }
 TEST_P(AttentionVarlen, SinksAndASoftCap) {
-  Problem p = problem({70, 0, 3}, {5, 4, 130}, true);
+  PackedProblem p = packed_problem({70, 0, 3}, {5, 4, 130}, true);
   p.options.sinks = true;
   p.options.softcap = 2;
   check(p, GetParam());
 }
 TEST_P(AttentionVarlen, OneSequenceAndNone) {
-  Problem p = problem({150}, {150}, true);
+  PackedProblem p = packed_problem({150}, {150}, true);
   p.unused_rows = 0;
   check(p, GetParam());
-  check(problem({0, 0}, {0, 7}), GetParam());
+  check(packed_problem({0, 0}, {0, 7}), GetParam());
 }
 // Of a batch of none, cu_seqlens has one element.
 TEST_P(AttentionVarlen, RowsOfNoSequence) {
-  Problem p = problem({}, {}, true);
+  PackedProblem p = packed_problem({}, {}, true);
   for (const std::int64_t rows : {0, 3, 100}) {
     p.unused_rows = rows;
     check(p, GetParam());
@@ -251,8 +251,8 @@ TEST_P(AttentionVarlen, RowsOfNoSequence) {
 // 0 * NaN is NaN: a neighbour's rows must be left out, not weighted with 0.
 TEST_P(AttentionVarlen, NeighboursDoNotReachAResult) {
   for (const std::size_t sequence : {0u, 2u, 3u, 4u, 6u}) {
-    const Problem p = problem(kQueries, kKeys);
-    Tensors clean(p), poisoned(p);
+    const PackedProblem p = packed_problem(kQueries, kKeys);
+    PackedTensors clean(p), poisoned(p);
     poisoned.poison_others(sequence);
     ASSERT_TRUE(run(p, clean, GetParam()));
     ASSERT_TRUE(run(p, poisoned, GetParam()));
@@ -267,8 +267,8 @@ TEST_P(AttentionVarlen, NeighboursDoNotReachAResult) {
 }
 
 TEST(AttentionVarlenTest, NothingVisibleIsZeroAndMinusInfinity) {
-  const Problem p = problem({20, 30}, {5, 30}, true);
-  Tensors t(p);
+  const PackedProblem p = packed_problem({20, 30}, {5, 30}, true);
+  PackedTensors t(p);
   ASSERT_TRUE(run(p, t, Form::interpreted));
   for (const std::int64_t row : {0, 14}) {
     EXPECT_EQ(t.lse.at({0, t.q_offsets[0] + row}), kNothing);
@@ -279,11 +279,11 @@ TEST(AttentionVarlenTest, NothingVisibleIsZeroAndMinusInfinity) {
 
 // A length that is one too long is seen by these tests' bounds.
 TEST(AttentionVarlenTest, ToleranceSeesAWrongLength) {
-  Problem p = problem({100}, {60});
-  Tensors t(p);
+  PackedProblem p = packed_problem({100}, {60});
+  PackedTensors t(p);
   t.cu_seqlens_k.set_flat(1, static_cast<double>(t.k_offsets[1] - 1));
   ASSERT_TRUE(run(p, t, Form::interpreted));
-  const Reference reference(p, t);
+  const PackedReference reference(p, t);
   std::vector<double> o;
   double worst = 0;
   for (std::int64_t i = 0; i < 100; ++i) {

@@ -10,10 +10,7 @@
 namespace tilewright::kernels {
 namespace {
 
-void misuse(const std::string& caret, const std::vector<std::string>& parts,
-            const std::function<void()>& action) {
-  test::expect_misuse("callers_test.cpp", caret, parts, action);
-}
+using test::misuse;
 
 TEST(Callers, OfAttention) {
   const Attention heads{.heads = 6, .kv_heads = 4};

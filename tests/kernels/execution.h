@@ -17,6 +17,9 @@
 
 namespace tilewright::test {
 
+inline constexpr double kTolerance = 4e-3;     // of bf16
+inline constexpr double kLseTolerance = 1e-4;  // of the logarithm of a sum of exponentials
+
 // A tensor inside a larger one whose other elements are NaN: what lies beyond the ends of an axis
 // belongs to nobody. The padding keeps strides that TMA takes.
 class Padded {

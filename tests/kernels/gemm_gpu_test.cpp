@@ -12,8 +12,6 @@ namespace {
 using test::DeviceTensor;
 using test::Padded;
 
-double tolerance(DType dtype) { return dtype == bf16 ? 4e-3 : 5e-4; }
-
 class GemmGpuTest : public test::HopperTest {
  protected:
   struct Tensors {

@@ -12,12 +12,11 @@ namespace tilewright::kernels {
 namespace {
 
 using test::Execution;
+using test::kTolerance;
 using test::Padded;
 
-constexpr double kTolerance = 4e-3;  // of bf16
-
-struct Tensors {
-  Tensors(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = bf16)
+struct GemmTensors {
+  GemmTensors(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = bf16)
       : a(Padded::normal(dtype, {m, k}, 1)),
         b(Padded::normal(dtype, {n, k}, 2)),
         c(dtype, {m, n}) {}
@@ -43,12 +42,12 @@ std::vector<double> products(const Padded& a, const Padded& b) {
   return result;
 }
 
-std::vector<double> reference(const Tensors& t) { return products(t.a, t.b); }
+std::vector<double> reference(const GemmTensors& t) { return products(t.a, t.b); }
 
 void check(std::int64_t m, std::int64_t n, std::int64_t k, const Execution& execution,
            DType dtype = bf16) {
   SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
-  Tensors t(m, n, k, dtype);
+  GemmTensors t(m, n, k, dtype);
   Gemm g;
   g.dtype = dtype;
   ASSERT_TRUE(test::execute(execution.machine ? gemm_sm90(g) : gemm(g), t.arguments(), execution));
@@ -79,7 +78,7 @@ TEST(GemmTest, OddLengthsOfTheTileForm) {
 // Two CTAs share B's tiles; the last row of tiles has only one of them inside.
 TEST(GemmTest, ClustersShareTiles) {
   for (const std::int64_t m : {100, 256, 300}) {
-    Tensors t(m, 264, 104);
+    GemmTensors t(m, 264, 104);
     Gemm g;
     g.share_b = 2;
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
@@ -102,7 +101,7 @@ TEST(GemmTest, ClustersShareTilesOfBothOperands) {
     g.split = split;
     for (const auto& [m, n] : {std::pair{60, 24}, {60, 72}, {130, 24}, {200, 136}}) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << ", split " << split);
-      Tensors t(m, n, 200);
+      GemmTensors t(m, n, 200);
       ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                                 {.machine = true, .seed = 3, .multiprocessors = 4 * split}));
       EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
@@ -118,7 +117,7 @@ TEST(GemmTest, TilesGoInBandsOfRows) {
   g.block_n = 16;
   g.warpgroups = 1;
   for (const std::int64_t m : {64 * 8, 64 * 16 + 64 * 3 - 5}) {
-    Tensors t(m, 40, 24);
+    GemmTensors t(m, 40, 24);
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                               {.machine = true, .seed = 3, .multiprocessors = 5}));
     EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
@@ -145,7 +144,7 @@ TEST_P(GemmVariants, Tails) {
   for (const Sizes& s :
        {Sizes{0, 8, 8}, Sizes{3, 40, 0}, Sizes{below + 17, columns, v.block_k * parts + 8}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
-    Tensors t(s.m, s.n, s.k);
+    GemmTensors t(s.m, s.n, s.k);
     ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                               {.machine = true,
                                .seed = static_cast<std::uint64_t>(s.m),
@@ -170,9 +169,9 @@ TEST(GemmTest, GridSplitsDivideTheTilesOfTheLastWave) {
     for (const bool exchanged : {false, true}) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << (exchanged ? ", exchanged" : ""));
       g.exchanged = exchanged;
-      std::optional<Tensors> first;
+      std::optional<GemmTensors> first;
       for (const std::uint64_t seed : {1, 2, 3}) {
-        Tensors t(m, n, 504);
+        GemmTensors t(m, n, 504);
         ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                                   {.machine = true, .seed = seed, .multiprocessors = 7}));
         EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
@@ -187,7 +186,7 @@ TEST(GemmTest, GridSplitsDivideTheTilesOfTheLastWave) {
 // The parts of a split are summed in the order of the CTAs, whatever order they arrive in; so also
 // where pairs of them share tiles.
 TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
-  std::optional<Tensors> first;
+  std::optional<GemmTensors> first;
   for (const int share_b : {1, 2}) {
     Gemm g;
     g.block_m = 64;
@@ -196,7 +195,7 @@ TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
     g.split = 4;
     g.share_b = share_b;
     for (const std::uint64_t seed : {1, 2, 3}) {
-      Tensors t(70, 136, 600);
+      GemmTensors t(70, 136, 600);
       ASSERT_TRUE(test::execute(gemm_sm90(g), t.arguments(),
                                 {.machine = true, .seed = seed, .multiprocessors = 8}));
       EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
@@ -249,7 +248,7 @@ TEST(GemmTest, ScaledE4m3SplitAndShared) {
 
 // Copies move 16 bytes or more.
 TEST(GemmTest, OddLengthsAreRefusedForSm90) {
-  Tensors t(72, 40, 17);
+  GemmTensors t(72, 40, 17);
   const std::string error = test::usage_error_of(
       [&] { (void)test::execute(gemm_sm90({}), t.arguments(), {.machine = true}); });
   EXPECT_NE(error.find("the dim k is 17"), std::string::npos) << error;
@@ -263,10 +262,10 @@ TEST(GemmTest, PersistentLoop) {
 }
 
 TEST(GemmTest, AnyOrderGivesTheSameBits) {
-  Tensors first(300, 264, 200);
+  GemmTensors first(300, 264, 200);
   ASSERT_TRUE(test::execute(gemm_sm90({}), first.arguments(), {.machine = true}));
   for (const std::uint64_t seed : {1, 2, 3}) {
-    Tensors t(300, 264, 200);
+    GemmTensors t(300, 264, 200);
     ASSERT_TRUE(test::execute(gemm_sm90({}), t.arguments(),
                               {.machine = true, .seed = seed, .multiprocessors = 4}));
     t.c.each([&](const auto& index) { ASSERT_EQ(t.c.at(index), first.c.at(index)); });
@@ -275,7 +274,7 @@ TEST(GemmTest, AnyOrderGivesTheSameBits) {
 
 // The bound sees a term that is left out of the sums.
 TEST(GemmTest, ToleranceSeesWrongResults) {
-  Tensors t(72, 40, 200);
+  GemmTensors t(72, 40, 200);
   ASSERT_TRUE(test::execute(gemm({}), t.arguments(), {}));
   EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
   for (std::int64_t i = 0; i < 72; ++i) t.a.set({i, 199}, 0);

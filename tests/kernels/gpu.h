@@ -34,6 +34,7 @@ class HopperTest : public testing::Test {
 
   const runtime::Device& device() const { return *device_; }
   const runtime::Stream& stream() const { return *stream_; }
+  static double tolerance(DType dtype) { return dtype == bf16 ? kTolerance : 5e-4; }
 
  private:
   const runtime::Device* device_ = nullptr;

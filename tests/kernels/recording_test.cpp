@@ -39,16 +39,18 @@ TEST(Recording, Gemm) {
   expect_golden("gemm", gemm(g));
 }
 
-Attention small() {
+Attention recorded_attention() {
   Attention a;
   a.heads = 8;
   a.block_q = 128;
   a.block_k = 64;
   return a;
 }
-TEST(Recording, Attention) { expect_golden("attention_forward", attention_forward(small())); }
+TEST(Recording, Attention) {
+  expect_golden("attention_forward", attention_forward(recorded_attention()));
+}
 TEST(Recording, AttentionWithAWindow) {
-  Attention a = small();
+  Attention a = recorded_attention();
   a.causal = true;
   a.window = 100;
   a.kv_heads = 2;

@@ -14,7 +14,7 @@
 namespace tilewright {
 namespace {
 
-constexpr int kGroups = 2, kRows = 64 * kGroups;
+constexpr int kGroups = 2, kSharedRows = 64 * kGroups;
 
 // Small integers, whose products and sums every dtype holds exactly: no order of summation shows.
 HostTensor integers(DType dtype, std::int64_t rows, std::int64_t columns, unsigned seed) {
@@ -51,7 +51,7 @@ Kernel on_two_groups(
   Kernel kernel("on_two_groups");
   const Tensor A = kernel.in("A", s.dtype, {s.a_rows, s.a_columns});
   const Tensor B = kernel.in("B", s.dtype, {s.b_rows, s.b_columns});
-  const Tensor C = kernel.out("C", f32, {kRows, s.c_columns});
+  const Tensor C = kernel.out("C", f32, {kSharedRows, s.c_columns});
   kernel.ctas(1);
   Ring ring(kernel, "ab", stages(1),
             {{s.dtype, s.a_rows, s.a_columns}, {s.dtype, s.b_rows, s.b_columns}});
@@ -64,7 +64,7 @@ Kernel on_two_groups(
   };
   const auto math_role = [&](const Index& group) {
     const Slot slot = ring.consume();
-    const Block rows = Dim(kRows).block(0, kRows).part(group, 64);
+    const Block rows = Dim(kSharedRows).block(0, kSharedRows).part(group, 64);
     store(C(rows, all), body(slot, group));
     ring.release(slot);
   };
@@ -74,7 +74,7 @@ Kernel on_two_groups(
 }
 
 HostTensor run(const Kernel& kernel, const Shapes& s, HostTensor& A, HostTensor& B) {
-  HostTensor C = HostTensor::poisoned(f32, {kRows, s.c_columns});
+  HostTensor C = HostTensor::poisoned(f32, {kSharedRows, s.c_columns});
   compile(kernel, "sim:sm_90a").run({ref(A), ref(B), ref(C)});
   return C;
 }
@@ -82,8 +82,8 @@ HostTensor run(const Kernel& kernel, const Shapes& s, HostTensor& A, HostTensor&
 // C = A^T B: a warpgroup's rows of A^T are columns of A, which only the kernel knows.
 TEST(SharedOperands, ATransposedOverWarpgroups) {
   for (const DType dtype : {bf16, f16}) {
-    const Shapes s{dtype, 48, kRows, 48, 40, 40};
-    HostTensor A = integers(dtype, 48, kRows, 1), B = integers(dtype, 48, 40, 2);
+    const Shapes s{dtype, 48, kSharedRows, 48, 40, 40};
+    HostTensor A = integers(dtype, 48, kSharedRows, 1), B = integers(dtype, 48, 40, 2);
     const Kernel kernel = on_two_groups(s, [](Kernel&) {
       return [](const Slot& slot, const Index& group) {
         return wait(wgmma(slot[0].column_part(group, 64).T(), slot[1]));
@@ -122,7 +122,7 @@ TEST(SharedOperands, ColumnsOfBOverWarpgroups) {
 // of it, and reads all.
 Kernel times_computed(const Shapes& s, DType dtype, int columns, bool transposed) {
   return on_two_groups(s, [=](Kernel& k) {
-    const SharedTile computed(k, "computed", dtype, kRows, columns);
+    const SharedTile computed(k, "computed", dtype, kSharedRows, columns);
     const auto written = std::make_shared<NamedBarrier>(k, 128 * kGroups);
     return [=](const Slot& slot, const Index& group) {
       const Tile b = load(slot[1].rows(64 * group, 64));
@@ -143,13 +143,14 @@ INSTANTIATE_TEST_SUITE_P(Widths, ComputedOperand,
 
 TEST_P(ComputedOperand, OfRowsAlongK) {
   const auto [dtype, n] = GetParam();
-  const Shapes s{dtype, kRows, kRows, kRows, n, n};
-  HostTensor A = integers(dtype, kRows, kRows, 5), B = integers(dtype, kRows, n, 6);
+  const Shapes s{dtype, kSharedRows, kSharedRows, kSharedRows, n, n};
+  HostTensor A = integers(dtype, kSharedRows, kSharedRows, 5),
+             B = integers(dtype, kSharedRows, n, 6);
   const Kernel kernel = times_computed(s, dtype, n, false);
   EXPECT_EQ(first_wrong(run(kernel, s, A, B),
                         [&](std::int64_t i, std::int64_t j) {
                           double sum = 0;
-                          for (int k = 0; k < kRows; ++k) {
+                          for (int k = 0; k < kSharedRows; ++k) {
                             sum += A.at({i, k}) * (2 * B.at({k, j}) + 1);
                           }
                           return sum;
@@ -159,8 +160,8 @@ TEST_P(ComputedOperand, OfRowsAlongK) {
 
 TEST_P(ComputedOperand, OfRowsAlongN) {
   const auto [dtype, depth] = GetParam();
-  const Shapes s{dtype, kRows, depth, kRows, depth, kRows};
-  HostTensor A = integers(dtype, kRows, depth, 7), B = integers(dtype, kRows, depth, 8);
+  const Shapes s{dtype, kSharedRows, depth, kSharedRows, depth, kSharedRows};
+  HostTensor A = integers(dtype, kSharedRows, depth, 7), B = integers(dtype, kSharedRows, depth, 8);
   const Kernel kernel = times_computed(s, dtype, depth, true);
   EXPECT_EQ(first_wrong(run(kernel, s, A, B),
                         [&, &depth = depth](std::int64_t i, std::int64_t j) {
@@ -177,8 +178,8 @@ TEST_P(ComputedOperand, OfRowsAlongN) {
 // normalisation before a product does.
 TEST_P(ComputedOperand, FromALoadedTile) {
   const auto [dtype, depth] = GetParam();
-  const Shapes s{dtype, kRows, depth, 24, depth, 24};
-  HostTensor A = integers(dtype, kRows, depth, 9), B = integers(dtype, 24, depth, 10);
+  const Shapes s{dtype, kSharedRows, depth, 24, depth, 24};
+  HostTensor A = integers(dtype, kSharedRows, depth, 9), B = integers(dtype, 24, depth, 10);
   const Kernel kernel = on_two_groups(s, [&, &dtype = dtype](Kernel&) {
     return [&dtype](const Slot& slot, const Index& group) {
       const Tile a = load(slot[0].rows(64 * group, 64)).cast(f32);

@@ -9,10 +9,7 @@
 namespace tilewright {
 namespace {
 
-void misuse(const std::string& caret, const std::vector<std::string>& parts,
-            const std::function<void()>& action) {
-  test::expect_misuse("errors_test.cpp", caret, parts, action);
-}
+using test::misuse;
 
 // A kernel with the usual parameters, being traced.
 struct Traced {

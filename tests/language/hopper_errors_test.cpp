@@ -9,12 +9,9 @@
 namespace tilewright {
 namespace {
 
-void misuse(const std::string& caret, const std::vector<std::string>& parts,
-            const std::function<void()>& action) {
-  test::expect_misuse("hopper_errors_test.cpp", caret, parts, action);
-}
+using test::misuse;
 
-struct Traced {
+struct TracedRoles {
   Kernel kernel{"k"};
   Dim rows = kernel.dim("rows");
   Tensor X = kernel.in("X", bf16, {rows, 64});
@@ -32,16 +29,16 @@ struct Traced {
 
 // Raised by a statement in the body of a role.
 void in_role(const std::string& caret, const std::vector<std::string>& parts,
-             const std::function<void(Traced&)>& body) {
+             const std::function<void(TracedRoles&)>& body) {
   misuse(caret, parts, [&] {
-    Traced t;
+    TracedRoles t;
     t.in_role([&] { body(t); });
   });
 }
 
 TEST(FragmentErrors, OtherShape) {
   misuse("store(", {"the tile is", "the fragments f32 {64, 16}", "fix: both must agree"}, [] {
-    Traced t;
+    TracedRoles t;
     SharedFragments parts(t.kernel, "parts", 2, 16);
     t.in_role([&] { parts.store(0, zeros({64, 32})); });
   });
@@ -49,7 +46,7 @@ TEST(FragmentErrors, OtherShape) {
 
 TEST(FragmentErrors, NoSuchCta) {
   misuse("load(", {"load: CTA 2 of a cluster of 2", "CTAs count from 0 to 1"}, [] {
-    Traced t;
+    TracedRoles t;
     t.kernel.ctas(2, 2);
     SharedFragments parts(t.kernel, "parts", 2, 16);
     t.in_role([&] { parts.load(0, 2); });
@@ -61,7 +58,7 @@ TEST(ClusterBarrierErrors, TwoRoles) {
          {"the role \"b\" uses the cluster barrier \"met\" of the role \"a\"",
           "fix: give each role a barrier of its own"},
          [] {
-           Traced t;
+           TracedRoles t;
            t.kernel.ctas(2, 2);
            ClusterBarrier met(t.kernel, "met");
            t.kernel.roles({role("a", warps(1), registers(24), [&] { met.arrive(); }),
@@ -71,12 +68,12 @@ TEST(ClusterBarrierErrors, TwoRoles) {
 
 TEST(LoadErrors, OutsideProduce) {
   in_role("tma_load(", {"tma_load: outside Ring::produce", "fix: a stage's loads are counted"},
-          [](Traced& t) { tma_load(t.X(t.block, all), t.tile); });
+          [](TracedRoles& t) { tma_load(t.X(t.block, all), t.tile); });
 }
 
 TEST(LoadErrors, Conditionally) {
   in_role("tma_load(", {"inside a loop or condition of Ring::produce", "unconditionally"},
-          [](Traced& t) {
+          [](TracedRoles& t) {
             t.ring.produce([&](const Slot& slot) {
               when(t.block.start() > 0, [&] { tma_load(t.X(t.block, all), slot); });
             });
@@ -85,25 +82,27 @@ TEST(LoadErrors, Conditionally) {
 
 TEST(LoadErrors, NothingIsLoaded) {
   in_role("produce(", {"nothing is loaded into the ring \"ring\"", "fix: call tma_load"},
-          [](Traced& t) { t.ring.produce([](const Slot&) {}); });
+          [](TracedRoles& t) { t.ring.produce([](const Slot&) {}); });
 }
 
 TEST(LoadErrors, TheTileDisagreesWithTheTensor) {
   const auto load = [](const std::string& caret, const std::vector<std::string>& parts,
-                       const std::function<void(Traced&, const Slot&)>& statement) {
+                       const std::function<void(TracedRoles&, const Slot&)>& statement) {
     in_role(caret, parts,
-            [&](Traced& t) { t.ring.produce([&](const Slot& slot) { statement(t, slot); }); });
+            [&](TracedRoles& t) { t.ring.produce([&](const Slot& slot) { statement(t, slot); }); });
   };
   load("tma_load(",
        {"the part of X is bf16 {32, 64}, the shared tile is bf16 {64, 64}", "X is declared at",
         "fix: both must agree"},
-       [](Traced& t, const Slot& slot) { tma_load(t.X(t.rows.block(0, 32), all), slot); });
+       [](TracedRoles& t, const Slot& slot) { tma_load(t.X(t.rows.block(0, 32), all), slot); });
   load("tma_load(", {"the part of X is bf16 {64, 64}, the shared tile is bf16 {64, 32}"},
-       [](Traced& t, const Slot& slot) { tma_load(t.X(t.block, all), slot[0].columns(0, 32)); });
+       [](TracedRoles& t, const Slot& slot) {
+         tma_load(t.X(t.block, all), slot[0].columns(0, 32));
+       });
   load("tma_load(", {"the part of F is f32 {64, 64}, the shared tile is bf16 {64, 64}", "fix: "},
-       [](Traced& t, const Slot& slot) { tma_load(t.F(t.block, all), slot); });
+       [](TracedRoles& t, const Slot& slot) { tma_load(t.F(t.block, all), slot); });
   load("tma_load(", {"multicast into a ring that is not multicast", "fix: declare it"},
-       [](Traced& t, const Slot& slot) {
+       [](TracedRoles& t, const Slot& slot) {
          t.kernel.ctas(4, 2);
          tma_load(t.X(t.block, all), slot, {Cache::normal, true});
        });
@@ -111,14 +110,14 @@ TEST(LoadErrors, TheTileDisagreesWithTheTensor) {
 
 TEST(RingErrors, MulticastGroups) {
   misuse("multicast(", {"multicast: a group of 1 CTAs", "fix: give at least 2"}, [] {
-    Traced t;
+    TracedRoles t;
     t.ring.multicast(1);
   });
   misuse("release(",
          {"the ring \"ring\" is multicast to groups of 3 CTAs, which do not divide a cluster of 4",
           "fix: give Ring::multicast a divisor of the cluster"},
          [] {
-           Traced t;
+           TracedRoles t;
            t.kernel.ctas(4, 4);
            t.ring.multicast(3);
            t.in_role([&] { t.ring.release(t.ring.consume()); });
@@ -135,7 +134,7 @@ TEST(RingErrors, ReceiversDivideTheGroup) {
              std::to_string(options.stride) + " apart, in a ring for groups of 4",
          "fix: receivers * stride must divide the group"},
         [&] {
-          Traced t;
+          TracedRoles t;
           t.kernel.ctas(8, 8);
           t.ring.multicast(4);
           t.in_role([&] {
@@ -147,7 +146,7 @@ TEST(RingErrors, ReceiversDivideTheGroup) {
 
 TEST(LoadErrors, ABoxHasAtMost256Rows) {
   misuse("tma_load(", {"512 rows; one copy takes at most 256", "fix: "}, [] {
-    Traced t;
+    TracedRoles t;
     Ring tall(t.kernel, "tall", stages(1), {{bf16, 512, 64}});
     t.in_role([&] {
       tall.produce([&](const Slot& slot) { tma_load(t.X(t.rows.block(0, 512), all), slot); });
@@ -158,11 +157,11 @@ TEST(LoadErrors, ABoxHasAtMost256Rows) {
 TEST(StoreErrors, ToAnInputAndOfAnotherShape) {
   in_role("tma_store(",
           {"tma_store: X is an input", "X is declared at", "fix: declare it with Kernel::out"},
-          [](Traced& t) { tma_store(t.X(t.block, all), t.tile); });
+          [](TracedRoles& t) { tma_store(t.X(t.block, all), t.tile); });
   in_role(
       "store(",
       {"the tile is tile<f32, 64x32>, the shared view view<bf16, 64x64>", "fix: both must agree"},
-      [](Traced& t) {
+      [](TracedRoles& t) {
         const Tile narrow = zeros({64, 32});
         store(t.tile, narrow);
       });
@@ -171,7 +170,7 @@ TEST(StoreErrors, ToAnInputAndOfAnotherShape) {
 TEST(RingErrors, OneRoleIsBothEnds) {
   in_role("produce(",
           {"the role \"math\" is both producer and consumer of the ring \"ring\"", "fix: "},
-          [](Traced& t) {
+          [](TracedRoles& t) {
             t.ring.consume();
             t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
           });
@@ -180,7 +179,7 @@ TEST(RingErrors, OneRoleIsBothEnds) {
 TEST(RingErrors, TwoProducers) {
   misuse("produce(", {"the roles \"first\" and \"second\" both produce the ring \"ring\"", "fix: "},
          [] {
-           Traced t;
+           TracedRoles t;
            const auto load = [&] {
              t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
            };
@@ -195,7 +194,7 @@ TEST(RingErrors, EveryWarpOfARoleProduces) {
       {"every one of the 2 warps of the role \"load\" would fill the stages of the ring \"ring\"",
        "fix: give the role warps(1)"},
       [] {
-        Traced t;
+        TracedRoles t;
         t.kernel.roles({role("load", warps(2), registers(24), [&] {
           t.ring.produce([&](const Slot& slot) { tma_load(t.X(t.block, all), slot); });
         })});
@@ -204,29 +203,30 @@ TEST(RingErrors, EveryWarpOfARoleProduces) {
 
 TEST(RingErrors, NumbersThatAreNotThere) {
   in_role("produce(", {"the stages of the ring \"ring\" carry 0 numbers, but 1 are given", "fix: "},
-          [](Traced& t) { t.ring.produce(1); });
+          [](TracedRoles& t) { t.ring.produce(1); });
   in_role("number(", {"number: the ring's stages carry none", "fix: declare it as"},
-          [](Traced& t) { t.ring.consume().number(); });
-  in_role("number(", {"number: 2 of 2", "fix: declare the ring with .numbered(3)"}, [](Traced& t) {
-    t.ring.numbered(2);
-    t.ring.consume().number(2);
-  });
+          [](TracedRoles& t) { t.ring.consume().number(); });
+  in_role("number(", {"number: 2 of 2", "fix: declare the ring with .numbered(3)"},
+          [](TracedRoles& t) {
+            t.ring.numbered(2);
+            t.ring.consume().number(2);
+          });
 }
 
 TEST(RingErrors, OutsideARole) {
   misuse("consume(", {"consume is called outside a role", "fix: call it in the body of a role"},
          [] {
-           Traced t;
+           TracedRoles t;
            t.ring.consume();
          });
   misuse("release_if(", {"release_if is called outside a role"}, [] {
-    Traced t;
+    TracedRoles t;
     t.ring.release_if(true, 0);
   });
 }
 
 TEST(RingErrors, Declarations) {
-  Traced t;
+  TracedRoles t;
   misuse("\"r\", stages(0)", {"shared tile \"r\": 0 stages of 64 x 64", "fix: "}, [&] {
     Ring(t.kernel, "r", stages(0), {{bf16, 64, 64}});
   });
@@ -241,7 +241,7 @@ TEST(RingErrors, Declarations) {
 
 TEST(RingErrors, LoadsNeedATile) {
   misuse("produce(", {"produce: the ring \"none\" has no tile to load into", "fix: "}, [] {
-    Traced t;
+    TracedRoles t;
     Ring numbers(t.kernel, "none", stages(2), {});
     t.kernel.roles(
         {role("load", warps(1), registers(24), [&] { numbers.produce([](const Slot&) {}); })});
@@ -249,12 +249,12 @@ TEST(RingErrors, LoadsNeedATile) {
 }
 
 TEST(RingErrors, ATileThatTheStageDoesNotHave) {
-  in_role("", {"tile 1 of the stage", "which has 1"}, [](Traced& t) {
+  in_role("", {"tile 1 of the stage", "which has 1"}, [](TracedRoles& t) {
     const Slot slot = t.ring.consume();
     load(slot[1]);
   });
   misuse("", {"tile 0 of the stage", "which has 0"}, [] {
-    Traced t;
+    TracedRoles t;
     Ring numbers(t.kernel, "numbers", stages(2), {});
     numbers.numbered();
     t.in_role([&] {
@@ -266,7 +266,7 @@ TEST(RingErrors, ATileThatTheStageDoesNotHave) {
 
 TEST(RingErrors, MoreThanMemoryHas) {
   misuse("Ring", {"more than 2^31 - 1 elements", "fewer stages"}, [] {
-    Traced t;
+    TracedRoles t;
     Ring(t.kernel, "many", stages(1 << 20), {{bf16, 64, 64}});
   });
 }
@@ -278,71 +278,73 @@ TEST(ElectErrors, WhatAWholeWarpDoes) {
                                             any(zeros({64, 8}) > 0);
                                           }}) {
     EXPECT_NE(test::usage_error_of([&] {
-                Traced t;
+                TracedRoles t;
                 t.in_role([&] { elect(body); });
               }).find("one lane is elected"),
               std::string::npos);
   }
-  in_role("elect", {"store_tile: one lane is elected", "before elect"}, [](Traced& t) {
+  in_role("elect", {"store_tile: one lane is elected", "before elect"}, [](TracedRoles& t) {
     elect([&] { store(t.tile, Tile(zeros({64, 64})).cast(bf16)); });
   });
 }
 
 TEST(ViewErrors, RowsAndColumnsLieInside) {
   in_role("rows(", {"12 rows of a view of 64", "fix: take a multiple of 8"},
-          [](Traced& t) { t.tile.rows(0, 12); });
+          [](TracedRoles& t) { t.tile.rows(0, 12); });
   in_role("rows(", {"rows: from row 4, no multiple of 8", "fix: "},
-          [](Traced& t) { t.tile.rows(4, 16); });
+          [](TracedRoles& t) { t.tile.rows(4, 16); });
   in_role("rows(", {"rows: [56, 72) of a view of 64", "fix: "},
-          [](Traced& t) { t.tile.rows(56, 16); });
-  in_role("rows(", {"(transposed)", "before .T()"}, [](Traced& t) { t.tile.T().rows(0, 16); });
+          [](TracedRoles& t) { t.tile.rows(56, 16); });
+  in_role("rows(", {"(transposed)", "before .T()"}, [](TracedRoles& t) { t.tile.T().rows(0, 16); });
   in_role("columns(", {"[32, 96) of a view of 64 columns", "fix: take columns that lie inside"},
-          [](Traced& t) { t.tile.columns(32, 64); });
+          [](TracedRoles& t) { t.tile.columns(32, 64); });
   in_role("column_part(", {"runs of 32 columns of a view of 64, in panels of 64", "fix: "},
-          [](Traced& t) { t.tile.column_part(warp_index(), 32); });
+          [](TracedRoles& t) { t.tile.column_part(warp_index(), 32); });
   in_role("column_part(", {"(transposed)", "before .T()"},
-          [](Traced& t) { t.tile.T().column_part(0, 64); });
-  in_role("column_part(", {"run 1 of 1", "fix: "}, [](Traced& t) { t.tile.column_part(1, 64); });
+          [](TracedRoles& t) { t.tile.T().column_part(0, 64); });
+  in_role("column_part(", {"run 1 of 1", "fix: "},
+          [](TracedRoles& t) { t.tile.column_part(1, 64); });
 }
 
 TEST(ViewErrors, CopiesOfTransposedViews) {
   in_role("tma_store(", {"tma_store: the shared view is transposed", "store(view.T(), tile)"},
-          [](Traced& t) { tma_store(t.Y(t.block, all), t.tile.T()); });
+          [](TracedRoles& t) { tma_store(t.Y(t.block, all), t.tile.T()); });
 }
 
 TEST(ProductErrors, ShapesAndDTypes) {
   in_role("wgmma(",
           {"inner dimensions differ: a bf16 {64, 64} x b bf16 {32, 64}", "fix: b is {k, n}"},
-          [](Traced& t) { wgmma(t.tile, t.tile.rows(0, 32)); });
+          [](TracedRoles& t) { wgmma(t.tile, t.tile.rows(0, 32)); });
   in_role("wgmma(", {"a warpgroup multiplies 64 rows: a bf16 {32, 64}", "fix: take a.rows"},
-          [](Traced& t) { wgmma(t.tile.rows(0, 32), t.tile); });
-  in_role("wgmma(", {"dtypes differ: a f16 {64, 64} x b bf16 {64, 64}", "fix: "}, [](Traced& t) {
-    const Tile a = zeros({64, 64}, f16);
-    wgmma(a, t.tile);
-  });
-  in_role("wgmma(", {"no such product: a f32", "fix: use bf16"}, [](Traced& t) {
+          [](TracedRoles& t) { wgmma(t.tile.rows(0, 32), t.tile); });
+  in_role("wgmma(", {"dtypes differ: a f16 {64, 64} x b bf16 {64, 64}", "fix: "},
+          [](TracedRoles& t) {
+            const Tile a = zeros({64, 64}, f16);
+            wgmma(a, t.tile);
+          });
+  in_role("wgmma(", {"no such product: a f32", "fix: use bf16"}, [](TracedRoles& t) {
     const Tile a = zeros({64, 64});
     SharedTile b(t.kernel, "b", f32, 64, 64);
     wgmma(a, b);
   });
   in_role("wgmma(", {"k is no multiple of 16: a bf16 {64, 8} x b bf16 {8, 64}", "fix: "},
-          [](Traced& t) {
+          [](TracedRoles& t) {
             const Tile a = zeros({64, 8}, bf16);
             wgmma(a, t.tile.rows(0, 8));
           });
   in_role("wgmma(",
           {"n is no multiple of 8 up to 256: a bf16 {64, 64} x b bf16 {64, 512}", "fix: "},
-          [](Traced& t) {
+          [](TracedRoles& t) {
             SharedTile b(t.kernel, "b", bf16, 64, 512);
             wgmma(t.tile, b);
           });
   in_role("wgmma(", {"the accumulator is tile<f32, 64x32>", "fix: make it with zeros"},
-          [](Traced& t) {
+          [](TracedRoles& t) {
             const Tile sum = zeros({64, 32});
             wgmma(t.tile, t.tile, sum);
           });
-  in_role("wgmma(", {"a is a number", "fix: "}, [](Traced& t) { wgmma(2, t.tile); });
-  in_role("wgmma(", {"a does not have two axes: tile<bf16, 64>", "fix: "}, [](Traced& t) {
+  in_role("wgmma(", {"a is a number", "fix: "}, [](TracedRoles& t) { wgmma(2, t.tile); });
+  in_role("wgmma(", {"a does not have two axes: tile<bf16, 64>", "fix: "}, [](TracedRoles& t) {
     const Tile a = zeros({64}, bf16);
     wgmma(a, t.tile);
   });
@@ -350,13 +352,13 @@ TEST(ProductErrors, ShapesAndDTypes) {
 
 TEST(ProductErrors, AWholeWarpgroupMultiplies) {
   misuse("wgmma(", {"wgmma: the role \"half\" has 2 warps", "fix: "}, [] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({role("half", warps(2), registers(240), [&] { wgmma(t.tile, t.tile); })});
   });
 }
 
 TEST(BarrierErrors, TooManyAndBrokenOnes) {
-  Traced t;
+  TracedRoles t;
   misuse("NamedBarrier ", {"17 named barriers are asked for", "fix: a CTA has 15"},
          [&] { NamedBarrier many(t.kernel, 128, 17); });
   misuse("NamedBarrier ", {"100 threads", "fix: whole warps"},
@@ -366,20 +368,20 @@ TEST(BarrierErrors, TooManyAndBrokenOnes) {
 
 TEST(BarrierErrors, MoreThreadsThanTheCtaHas) {
   in_role("sync(", {"a named barrier of 256 threads, and the CTA has 128", "roles are declared"},
-          [](Traced& t) {
+          [](TracedRoles& t) {
             NamedBarrier all(t.kernel, 256);
             all.sync();
           });
 }
 
 TEST(BulkErrors, FewerThanNoGroups) {
-  in_role("bulk_wait(", {"bulk_wait: -1 groups", "0 or more"}, [](Traced&) { bulk_wait(-1); });
-  in_role("bulk_wait_read(", {"-2 groups"}, [](Traced&) { bulk_wait_read(-2); });
+  in_role("bulk_wait(", {"bulk_wait: -1 groups", "0 or more"}, [](TracedRoles&) { bulk_wait(-1); });
+  in_role("bulk_wait_read(", {"-2 groups"}, [](TracedRoles&) { bulk_wait_read(-2); });
 }
 
 TEST(BarrierErrors, AnIndexBeyondTheLast) {
   misuse("sync(2)", {"barrier 2 of 2", "fix: "}, [] {
-    Traced t;
+    TracedRoles t;
     NamedBarrier turn(t.kernel, 128, 2);
     t.in_role([&] { turn.sync(2); });
   });
@@ -388,35 +390,35 @@ TEST(BarrierErrors, AnIndexBeyondTheLast) {
 TEST(RoleErrors, WarpsAndRegisters) {
   const auto nothing = [] {};
   misuse("\"a\"", {"role \"a\": 0 warps", "fix: 1 to 4 warps"}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({role("a", warps(0), registers(24), nothing)});
   });
   misuse("\"a\"", {"role \"a\": 5 warps", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({role("a", warps(5), registers(24), nothing)});
   });
   misuse("\"a\"", {"role \"a\": 30 registers a thread", "fix: 24 to 256, a multiple of 8"}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({role("a", warps(4), registers(30), nothing)});
   });
   misuse("\"b\"",
          {"the roles so far take 98304 registers of 65536", "\"a\" takes 4 warps, 32768 registers",
           "\"b\" takes 8 warps, 65536 registers", "fix: "},
          [&] {
-           Traced t;
+           TracedRoles t;
            t.kernel.roles({role("a", warpgroups(1), registers(256), nothing),
                            role("b", warpgroups(2), registers(256), nothing)});
          });
   misuse("\"a\"", {"1152 threads", "1024", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({role("a", warpgroups(9), registers(24), nothing)});
   });
   misuse("\"a\"", {"34359738368 threads of 1024", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({role("a", warps(1 << 30), registers(24), nothing)});
   });
   misuse("roles(", {"no role", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles({});
   });
 }
@@ -424,21 +426,22 @@ TEST(RoleErrors, WarpsAndRegisters) {
 TEST(RoleErrors, TwiceAndNested) {
   const auto nothing = [] {};
   misuse("roles(", {"the roles of \"k\" are declared twice", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     t.in_role(nothing);
     t.kernel.roles({role("again", warps(1), registers(24), nothing)});
   });
-  in_role("roles(", {"roles: inside", "\"math\"", "fix: "},
-          [&](Traced& t) { t.kernel.roles({role("inner", warps(1), registers(24), nothing)}); });
+  in_role("roles(", {"roles: inside", "\"math\"", "fix: "}, [&](TracedRoles& t) {
+    t.kernel.roles({role("inner", warps(1), registers(24), nothing)});
+  });
   misuse("roles(", {"roles: inside a loop or condition", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     for (Index i : range(4)) {
       (void)i;
       t.kernel.roles({role("looped", warps(1), registers(24), nothing)});
     }
   });
   misuse("\"a\"", {"two roles are named \"a\"", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     t.kernel.roles(
         {role("a", warps(1), registers(24), nothing), role("a", warps(1), registers(24), nothing)});
   });
@@ -447,7 +450,7 @@ TEST(RoleErrors, TwiceAndNested) {
 TEST(RoleErrors, VariablesStayInTheirRole) {
   misuse("t.kernel.roles({",
          {"a variable made outside is assigned inside", "the variable is made at", "fix: "}, [] {
-           Traced t;
+           TracedRoles t;
            Cell<Index> count(0);
            t.kernel.roles({role("a", warps(1), registers(24), [&] { count = count + 1; })});
          });
@@ -456,7 +459,7 @@ TEST(RoleErrors, VariablesStayInTheirRole) {
 TEST(RoleErrors, ValuesStayInTheirRole) {
   std::optional<Index> inside;
   misuse("+ 1", {"computed inside a loop, condition or role that has ended", "fix: "}, [&] {
-    Traced t;
+    TracedRoles t;
     const auto first = [&] { inside = t.block.start() * 2; };
     const auto second = [&] { *inside + 1; };
     t.kernel.roles(
@@ -466,11 +469,11 @@ TEST(RoleErrors, ValuesStayInTheirRole) {
 
 TEST(GridErrors, ClustersAndTwoGrids) {
   misuse("ctas(", {"a cluster of 17", "fix: 1 to 16"}, [] {
-    Traced t;
+    TracedRoles t;
     t.kernel.ctas(17, 17);
   });
   misuse("ctas(", {"the grid of \"k\" is declared twice", "fix: "}, [] {
-    Traced t;
+    TracedRoles t;
     t.kernel.ctas(16);
     t.kernel.ctas(16);
   });
@@ -480,8 +483,8 @@ TEST(GridErrors, ClustersAndTwoGrids) {
            kernel.grid(4);
            SharedTile tile(kernel, "tile", bf16, 64, 64);
          });
-  misuse("struct Traced", {"\"k\" has no grid", "fix: call Kernel::ctas"}, [] {
-    Traced t;
+  misuse("struct TracedRoles", {"\"k\" has no grid", "fix: call Kernel::ctas"}, [] {
+    TracedRoles t;
     t.in_role([] {});
     t.kernel.finish();
   });
@@ -489,14 +492,15 @@ TEST(GridErrors, ClustersAndTwoGrids) {
 
 TEST(AtomicErrors, OnlyIntegers) {
   in_role("atomic_add(", {"F is not one element of an i32 vector", "fix: declare it as inout"},
-          [](Traced& t) { atomic_add(t.F(0, 0), 1); });
+          [](TracedRoles& t) { atomic_add(t.F(0, 0), 1); });
 }
 
 TEST(TileErrors, ProductsAreThoseOfWarpgroups) {
-  in_role("dot(", {"dot: it has no place at the explicit level", "fix: use wgmma"}, [](Traced&) {
-    const Tile a = zeros({64, 64});
-    dot(a, a);
-  });
+  in_role("dot(", {"dot: it has no place at the explicit level", "fix: use wgmma"},
+          [](TracedRoles&) {
+            const Tile a = zeros({64, 64});
+            dot(a, a);
+          });
 }
 
 }  // namespace

@@ -4,24 +4,26 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/error_text.h"
 
 namespace tilewright::test {
 
-// Checks the error of a misuse: it names a line of `file`, prints that line with its caret under
-// `caret`, and says every one of `parts`.
+// Checks the error of a misuse: it names a line of `file`, which is the test's own, prints that
+// line with its caret under `caret`, and says every one of `parts`.
 template <typename Action>
-void expect_misuse(const char* file, const std::string& caret,
-                   const std::vector<std::string>& parts, const Action& action) {
+void misuse(const std::string& caret, const std::vector<std::string>& parts, const Action& action,
+            std::string_view file = __builtin_FILE()) {
   const std::string text = usage_error_of(action);
   std::istringstream lines(text);
   std::string first, source, marker;
   std::getline(lines, first);
   std::getline(lines, source);
   std::getline(lines, marker);
-  EXPECT_NE(first.find(std::string(file) + ":"), std::string::npos) << text;
+  const std::string name(file.substr(file.rfind('/') + 1));
+  EXPECT_NE(first.find(name + ":"), std::string::npos) << text;
   const std::size_t column = marker.find('^');
   if (column == std::string::npos || column >= source.size()) {
     ADD_FAILURE() << "no line with a caret:\n" << text;

@@ -6,12 +6,7 @@
 namespace tilewright {
 namespace {
 
-constexpr const char* kFile = "program_errors_test.cpp";
-
-void misused(const std::string& caret, const std::vector<std::string>& parts,
-             const std::function<void()>& action) {
-  test::expect_misuse(kFile, caret, parts, action);
-}
+using test::misuse;
 
 Kernel copy_rows() {
   Kernel kernel("copy_rows");
@@ -34,70 +29,70 @@ class ProgramErrorsTest : public testing::Test {
 };
 
 TEST_F(ProgramErrorsTest, ABufferThatNobodyMade) {
-  misused("launch", {"no program has made", "Program::buffer"}, [&] {
+  misuse("launch", {"no program has made", "Program::buffer"}, [&] {
     stream.launch(copy_rows(), {x, Buffer()});
   });
-  misused("copy", {"no program has made"}, [&] { stream.copy(Buffer(), x); });
-  misused("wait", {"no program has made"}, [&] { stream.wait(Buffer()[0], 1); });
+  misuse("copy", {"no program has made"}, [&] { stream.copy(Buffer(), x); });
+  misuse("wait", {"no program has made"}, [&] { stream.wait(Buffer()[0], 1); });
 }
 
 TEST_F(ProgramErrorsTest, ABufferOfAnotherProgram) {
   Program other("other");
   const Buffer y = other.buffer("y", f32, {64, 32});
-  misused("launch", {"buffer y is of program other, not of sample"}, [&] {
+  misuse("launch", {"buffer y is of program other, not of sample"}, [&] {
     stream.launch(copy_rows(), {x, y});
   });
-  misused("copy", {"buffer y is of program other"}, [&] { stream.copy(x, y); });
+  misuse("copy", {"buffer y is of program other"}, [&] { stream.copy(x, y); });
 }
 
 TEST_F(ProgramErrorsTest, ShapesThatDoNotMatchTheKernel) {
-  misused("launch", {"narrow", "size 16", "32", "copy_rows"}, [&] {
+  misuse("launch", {"narrow", "size 16", "32", "copy_rows"}, [&] {
     stream.launch(copy_rows(), {x, narrow});
   });
-  misused("launch", {"half is bf16", "f32"}, [&] { stream.launch(copy_rows(), {x, half}); });
-  misused("launch", {"rows"}, [&] { stream.launch(copy_rows(), {x, x.rows(0, 32)}); });
-  misused("launch", {"1 tensors are given", "Y"}, [&] { stream.launch(copy_rows(), {x}); });
-  misused("launch", {"3 tensors are given"}, [&] { stream.launch(copy_rows(), {x, x, x}); });
-  misused("launch", {"takes 0 scalars, and the launch gives 1"}, [&] {
+  misuse("launch", {"half is bf16", "f32"}, [&] { stream.launch(copy_rows(), {x, half}); });
+  misuse("launch", {"rows"}, [&] { stream.launch(copy_rows(), {x, x.rows(0, 32)}); });
+  misuse("launch", {"1 tensors are given", "Y"}, [&] { stream.launch(copy_rows(), {x}); });
+  misuse("launch", {"3 tensors are given"}, [&] { stream.launch(copy_rows(), {x, x, x}); });
+  misuse("launch", {"takes 0 scalars, and the launch gives 1"}, [&] {
     stream.launch(copy_rows(), {x, x}, {2});
   });
-  misused("launch", {"x of rank 1", "on rank 0", "symmetric"}, [&] {
+  misuse("launch", {"x of rank 1", "on rank 0", "symmetric"}, [&] {
     stream.launch(copy_rows(), {x, x.on(1)});
   });
 }
 
 TEST_F(ProgramErrorsTest, CopiesOfDifferentShapes) {
-  misused("copy", {"x f32 {64, 32} from narrow f32 {64, 16}"}, [&] { stream.copy(x, narrow); });
-  misused("copy", {"f32", "bf16"}, [&] { stream.copy(x.on(1), half); });
+  misuse("copy", {"x f32 {64, 32} from narrow f32 {64, 16}"}, [&] { stream.copy(x, narrow); });
+  misuse("copy", {"f32", "bf16"}, [&] { stream.copy(x.on(1), half); });
 }
 
 TEST_F(ProgramErrorsTest, PartsOutsideOfTheBuffer) {
-  misused("rows", {"{40, 32} elements from {32, 0} on are not inside of x {64, 32}"},
-          [&] { stream.copy(x.rows(32, 40), x.rows(0, 40)); });
-  misused("on", {"x of rank 2", "ranks 0 to 1"}, [&] { stream.copy(x.on(2), x); });
-  misused("[", {"{1} elements from {-1} on are not inside of ready {4}"},
-          [&] { stream.write(ready[-1], 1); });
+  misuse("rows", {"{40, 32} elements from {32, 0} on are not inside of x {64, 32}"},
+         [&] { stream.copy(x.rows(32, 40), x.rows(0, 40)); });
+  misuse("on", {"x of rank 2", "ranks 0 to 1"}, [&] { stream.copy(x.on(2), x); });
+  misuse("[", {"{1} elements from {-1} on are not inside of ready {4}"},
+         [&] { stream.write(ready[-1], 1); });
   const Buffer number = program.buffer("number", f32, {});
-  misused("rows", {"{1} elements from {0} on are not inside of number {}"},
-          [&] { stream.copy(number.rows(0, 1), number); });
+  misuse("rows", {"{1} elements from {0} on are not inside of number {}"},
+         [&] { stream.copy(number.rows(0, 1), number); });
 }
 
 TEST_F(ProgramErrorsTest, CopiesWithinABuffer) {
-  misused("copy", {"x {32, 32} from {16, 0} on overlaps what is copied, from {0, 0} on"},
-          [&] { stream.copy(x.rows(16, 32), x.rows(0, 32)); });
+  misuse("copy", {"x {32, 32} from {16, 0} on overlaps what is copied, from {0, 0} on"},
+         [&] { stream.copy(x.rows(16, 32), x.rows(0, 32)); });
   stream.copy(x.rows(32, 32), x.rows(0, 32));
   stream.copy(x.on(1).rows(0, 32), x.rows(0, 32));
 }
 
 TEST_F(ProgramErrorsTest, WordsThatAreNone) {
-  misused("write", {"x {64, 32} is not one word of signals"}, [&] { stream.write(x, 1); });
-  misused("wait", {"ready {4} is not one word", "ready[0]"}, [&] { stream.wait(ready, 1); });
+  misuse("write", {"x {64, 32} is not one word of signals"}, [&] { stream.write(x, 1); });
+  misuse("wait", {"ready {4} is not one word", "ready[0]"}, [&] { stream.wait(ready, 1); });
 }
 
 TEST_F(ProgramErrorsTest, WordsHoldIntegers) {
-  misused("write", {"0 + 0.5 * run is no integer of 32 bits"},
-          [&] { stream.write(ready[0], program.run() * 0.5); });
-  misused("wait", {"1e+10 + 0 * run"}, [&] { stream.wait(ready[0], 1e10); });
+  misuse("write", {"0 + 0.5 * run is no integer of 32 bits"},
+         [&] { stream.write(ready[0], program.run() * 0.5); });
+  misuse("wait", {"1e+10 + 0 * run"}, [&] { stream.wait(ready[0], 1e10); });
   stream.write(ready[0], 4294967295.0);  // modulo 2^32
   stream.write(ready[0], 2 * program.run() - 1);
 }
@@ -111,32 +106,31 @@ TEST_F(ProgramErrorsTest, RanksAroundTheEnd) {
 
 TEST_F(ProgramErrorsTest, MemoryOfABufferThatItDoesNotHave) {
   ProgramMemory memory(program);
-  misused("at", {"no such buffer in rank 2", "rank 0 to 1"}, [&] { memory.at(x, 2); });
+  misuse("at", {"no such buffer in rank 2", "rank 0 to 1"}, [&] { memory.at(x, 2); });
   const Buffer late = program.buffer("late", f32, {4});
-  misused("at", {"no such buffer in rank 0"}, [&] { memory.at(late); });
+  misuse("at", {"no such buffer in rank 0"}, [&] { memory.at(late); });
 }
 
 TEST_F(ProgramErrorsTest, EventsThatNobodyRecorded) {
-  misused("wait", {"stream main waits for an event that no stream has recorded", "record"},
-          [&] { stream.wait(Event()); });
+  misuse("wait", {"stream main waits for an event that no stream has recorded", "record"},
+         [&] { stream.wait(Event()); });
   Program other("other");
   const Event foreign = other.rank(0).stream().record();
-  misused("wait", {"the event is of program other"}, [&] { stream.wait(foreign); });
+  misuse("wait", {"the event is of program other"}, [&] { stream.wait(foreign); });
   const Event distant = program.rank(1).stream("far").record();
-  misused("wait", {"rank 0 waits for an event of rank 1", "signals"},
-          [&] { stream.wait(distant); });
+  misuse("wait", {"rank 0 waits for an event of rank 1", "signals"}, [&] { stream.wait(distant); });
 }
 
 TEST_F(ProgramErrorsTest, NamesAndRanks) {
-  misused("x", {"there is a buffer x already"}, [&] { program.buffer("x", f32, {1}); });
-  misused("buffer", {"buffer: \"a.b\" is no name"}, [&] { program.buffer("a.b", f32, {1}); });
-  misused("stream", {"stream: \"\" is no name"}, [&] { program.rank(0).stream(""); });
-  misused("big", {"buffer big: shape", "less than 2^63 bytes"}, [&] {
+  misuse("x", {"there is a buffer x already"}, [&] { program.buffer("x", f32, {1}); });
+  misuse("buffer", {"buffer: \"a.b\" is no name"}, [&] { program.buffer("a.b", f32, {1}); });
+  misuse("stream", {"stream: \"\" is no name"}, [&] { program.rank(0).stream(""); });
+  misuse("big", {"buffer big: shape", "less than 2^63 bytes"}, [&] {
     program.buffer("big", f32, {std::int64_t{1} << 40, std::int64_t{1} << 40});
   });
-  misused("less", {"buffer less: shape {-1}"}, [&] { program.buffer("less", f32, {-1}); });
-  misused("rank", {"rank 2", "ranks 0 to 1"}, [&] { program.rank(2); });
-  misused("Program", {"9 ranks, expected 1 to 8"}, [] { Program("many", 9); });
+  misuse("less", {"buffer less: shape {-1}"}, [&] { program.buffer("less", f32, {-1}); });
+  misuse("rank", {"rank 2", "ranks 0 to 1"}, [&] { program.rank(2); });
+  misuse("Program", {"9 ranks, expected 1 to 8"}, [] { Program("many", 9); });
 }
 
 }  // namespace

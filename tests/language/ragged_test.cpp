@@ -9,12 +9,9 @@
 namespace tilewright {
 namespace {
 
-void misuse(const std::string& caret, const std::vector<std::string>& parts,
-            const std::function<void()>& action) {
-  test::expect_misuse("ragged_test.cpp", caret, parts, action);
-}
+using test::misuse;
 
-struct Traced {
+struct TracedRagged {
   Kernel kernel{"k"};
   Dim batch = kernel.dim("batch");
   Dim rows = kernel.dim("rows"), others = kernel.dim("others");
@@ -26,7 +23,7 @@ struct Traced {
 };
 
 TEST(RaggedErrors, ASequencesBlockOnAnotherAxis) {
-  Traced t;
+  TracedRagged t;
   const Block block = t.ragged.of(0).block(0, 64);
   misuse("Z(",
          {"load: axis 0 of Z is others, and the block is of a sequence of rows", "Z is declared at",
@@ -39,7 +36,7 @@ TEST(RaggedErrors, ASequencesBlockOnAnotherAxis) {
 }
 
 TEST(RaggedErrors, OffsetsAndIndices) {
-  Traced t;
+  TracedRagged t;
   misuse("Ragged(", {"Ragged: X is no vector of i32", "fix: declare it as in(name, i32"},
          [&] { Ragged(t.rows, t.X); });
   misuse("load_index(", {"load_index: X is not indexed to an i32 element", "fix: "},
@@ -50,8 +47,8 @@ TEST(RaggedErrors, OffsetsAndIndices) {
 }
 
 // A copy of rows that end before the tensor: where, and of which map.
-std::string copied(const std::function<Block(Traced&)>& block) {
-  Traced t;
+std::string copied(const std::function<Block(TracedRagged&)>& block) {
+  TracedRagged t;
   t.kernel.ctas(1);
   Ring ring(t.kernel, "x", stages(1), {{bf16, 64, 64}});
   t.kernel.roles(
@@ -69,21 +66,22 @@ std::string copied(const std::function<Block(Traced&)>& block) {
 }
 
 TEST(RaggedCopies, TakeARaggedMapWhereTheBlockEndsEarlier) {
-  const std::string ragged = copied([](Traced& t) { return t.ragged.of(1).block(2, 64); });
+  const std::string ragged = copied([](TracedRagged& t) { return t.ragged.of(1).block(2, 64); });
   EXPECT_NE(ragged.find("{name = \"X_64x64\", box = [64, 64], swizzle = 128, ragged = 0}"),
             std::string::npos)
       << ragged;
   EXPECT_NE(ragged.find("{name = \"Y_64x64\", box = [64, 64], swizzle = 128, ragged = 0}"),
             std::string::npos);
-  const std::string whole = copied([](Traced& t) { return t.rows.block(2, 64); });
+  const std::string whole = copied([](TracedRagged& t) { return t.rows.block(2, 64); });
   EXPECT_EQ(whole.find("ragged"), std::string::npos) << whole;
   // A part of a dimension that the author ends himself.
-  const std::string own = copied([](Traced& t) { return Block(Index(0), 64, Index(t.rows) - 3); });
+  const std::string own =
+      copied([](TracedRagged& t) { return Block(Index(0), 64, Index(t.rows) - 3); });
   EXPECT_NE(own.find("ragged = 0"), std::string::npos);
 }
 
 TEST(RaggedCopies, OneAxisMayEndEarlier) {
-  Traced t;
+  TracedRagged t;
   t.kernel.ctas(1);
   Ring ring(t.kernel, "x", stages(1), {{bf16, 64, 64}});
   misuse("tma_load(",

@@ -8,7 +8,7 @@
 namespace tilewright {
 namespace {
 
-struct Traced {
+struct TracedRanks {
   Kernel kernel{"k"};
   Dim rows = kernel.dim("rows");
   Tensor X = kernel.in("X", bf16, {rows, 64});
@@ -24,16 +24,16 @@ struct Traced {
   }
 };
 
-void misuse(const std::string& caret, const std::vector<std::string>& parts,
-            const std::function<void(Traced&)>& body) {
-  test::expect_misuse("ranks_errors_test.cpp", caret, parts, [&] {
-    Traced t;
+void rank_misuse(const std::string& caret, const std::vector<std::string>& parts,
+                 const std::function<void(TracedRanks&)>& body) {
+  test::misuse(caret, parts, [&] {
+    TracedRanks t;
     t.in_role([&] { body(t); });
   });
 }
 
 TEST(Ranks, AreRecorded) {
-  Traced t;
+  TracedRanks t;
   t.in_role([&] {
     const Index to = (t.kernel.rank() + 1) % t.kernel.ranks();
     tma_store(t.parts.at(to)(t.kernel.rank(), t.block, all), t.tile);
@@ -63,59 +63,66 @@ TEST(Ranks, AreRecorded) {
 }
 
 TEST(RanksErrors, TensorOfThisRank) {
-  misuse("at(", {"at: X is in this rank alone", "X is declared", "Kernel::symmetric"},
-         [](Traced& t) { tma_store(t.X.at(1)(t.block, all), t.tile); });
+  rank_misuse("at(", {"at: X is in this rank alone", "X is declared", "Kernel::symmetric"},
+              [](TracedRanks& t) { tma_store(t.X.at(1)(t.block, all), t.tile); });
 }
 
 TEST(RanksErrors, NoSuchRank) {
-  misuse("at(", {"at: rank 8 of ready", "at most 8"},
-         [](Traced& t) { signal(t.ready.at(8), 0, 1); });
+  rank_misuse("at(", {"at: rank 8 of ready", "at most 8"},
+              [](TracedRanks& t) { signal(t.ready.at(8), 0, 1); });
 }
 
 TEST(RanksErrors, NoSuchWord) {
-  misuse("wait_flag(", {"wait_flag: word 4 of the 4 of ready", "words count from 0 to 3"},
-         [](Traced& t) { wait_flag(t.ready, 4, Compare::ge, 1); });
+  rank_misuse("wait_flag(", {"wait_flag: word 4 of the 4 of ready", "words count from 0 to 3"},
+              [](TracedRanks& t) { wait_flag(t.ready, 4, Compare::ge, 1); });
 }
 
 TEST(RanksErrors, OrdersThatPtxDoesNotHave) {
-  misuse("signal(", {"signal: it is acquire, expected relaxed or release"}, [](Traced& t) {
-    signal(t.ready, 0, 1, {Semantics::acquire, Scope::system});
-  });
-  misuse("signal(", {"signal: it is weak, expected relaxed or release"}, [](Traced& t) {
+  rank_misuse("signal(", {"signal: it is acquire, expected relaxed or release"},
+              [](TracedRanks& t) {
+                signal(t.ready, 0, 1, {Semantics::acquire, Scope::system});
+              });
+  rank_misuse("signal(", {"signal: it is weak, expected relaxed or release"}, [](TracedRanks& t) {
     signal(t.ready, 0, 1, {Semantics::weak, Scope::system});
   });
-  misuse("signal_add(", {"signal_add: it is acq_rel, expected relaxed or release"}, [](Traced& t) {
-    signal_add(t.ready, 0, 1, {Semantics::acq_rel, Scope::system});
-  });
-  misuse("wait_flag(", {"wait_flag: it is release, expected relaxed or acquire"}, [](Traced& t) {
-    wait_flag(t.ready, 0, Compare::ge, 1, {Semantics::release, Scope::system});
-  });
-  misuse("load_index(", {"load_index: it is release, expected weak, relaxed or acquire"},
-         [](Traced& t) {
-           load_index(t.counts(0), {Semantics::release, Scope::gpu});
-         });
-  misuse("atomic_add(", {"atomic_add: it is weak, expected relaxed, acquire, release or acq_rel"},
-         [](Traced& t) {
-           atomic_add(t.counts(0), 1, {Semantics::weak, Scope::gpu});
-         });
+  rank_misuse("signal_add(", {"signal_add: it is acq_rel, expected relaxed or release"},
+              [](TracedRanks& t) {
+                signal_add(t.ready, 0, 1, {Semantics::acq_rel, Scope::system});
+              });
+  rank_misuse("wait_flag(", {"wait_flag: it is release, expected relaxed or acquire"},
+              [](TracedRanks& t) {
+                wait_flag(t.ready, 0, Compare::ge, 1, {Semantics::release, Scope::system});
+              });
+  rank_misuse("load_index(", {"load_index: it is release, expected weak, relaxed or acquire"},
+              [](TracedRanks& t) {
+                load_index(t.counts(0), {Semantics::release, Scope::gpu});
+              });
+  rank_misuse("atomic_add(",
+              {"atomic_add: it is weak, expected relaxed, acquire, release or acq_rel"},
+              [](TracedRanks& t) {
+                atomic_add(t.counts(0), 1, {Semantics::weak, Scope::gpu});
+              });
 }
 
 TEST(RanksErrors, InputsStayAsTheyAre) {
-  misuse("store_index(", {"store_index: table is an input", "Kernel::symmetric"}, [](Traced& t) {
-    store_index(t.table(0), 1, {Semantics::release, Scope::gpu});
-  });
-  misuse("load_index(", {"load_index: table is an input", "leave the order out"}, [](Traced& t) {
-    load_index(t.table(0), {Semantics::acquire, Scope::gpu});
-  });
-  misuse("store_index(", {"store_index: X is not one element of an i32 vector"}, [](Traced& t) {
-    store_index(t.X(0, 0), 1, {Semantics::release, Scope::gpu});
-  });
+  rank_misuse("store_index(", {"store_index: table is an input", "Kernel::symmetric"},
+              [](TracedRanks& t) {
+                store_index(t.table(0), 1, {Semantics::release, Scope::gpu});
+              });
+  rank_misuse("load_index(", {"load_index: table is an input", "leave the order out"},
+              [](TracedRanks& t) {
+                load_index(t.table(0), {Semantics::acquire, Scope::gpu});
+              });
+  rank_misuse("store_index(", {"store_index: X is not one element of an i32 vector"},
+              [](TracedRanks& t) {
+                store_index(t.X(0, 0), 1, {Semantics::release, Scope::gpu});
+              });
 }
 
 TEST(RanksErrors, Declarations) {
   const auto declares = [](const std::string& caret, const std::vector<std::string>& parts,
                            const std::function<void(Kernel&)>& body) {
-    test::expect_misuse("ranks_errors_test.cpp", caret, parts, [&] {
+    test::misuse(caret, parts, [&] {
       Kernel kernel("k");
       body(kernel);
     });

@@ -11,7 +11,7 @@
 namespace tilewright {
 namespace {
 
-struct Traced {
+struct Recorded {
   Kernel kernel{"k"};
   Dim rows = kernel.dim("rows");
   Tensor X = kernel.in("X", f32, {rows, 64});
@@ -20,8 +20,8 @@ struct Traced {
   Block block = rows.block(grid[0], 64);
 };
 
-std::string text_of(const std::function<void(Traced&)>& body) {
-  Traced t;
+std::string text_of(const std::function<void(Recorded&)>& body) {
+  Recorded t;
   body(t);
   ir::verify(t.kernel.finish());
   return ir::to_text(t.kernel.finish(), {.locations = false});
@@ -29,12 +29,12 @@ std::string text_of(const std::function<void(Traced&)>& body) {
 
 // C++ leaves the order of evaluation of operands and arguments to the compiler.
 TEST(OrderTest, OfOperandsDoesNotShow) {
-  const std::string left_first = text_of([](Traced& t) {
+  const std::string left_first = text_of([](Recorded& t) {
     const Tile x = load(t.X(t.block, all));
     const Tile a = exp(x) * 2, b = log(x + 1);
     store(t.Y(t.block, all), a - b);
   });
-  const std::string right_first = text_of([](Traced& t) {
+  const std::string right_first = text_of([](Recorded& t) {
     const Tile x = load(t.X(t.block, all));
     const Tile b = log(x + 1), a = exp(x) * 2;
     store(t.Y(t.block, all), a - b);
@@ -44,7 +44,7 @@ TEST(OrderTest, OfOperandsDoesNotShow) {
 
 TEST(OrderTest, OfScalarsDoesNotShow) {
   const auto body = [](bool first) {
-    return text_of([first](Traced& t) {
+    return text_of([first](Recorded& t) {
       std::optional<Index> early;
       if (first) early = t.grid[0] * 3 + 1;
       const Tile x = load(t.X(t.block, all));
@@ -57,7 +57,7 @@ TEST(OrderTest, OfScalarsDoesNotShow) {
   // Scalars made before a condition stay outside, so that only their order before it is free.
   EXPECT_NE(body(true), body(false));
   const auto swapped = [](bool first) {
-    return text_of([first](Traced& t) {
+    return text_of([first](Recorded& t) {
       std::optional<Index> a, b;
       if (first) a = t.grid[0] * 3;
       b = t.grid[0] + 5;
@@ -70,7 +70,7 @@ TEST(OrderTest, OfScalarsDoesNotShow) {
 }
 
 TEST(OrderTest, OfEffectsIsKept) {
-  const std::string text = text_of([](Traced& t) {
+  const std::string text = text_of([](Recorded& t) {
     const Tile x = load(t.X(t.block, all));
     const Tile old = load(t.Y(t.block, all));
     store(t.Y(t.block, all), x);
@@ -105,7 +105,7 @@ TEST(OrderTest, TilesStayBetweenTheirEffects) {
 
 TEST(OrderTest, WhatNothingNeedsIsNotRecorded) {
   const auto body = [](bool extra) {
-    return text_of([extra](Traced& t) {
+    return text_of([extra](Recorded& t) {
       const Tile x = load(t.X(t.block, all));
       if (extra) exp(x);
       store(t.Y(t.block, all), x);
@@ -115,7 +115,7 @@ TEST(OrderTest, WhatNothingNeedsIsNotRecorded) {
 }
 
 TEST(VariableTest, LoopsCarryOnlyWhatTheyAssign) {
-  const std::string text = text_of([](Traced& t) {
+  const std::string text = text_of([](Recorded& t) {
     Var sum{zeros({64, 64})}, untouched{zeros({64, 64})};
     for (Index i : range(4)) sum = sum + Tile({64, 64}, i).cast(f32) + untouched;
     store(t.Y(t.block, all), Tile(sum) + untouched);
@@ -126,7 +126,7 @@ TEST(VariableTest, LoopsCarryOnlyWhatTheyAssign) {
 }
 
 TEST(VariableTest, BranchesMergeWhatTheyAssign) {
-  const std::string text = text_of([](Traced& t) {
+  const std::string text = text_of([](Recorded& t) {
     Var value{load(t.X(t.block, all))};
     when(
         t.grid[0] > 0, [&] { value = value * 2; }, [&] { value = value * 3; });
@@ -137,7 +137,7 @@ TEST(VariableTest, BranchesMergeWhatTheyAssign) {
 
 TEST(VariableTest, ACopyIsOfTheValue) {
   const auto body = [](bool copied) {
-    return text_of([copied](Traced& t) {
+    return text_of([copied](Recorded& t) {
       Var a{load(t.X(t.block, all))}, b{zeros({64, 64})};
       const Tile before = a;
       a = before * 2;
@@ -152,7 +152,7 @@ TEST(VariableTest, ACopyIsOfTheValue) {
 }
 
 TEST(VariableTest, AConditionMayEndItsLoopInsideABranch) {
-  const std::string text = text_of([](Traced& t) {
+  const std::string text = text_of([](Recorded& t) {
     Cell<Index> i(0);
     Cell<Condition> more(true);
     repeat_while(more, [&] {

@@ -7,28 +7,27 @@ namespace {
 
 void misuse(const std::string& caret, const std::vector<std::string>& parts,
             const std::function<void(test::ExplicitKernel&)>& math, int loads = 1) {
-  test::expect_misuse("lowering_errors_test.cpp", caret, parts, [&] {
+  test::misuse(caret, parts, [&] {
     test::ExplicitKernel t(loads);
     t.lower([&] { math(t); });
   });
 }
 
 TEST(LoweringErrors, ARingThatIsNeverReleased) {
-  test::expect_misuse("lowering_errors_test.cpp", "Ring idle",
-                      {"\"idle_empty\" is never released", "fix: call Ring::release"}, [] {
-                        test::ExplicitKernel t;
-                        Ring idle(t.kernel, "idle", stages(2), {{bf16, 64, 64}});
-                        t.lower([&] {
-                          const Slot slot = t.ring.consume();
-                          t.save(wait(t.product(slot)));
-                          t.ring.release(slot);
-                        });
-                      });
+  test::misuse("Ring idle", {"\"idle_empty\" is never released", "fix: call Ring::release"}, [] {
+    test::ExplicitKernel t;
+    Ring idle(t.kernel, "idle", stages(2), {{bf16, 64, 64}});
+    t.lower([&] {
+      const Slot slot = t.ring.consume();
+      t.save(wait(t.product(slot)));
+      t.ring.release(slot);
+    });
+  });
 }
 
 TEST(LoweringErrors, TooMuchSharedMemoryListsWhatTakesIt) {
-  test::expect_misuse(
-      "explicit_kernel.h", "",
+  test::misuse(
+      "",
       {"\"explicit\" needs 295008 bytes", "a CTA has 232448", "262144 bytes: large (4 stages)",
        "16384 bytes: ab0 (2 stages)", "fix: use smaller tiles or fewer stages"},
       [] {
@@ -41,7 +40,8 @@ TEST(LoweringErrors, TooMuchSharedMemoryListsWhatTakesIt) {
           const Slot other = large.consume();
           large.release(other);
         });
-      });
+      },
+      "explicit_kernel.h");
 }
 
 TEST(LoweringErrors, WaitsThatDisagreeOverPaths) {
@@ -172,18 +172,18 @@ TEST(LoweringErrors, SlicesOfRows) {
 }
 
 TEST(LoweringErrors, ATileWhoseLayoutNothingDetermines) {
-  test::expect_misuse("lowering_errors_test.cpp", "const Tile lost",
-                      {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
-                       "fix: make it inside a role"},
-                      [] {
-                        test::ExplicitKernel t;
-                        const Tile lost = zeros({64, 64});
-                        t.lower([&] {
-                          const Slot slot = t.ring.consume();
-                          t.ring.release(slot);
-                          t.save(lost);
-                        });
-                      });
+  test::misuse("const Tile lost",
+               {"nothing determines how this tile lies in registers", "tile<f32, 64x64>",
+                "fix: make it inside a role"},
+               [] {
+                 test::ExplicitKernel t;
+                 const Tile lost = zeros({64, 64});
+                 t.lower([&] {
+                   const Slot slot = t.ring.consume();
+                   t.ring.release(slot);
+                   t.save(lost);
+                 });
+               });
 }
 
 TEST(LoweringErrors, TwoLayoutsForOneTile) {

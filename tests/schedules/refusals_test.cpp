@@ -12,11 +12,9 @@
 namespace tilewright {
 namespace {
 
-constexpr const char* kFile = "refusals_test.cpp";
-
 void refuses(const char* caret, const std::vector<std::string>& parts,
              const std::function<void(Kernel&)>& record) {
-  test::expect_misuse(kFile, caret, parts, [&] {
+  test::misuse(caret, parts, [&] {
     Kernel kernel("refused");
     kernel.grid(1);
     record(kernel);
@@ -89,9 +87,9 @@ TEST(Refusals, ABlockBeyondTheDimensionIsTaken) {
 TEST(Refusals, AGridOfFewerThanNoBlocks) {
   for (const bool products : {false, true}) {
     for (const char* target : {"interpreter", "sim:sm_90a"}) {
-      test::expect_misuse(
-          kFile, "Kernel kernel",
-          {"shrunk: the grid has (n - 5) = -2 blocks", "fix: ", "max((n - 5), 0)"}, [&] {
+      test::misuse(
+          "Kernel kernel", {"shrunk: the grid has (n - 5) = -2 blocks", "fix: ", "max((n - 5), 0)"},
+          [&] {
             Kernel kernel("shrunk");
             const Dim n = kernel.dim("n");
             const Tensor X = kernel.in("X", bf16, {n, 64}), Y = kernel.out("Y", f32, {64, 64});

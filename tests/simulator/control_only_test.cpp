@@ -124,7 +124,7 @@ body () {
   %23: i32 = load_index %1, %20
 }
 )";
-  HostTensor y("Y", DType::i32, {32});
+  MachineTensor y("Y", DType::i32, {32});
   ASSERT_TRUE(run(text, {&y}).ok());
   EXPECT_THAT(test::usage_error_of([&] { run_control(text, {&y}); }),
               AllOf(HasSubstr("load_index"), HasSubstr("Y is written from registers")));

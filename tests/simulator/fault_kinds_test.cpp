@@ -26,25 +26,25 @@ constexpr int kSize = 64;
 
 struct Subject {
   ir::Kernel machine;
-  std::vector<tilewright::HostTensor> inputs;
+  std::vector<HostTensor> inputs;
   std::vector<std::string> names;
   std::vector<std::int64_t> output;  // the shape of C
 };
 
-tilewright::HostTensor numbers(std::vector<std::int64_t> shape, std::uint64_t seed) {
-  return tilewright::HostTensor::random_normal(bf16, std::move(shape), seed);
+HostTensor numbers(std::vector<std::int64_t> shape, std::uint64_t seed) {
+  return HostTensor::random_normal(bf16, std::move(shape), seed);
 }
 
 // One launch. What it leaves in C.
-tilewright::HostTensor launch(const Subject& subject, const ir::Kernel& kernel, std::uint64_t seed,
-                              MachineReport& report) {
-  std::vector<tilewright::HostTensor> tensors = subject.inputs;
-  tensors.push_back(tilewright::HostTensor::poisoned(bf16, subject.output));
+HostTensor launch(const Subject& subject, const ir::Kernel& kernel, std::uint64_t seed,
+                  MachineReport& report) {
+  std::vector<HostTensor> tensors = subject.inputs;
+  tensors.push_back(HostTensor::poisoned(bf16, subject.output));
   std::vector<std::string> names = subject.names;
   names.push_back("C");
   Arguments arguments;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    tilewright::HostTensor& tensor = tensors[i];
+    HostTensor& tensor = tensors[i];
     arguments.tensors.push_back(
         {names[i], tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
   }
@@ -58,10 +58,10 @@ tilewright::HostTensor launch(const Subject& subject, const ir::Kernel& kernel, 
 // What shows of a kernel, over some schedules: a kind of fault, "mismatch" or nothing.
 std::string symptom(const Subject& subject, const ir::Kernel& kernel) {
   MachineReport report;
-  const tilewright::HostTensor wanted = launch(subject, subject.machine, 0, report);
+  const HostTensor wanted = launch(subject, subject.machine, 0, report);
   EXPECT_TRUE(report.ok()) << report.faults[0].message;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    const tilewright::HostTensor got = launch(subject, kernel, seed, report);
+    const HostTensor got = launch(subject, kernel, seed, report);
     if (!report.ok()) return report.faults[0].kind;
     if (got != wanted) return "mismatch";
   }
@@ -286,11 +286,10 @@ Subject chosen_blocks(const char* name,
                     ring.release(slot);
                   }
                 })});
-  return {
-      lowered(kernel),
-      {numbers({8, kSize, kSize}, 7), tilewright::HostTensor::from_values(i32, {blocks}, table)},
-      {"X", "table"},
-      {blocks * kSize, kSize}};
+  return {lowered(kernel),
+          {numbers({8, kSize, kSize}, 7), HostTensor::from_values(i32, {blocks}, table)},
+          {"X", "table"},
+          {blocks * kSize, kSize}};
 }
 
 // A table says where the pages of a sequence lie: never side by side, or always.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace tilewright::simulator {
 
 using Id = ir::ValueId;
 using Shape = std::vector<std::int64_t>;
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline TensorArgument argument(HostTensor& tensor) {
   return {"tensor", tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()};

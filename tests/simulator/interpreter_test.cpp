@@ -14,8 +14,6 @@ namespace {
 
 using ir::Op;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 ir::Kernel gemm_kernel(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k) {
   KernelBuilder b({1, 1});
   const Dim rows = b.dim("m"), columns = b.dim("n"), inner = b.dim("k");

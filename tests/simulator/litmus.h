@@ -16,6 +16,13 @@ struct LitmusSetup {
   int cluster = 1, grid = 1;
 };
 
+// Operations of its body.
+inline const std::string kStore = "    shared_store %22, %0, %7\n";
+inline const std::string kLoad = "    %60: i32 = shared_load %22, %0\n";
+inline const std::string kArrive = "    mbarrier_arrive %20, %0\n";
+inline const std::string kWait = "    mbarrier_wait %20, %0, %0\n";
+inline const std::string kBulkWait = "    bulk_wait {count = 0}\n";
+
 // `body` runs after these places are there, the barriers initialised, element i of "box" i, and
 // "tile" filled by a copy of A that completed phase 0 of "loaded":
 //   %0 to %9 their numbers, %10 true, %16 and %17 16 and 32
@@ -95,9 +102,9 @@ inline std::string product() {
 }
 
 inline MachineReport run_litmus(const std::string& text, MachineOptions options = {}) {
-  HostTensor x("X", DType::i32, {64});
+  MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-  HostTensor a("A", DType::bf16, {16, 16}), y("Y", DType::bf16, {16, 16});
+  MachineTensor a("A", DType::bf16, {16, 16}), y("Y", DType::bf16, {16, 16});
   a.randomise(1);
   y.randomise(2);
   return run(text, {&x, &a, &y}, options);

@@ -4,10 +4,6 @@
 namespace tilewright::simulator {
 namespace {
 
-const std::string kStore = "    shared_store %22, %0, %7\n";
-const std::string kLoad = "    %60: i32 = shared_load %22, %0\n";
-const std::string kArrive = "    mbarrier_arrive %20, %0\n";
-const std::string kWait = "    mbarrier_wait %20, %0, %0\n";
 const std::string kPublish =
     "mbarrier_init, fence_barrier_init and cta_sync (cluster_sync for other CTAs) before it";
 
@@ -149,7 +145,7 @@ TEST(LitmusCluster, ARemoteArrivalOrdersWhatCopiesHaveRead) {
     return kernel;
   };
   const auto run_pair = [](const std::string& kernel, std::uint64_t seed) {
-    HostTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
+    MachineTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
         y("Y", DType::bf16, {32, 16});
     a.randomise(1);
     return run_seed(kernel, {&x, &a, &y}, seed);

@@ -19,10 +19,6 @@ struct GpuCase {
 std::string count(int id, int element, int value) {
   return fmt::format("    %{}: i32 = atomic_add %90, %{}, %{}\n", id, element, value);
 }
-const std::string kArrive = "    mbarrier_arrive %20, %0\n";
-const std::string kWait = "    mbarrier_wait %20, %0, %0\n";
-const std::string kBulkWait = "    bulk_wait {count = 0}\n";
-const std::string kStoreSeven = "    shared_store %22, %0, %7\n";
 const std::string kAddIt =
     "    %60: i32 = shared_load %22, %0\n    %61: i32 = atomic_add %90, %0, %60\n";
 
@@ -37,11 +33,10 @@ std::vector<GpuCase> barriers() {
       {"TwoFlipsPassParityOne",
        litmus(role("one", 0, 1, kArrive + kArrive + parity_one + count(60, 0, 1))), 1},
       {"MbarrierHandsOn",
-       litmus(role("writer", 0, 1, kStoreSeven + kArrive) + role("reader", 1, 1, kWait + kAddIt)),
-       7},
+       litmus(role("writer", 0, 1, kStore + kArrive) + role("reader", 1, 1, kWait + kAddIt)), 7},
       {"NamedArrivalHandsOn",
-       litmus(role("writer", 0, 1, kStoreSeven + arrive) + role("reader", 1, 1, sync + kAddIt)), 7},
-      {"WarpSyncHandsOn", litmus(role("one", 0, 1, kStoreSeven + "    warp_sync\n" + kAddIt)), 7},
+       litmus(role("writer", 0, 1, kStore + arrive) + role("reader", 1, 1, sync + kAddIt)), 7},
+      {"WarpSyncHandsOn", litmus(role("one", 0, 1, kStore + "    warp_sync\n" + kAddIt)), 7},
       {"RemoteArrivalCompletesThePeersPhase",
        litmus(pair + "  mbarrier_arrive %20, %0, %41\n  mbarrier_wait %20, %0, %0\n" +
                   role("one", 0, 1, count(60, 0, 3)) + "  cluster_sync\n",
@@ -110,7 +105,8 @@ std::vector<GpuCase> all_cases() {
 }
 
 struct Tensors {
-  HostTensor x{"X", DType::i32, {64}}, a{"A", DType::bf16, {16, 16}}, y{"Y", DType::bf16, {16, 16}};
+  MachineTensor x{"X", DType::i32, {64}}, a{"A", DType::bf16, {16, 16}},
+      y{"Y", DType::bf16, {16, 16}};
   Tensors() {
     std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
     a.randomise(1);
@@ -143,7 +139,7 @@ TEST_P(LitmusOnTheGpu, AgreesWithTheModel) {
   Tensors tensors;
   std::vector<runtime::DeviceBuffer> buffers;
   std::vector<TensorRef> refs;
-  for (HostTensor* tensor : {&tensors.x, &tensors.a, &tensors.y}) {
+  for (MachineTensor* tensor : {&tensors.x, &tensors.a, &tensors.y}) {
     buffers.emplace_back(device(), tensor->bytes.size(), tensor->name);
     buffers.back().upload(tensor->bytes.data(), tensor->bytes.size(), stream());
     const TensorArgument argument = tensor->argument();

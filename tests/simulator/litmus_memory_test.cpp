@@ -4,17 +4,12 @@
 namespace tilewright::simulator {
 namespace {
 
-const std::string kStore = "    shared_store %22, %0, %7\n";
-const std::string kLoad = "    %60: i32 = shared_load %22, %0\n";
-const std::string kArrive = "    mbarrier_arrive %20, %0\n";
-const std::string kWait = "    mbarrier_wait %20, %0, %0\n";
 const std::string kNoBarrier = "a barrier between them";
 const std::string kWaitForBar = "a wait for bar[0] phase 0 between them";
 const std::string kNoWarpSync = "one lane does not wait for the others";
 const std::string kNoFence =
     "fence_proxy_async between them, by the threads that made the first access";
 const std::string kSync = "    named_sync %0 {first = 1, threads = 64}\n";
-const std::string kBulkWait = "    bulk_wait {count = 0}\n";
 
 TEST(LitmusMemory, AMbarrierOrdersAWriteBeforeARead) {
   const auto text = [](const std::string& wait) {

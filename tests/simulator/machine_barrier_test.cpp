@@ -11,7 +11,8 @@ using ::testing::HasSubstr;
 
 // Litmus tests: `body` runs after the constants %0 to %9 (0 to 9) and the barriers %20 ("bar", two
 // of `arrivals`) and %21 ("other", one of one arrival) are there and initialised.
-std::string litmus(const std::string& body, int arrivals = 1, int threads = 128, int cluster = 1) {
+std::string barrier_litmus(const std::string& body, int arrivals = 1, int threads = 128,
+                           int cluster = 1) {
   std::string text =
       fmt::format("kernel \"litmus\" machine\ninout X: i32[64] = %90\ngrid ({})\n", cluster);
   if (cluster > 1) text += fmt::format("cluster {}\n", cluster);
@@ -28,8 +29,8 @@ std::string litmus(const std::string& body, int arrivals = 1, int threads = 128,
   return text + body + "}\n";
 }
 
-std::string role(const char* name, int first_warp, int warps, int argument,
-                 const std::string& body) {
+std::string barrier_role(const char* name, int first_warp, int warps, int argument,
+                         const std::string& body) {
   return fmt::format(
       "  role {{name = \"{}\", first_warp = {}, warps = {}}} (%{}: i32) {{\n{}    "
       "yield\n  }}\n",
@@ -37,8 +38,8 @@ std::string role(const char* name, int first_warp, int warps, int argument,
 }
 
 MachineReport run_litmus(const std::string& text, std::uint64_t seed = 0,
-                         HostTensor* given = nullptr) {
-  HostTensor x("X", DType::i32, {64});
+                         MachineTensor* given = nullptr) {
+  MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
   return run_seed(text, {given ? given : &x}, seed);
 }
@@ -48,79 +49,81 @@ std::string kind_of(const MachineReport& report) {
 }
 
 TEST(MachineLitmus, FreshBarrierPassesParityOneOnly) {
-  EXPECT_EQ(kind_of(run_litmus(litmus("  mbarrier_wait %20, %0, %1\n"))), "ok");
-  const MachineReport report = run_litmus(litmus("  mbarrier_wait %20, %0, %0\n"));
+  EXPECT_EQ(kind_of(run_litmus(barrier_litmus("  mbarrier_wait %20, %0, %1\n"))), "ok");
+  const MachineReport report = run_litmus(barrier_litmus("  mbarrier_wait %20, %0, %0\n"));
   EXPECT_EQ(kind_of(report), "deadlock");
   EXPECT_THAT(report.faults[0].missing, HasSubstr("parity 1 on bar[0]"));
 }
 
 TEST(MachineLitmus, OneFlipPassesParityZeroOnly) {
   const std::string arrive = "  mbarrier_arrive %20, %1\n";
-  EXPECT_EQ(kind_of(run_litmus(litmus(arrive + "  mbarrier_wait %20, %1, %0\n"))), "ok");
+  EXPECT_EQ(kind_of(run_litmus(barrier_litmus(arrive + "  mbarrier_wait %20, %1, %0\n"))), "ok");
   const std::string wait_one = "  cta_sync\n  mbarrier_wait %20, %1, %1\n";
-  EXPECT_EQ(kind_of(run_litmus(litmus(arrive + wait_one))), "deadlock");
+  EXPECT_EQ(kind_of(run_litmus(barrier_litmus(arrive + wait_one))), "deadlock");
   // After two it looks fresh.
-  EXPECT_EQ(kind_of(run_litmus(litmus(arrive + arrive + wait_one))), "ok");
+  EXPECT_EQ(kind_of(run_litmus(barrier_litmus(arrive + arrive + wait_one))), "ok");
 }
 
 TEST(MachineLitmus, ExpectedBytesHoldThePhase) {
   const MachineReport report = run_litmus(
-      litmus("  mbarrier_expect_tx %20, %0 {bytes = 16}\n  mbarrier_wait %20, %0, %0\n"));
+      barrier_litmus("  mbarrier_expect_tx %20, %0 {bytes = 16}\n  mbarrier_wait %20, %0, %0\n"));
   EXPECT_EQ(kind_of(report), "deadlock");
   EXPECT_THAT(report.faults[0].message, HasSubstr("0 of 1 arrivals and 16 bytes pending"));
 }
 
 TEST(MachineLitmus, MoreArrivalsThanPendingAreFound) {
   const std::string expect = "  mbarrier_expect_tx %20, %0 {bytes = 16}\n";
-  const MachineReport report = run_litmus(litmus(expect + "  mbarrier_arrive %20, %0\n"));
+  const MachineReport report = run_litmus(barrier_litmus(expect + "  mbarrier_arrive %20, %0\n"));
   EXPECT_EQ(kind_of(report), "mbarrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("bar[0] has got all 1 arrivals of phase 0"));
 }
 
 TEST(MachineLitmus, TransactionCountBeyondItsRangeIsFound) {
   const std::string expect = "  mbarrier_expect_tx %20, %0 {bytes = 600000}\n";
-  const MachineReport report = run_litmus(litmus(expect + expect, 3));
+  const MachineReport report = run_litmus(barrier_litmus(expect + expect, 3));
   EXPECT_EQ(kind_of(report), "mbarrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("more than 1048575 bytes"));
 }
 
 TEST(MachineLitmus, SecondInitialisationIsFound) {
-  EXPECT_EQ(kind_of(run_litmus(litmus("  mbarrier_init %21 {arrivals = 1}\n"))), "mbarrier");
+  EXPECT_EQ(kind_of(run_litmus(barrier_litmus("  mbarrier_init %21 {arrivals = 1}\n"))),
+            "mbarrier");
 }
 
 TEST(MachineLitmus, BarrierIndexOutOfBoundsIsFound) {
   const MachineReport report =
-      run_litmus(litmus("  %40: i32 = add %1, %1\n  mbarrier_arrive %20, %40\n"));
+      run_litmus(barrier_litmus("  %40: i32 = add %1, %1\n  mbarrier_arrive %20, %40\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("bar[2] of 2 barriers"));
 }
 
 TEST(MachineLitmus, PhasesThatRunAheadOfAWaitingWarpAreFound) {
   // Whoever waits for phase 0 may find two phases done.
-  const std::string text = litmus(role("fast", 0, 1, 50,
-                                       "    mbarrier_wait %21, %0, %0\n"
-                                       "    mbarrier_arrive %20, %0\n"
-                                       "    mbarrier_arrive %20, %0\n") +
-                                  role("slow", 1, 1, 51,
-                                       "    mbarrier_arrive %21, %0\n"
-                                       "    mbarrier_wait %20, %0, %0\n"));
+  const std::string text = barrier_litmus(barrier_role("fast", 0, 1, 50,
+                                                       "    mbarrier_wait %21, %0, %0\n"
+                                                       "    mbarrier_arrive %20, %0\n"
+                                                       "    mbarrier_arrive %20, %0\n") +
+                                          barrier_role("slow", 1, 1, 51,
+                                                       "    mbarrier_arrive %21, %0\n"
+                                                       "    mbarrier_wait %20, %0, %0\n"));
   std::set<std::string> kinds;
   for (std::uint64_t seed = 0; seed < 40; ++seed) kinds.insert(kind_of(run_litmus(text, seed)));
   EXPECT_THAT(kinds, ::testing::Contains("mbarrier"));
 }
 
 TEST(MachineLitmus, NamedBarrierLetsArriversGoOn) {
-  const std::string text = litmus(role("a", 0, 1, 50,
-                                       "    named_arrive %0 {first = 1, threads = 64}\n"
-                                       "    shared_store %22, %0, %7\n"
-                                       "    named_arrive %0 {first = 2, threads = 64}\n") +
-                                  role("b", 1, 1, 51,
-                                       "    named_sync %0 {first = 1, threads = 64}\n"
-                                       "    named_sync %0 {first = 2, threads = 64}\n"
-                                       "    %60: i32 = shared_load %22, %0\n"
-                                       "    %61: i32 = atomic_add %90, %3, %60\n"));
+  const std::string text =
+      barrier_litmus(barrier_role("a", 0, 1, 50,
+                                  "    named_arrive %0 {first = 1, threads = 64}\n"
+                                  "    shared_store %22, %0, %7\n"
+                                  "    named_arrive %0 {first = 2, threads = 64}\n") +
+                     barrier_role("b", 1, 1, 51,
+                                  "    named_sync %0 {first = 1, threads = 64}\n"
+                                  "    named_sync %0 {first = 2, threads = 64}\n"
+                                  "    %60: i32 = shared_load %22, %0\n"
+                                  "    %61: i32 = atomic_add %90, %3, %60\n"));
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    HostTensor x("X", DType::i32, {64});
+    MachineTensor x("X", DType::i32, {64});
     std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
     ASSERT_EQ(kind_of(run_litmus(text, seed, &x)), "ok");
     EXPECT_EQ(x.integer(3), 7);
@@ -129,8 +132,8 @@ TEST(MachineLitmus, NamedBarrierLetsArriversGoOn) {
 
 TEST(MachineLitmus, NamedBarrierCountsThatDisagreeAreFound) {
   const std::string text =
-      litmus(role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
-             role("b", 1, 1, 51, "    named_sync %1 {first = 0, threads = 96}\n"));
+      barrier_litmus(barrier_role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
+                     barrier_role("b", 1, 1, 51, "    named_sync %1 {first = 0, threads = 96}\n"));
   const MachineReport report = run_litmus(text);
   EXPECT_EQ(kind_of(report), "named_barrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("named barrier 1: "));
@@ -139,8 +142,8 @@ TEST(MachineLitmus, NamedBarrierCountsThatDisagreeAreFound) {
 
 TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
   const std::string text =
-      litmus(role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
-             role("b", 1, 1, 51, "    named_sync %0 {first = 2, threads = 64}\n"));
+      barrier_litmus(barrier_role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
+                     barrier_role("b", 1, 1, 51, "    named_sync %0 {first = 2, threads = 64}\n"));
   const MachineReport report = run_litmus(text);
   ASSERT_EQ(kind_of(report), "deadlock");
   EXPECT_THAT(report.faults[0].message,
@@ -149,31 +152,31 @@ TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
 }
 
 TEST(MachineLitmus, ReadOfUnwrittenSharedMemoryIsFound) {
-  const MachineReport report = run_litmus(litmus("  %60: i32 = shared_load %22, %5\n"));
+  const MachineReport report = run_litmus(barrier_litmus("  %60: i32 = shared_load %22, %5\n"));
   EXPECT_EQ(kind_of(report), "uninitialised");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x14..0x17"));
 }
 
 TEST(MachineLitmus, SharedElementOutOfBoundsIsFound) {
   const MachineReport report =
-      run_litmus(litmus("  %60: i32 = mul %8, %2\n  shared_store %22, %60, %1\n"));
+      run_litmus(barrier_litmus("  %60: i32 = mul %8, %2\n  shared_store %22, %60, %1\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x40..0x43"));
 }
 
 TEST(MachineLitmus, IndicesAreLoadedFromTheTensorAndNowhereElse) {
-  HostTensor x("X", DType::i32, {64});
+  MachineTensor x("X", DType::i32, {64});
   for (int i = 0; i < 64; ++i) {
     const std::int32_t value = 63 - i;
     std::memcpy(x.bytes.data() + 4 * i, &value, sizeof(value));
   }
-  const std::string text =
-      litmus("  %60: i32 = load_index %90, %5\n  %61: i32 = load_index %90, %60\n  cta_sync\n" +
-             role("a", 0, 1, 50, "    %62: i32 = atomic_add %90, %61, %60\n"));
+  const std::string text = barrier_litmus(
+      "  %60: i32 = load_index %90, %5\n  %61: i32 = load_index %90, %60\n  cta_sync\n" +
+      barrier_role("a", 0, 1, 50, "    %62: i32 = atomic_add %90, %61, %60\n"));
   ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(5), 58 + 58);
   const MachineReport report =
-      run_litmus(litmus("  %60: i32 = mul %8, %8\n  %61: i32 = load_index %90, %60\n"));
+      run_litmus(barrier_litmus("  %60: i32 = mul %8, %8\n  %61: i32 = load_index %90, %60\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("index 64 on axis 0 of tensor X, which has 64"));
 }
@@ -183,12 +186,12 @@ TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
   const std::string body =
       "  %60: i32 = cluster_rank\n  %61: i32 = sub %1, %60\n"
       "  mbarrier_arrive %21, %0, %61\n  mbarrier_wait %21, %0, %0\n";
-  const std::string text = litmus(body + "  cluster_sync\n", 1, 128, 2);
+  const std::string text = barrier_litmus(body + "  cluster_sync\n", 1, 128, 2);
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     EXPECT_EQ(kind_of(run_litmus(text, seed)), "ok");
   }
   // Without the last synchronisation a CTA may be gone when its peer arrives.
-  const std::string gone = litmus(
+  const std::string gone = barrier_litmus(
       "  %60: i32 = cluster_rank\n  %61: i32 = sub %1, %60\n"
       "  mbarrier_arrive %21, %0, %61\n",
       1, 128, 2);
@@ -199,9 +202,9 @@ TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
 
 TEST(MachineLitmus, OperationsOfALaneRunOnceOutsideRolesAndOncePerWarpInside) {
   const std::string add = "  %60: i32 = atomic_add %90, %0, %1\n";
-  const std::string text =
-      litmus(add + role("all", 0, 4, 50, "    %61: i32 = atomic_add %90, %1, %1\n"));
-  HostTensor x("X", DType::i32, {64});
+  const std::string text = barrier_litmus(
+      add + barrier_role("all", 0, 4, 50, "    %61: i32 = atomic_add %90, %1, %1\n"));
+  MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
   ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(0), 1);
@@ -209,11 +212,11 @@ TEST(MachineLitmus, OperationsOfALaneRunOnceOutsideRolesAndOncePerWarpInside) {
 }
 
 TEST(MachineLitmus, ElectedBlockOutsideRolesRunsInOneWarp) {
-  const std::string text = litmus(
+  const std::string text = barrier_litmus(
       "  elect () {\n    for_loop %0, %3, %1 (%60: i32) {\n      %61: i32 = atomic_add %90, %2, "
       "%1\n"
       "      yield\n    }\n    yield\n  }\n");
-  HostTensor x("X", DType::i32, {64});
+  MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
   ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(2), 3);
@@ -221,7 +224,7 @@ TEST(MachineLitmus, ElectedBlockOutsideRolesRunsInOneWarp) {
 
 TEST(MachineLitmus, ControlFlowCarriesValues) {
   // while (x < 9) x = x + 2 if x is even, else x + 1.
-  const std::string text = litmus(role("one", 0, 1, 50, R"(    %60: bool = lt %0, %9
+  const std::string text = barrier_litmus(barrier_role("one", 0, 1, 50, R"(    %60: bool = lt %0, %9
     %61: i32, %62: i32 = while_loop %60, %0, %1 (%63: i32, %64: i32) {
       %65: i32 = mod %63, %2
       %66: bool = eq %65, %0
@@ -238,7 +241,7 @@ TEST(MachineLitmus, ControlFlowCarriesValues) {
     %71: i32 = atomic_add %90, %0, %61
     %72: i32 = atomic_add %90, %1, %62
 )"));
-  HostTensor x("X", DType::i32, {64});
+  MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
   const MachineReport report = run_litmus(text, 0, &x);
   ASSERT_TRUE(report.ok()) << first_message(report);
@@ -252,19 +255,22 @@ TEST(MachineLitmus, RegisterPoolGrantsWhatOthersGaveUp) {
     return fmt::format("    set_max_registers {{count = {}, increase = {}}}\n", count, increase);
   };
   const auto run_roles = [](const std::string& roles, std::uint64_t seed) {
-    return kind_of(run_litmus(litmus(roles, 1, 384), seed));
+    return kind_of(run_litmus(barrier_litmus(roles, 1, 384), seed));
   };
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
-    EXPECT_EQ(
-        run_roles(role("less", 0, 4, 50, set(160, 0)) + role("more", 4, 4, 51, set(176, 1)), seed),
-        "ok");
+    EXPECT_EQ(run_roles(barrier_role("less", 0, 4, 50, set(160, 0)) +
+                            barrier_role("more", 4, 4, 51, set(176, 1)),
+                        seed),
+              "ok");
   }
-  EXPECT_EQ(run_roles(role("more", 1, 1, 51, set(176, 1)), 0), "capacity");
+  EXPECT_EQ(run_roles(barrier_role("more", 1, 1, 51, set(176, 1)), 0), "capacity");
   // A role of one warp speaks for the warps of its warpgroup that have no role.
-  EXPECT_EQ(run_roles(role("load", 8, 1, 50, set(24, 0)) + role("math", 0, 8, 51, set(240, 1)), 0),
+  EXPECT_EQ(run_roles(barrier_role("load", 8, 1, 50, set(24, 0)) +
+                          barrier_role("math", 0, 8, 51, set(240, 1)),
+                      0),
             "ok");
-  EXPECT_EQ(run_roles(role("less", 1, 1, 51, set(30, 0)), 0), "registers");
-  EXPECT_EQ(run_roles(role("less", 1, 1, 51, set(160, 1)), 0), "registers");
+  EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(30, 0)), 0), "registers");
+  EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(160, 1)), 0), "registers");
 }
 
 }  // namespace

@@ -20,8 +20,8 @@
 // Machine-form kernels written by hand, and tensors for them.
 namespace tilewright::simulator {
 
-struct HostTensor {
-  HostTensor(std::string name, DType dtype, std::vector<std::int64_t> shape)
+struct MachineTensor {
+  MachineTensor(std::string name, DType dtype, std::vector<std::int64_t> shape)
       : name(std::move(name)), dtype(dtype), shape(std::move(shape)) {
     std::int64_t count = 1;
     for (const std::int64_t extent : this->shape) count *= extent;
@@ -61,14 +61,14 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
-using Tensors = std::initializer_list<HostTensor*>;
+using Tensors = std::initializer_list<MachineTensor*>;
 
 inline MachineReport run(const std::string& text, Tensors tensors, MachineOptions options = {}) {
   const ir::Kernel kernel = ir::parse_text(text, "kernel.tw");
   Arguments arguments;
-  for (HostTensor* tensor : tensors) arguments.tensors.push_back(tensor->argument());
+  for (MachineTensor* tensor : tensors) arguments.tensors.push_back(tensor->argument());
   MachineReport report = run_machine(kernel, arguments, options);
-  for (HostTensor* tensor : tensors) tensor->read_back();
+  for (MachineTensor* tensor : tensors) tensor->read_back();
   return report;
 }
 
@@ -206,7 +206,7 @@ struct GemmTensors {
     }
     return worst / largest;
   }
-  HostTensor a, b, c;
+  MachineTensor a, b, c;
 };
 
 }  // namespace tilewright::simulator

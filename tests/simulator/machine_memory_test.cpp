@@ -55,7 +55,7 @@ body () {{
 // What copy_text copies between; X is random.
 struct CopyTensors {
   explicit CopyTensors(int columns) : y("Y", DType::bf16, {16, columns}) { x.randomise(9); }
-  HostTensor x{"X", DType::bf16, {40, 200}}, y;
+  MachineTensor x{"X", DType::bf16, {40, 200}}, y;
 };
 
 const std::string kCommitAndWait = "  bulk_commit\n  bulk_wait {count = 0}\n";
@@ -119,10 +119,10 @@ body () {{
   for (const auto& [first, limit] : {std::pair(0, 40), std::pair(3, 11), std::pair(30, 40),
                                      std::pair(8, 8), std::pair(20, 12), std::pair(39, 40)}) {
     for (const bool whole : {true, false}) {
-      HostTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
+      MachineTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
       x.randomise(3);
       y.randomise(4);
-      const HostTensor before = y;
+      const MachineTensor before = y;
       const MachineReport report =
           run_seed(fmt::format(fmt::runtime(ragged), first, limit, whole ? from_start : same_rows),
                    {&x, &y}, 7);
@@ -131,7 +131,7 @@ body () {{
         const int source = whole ? first + row : row;
         const bool stored = whole ? row < 16 : row >= first && row < first + 16 && row < limit;
         for (int column = 0; column < 64; ++column) {
-          const auto at = [column](const HostTensor& t, int r, int h) {
+          const auto at = [column](const MachineTensor& t, int r, int h) {
             return t.values[(r * 2 + h) * 64 + column];
           };
           const float loaded = source < limit ? at(x, source, 1) : 0.0f;
@@ -250,7 +250,7 @@ body () {{
 void expect_doubled_numbers(const std::string& text, std::vector<std::int64_t> shape,
                             bool transposed) {
   ir::verify(ir::parse_text(text, "kernel.tw"));
-  HostTensor y("Y", DType::f16, std::move(shape));
+  MachineTensor y("Y", DType::f16, std::move(shape));
   const std::int64_t rows = y.shape[transposed ? 1 : 0], columns = y.shape[transposed ? 0 : 1];
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const MachineReport report = run_seed(text, {&y}, seed);
@@ -324,7 +324,7 @@ TEST(MachineStores, TransposedMatricesGoThroughSharedMemoryAndBack) {
 }
 
 TEST(MachineStores, TileStoredBeforeAllWarpsWroteItIsARace) {
-  HostTensor y("Y", DType::f16, {64, 32});
+  MachineTensor y("Y", DType::f16, {64, 32});
   EXPECT_THAT(kinds_of(changed(matrix_text(64), "  cta_sync\n", ""), {&y}, 20),
               ::testing::ElementsAre("race"));
 }
@@ -378,7 +378,7 @@ std::string vectors_text(int first) {
 }
 
 TEST(MachineStores, VectorsAreAlignedAndWhole) {
-  HostTensor y("Y", DType::f32, {20, 32}), s("S", DType::f32, {32});
+  MachineTensor y("Y", DType::f32, {20, 32}), s("S", DType::f32, {32});
   const MachineReport report = run(vectors_text(0), {&y, &s});
   ASSERT_TRUE(report.ok()) << first_message(report);
   for (int j = 0; j < 32; ++j) ASSERT_EQ(y.at(3, j), static_cast<float>(3 * 64 + j));
@@ -392,7 +392,7 @@ TEST(MachineStores, VectorsAreAlignedAndWhole) {
 TEST(MachineStores, ElementsChangeTheirLayoutInSharedMemory) {
   const std::string text = elements_text();
   ir::verify(ir::parse_text(text, "kernel.tw"));
-  HostTensor y("Y", DType::f32, {20, 32}), s("S", DType::f32, {32});
+  MachineTensor y("Y", DType::f32, {20, 32}), s("S", DType::f32, {32});
   const MachineReport report = run(text, {&y, &s});
   ASSERT_TRUE(report.ok()) << first_message(report);
   for (int i = 0; i < 20; ++i) {
@@ -442,7 +442,7 @@ body () {
 // X has so many rows; row i of Y is to be that of X.
 void expect_multicast(const std::string& text, int rows, const std::function<int(int)>& row_of) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    HostTensor x("X", DType::bf16, {rows, 64}), y("Y", DType::bf16, {128, 64});
+    MachineTensor x("X", DType::bf16, {rows, 64}), y("Y", DType::bf16, {128, 64});
     x.randomise(5);
     const MachineReport report = run_seed(text, {&x, &y}, seed);
     ASSERT_TRUE(report.ok()) << first_message(report);
@@ -483,7 +483,7 @@ TEST(MachineCluster, CopyToAPeerThatHasEndedIsFound) {
   // Nobody waits for the copies.
   const std::string text = kMulticast;
   const std::size_t wait = text.find("  mbarrier_wait");
-  HostTensor x("X", DType::bf16, {32, 64}), y("Y", DType::bf16, {128, 64});
+  MachineTensor x("X", DType::bf16, {32, 64}), y("Y", DType::bf16, {128, 64});
   x.randomise(5);
   EXPECT_THAT(kinds_of(text.substr(0, wait) + "}\n", {&x, &y}, 30), ::testing::Contains("exit"));
 }

@@ -29,7 +29,7 @@ Fault provenance_fault(const MachineReport& report) {
 
 Fault gemm_fault(const std::string& text, std::uint64_t seed, bool control_only = false) {
   GemmTensors tensors(64, 128, 128);
-  const auto constant = [](HostTensor& tensor) {
+  const auto constant = [](MachineTensor& tensor) {
     std::fill(tensor.values.begin(), tensor.values.end(), 0.5f);
     from_float(tensor.dtype, tensor.values.data(), tensor.bytes.data(), tensor.values.size());
   };
@@ -170,10 +170,10 @@ tilewright::Kernel attention(Defect defect) {
 Fault attention_fault(Defect defect, std::uint64_t seed) {
   ir::Kernel machine = attention(defect).finish();
   passes::lower_to_machine(machine);
-  HostTensor q("Q", DType::bf16, {64, kDim}), k("K", DType::bf16, {kKeys, 2, kDim}),
+  MachineTensor q("Q", DType::bf16, {64, kDim}), k("K", DType::bf16, {kKeys, 2, kDim}),
       v("V", DType::bf16, {kKeys, 2, kDim}), o("O", DType::f32, {64, kDim});
   Arguments arguments;
-  for (HostTensor* tensor : {&q, &k, &v, &o}) {
+  for (MachineTensor* tensor : {&q, &k, &v, &o}) {
     from_float(tensor->dtype, tensor->values.data(), tensor->bytes.data(), tensor->values.size());
     arguments.tensors.push_back(tensor->argument());
   }

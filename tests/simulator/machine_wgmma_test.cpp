@@ -133,8 +133,8 @@ TEST_P(MachineProduct, DecodesEveryCanonicalLayout) {
   const auto shape = [](const Operand& operand, std::int64_t mn) {
     return operand.mn_major ? std::vector<std::int64_t>{kK, mn} : std::vector<std::int64_t>{mn, kK};
   };
-  HostTensor ta("A", dtype, shape(a, kM)), tb("B", dtype, shape(b, kN));
-  HostTensor c("C", DType::f32, {kM, kN});
+  MachineTensor ta("A", dtype, shape(a, kM)), tb("B", dtype, shape(b, kN));
+  MachineTensor c("C", DType::f32, {kM, kN});
   ta.randomise(3);
   tb.randomise(4);
   const std::string text = product_text(a, b);
@@ -220,7 +220,7 @@ TEST(MachineRegisterOperand, MatchesFloat64) {
   const std::string text = register_text();
   ir::verify(ir::parse_text(text, "kernel.tw"));
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
-    HostTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
+    MachineTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
     v.randomise(7);
     const MachineReport report = run_seed(text, {&v, &o}, seed);
     ASSERT_TRUE(report.ok()) << first_message(report);
@@ -238,7 +238,7 @@ TEST(MachineRegisterOperand, OverwritingItInFlightIsFound) {
   const std::string text =
       changed(register_text(), "  wgmma_commit\n",
               "  wgmma_commit\n  compute %32, %30 {function = cast, maps = maps[[1:32:1]]}\n");
-  HostTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
+  MachineTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
   v.randomise(7);
   const MachineReport report = run(text, {&v, &o});
   ASSERT_FALSE(report.ok());
@@ -253,7 +253,7 @@ TEST(MachineRegisterOperand, MissingFenceAfterItsWritesIsFound) {
   text = changed(text, "  %33: registers<f32, 32> = registers {name = \"O\"}\n", "");
   text = changed(text, "  %32: registers",
                  "  %33: registers<f32, 32> = registers {name = \"O\"}\n  %32: registers");
-  HostTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
+  MachineTensor v("V", DType::bf16, {64, 64}), o("O", DType::f32, {64, 64});
   v.randomise(7);
   const MachineReport report = run(text, {&v, &o});
   ASSERT_FALSE(report.ok());

@@ -19,9 +19,9 @@ struct Result {
 };
 
 Result execute(const std::string& text, Search search, std::uint64_t seed) {
-  HostTensor x("X", DType::i32, {64});
+  MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-  HostTensor a("A", DType::bf16, {16, 16}), y("Y", DType::bf16, {16, 16});
+  MachineTensor a("A", DType::bf16, {16, 16}), y("Y", DType::bf16, {16, 16});
   a.randomise(1);
   y.randomise(2);
   MachineOptions options;

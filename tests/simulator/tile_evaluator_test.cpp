@@ -14,7 +14,6 @@ namespace {
 
 using ir::Op;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(ElementwiseTest, FunctionsOfOneFloatAreThoseOfTheStandardLibrary) {

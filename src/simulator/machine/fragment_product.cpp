@@ -10,8 +10,8 @@
 namespace tilewright::simulator {
 namespace {
 
-constexpr int kLanes = 32;
-constexpr int kGroup = 4 * kLanes;  // the accumulators of 8 columns: 4 registers
+constexpr int kWarpLanes = 32;
+constexpr int kGroup = 4 * kWarpLanes;  // the accumulators of 8 columns: 4 registers
 
 // The four lanes of a row at a time: the vector that every machine has.
 typedef float Vector __attribute__((vector_size(16)));
@@ -27,8 +27,8 @@ void multiply_in_fours(int groups, int k, const float* a, const float* b, float*
   constexpr int kRows = 4;  // with 4 sums each of even and odd columns
   for (int group = 0; group < groups; ++group, registers += kGroup) {
     for (int row = 0; row < 16; row += kRows) {
-      float* const even = registers + row / 8 * 2 * kLanes + row % 8 * 4;
-      float* const odd = even + kLanes;
+      float* const even = registers + row / 8 * 2 * kWarpLanes + row % 8 * 4;
+      float* const odd = even + kWarpLanes;
       Vector sums[2][kRows];
       for (int r = 0; r < kRows; ++r) {
         sums[0][r] = load(even + r * 4);
@@ -56,7 +56,7 @@ __attribute__((target("avx2,fma"))) void multiply_in_eights(int groups, int k, c
                                                             const float* b, float* registers) {
   for (int half = 0; half < 2 * groups; ++half) {  // 8 rows of a group
     float* const even = registers + half * kGroup / 2;
-    float* const odd = even + kLanes;
+    float* const odd = even + kWarpLanes;
     const float* columns = b + half / 2 * 8;
     const float* rows = a + spread_a(half % 2 * 8, 0);
     __m256 sums[2][4];
@@ -148,7 +148,7 @@ void spread_registers(int packed, const float* registers, float* a) {
     float* to = a + spread_a(8 * (j & 1), k);
     const std::size_t step = spread_a(0, packed);
     for (int row = 0; row < 8; ++row, to += spread_a(1, 0)) {
-      const Vector lanes = load(registers + i * kLanes + row * 4);
+      const Vector lanes = load(registers + i * kWarpLanes + row * 4);
       store(__builtin_shufflevector(lanes, lanes, 0, 0, 0, 0), to);
       store(__builtin_shufflevector(lanes, lanes, 1, 1, 1, 1), to + step);
       store(__builtin_shufflevector(lanes, lanes, 2, 2, 2, 2), to + 2 * step);
@@ -160,7 +160,7 @@ void spread_registers(int packed, const float* registers, float* a) {
 void multiply_fragment(int n, int k, const float* a, const float* b, bool accumulate,
                        float* accumulator) {
   static const MultiplyGroups multiply = vector_units().front().multiply;
-  if (!accumulate) std::fill(accumulator, accumulator + n / 2 * kLanes, 0.0f);
+  if (!accumulate) std::fill(accumulator, accumulator + n / 2 * kWarpLanes, 0.0f);
   multiply(n / 8, k, a, b, accumulator);
 }
 
