@@ -1,19 +1,12 @@
 #include "schedules/rowwise.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
-#include "language/explicit_tracing.h"
 #include "schedules/memory_order.h"
-#include "schedules/placement.h"
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
-#include "support/diagnostic.h"
-#include "tilewright/hopper.h"
 
 namespace tilewright::schedules {
 namespace {
@@ -21,23 +14,14 @@ namespace {
 using ir::Key;
 using ir::Op;
 using ir::Operation;
-using ir::Type;
-using ir::ValueId;
 
-constexpr std::int64_t kLoadedRegisters =
-    64;  // of a thread, that loads may fill ahead of their use
-using analysis::kGroupWarps;
+constexpr std::int64_t kLoadedRegisters = 64;  // a thread, filled by loads ahead of their use
 
-// Records the kernel once more, at the explicit level, in one role.
-class RowRetracing {
+// One role, each of whose warps has its part of every tile.
+class RowRetracing final : public Retracer {
  public:
-  explicit RowRetracing(const ir::Kernel& tile)
-      : tile_(tile),
-        spread_(tile),
-        memory_(tile),
-        kernel_(tile.name, tile.where),
-        tracer_(Tracer::get("schedule", tile.where)),
-        values_(tile.types.size(), ir::kNoValue) {}
+  RowRetracing(const RowSpread& spread, Recording& values)
+      : Retracer(values), spread_(spread), memory_(tile_), values_(values) {}
 
   ir::Kernel run() {
     declare();
@@ -65,8 +49,7 @@ class RowRetracing {
 
  private:
   void declare() {
-    parameters_ = redeclare(tile_, kernel_);
-    for (const auto& [value, scalar] : parameters_.scalars) values_[value] = id(scalar);
+    values_.declare();
     bool asks = false;
     ir::for_each(tile_.body, [&](const Operation& o) { asks |= o.op == Op::any; });
     if (asks) answers_.emplace(kernel_, "answers", spread_.warps(), tile_.where);
@@ -79,41 +62,28 @@ class RowRetracing {
 
   void retrace() {
     const Tracer::At at(tracer_, tile_.where);
+    std::vector<Index> indices;
     Index rest = cta_index();
     for (std::size_t i = 0; i < tile_.grid.size(); ++i) {
       const bool last = i + 1 == tile_.grid.size();
       const Index extent(tile_.grid[i]);
-      values_[tile_.body.arguments[i]] = id(last ? rest : rest % extent);
+      indices.push_back(last ? rest : rest % extent);
       if (!last) rest = rest / extent;
     }
+    values_.begin_block(indices);
     visit(tile_.body);
   }
 
-  template <typename Value>
-  ValueId id(const Value& value) {
-    return tracer_.use(value.handle(), "schedule", tile_.where);
-  }
-  Index index(ValueId tile_value) { return Index(tracer_.handle(values_[tile_value])); }
-
   // Loads come first, with the addresses they need: reductions, at which warps wait for each other,
   // would else stand between one load and the next. Unless they took too many registers.
-  void visit(const ir::Block& block) {
-    std::vector<bool> recorded(block.body.size(), false);
-    if (spread_.loaded_registers(tile_, block) <= kLoadedRegisters) {
-      std::set<ValueId> later;  // what is made here, but not at once
-      for (std::size_t i = 0; i < block.body.size(); ++i) {
-        const Operation& o = block.body[i];
-        recorded[i] = early(o) && std::none_of(o.operands.begin(), o.operands.end(),
-                                               [&](ValueId v) { return later.count(v) != 0; });
-        if (recorded[i]) {
-          operation(o);
-        } else {
-          later.insert(o.results.begin(), o.results.end());
-        }
+  void visit(const ir::Block& block) override {
+    const bool few = spread_.loaded_registers(tile_, block) <= kLoadedRegisters;
+    const std::vector<bool> first =
+        early(block, [&](const Operation& o) { return few && reads_constants(o); });
+    for (const bool now : {true, false}) {
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        if (first[i] == now) operation(block.body[i]);
       }
-    }
-    for (std::size_t i = 0; i < block.body.size(); ++i) {
-      if (!recorded[i]) operation(block.body[i]);
     }
   }
 
@@ -121,7 +91,7 @@ class RowRetracing {
     return o.op == Op::load && tile_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in;
   }
   // Reads what never changes, or computes a number of such.
-  bool early(const Operation& o) const {
+  bool reads_constants(const Operation& o) const {
     return loads_input(o) || (ir::info(o.op).pure() && tile_.type(o.results[0]).is_scalar());
   }
 
@@ -129,36 +99,25 @@ class RowRetracing {
     const Tracer::At at(tracer_, o.where, true);
     switch (o.op) {
       case Op::for_loop:
-        return loop(o);
+        return for_loop(o);
       case Op::if_then:
-        return branch(o);
+        return if_then(o);
       case Op::while_loop:
-        return repeat(o);
+        return while_loop(o);
       case Op::any:
-        return any(o);
+        return any(o, *group_, spread_.warps());
       case Op::yield:
         return;
       case Op::store:
-        return store(o);
+        return tilewright::store(values_.view(o, 2), values_.tile(o.operands[1]), o.where);
       case Op::peer:
-        parameters_.tensors.insert_or_assign(
-            o.results[0],
-            parameters_.tensors.at(o.operands[0]).at({index(o.operands[1]), o.where}));
-        return;
+        return values_.peer(o);
       default:
         break;
     }
     const bool reads = o.op == Op::load || o.op == Op::load_index;
     if (reads && memory_.after_store(o)) all_warps_->sync();
-    std::vector<ValueId> operands;
-    for (const ValueId operand : o.operands) {
-      const auto tensor = parameters_.tensors.find(operand);
-      operands.push_back(tensor == parameters_.tensors.end()
-                             ? values_[operand]
-                             : tracer_.use(tensor->second.handle(), "schedule", o.where));
-    }
-    values_[o.results[0]] =
-        tracer_.emit(o.op, std::move(operands), tile_.type(o.results[0]), o.attributes, o.where);
+    repeat(o, o.attributes);
     if (reads && memory_.stored(o) && !keeps_to_itself(o)) all_warps_->sync();
   }
 
@@ -178,134 +137,19 @@ class RowRetracing {
     return alone(layout.lanes) && alone(layout.warps);
   }
 
-  // Each warp knows of its own elements; what one has found, all have to know.
-  void any(const Operation& o) {
-    const ValueId own =
-        tracer_.emit(Op::any, {values_[o.operands[0]]}, tile_.type(o.results[0]), {}, o.where);
-    answers_->store(*group_ * kGroupWarps + warp_index(),
-                    select(Condition(tracer_.handle(own)), 1, 0), o.where);
-    all_warps_->sync();
-    Index found = 0;
-    for (int warp = 0; warp < spread_.warps(); ++warp) {
-      found = max(found, answers_->load(warp, o.where));
-    }
-    values_[o.results[0]] = id(found > 0);
-    // Before the next answer takes the place of this one.
-    all_warps_->sync();
-  }
-
-  void store(const Operation& o) {
-    const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
-    std::vector<Selector> selectors;
-    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-      const ValueId first = o.operands[2 + axis], end = o.operands[2 + sizes.size() + axis];
-      if (sizes[axis] == 0) {
-        selectors.push_back(Selector(index(first)));
-        continue;
-      }
-      selectors.push_back(Selector(Block(index(first), static_cast<int>(sizes[axis]), index(end))));
-    }
-    tilewright::store(
-        TensorView(parameters_.tensors.at(o.operands[0]).handle(), std::move(selectors), o.where),
-        Tile(tracer_.handle(values_[o.operands[1]])), o.where);
-  }
-
-  void loop(const Operation& o) {
-    const ir::Block& body = o.blocks[0];
-    std::vector<int> cells;
-    for (std::size_t i = 0; i < o.results.size(); ++i) {
-      cells.push_back(tracer_.open_cell(values_[o.operands[3 + i]], o.where));
-    }
-    values_[body.arguments[0]] = tracer_.open_loop(values_[o.operands[0]], values_[o.operands[1]],
-                                                   values_[o.operands[2]], o.where);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      values_[body.arguments[1 + i]] = tracer_.read(cells[i], o.where);
-    }
-    visit(body);
-    assign(cells, body, o);
-    tracer_.close_loop();
-    close(o, cells);
-  }
-
-  void repeat(const Operation& o) {
-    const ir::Block& body = o.blocks[0];
-    const int condition = tracer_.open_cell(values_[o.operands[0]], o.where);
-    std::vector<int> cells;
-    for (std::size_t i = 0; i < o.results.size(); ++i) {
-      cells.push_back(tracer_.open_cell(values_[o.operands[1 + i]], o.where));
-    }
-    tracer_.trace_while(
-        condition,
-        [&] {
-          for (std::size_t i = 0; i < cells.size(); ++i) {
-            values_[body.arguments[i]] = tracer_.read(cells[i], o.where);
-          }
-          visit(body);
-          assign_all(condition, cells, body, o);
-        },
-        o.where);
-    tracer_.close_cell(condition);
-    close(o, cells);
-  }
-
-  void assign_all(int condition, const std::vector<int>& cells, const ir::Block& block,
-                  const Operation& o) {
-    const std::vector<ValueId>& yielded = block.body.back().operands;
-    std::vector<ValueId> now;
-    for (const ValueId value : yielded) now.push_back(values_[value]);
-    tracer_.assign(condition, now[0], o.where);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      tracer_.assign(cells[i], now[1 + i], o.where);
-    }
-  }
-
-  void branch(const Operation& o) {
-    std::vector<int> cells;
-    // A cell needs a value before the branches give it theirs.
-    for (const ValueId result : o.results) {
-      const Type& type = tile_.type(result);
-      const ValueId zero = tracer_.number(0, type.dtype, "if", o.where);
-      cells.push_back(tracer_.open_cell(
-          type.is_scalar() ? zero : tracer_.emit(Op::splat, {zero}, type, {}, o.where), o.where));
-    }
-    const auto run = [&](const ir::Block& block) {
-      return [this, &block, &cells, &o] {
-        visit(block);
-        assign(cells, block, o);
-      };
-    };
-    tracer_.trace_if(values_[o.operands[0]], run(o.blocks[0]), run(o.blocks[1]), o.where);
-    close(o, cells);
-  }
-
-  // All that the block yields is read before a cell changes.
-  void assign(const std::vector<int>& cells, const ir::Block& block, const Operation& o) {
-    std::vector<ValueId> yielded;
-    for (const ValueId value : block.body.back().operands) yielded.push_back(values_[value]);
-    for (std::size_t i = 0; i < cells.size(); ++i) tracer_.assign(cells[i], yielded[i], o.where);
-  }
-
-  void close(const Operation& o, const std::vector<int>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      values_[o.results[i]] = tracer_.read(cells[i], o.where);
-      tracer_.close_cell(cells[i]);
-    }
-  }
-
-  const ir::Kernel& tile_;
-  const RowSpread spread_;
+  const RowSpread& spread_;
   const MemoryOrder memory_;
-  Kernel kernel_;
-  Tracer& tracer_;
-  std::vector<ValueId> values_;  // of the tile form, in what is recorded
-  Parameters parameters_;
-  std::optional<NamedBarrier> all_warps_;
-  std::optional<SharedIntegers> answers_;  // of each warp
-  std::optional<Index> group_;             // warpgroup
+  Recording& values_;
+  std::optional<Index> group_;  // warpgroup
 };
 
 }  // namespace
 
-ir::Kernel schedule_rowwise(const ir::Kernel& tile) { return RowRetracing(tile).run(); }
+ir::Kernel schedule_rowwise(const ir::Kernel& tile) {
+  // What does not fit is said before another kernel is begun.
+  const RowSpread spread(tile);
+  Recording values(tile);
+  return RowRetracing(spread, values).run();
+}
 
 }  // namespace tilewright::schedules

@@ -1,0 +1,96 @@
+#include "schedules/tile_stores.h"
+
+#include <utility>
+
+namespace tilewright::schedules {
+namespace {
+
+constexpr std::int64_t kCopyBytes = 16;  // TMA writes no fewer
+
+}  // namespace
+
+using ir::Op;
+using ir::Operation;
+using ir::Type;
+using ir::ValueId;
+
+void TileStores::store(const Operation& o) {
+  const Operation* from = placement_.definitions[o.operands[1]];
+  if (from && from->op == Op::transpose && !values_.known(o.operands[1])) return turned(o);
+  const Type& type = placement_.kernel.type(o.operands[1]);
+  const bool spread = values_.spread_by_columns(type);
+  const bool in_parts = placement_.by_columns() ? spread : placement_.has_rows(o.operands[1]);
+  if (in_parts || placement_.groups == 1) return own(o, spread);
+  // All warpgroups have it.
+  when(
+      values_.group() == 0, [&] { own(o, false); }, {}, o.where);
+}
+
+// A tile that is transposed to be stored is so in registers: of rows that warpgroups have parts of,
+// each stores columns.
+void TileStores::turned(const Operation& o) {
+  const Operation& turn = *placement_.definitions[o.operands[1]];
+  const bool divided = placement_.divided(turn.operands[0]);
+  const auto put = [&] {
+    Type type = values_.local(turn.operands[0]);
+    std::swap(type.shape[0], type.shape[1]);
+    Tracer& tracer = values_.tracer();
+    const ValueId tile =
+        tracer.emit(Op::transpose, {values_[turn.operands[0]]}, type, turn.attributes, o.where);
+    RoleValues::Part part;
+    if (divided) {
+      part.columns = kGroupRows;
+      part.piece = values_.group();
+    }
+    tilewright::store(values_.view(o, 2, part), Tile(tracer.handle(tile)), o.where);
+  };
+  if (divided || placement_.groups == 1) return put();
+  when(values_.group() == 0, put, {}, o.where);
+}
+
+// TMA writes whole 16 bytes: a row that ends inside of them is stored by the threads.
+void TileStores::own(const Operation& o, bool by_columns) {
+  const auto directly = [&] {
+    tilewright::store(values_.view(o, 2, values_.own_part(o.operands[1])),
+                      values_.tile(o.operands[1]), o.where);
+  };
+  const SharedPlan::Staging* plan = plan_.staging_of(o);
+  if (!plan) return directly();
+  const ir::Parameter& tensor = *placement_.kernel.parameter_of(o.operands[0]);
+  const Dim& width = tensor.shape.back();
+  const std::int64_t chunk = kCopyBytes / size_of(tensor.dtype);
+  if (width.range().multiple % chunk == 0) return staged(o, *plan, by_columns);
+  when(
+      Index(width) % chunk == 0, [&] { staged(o, *plan, by_columns); }, directly, o.where);
+}
+
+void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, bool by_columns) {
+  for (int piece = 0; piece < plan.pieces; ++piece) {
+    const SharedTile& buffer = buffers_[plan.buffers[piece % plan.buffers.size()]];
+    bulk_wait_read(plan.in_flight, o.where);
+    warp_sync(o.where);
+    tilewright::store(buffer.rows(values_.group() * kGroupRows, kGroupRows),
+                      columns(o.operands[1], piece * plan.columns, plan.columns, o), o.where);
+    fence_proxy_async(o.where);
+    warp_sync(o.where);
+    // Each warp sends its own rows: it waits for no other.
+    const Index place = by_columns ? values_.group() * plan.pieces + piece : Index(piece);
+    tma_store(values_.view(o, 2, {true, true, plan.columns, place}),
+              buffer.rows(values_.group() * kGroupRows + warp_index() * kWarpRows, kWarpRows),
+              o.where);
+    bulk_commit(o.where);
+  }
+}
+
+// Some columns of a tile; of a converted one they are converted piece by piece.
+Tile TileStores::columns(ValueId value, int first, int count, const Operation& o) {
+  const Operation* made = placement_.definitions[value];
+  if (!made || made->op != Op::cast || !values_.known(made->operands[0])) {
+    return values_.tile(value).slice({0, first}, {kGroupRows, count}, o.where);
+  }
+  return values_.tile(made->operands[0])
+      .slice({0, first}, {kGroupRows, count}, o.where)
+      .cast(placement_.kernel.type(value).dtype, o.where);
+}
+
+}  // namespace tilewright::schedules
