@@ -6,6 +6,7 @@
 
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
+#include "support/random.h"
 
 namespace tilewright {
 namespace {
@@ -27,18 +28,6 @@ std::int64_t checked_elements(DType dtype, const std::vector<std::int64_t>& shap
     }
   }
   return bytes / size_of(dtype);
-}
-
-// SplitMix64: the same numbers on every machine, unlike std::normal_distribution.
-std::uint64_t next(std::uint64_t& state) {
-  std::uint64_t z = state += 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
-}
-
-double uniform(std::uint64_t& state) {  // in (0, 1)
-  return (static_cast<double>(next(state) >> 11) + 0.5) * 0x1p-53;
 }
 
 std::int64_t nearest_integer(DType dtype, double value) {
@@ -80,11 +69,11 @@ HostTensor HostTensor::poisoned(DType dtype, std::vector<std::int64_t> shape) {
 HostTensor HostTensor::random_normal(DType dtype, std::vector<std::int64_t> shape,
                                      std::uint64_t seed) {
   HostTensor tensor = zeros(dtype, std::move(shape));
-  std::uint64_t state = seed;
+  Random random(seed);
   const std::int64_t count = tensor.elements();
   for (std::int64_t i = 0; i < count; i += 2) {  // Box and Muller: two numbers a step
-    const double radius = std::sqrt(-2 * std::log(uniform(state)));
-    const double angle = 6.283185307179586 * uniform(state);
+    const double radius = std::sqrt(-2 * std::log(random.uniform()));
+    const double angle = 6.283185307179586 * random.uniform();
     tensor.set_flat(i, radius * std::cos(angle));
     if (i + 1 < count) tensor.set_flat(i + 1, radius * std::sin(angle));
   }

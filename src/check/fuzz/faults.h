@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "check/fuzz/random.h"
 #include "ir/ir.h"
+#include "support/random.h"
 
 namespace tilewright::checks::fuzz {
 

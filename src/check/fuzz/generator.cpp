@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "check/fuzz/random.h"
 #include "check/fuzz/recipe.h"
+#include "support/random.h"
 
 namespace tilewright::checks::fuzz {
 namespace {

@@ -15,8 +15,8 @@
 #include "simulator/machine/order.h"
 #include "simulator/machine/prepared_kernel.h"
 #include "simulator/machine/provenance.h"
-#include "simulator/machine/random.h"
 #include "simulator/machine/recorder.h"
+#include "support/random.h"
 
 // One launch of a kernel on the virtual GPU. What each instruction does lies in one file a unit:
 // synchronisation.cpp, copies.cpp, products.cpp, registers.cpp, stores.cpp.

@@ -92,7 +92,8 @@ bool Schedule::is_instant() const { return choices_ == instants_[0] || choices_ 
 
 Schedule::Choice Schedule::uniform(const std::vector<Warp*>& warps,
                                    const std::vector<Event>& events) {
-  const bool event = !events.empty() && (warps.empty() || random_.below(16) < event_share_);
+  const bool event =
+      !events.empty() && (warps.empty() || random_.below(std::uint64_t{16}) < event_share_);
   return {event, random_.below(event ? events.size() : warps.size())};
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "simulator/machine/machine.h"
-#include "simulator/machine/random.h"
+#include "support/random.h"
 
 namespace tilewright::simulator {
 

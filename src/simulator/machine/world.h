@@ -12,9 +12,9 @@
 #include "simulator/machine/global_memory.h"
 #include "simulator/machine/launch.h"
 #include "simulator/machine/machine.h"
-#include "simulator/machine/random.h"
 #include "simulator/machine/schedule.h"
 #include "simulator/machine/streams.h"
+#include "support/random.h"
 
 // The virtual GPUs of one execution: launches of kernels on the devices of one or several ranks,
 // in one loop of events whose order a seed draws.
