@@ -1,16 +1,13 @@
 #include "simulator/interpreter.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
+#include <memory>
 #include <string>
-#include <system_error>
-#include <thread>
 
 #include "ir/binding.h"
 #include "simulator/tile_evaluator.h"
 #include "support/diagnostic.h"
+#include "support/parallel.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -30,46 +27,22 @@ ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
   return binding;
 }
 
-// Runs `count` blocks on `threads` threads. Of several errors that of the first block is raised.
+// Of several errors that of the first block is raised.
 template <typename Real>
 void run_blocks(const TileLaunch& launch, const std::vector<std::int64_t>& grid, std::int64_t count,
-                int threads) {
-  std::atomic<std::int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  std::int64_t failed = count;
-  const auto work = [&] {
-    std::int64_t block = -1;  // none yet
-    // No exception may leave a thread: also memory may end.
-    try {
-      TileEvaluator<Real> evaluator(launch);
-      std::vector<std::int64_t> index(grid.size());
-      while ((block = next.fetch_add(1)) < count) {
-        std::int64_t rest = block;
-        for (std::size_t i = 0; i < grid.size(); ++i) {  // x fastest
-          index[i] = rest % grid[i];
-          rest /= grid[i];
-        }
-        evaluator.run_block(index);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (block < failed) {
-        failed = block;
-        error = std::current_exception();
-      }
-      next = count;
+                unsigned threads) {
+  std::vector<std::unique_ptr<TileEvaluator<Real>>> evaluators(threads);
+  in_parallel(threads, static_cast<std::size_t>(count), [&](std::size_t block, unsigned thread) {
+    std::vector<std::int64_t> index(grid.size());
+    auto rest = static_cast<std::int64_t>(block);
+    for (std::size_t i = 0; i < grid.size(); ++i) {  // x fastest
+      index[i] = rest % grid[i];
+      rest /= grid[i];
     }
-  };
-  std::vector<std::thread> others;
-  try {
-    for (int i = 1; i < threads; ++i) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The threads that there are do the rest.
-  }
-  work();
-  for (std::thread& other : others) other.join();
-  if (error) std::rethrow_exception(error);
+    auto& evaluator = evaluators[thread];
+    if (!evaluator) evaluator = std::make_unique<TileEvaluator<Real>>(launch);
+    evaluator->run_block(index);
+  });
 }
 
 }  // namespace
@@ -99,10 +72,7 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
         .fix("use larger tiles, or smaller launches")
         .raise();
   }
-  const int wanted =
-      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  const int threads =
-      static_cast<int>(std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(count, 1)));
+  const unsigned threads = thread_count(static_cast<unsigned>(std::max(options.threads, 0)));
   if (options.float64) {
     run_blocks<double>(launch, grid, count, threads);
   } else {
