@@ -6,9 +6,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <span>
 
 #include "support/file.h"
 #include "support/hash.h"
@@ -106,10 +103,9 @@ fs::path BuildCache::entry_path(std::string_view key) const {
 std::optional<std::vector<std::string>> BuildCache::load(std::string_view key) const {
   if (folder_.empty()) return std::nullopt;
   const fs::path path = entry_path(key);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  const std::string entry{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto parts = decode(key, entry);
+  const std::optional<std::string> entry = try_read_text(path.string());
+  if (!entry) return std::nullopt;
+  auto parts = decode(key, *entry);
   if (!parts) {
     std::error_code ignored;
     fs::remove(path, ignored);
@@ -123,10 +119,9 @@ void BuildCache::store(std::string_view key, const std::vector<std::string>& par
   fs::create_directories(folder_, failed);
   if (failed) return warn_once(folder_, failed.message());
 
-  const std::string entry = encode(key, parts);
   try {
     // By rename: it replaces an equal entry, or adds the first.
-    write_file(entry_path(key).string(), {std::as_bytes(std::span(entry))});
+    write_text(entry_path(key).string(), encode(key, parts));
   } catch (const Error& error) {
     warn_once(folder_, error.message());
   }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <thread>
 
 #include "runtime/build_cache.h"
 #include "runtime/cuda_api.h"
 #include "runtime/nvrtc.h"
 #include "runtime/process.h"
+#include "support/file.h"
+#include "support/parallel.h"
 #include "tilewright/error.h"
 
 namespace tilewright::runtime {
@@ -17,9 +17,9 @@ namespace {
 
 CpuInfo examine_cpu() {
   CpuInfo cpu;
-  cpu.threads = static_cast<int>(std::thread::hardware_concurrency());
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
+  cpu.threads = static_cast<int>(thread_count(0));
+  const std::string facts = try_read_text("/proc/cpuinfo").value_or("");
+  for (const std::string_view line : lines_of(facts)) {
     const size_t colon = line.find(": ");
     if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
       cpu.name = line.substr(colon + 2);
@@ -110,9 +110,9 @@ void examine_nvrtc(DoctorReport& report) {
 }
 
 std::optional<std::string> kernel_module_version() {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string version;
-  if (file >> version) return version;
+  const std::string module = try_read_text("/sys/module/nvidia/version").value_or("");
+  const std::string version(module.substr(0, module.find_first_of(" \n")));
+  if (!version.empty()) return version;
   // Containers often hide /sys/module: NVML asks the module itself.
   const DynamicLibrary nvml = DynamicLibrary::try_open("libnvidia-ml.so.1");
   int (*start)() = nullptr;

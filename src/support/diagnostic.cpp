@@ -2,9 +2,11 @@
 
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <utility>
+#include <vector>
+
+#include "support/file.h"
 
 namespace tilewright {
 namespace {
@@ -24,18 +26,14 @@ std::string shortened_path(std::string_view file) {
 
 std::optional<std::string> source_line(SourceLocation where) {
   if (where.file == nullptr || where.line <= 0) return std::nullopt;
-  // Opening a pipe or a device would block, so only a regular file is read.
-  std::error_code failed;
-  if (!fs::is_regular_file(where.file, failed)) return std::nullopt;
-  std::ifstream file(where.file);
-  std::string line;
-  for (int number = 0; number < where.line; ++number) {
-    if (!std::getline(file, line)) return std::nullopt;
-  }
+  const std::string text = try_read_text(where.file).value_or("");
+  const std::vector<std::string_view> lines = lines_of(text);
+  if (lines.size() < static_cast<size_t>(where.line)) return std::nullopt;
+  const std::string_view line = lines[static_cast<size_t>(where.line) - 1];
   const auto first = line.find_first_not_of(" \t\r\f\v");
   if (first == std::string::npos) return std::nullopt;
   const auto last = line.find_last_not_of(" \t\r\f\v");
-  return line.substr(first, last - first + 1);
+  return std::string(line.substr(first, last - first + 1));
 }
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

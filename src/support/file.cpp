@@ -124,4 +124,43 @@ void write_file(const std::string& path, const std::vector<std::span<const std::
   fail(path, "cannot write", error);
 }
 
+std::string read_text(const std::string& path) {
+  const InputFile file(path);
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+std::optional<std::string> try_read_text(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return std::nullopt;
+  struct stat status {};
+  bool readable = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  std::string text;
+  char part[1 << 14];
+  // To its end: files of the system say that their size is 0.
+  while (readable) {
+    const ssize_t count = ::read(descriptor, part, sizeof part);
+    if (count == 0) break;
+    readable = count > 0 || errno == EINTR;
+    if (count > 0) text.append(part, static_cast<size_t>(count));
+  }
+  ::close(descriptor);
+  return readable ? std::optional(std::move(text)) : std::nullopt;
+}
+
+void write_text(const std::string& path, std::string_view text) {
+  write_file(path, {std::as_bytes(std::span(text))});
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
 }  // namespace tilewright

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tilewright {
@@ -31,5 +33,13 @@ class InputFile {
 // The parts, one after the other, appear as `path` all at once; when anything fails, which is a
 // usage error, an old file stays as it was.
 void write_file(const std::string& path, const std::vector<std::span<const std::byte>>& parts);
+
+// All of a file. What fails is a usage error that names the file.
+std::string read_text(const std::string& path);
+// Nothing where there is no such regular file, or it cannot be read.
+std::optional<std::string> try_read_text(const std::string& path);
+void write_text(const std::string& path, std::string_view text);
+// Without their ends.
+std::vector<std::string_view> lines_of(std::string_view text);
 
 }  // namespace tilewright

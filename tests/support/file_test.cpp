@@ -150,5 +150,26 @@ TEST(WriteFileTest, ADeviceIsWrittenToAndNotReplaced) {
             "error: /dev/full: cannot write: No space left on device");
 }
 
+TEST(TextFileTest, IsWrittenAndReadWhole) {
+  const test::TemporaryFolder folder;
+  for (const std::string& text : {std::string(), std::string("a\nb"), std::string(100000, 'x')}) {
+    write_text(folder / "a", text);
+    EXPECT_EQ(read_text(folder / "a"), text);
+    EXPECT_EQ(try_read_text(folder / "a"), text);
+  }
+  EXPECT_NE(usage_error_of([&] { read_text(folder / "b"); }).find("No such file"),
+            std::string::npos);
+  EXPECT_EQ(try_read_text(folder / "b"), std::nullopt);
+  EXPECT_EQ(try_read_text(folder.path().string()), std::nullopt);
+  EXPECT_NE(try_read_text("/proc/cpuinfo").value_or("").size(), 0u);  // whose size is said to be 0
+}
+
+TEST(TextFileTest, LinesGoWithoutTheirEnds) {
+  using Lines = std::vector<std::string_view>;
+  EXPECT_EQ(lines_of(""), Lines{});
+  EXPECT_EQ(lines_of("a"), Lines{"a"});
+  EXPECT_EQ(lines_of("a\n\nb\n"), (Lines{"a", "", "b"}));
+}
+
 }  // namespace
 }  // namespace tilewright
