@@ -96,6 +96,7 @@ struct Variant {
   int window;
   int dim_v = 0;  // 0: dim
 };
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 class AttentionVariants : public AttentionGpuTest, public testing::WithParamInterface<Variant> {
  protected:
   Attention options() const {

@@ -102,6 +102,11 @@ struct PackedTensors {
 // How the kernel is run: interpreted, or on the simulated GPU by the compiler's schedule or its
 // own.
 enum class Form { interpreted, automatic, sm90 };
+void PrintTo(Form form, std::ostream* out) {
+  *out << (form == Form::interpreted ? "interpreted"
+           : form == Form::automatic ? "automatic"
+                                     : "sm90");
+}
 
 [[nodiscard]] bool run(const PackedProblem& p, PackedTensors& t, Form form) {
   if (form == Form::sm90) {
@@ -203,7 +208,8 @@ const Lengths kKeys = {1, 40, 0, 129, 70, 0, 300, 64, 0};
 
 class AttentionVarlen : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Forms, AttentionVarlen,
-                         testing::Values(Form::interpreted, Form::automatic, Form::sm90));
+                         testing::Values(Form::interpreted, Form::automatic, Form::sm90),
+                         testing::PrintToStringParamName());
 
 TEST_P(AttentionVarlen, Full) { check(packed_problem(kQueries, kKeys), GetParam()); }
 // The diagonal ends at each sequence's own last query and key; some rows see nothing.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error_text.h"
+#include "common/printing.h"
 #include "kernels/gpu.h"
 #include "tilewright/library.h"
 

@@ -9,6 +9,9 @@
 #include "kernels/execution.h"
 
 namespace tilewright::kernels {
+
+void PrintTo(const GemmVariant& variant, std::ostream* out) { *out << variant.name; }
+
 namespace {
 
 using test::Execution;

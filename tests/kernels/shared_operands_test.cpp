@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/printing.h"
 #include "tilewright/compile.h"
 #include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"

@@ -25,6 +25,7 @@ struct WgmmaCase {
     return std::string(name_of(dtype)) + "_n" + std::to_string(n) + "_k" + std::to_string(k);
   }
 };
+inline void PrintTo(const WgmmaCase& each, std::ostream* out) { *out << each.name(); }
 
 // A {64, k} and B {n, k} are contiguous along k, At and Bt are their transposes: K-major and
 // MN-major operands. C holds one matrix for each product.

@@ -15,6 +15,7 @@ struct GpuCase {
   int x = 0;    // the first element of X afterwards
   float y = 0;  // every element of Y; -1: those of A
 };
+void PrintTo(const GpuCase& each, std::ostream* out) { *out << each.name; }
 
 std::string count(int id, int element, int value) {
   return fmt::format("    %{}: i32 = atomic_add %90, %{}, %{}\n", id, element, value);

@@ -192,6 +192,7 @@ struct Case {
   Defect defect;
   std::vector<std::string> says;
 };
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 
 class MachineProvenanceOfAttention : public ::testing::TestWithParam<Case> {};
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "common/printing.h"
 #include "simulator/machine_kernels.h"
 
 namespace tilewright::simulator {
