@@ -125,7 +125,7 @@ TEST(CommandTest, ShowsTheRaceOfABrokenKernelAndTracesIt) {
       tilewright(broken + " --schedules 3 --trace " + page + " --trace " + events);
   EXPECT_EQ(answer.status, 1) << answer.output;
   EXPECT_THAT(answer.output, AllOf(HasSubstr("attention_forward is broken at"),
-                                   HasSubstr("mbarrier_arrive on kv_empty"),
+                                   HasSubstr("mbarrier_arrive kv_empty"),
                                    HasSubstr("race: shared kv0["), HasSubstr("read   wgmma_ss"),
                                    HasSubstr("write  tma_load"), HasSubstr("fix: wgmma_wait")));
   // The schedule that is named shows it again.

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <set>
+#include <utility>
 
-#include "analysis/definitions.h"
 #include "check/fuzz/oracle.h"
 #include "check/fuzz/recipe.h"
+#include "simulator/faults/sites.h"
 
 namespace tilewright::checks::fuzz {
 namespace {
@@ -18,194 +18,158 @@ using ir::Key;
 using ir::Op;
 using ir::Operation;
 using ir::ValueId;
+using simulator::Mutant;
+using simulator::Side;
+using simulator::Site;
+using simulator::Sites;
+using Mutants = std::vector<Mutant>;
+using Fits = std::function<bool(const Operation&)>;
 
-struct Site {
-  ir::Block* block;
-  std::size_t index;
-  Operation& operation() const { return block->body[index]; }
-  auto position() const { return block->body.begin() + static_cast<std::ptrdiff_t>(index); }
-};
-using Fits = std::function<bool(const Kernel&, const Operation&)>;
-
-void collect(Kernel& kernel, ir::Block& block, const Fits& fits, std::vector<Site>& sites) {
-  for (std::size_t i = 0; i < block.body.size(); ++i) {
-    if (fits(kernel, block.body[i])) sites.push_back({&block, i});
-    for (ir::Block& inner : block.body[i].blocks) collect(kernel, inner, fits, sites);
+// `edit` changes the operation of this number, wherever one fits.
+Mutants at_sites(const Sites& sites, const Fits& fits,
+                 const std::function<void(Kernel&, std::size_t number)>& edit) {
+  Mutants mutants;
+  for (const Site& site : sites.all()) {
+    if (!fits(*site.operation)) continue;
+    mutants.push_back(simulator::mutant_at(sites, site, {}));
+    mutants.back().edit = [edit, number = site.number](Kernel& kernel) { edit(kernel, number); };
   }
+  return mutants;
 }
 
-std::optional<Site> draw(Kernel& kernel, Random& random, const Fits& fits) {
-  std::vector<Site> sites;
-  collect(kernel, kernel.body, fits, sites);
-  if (sites.empty()) return {};
-  return sites[static_cast<std::size_t>(random.below(static_cast<int>(sites.size())))];
-}
-
-// Does it where an operation is drawn from those that fit; false where none does.
-bool at_site(Kernel& kernel, Random& random, const Fits& fits,
-             const std::function<void(const Site&)>& how) {
-  const std::optional<Site> site = draw(kernel, random, fits);
-  if (site) how(*site);
-  return site.has_value();
-}
-
-bool change(Kernel& kernel, Random& random, const Fits& fits,
-            const std::function<void(Operation&)>& how) {
-  return at_site(kernel, random, fits, [&](const Site& site) { how(site.operation()); });
+Mutants change(const Sites& sites, const Fits& fits, const std::function<void(Operation&)>& how) {
+  return at_sites(sites, fits, [how](Kernel& kernel, std::size_t number) {
+    how(simulator::operation_at(kernel, number));
+  });
 }
 
 Fits is(Op op) {
-  return [op](const Kernel&, const Operation& o) { return o.op == op; };
+  return [op](const Operation& o) { return o.op == op; };
 }
 
-void replace_uses(Kernel& kernel, ValueId of, ValueId by) {
-  ir::for_each(kernel.body,
-               [&](Operation& o) { std::replace(o.operands.begin(), o.operands.end(), of, by); });
-}
-
-// The operand becomes what `op` makes of it and 1.
-void offset_operand(Kernel& kernel, const Site& site, std::size_t operand, Op op) {
-  const ValueId one = kernel.add_value(ir::Type::scalar(DType::i32));
-  const ValueId moved = kernel.add_value(ir::Type::scalar(DType::i32));
-  Operation& o = site.operation();
-  Operation constant{Op::constant, {}, {one}, {{Key::value, std::int64_t{1}}}, {}, o.where};
-  Operation sum{op, {o.operands[operand], one}, {moved}, {}, {}, o.where};
-  o.operands[operand] = moved;
-  site.block->body.insert(site.block->body.insert(site.position(), std::move(constant)) + 1,
-                          std::move(sum));
-}
-
-bool offset(Kernel& kernel, Random& random, Op where, std::size_t operand, Op op) {
-  return at_site(kernel, random, is(where),
-                 [&](const Site& site) { offset_operand(kernel, site, operand, op); });
+// The operand, counted from the last one where it is negative, becomes what `op` makes of it and 1.
+Mutants offset(const Sites& sites, Op where, int operand, Op op) {
+  return at_sites(sites, is(where), [operand, op](Kernel& kernel, std::size_t number) {
+    const ValueId one = simulator::insert_constant(kernel, number++, 1);
+    const ValueId moved = kernel.add_value(ir::Type::scalar(DType::i32));
+    Operation& o = simulator::operation_at(kernel, number);
+    ValueId& value = operand < 0 ? o.operands[o.operands.size() - 1] : o.operands[operand];
+    Operation sum{op, {value, one}, {moved}, {}, {}, o.where};
+    value = moved;
+    simulator::insert(kernel, number, Side::before, std::move(sum));
+  });
 }
 
 // What uses its result uses its operand instead.
-bool bypass(Kernel& kernel, Random& random, const Fits& fits, std::size_t operand) {
-  return change(kernel, random, fits,
-                [&](Operation& o) { replace_uses(kernel, o.results[0], o.operands[operand]); });
+Mutants bypass(const Sites& sites, const Fits& fits, std::size_t operand) {
+  return at_sites(sites, fits, [operand](Kernel& kernel, std::size_t number) {
+    const Operation& o = simulator::operation_at(kernel, number);
+    const ValueId of = o.results[0], by = o.operands[operand];
+    ir::for_each(kernel.body, [&](Operation& user) {
+      std::replace(user.operands.begin(), user.operands.end(), of, by);
+    });
+  });
 }
 
-bool swap_operands(Kernel& kernel, Random& random, const Fits& fits, std::size_t first) {
-  return change(kernel, random, fits,
+Mutants swap_operands(const Sites& sites, const Fits& fits, std::size_t first) {
+  return change(sites, fits,
                 [first](Operation& o) { std::swap(o.operands[first], o.operands[first + 1]); });
 }
 
 // Selects that keep out what does not exist: of a comparison of coordinates, against a number.
-std::set<ValueId> tail_masks(Kernel& kernel) {
-  const std::vector<const Operation*> made = analysis::definitions(kernel);
-  std::set<ValueId> masks;
-  ir::for_each(kernel.body, [&](const Operation& o) {
-    if (o.op != Op::select || !kernel.type(o.operands[2]).is_scalar()) return;
-    const Operation* condition = made[o.operands[0]];
-    if (!condition || condition->op != Op::lt) return;
-    const Operation* place = made[condition->operands[0]];
-    if (place && place->op == Op::iota) masks.insert(o.results[0]);
-  });
-  return masks;
+bool is_tail_mask(const Sites& sites, const Operation& o) {
+  if (o.op != Op::select || !sites.kernel().type(o.operands[2]).is_scalar()) return false;
+  const Site* condition = sites.definition(o.operands[0]);
+  if (!condition || condition->op() != Op::lt) return false;
+  const Site* place = sites.definition(condition->operation->operands[0]);
+  return place && place->op() == Op::iota;
 }
 
-bool wrong_neutral(Kernel& kernel, Random& random) {
-  const std::set<ValueId> masks = tail_masks(kernel);
-  const Fits fits = [&](const Kernel& k, const Operation& o) {
-    return o.op == Op::select && masks.count(o.results[0]) != 0 &&
-           is_float(k.type(o.results[0]).dtype);
+Mutants wrong_neutral(const Sites& sites) {
+  const Fits fits = [&](const Operation& o) {
+    return is_tail_mask(sites, o) && is_float(sites.kernel().type(o.results[0]).dtype);
   };
-  return at_site(kernel, random, fits, [&](const Site& site) {
-    Operation& o = site.operation();
+  return at_sites(sites, fits, [](Kernel& kernel, std::size_t number) {
+    Operation& o = simulator::operation_at(kernel, number);
     const ValueId seven = kernel.add_value(kernel.type(o.operands[2]));
     Operation constant{Op::constant, {}, {seven}, {{Key::value, 7.0}}, {}, o.where};
     o.operands[2] = seven;
-    site.block->body.insert(site.position(), std::move(constant));
+    simulator::insert(kernel, number, Side::before, std::move(constant));
   });
 }
 
-bool dropped_mask(Kernel& kernel, Random& random) {
-  const std::set<ValueId> masks = tail_masks(kernel);
-  const Fits fits = [&](const Kernel&, const Operation& o) {
-    return o.op == Op::select && masks.count(o.results[0]) != 0;
-  };
-  return bypass(kernel, random, fits, 1);
+Mutants dropped_mask(const Sites& sites) {
+  return bypass(
+      sites, [&](const Operation& o) { return is_tail_mask(sites, o); }, 1);
 }
 
-bool short_loop(Kernel& kernel, Random& random) {
-  return offset(kernel, random, Op::for_loop, 1, Op::sub);
-}
+Mutants short_loop(const Sites& sites) { return offset(sites, Op::for_loop, 1, Op::sub); }
+Mutants late_loop(const Sites& sites) { return offset(sites, Op::for_loop, 0, Op::add); }
+Mutants short_store(const Sites& sites) { return offset(sites, Op::store, -1, Op::sub); }
+Mutants moved_load(const Sites& sites) { return offset(sites, Op::load, 1, Op::add); }
 
-bool late_loop(Kernel& kernel, Random& random) {
-  return offset(kernel, random, Op::for_loop, 0, Op::add);
-}
-
-bool short_store(Kernel& kernel, Random& random) {
-  return at_site(kernel, random, is(Op::store), [&](const Site& site) {
-    offset_operand(kernel, site, site.operation().operands.size() - 1, Op::sub);
-  });
-}
-
-bool moved_load(Kernel& kernel, Random& random) {
-  return offset(kernel, random, Op::load, 1, Op::add);
-}
-
-bool lost_transposition(Kernel& kernel, Random& random) {
-  const Fits fits = [](const Kernel& k, const Operation& o) {
+Mutants lost_transposition(const Sites& sites) {
+  const Kernel& k = sites.kernel();
+  const Fits fits = [&](const Operation& o) {
     return o.op == Op::transpose && k.type(o.results[0]) == k.type(o.operands[0]);
   };
-  return bypass(kernel, random, fits, 0);
+  return bypass(sites, fits, 0);
 }
 
-bool swapped_select(Kernel& kernel, Random& random) {
-  const Fits fits = [](const Kernel& k, const Operation& o) {
+Mutants swapped_select(const Sites& sites) {
+  const Kernel& k = sites.kernel();
+  const Fits fits = [&](const Operation& o) {
     return o.op == Op::select && k.type(o.results[0]).is_tile() &&
            k.type(o.operands[1]) == k.type(o.operands[2]);
   };
-  return swap_operands(kernel, random, fits, 1);
+  return swap_operands(sites, fits, 1);
 }
 
-bool swapped_difference(Kernel& kernel, Random& random) {
-  const Fits fits = [](const Kernel& k, const Operation& o) {
-    return (o.op == Op::sub || o.op == Op::div) && k.type(o.results[0]).is_tile();
+Mutants swapped_difference(const Sites& sites) {
+  const Fits fits = [&](const Operation& o) {
+    return (o.op == Op::sub || o.op == Op::div) && sites.kernel().type(o.results[0]).is_tile();
   };
-  return swap_operands(kernel, random, fits, 0);
+  return swap_operands(sites, fits, 0);
 }
 
-bool wrong_reduction(Kernel& kernel, Random& random) {
-  return change(kernel, random, is(Op::reduce), [](Operation& o) {
+Mutants wrong_reduction(const Sites& sites) {
+  return change(sites, is(Op::reduce), [](Operation& o) {
     const Op function = o.attributes.function();
     o.attributes.set(Key::function, function == Op::max ? Op::add : Op::max);
   });
 }
 
-bool wrong_beginning(Kernel& kernel, Random& random) {
-  const Fits fits = [](const Kernel& k, const Operation& o) {
+Mutants wrong_beginning(const Sites& sites) {
+  const Kernel& k = sites.kernel();
+  const Fits fits = [&](const Operation& o) {
     return o.op == Op::for_loop && o.operands.size() > 4 &&
            k.type(o.operands[3]) == k.type(o.operands[4]);
   };
-  return swap_operands(kernel, random, fits, 3);
+  return swap_operands(sites, fits, 3);
 }
 
-bool wrong_axis(Kernel& kernel, Random& random) {
-  return change(kernel, random, is(Op::coordinate), [](Operation& o) {
+Mutants wrong_axis(const Sites& sites) {
+  return change(sites, is(Op::coordinate), [](Operation& o) {
     o.attributes.set(Key::axis, 1 - o.attributes.integer(Key::axis));
   });
 }
 
-// An operand that stretches is read as if it were as large as the result.
-bool wrong_broadcast(Kernel& kernel, Random& random) {
-  const auto stretches = [](const Kernel& k, const Operation& o, std::size_t i) {
-    const std::vector<ir::IndexMap>& maps = o.attributes.maps();
-    if (i + 1 >= o.operands.size() || i >= maps.size() || maps[i].empty()) return false;
-    const std::int64_t has = k.type(o.operands[i + 1]).shape[0];
-    return has > 1 && has < k.type(o.operands[0]).shape[0];
+// Whether operand i of the function stretches over the result.
+bool stretches(const Kernel& kernel, const Operation& o, std::size_t i) {
+  const std::vector<ir::IndexMap>& maps = o.attributes.maps();
+  if (i + 1 >= o.operands.size() || i >= maps.size() || maps[i].empty()) return false;
+  const std::int64_t has = kernel.type(o.operands[i + 1]).shape[0];
+  return has > 1 && has < kernel.type(o.operands[0]).shape[0];
+}
+
+// It is read as if it were as large as the result.
+Mutants wrong_broadcast(const Sites& sites) {
+  const Fits fits = [&](const Operation& o) {
+    const auto operand = [&](std::size_t i) { return stretches(sites.kernel(), o, i); };
+    return o.op == Op::compute && (operand(0) || operand(1) || operand(2));
   };
-  std::size_t which = 0;
-  const Fits fits = [&](const Kernel& k, const Operation& o) {
-    if (o.op != Op::compute) return false;
-    for (which = 0; which < 3; ++which) {
-      if (stretches(k, o, which)) return true;
-    }
-    return false;
-  };
-  return change(kernel, random, fits, [&](Operation& o) {
+  return at_sites(sites, fits, [](Kernel& kernel, std::size_t number) {
+    Operation& o = simulator::operation_at(kernel, number);
     std::vector<ir::IndexMap> maps = o.attributes.maps();
     for (std::size_t i = 0; i < maps.size(); ++i) {
       if (!stretches(kernel, o, i)) continue;
@@ -215,51 +179,55 @@ bool wrong_broadcast(Kernel& kernel, Random& random) {
   });
 }
 
-bool lost_shuffle(Kernel& kernel, Random& random) {
-  return change(kernel, random, is(Op::reduce_lanes), [](Operation& o) {
+Mutants lost_shuffle(const Sites& sites) {
+  return change(sites, is(Op::reduce_lanes), [](Operation& o) {
     std::vector<std::int64_t> masks = o.attributes.integers(Key::masks);
     masks.pop_back();
     o.attributes.set(Key::masks, masks);
   });
 }
 
-bool early_wait(Kernel& kernel, Random& random) {
-  return change(kernel, random, is(Op::wgmma_wait), [](Operation& o) {
+Mutants early_wait(const Sites& sites) {
+  return change(sites, is(Op::wgmma_wait), [](Operation& o) {
     o.attributes.set(Key::count, o.attributes.integer(Key::count) + 1);
   });
 }
 
-bool is_product(const Kernel&, const Operation& o) {
-  return o.op == Op::wgmma_ss || o.op == Op::wgmma_rs;
-}
+bool is_product(const Operation& o) { return o.op == Op::wgmma_ss || o.op == Op::wgmma_rs; }
 
-bool wrong_step(Kernel& kernel, Random& random) {
-  return change(kernel, random, is_product, [](Operation& o) {
+Mutants wrong_step(const Sites& sites) {
+  return change(sites, is_product, [](Operation& o) {
     o.attributes.set(Key::step_b, o.attributes.integer_or(Key::step_b, 0) + 32);
   });
 }
 
-bool flipped_transposition(Kernel& kernel, Random& random) {
-  return change(kernel, random, is_product, [](Operation& o) {
+Mutants flipped_transposition(const Sites& sites) {
+  return change(sites, is_product, [](Operation& o) {
     o.attributes.set(Key::transpose_b, 1 - o.attributes.integer_or(Key::transpose_b, 0));
   });
 }
 
-bool overlapping_places(Kernel& kernel, Random& random) {
-  const Fits fits = [](const Kernel&, const Operation& o) {
+Mutants overlapping_places(const Sites& sites) {
+  const Fits fits = [](const Operation& o) {
     return o.op == Op::shared && o.attributes.integer_or(Key::offset, 0) > 0;
   };
-  return change(kernel, random, fits,
-                [](Operation& o) { o.attributes.set(Key::offset, std::int64_t{0}); });
+  return change(sites, fits, [](Operation& o) { o.attributes.set(Key::offset, std::int64_t{0}); });
 }
 
 template <Op op>
-bool without(Kernel& kernel, Random& random) {
-  return at_site(kernel, random, is(op),
-                 [](const Site& site) { site.block->body.erase(site.position()); });
+Mutants without(const Sites& sites) {
+  Mutants mutants;
+  for (const Site* site : sites.of(op)) mutants.push_back(simulator::left_out(sites, *site));
+  return mutants;
 }
 
 }  // namespace
+
+bool SeededFault::plant(ir::Kernel& kernel, Random& random) const {
+  const Mutants mutants = seed(Sites(kernel));
+  if (!mutants.empty()) mutants[random.below(mutants.size())].edit(kernel);
+  return !mutants.empty();
+}
 
 const std::vector<SeededFault>& seeded_faults() {
   constexpr ir::Form tile = ir::Form::tile, machine = ir::Form::machine;

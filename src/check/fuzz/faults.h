@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "simulator/faults/fault_kinds.h"
 #include "support/random.h"
 
 namespace tilewright::checks::fuzz {
@@ -14,8 +15,10 @@ struct SeededFault {
   const char* name;
   const char* description;
   ir::Form form;  // tile: before the schedule is made; machine: in what ships
+  simulator::SeedFaults seed;
+
   // At a place that is drawn; false where the kernel has none.
-  bool (*plant)(ir::Kernel& kernel, Random& random);
+  bool plant(ir::Kernel& kernel, Random& random) const;
 };
 
 const std::vector<SeededFault>& seeded_faults();

@@ -42,14 +42,16 @@ struct Mutant {
 };
 
 class Sites;
+// All places of a kernel where a fault of one kind can be seeded, in their order.
+using SeedFaults = std::vector<Mutant> (*)(const Sites& sites);
 
 struct FaultKind {
   int number = 0;
   std::string_view name;
   // Faults of the simulated GPU (Fault::kind) that say what is wrong; "mismatch" is a wrong result.
   std::vector<std::string_view> classes;
-  std::vector<Mutant> (*seed)(const Sites& sites) = nullptr;  // null: no site on sm_90a
-  std::string_view absent;  // why there is none: on sm_90a, else in a kernel that has none
+  SeedFaults seed = nullptr;  // null: no site on sm_90a
+  std::string_view absent;    // why there is none: on sm_90a, else in a kernel that has none
 };
 
 // In the order of their numbers.
