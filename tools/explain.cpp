@@ -8,6 +8,7 @@
 #include "explain/report/layout_svg.h"
 #include "explain/report/page.h"
 #include "library/library_build.h"
+#include "support/file.h"
 #include "tilewright/error.h"
 
 namespace tilewright::tools {
@@ -105,7 +106,7 @@ int explain(const Request& request) {
   explanation.schedule = library::report_schedule(entry, options, target);
   if (!request.dump.empty())
     compiler::write_dump(request.dump, explanations::dump_files(explanation));
-  if (!request.html.empty()) compiler::write_text(request.html, explanations::page(explanation));
+  if (!request.html.empty()) write_text(request.html, explanations::page(explanation));
   if (!request.layouts.empty()) {
     compiler::write_dump(request.layouts, explanations::layout_files(explanation));
   }

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "compiler/dump.h"
 #include "compiler/simulation.h"
 #include "explain/report/trace_json.h"
 #include "explain/report/trace_page.h"
 #include "library/program_simulation.h"
 #include "support/diagnostic.h"
+#include "support/file.h"
 
 namespace tilewright::tools {
 namespace {
@@ -107,8 +107,8 @@ void write_traces(const Request& request, const Outcome& outcome, const Title& t
   if (!request.breakage.empty()) origin.command += " --break " + request.breakage;
   origin.command += " " + replay(request, outcome.seed);
   for (const std::string& file : request.traces) {
-    compiler::write_text(file, is_page(file) ? explanations::trace_page(*outcome.trace, origin)
-                                             : explanations::trace_events(*outcome.trace, origin));
+    write_text(file, is_page(file) ? explanations::trace_page(*outcome.trace, origin)
+                                   : explanations::trace_events(*outcome.trace, origin));
   }
 }
 

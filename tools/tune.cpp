@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
-#include <sstream>
 
 #include "command.h"
 #include "compiler/target.h"
@@ -170,13 +167,6 @@ Json json_of(const TuneResult& result, const std::vector<std::string>& sizes) {
   return {{"sizes", sizes}, {"standard", result.standard}, {"variants", entries}};
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  return text.str();
-}
-
 bool is_measured(const compiler::Target& target, bool model_only) {
   if (model_only && !target.arch.empty()) return false;
   if (!model_only && target.kind == compiler::Target::Kind::cuda) return true;
@@ -194,8 +184,8 @@ std::optional<library::FittedRules> refit(const Request& request, const LibraryK
                                           int multiprocessors, const std::string& remark) {
   if (request.ranges) return std::nullopt;
   std::optional<ScheduleRules> rules = library::find_rules(entry, target.arch, "");
-  if (const std::string text = text_of(request.rules_file); !text.empty()) {
-    rules = ScheduleRules{target.arch, request.rules_file, text};
+  if (auto text = try_read_text(request.rules_file); text && !text->empty()) {
+    rules = ScheduleRules{target.arch, request.rules_file, *std::move(text)};
   }
   if (!rules) return std::nullopt;
   std::vector<library::MeasuredLaunch> launches;
@@ -207,7 +197,7 @@ std::optional<library::FittedRules> refit(const Request& request, const LibraryK
 
 void write_rules(const Request& request, const std::string& text) {
   if (request.rules_file.empty()) return;
-  write_file(request.rules_file, {std::as_bytes(std::span(text.data(), text.size()))});
+  write_text(request.rules_file, text);
   if (!request.json) fmt::print("written to {}\n", request.rules_file);
 }
 
@@ -288,8 +278,8 @@ int tune(const Request& request) {
   const library::TunedRules rules =
       library::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
   report_rules(request, rules, report);
-  write_rules(request, library::update_rules(text_of(request.rules_file), entry, target.arch, rules,
-                                             facts, remark));
+  write_rules(request, library::update_rules(try_read_text(request.rules_file).value_or(""), entry,
+                                             target.arch, rules, facts, remark));
   return 0;
 }
 

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <optional>
 
-#include "check/parallel.h"
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
 #include "ir/verifier.h"
 #include "support/diagnostic.h"
+#include "support/parallel.h"
 
 namespace tilewright::checks {
 namespace {

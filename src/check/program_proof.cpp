@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "check/parallel.h"
 #include "compiler/simulation.h"
 #include "ir/verifier.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/program_faults.h"
 #include "support/diagnostic.h"
+#include "support/parallel.h"
 
 namespace tilewright::checks {
 namespace {

@@ -6,9 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <span>
 
 #include "ir/program_text.h"
 #include "ir/text.h"
@@ -22,8 +20,8 @@ namespace fs = std::filesystem;
 
 // Names with a folder in them are none of ours.
 void remove_listed(const fs::path& folder) {
-  std::ifstream manifest(folder / kDumpManifest);
-  for (std::string name; std::getline(manifest, name);) {
+  const std::string manifest = try_read_text((folder / kDumpManifest).string()).value_or("");
+  for (const std::string_view name : lines_of(manifest)) {
     if (name.empty() || fs::path(name).filename() != name) continue;
     std::error_code failed;
     if (fs::is_regular_file(folder / name, failed)) fs::remove(folder / name, failed);
@@ -53,17 +51,6 @@ std::string file_name(std::string name) {
 }
 
 }  // namespace
-
-void write_text(const std::string& path, const std::string& text) {
-  write_file(path, {std::as_bytes(std::span(text.data(), text.size()))});
-}
-
-std::string read_text(const std::string& path) {
-  const InputFile file(path);
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-  return text;
-}
 
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   std::error_code failed;

@@ -17,10 +17,6 @@ struct DumpFile {
   std::string text;
 };
 
-// Replaces the file; what fails is a usage error that names it.
-void write_text(const std::string& path, const std::string& text);
-std::string read_text(const std::string& path);
-
 // Lists what write_dump wrote into a folder, a name a line.
 inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
 

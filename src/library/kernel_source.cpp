@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "compiler/build.h"
-#include "compiler/dump.h"
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
 #include "ir/text.h"
@@ -16,12 +15,13 @@
 #include "library/workload.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
+#include "support/file.h"
 
 namespace tilewright::library {
 namespace {
 
 ir::Kernel read_kernel(const std::string& path) {
-  ir::Kernel kernel = ir::parse_text(compiler::read_text(path), path);
+  ir::Kernel kernel = ir::parse_text(read_text(path), path);
   ir::verify(kernel, ErrorKind::usage);
   if (kernel.form != ir::Form::machine) return kernel;
   Diagnostic(kernel.where,

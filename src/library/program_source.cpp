@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/dump.h"
 #include "ir/binding.h"
 #include "ir/program_text.h"
 #include "support/diagnostic.h"
+#include "support/file.h"
 
 namespace tilewright::library {
 namespace {
@@ -21,7 +21,7 @@ ir::ProgramBuffer::Kind buffer_kind(const ir::Parameter& parameter) {
 }  // namespace
 
 ir::Program read_program(const std::string& path) {
-  return ir::parse_program(compiler::read_text(path), path);
+  return ir::parse_program(read_text(path), path);
 }
 
 bool reaches_ranks(const ir::Kernel& kernel) {

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "support/diagnostic.h"
+#include "support/file.h"
 #include "support/intern.h"
 
 namespace tilewright::library {
@@ -45,18 +44,6 @@ std::string first_schedule(const LibraryKernel& kernel, std::string_view target)
     if (schedule.target == target) return schedule.name;
   }
   return kTile;
-}
-
-std::string rules_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    Diagnostic({}, fmt::format("{}: cannot be read", path.string()))
-        .fix("name a folder of rule files that you may read")
-        .raise();
-  }
-  return text.str();
 }
 
 }  // namespace
@@ -254,7 +241,7 @@ std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string
     }
     const fs::path path = fs::path(place) / fmt::format("{}.{}.txt", kernel.name, target);
     if (fs::exists(path)) {
-      return ScheduleRules{std::string(target), path.string(), rules_of_file(path)};
+      return ScheduleRules{std::string(target), path.string(), read_text(path.string())};
     }
   }
   for (const ScheduleRules& rules : kernel.rules) {

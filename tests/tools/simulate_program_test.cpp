@@ -7,9 +7,9 @@
 
 #include "common/programs.h"
 #include "common/temporary_folder.h"
-#include "compiler/dump.h"
 #include "examples/all_reduce.h"
 #include "ir/text.h"
+#include "support/file.h"
 #include "tools/run_command.h"
 
 // The command on programs, and on kernels of several ranks.
@@ -30,7 +30,7 @@ class SimulateProgram : public testing::Test {
     simulate(Push(false, 2).program);
     simulate(TwoKernels("second", true).program);
     unsetenv("TILEWRIGHT_DUMP");
-    compiler::write_text(kernel_, ir::to_text(examples::all_reduce().finish()));
+    write_text(kernel_, ir::to_text(examples::all_reduce().finish()));
   }
   std::string simulate_line(const std::string& file) const {
     return "simulate " + (folder_ / file) + " --target sm_90a ";
@@ -135,7 +135,7 @@ TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
   expect_failure("simulate " + (folder_ / "push-3ranks.twp") + " --target interpreter", 2,
                  {"not simulated"});
   expect_failure("stress " + kernel_ + " --target sm_90a", 2, {"reaches other ranks"});
-  compiler::write_text(folder_ / "broken.twp", "program \"p\" 2 ranks\nstream \"s\" of 7\n");
+  write_text(folder_ / "broken.twp", "program \"p\" 2 ranks\nstream \"s\" of 7\n");
   expect_failure(simulate_line("broken.twp"), 2, {"broken.twp:2", "a rank from 0 to 1"});
 }
 

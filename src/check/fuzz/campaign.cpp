@@ -2,16 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "check/fuzz/shrink.h"
+#include "support/parallel.h"
 
 namespace tilewright::checks::fuzz {
 namespace {
@@ -68,18 +70,21 @@ class Campaign {
   Campaign(const CampaignOptions& options, const std::function<void()>& progress)
       : options_(options),
         progress_(progress),
-        current_(static_cast<std::size_t>(
-            options.threads > 0
-                ? options.threads
-                : std::max(1, static_cast<int>(std::thread::hardware_concurrency())))) {}
+        current_(thread_count(static_cast<unsigned>(std::max(options.threads, 0)))) {}
 
   CampaignReport run() {
     const Clock::time_point start = Clock::now();
     for (const int fault : {SIGSEGV, SIGABRT, SIGFPE, SIGILL}) std::signal(fault, name_seed);
     std::thread watch([this] { watch_over(); });
-    std::vector<std::thread> workers;
-    for (Current& current : current_) workers.emplace_back([this, &current] { work(current); });
-    for (std::thread& worker : workers) worker.join();
+    std::exception_ptr error;
+    try {
+      in_parallel(static_cast<unsigned>(current_.size()), static_cast<std::size_t>(options_.count),
+                  [this](std::size_t i, unsigned thread) {
+                    work(current_[thread], options_.seed + static_cast<std::uint64_t>(i));
+                  });
+    } catch (...) {
+      error = std::current_exception();
+    }
     {
       const std::lock_guard lock(mutex_);
       done_ = true;
@@ -87,7 +92,7 @@ class Campaign {
     ended_.notify_all();
     watch.join();
     for (const int fault : {SIGSEGV, SIGABRT, SIGFPE, SIGILL}) std::signal(fault, SIG_DFL);
-    if (error_) std::rethrow_exception(error_);
+    if (error) std::rethrow_exception(error);
     report_.seconds = seconds_since(start);
     return std::move(report_);
   }
@@ -100,36 +105,36 @@ class Campaign {
     Clock::time_point since;
   };
 
-  void work(Current& current) {
-    for (std::int64_t i; (i = next_.fetch_add(1)) < options_.count;) {
-      const std::uint64_t seed = options_.seed + static_cast<std::uint64_t>(i);
-      begin(current, seed);
-      try {
-        const Recipe recipe = random_recipe(seed);
-        Verdict verdict = judge(recipe, options_.target);
-        if (verdict.failed()) {
-          Failure failure = shrink(current, seed, recipe, std::move(verdict));
-          const std::lock_guard lock(mutex_);
-          report_.failures.push_back(std::move(failure));
-          count(recipe, report_.failures.back().verdict);
-        } else {
-          const std::lock_guard lock(mutex_);
-          count(recipe, verdict);
-        }
-      } catch (...) {  // no GPU here
-        const std::lock_guard lock(mutex_);
-        error_ = std::current_exception();
-        next_ = options_.count;
-      }
-      const std::lock_guard lock(mutex_);
-      current.busy = false;
+  void work(Current& current, std::uint64_t seed) {
+    begin(current, seed);
+    try {
+      judge_recipe(current, seed);
+    } catch (...) {  // no GPU here
+      end(current);
+      throw;
     }
+    end(current);
+  }
+
+  void judge_recipe(Current& current, std::uint64_t seed) {
+    const Recipe recipe = random_recipe(seed);
+    Verdict verdict = judge(recipe, options_.target);
+    std::optional<Failure> failure;
+    if (verdict.failed()) failure = shrink(current, seed, recipe, std::move(verdict));
+    const std::lock_guard lock(mutex_);
+    count(recipe, failure ? failure->verdict : verdict);
+    if (failure) report_.failures.push_back(std::move(*failure));
   }
 
   void begin(Current& current, std::uint64_t seed) {
     current_seed = seed;
     const std::lock_guard lock(mutex_);
     current = {true, seed, Clock::now()};
+  }
+
+  void end(Current& current) {
+    const std::lock_guard lock(mutex_);
+    current.busy = false;
   }
 
   Failure shrink(Current& current, std::uint64_t seed, const Recipe& recipe, Verdict verdict) {
@@ -178,11 +183,9 @@ class Campaign {
   const CampaignOptions& options_;
   const std::function<void()>& progress_;
   std::vector<Current> current_;
-  std::atomic<std::int64_t> next_{0};
   std::mutex mutex_;
   std::condition_variable ended_;
   bool done_ = false;
-  std::exception_ptr error_;
   CampaignReport report_;
 };
 

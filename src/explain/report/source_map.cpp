@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <optional>
+
+#include "support/file.h"
 
 namespace tilewright::explanations {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<std::string> split_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  }
-  return lines;
+std::vector<std::string> owned_lines(std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  return {lines.begin(), lines.end()};
 }
 
 // The file's name and the line of a comment that is a place, and nothing else.
@@ -64,12 +57,7 @@ class Files {
 }  // namespace
 
 std::vector<std::string> source_lines(const std::string& path) {
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed)) return {};
-  std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
+  return owned_lines(try_read_text(path).value_or(""));
 }
 
 SourceMap source_map(const ir::Kernel& machine, std::string_view cuda) {
@@ -77,7 +65,7 @@ SourceMap source_map(const ir::Kernel& machine, std::string_view cuda) {
   Files files(map);
   files.add(machine.where);
   ir::for_each(machine.body, [&](const ir::Operation& operation) { files.add(operation.where); });
-  map.cuda = split_lines(cuda);
+  map.cuda = owned_lines(cuda);
   SourceMap::Place now;
   bool inside = false;
   for (std::size_t i = 0; i < map.cuda.size(); ++i) {

@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "library/schedule_choice.h"
 #include "library/timing.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
+#include "support/parallel.h"
 
 namespace tilewright::library {
 namespace {
@@ -214,25 +213,16 @@ void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>&
       names.push_back(entry.name);
     }
   }
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < names.size(); i = next++) {
-      Built& built = *built_.at(names[i]);
-      try {
-        const Kernel traced = build_choice(kernel_, member(names[i]).choice);
-        built.kernel = compiler::compile_for_device(traced.finish(), runtime::Device::get());
-      } catch (const Error& error) {
-        built.failure = error.message();
-      }
-      progress();
+  in_parallel(thread_count(0), names.size(), [&](std::size_t i, unsigned) {
+    Built& built = *built_.at(names[i]);
+    try {
+      const Kernel traced = build_choice(kernel_, member(names[i]).choice);
+      built.kernel = compiler::compile_for_device(traced.finish(), runtime::Device::get());
+    } catch (const Error& error) {
+      built.failure = error.message();
     }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back(work);
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+    progress();
+  });
   for (TuneResult& result : results) {
     for (TuneEntry& entry : result.entries) {
       if (!is_measurable(entry)) continue;
