@@ -24,7 +24,7 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-using analysis::kGroupWarps;
+using target::kGroupWarps;
 constexpr std::int64_t kCopyBytes = 16;       // TMA writes no fewer
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 
@@ -53,11 +53,12 @@ class Retracing {
       numbers_->numbered(static_cast<int>(tile_.grid.size()));
     }
     const int groups = placement_.groups;
+    const RoleRegisters share = role_registers(placement_.limits, groups);
     kernel_.roles({RoleSpec(
-                       "load", warps(1), registers(analysis::load_registers(groups)),
+                       "load", warps(1), registers(share.loading),
                        [&](Index) { each_tile(order, true, Index(0)); }, tile_.where),
                    RoleSpec(
-                       "math", warpgroups(groups), registers(analysis::math_registers(groups)),
+                       "math", warpgroups(groups), registers(share.computing),
                        [&](Index group) {
                          if (turn_) when(group == groups - 1, [&] { turn_->arrive(0); });
                          each_tile(order, false, group);
@@ -82,10 +83,10 @@ class Retracing {
                                     buffer.dtype, buffer.rows, buffer.columns, buffer.where));
     }
     if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
-      all_groups_.emplace(kernel_, placement_.groups * analysis::kGroupThreads, 1, tile_.where);
+      all_groups_.emplace(kernel_, placement_.groups * target::kGroupThreads, 1, tile_.where);
     }
     if (turns_.any()) {
-      turn_.emplace(kernel_, 2 * analysis::kGroupThreads, placement_.groups, tile_.where);
+      turn_.emplace(kernel_, 2 * target::kGroupThreads, placement_.groups, tile_.where);
     }
     loads_.meet_at(all_groups_);
     exchange_.meet_at(all_groups_);

@@ -26,7 +26,7 @@ using ir::ValueId;
 
 constexpr std::int64_t kLoadedRegisters =
     64;  // of a thread, that loads may fill ahead of their use
-using analysis::kGroupWarps;
+using target::kGroupWarps;
 
 // Records the kernel once more, at the explicit level, in one role.
 class RowRetracing {
