@@ -13,7 +13,7 @@
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
 #include "support/diagnostic.h"
-#include "tilewright/hopper.h"
+#include "tilewright/asynchronous.h"
 
 namespace tilewright::schedules {
 namespace {

@@ -1,4 +1,4 @@
-#include "schedules/hopper.h"
+#include "schedules/warpgroups.h"
 
 #include <algorithm>
 #include <functional>
@@ -570,7 +570,7 @@ class Retracing {
 
 }  // namespace
 
-ir::Kernel schedule_for_hopper(const ir::Kernel& tile, std::int64_t reserved) {
+ir::Kernel schedule_warpgroups(const ir::Kernel& tile, std::int64_t reserved) {
   return Retracing(reload(tile), reserved).run();
 }
 
