@@ -1,8 +1,8 @@
 #include "schedules/schedule.h"
 
 #include "schedules/empty_loops.h"
-#include "schedules/warpgroups.h"
 #include "schedules/rowwise.h"
+#include "schedules/warpgroups.h"
 
 namespace tilewright::schedules {
 
