@@ -5,15 +5,15 @@
 #include <string>
 #include <utility>
 
+#include "tilewright/target.h"
+
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kSharedBytes = 227 << 10;  // of a CTA on sm_90
-constexpr int kBarrierBytes = 1 << 10;   // barriers, tile numbers and what aligns the tiles
+int shared_bytes() { return static_cast<int>(target_limits("sm_90a").shared_bytes); }
 
+constexpr int kBarrierBytes = 1 << 10;  // barriers, tile numbers and what aligns the tiles
 constexpr int kWarpgroupRows = 64;
-// 65536 registers: a warpgroup of loads beside two or three of arithmetic.
-constexpr int kMathRegisters[] = {0, 240, 240, 160}, kLoadRegisters[] = {0, 24, 24, 32};
 // Three warpgroups drift further apart than two: a third stage keeps them from waiting.
 constexpr int kKvStages[] = {0, 2, 2, 3};
 // What the accumulator and one block's scores may take of them, in f32: the weights take half of
@@ -38,7 +38,7 @@ struct Bytes {
         kv(kKvStages[warpgroups_of(a)] * a.block_k *
            (shared_columns(a, a.dim) + shared_columns(a, a.dim_v)) * element),
         o(a.block_q * a.dim_v * element),
-        left(kSharedBytes - kBarrierBytes - kv) {}
+        left(shared_bytes() - kBarrierBytes - kv) {}
   int element, q, kv, o, left;
 };
 
@@ -98,7 +98,7 @@ void check_fit(const Attention& a, const Sm90Plan& plan, const Caller& caller) {
   caller.refuse("blocks of " + std::to_string(a.block_q) + " rows and " +
                     std::to_string(a.block_k) + " keys of " + std::to_string(a.dim) + " and " +
                     std::to_string(a.dim_v) + " elements do not fit " +
-                    std::to_string(kSharedBytes) + " bytes of shared memory",
+                    std::to_string(shared_bytes()) + " bytes of shared memory",
                 "take with_sm90_blocks(attention), or smaller blocks");
 }
 
@@ -131,8 +131,9 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
   // of 128 keys have them without a window or cap, and gain by it under a causal mask only.
   plan.kv_together = groups == 3;
   plan.scores_last = groups == 3 && (a.dim_v > 64 || (a.causal && a.window == 0 && a.softcap == 0));
-  plan.load_registers = kLoadRegisters[groups];
-  plan.math_registers = kMathRegisters[groups];
+  const RoleRegisters share = role_registers(target_limits("sm_90a"), groups);
+  plan.load_registers = share.loading;
+  plan.math_registers = share.computing;
   // A buffer for all of O, so that a tile need not wait for its own stores, and a second Q, so that
   // the next tile's comes before this one ends. Where that fits in O's place only, O leaves through
   // its own Q, whose stage comes free later: not before the next tile has begun.

@@ -12,6 +12,7 @@
 #include "kernels/gemm_sm90_plan.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
+#include "tilewright/target.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -471,12 +472,12 @@ Kernel gemm_sm90(const Gemm& g, SourceLocation where) {
   GemmSm90 gemm(kernel, g, std::move(plan));
   kernel.ctas(gemm.ctas(), g.share_a * g.share_b * g.split);
   const int groups = g.warpgroups;
-  // What a launch gives each thread, and what the producer's warpgroup then leaves to the others.
-  const int at_launch = 65536 / (128 * (groups + 1)) / 8 * 8;
-  const int budget = std::min(240, (at_launch * (groups + 1) - 24) / groups / 8 * 8);
-  kernel.roles({role("load", warps(1), registers(24), [&] { gemm.load(); }),
-                role("math", warpgroups(groups), registers(budget),
-                     [&](const Index& group) { gemm.multiply(group); })});
+  const TargetLimits& limits = target_limits("sm_90a");
+  kernel.roles(
+      {role("load", warps(1), registers(static_cast<int>(limits.least_role_registers)),
+            [&] { gemm.load(); }),
+       role("math", warpgroups(groups), registers(role_registers(limits, groups).computing),
+            [&](const Index& group) { gemm.multiply(group); })});
   return kernel;
 }
 

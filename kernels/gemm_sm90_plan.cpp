@@ -4,8 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "tilewright/target.h"
+
 namespace tilewright::kernels {
 namespace {
+
+const TargetLimits& limits() { return target_limits("sm_90a"); }
 
 // Runs of `widest` columns, and narrower ones for the rest; of rows, which a copy takes as they
 // come, as few as there can be, of about one length.
@@ -27,8 +31,8 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
       plan.staging[width] = std::min(plan.staging[width] + blocks, 2);
     }
   }
-  constexpr int kShared = 232448, kBarriers = 1024, kMost = 8;
-  int left = kShared - kBarriers;
+  constexpr int kBarriers = 1024, kMost = 8;
+  int left = static_cast<int>(limits().shared_bytes) - kBarriers;
   if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
   for (const auto& [width, count] : plan.staging) {
     left -= 64 * g.warpgroups * width * count * size_of(result_dtype(g));
@@ -76,10 +80,8 @@ SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
 
 namespace {
 
-// What a product, a copy, a CTA and a cluster take.
-constexpr int kProductColumns = 256, kDepthBytes = 32, kCopiedRows = 256;
-constexpr int kWarpgroups = 7;  // beside that of the warp that loads
-constexpr int kCluster = 16;
+// What a product takes.
+constexpr int kProductColumns = 256, kDepthBytes = 32;
 
 void check_shape(const Gemm& g, const Caller& caller) {
   const int depth = kDepthBytes / size_of(g.dtype);
@@ -91,15 +93,20 @@ void check_shape(const Gemm& g, const Caller& caller) {
     const char* const name = g.exchanged ? "block_m" : "block_n";
     caller.refuse(std::string(name) + " is " + std::to_string(undivided(g)), "take at most 256");
   }
-  if (g.warpgroups > kWarpgroups) {
-    caller.refuse(std::to_string(g.warpgroups) + " warpgroups", "take at most 7");
+  // Beside that of the warp that loads.
+  const std::int64_t groups = limits().threads / limits().group_threads() - 1;
+  if (g.warpgroups > groups) {
+    caller.refuse(std::to_string(g.warpgroups) + " warpgroups",
+                  "take at most " + std::to_string(groups));
   }
-  if (g.share_a > kCluster || g.share_b > kCluster || g.split > kCluster ||
-      g.share_a * g.share_b * g.split > kCluster) {
+  const std::int64_t cluster = limits().cluster;
+  if (g.share_a > cluster || g.share_b > cluster || g.split > cluster ||
+      g.share_a * g.share_b * g.split > cluster) {
+    const std::string most = std::to_string(cluster);
     caller.refuse("share_a " + std::to_string(g.share_a) + ", share_b " +
                       std::to_string(g.share_b) + " and split " + std::to_string(g.split) +
-                      " make a cluster of more than 16 CTAs",
-                  "take factors whose product is at most 16");
+                      " make a cluster of more than " + most + " CTAs",
+                  "take factors whose product is at most " + most);
   }
 }
 
@@ -125,9 +132,10 @@ void check_sm90(const Gemm& g, const Caller& caller) {
           std::to_string(sharing) + " CTAs share tiles of " + std::to_string(rows) + " rows",
           "each fetches a multiple of 8 of them");
     }
-    if (rows / sharing > kCopiedRows) {
+    if (rows / sharing > limits().copy_extent) {
       caller.refuse(std::string(name) + " is " + std::to_string(rows),
-                    "take at most 256 for each CTA that shares it: one copy's rows");
+                    "take at most " + std::to_string(limits().copy_extent) +
+                        " for each CTA that shares it: one copy's rows");
     }
   };
   copied("block_m", g.block_m, g.share_a);

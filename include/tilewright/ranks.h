@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tilewright/hopper.h"
+#include "tilewright/asynchronous.h"
 #include "tilewright/memory_order.h"
 
 // Kernels of several ranks, at the explicit level: signals between them, and the order of accesses

@@ -11,11 +11,10 @@
 #include "passes/allocate_shared.h"
 #include "schedules/schedule.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::compiler {
 namespace {
-
-constexpr std::int64_t kBarrierBytes = 8;
 
 class Stopwatch {
  public:
@@ -32,7 +31,8 @@ class Stopwatch {
 
 std::int64_t bytes_of(const ir::Kernel& kernel, const ir::Operation& operation) {
   if (operation.op == ir::Op::mbarriers) {
-    return kBarrierBytes * kernel.type(operation.results[0]).elements();
+    return target::target_of(kernel).limits.barrier_bytes *
+           kernel.type(operation.results[0]).elements();
   }
   return operation.attributes.shared_layout().size_bytes() *
          operation.attributes.integer(ir::Key::stages);

@@ -8,6 +8,7 @@
 
 #include "compiler/build.h"
 #include "ir/claim.h"
+#include "tilewright/target.h"
 
 namespace tilewright::compiler {
 namespace {
@@ -93,8 +94,8 @@ std::string fix_for(const Claim& claim, std::int64_t found, const ir::Kernel& ma
       return too_many ? "claim fewer, or give the ring fewer"
                       : fmt::format(
                             "make room for more: a smaller tile, or fewer stages elsewhere; "
-                            "the kernel takes {} of the 232448 bytes of a CTA",
-                            machine.shared_bytes);
+                            "the kernel takes {} of the {} bytes of a CTA",
+                            machine.shared_bytes, target_limits(machine.target).shared_bytes);
     case Figure::instructions:
       break;
   }

@@ -1,26 +1,13 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "target/devices.h"
 #include "tilewright/dtype.h"
 #include "tilewright/library.h"
 
 // Where a problem stands between what a GPU can compute and what its memory can bring.
 namespace tilewright::explanations {
-
-// The figures of a GPU's data sheet, without sparsity.
-struct DeviceModel {
-  std::string name;
-  double bytes_per_second = 0;
-  double half_flops = 0;     // products of bf16 and f16 on the tensor cores, a second
-  double quarter_flops = 0;  // of f8 and i8
-  double single_flops = 0;   // f32 outside of the tensor cores
-  std::string source;
-
-  double flops(DType dtype) const;
-};
-const std::vector<DeviceModel>& device_models();
 
 // What one launch has to do at least: its arithmetic, and each tensor through memory once.
 struct Work {
@@ -33,7 +20,7 @@ struct Work {
 Work work_of(const LibraryKernel& kernel, const OptionValues& options);
 
 struct RooflinePoint {
-  const DeviceModel* device = nullptr;
+  const target::Device* device = nullptr;
   double ridge = 0;  // FLOPs a byte, from which arithmetic is the limit
   bool memory_bound = false;
   double flops_per_second = 0;  // the most that the device allows at this intensity

@@ -159,6 +159,7 @@ struct Kernel {
 
   std::string name;
   Form form = Form::tile;
+  std::string target;     // whose record it is compiled by; none in the tile form as it is traced
   std::vector<Dim> dims;  // the symbols, in order of declaration
   std::vector<Parameter> parameters;
   std::vector<Dim> grid;          // tile form: one index each, x first. Else CTAs of one axis.
@@ -178,6 +179,13 @@ struct Kernel {
   // Workspaces and signals follow the tensors that a launch is given.
   bool has_owned() const { return !parameters.empty() && parameters.back().is_owned(); }
 };
+
+// Of kernels past the tile form that name none, in text and at the explicit level.
+inline constexpr const char* kDefaultTarget = "sm_90a";
+// What the kernel's text leaves out.
+inline std::string_view implied_target(Form form) {
+  return form == Form::tile ? "" : kDefaultTarget;
+}
 
 // The symbol that a launch binds to the number of multiprocessors of its device.
 inline constexpr const char* kMultiprocessors = "multiprocessors";

@@ -35,7 +35,7 @@ class Comparison {
       : a_(a), b_(b), to_b_(a.types.size(), kNoValue), to_a_(b.types.size(), kNoValue) {}
 
   bool same() {
-    if (a_.name != b_.name || a_.form != b_.form || a_.grid != b_.grid ||
+    if (a_.name != b_.name || a_.form != b_.form || a_.target != b_.target || a_.grid != b_.grid ||
         a_.cluster != b_.cluster || a_.threads != b_.threads ||
         a_.shared_bytes != b_.shared_bytes || a_.dims != b_.dims ||
         a_.parameters.size() != b_.parameters.size()) {

@@ -44,6 +44,7 @@ class KernelParser {
     for (const Form each : {Form::tile, Form::scheduled, Form::machine}) {
       if (name_of(each) != form) continue;
       kernel_.form = each;
+      kernel_.target = implied_target(each);
       in_.accept_word(form);
       kernel_.where = in_.location_or(here);
       return;
@@ -58,6 +59,8 @@ class KernelParser {
     const std::string_view word = in_.peek_word();
     if (in_.accept_word("dim")) {
       dim_clause();
+    } else if (in_.accept_word("target")) {
+      kernel_.target = in_.quoted("the target's name in quotes");
     } else if (const auto kind = find_parameter_kind(word)) {
       in_.accept_word(word);
       parameter(*kind, here);
@@ -77,10 +80,9 @@ class KernelParser {
     } else if (in_.accept_word("require")) {
       claim(here);
     } else {
-      in_.fail(
-          begin,
-          "expected dim, in, out, inout, scalar, workspace, scratch, symmetric, signals, grid, "
-          "cluster, threads, shared_bytes, require or body");
+      in_.fail(begin,
+               "expected target, dim, in, out, inout, scalar, workspace, scratch, symmetric, "
+               "signals, grid, cluster, threads, shared_bytes, require or body");
     }
     return false;
   }

@@ -53,6 +53,9 @@ class KernelPrinter {
   std::string print() {
     line(0, fmt::format("kernel {} {}", quoted(kernel_.name), name_of(kernel_.form)),
          kernel_.where);
+    if (kernel_.target != implied_target(kernel_.form)) {
+      line(0, "target " + quoted(kernel_.target));
+    }
     for (const Dim& dim : kernel_.dims) line(0, dim_text(dim));
     for (const Parameter& parameter : kernel_.parameters) {
       std::string text = fmt::format("{} {}: {}", name_of(parameter.kind), parameter.name,

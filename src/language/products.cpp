@@ -114,4 +114,72 @@ Pending as_pending(const TileOperand& tile, SourceLocation where) {
   return Pending(tracer.handle(tracer.emit(Op::as_pending, {id}, type, {}, where)));
 }
 
+SharedFragments::SharedFragments(Kernel&, std::string name, int count, int columns,
+                                 SourceLocation where)
+    : columns_(columns) {
+  Tracer& tracer = scheduled("SharedFragments", where);
+  if (count <= 0 || columns <= 0 || columns % 8 != 0 || columns > 256) {
+    Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " tiles of 64 x " +
+                          std::to_string(columns))
+        .token("SharedFragments")
+        .fix("ask for one or more, of a multiple of 8 columns up to 256")
+        .raise();
+  }
+  const std::int64_t elements = std::int64_t{64} * columns;
+  shared_ = tracer.handle(
+      tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, f32, {1, count, elements}),
+                   {{Key::name, std::move(name)},
+                    {Key::layout, ir::SharedLayout::row_major({count, elements}, 4)},
+                    {Key::stages, std::int64_t{1}}},
+                   where));
+}
+
+void SharedFragments::store(const IndexOperand& place, const TileOperand& tile,
+                            SourceLocation where) {
+  Tracer& tracer = in_role("store", where);
+  const ir::ValueId source = tracer.use(tile.handle, "store", where);
+  const Type& type = tracer.type(source);
+  if (type.dtype != f32 || type.shape != std::vector<std::int64_t>{64, columns_}) {
+    Diagnostic(where, "store: the tile is " + type.to_string() + ", the fragments f32 {64, " +
+                          std::to_string(columns_) + "}")
+        .token("store")
+        .fix("both must agree; .cast(f32) converts")
+        .raise();
+  }
+  plain(tracer, Op::store_fragment,
+        {source, tracer.use(shared_, "store", where),
+         tracer.use(place.index.handle(), "store", where)},
+        {}, where);
+}
+
+Tile SharedFragments::load(const IndexOperand& place, SourceLocation where) const {
+  return load(place, nullptr, where);
+}
+Tile SharedFragments::load(const IndexOperand& place, const IndexOperand& cta,
+                           SourceLocation where) const {
+  return load(place, &cta, where);
+}
+Tile SharedFragments::load(const IndexOperand& place, const IndexOperand* cta,
+                           SourceLocation where) const {
+  Tracer& tracer = in_role("load", where);
+  std::vector<ir::ValueId> operands{tracer.use(shared_, "load", where),
+                                    tracer.use(place.index.handle(), "load", where)};
+  if (cta) {
+    operands.push_back(tracer.use(cta->index.handle(), "load", where));
+    const std::int64_t cluster = tracer.kernel().cluster;
+    const auto rank = tracer.known(operands.back());
+    if (rank && (*rank < 0 || *rank >= cluster)) {
+      Diagnostic(where, "load: CTA " + std::to_string(*rank) + " of a cluster of " +
+                            std::to_string(cluster))
+          .token("load")
+          .fix("CTAs count from 0 to " + std::to_string(cluster - 1) +
+               "; Kernel::ctas(count, cluster) says how many there are")
+          .raise();
+    }
+  }
+  return Tile(
+      tracer.handle(tracer.emit(Op::load_fragment, std::move(operands),
+                                Type::of(Type::Kind::tile, f32, {64, columns_}), {}, where)));
+}
+
 }  // namespace tilewright

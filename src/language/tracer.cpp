@@ -373,6 +373,7 @@ void Tracer::make_scheduled(SourceLocation where) {
         .raise();
   }
   kernel_.form = ir::Form::scheduled;
+  if (kernel_.target.empty()) kernel_.target = ir::kDefaultTarget;
   // What was recorded before it was known.
   for (const Frame& frame : frames_) {
     ir::for_each(frame.block, [this](const ir::Operation& o) { check_place(o.op, o.where); });

@@ -2,6 +2,7 @@
 
 #include "language/explicit_tracing.h"
 #include "language/view.h"
+#include "tilewright/target.h"
 
 namespace tilewright {
 
@@ -86,11 +87,12 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
   std::vector<std::int64_t> box;
   for (const std::int64_t size : view.sizes) box.push_back(size == 0 ? 1 : size);
   box.back() = std::min(columns, panels->span);
-  if (rows > 256) {
+  const std::int64_t most = target_limits(tracer.kernel().target).copy_extent;
+  if (rows > most) {
     Diagnostic(where, std::string(what) + ": " + std::to_string(rows) +
-                          " rows; one copy takes at most 256")
+                          " rows; one copy takes at most " + std::to_string(most))
         .token(what)
-        .fix("copy runs of rows: view.rows(start, 256)")
+        .fix("copy runs of rows: view.rows(start, " + std::to_string(most) + ")")
         .raise();
   }
   const std::int64_t swizzle = panels->swizzle_bytes;

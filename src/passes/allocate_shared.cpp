@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 namespace {
@@ -13,10 +14,6 @@ using ir::Key;
 using ir::Op;
 using ir::Operation;
 
-constexpr std::int64_t kLimit = 232448;  // bytes a CTA may have on sm_90 and sm_100
-
-constexpr std::int64_t kConversionAlignment = 1024;  // what their places may lose
-
 // Conversions of a role, which follow each other, lie in one place.
 struct Place {
   std::vector<Operation*> operations;
@@ -24,8 +21,11 @@ struct Place {
   std::int64_t scratch = 0;  // 0: of none
 };
 
-Place measure(const ir::Kernel& kernel, Operation& o) {
-  if (o.op == Op::mbarriers) return {{&o}, 8 * kernel.type(o.results[0]).shape[0], 8};
+Place measure(const ir::Kernel& kernel, const TargetLimits& limits, Operation& o) {
+  if (o.op == Op::mbarriers) {
+    const std::int64_t bytes = limits.barrier_bytes;
+    return {{&o}, bytes * kernel.type(o.results[0]).shape[0], bytes};
+  }
   const ir::SharedLayout& layout = o.attributes.shared_layout();
   // TMA and swizzled tiles repeat every 1024 bytes; 128 serve the rest.
   return {{&o},
@@ -47,9 +47,11 @@ void add(std::vector<Place>& places, Place place) {
 }  // namespace
 
 void allocate_shared(ir::Kernel& kernel) {
+  const target::Target& target = target::target_of(kernel);
+  const TargetLimits& limits = target.limits;
   std::vector<Place> places;
   for (Operation& o : kernel.body.body) {
-    if (o.op == Op::shared || o.op == Op::mbarriers) add(places, measure(kernel, o));
+    if (o.op == Op::shared || o.op == Op::mbarriers) add(places, measure(kernel, limits, o));
   }
   // The most aligned first, so that nothing is lost between them.
   std::stable_sort(places.begin(), places.end(),
@@ -60,12 +62,12 @@ void allocate_shared(ir::Kernel& kernel) {
     for (Operation* o : place.operations) o->attributes.set(Key::offset, end);
     end += place.bytes;
   }
-  if (end > kLimit) {
+  if (end > limits.shared_bytes) {
     std::sort(places.begin(), places.end(),
               [](const Place& a, const Place& b) { return a.bytes > b.bytes; });
     Diagnostic error(kernel.where, "\"" + kernel.name + "\" needs " + std::to_string(end) +
                                        " bytes of shared memory; a CTA has " +
-                                       std::to_string(kLimit));
+                                       std::to_string(limits.shared_bytes) + " on " + target.name);
     error.token(kernel.name);
     for (const Place& place : places) {
       const ir::Attributes& attributes = place.operations[0]->attributes;
@@ -79,7 +81,8 @@ void allocate_shared(ir::Kernel& kernel) {
     error.fix("use smaller tiles or fewer stages");
     std::int64_t conversions = 0;
     for (const Place& place : places) {
-      if (place.scratch != 0) conversions += place.bytes + kConversionAlignment;
+      // What aligning them may cost comes on top.
+      if (place.scratch != 0) conversions += place.bytes + limits.shared_alignment;
     }
     try {
       error.raise();

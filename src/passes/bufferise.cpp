@@ -9,6 +9,7 @@
 #include "passes/lowering/transfers.h"
 #include "passes/lowering/views.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 namespace {
@@ -266,7 +267,7 @@ void bufferise(ir::Kernel& kernel) {
     if (ir::info(o.op).is_place()) places[o.results[0]] = &o;
   }
   // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
-  const std::int64_t at_launch = 65536 / kernel.threads / 8 * 8;
+  const std::int64_t at_launch = launch_registers(target::target_of(kernel).limits, kernel.threads);
   const bool cluster = kernel.cluster > 1;
   // The only role has its registers from the launch, and leaves the others to further CTAs.
   const bool alone = std::count_if(source.begin(), source.end(),

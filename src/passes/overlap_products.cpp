@@ -5,9 +5,9 @@
 #include <set>
 
 #include "analysis/definitions.h"
-#include "analysis/warpgroups.h"
 #include "ir/builder.h"
 #include "ir/cloner.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 namespace {
@@ -176,9 +176,10 @@ class Rotation {
     for (const Operation* o : front_) add(o->results[0]);
     for (const ValueId value : loop_.results) add(value);
     for (const Delayed& d : delayed_) add(d.product->operands[0]);
+    const TargetLimits& limits = target::target_of(kernel_).limits;
     const std::int64_t live =
-        row_bytes * analysis::kGroupRows / (analysis::kGroupThreads * kRegisterBytes);
-    return live + kOtherRegisters <= analysis::math_registers(rows / analysis::kGroupRows);
+        row_bytes * limits.group_rows / (limits.group_threads() * kRegisterBytes);
+    return live + kOtherRegisters <= role_registers(limits, rows / limits.group_rows).computing;
   }
 
   static constexpr std::int64_t kRegisterBytes = 4;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/warpgroups.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 
@@ -18,7 +18,7 @@ analysis::OwnRows own_rows(ir::Kernel& kernel) {
     least = std::min(least, rows);
     most = std::max(most, rows);
   });
-  if (least != most || most <= analysis::kGroupRows) return {};
+  if (least != most || most <= target::target_of(kernel).limits.group_rows) return {};
   ir::Block begin;
   ir::Builder builder(kernel, begin, kernel.where);
   const ir::Attributes count{{Key::count, most}};

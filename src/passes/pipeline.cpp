@@ -127,6 +127,7 @@ void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer) {
 
 void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites) {
   simplify_kernel(kernel, observer);
+  if (kernel.target.empty()) kernel.target = ir::kDefaultTarget;
   run(kPrepare, kernel, observer, rewrites);
 }
 

@@ -8,6 +8,7 @@
 
 #include "passes/convert_layouts.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 namespace {
@@ -20,8 +21,6 @@ using ir::Operation;
 using ir::RegisterLayout;
 using ir::Type;
 using ir::ValueId;
-
-constexpr std::int64_t kNamedBarriers = 15;  // of a CTA, beside barrier 0
 
 bool reduces(const Operation& o) {
   return o.op == Op::complete ||
@@ -108,9 +107,10 @@ class ReductionSharing {
       first = next_barrier_;
       next_barrier_ += groups;
     }
-    if (next_barrier_ > kNamedBarriers + 1) {
+    const std::int64_t barriers = target::target_of(kernel_).limits.named_barriers;
+    if (next_barrier_ > barriers) {
       Diagnostic(o.where, why + ", which need a named barrier, and all " +
-                              std::to_string(kNamedBarriers) + " are taken")
+                              std::to_string(barriers - 1) + " are taken")
           .token(ir::info(o.op).name)
           .fix(fix)
           .raise();

@@ -4,24 +4,28 @@
 #include <utility>
 
 #include "schedules/timeline.h"
+#include "target/target.h"
 
 namespace tilewright::schedules {
 namespace {
 
 // CTAs that are followed, spread over the grid: all do much the same.
 constexpr std::int64_t kSamples = 8;
-constexpr std::int64_t kMaximumRegisters = 255;  // of a thread
+// Of what is not the bottleneck, that shows where a pipeline fills and drains: an assumption, which
+// ranks equals.
+constexpr double kExposed = 0.1;
 
 // The build tells the assembler that one CTA of so many threads is resident, so that a thread gets
 // its share of all registers.
-std::int64_t resident_ctas(const ir::Kernel& machine, const MachineFigures& figures) {
-  const std::int64_t threads = std::max<std::int64_t>(machine.threads, 32);
+std::int64_t resident_ctas(const ir::Kernel& machine, const TargetLimits& limits) {
+  const std::int64_t threads = std::max(machine.threads, limits.lanes);
   const std::int64_t registers =
-      std::min<std::int64_t>(kMaximumRegisters, figures.registers / threads / 8 * 8);
-  const std::int64_t by_registers = figures.registers / (registers * threads);
+      std::min<std::int64_t>(limits.thread_registers, launch_registers(limits, threads));
+  const std::int64_t by_registers = limits.registers / (registers * threads);
   const std::int64_t by_shared =
-      figures.shared_bytes / (machine.shared_bytes + figures.shared_bytes_of_system);
-  return std::max<std::int64_t>(1, std::min({by_registers, by_shared, figures.threads / threads}));
+      limits.multiprocessor_shared_bytes / (machine.shared_bytes + limits.reserved_shared_bytes);
+  const std::int64_t by_threads = limits.multiprocessor_threads / threads;
+  return std::max<std::int64_t>(1, std::min({by_registers, by_shared, by_threads}));
 }
 
 double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding) {
@@ -42,12 +46,12 @@ struct Samples {
 };
 
 Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t ctas,
-                       const MachineFigures& figures) {
+                       const target::Device& device) {
   Samples samples;
   const std::int64_t count = std::min(ctas, kSamples);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
-    const CtaTimeline one = follow_cta(machine, binding, cta, ctas, figures);
+    const CtaTimeline one = follow_cta(machine, binding, cta, ctas, device);
     for (const auto field : {&CtaTimeline::products, &CtaTimeline::issue, &CtaTimeline::chain,
                              &CtaTimeline::load_bytes}) {
       samples.mean.*field += one.*field / static_cast<double>(count);
@@ -60,30 +64,31 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
 }  // namespace
 
 Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
-                  const MachineFigures& figures) {
+                  const target::Device& device) {
+  const target::Target& target = target::target_of(machine);
   Estimate result;
   result.shared_bytes = machine.shared_bytes;
   result.ctas =
       machine.grid.empty() ? 1 : std::max<std::int64_t>(0, binding.evaluate(machine.grid[0]));
-  result.resident = resident_ctas(machine, figures);
-  result.seconds = figures.launch_seconds;
+  result.resident = resident_ctas(machine, target.limits);
+  result.seconds = device.reached.launch_seconds;
   if (result.ctas == 0) return result;
-  const Samples samples = follow_samples(machine, binding, result.ctas, figures);
+  const Samples samples = follow_samples(machine, binding, result.ctas, device);
 
   // The busiest multiprocessor: of CTAs that all run at once the slowest, of many the mean.
   const auto rounded_up = [](std::int64_t a, std::int64_t b) {
     return static_cast<double>((a + b - 1) / b);
   };
-  const std::int64_t places = figures.multiprocessors * result.resident;
+  const std::int64_t places = device.multiprocessors * result.resident;
   const CtaTimeline& cta = result.ctas <= places ? samples.largest : samples.mean;
-  const double each = rounded_up(result.ctas, figures.multiprocessors);
+  const double each = rounded_up(result.ctas, device.multiprocessors);
   const double rounds = rounded_up(result.ctas, places);
-  const double second = 1 / figures.clock;
+  const double second = 1 / device.reached.clock;
   result.products = each * cta.products * second;
   result.instructions = each * cta.issue * second;
-  result.loads = each * cta.load_bytes / figures.l2_bytes_per_cycle * second;
+  result.loads = each * cta.load_bytes / device.reached.l2_bytes * second;
   result.chain = rounds * cta.chain * second;
-  result.memory = tensor_bytes(machine, binding) / figures.memory_bytes_per_second;
+  result.memory = tensor_bytes(machine, binding) / device.reached.memory_bytes;
 
   const std::pair<double, const char*> bounds[] = {{result.products, "tensor cores"},
                                                    {result.instructions, "instructions"},
@@ -94,8 +99,7 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.bound = largest.second;
   double others = -largest.first;
   for (const auto& [seconds, name] : bounds) others += seconds;
-  result.seconds +=
-      largest.first + figures.exposed * others + rounds * figures.load_latency * second;
+  result.seconds += largest.first + kExposed * others + rounds * target.rates.copy_latency * second;
   return result;
 }
 

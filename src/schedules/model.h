@@ -5,7 +5,7 @@
 
 #include "ir/binding.h"
 #include "ir/ir.h"
-#include "schedules/machine_figures.h"
+#include "target/devices.h"
 
 namespace tilewright::schedules {
 
@@ -27,6 +27,6 @@ struct Estimate {
 
 // Of a kernel of the machine form, with the dimensions bound.
 Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
-                  const MachineFigures& figures = {});
+                  const target::Device& device);
 
 }  // namespace tilewright::schedules

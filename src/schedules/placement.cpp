@@ -62,6 +62,7 @@ bool copies_rows(const ir::Parameter& tensor) {
 
 Placement::Placement(const ir::Kernel& kernel)
     : kernel(kernel),
+      limits(target::target_of(kernel).limits),
       memory(kernel),
       extents(kernel),
       definitions(analysis::definitions(kernel)),
@@ -175,7 +176,8 @@ void Placement::visit_dot(const Operation& o) {
 
 // A warpgroup has 64 rows of a product's results: two columns of them a register.
 void Placement::check_registers(const Operation& o, const Type& result) const {
-  const std::int64_t count = analysis::start_registers(rows / kGroupRows);
+  const std::int64_t groups_at_launch = rows / kGroupRows + 1;
+  const std::int64_t count = launch_registers(limits, groups_at_launch * limits.group_threads());
   const std::int64_t most = 2 * (count - kBesideResults) / kColumnsUnit * kColumnsUnit;
   if (result.shape[1] <= most || result.shape[1] > kWidest) return;
   unfit(o,

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "analysis/extents.h"
-#include "analysis/warpgroups.h"
 #include "ir/ir.h"
 #include "schedules/memory_order.h"
+#include "target/target.h"
+#include "target/warpgroups.h"
 
 namespace tilewright::schedules {
 
-using analysis::kGroupRows;
+using target::kGroupRows;
 
 // The operation is in the way of an automatic schedule; `other` made what the reason names.
 [[noreturn]] void unfit(const ir::Operation& operation, const std::string& why,
@@ -75,6 +76,7 @@ struct Placement {
   bool for_products(const ir::Operation& slice) const;
 
   const ir::Kernel& kernel;
+  const TargetLimits& limits;
   const MemoryOrder memory;
   const analysis::Extents extents;
   std::vector<const ir::Operation*> definitions;

@@ -120,7 +120,7 @@ void Retracer::repeat(const Operation& o, const ir::Attributes& attributes) {
 void Retracer::any(const Operation& o, const Index& group, int warps) {
   const Condition own(tracer_.handle(
       tracer_.emit(Op::any, recording_.operands(o), tile_.type(o.results[0]), {}, o.where)));
-  answers_->store(group * analysis::kGroupWarps + warp_index(), select(own, 1, 0), o.where);
+  answers_->store(group * target::kGroupWarps + warp_index(), select(own, 1, 0), o.where);
   all_warps_->sync();
   Index found = 0;
   for (int warp = 0; warp < warps; ++warp) found = max(found, answers_->load(warp, o.where));

@@ -7,6 +7,7 @@
 #include "schedules/memory_order.h"
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
+#include "tilewright/asynchronous.h"
 
 namespace tilewright::schedules {
 namespace {
@@ -16,6 +17,7 @@ using ir::Op;
 using ir::Operation;
 
 constexpr std::int64_t kLoadedRegisters = 64;  // a thread, filled by loads ahead of their use
+using target::kGroupWarps;
 
 // One role, each of whose warps has its part of every tile.
 class RowRetracing final : public Retracer {

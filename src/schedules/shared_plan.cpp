@@ -14,9 +14,9 @@ using ir::ValueId;
 
 namespace {
 
-constexpr std::int64_t kSharedBytes = 232448 - 1024;  // of a CTA, less barriers
-constexpr int kMostStages = 4;                        // more bring nothing: docs/performance.md
-constexpr std::int64_t kVectorRows = 8;               // of shared memory, for one
+constexpr std::int64_t kBarrierBytes = 1024;  // and what else is small
+constexpr int kMostStages = 4;                // more bring nothing: docs/performance.md
+constexpr std::int64_t kVectorRows = 8;       // of shared memory, for one
 
 // Columns of a piece, and through how many buffers pieces go in turn. The best first: as many as a
 // 128-byte swizzle spans.
@@ -50,7 +50,7 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
 }
 
 SharedPlan::SharedPlan(const Placement& placement, std::int64_t reserved)
-    : placement_(placement), limit_(kSharedBytes - reserved) {
+    : placement_(placement), limit_(placement.limits.shared_bytes - kBarrierBytes - reserved) {
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
   plan_exchange(placement.kernel.body, {});

@@ -5,7 +5,6 @@
 namespace tilewright::schedules {
 namespace {
 
-constexpr std::int64_t kCopyBytes = 16;  // TMA writes no fewer
 
 }  // namespace
 
@@ -58,7 +57,7 @@ void TileStores::own(const Operation& o, bool by_columns) {
   if (!plan) return directly();
   const ir::Parameter& tensor = *placement_.kernel.parameter_of(o.operands[0]);
   const Dim& width = tensor.shape.back();
-  const std::int64_t chunk = kCopyBytes / size_of(tensor.dtype);
+  const std::int64_t chunk = placement_.limits.copy_bytes / size_of(tensor.dtype);
   if (width.range().multiple % chunk == 0) return staged(o, *plan, by_columns);
   when(
       Index(width) % chunk == 0, [&] { staged(o, *plan, by_columns); }, directly, o.where);

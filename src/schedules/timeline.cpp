@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "target/target.h"
+
 namespace tilewright::schedules {
 namespace {
 
@@ -44,10 +46,12 @@ using Numbers = std::map<std::pair<ValueId, std::int64_t>, std::vector<Scalar>>;
 class Follower {
  public:
   Follower(const ir::Kernel& kernel, const ir::Binding& binding, std::int64_t cta,
-           std::int64_t ctas, const MachineFigures& figures, Numbers& numbers, CtaTimeline& total)
+           std::int64_t ctas, const target::Device& device, Numbers& numbers, CtaTimeline& total)
       : kernel_(kernel),
         binding_(binding),
-        figures_(figures),
+        limits_(target::target_of(kernel).limits),
+        rates_(target::target_of(kernel).rates),
+        reached_(device.reached),
         cta_(cta),
         ctas_(ctas),
         numbers_(numbers),
@@ -153,7 +157,7 @@ class Follower {
   }
 
   void store_number(const Operation& operation) {
-    spend(figures_.issue_alu);
+    spend(rates_.issue_integer);
     const Scalar element = scalar(operation.operands[1]);
     if (!element.known) return;
     numbers_[{operation.operands[0], element.value}].push_back(scalar(operation.operands[2]));
@@ -161,7 +165,7 @@ class Follower {
 
   // The number behind the one that was read before this warp last waited for the element's stage.
   void load_number(const Operation& operation) {
-    spend(figures_.wait_cycles);
+    spend(rates_.barrier);
     const ValueId index = operation.operands[1];
     Scalar& value = scalars_[operation.results[0]];
     value = {};
@@ -188,7 +192,7 @@ class Follower {
 
   // CTAs take tiles in turn; whatever else is counted is not known.
   void count_tile(const Operation& operation) {
-    spend(figures_.issue_alu);
+    spend(rates_.issue_integer);
     const Scalar amount = scalar(operation.operands[2]);
     scalars_[operation.results[0]] =
         amount.known && amount.value == 1 ? Scalar{cta_ + ctas_ * tiles_++, true} : Scalar{};
@@ -205,13 +209,13 @@ class Follower {
       case Op::reduce_lanes:
         return spend(static_cast<double>(operation.attributes.integers(Key::masks).size()) *
                      elements(operation.operands[0]) *
-                     (figures_.issue_shuffle + figures_.issue_alu));
+                     (rates_.issue_shuffle + rates_.issue_integer));
       case Op::any_register:
         scalars_[operation.results[0]] = {};
-        return spend(elements(operation.operands[0]) * figures_.issue_alu + figures_.wait_cycles);
+        return spend(elements(operation.operands[0]) * rates_.issue_integer + rates_.barrier);
       case Op::store_matrix:
       case Op::load_matrix:
-        return spend(kWarpsOfGroup * 512 / figures_.shared_bytes_per_cycle);
+        return spend(kWarpsOfGroup * 512 / rates_.shared_bytes);
       case Op::store_elements:
         return spend(elements(operation.operands[0]) * kWarpsOfGroup);
       case Op::load_words:
@@ -223,21 +227,21 @@ class Follower {
         const double bytes = elements(operation.operands[1]) * 32 * kWarpsOfGroup *
                              size_of(kernel_.type(operation.operands[1]).dtype);
         total_.store_bytes += groups_ * bytes;
-        return spend(bytes / figures_.l2_bytes_per_cycle);
+        return spend(bytes / reached_.l2_bytes);
       }
       case Op::tma_load:
         total_.load_bytes += static_cast<double>(operation.attributes.integer(Key::bytes));
-        return spend(figures_.issue_alu);
+        return spend(rates_.issue_integer);
       case Op::tma_store:
         // Each warp of the group stores its own part.
         total_.store_bytes += groups_ * kWarpsOfGroup * stored_bytes(operation.operands[0]);
-        return spend(figures_.issue_alu);
+        return spend(rates_.issue_integer);
       case Op::bulk_wait:
         if (operation.attributes.integer(Key::count) == 0 &&
             operation.attributes.integer(Key::read) == 0) {
-          now_ += figures_.store_latency;
+          now_ += rates_.store_latency;
         }
-        return spend(figures_.issue_alu);
+        return spend(rates_.issue_integer);
       case Op::wgmma_ss:
         return product(operation, operation.operands[3], true);
       case Op::wgmma_rs:
@@ -249,11 +253,11 @@ class Follower {
         return wait_for_products(operation.attributes.integer(Key::count));
       case Op::mbarrier_wait:
         ++waits_[operation.operands[1]];
-        return spend(figures_.wait_cycles);
+        return spend(rates_.barrier);
       case Op::named_sync:
       case Op::cta_sync:
       case Op::cluster_sync:
-        return spend(figures_.wait_cycles);
+        return spend(rates_.barrier);
       case Op::shared:
       case Op::mbarriers:
       case Op::tensor_map:
@@ -296,8 +300,8 @@ class Follower {
       case Op::fma:
       case Op::neg:
       case Op::abs:
-        return is_float(kernel_.type(destination).dtype) ? figures_.issue_float
-                                                         : figures_.issue_alu;
+        return is_float(kernel_.type(destination).dtype) ? rates_.issue_float
+                                                         : rates_.issue_integer;
       case Op::exp:
       case Op::exp2:
       case Op::log:
@@ -307,19 +311,18 @@ class Follower {
       case Op::rcp:
       case Op::tanh:
       case Op::div:
-        return figures_.issue_special;
+        return rates_.issue_special;
       case Op::sin:
       case Op::cos:
-        return figures_.issue_special + 4 * figures_.issue_float;  // the reduction of the argument
+        return rates_.issue_special + 4 * rates_.issue_float;  // the reduction of the argument
       case Op::erf:
       case Op::log1p:
       case Op::expm1:
-        return figures_.issue_special +
-               16 * figures_.issue_float;  // a polynomial of CUDA's library
+        return rates_.issue_special + 16 * rates_.issue_float;  // a polynomial of CUDA's library
       case Op::cast:
-        return figures_.issue_float;  // two elements an instruction at half the rate
+        return rates_.issue_float;  // two elements an instruction at half the rate
       default:
-        return figures_.issue_alu;
+        return rates_.issue_integer;
     }
   }
 
@@ -327,7 +330,7 @@ class Follower {
   void load_remote(ValueId destination) {
     const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) * 32 *
                          kWarpsOfGroup * groups_;
-    now_ += bytes / figures_.remote_bytes_per_cycle;
+    now_ += bytes / reached_.remote_bytes;
   }
 
   // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.
@@ -335,9 +338,8 @@ class Follower {
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);
-    const double cycles =
-        std::max(64 * n * k / (figures_.fma_per_cycle * figures_.product_efficiency * 2 / size),
-                 (n + (a_is_shared ? 64 : 0)) * k * size / figures_.shared_bytes_per_cycle);
+    const double cycles = std::max(64 * n * k / (rates_.fma * reached_.product_share * 2 / size),
+                                   (n + (a_is_shared ? 64 : 0)) * k * size / rates_.shared_bytes);
     spend(1);
     free_ = std::max(free_, now_) + cycles;
     total_.products += groups_ * cycles;
@@ -353,8 +355,8 @@ class Follower {
 
   // Integers and booleans; anything else is not known.
   void scalar_function(const Operation& operation) {
-    if (operation.results.size() != 1) return spend(figures_.issue_alu);
-    spend(figures_.issue_alu / 2);  // for the most part in the uniform pipe, beside the others
+    if (operation.results.size() != 1) return spend(rates_.issue_integer);
+    spend(0.5 * rates_.issue_integer);  // for the most part in the uniform pipe, beside the others
     Scalar in[3];
     bool known = operation.operands.size() <= 3 && !operation.operands.empty();
     for (std::size_t i = 0; i < operation.operands.size() && i < 3; ++i) {
@@ -443,7 +445,9 @@ class Follower {
 
   const ir::Kernel& kernel_;
   const ir::Binding& binding_;
-  const MachineFigures& figures_;
+  const TargetLimits& limits_;
+  const target::Rates& rates_;
+  const target::Device::Reached& reached_;
   const std::int64_t cta_, ctas_;
   Numbers& numbers_;
   CtaTimeline& total_;
@@ -499,7 +503,7 @@ void Follower::execute(const Operation& operation) {
 }  // namespace
 
 CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t cta,
-                       std::int64_t ctas, const MachineFigures& figures) {
+                       std::int64_t ctas, const target::Device& device) {
   CtaTimeline total;
   Numbers numbers;
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
@@ -513,7 +517,7 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
     total.chain = std::max(total.chain, role.now());
   };
   // What stands outside the roles is run by all warps, before them or between.
-  Follower common(machine, binding, cta, ctas, figures, numbers, total);
+  Follower common(machine, binding, cta, ctas, device, numbers, total);
   common.set_groups(std::max<std::int64_t>(1, machine.threads / (32 * kWarpsOfGroup)));
   for (const Operation& operation : machine.body.body) {
     if (operation.op != Op::role) {

@@ -4,7 +4,7 @@
 
 #include "ir/binding.h"
 #include "ir/ir.h"
-#include "schedules/machine_figures.h"
+#include "target/devices.h"
 
 namespace tilewright::schedules {
 
@@ -22,6 +22,6 @@ struct CtaTimeline {
 // computed, tiles are not. Each role runs in order, without waiting for the others; a tile counter
 // in memory hands out tiles in turn. What hangs on a tile's values counts as taken.
 CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t cta,
-                       std::int64_t ctas, const MachineFigures& figures);
+                       std::int64_t ctas, const target::Device& device);
 
 }  // namespace tilewright::schedules

@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "language/misuse.h"
 #include "runtime/nvrtc.h"
-#include "schedules/hopper.h"
+#include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/gemm.h"

@@ -27,8 +27,8 @@ TEST(RooflineTest, TheScarcerResourceBounds) {
   const Work thin = gemm({"m=1", "n=8192", "k=8192"});
   for (const RooflinePoint& point : roofline(thin)) {
     EXPECT_TRUE(point.memory_bound);
-    EXPECT_NEAR(point.flops_per_second / point.device->bytes_per_second, 1, 0.01);
-    EXPECT_DOUBLE_EQ(point.seconds, thin.bytes / point.device->bytes_per_second);
+    EXPECT_NEAR(point.flops_per_second / point.device->memory_bytes, 1, 0.01);
+    EXPECT_DOUBLE_EQ(point.seconds, thin.bytes / point.device->memory_bytes);
   }
 }
 

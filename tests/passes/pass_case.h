@@ -20,6 +20,11 @@ inline std::string tile_kernel(const std::string& body) {
          body + "}\n";
 }
 
+// The same, once it is known for which target.
+inline std::string planned(std::string kernel) {
+  return kernel.insert(kernel.find('\n') + 1, "target \"sm_90a\"\n");
+}
+
 // One of the scheduled form: the operations are those of its only role. %3 is a shared tile of two
 // stages, %4 its barriers.
 inline std::string role_kernel(const std::string& body) {

@@ -22,7 +22,9 @@ const char* const kNumbers =
     "  %12: i32 = constant {value = 64}\n  %13: i32 = constant {value = 1}\n"
     "  %14: i32 = constant {value = 4}\n  %15: f32 = constant {value = -inf}\n";
 
-std::string kernel(const std::string& operations) { return tile_kernel(kNumbers + operations); }
+std::string kernel(const std::string& operations) {
+  return test::planned(tile_kernel(kNumbers + operations));
+}
 
 // %20 is rows %2.. of X, 4 of them, of which those below n exist.
 const char* const kRows = "  %20: tile<f32, 4x64> = load %0, %2, %10, %11, %12 {sizes = [4, 64]}\n";
@@ -174,7 +176,8 @@ TEST(DropSelects, WhatTheMaskHasHiddenIsNotAskedAgain) {
 // A causal attention of 128 rows of X without a softmax, in blocks of 64 keys: weights are exp2 of
 // scores, which are -inf where the key comes behind the row. `more` may change the new sum, %39.
 std::string causal_sums(const std::string& more = "") {
-  return "kernel \"case\" tile\ndim n multiple_of(128) at_least(128) at_most(4096)\n"
+  return "kernel \"case\" tile\ntarget \"sm_90a\"\ndim n multiple_of(128) at_least(128) "
+         "at_most(4096)\n"
          "in Q: bf16[n, 64] = %0\nin K: bf16[n, 64] = %1\nin V: bf16[n, 64] = %3\n"
          "out Y: f32[n, 64] = %4\ngrid (n)\nbody (%2: i32) {\n"
          "  %10: i32 = constant {value = 0}\n  %11: i32 = dim {dim = dim(n)}\n"

@@ -10,6 +10,8 @@
 namespace tilewright::schedules {
 namespace {
 
+const target::Device& kDevice = target::device_of("sm_90a");
+
 ir::Kernel machine_of(const Kernel& kernel) {
   passes::Rewrites rewrites;
   return compiler::lower(kernel.finish(), rewrites);
@@ -29,14 +31,14 @@ ir::Binding gemm_sizes(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 double seconds(const kernels::Gemm& gemm, std::int64_t m, std::int64_t n, std::int64_t k) {
-  return estimate(machine_of(kernels::gemm_sm90(gemm)), gemm_sizes(m, n, k)).seconds;
+  return estimate(machine_of(kernels::gemm_sm90(gemm)), gemm_sizes(m, n, k), kDevice).seconds;
 }
 
 // All CTAs of a grid together.
 CtaTimeline follow_all(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t ctas) {
   CtaTimeline total;
   for (std::int64_t cta = 0; cta < ctas; ++cta) {
-    const CtaTimeline one = follow_cta(machine, binding, cta, ctas, {});
+    const CtaTimeline one = follow_cta(machine, binding, cta, ctas, kDevice);
     total.fma += one.fma;
     total.load_bytes += one.load_bytes;
     total.store_bytes += one.store_bytes;
@@ -72,13 +74,13 @@ TEST(ModelTest, TilesFromACounterAreDoneOnceToo) {
 
 TEST(ModelTest, TheSlowestResourceBinds) {
   const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
-  const Estimate large = estimate(machine, gemm_sizes(8192, 8192, 8192));
+  const Estimate large = estimate(machine, gemm_sizes(8192, 8192, 8192), kDevice);
   EXPECT_STREQ(large.bound, "tensor cores");
   EXPECT_EQ(large.ctas, 132);
   EXPECT_EQ(large.resident, 1);
   EXPECT_EQ(large.shared_bytes, machine.shared_bytes);
-  const Estimate thin =
-      estimate(machine_of(kernels::gemm_sm90(tiles(64, 128, 4))), gemm_sizes(16, 8192, 8192));
+  const Estimate thin = estimate(machine_of(kernels::gemm_sm90(tiles(64, 128, 4))),
+                                 gemm_sizes(16, 8192, 8192), kDevice);
   EXPECT_STREQ(thin.bound, "memory");
   EXPECT_GT(thin.seconds, 8192.0 * 8192 * 2 / 4.8e12);
 }
@@ -104,8 +106,8 @@ TEST(ModelTest, ShapesRankVariantsDifferently) {
 
 TEST(ModelTest, NothingToDoTakesALaunch) {
   const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
-  EXPECT_LT(estimate(machine, gemm_sizes(0, 512, 512)).seconds,
-            MachineFigures().launch_seconds + 2e-6);
+  EXPECT_LT(estimate(machine, gemm_sizes(0, 512, 512), kDevice).seconds,
+            kDevice.reached.launch_seconds + 2e-6);
 }
 
 }  // namespace

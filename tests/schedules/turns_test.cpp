@@ -2,7 +2,7 @@
 
 #include "compiler/build.h"
 #include "passes/pipeline.h"
-#include "schedules/hopper.h"
+#include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"

@@ -1,6 +1,7 @@
 #include "check/fuzz/recipe.h"
 #include "check/fuzz/tracing.h"
 #include "tilewright/hopper.h"
+#include "tilewright/target.h"
 
 namespace tilewright::checks::fuzz {
 namespace {
@@ -66,9 +67,10 @@ class ExplicitKernel {
                      {{sum, kProductAxes, kProductCuts}});
       });
     };
-    kernel_.roles({role("load", warps(1), registers(24), load_role),
-                   role("math", warpgroups(plan_.warpgroups),
-                        registers(plan_.warpgroups > 2 ? 160 : 240), math_role)});
+    const RoleRegisters share = role_registers(target_limits("sm_90a"), plan_.warpgroups);
+    kernel_.roles(
+        {role("load", warps(1), registers(share.loading), load_role),
+         role("math", warpgroups(plan_.warpgroups), registers(share.computing), math_role)});
     return std::move(kernel_);
   }
 

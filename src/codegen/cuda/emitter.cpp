@@ -10,6 +10,7 @@
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/reserved_words.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::codegen {
 
@@ -243,7 +244,6 @@ namespace {
 // CTAs of a multiprocessor that the compiler leaves registers for: one where roles share them out
 // by setmaxnreg, else as many as the only role's budget allows.
 std::int64_t resident_ctas(const ir::Kernel& kernel) {
-  constexpr std::int64_t kRegisters = 65536;
   std::int64_t roles = 0, budget = 0;
   for (const Operation& operation : kernel.body.body) {
     if (operation.op != ir::Op::role) continue;
@@ -251,7 +251,8 @@ std::int64_t resident_ctas(const ir::Kernel& kernel) {
     budget = operation.attributes.integer_or(Key::registers, 0);
   }
   if (roles != 1 || budget == 0) return 1;
-  return std::max<std::int64_t>(1, kRegisters / (kernel.threads * budget));
+  const std::int64_t registers = target::target_of(kernel).limits.registers;
+  return std::max<std::int64_t>(1, registers / (kernel.threads * budget));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ Json roofline_of(const Explanation& explanation) {
     devices.push_back({{"device", point.device->name},
                        {"source", point.device->source},
                        {"peak_flops_per_second", point.device->flops(work.dtype)},
-                       {"bytes_per_second", point.device->bytes_per_second},
+                       {"bytes_per_second", point.device->memory_bytes},
                        {"ridge", point.ridge},
                        {"bound", point.memory_bound ? "memory" : "arithmetic"},
                        {"flops_per_second", point.flops_per_second},

@@ -92,10 +92,10 @@ schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& me
     if (!parameter.is_owned()) continue;
     shapes.push_back({parameter.name, parameter.dtype, parameter.constant_shape(), {}});
   }
-  schedules::MachineFigures figures;
-  figures.multiprocessors = multiprocessors;
-  return schedules::estimate(*member.machine,
-                             ir::bind(*member.machine, shapes, figures.multiprocessors), figures);
+  target::Device device = target::device_of(member.machine->target);
+  device.multiprocessors = multiprocessors;
+  return schedules::estimate(*member.machine, ir::bind(*member.machine, shapes, multiprocessors),
+                             device);
 }
 
 }  // namespace tilewright::library

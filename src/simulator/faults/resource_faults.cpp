@@ -6,6 +6,7 @@
 #include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 #include "simulator/faults/signals.h"
+#include "target/target.h"
 
 // Budgets, and what outlives whom: CTAs of a cluster, signals, launches.
 namespace tilewright::simulator {
@@ -16,16 +17,16 @@ using ir::ValueId;
 
 namespace {
 
-constexpr std::int64_t kSharedLimit = 232448;  // bytes of a CTA
-constexpr std::int64_t kRegisters = 65536;     // of a multiprocessor
-
 // Registers of a thread with which the role alone, or all of them together, ask for too many.
 std::int64_t too_many(const Sites& sites, const Site& site) {
+  const TargetLimits& limits = target::target_of(sites.kernel()).limits;
   std::int64_t others = 0, own = 0;
   for (const Site* other : sites.of(Op::set_max_registers)) {
     const ir::Attributes& role = sites.at(other->role).operation->attributes;
     // The instruction is for whole warpgroups.
-    const std::int64_t threads = (role.integer(Key::warps) + 3) / 4 * 128;
+    const std::int64_t groups =
+        (role.integer(Key::warps) + limits.group_warps - 1) / limits.group_warps;
+    const std::int64_t threads = groups * limits.group_threads();
     if (other->role == site.role) {
       own = threads;
     } else {
@@ -33,8 +34,9 @@ std::int64_t too_many(const Sites& sites, const Site& site) {
     }
   }
   if (own == 0) return 0;
-  const std::int64_t fits = (kRegisters - others) / own / 8 * 8;
-  return fits + 8;
+  const std::int64_t unit = limits.register_unit;
+  const std::int64_t fits = (limits.registers - others) / own / unit * unit;
+  return fits + unit;
 }
 
 // Without the operation, and without all waits for barriers at which peers arrive.
@@ -60,11 +62,12 @@ bool writes_shared(const Site& site) {
 }  // namespace
 
 std::vector<Mutant> seed_budget(const Sites& sites) {
+  const std::int64_t limit = target::target_of(sites.kernel()).limits.shared_bytes;
   std::vector<Mutant> mutants;
   for (const Site* shared : sites.of(Op::shared)) {
     const ir::Attributes& attributes = shared->operation->attributes;
     const std::int64_t stage = attributes.shared_layout().size_bytes();
-    const std::int64_t stages = (kSharedLimit - attributes.integer(Key::offset)) / stage + 1;
+    const std::int64_t stages = (limit - attributes.integer(Key::offset)) / stage + 1;
     Mutant mutant = mutant_at(
         sites, *shared, fmt::format("has {} stages: more than a CTA's shared memory", stages));
     mutant.edit = [=, number = shared->number](ir::Kernel& kernel) {

@@ -7,9 +7,6 @@
 namespace tilewright::simulator {
 namespace {
 
-constexpr std::int64_t kSharedLimit = 232448;  // of a CTA on sm_90 and sm_100
-constexpr std::int64_t kBarrierBytes = 8;
-
 struct Place {
   std::string name;
   std::int64_t begin = 0, end = 0;
@@ -18,9 +15,9 @@ struct Place {
 
 std::vector<Place> barrier_places(const PreparedKernel& kernel) {
   std::vector<Place> places;
+  const std::int64_t bytes = kernel.target->limits.barrier_bytes;
   for (const BarrierArray& array : kernel.barrier_arrays) {
-    places.push_back(
-        {array.name, array.offset, array.offset + array.count * kBarrierBytes, array.where});
+    places.push_back({array.name, array.offset, array.offset + array.count * bytes, array.where});
   }
   return places;
 }
@@ -35,16 +32,17 @@ std::vector<Place> allocation_places(const PreparedKernel& kernel) {
 }
 
 void check_shared(const PreparedKernel& kernel, const std::vector<Place>& places, FaultLog& log) {
+  const std::int64_t limit = kernel.target->limits.shared_bytes;
   std::string list;
   for (const Place& place : places) {
     list += fmt::format("\n  {:#x}..{:#x}  {}", place.begin, place.end - 1, place.name);
   }
-  if (kernel.shared_bytes > kSharedLimit) {
+  if (kernel.shared_bytes > limit) {
     log.add({"capacity",
              places.empty() ? SourceLocation{} : places.front().where,
              {},
              fmt::format("capacity: {} asks for {} bytes of shared memory, a CTA has {}{}",
-                         kernel.name, kernel.shared_bytes, kSharedLimit, list),
+                         kernel.name, kernel.shared_bytes, limit, list),
              {}});
   }
   for (const Place& place : places) {

@@ -7,6 +7,7 @@
 #include "simulator/machine/cycle_costs.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
+#include "target/devices.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -103,7 +104,8 @@ std::int64_t LaunchTrace::start_time(const Cta& cta) {
   const auto [start, is_new] = cluster_starts_.emplace(cta.index / size, start_);
   if (!is_new) return start->second;
   const auto started = static_cast<std::int64_t>(cluster_starts_.size());
-  if (started * size > kCycleCosts.multiprocessors && !free_from_.empty()) {
+  const target::Device& device = target::device_of(launch_->kernel.target->name);
+  if (started * size > device.multiprocessors && !free_from_.empty()) {
     start->second = free_from_.begin()->first;
     free_from_.erase(free_from_.begin());
   }

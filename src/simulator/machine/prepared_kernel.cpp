@@ -55,10 +55,8 @@ PreparedKernel Preparation::run() {
         .raise();
   }
   prepared_.shared_bytes = kernel_.shared_bytes;
-  // As ptxas shares a multiprocessor's 64 K registers among the threads of one CTA.
-  const std::int64_t threads = std::max<std::int64_t>(kernel_.threads, 1);
-  prepared_.launch_registers =
-      static_cast<int>(std::min<std::int64_t>(65536 / threads / 8 * 8, 256));
+  prepared_.target = &target::target_of(kernel_);
+  prepared_.launch_registers = launch_registers(prepared_.target->limits, kernel_.threads);
   prepared_.scalars.resize(kernel_.types.size());
   object_.assign(kernel_.types.size(), -1);
   rank_.assign(kernel_.types.size(), ir::kNoValue);

@@ -9,6 +9,7 @@
 
 #include "ir/ir.h"
 #include "support/arguments.h"
+#include "target/target.h"
 #include "tilewright/memory_order.h"
 
 // A machine-form kernel prepared for execution: one flat list of instructions with jumps, whose
@@ -285,7 +286,8 @@ struct PreparedKernel {
   bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
-  int launch_registers = 0;  // of a thread
+  int launch_registers = 0;                // of a thread
+  const target::Target* target = nullptr;  // its limits, and how fast it is
   std::vector<Allocation> allocations;
   std::vector<BarrierArray> barrier_arrays;
   int barriers = 0;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "simulator/machine/cycle_costs.h"
 #include "support/diagnostic.h"
+#include "target/devices.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -13,11 +13,17 @@ namespace {
 using ProgramKind = ir::ProgramOperation::Kind;
 using Kind = TraceSlice::Kind;
 
+// Of a stream, in cycles: a word or an event, and what a copy takes beside its bytes. An
+// assumption.
+constexpr std::int64_t kStreamOperation = 100;
+
 // What moves a stream's clock on, where nothing is waited for.
 std::int64_t copy_cycles(const ir::Program& program, const ir::ProgramOperation& copy) {
   std::int64_t bytes = size_of(program.buffers[copy.to.buffer].dtype);
   for (const std::int64_t extent : copy.to.sizes) bytes *= extent;
-  return kCycleCosts.stream_operation + bytes / kCycleCosts.peer_bytes_per_cycle;
+  const target::Device& device = target::device_of(ir::kDefaultTarget);
+  const auto bytes_per_cycle = static_cast<std::int64_t>(device.peer_bytes / device.clock);
+  return kStreamOperation + bytes / bytes_per_cycle;
 }
 
 }  // namespace
@@ -50,7 +56,7 @@ void TraceRecorder::changed(const std::byte* first, std::int64_t bytes) {
   if (!current_stream_ || current_stream_->source->kind != ProgramKind::write) return;
   const StreamOperation& operation = *current_stream_;
   context_.words[first].add(
-      {state_of(operation).clock + kCycleCosts.stream_operation,
+      {state_of(operation).clock + kStreamOperation,
        context_.text(fmt::format("{} writes it ({})",
                                  name_of(*program_, program_->streams[operation.source->stream]),
                                  format_location(operation.source->where)))});
@@ -99,7 +105,7 @@ void TraceRecorder::executed(const StreamOperation& operation, bool over) {
 void TraceRecorder::finish(const StreamOperation& operation) {
   const ir::ProgramOperation& source = *operation.source;
   StreamState& stream = state_of(operation);
-  const std::int64_t soon = stream.clock + kCycleCosts.stream_operation;
+  const std::int64_t soon = stream.clock + kStreamOperation;
   switch (source.kind) {
     case ProgramKind::launch:
       slice(operation, Kind::compute, program_->kernels[source.kernel]->name, 0,
@@ -120,7 +126,7 @@ void TraceRecorder::finish(const StreamOperation& operation) {
         wait_until(operation, word->second);
       }
       slice(operation, Kind::barrier, "wait", context_.text(word_text(source)),
-            stream.clock + kCycleCosts.stream_operation);
+            stream.clock + kStreamOperation);
       return;
     case ProgramKind::record:
       slice(operation, Kind::issue, fmt::format("records event {}", source.event), 0, soon);
@@ -133,7 +139,7 @@ void TraceRecorder::finish(const StreamOperation& operation) {
     case ProgramKind::wait_event:
       wait_until(operation, events_[source.event]);
       slice(operation, Kind::barrier, "wait", context_.text(fmt::format("event {}", source.event)),
-            stream.clock + kCycleCosts.stream_operation);
+            stream.clock + kStreamOperation);
       return;
   }
 }
@@ -199,7 +205,7 @@ void TraceRecorder::end(const std::vector<Fault>& faults) {
     const StreamState& stream = state_of(*operation);
     stream_cut_short_ =
         TraceMark{0, 0, -1, operation->source->stream, stream.clock, operation->source->where};
-    slice(*operation, Kind::memory, "cut short", 0, stream.clock + kCycleCosts.stream_operation);
+    slice(*operation, Kind::memory, "cut short", 0, stream.clock + kStreamOperation);
   }
   for (const auto& own : launches_) trace.end = std::max(trace.end, own->end());
   for (const StreamState& stream : streams_) trace.end = std::max(trace.end, stream.clock);

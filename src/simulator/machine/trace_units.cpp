@@ -10,10 +10,6 @@
 namespace tilewright::simulator {
 namespace {
 
-std::int64_t port_cycles(std::int64_t bytes) {
-  return (bytes + kCycleCosts.copy_bytes_per_cycle - 1) / kCycleCosts.copy_bytes_per_cycle;
-}
-
 // The end of the awaited groups' work, by the member that says which end.
 template <typename Work, typename End>
 std::int64_t end_of(const std::vector<Work>& list, std::int64_t groups, End Work::*which) {
@@ -48,11 +44,12 @@ void LaunchTrace::load_issued(const Event& event) {
   const TensorMap& map = kernel.maps[transfer.map];
   const WarpState& issuer = state_of(*event.issuer);
   CtaState& to = state_of(*event.destination);
-  const std::int64_t cycles = port_cycles(map.box_bytes());
+  const std::int64_t cycles = port_cycles(launch_->kernel, map.box_bytes());
   const std::string place = place_of(event.instruction->object, event.address);
   TraceFlight flight;
   flight.issue = issuer.clock;
-  const std::int64_t latency = std::max<std::int64_t>(kCycleCosts.load_latency - cycles, 0);
+  const std::int64_t latency =
+      std::max<std::int64_t>(kernel.target->rates.copy_latency - cycles, 0);
   flight.end = to.port.reserve(issuer.clock + latency, cycles) + cycles;
   flight.name = text(fmt::format("{} to {}", map.name, place));
   flight.place = text(place);
@@ -105,7 +102,7 @@ void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
   const int warpgroup = warp.index / 4;
   const auto [begun, is_first] =
       cta.products.emplace(std::pair(warpgroup, warp.product_sequence), 0);
-  const std::int64_t cycles = product_cycles(product);
+  const std::int64_t cycles = product_cycles(launch_->kernel, product);
   if (is_first) {
     const std::int64_t start =
         cta.tensor_cores.reserve(std::max(state.clock, state.product_end), cycles);
@@ -154,13 +151,13 @@ void LaunchTrace::issue_store(const Warp& warp, WarpState& state, const Instruct
   if (warp.stores.empty()) return;
   const Store& store = *warp.stores.back();
   const TensorMap& map = launch_->kernel.maps[launch_->kernel.transfers[instruction.detail].map];
-  const std::int64_t cycles = port_cycles(map.box_bytes());
+  const std::int64_t cycles = port_cycles(launch_->kernel, map.box_bytes());
   const std::string place = place_of(instruction.object, store.address);
   TraceFlight flight;
   flight.kind = TraceFlight::Kind::store;
   flight.issue = state.clock;
   const std::int64_t read = state_of(*warp.cta).port.reserve(state.clock, cycles) + cycles;
-  flight.end = std::max(read, flight.issue + kCycleCosts.store_latency);
+  flight.end = std::max(read, flight.issue + launch_->kernel.target->rates.store_latency);
   flight.name = text(fmt::format("{} to {}", place, map.name));
   flight.place = text(place);
   flight.detail = text(fmt::format("{}{} {} bytes, group {}", map.name,

@@ -9,7 +9,7 @@
 #include "compiler/compiled.h"
 #include "compiler/simulation.h"
 #include "passes/pipeline.h"
-#include "schedules/hopper.h"
+#include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernels/attention.h"
@@ -330,7 +330,7 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   ir::Kernel tile = kernel.finish();
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(tile, {}, rewrites);
-  const ir::Kernel scheduled = schedules::schedule_for_hopper(tile);
+  const ir::Kernel scheduled = schedules::schedule_warpgroups(tile);
   int reads = 0, releases = 0;
   bool unfenced = false;
   ir::ValueId empty = ir::kNoValue;  // the barriers of X's ring

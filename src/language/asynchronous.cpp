@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "language/explicit_tracing.h"
+#include "tilewright/target.h"
 
 namespace tilewright {
 
@@ -47,11 +48,12 @@ NamedBarrier::NamedBarrier(Kernel&, int threads, int count, SourceLocation where
   }
   first_ = tracer.next_named_barrier;
   tracer.next_named_barrier += count;
-  if (tracer.next_named_barrier > 16) {
+  const std::int64_t barriers = target_limits(tracer.kernel().target, where).named_barriers;
+  if (tracer.next_named_barrier > barriers) {
     Diagnostic(where, "NamedBarrier: " + std::to_string(tracer.next_named_barrier - 1) +
                           " named barriers are asked for")
         .token("NamedBarrier")
-        .fix("a CTA has 15 beside its own, barrier 0")
+        .fix("a CTA has " + std::to_string(barriers - 1) + " beside its own, barrier 0")
         .raise();
   }
 }
@@ -120,10 +122,11 @@ void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   Tracer& tracer = scheduled("ctas", where);
   tracer.require_no_grid("ctas", where);
   tracer.check_count(count, "ctas", "CTAs", where);
-  if (cluster < 1 || cluster > 16) {
+  const std::int64_t most = target_limits(tracer.kernel().target, where).cluster;
+  if (cluster < 1 || cluster > most) {
     Diagnostic(where, "ctas: a cluster of " + std::to_string(cluster))
         .token("ctas")
-        .fix("1 to 16 CTAs")
+        .fix("1 to " + std::to_string(most) + " CTAs")
         .raise();
   }
   tracer.kernel().grid = {count};
@@ -145,8 +148,6 @@ void check_barriers(Tracer& tracer, SourceLocation roles) {
         .raise();
   }
 }
-
-constexpr int kMaximumWarps = 32, kMaximumRegisters = 65536;  // of a CTA
 
 void check_roles_place(Tracer& tracer, std::size_t count, SourceLocation where) {
   const auto refuse = [&](const std::string& problem, const std::string& fix) {
@@ -185,6 +186,7 @@ std::int64_t registers_of(const RoleSpec& role) {
 void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) {
   Tracer& tracer = scheduled("roles", where);
   check_roles_place(tracer, roles.size(), where);
+  const TargetLimits& limits = target_limits(tracer.kernel().target, where);
   int warp = 0, budget = 0;
   std::int64_t registers = 0;
   for (const RoleSpec& role : roles) {
@@ -197,24 +199,27 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     if (role.warps <= 0 || (role.warps > 4 && role.warps % 4 != 0)) {
       fail(std::to_string(role.warps) + " warps", "1 to 4 warps, or whole warpgroups");
     }
-    if (role.registers < 24 || role.registers > 256 || role.registers % 8 != 0) {
+    if (role.registers < limits.least_role_registers ||
+        role.registers > limits.most_role_registers || role.registers % limits.register_unit != 0) {
       fail(std::to_string(role.registers) + " registers a thread",
-           "24 to 256, a multiple of 8 (setmaxnreg)");
+           std::to_string(limits.least_role_registers) + " to " +
+               std::to_string(limits.most_role_registers) + ", a multiple of " +
+               std::to_string(limits.register_unit) + " (setmaxnreg)");
     }
     // A warpgroup's warps share one budget: small roles go together, others start a warpgroup.
     const bool joins = warp % 4 != 0 && warp % 4 + role.warps <= 4 && budget == role.registers;
     if (!joins) warp = (warp + 3) / 4 * 4;
     budget = role.registers;
-    if (role.warps > kMaximumWarps || warp + role.warps > kMaximumWarps) {
+    if (role.warps > limits.warps() || warp + role.warps > limits.warps()) {
       fail("the roles so far take " +
                std::to_string((std::int64_t{warp} + role.warps + 3) / 4 * 128) + " threads of " +
-               std::to_string(kMaximumWarps * 32),
+               std::to_string(limits.threads),
            "use fewer warps");
     }
     registers += registers_of(role);
-    if (registers > kMaximumRegisters) {
+    if (registers > limits.registers) {
       fail("the roles so far take " + std::to_string(registers) + " registers of " +
-               std::to_string(kMaximumRegisters),
+               std::to_string(limits.registers),
            "lower the budgets");
     }
     tracer.trace_role({{Key::name, role.name},

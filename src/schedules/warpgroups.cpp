@@ -1,4 +1,4 @@
-#include "schedules/hopper.h"
+#include "schedules/warpgroups.h"
 
 #include <algorithm>
 #include <map>
@@ -23,7 +23,7 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
-using analysis::kGroupWarps;
+using target::kGroupWarps;
 constexpr std::int64_t kEarlyElements = 256;  // of a row that each thread holds in part
 
 // Two roles: one warp that loads, warpgroups that compute.
@@ -52,11 +52,12 @@ class LoadAndMath final : public Retracer {
       });
     };
     const int groups = placement_.groups;
+    const RoleRegisters share = role_registers(placement_.limits, groups);
     kernel_.roles({RoleSpec(
-                       "load", warps(1), registers(analysis::load_registers(groups)),
+                       "load", warps(1), registers(share.loading),
                        [&](Index) { each_tile(true, Index(0)); }, tile_.where),
                    RoleSpec(
-                       "math", warpgroups(groups), registers(analysis::math_registers(groups)),
+                       "math", warpgroups(groups), registers(share.computing),
                        [&](Index group) {
                          if (turn_) when(group == groups - 1, [&] { turn_->arrive(0); });
                          each_tile(false, group);
@@ -81,10 +82,10 @@ class LoadAndMath final : public Retracer {
                                     buffer.dtype, buffer.rows, buffer.columns, buffer.where));
     }
     if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
-      all_warps_.emplace(kernel_, placement_.groups * analysis::kGroupThreads, 1, tile_.where);
+      all_warps_.emplace(kernel_, placement_.groups * target::kGroupThreads, 1, tile_.where);
     }
     if (turns_.any()) {
-      turn_.emplace(kernel_, 2 * analysis::kGroupThreads, placement_.groups, tile_.where);
+      turn_.emplace(kernel_, 2 * target::kGroupThreads, placement_.groups, tile_.where);
     }
     loads_.meet_at(all_warps_);
     exchange_.meet_at(all_warps_);
@@ -324,7 +325,7 @@ class LoadAndMath final : public Retracer {
 
 }  // namespace
 
-ir::Kernel schedule_for_hopper(const ir::Kernel& kernel, std::int64_t reserved) {
+ir::Kernel schedule_warpgroups(const ir::Kernel& kernel, std::int64_t reserved) {
   const ir::Kernel tile = reload(kernel);
   // What does not fit is said before another kernel is begun.
   const Placement placement(tile);

@@ -1,0 +1,252 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tilewright/kernel.h"
+
+// The explicit level of GPUs with asynchronous copies: shared memory, rings, roles, TMA and
+// barriers. What is written here is what the compiler itself lowers to. Products are each target's
+// own: tilewright/hopper.h.
+namespace tilewright {
+
+struct Stages {
+  int count;
+};
+inline Stages stages(int count) { return {count}; }
+
+struct WarpCount {
+  int count;
+};
+inline WarpCount warps(int count) { return {count}; }
+inline WarpCount warpgroups(int count) { return {4 * count}; }
+
+// Warps that run `body` beside those of the other roles. Roles of less than a warpgroup share one
+// when they follow each other with the same budget. The body may take the index of its warpgroup
+// in the role.
+class RoleSpec {
+ public:
+  RoleSpec(std::string name, WarpCount warps, RegisterBudget registers,
+           std::function<void(Index)> body, SourceLocation where = here())
+      : name(std::move(name)),
+        warps(warps.count),
+        registers(registers.count),
+        body(std::move(body)),
+        where(where) {}
+  std::string name;
+  int warps;
+  int registers;
+  std::function<void(Index)> body;
+  SourceLocation where;
+};
+template <typename Body>
+RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body body,
+              SourceLocation where = here()) {
+  if constexpr (std::is_invocable_v<Body, Index>) {
+    return RoleSpec(std::move(name), warps, budget, std::move(body), where);
+  } else {
+    return RoleSpec(
+        std::move(name), warps, budget, [body = std::move(body)](Index) mutable { body(); }, where);
+  }
+}
+
+// A tile in shared memory, or a run of its rows; 128-byte swizzled where its rows allow.
+class SharedView {
+ public:
+  SharedView() = default;
+  // `count` rows from `start`, a multiple of 8.
+  SharedView rows(const IndexOperand& start, int count) const;
+  // `count` columns from `start`.
+  SharedView columns(int start, int count, SourceLocation where = here()) const;
+  // The `index`-th run of `size` columns, for an index that the kernel computes: whole panels,
+  // which hold 128 bytes of a row, or all of a shorter one.
+  SharedView column_part(const IndexOperand& index, int size) const;
+  // The two axes swapped, for products, store and load.
+  SharedView T() const;
+  int row_count() const { return row_count_; }
+  int column_count() const { return column_count_; }
+
+ private:
+  friend class ExplicitTracing;
+  Handle shared_;
+  Handle stage_;
+  Handle row_;
+  Handle panel_;  // none: 0
+  int row_count_ = 0;
+  int column_ = 0;
+  int column_count_ = 0;
+  bool transposed_ = false;
+};
+
+class SharedTile : public SharedView {
+ public:
+  SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
+             SourceLocation where = here());
+};
+
+struct TileShape {
+  DType dtype;
+  int rows;
+  int columns;
+};
+
+// One stage of a ring: one view for each tile of the ring.
+class Slot {
+ public:
+  const SharedView& operator[](int part) const;
+  operator const SharedView&() const { return (*this)[0]; }
+  SharedView T() const { return (*this)[0].T(); }
+  const Index& stage() const { return stage_; }
+  // What the producer gave with the stage: the `which`-th of the stage's numbers.
+  Index number(int which = 0, SourceLocation where = here()) const;
+
+ private:
+  friend class Ring;
+  Slot(Index stage, std::vector<SharedView> parts, Handle numbers, int number_count,
+       SourceLocation where)
+      : stage_(stage),
+        parts_(std::move(parts)),
+        numbers_(numbers),
+        number_count_(number_count),
+        where_(where) {}
+  Index stage_;
+  std::vector<SharedView> parts_;
+  Handle numbers_;
+  int number_count_;
+  SourceLocation where_;  // of produce or consume
+};
+
+// Stages of shared memory with full and empty barriers between one producing role and the consuming
+// ones. Positions run on across tiles of a persistent loop. The producer starts at parity 1 on
+// fresh barriers; nothing arrives to prime them.
+class Ring {
+ public:
+  // Without tiles it carries numbers alone.
+  Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
+       SourceLocation where = here());
+  // Some of its loads are multicast: its stages are released in every CTA of the cluster.
+  Ring& multicast();
+  // The same for groups of `group` CTAs that follow each other in the cluster.
+  Ring& multicast(int group, SourceLocation where = here());
+  // Its stages carry so many numbers each (Slot::number).
+  Ring& numbered(int count = 1);
+  ~Ring();
+  // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full
+  // barrier.
+  void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  // The same with numbers that travel with the stage, or numbers alone. In a ring with numbers
+  // every stage has all of them.
+  void produce(const IndexOperand& number, const std::function<void(const Slot&)>& fill);
+  void produce(const IndexOperand& number);
+  void produce(const std::vector<IndexOperand>& numbers,
+               const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
+  // Waits until the next stage is full.
+  Slot consume(SourceLocation where = here());
+  // Waits until the stage of the `position`-th produce, counted from 0, is full. For roles that
+  // come back to stages that they have not released yet: they count positions themselves, and
+  // release each of them once, in the order in which they were produced.
+  Slot consume_at(const Index& position, SourceLocation where = here());
+  // Every warp of the consuming role has finished reading the stage.
+  void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
+  void release(const Index& stage, SourceLocation where = here());
+  // The same where the condition holds. The lanes of a warp meet first, whether it does or not.
+  void release_if(const Condition& condition, const Index& stage, SourceLocation where = here());
+
+ private:
+  void fill(const std::vector<IndexOperand>& numbers, const std::function<void(const Slot&)>* loads,
+            SourceLocation where);
+  void check_role(bool producing, const char* what, SourceLocation where);
+  void wait(bool producing, const Index& stage, const Index& phase, const char* what,
+            SourceLocation where);
+  Slot slot(const Index& stage, const char* what, SourceLocation where) const;
+  Slot enter(bool producing, const char* what, SourceLocation where);
+  void arrive_empty(const Index& stage, SourceLocation where);
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+enum class Cache { normal, evict_first, evict_last };
+
+struct TmaOptions {
+  Cache cache = Cache::normal;
+  bool multicast = false;  // to the same place in every CTA of the cluster, or of the ring's group
+  // Of the group only so many, each `stride` after the one before, this CTA among them; 0: all.
+  // Such as the CTAs of one column where a group's rows are `stride` long.
+  int receivers = 0, stride = 1;
+};
+// Only inside Ring::produce: global to shared. Elements that do not exist, outside the tensor or at
+// or past the block's limit, arrive as zero. One axis, not the last, may have blocks that end
+// before the tensor does, such as those of a Ragged's sequences.
+void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
+              SourceLocation where = here());
+// Shared to global, by one lane; elements that do not exist are not written.
+void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
+void bulk_commit(SourceLocation where = here());
+// Until at most `groups` of this thread's are under way: their sources may be written again (read),
+// or their results are in memory.
+void bulk_wait_read(int groups, SourceLocation where = here());
+void bulk_wait(int groups, SourceLocation where = here());
+
+// Between this warpgroup's registers and shared memory. A product's result of 2-byte elements, or
+// one that is transposed, goes by matrices (stmatrix, ldmatrix), anything else by elements.
+void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
+Tile load(const SharedView& from, SourceLocation where = here());
+
+// `count` hardware barriers over `threads` threads each: whole warps, at most the CTA's. A CTA has
+// 15 of them, of which reductions over several warps take some.
+class NamedBarrier {
+ public:
+  NamedBarrier(Kernel& kernel, int threads, int count = 1, SourceLocation where = here());
+  void sync(const IndexOperand& index = 0);
+  void arrive(const IndexOperand& index = 0);
+
+ private:
+  int first_, threads_, count_;
+};
+
+// Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
+// has stored to shared memory before `arrive` the others may load behind `wait`.
+class ClusterBarrier {
+ public:
+  ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  void arrive(SourceLocation where = here());
+  // For the arrivals of one more phase, the first at the first call.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// One lane of the warp alone runs the body, in which nothing stands that the warp does as a whole:
+// products, stores and loads of tiles, barriers.
+void elect(const std::function<void()>& body, SourceLocation where = here());
+// Orders what the lanes of a warp have done in memory before what one of them does next.
+void warp_sync(SourceLocation where = here());
+void fence_proxy_async(SourceLocation where = here());
+Index cta_index(SourceLocation where = here());
+Index cta_count(SourceLocation where = here());
+Index cluster_rank(SourceLocation where = here());
+Index warp_index(SourceLocation where = here());  // in its warpgroup
+void cluster_sync(SourceLocation where = here());
+
+// i32 values in shared memory: written by one lane of a warp, read by all.
+class SharedIntegers {
+ public:
+  SharedIntegers(Kernel& kernel, std::string name, int count, SourceLocation where = here());
+  Index load(const IndexOperand& element, SourceLocation where = here()) const;
+  void store(const IndexOperand& element, const IndexOperand& value, SourceLocation where = here());
+
+ private:
+  Handle shared_;
+};
+
+// The number of multiprocessors of the device that runs the kernel.
+Dim multiprocessors();
+
+}  // namespace tilewright

@@ -1,0 +1,67 @@
+#include "target/target.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "support/diagnostic.h"
+#include "target/sm_90a.h"
+
+namespace tilewright::target {
+namespace {
+
+std::vector<std::unique_ptr<const Target>>& records() {
+  static std::vector<std::unique_ptr<const Target>> all = [] {
+    std::vector<std::unique_ptr<const Target>> first;
+    first.push_back(std::make_unique<const Target>(sm_90a()));
+    return first;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::vector<const Target*> targets() {
+  std::vector<const Target*> all;
+  for (const auto& record : records()) all.push_back(record.get());
+  return all;
+}
+
+const Target& find_target(std::string_view name, SourceLocation where) {
+  std::string known;
+  for (const auto& record : records()) {
+    if (record->name == name) return *record;
+    known += (known.empty() ? "" : ", ") + record->name;
+  }
+  Diagnostic(where, "there is no target '" + std::string(name) + "'")
+      .fix("use one of: " + known)
+      .raise();
+}
+
+const Target& target_of(const ir::Kernel& kernel) {
+  return find_target(kernel.target, kernel.where);
+}
+
+}  // namespace tilewright::target
+
+namespace tilewright {
+
+const TargetLimits& target_limits(std::string_view target, SourceLocation where) {
+  return target::find_target(target, where).limits;
+}
+
+int launch_registers(const TargetLimits& limits, std::int64_t threads) {
+  const std::int64_t share =
+      limits.registers / std::max<std::int64_t>(threads, 1) / limits.register_unit;
+  return static_cast<int>(std::min(share * limits.register_unit, limits.most_role_registers));
+}
+
+RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups) {
+  const std::int64_t groups = std::max<std::int64_t>(computing_groups, 2);
+  const std::int64_t all =
+      (groups + 1) * launch_registers(limits, (groups + 1) * limits.group_threads());
+  const std::int64_t computing =
+      (all - limits.least_role_registers) / groups / limits.register_unit * limits.register_unit;
+  return {static_cast<int>(all - groups * computing), static_cast<int>(computing)};
+}
+
+}  // namespace tilewright

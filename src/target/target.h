@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/ir.h"
+#include "tilewright/target.h"
+
+// What a machine is, as a value. Passes, schedules, printer and simulator read it by the name that
+// a kernel has (ir::Kernel::target), and none of them asks which target it is.
+namespace tilewright::target {
+
+// How fast one multiprocessor is: what the model of costs and the time axis of traces are made of.
+// In cycles where nothing else is said. An assumption is good enough to rank and to draw.
+struct Rates {
+  // In which a scheduler issues one instruction of a warp.
+  int issue_float = 0;    // add, mul, fma
+  int issue_integer = 0;  // comparisons, minimum, select, integers
+  int issue_special = 0;  // exp2, rcp, log2
+  int issue_shuffle = 0;
+  int issue_control = 0;  // jumps, loops
+  int issue_scalar = 0;
+  int issue_asynchronous = 0;  // a copy or a product
+  int barrier = 0;             // an arrival, or a wait for what is complete
+  // Until what was asked for is there.
+  int shared_latency = 0;  // a load by threads
+  int global_latency = 0;  // a load by threads, or an atomic
+  int copy_latency = 0;    // an asynchronous load, to its barrier's phase
+  int store_latency = 0;   // an asynchronous store
+  // A cycle.
+  int shared_bytes = 0;   // of shared memory
+  int l2_port_bytes = 0;  // that its port to L2 is wide; what kernels reach is the device's
+  int fma = 0;            // of 16-bit products, dense; of 8-bit ones twice that
+};
+
+struct Target {
+  std::string name;   // "sm_90a"
+  std::string chips;  // whose they are, for errors: "NVIDIA Hopper: H100, H200, GH200"
+  TargetLimits limits;
+  Rates rates;
+};
+
+// The records that there are, in the order in which errors list them.
+std::vector<const Target*> targets();
+// A usage error for an unknown name, which lists the known ones.
+const Target& find_target(std::string_view name, SourceLocation where = {});
+// Of the kernel, which is past the tile form.
+const Target& target_of(const ir::Kernel& kernel);
+
+}  // namespace tilewright::target

@@ -1,0 +1,70 @@
+#include "target/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "target/devices.h"
+
+namespace tilewright::target {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(TargetTest, AnUnknownOneIsAnErrorThatListsTheKnown) {
+  try {
+    find_target("sm_80", {"kernel.cpp", 3});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_EQ(error.location().line, 3);
+    EXPECT_THAT(error.what(), HasSubstr("there is no target 'sm_80'"));
+    EXPECT_THAT(error.what(), HasSubstr("sm_90a"));
+  }
+}
+
+// 64 K registers a multiprocessor in units of 8 a thread.
+TEST(TargetTest, RegistersAreSharedOut) {
+  const TargetLimits& limits = target_limits("sm_90a");
+  EXPECT_EQ(launch_registers(limits, 128), 256) << "no role may ask for more";
+  EXPECT_EQ(launch_registers(limits, 256), 256);
+  EXPECT_EQ(launch_registers(limits, 384), 168);
+  EXPECT_EQ(launch_registers(limits, 512), 128);
+  EXPECT_EQ(launch_registers(limits, 640), 96);
+  const int computing[] = {240, 240, 160, 112, 88, 72, 64},
+            loading[] = {24, 24, 32, 32, 40, 72, 64};
+  for (int groups = 1; groups <= 7; ++groups) {
+    const RoleRegisters share = role_registers(limits, groups);
+    EXPECT_EQ(share.computing, computing[groups - 1]) << groups;
+    EXPECT_EQ(share.loading, loading[groups - 1]) << groups;
+    EXPECT_LE((share.loading + groups * share.computing) * limits.group_threads(),
+              limits.registers);
+    EXPECT_GE(share.loading, limits.least_role_registers);
+  }
+}
+
+TEST(TargetTest, EachDeviceIsOfATarget) {
+  ASSERT_FALSE(devices().empty());
+  for (const Device& device : devices()) {
+    const Rates& rates = find_target(device.target).rates;
+    // The peak is what the multiprocessors do at the clock: an operation is half of an fma.
+    const double peak = 2.0 * rates.fma * device.multiprocessors * device.clock;
+    EXPECT_NEAR(device.half_flops / peak, 1, 0.01) << device.name;
+    EXPECT_LE(device.reached.clock, device.clock) << device.name;
+    EXPECT_LE(device.reached.l2_bytes, rates.l2_port_bytes) << device.name;
+    EXPECT_LE(device.reached.memory_bytes, device.memory_bytes) << device.name;
+    EXPECT_LE(device.reached.product_share, 1) << device.name;
+  }
+}
+
+TEST(TargetTest, DevicesDifferByRecord) {
+  const Device& h200 = device_of("sm_90a");
+  EXPECT_EQ(h200.name, "H200 SXM");
+  EXPECT_EQ(h200.flops(DType::f8e4m3), h200.quarter_flops);
+  EXPECT_EQ(h200.flops(DType::f16), h200.half_flops);
+  EXPECT_EQ(h200.flops(DType::f32), h200.single_flops);
+  EXPECT_LT(devices().at(1).memory_bytes, h200.memory_bytes);
+  EXPECT_THROW(device_of("sm_80"), Error);
+}
+
+}  // namespace
+}  // namespace tilewright::target
