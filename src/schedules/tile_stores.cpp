@@ -3,11 +3,6 @@
 #include <utility>
 
 namespace tilewright::schedules {
-namespace {
-
-
-}  // namespace
-
 using ir::Op;
 using ir::Operation;
 using ir::Type;
