@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/diagnostic.h"
+#include "tilewright/hopper.h"
 #include "tilewright/program.h"
 #include "tilewright/ranks.h"
 

@@ -549,7 +549,7 @@ TEST(HopperSchedule, RefusesWhatItCannotPlace) {
   store(Y(b, b), dot(x, x.T()));
   const std::string text = refusal(kernel);
   EXPECT_NE(text.find("dot: 32 rows"), std::string::npos) << text;
-  EXPECT_NE(text.find("hopper_test.cpp:"), std::string::npos) << text;
+  EXPECT_NE(text.find("warpgroups_test.cpp:"), std::string::npos) << text;
 }
 
 TEST(HopperSchedule, RefusesProductsOfWhatWasStored) {

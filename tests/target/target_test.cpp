@@ -30,8 +30,8 @@ TEST(TargetTest, RegistersAreSharedOut) {
   EXPECT_EQ(launch_registers(limits, 384), 168);
   EXPECT_EQ(launch_registers(limits, 512), 128);
   EXPECT_EQ(launch_registers(limits, 640), 96);
-  const int computing[] = {240, 240, 160, 112, 88, 72, 64},
-            loading[] = {24, 24, 32, 32, 40, 72, 64};
+  const int computing[] = {240, 240, 160, 112, 88, 80, 64},
+            loading[] = {24, 24, 32, 32, 40, 24, 64};
   for (int groups = 1; groups <= 7; ++groups) {
     const RoleRegisters share = role_registers(limits, groups);
     EXPECT_EQ(share.computing, computing[groups - 1]) << groups;
