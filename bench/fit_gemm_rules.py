@@ -5,15 +5,15 @@
     bench/fit_gemm_rules.py times.json [more.json ...] --out kernels/schedules/gemm.sm_90a.txt
     bench/fit_gemm_rules.py times.json --apply held_out.json
 
-A model of waves, products, loads, stores and memory estimates each variant's time. What is fitted to
-the logarithms of the times, those near a shape's best above all: its constants, and for each variant
-a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the rows'
-alignment. An error that all variants share at a shape changes no choice and hardly counts. The
---count variants are kept that cost least to be without the others where the estimates choose, and the
-model is fitted to them once more. --choose names the files that decide which: one that lacks some
-variants speaks for the others. What is written is the model as rules (docs/schedules.md), over ranges
-and facts, in integers. A file may lack variants that others have; one that is named twice counts
-twice.
+A model of waves, products, loads, stores and memory estimates each variant's time. What is fitted
+to the logarithms of the times, those near a shape's best above all: its constants, and for each
+variant a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the
+rows' alignment. An error that all variants share at a shape changes no choice and hardly counts.
+The --count variants are kept that cost least to be without the others where the estimates choose,
+and the model is fitted to them once more. --choose names the files that decide which: one that
+lacks some variants speaks for the others. What is written is the model as rules
+(docs/schedules.md), over ranges and facts, in integers. A file may lack variants that others have;
+one that is named twice counts twice.
 """
 
 import argparse
@@ -24,8 +24,6 @@ import sys
 import types
 
 import numpy as np
-
-from gemm_shapes import random_sizes
 
 MULTIPROCESSORS = 132
 # Clusters that run at once on 132 multiprocessors, by cuOccupancyMaxActiveClusters; as a fraction.
@@ -255,7 +253,7 @@ class Model:
 
 
 def keep_variants(model, times, count, also):
-    """Leaves out, one by one, what costs least to be without where the estimates choose, but none of
+    """Leaves out, one by one, what costs least to be without where the estimates choose; none of
     `also`."""
     estimate = measured_estimates(model, times)
     costs = np.fmin(np.nan_to_num(times.log - times.best[:, None], nan=0.4), 0.4)
@@ -289,7 +287,7 @@ def report(label, model, times):
     order = np.argsort(ratios)
     worst = order[0]
     print(f"{label}: {len(ratios)} shapes, {len(times.variants)} variants: x cuBLAS "
-          f"{np.exp(np.log(ratios).mean()):.3f} (the best variants {np.exp(np.log(best).mean()):.3f}), "
+          f"{np.exp(np.log(ratios).mean()):.3f} (best variants {np.exp(np.log(best).mean()):.3f}), "
           f"worst decile {ratios[order[(len(ratios) - 1) // 10]]:.3f}, worst {ratios[worst]:.3f} "
           f"({times.names[worst]}: {times.variants[chosen[worst]].name})")
 

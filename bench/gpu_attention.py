@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """attention_forward beside cuDNN (PyTorch's scaled_dot_product_attention), 16k tokens.
 
-    bench/gpu_attention.py --library build/release/lib/libtilewright.so [--dim 128] [--lengths 2048 ...]
+    bench/gpu_attention.py --library build/release/lib/libtilewright.so [--dim 128] [--lengths N]
     bench/gpu_attention.py --library ... --all
     bench/gpu_attention.py --library ... --schedule tile --beside sm90
     bench/gpu_attention.py --library ... --fa3   where Python finds flash_attn_interface
@@ -241,7 +241,7 @@ class Result:
 
 
 def time_fa3(ours, rounds, problems):
-    """FlashAttention-3's time over ours, which has been checked and is what its output is held to."""
+    """FlashAttention-3's time over ours, checked before, and what its output is held to."""
     launch = ours.flash_attention_3()
     if not measure.relative_rms(launch(), ours.output.double()) <= 1e-2:
         problems.append("FlashAttention-3 computes something else")
@@ -298,7 +298,8 @@ def summarise(results):
         shared = f" {r.row.heads}/{r.row.kv_heads}" if r.row.heads != r.row.kv_heads else ""
         groups.setdefault(f"d{r.row.dim}{shared} {r.row.mask}", []).append(r)
     for name, rows in groups.items():
-        print(f"{name}: {measure.geometric_mean(r.pairs.ratio for r in rows):.3f} of cuDNN's speed, "
+        mean = measure.geometric_mean(r.pairs.ratio for r in rows)
+        print(f"{name}: {mean:.3f} of cuDNN's speed, "
               f"{measure.geometric_mean(r.to_best for r in rows):.3f} of the better of "
               f"FlashAttention-3 and cuDNN")
     if own:

@@ -7,7 +7,7 @@
     bench/gpu_escapes.py --target sm_90a        # simulates and assembles only; needs no GPU
 
 Each kernel and schedule is one `tilewright stress` in a process of its own: simulated first, then
-launched with sleeps before whatever synchronises, and held bit by bit against a launch without. With
+launched with sleeps before whatever synchronises, and held bit by bit against one without. With
 --mutants, faults drawn over all kinds are seeded into some kernels, and a table says who noticed
 them: the hardware, compute-sanitizer, the simulator.
 """
@@ -27,8 +27,8 @@ import sys
 import time
 
 # Of kernels that have these options, beside their defaults.
-VARIATIONS = [["causal=true"], ["dim=128"], ["dim=128", "causal=true"], ["causal=true", "window=100"],
-              ["softcap=20"], ["sinks=true"]]
+VARIATIONS = [["causal=true"], ["dim=128"], ["dim=128", "causal=true"],
+              ["causal=true", "window=100"], ["softcap=20"], ["sinks=true"]]
 
 # What mutants are made of: small lengths are for compute-sanitizer, under which all is slow.
 SUBJECTS = [
@@ -162,7 +162,8 @@ def escapes(session):
         return task
 
     results = session.in_parallel([task_of(*item) for item in wanted], a.seconds, a.jobs)
-    print(f"{'kernel':<26} {'schedules':>9} {'clean':>6} {'runs':>7} {'hangs':>6} {'mismatches':>10} "
+    print(f"{'kernel':<26} {'schedules':>9} {'clean':>6} {'runs':>7} {'hangs':>6} "
+          f"{'mismatches':>10} "
           f"{'errors':>7} {'not run':>8}")
     total = collections.Counter()
     for kernel in sorted({name for name, _ in wanted}):
@@ -287,7 +288,7 @@ def run_mutants(session):
 
 
 def sanitizer_verdict(subject, number, tools):
-    """None where it was not asked, or gave no answer; else whether it says more than of the kernel."""
+    """None if it was not asked or gave no answer; else whether it says more than of the kernel."""
     answers = []
     for tool in SANITIZER_TOOLS:
         result = tools.get((name_of(subject), number, tool))

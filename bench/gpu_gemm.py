@@ -132,7 +132,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_arguments(parser)
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
-    parser.add_argument("--group", help="shapes: peers, ragged, random (by --seeds); several with commas")
+    parser.add_argument("--group", help="peers, ragged, random (by --seeds); several with commas")
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")],
                         help="of the random shapes, with commas; default: --seed")
     parser.add_argument("--compare", metavar="SCHEDULES",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""attention_varlen_forward on sequences of random lengths beside attention_forward on as many of one
-length with the same work: 32 sequences of 16384 tokens together, hidden 2048.
+"""attention_varlen_forward on sequences of random lengths beside attention_forward on as many of
+one length with the same work: 32 sequences of 16384 tokens together, hidden 2048.
 
     bench/gpu_varlen.py --library build/release/lib/libtilewright.so [--dim 128] [--sequences 32]
 
@@ -25,7 +25,7 @@ SPREADS = ("uniform", "cuts")
 
 
 def lengths_of(spread, sequences, generator):
-    """`uniform`: lengths are 0.1 to 1.9 of the mean; `cuts`: between random places, so that some are
+    """`uniform`: lengths are 0.1 to 1.9 of the mean; `cuts`: between random places: some are
     very short and some several times the mean."""
     if spread == "uniform":
         weights = [generator.uniform(0.1, 1.9) for _ in range(sequences)]

@@ -33,7 +33,8 @@ def device_state():
 
 
 def print_versions(library):
-    print(f"Tilewright {library.version()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}, "
+    print(f"Tilewright {library.version()}, PyTorch {torch.__version__}, "
+          f"CUDA {torch.version.cuda}, "
           f"cuDNN {torch.backends.cudnn.version()}")
     print(f"device: {device_state()}")
 
