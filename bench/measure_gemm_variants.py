@@ -4,17 +4,17 @@
     bench/measure_gemm_variants.py --seeds 20001: --seconds 480 --out bench/data/gemm_times.npz
 
 The shapes are the fixed groups in each dtype, then those of one seed after the other
-(gemm_shapes.py), of each ten seeds six in bf16, one in f16 and three in e4m3. Each run begins with a
-cold L2 cache and is queued before the GPU is there; one that came too late is not counted. What the
-present rules estimate far behind the fastest is left out, and what two runs find far behind is timed
-no further: medians of seven are of those near the fastest. The file is written every 30 seconds.
+(gemm_shapes.py), of each ten seeds six in bf16, one in f16 and three in e4m3. Each run begins with
+a cold L2 cache and is queued before the GPU is there; one that came too late is not counted. What
+the present rules estimate far behind the fastest is left out, and what two runs find far behind is
+timed no further: medians of seven are of those near the fastest. The file is written every 30
+seconds.
 """
 
 import argparse
 import concurrent.futures
 import gc
 import itertools
-import math
 import os
 import statistics
 import sys
@@ -238,7 +238,7 @@ def main():
     parser.add_argument("--variants", type=lambda text: text.split(","),
                         help="with commas; default: all that the rules choose among")
     parser.add_argument("--estimated", type=float, default=2.5,
-                        help="leave out what the rules estimate so many times slower than the least")
+                        help="leave out what the rules estimate so many times slower")
     parser.add_argument("--within", type=float, default=1.25,
                         help="time what is at most so many times slower than the fastest again")
     parser.add_argument("--check", type=int, default=20, help="the results of each so many shapes")
