@@ -63,9 +63,9 @@ TEST(LaunchOverhead, IsSmallBesideTheDriversOwnTime) {
   const Kernel kernel = kernels::gemm_sm90({});
   const compiler::GpuProgram program = compiler::translate(kernel.finish());
   const runtime::Build build = compiler::assemble(program, "sm_90a");
-  compiler::LaunchPlan plan =
-      compiler::plan_launch(program.machine, program.source.parameters,
-                  compiler::make_arguments(program.machine, refs, {}), device->info().multiprocessors);
+  compiler::LaunchPlan plan = compiler::plan_launch(
+      program.machine, program.source.parameters,
+      compiler::make_arguments(program.machine, refs, {}), device->info().multiprocessors);
   for (const compiler::LaunchPlan::Map& map : plan.maps) {
     plan.parameters.set(map.offset, runtime::encode(map.spec));
   }

@@ -31,7 +31,8 @@ struct Subject {
 ir::Kernel machine_of(const LibraryKernel& entry, const std::vector<std::string>& settings) {
   passes::Rewrites rewrites;
   const compiler::Target target = compiler::parse_target("sm_90a");
-  return compiler::lower(library::trace_entry(entry, resolve_options(entry, settings), target).finish(), rewrites);
+  return compiler::lower(
+      library::trace_entry(entry, resolve_options(entry, settings), target).finish(), rewrites);
 }
 
 Subject subject_of(const std::string& name, const std::vector<std::string>& settings) {
@@ -105,7 +106,8 @@ std::vector<MutantResult> of_masks(const Kernel& kernel, const std::vector<std::
   setenv("TILEWRIGHT_DUMP", folder.path().c_str(), 1);
   compile(kernel, "sim:sm_90a");
   unsetenv("TILEWRIGHT_DUMP");
-  const library::KernelSource source = library::KernelSource::of_file(folder / (kernel.name() + ".tw"));
+  const library::KernelSource source =
+      library::KernelSource::of_file(folder / (kernel.name() + ".tw"));
   const Subject subject = subject_of(kernel, sizes, source);
   ProofOptions options;
   options.schedules = options.launches = 1;

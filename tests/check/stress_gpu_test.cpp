@@ -20,8 +20,10 @@ TEST_F(StressGpuTest, DelaysChangeNoBit) {
     const LibraryKernel& entry = find_kernel("gemm");
     passes::Rewrites rewrites;
     const ir::Kernel machine =
-        compiler::lower(library::trace_entry(entry, resolve_options(entry, settings), compiler::parse_target("sm_90a")).finish(),
-              rewrites);
+        compiler::lower(library::trace_entry(entry, resolve_options(entry, settings),
+                                             compiler::parse_target("sm_90a"))
+                            .finish(),
+                        rewrites);
     std::vector<library::Workload> workloads = {library::make_workload(entry, settings, {}, 0)};
     EXPECT_EQ(simulate_workloads(machine, workloads, {}).kind, "");
     const StressReport report = stress_on_gpu(machine, machine, workloads, {},

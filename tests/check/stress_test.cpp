@@ -22,12 +22,15 @@ const std::vector<std::string> kSettings = {"schedule=64x96", "m=72", "n=72", "k
 ir::Kernel machine() {
   const LibraryKernel& entry = find_kernel("gemm");
   passes::Rewrites rewrites;
-  return compiler::lower(
-      library::trace_entry(entry, resolve_options(entry, kSettings), compiler::parse_target("sm_90a")).finish(),
-      rewrites);
+  return compiler::lower(library::trace_entry(entry, resolve_options(entry, kSettings),
+                                              compiler::parse_target("sm_90a"))
+                             .finish(),
+                         rewrites);
 }
 
-std::vector<library::Workload> workloads() { return {library::make_workload(find_kernel("gemm"), kSettings, {}, 0)}; }
+std::vector<library::Workload> workloads() {
+  return {library::make_workload(find_kernel("gemm"), kSettings, {}, 0)};
+}
 
 TEST(StressTest, SimulatesBeforeAnythingRuns) {
   std::vector<library::Workload> inputs = workloads();

@@ -151,7 +151,8 @@ TEST(BreakageTest, TakesAWarpSyncFromBeforeAnArrival) {
     return found;
   };
   const int before = syncs();
-  EXPECT_THAT(checks::break_kernel(machine, "warp_sync").where.file, HasSubstr("attention_sm90.cpp"));
+  EXPECT_THAT(checks::break_kernel(machine, "warp_sync").where.file,
+              HasSubstr("attention_sm90.cpp"));
   EXPECT_EQ(syncs(), before - 1);
   ir::verify(machine);
 }

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "support/arguments.h"
-#include "tilewright/tensor_ref.h"
 #include "tilewright/host_tensor.h"
+#include "tilewright/tensor_ref.h"
 
 namespace tilewright::checks::fuzz {
 
