@@ -80,18 +80,16 @@ SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
 
 namespace {
 
-// What a product takes.
-constexpr int kProductColumns = 256, kDepthBytes = 32;
-
 void check_shape(const Gemm& g, const Caller& caller) {
-  const int depth = kDepthBytes / size_of(g.dtype);
+  const int depth = static_cast<int>(limits().product_depth_bytes) / size_of(g.dtype);
   if (g.block_k % depth != 0) {
     caller.refuse("block_k is " + std::to_string(g.block_k),
                   "take a multiple of " + std::to_string(depth));
   }
-  if (undivided(g) > kProductColumns) {
+  if (undivided(g) > limits().product_columns) {
     const char* const name = g.exchanged ? "block_m" : "block_n";
-    caller.refuse(std::string(name) + " is " + std::to_string(undivided(g)), "take at most 256");
+    caller.refuse(std::string(name) + " is " + std::to_string(undivided(g)),
+                  "take at most " + std::to_string(limits().product_columns));
   }
   // Beside that of the warp that loads.
   const std::int64_t groups = limits().threads / limits().group_threads() - 1;

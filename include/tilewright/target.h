@@ -34,6 +34,10 @@ struct TargetLimits {
   std::int64_t named_barriers = 0;  // of a CTA, with that which all of its threads share
   std::int64_t cluster = 0;         // CTAs of a cluster, at most
 
+  // Products of a warpgroup: of group_rows rows, in whole units of columns.
+  std::int64_t product_columns = 0, product_column_unit = 0;
+  std::int64_t product_depth_bytes = 0;  // of a row of its first operand
+
   // Copies by the asynchronous unit.
   std::int64_t copy_axes = 0;    // of a tensor
   std::int64_t copy_extent = 0;  // elements of a copy along one axis, at most
@@ -43,7 +47,7 @@ struct TargetLimits {
   std::int64_t warps() const { return threads / lanes; }
 };
 
-// Of the target that `tilewright list` names so; an unknown name is a usage error that lists them.
+// An unknown name is a usage error that lists the known ones.
 const TargetLimits& target_limits(std::string_view target = "sm_90a", SourceLocation where = {});
 
 // Registers of each thread of a CTA from its launch on: a multiprocessor's, in whole units. The

@@ -91,7 +91,7 @@ bool Extents::reaches_out_twice(const Operation& access) const {
   return false;
 }
 
-bool Extents::tma_clips(const Operation& access) const {
+bool Extents::clips_boxes(const Operation& access) const {
   const std::size_t rank = kernel_.parameter_of(access.operands[0])->shape.size();
   int earlier = 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {

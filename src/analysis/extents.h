@@ -28,13 +28,14 @@ class Extents {
   const Bounds& of(ir::ValueId tile, std::size_t axis) const;
   // Whether the load or store may end before its tensor does on the tensor's axis.
   bool ends_earlier(const ir::Operation& access, std::size_t axis) const;
-  // Whether it may, and begin before its tensor on the same axis: TMA finds such an end as that of
-  // memory which begins later, and would reach what lies before the tensor. Integers that a launch
-  // gives, such as where a sequence begins, are taken not to be negative.
+  // Whether it may, and begin before its tensor on the same axis: a copy of boxes finds such an end
+  // as that of memory which begins later, and would reach what lies before the tensor. Integers
+  // that a launch gives, such as where a sequence begins, are taken not to be negative.
   bool reaches_out_twice(const ir::Operation& access) const;
-  // Whether TMA clips a load or store as its limits say: they are the sizes of its tensor's axes,
-  // but for one of at most four axes, which is not the last, and on which it begins inside.
-  bool tma_clips(const ir::Operation& access) const;
+  // Whether a copy of boxes clips a load or store as its limits say: they are the sizes of its
+  // tensor's axes, but for one of at most four axes, which is not the last, and on which it begins
+  // inside.
+  bool clips_boxes(const ir::Operation& access) const;
 
  private:
   void find_nonnegative();

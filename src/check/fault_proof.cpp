@@ -9,9 +9,9 @@
 
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
-#include "ir/verifier.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
+#include "target/verify.h"
 
 namespace tilewright::checks {
 namespace {
@@ -259,7 +259,7 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
   const ir::Kernel changed = result.mutant.apply(machine);
   Run found;
   try {
-    ir::verify(changed);
+    target::verify(changed);
     found = result.mutant.equivalent.empty()
                 ? runner.run(changed, runner.usual(), options.schedules)
                 : runner.run_equivalent(changed);

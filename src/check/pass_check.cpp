@@ -101,7 +101,7 @@ class PassCheck {
       interpret(now);
       last_ = outputs_.values();
       passes::prepare_for_schedule(
-          now,
+          now, ir::kDefaultTarget,
           [this](std::string_view pass, const ir::Kernel& after, double, bool changed) {
             if (!changed) return;
             interpret(left_by(pass, after));
@@ -109,10 +109,10 @@ class PassCheck {
             compare(std::string(pass), rewrites ? kTolerance : 0);
           },
           rewrites_);
-      now = schedules::schedule_for_sm90(now);
+      now = schedules::schedule_for_target(now);
     }
     rewrites_.convert_layouts = kernel_.form == ir::Form::tile;
-    complete(now, now.form == kernel_.form ? "" : "schedule_for_sm90");
+    complete(now, now.form == kernel_.form ? "" : "schedule");
     passes::lower_to_machine(
         now,
         [this](std::string_view pass, const ir::Kernel& after, double, bool changed) {

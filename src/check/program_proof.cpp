@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "compiler/simulation.h"
-#include "ir/verifier.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/program_faults.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
+#include "target/verify.h"
 
 namespace tilewright::checks {
 namespace {
@@ -123,7 +123,7 @@ class Prover {
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
-    ir::verify(changed[seeded.kernel]);
+    target::verify(changed[seeded.kernel]);
     Found found = run(program_, changed);
     if (found) return found;
     if (!result.mutant.equivalent.empty()) {

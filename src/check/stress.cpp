@@ -17,8 +17,8 @@
 #include "compiler/device_tensors.h"
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
-#include "ir/verifier.h"
 #include "support/diagnostic.h"
+#include "target/verify.h"
 
 namespace tilewright::checks {
 namespace {
@@ -213,7 +213,7 @@ class Stress {
 
 std::string why_not_well_formed(const ir::Kernel& machine) {
   try {
-    ir::verify(machine);
+    target::verify(machine);
     return {};
   } catch (const Error& error) {
     return error.message();

@@ -79,16 +79,16 @@ ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
   };
   ir::Kernel machine = kernel;
   if (kernel.form == ir::Form::tile) {
-    passes::prepare_for_schedule(machine, record, rewrites);
+    passes::prepare_for_schedule(machine, ir::kDefaultTarget, record, rewrites);
   }
   const ir::Kernel prepared = machine;
   const auto schedule = [&](std::int64_t reserved) {
     if (kernel.form == ir::Form::tile) {
       const Stopwatch stopwatch;
-      machine = schedules::schedule_for_sm90(prepared, reserved);
+      machine = schedules::schedule_for_target(prepared, reserved);
       machine.claims = kernel.claims;
       machine.tile_grid = kernel.grid;
-      record("schedule_for_sm90", machine, stopwatch.milliseconds(), true);
+      record("schedule", machine, stopwatch.milliseconds(), true);
     }
     rewrites.convert_layouts = kernel.form == ir::Form::tile;
     passes::lower_to_machine(machine, record, rewrites);
@@ -108,7 +108,7 @@ GpuProgram translate(const ir::Kernel& kernel, passes::Rewrites& rewrites,
   GpuProgram program;
   program.machine = lower(kernel, rewrites, observer);
   const Stopwatch stopwatch;
-  program.source = codegen::print_cuda(program.machine);
+  program.source = codegen::print(program.machine);
   if (observer) observer({"print_cuda", stopwatch.milliseconds(), true}, program.machine);
   return program;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cuda/cuda_printer.h"
+#include "codegen/print.h"
 #include "ir/ir.h"
 #include "passes/pipeline.h"
 #include "runtime/cubin_cache.h"

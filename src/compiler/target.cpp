@@ -1,19 +1,72 @@
 #include "compiler/target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
 
 #include "runtime/device.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::compiler {
 namespace {
 
-constexpr std::string_view kArchitecture = "sm_90a";
-constexpr std::string_view kSimulated = "sim:sm_90a";
-constexpr std::string_view kPasses = "passes:sm_90a";
+// What may be asked of a machine that has a record, by what stands before its name.
+struct Way {
+  std::string_view prefix;
+  Target::Kind kind;
+};
+constexpr Way kWays[] = {{"sim:", Target::Kind::simulator},
+                         {"", Target::Kind::architecture},
+                         {"passes:", Target::Kind::passes}};
 
-[[noreturn]] void unavailable(const std::string& message, const std::string& fix) {
-  Diagnostic({}, message, ErrorKind::unavailable).fix(fix).raise();
+// Machines without a record that people ask for.
+struct Missing {
+  std::string_view name, chips;
+};
+constexpr Missing kMissing[] = {{"cpu", "the processor"},
+                                {"sm_80", "A100, A30"},
+                                {"sm_86", "A10, A40, GeForce RTX 30"},
+                                {"sm_89", "L4, L40S, GeForce RTX 40"},
+                                {"sm_90", "H100 and H200 without their own instructions"},
+                                {"sm_100a", "B200, GB200"},
+                                {"sm_103a", "B300, GB300"},
+                                {"sm_110a", "Jetson Thor"},
+                                {"sm_120a", "GeForce RTX 50"}};
+
+const target::Target* find_record(std::string_view name) {
+  for (const target::Target* record : target::targets()) {
+    if (record->name == name) return record;
+  }
+  return nullptr;
+}
+
+// "sm_90a (NVIDIA Hopper: H100, H200, GH200)"
+std::string served() {
+  std::vector<std::string> list;
+  for (const target::Target* record : target::targets()) {
+    list.push_back(fmt::format("{} ({})", record->name, record->chips));
+  }
+  return fmt::format("{}", fmt::join(list, " and "));
+}
+
+std::string known_names() {
+  std::vector<std::string> names = {"interpreter"};
+  for (const Way& way : kWays) {
+    if (way.prefix.empty()) names.emplace_back("cuda");
+    for (const target::Target* record : target::targets()) {
+      names.push_back(std::string(way.prefix) + record->name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+[[noreturn]] void unavailable(const std::string& message) {
+  Diagnostic({}, message, ErrorKind::unavailable)
+      .fix(fmt::format("use interpreter or sim:{}, which need no GPU",
+                       target::targets().front()->name))
+      .raise();
 }
 
 }  // namespace
@@ -21,25 +74,28 @@ constexpr std::string_view kPasses = "passes:sm_90a";
 Target parse_target(std::string_view name, int device) {
   const std::string text(name);
   if (name == "interpreter") return {Target::Kind::interpreter, text, ""};
-  if (name == kSimulated) return {Target::Kind::simulator, text, std::string(kArchitecture)};
-  if (name == kPasses) return {Target::Kind::passes, text, std::string(kArchitecture)};
-  if (name == kArchitecture) return {Target::Kind::architecture, text, text};
   if (name == "cuda") {
     const runtime::DeviceInfo& gpu = runtime::Device::get(device).info();
-    if (gpu.arch() != kArchitecture) {
+    if (find_record(gpu.arch()) == nullptr) {
       unavailable(fmt::format("GPU {} is a {} ({}), and this version compiles for {}", device,
-                              gpu.name, gpu.arch(), kArchitecture),
-                  "use a Hopper GPU, or --target interpreter");
+                              gpu.name, gpu.arch(), served()));
     }
     return {Target::Kind::cuda, text, gpu.arch()};
   }
-  if (name == "cpu" || name == "sm_100a" || name == "sm_103a" || name == "sm_110a") {
-    unavailable(fmt::format("target {} is not available in this version", name),
-                fmt::format("use interpreter, cuda or {}", kArchitecture));
+  for (const Way& way : kWays) {
+    if (!name.starts_with(way.prefix)) continue;
+    const std::string_view machine = name.substr(way.prefix.size());
+    if (find_record(machine) != nullptr) return {way.kind, text, std::string(machine)};
+    for (const Missing& missing : kMissing) {
+      if (missing.name != machine) continue;
+      unavailable(
+          fmt::format("target {} is not available in this version: {} ({}) has no record, "
+                      "{} has",
+                      name, missing.name, missing.chips, served()));
+    }
   }
   Diagnostic({}, fmt::format("there is no target '{}'", name))
-      .fix(fmt::format("use one of: interpreter, {}, cuda, {}, {}", kSimulated, kArchitecture,
-                       kPasses))
+      .fix(fmt::format("use one of: {}", known_names()))
       .raise();
 }
 

@@ -16,7 +16,7 @@
 #include "tilewright/require.h"
 
 // The intermediate representation: one node table (operations.def) in three forms.
-//   tile       SSA tiles, no target
+//   tile       SSA tiles; no target, until passes plan a schedule for one
 //   scheduled  SSA tiles with layout and role, asynchronous tokens
 //   machine    destination-passing on register arrays and shared memory; SSA only for scalars
 namespace tilewright::ir {

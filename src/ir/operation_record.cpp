@@ -144,7 +144,13 @@ constexpr OpInfo record(std::string_view name, Family family, std::string_view f
   OpInfo made;
   made.name = name;
   made.family = family;
-  for (const char letter : forms) made.exist_in(form_of(letter));
+  for (const char letter : forms) {
+    if (letter == 'P') {
+      made.exist_in_plans();
+    } else {
+      made.exist_in(form_of(letter));
+    }
+  }
   made.operands = kinds_of(operands);
   made.results = kinds_of(results);
   (add(made, traits), ...);

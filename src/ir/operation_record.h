@@ -177,6 +177,8 @@ struct OpInfo {
   bool gives_truth = false;
 
   constexpr bool in(Form form) const { return (forms_ >> static_cast<int>(form) & 1) != 0; }
+  // In the tile form of a kernel that knows its target.
+  constexpr bool in_plans() const { return (forms_ & kPlanned) != 0 || in(Form::tile); }
   constexpr bool elementwise() const { return family == Family::function; }
   constexpr bool is_place() const { return family == Family::place || family == Family::array; }
   // Free to move and to drop.
@@ -204,8 +206,10 @@ struct OpInfo {
     touched_ |= bit(memory, proxy, access);
   }
   constexpr void exist_in(Form form) { forms_ |= 1u << static_cast<int>(form); }
+  constexpr void exist_in_plans() { forms_ |= kPlanned; }
 
  private:
+  static constexpr std::uint32_t kPlanned = 1u << 3;
   static constexpr std::uint32_t bit(Memory memory, Proxy proxy, int access) {
     return 1u << (static_cast<int>(memory) * 4 + static_cast<int>(proxy) * 2 + access);
   }

@@ -80,7 +80,6 @@ class Verifier {
                        kernel_.type(argument).to_string());
     }
     verify_block(kernel_.body, nullptr);
-    verify_resources(context_);
   }
 
  private:
@@ -99,10 +98,9 @@ class Verifier {
     if (kernel_.form == Form::tile) return;
     context_.require(kernel_.grid.size() == 1, "the grid has {} axes, expected 1 after tile form",
                      kernel_.grid.size());
-    context_.require(kernel_.threads >= 32 && kernel_.threads <= 1024 && kernel_.threads % 32 == 0,
-                     "{} threads, expected a multiple of 32 from 32 to 1024", kernel_.threads);
-    context_.require(kernel_.cluster >= 1 && kernel_.cluster <= 16,
-                     "a cluster of {} CTAs, expected 1 to 16", kernel_.cluster);
+    context_.require(kernel_.threads >= 1 && kernel_.cluster >= 1 && !kernel_.target.empty(),
+                     "{} threads, clusters of {} CTAs, for the target \"{}\"", kernel_.threads,
+                     kernel_.cluster, kernel_.target);
   }
 
   void verify_symbols(const Dim& dim, bool may_use_multiprocessors, std::string_view what) {

@@ -72,7 +72,5 @@ void verify_asynchronous_types(const VerifierContext& context);
 void verify_machine_types(const VerifierContext& context);
 void verify_place_types(const VerifierContext& context);
 void verify_rank_types(const VerifierContext& context);
-// Of the whole kernel: roles, capacity of shared memory.
-void verify_resources(VerifierContext& context);
 
 }  // namespace tilewright::ir

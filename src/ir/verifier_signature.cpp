@@ -188,7 +188,9 @@ void verify_signature(const VerifierContext& context) {
   const Operation& operation = context.operation();
   const OpInfo& record = info(operation.op);
   const Form form = context.kernel().form;
-  context.require(record.in(form), "does not exist in the {} form", name_of(form));
+  const bool planned = form == Form::tile && !context.kernel().target.empty();
+  context.require(planned ? record.in_plans() : record.in(form), "does not exist in the {} form",
+                  name_of(form));
   verify_values(context, record.operands, operation.operands, "operand");
   verify_values(context, record.results, operation.results, "result");
   verify_attributes(context, record);

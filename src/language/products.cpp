@@ -1,4 +1,5 @@
 #include "language/explicit_tracing.h"
+#include "target/target.h"
 
 namespace tilewright {
 
@@ -50,13 +51,23 @@ Pending product(Tracer& tracer, const ProductOperand& a, const SharedView& b_vie
   };
   if (a.columns != b.rows) fail("inner dimensions differ", "b is {k, n}; .T() transposes a view");
   if (a.dtype != b.dtype) fail("dtypes differ", "load both with one dtype");
-  if (a.dtype != bf16 && a.dtype != f16 && a.dtype != f8e4m3) {
-    fail("no such product", "use bf16, f16 or f8e4m3");
+  const target::Target& target = target::target_of(tracer.kernel());
+  const TargetLimits& limits = target.limits;
+  if (!target.multiplies(a.dtype)) {
+    fail("no such product", "use " + target.product_dtype_list());
   }
-  const std::int64_t k = 32 / size_of(a.dtype);
-  if (a.rows != 64) fail("a warpgroup multiplies 64 rows", "take a.rows(64 * group, 64)");
+  const std::int64_t k = limits.product_depth_bytes / size_of(a.dtype);
+  if (a.rows != limits.group_rows) {
+    const std::string rows = std::to_string(limits.group_rows);
+    fail("a warpgroup multiplies " + rows + " rows",
+         "take a.rows(" + rows + " * group, " + rows + ")");
+  }
   if (a.columns % k != 0) fail("k is no multiple of " + std::to_string(k), "pad the tile");
-  if (b.columns % 8 != 0 || b.columns > 256) fail("n is no multiple of 8 up to 256", "split b");
+  if (b.columns % limits.product_column_unit != 0 || b.columns > limits.product_columns) {
+    fail("n is no multiple of " + std::to_string(limits.product_column_unit) + " up to " +
+             std::to_string(limits.product_columns),
+         "split b");
+  }
   std::vector<ir::ValueId> operands{a.id, b.id};
   const Type result = Type::of(Type::Kind::pending, f32, {a.rows, b.columns});
   if (accumulator) {
@@ -118,14 +129,17 @@ SharedFragments::SharedFragments(Kernel&, std::string name, int count, int colum
                                  SourceLocation where)
     : columns_(columns) {
   Tracer& tracer = scheduled("SharedFragments", where);
-  if (count <= 0 || columns <= 0 || columns % 8 != 0 || columns > 256) {
-    Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " tiles of 64 x " +
-                          std::to_string(columns))
+  const TargetLimits& limits = target::target_of(tracer.kernel()).limits;
+  if (count <= 0 || columns <= 0 || columns % limits.product_column_unit != 0 ||
+      columns > limits.product_columns) {
+    Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " tiles of " +
+                          std::to_string(limits.group_rows) + " x " + std::to_string(columns))
         .token("SharedFragments")
-        .fix("ask for one or more, of a multiple of 8 columns up to 256")
+        .fix("ask for one or more, of a multiple of " + std::to_string(limits.product_column_unit) +
+             " columns up to " + std::to_string(limits.product_columns))
         .raise();
   }
-  const std::int64_t elements = std::int64_t{64} * columns;
+  const std::int64_t elements = limits.group_rows * columns;
   shared_ = tracer.handle(
       tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, f32, {1, count, elements}),
                    {{Key::name, std::move(name)},

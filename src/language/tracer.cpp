@@ -9,6 +9,7 @@
 #include "language/canonical_order.h"
 #include "language/names.h"
 #include "support/number_formats.h"
+#include "target/target.h"
 
 namespace tilewright {
 namespace {
@@ -178,6 +179,12 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
         .token(name)
         .fix(op == ir::Op::dot ? "use wgmma on tiles in shared memory"
                                : "bring it into shared memory with tma_load, then load(view)")
+        .raise();
+  }
+  if (kernel_.form == ir::Form::scheduled && !target::target_of(kernel_).has(info)) {
+    Diagnostic(where, name + ": " + kernel_.target + " has no such operation")
+        .token(name)
+        .fix("write this kernel with what the target has, or for another target")
         .raise();
   }
   if (in_role_ && role_.warps % 4 != 0 && info.agent == ir::Agent::warpgroup) {

@@ -9,20 +9,20 @@
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
 #include "ir/text.h"
-#include "ir/verifier.h"
 #include "library/library_build.h"
 #include "library/program_source.h"
 #include "library/workload.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "target/verify.h"
 
 namespace tilewright::library {
 namespace {
 
 ir::Kernel read_kernel(const std::string& path) {
   ir::Kernel kernel = ir::parse_text(read_text(path), path);
-  ir::verify(kernel, ErrorKind::usage);
+  target::verify(kernel, ErrorKind::usage);
   if (kernel.form != ir::Form::machine) return kernel;
   Diagnostic(kernel.where,
              fmt::format("{}: kernel {} is in the machine form, which the passes have "

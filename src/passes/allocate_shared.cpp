@@ -49,6 +49,7 @@ void add(std::vector<Place>& places, Place place) {
 void allocate_shared(ir::Kernel& kernel) {
   const target::Target& target = target::target_of(kernel);
   const TargetLimits& limits = target.limits;
+  const target::Space& space = target.space(ir::Memory::shared);
   std::vector<Place> places;
   for (Operation& o : kernel.body.body) {
     if (o.op == Op::shared || o.op == Op::mbarriers) add(places, measure(kernel, limits, o));
@@ -62,12 +63,12 @@ void allocate_shared(ir::Kernel& kernel) {
     for (Operation* o : place.operations) o->attributes.set(Key::offset, end);
     end += place.bytes;
   }
-  if (end > limits.shared_bytes) {
+  if (end > space.bytes) {
     std::sort(places.begin(), places.end(),
               [](const Place& a, const Place& b) { return a.bytes > b.bytes; });
     Diagnostic error(kernel.where, "\"" + kernel.name + "\" needs " + std::to_string(end) +
-                                       " bytes of shared memory; a CTA has " +
-                                       std::to_string(limits.shared_bytes) + " on " + target.name);
+                                       " bytes of " + space.name + "; " + space.owner + " has " +
+                                       std::to_string(space.bytes) + " on " + target.name);
     error.token(kernel.name);
     for (const Place& place : places) {
       const ir::Attributes& attributes = place.operations[0]->attributes;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 namespace {
@@ -21,7 +22,8 @@ using ir::ValueId;
 
 class LayoutAssignment {
  public:
-  explicit LayoutAssignment(ir::Kernel& kernel) : kernel_(kernel) {}
+  explicit LayoutAssignment(ir::Kernel& kernel)
+      : kernel_(kernel), target_(target::target_of(kernel)) {}
 
   std::optional<LayoutConflict> run() {
     seed();
@@ -118,24 +120,29 @@ class LayoutAssignment {
       if (o.op != Op::wgmma) return;
       products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
-      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), result(o));
+      set(o.results[0], accumulator(shape, o.where), result(o));
       const Type& a = kernel_.type(o.operands[0]);
       if (a.is_tile()) {
-        set(o.operands[0], ir::wgmma_a_fragment(a.shape[0], a.shape[1], size_of(a.dtype), o.where),
+        set(o.operands[0], target_.product_operand(a.shape[0], a.shape[1], a.dtype, o.where),
             operand(o, 0));
       }
       if (o.operands.size() > 2) unify(o.results[0], o.operands[2], operand(o, 2));
     });
   }
 
-  static bool may_accumulate(const std::vector<std::int64_t>& shape) {
-    return shape.size() == 2 && shape[0] == 64 && shape[1] % 8 == 0 && shape[1] <= 256;
+  RegisterLayout accumulator(const std::vector<std::int64_t>& shape, SourceLocation where) const {
+    return target_.accumulator(shape[0], shape[1], f32, where);
+  }
+
+  bool may_accumulate(const std::vector<std::int64_t>& shape) const {
+    const TargetLimits& limits = target_.limits;
+    return target_.accumulator && shape.size() == 2 && shape[0] == limits.group_rows &&
+           shape[1] % limits.product_column_unit == 0 && shape[1] <= limits.product_columns;
   }
 
   bool is_accumulator(ValueId value) const {
     const std::vector<std::int64_t>& shape = kernel_.type(value).shape;
-    return known(value) && may_accumulate(shape) &&
-           layout(value) == ir::wgmma_accumulator(shape[0], shape[1]);
+    return known(value) && may_accumulate(shape) && layout(value) == accumulator(shape, {});
   }
 
   // A tile from shared memory that no product determines lies as an accumulator would; one of bytes
@@ -155,7 +162,7 @@ class LayoutAssignment {
       if (changed_ || !loads || known(o.results[0])) return;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       if (!may_accumulate(shape)) return;
-      set(o.results[0], ir::wgmma_accumulator(shape[0], shape[1], o.where), result(o));
+      set(o.results[0], accumulator(shape, o.where), result(o));
     });
   }
 
@@ -245,7 +252,7 @@ class LayoutAssignment {
   RegisterLayout coalesced(const Operation& o, std::int64_t warps) const {
     const Type& type = kernel_.type(o.results[0]);
     if (products_ && warps == 4 && may_accumulate(type.shape)) {
-      return ir::wgmma_accumulator(type.shape[0], type.shape[1], o.where);
+      return accumulator(type.shape, o.where);
     }
     const int vector = std::max(1, 16 / size_of(type.dtype));
     if (type.shape.size() == 2) {
@@ -487,6 +494,7 @@ class LayoutAssignment {
   static constexpr int kFewCopies = 8;
 
   ir::Kernel& kernel_;
+  const target::Target& target_;
   bool changed_ = false;
   bool products_ = false;
   std::set<ValueId> from_shared_;                  // results of load_tile

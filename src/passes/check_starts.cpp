@@ -21,7 +21,7 @@ void check_starts(ir::Kernel& kernel) {
       }
       if (!from || from->op != Op::load || !extents.reaches_out_twice(*from)) continue;
       const std::string& name = kernel.parameter_of(from->operands[0])->name;
-      Diagnostic(from->where, "schedule for sm_90a: load: a block of " + name +
+      Diagnostic(from->where, "schedule: load: a block of " + name +
                                   " that products read may begin before the tensor and end before "
                                   "it does")
           .token("load")

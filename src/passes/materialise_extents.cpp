@@ -147,13 +147,13 @@ class Materialising {
       if (sizes[axis] == 0) continue;
       const ValueId first = store.operands[2 + axis];
       ValueId& end = store.operands[2 + sizes.size() + axis];
-      const ValueId own_end = end;
+      const ValueId tile_end = end;
       for (const analysis::Extents::Bound& bound : extents_.of(store.operands[1], tile_axis)) {
-        if (bound.start == first && bound.limit == own_end && bound.factor == 1 &&
+        if (bound.start == first && bound.limit == tile_end && bound.factor == 1 &&
             bound.offset == 0) {
           continue;
         }
-        if (!available(bound) && reaches(bound, first, own_end)) continue;
+        if (!available(bound) && reaches(bound, first, tile_end)) continue;
         const ValueId count = count_of(builder, bound, store);
         end = builder.binary(Op::min, end, builder.binary(Op::add, first, count));
       }

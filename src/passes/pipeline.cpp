@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "ir/text.h"
-#include "ir/verifier.h"
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
 #include "passes/bufferise.h"
@@ -27,6 +26,9 @@
 #include "passes/sink_partial_sums.h"
 #include "passes/skip_hidden.h"
 #include "passes/skip_identities.h"
+#include "support/diagnostic.h"
+#include "target/target.h"
+#include "target/verify.h"
 
 namespace tilewright::passes {
 namespace {
@@ -46,42 +48,40 @@ struct Pass {
   bool Rewrites::*chosen = nullptr;
 };
 
-// What both forms of SSA tiles take.
-constexpr Pass kSimplify[] = {
+// Every pass there is, by the name that records of targets list it by; some stand in several places
+// of a kernel's way, by a name for each.
+constexpr Pass kPasses[] = {
     {"simplify", simplify},
+    {"simplify_loops", simplify},
+    {"simplify_addresses", simplify},
     {"eliminate_common", eliminate_common},
-    {"hoist", hoist},
     {"eliminate_common_hoisted", eliminate_common},
+    {"eliminate_common_loops", eliminate_common},
+    {"eliminate_common_sums", eliminate_common},
+    {"eliminate_common_addresses", eliminate_common},
+    {"eliminate_common_hoisted_addresses", eliminate_common},
+    {"hoist", hoist},
+    {"hoist_loops", hoist},
+    {"hoist_addresses", hoist},
     {"eliminate_dead", eliminate_dead},
-};
-
-// What an automatic schedule begins with.
-constexpr Pass kPrepare[] = {
-    // Of the kernel's own starts: later passes shift them.
+    {"eliminate_folded", eliminate_dead},
+    {"eliminate_loops", eliminate_dead},
+    {"eliminate_products", eliminate_dead},
+    {"eliminate_dead_addresses", eliminate_dead},
+    // From the tile form to its schedule.
     {"check_starts", check_starts},
     {"materialise_extents", materialise_extents},
     {"drop_selects", drop_selects},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
-    // The passes behind it count who reads a value.
-    {"eliminate_folded", eliminate_dead},
     {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
     {"overlap_products", overlap_products, &Rewrites::overlap_products},
     {"peel_masks", peel_masks},
-    {"simplify_loops", simplify},
-    {"eliminate_common_loops", eliminate_common},
-    {"hoist_loops", hoist},
-    {"eliminate_loops", eliminate_dead},
-    // Nothing may merge again what it makes twice.
     {"separate_columns", separate_columns},
-};
-
-constexpr Pass kLower[] = {
+    // From the schedule to the machine form.
     {"contract_fma", contract_fma, &Numerics::contract_fma},
-    {"eliminate_products", eliminate_dead},
     {"sink_partial_sums", sink_partial_sums, &Numerics::sink_partial_sums},
     {"sink_partial_maxima", sink_partial_maxima, &Numerics::sink_partial_maxima},
-    {"eliminate_common_sums", eliminate_common},
     {"convert_layouts", convert_layouts, &Rewrites::convert_layouts},
     {"assign_layouts", assign_layouts},
     {"share_reductions", share_reductions},
@@ -89,18 +89,25 @@ constexpr Pass kLower[] = {
     {"count_waits", count_waits},
     {"bufferise", bufferise},
     {"allocate_shared", allocate_shared},
-    // Addresses are scalars now.
-    {"simplify_addresses", simplify},
-    {"eliminate_common_addresses", eliminate_common},
-    {"hoist_addresses", hoist},
-    {"eliminate_common_hoisted_addresses", eliminate_common},
-    {"eliminate_dead_addresses", eliminate_dead},
 };
 
-template <std::size_t N>
-void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observer,
-         Rewrites& rewrites) {
-  for (const Pass& pass : passes) {
+// What every kernel of SSA tiles takes, whatever it is compiled for.
+const std::vector<std::string_view> kSimplify = {"simplify", "eliminate_common", "hoist",
+                                                 "eliminate_common_hoisted", "eliminate_dead"};
+
+const Pass& find_pass(std::string_view name) {
+  for (const Pass& pass : kPasses) {
+    if (pass.name == name) return pass;
+  }
+  Diagnostic({}, "there is no pass '" + std::string(name) + "', which a target lists",
+             ErrorKind::internal)
+      .raise();
+}
+
+void run(const std::vector<std::string_view>& passes, ir::Kernel& kernel,
+         const PassObserver& observer, Rewrites& rewrites) {
+  for (const std::string_view name : passes) {
+    const Pass& pass = find_pass(name);
     if (pass.allowed && !(rewrites.allowed.*pass.allowed)) continue;
     if (pass.chosen && !(rewrites.*pass.chosen)) continue;
     const ir::Kernel before = observer ? kernel : ir::Kernel();
@@ -112,7 +119,7 @@ void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observ
     }
     ir::canonicalise(kernel);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    ir::verify(kernel);
+    target::verify(kernel);
     if (observer) observer(pass.name, kernel, time.count(), !ir::equal(before, kernel));
   }
 }
@@ -120,20 +127,21 @@ void run(const Pass (&passes)[N], ir::Kernel& kernel, const PassObserver& observ
 }  // namespace
 
 void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer) {
-  ir::verify(kernel);
+  target::verify(kernel);
   Rewrites none;
   run(kSimplify, kernel, observer, none);
 }
 
-void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites) {
+void prepare_for_schedule(ir::Kernel& kernel, std::string_view target, const PassObserver& observer,
+                          Rewrites& rewrites) {
   simplify_kernel(kernel, observer);
-  if (kernel.target.empty()) kernel.target = ir::kDefaultTarget;
-  run(kPrepare, kernel, observer, rewrites);
+  kernel.target = target;
+  run(target::target_of(kernel).preparation, kernel, observer, rewrites);
 }
 
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites) {
   simplify_kernel(kernel, observer);
-  run(kLower, kernel, observer, rewrites);
+  run(target::target_of(kernel).lowering, kernel, observer, rewrites);
 }
 
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer) {

@@ -27,8 +27,11 @@ struct Rewrites {
 // All verify the kernel before the first pass and after each.
 // Simplifies a kernel of the tile or scheduled form.
 void simplify_kernel(ir::Kernel& kernel, const PassObserver& observer = {});
-// The same, and what else a kernel of the tile form goes through before a schedule is made of it.
-void prepare_for_schedule(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites);
+// The same, and what else a kernel of the tile form goes through before a schedule for the target
+// is made of it: passes that its record lists, as those of lower_to_machine. From here on the
+// kernel knows its target.
+void prepare_for_schedule(ir::Kernel& kernel, std::string_view target, const PassObserver& observer,
+                          Rewrites& rewrites);
 // Takes a kernel of the scheduled form to the machine form.
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer, Rewrites& rewrites);
 void lower_to_machine(ir::Kernel& kernel, const PassObserver& observer = {});

@@ -14,11 +14,7 @@ using ir::ValueId;
 
 namespace {
 
-constexpr std::int64_t kWidest = 256;     // columns of a wgmma
-constexpr std::int64_t kColumnsUnit = 8;  // of them
 constexpr std::int64_t kMostGroups = 4;
-constexpr std::int64_t kDepthBytes = 32;  // of a row of its first operand
-constexpr std::int64_t kCopiedBytes = 16;
 constexpr std::int64_t kCopiedRows = 8;
 constexpr std::int64_t kBesideResults = 26;  // registers, of a product (ptxas, C7602)
 
@@ -46,7 +42,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 void unfit(const Operation& o, const std::string& why, const std::string& fix,
            const Operation* other) {
-  Diagnostic error(o.where, "schedule for sm_90a: " + std::string(called(o.op)) + ": " + why);
+  Diagnostic error(o.where, "schedule: " + std::string(called(o.op)) + ": " + why);
   if (other) error.note(other->where, "that is made");
   error.token(called(o.op)).fix(fix).raise();
 }
@@ -55,9 +51,9 @@ bool is_vector(const Type& type) {
   return type.elements() == *std::max_element(type.shape.begin(), type.shape.end());
 }
 
-bool copies_rows(const ir::Parameter& tensor) {
+bool Placement::copies_rows(const ir::Parameter& tensor) const {
   const Dim& last = tensor.shape.back();
-  return !last.is_constant() || last.constant() * size_of(tensor.dtype) % kCopiedBytes == 0;
+  return !last.is_constant() || last.constant() * size_of(tensor.dtype) % limits.copy_bytes == 0;
 }
 
 Placement::Placement(const ir::Kernel& kernel)
@@ -77,11 +73,13 @@ Placement::Placement(const ir::Kernel& kernel)
     agrees |= o.op == Op::any && !o.attributes.has(ir::Key::partial);
   });
   if (rows == 0) {
-    Diagnostic(kernel.where, "schedule for sm_90a: \"" + kernel.name + "\" has no product")
+    Diagnostic(kernel.where, "schedule: \"" + kernel.name + "\" has no product")
         .fix("run it on the interpreter, or write it at the explicit level")
         .raise();
   }
-  groups = static_cast<int>(by_columns() ? (wide + kWidest - 1) / kWidest : rows / kGroupRows);
+  groups =
+      static_cast<int>(by_columns() ? (wide + limits.product_columns - 1) / limits.product_columns
+                                    : rows / kGroupRows);
   find_columns();
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) {
@@ -145,7 +143,7 @@ bool Placement::in_ring(const Operation& load) const {
   if (read_by_products[load.results[0]]) return true;
   return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
          type.shape[0] == rows && type.shape[1] % 16 == 0 &&
-         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.tma_clips(load);
+         copies_rows(*kernel.parameter_of(load.operands[0])) && extents.clips_boxes(load);
 }
 
 void Placement::visit_dot(const Operation& o) {
@@ -162,11 +160,11 @@ void Placement::visit_dot(const Operation& o) {
   if (size_of(a.dtype) > 2) {
     unfit(o, "operands are " + std::string(name_of(a.dtype)), "convert them to bf16 or f16");
   }
-  check_multiple(o, "k", a.shape[1], kDepthBytes / size_of(a.dtype));
-  check_multiple(o, "n", result.shape[1], kColumnsUnit);
+  check_multiple(o, "k", a.shape[1], limits.product_depth_bytes / size_of(a.dtype));
+  check_multiple(o, "n", result.shape[1], limits.product_column_unit);
   check_registers(o, result);
-  if (result.shape[1] <= kWidest) return;
-  if (rows != kGroupRows || result.shape[1] > 2 * kWidest ||
+  if (result.shape[1] <= limits.product_columns) return;
+  if (rows != kGroupRows || result.shape[1] > 2 * limits.product_columns ||
       (wide != 0 && wide != result.shape[1])) {
     unfit(o, std::to_string(rows) + " x " + std::to_string(result.shape[1]) + " results",
           "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
@@ -178,8 +176,9 @@ void Placement::visit_dot(const Operation& o) {
 void Placement::check_registers(const Operation& o, const Type& result) const {
   const std::int64_t groups_at_launch = rows / kGroupRows + 1;
   const std::int64_t count = launch_registers(limits, groups_at_launch * limits.group_threads());
-  const std::int64_t most = 2 * (count - kBesideResults) / kColumnsUnit * kColumnsUnit;
-  if (result.shape[1] <= most || result.shape[1] > kWidest) return;
+  const std::int64_t most =
+      2 * (count - kBesideResults) / limits.product_column_unit * limits.product_column_unit;
+  if (result.shape[1] <= most || result.shape[1] > limits.product_columns) return;
   unfit(o,
         std::to_string(rows) + " x " + std::to_string(result.shape[1]) + " results take " +
             std::to_string(result.shape[1] / 2) + " registers of a thread beside " +
@@ -257,7 +256,7 @@ void Placement::exchange(ValueId value, const Operation& o) {
   const Type& type = kernel.type(value);
   const bool vector = is_vector(type);
   const std::int64_t row_bytes = (vector ? type.elements() : type.shape[1]) * size_of(type.dtype);
-  if (type.dtype == DType::boolean || row_bytes % kCopiedBytes != 0 ||
+  if (type.dtype == DType::boolean || row_bytes % limits.copy_bytes != 0 ||
       (!vector && (type.shape.size() != 2 || type.shape[0] % kCopiedRows != 0))) {
     unfit(o,
           "warpgroups pass " + type.to_string() +

@@ -21,10 +21,6 @@ using target::kGroupRows;
 // A row or a column.
 bool is_vector(const ir::Type& type);
 
-// Whether TMA may copy rows of the tensor. It takes strides of whole 16 bytes: those that a launch
-// gives are checked then, but a dense tensor whose rows are of another constant size has none.
-bool copies_rows(const ir::Parameter& tensor);
-
 // A tile as it was loaded or computed, and which part of it a product reads, perhaps transposed.
 struct Source {
   const ir::Operation* load = nullptr;  // null for a computed one
@@ -42,6 +38,10 @@ struct Source {
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   Source source_of(ir::ValueId value) const;
+  // Whether TMA may copy rows of the tensor. It takes strides of whole 16 bytes: those that a
+  // launch gives are checked then, but a dense tensor whose rows are of another constant size has
+  // none.
+  bool copies_rows(const ir::Parameter& tensor) const;
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
   bool by_columns() const { return wide > 0; }

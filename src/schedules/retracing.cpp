@@ -35,7 +35,9 @@ Recording::Recording(const ir::Kernel& tile)
     : tile_(tile),
       kernel_(tile.name, tile.where),
       tracer_(Tracer::get("schedule", tile.where)),
-      values_(tile.types.size(), ir::kNoValue) {}
+      values_(tile.types.size(), ir::kNoValue) {
+  tracer_.kernel().target = tile.target;
+}
 
 void Recording::declare() {
   for (const Dim& dim : tile_.dims) {

@@ -1,17 +1,50 @@
 #include "schedules/schedule.h"
 
+#include <algorithm>
+#include <string>
+
 #include "schedules/empty_loops.h"
 #include "schedules/rowwise.h"
 #include "schedules/warpgroups.h"
+#include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::schedules {
+namespace {
 
-ir::Kernel schedule_for_sm90(const ir::Kernel& tile, std::int64_t reserved) {
+bool has_products(const ir::Kernel& tile) {
   bool products = false;
   ir::for_each(tile.body, [&](const ir::Operation& o) { products |= o.op == ir::Op::dot; });
-  ir::Kernel scheduled = products ? schedule_warpgroups(tile, reserved) : schedule_rowwise(tile);
-  drop_empty_loops(scheduled);
-  return scheduled;
+  return products;
+}
+
+// By the names that records of targets list.
+struct Schedule {
+  std::string_view name;
+  bool (*takes)(const ir::Kernel& tile);
+  ir::Kernel (*make)(const ir::Kernel& tile, std::int64_t reserved);
+};
+constexpr Schedule kSchedules[] = {
+    {"warpgroups", has_products, schedule_warpgroups},
+    {"rows", [](const ir::Kernel& tile) { return !has_products(tile); },
+     [](const ir::Kernel& tile, std::int64_t) { return schedule_rowwise(tile); }},
+};
+
+}  // namespace
+
+ir::Kernel schedule_for_target(const ir::Kernel& tile, std::int64_t reserved) {
+  const target::Target& target = target::target_of(tile);
+  for (const std::string_view name : target.schedules) {
+    const auto* found = std::find_if(std::begin(kSchedules), std::end(kSchedules),
+                                     [&](const Schedule& each) { return each.name == name; });
+    if (found == std::end(kSchedules) || !found->takes(tile)) continue;
+    ir::Kernel scheduled = found->make(tile, reserved);
+    drop_empty_loops(scheduled);
+    return scheduled;
+  }
+  Diagnostic(tile.where, "\"" + tile.name + "\": " + target.name + " has no schedule for it")
+      .fix("write it at the explicit level, or run it on the interpreter")
+      .raise();
 }
 
 }  // namespace tilewright::schedules

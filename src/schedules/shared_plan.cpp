@@ -169,9 +169,9 @@ void SharedPlan::plan_staging(const StagingSize& size) {
     const ir::Type& type = placement_.kernel.type(o.operands[1]);
     if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
-        placement_.turned_in_registers(o.operands[1]) || !placement_.extents.tma_clips(o) ||
+        placement_.turned_in_registers(o.operands[1]) || !placement_.extents.clips_boxes(o) ||
         placement_.memory.read_back(o) ||
-        !copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
+        !placement_.copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
       return;
     }
     // Of tiles that are spread by columns each warpgroup stages its own.
@@ -223,9 +223,10 @@ std::int64_t SharedPlan::bytes() const {
 void SharedPlan::choose_stages() {
   for (RingPlan& ring : rings_) ring.stages = ring.held;
   if (bytes() > limit_) {
-    Diagnostic error(placement_.kernel.where,
-                     "schedule for sm_90a: tiles of " + std::to_string(bytes()) +
-                         " bytes, a CTA has " + std::to_string(limit_) + " bytes of shared memory");
+    Diagnostic error(placement_.kernel.where, "schedule for " + placement_.kernel.target +
+                                                  ": tiles of " + std::to_string(bytes()) +
+                                                  " bytes, a CTA has " + std::to_string(limit_) +
+                                                  " bytes of shared memory");
     for (const RingPlan& ring : rings_) {
       error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
                                  std::to_string(ring.stage_bytes()) + " bytes");

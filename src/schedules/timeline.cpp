@@ -16,7 +16,6 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-constexpr std::int64_t kWarpsOfGroup = 4;
 // An innermost loop of more turns is followed for its first turns, and the rest is like the last of
 // them: a turn's number changes no instruction but those of masks.
 constexpr std::int64_t kFollowedTurns = 6;
@@ -215,16 +214,16 @@ class Follower {
         return spend(elements(operation.operands[0]) * rates_.issue_integer + rates_.barrier);
       case Op::store_matrix:
       case Op::load_matrix:
-        return spend(kWarpsOfGroup * 512 / rates_.shared_bytes);
+        return spend(limits_.group_warps * 512 / rates_.shared_bytes);
       case Op::store_elements:
-        return spend(elements(operation.operands[0]) * kWarpsOfGroup);
+        return spend(elements(operation.operands[0]) * limits_.group_warps);
       case Op::load_words:
         if (operation.operands.size() > 3) return load_remote(operation.operands[0]);
         [[fallthrough]];
       case Op::load_elements:
-        return spend(elements(operation.operands[0]) * kWarpsOfGroup);
+        return spend(elements(operation.operands[0]) * limits_.group_warps);
       case Op::store_registers: {
-        const double bytes = elements(operation.operands[1]) * 32 * kWarpsOfGroup *
+        const double bytes = elements(operation.operands[1]) * limits_.group_threads() *
                              size_of(kernel_.type(operation.operands[1]).dtype);
         total_.store_bytes += groups_ * bytes;
         return spend(bytes / reached_.l2_bytes);
@@ -234,7 +233,7 @@ class Follower {
         return spend(rates_.issue_integer);
       case Op::tma_store:
         // Each warp of the group stores its own part.
-        total_.store_bytes += groups_ * kWarpsOfGroup * stored_bytes(operation.operands[0]);
+        total_.store_bytes += groups_ * limits_.group_warps * stored_bytes(operation.operands[0]);
         return spend(rates_.issue_integer);
       case Op::bulk_wait:
         if (operation.attributes.integer(Key::count) == 0 &&
@@ -328,8 +327,8 @@ class Follower {
 
   // All warpgroups of a role ask at the same time.
   void load_remote(ValueId destination) {
-    const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) * 32 *
-                         kWarpsOfGroup * groups_;
+    const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) *
+                         limits_.group_threads() * groups_;
     now_ += bytes / reached_.remote_bytes;
   }
 
@@ -338,12 +337,13 @@ class Follower {
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);
-    const double cycles = std::max(64 * n * k / (rates_.fma * reached_.product_share * 2 / size),
-                                   (n + (a_is_shared ? 64 : 0)) * k * size / rates_.shared_bytes);
+    const auto m = static_cast<double>(limits_.group_rows);
+    const double cycles = std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size),
+                                   (n + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes);
     spend(1);
     free_ = std::max(free_, now_) + cycles;
     total_.products += groups_ * cycles;
-    total_.fma += groups_ * 64 * n * k;
+    total_.fma += groups_ * m * n * k;
   }
 
   void wait_for_products(std::int64_t in_flight) {
@@ -504,21 +504,23 @@ void Follower::execute(const Operation& operation) {
 
 CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t cta,
                        std::int64_t ctas, const target::Device& device) {
+  const TargetLimits& limits = target::target_of(machine).limits;
   CtaTimeline total;
   Numbers numbers;
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;
-    const std::int64_t groups = std::max<std::int64_t>(1, warps / kWarpsOfGroup);
+    const std::int64_t groups = std::max<std::int64_t>(1, warps / limits.group_warps);
     role.set_groups(groups);
     if (!body.arguments.empty()) role.set(body.arguments[0], 0);
     role.run(body);
-    const double share = static_cast<double>(std::min(warps, kWarpsOfGroup)) / kWarpsOfGroup;
+    const double share = static_cast<double>(std::min(warps, limits.group_warps)) /
+                         static_cast<double>(limits.group_warps);
     total.issue += role.issued() * share * static_cast<double>(groups);
     total.chain = std::max(total.chain, role.now());
   };
   // What stands outside the roles is run by all warps, before them or between.
   Follower common(machine, binding, cta, ctas, device, numbers, total);
-  common.set_groups(std::max<std::int64_t>(1, machine.threads / (32 * kWarpsOfGroup)));
+  common.set_groups(std::max<std::int64_t>(1, machine.threads / limits.group_threads()));
   for (const Operation& operation : machine.body.body) {
     if (operation.op != Op::role) {
       common.execute(operation);

@@ -26,6 +26,9 @@ TargetLimits limits() {
   l.group_rows = kGroupRows;    // PTX, wgmma: m64
   l.named_barriers = 16;        // PTX, bar
   l.cluster = 16;               // guide, "thread block clusters": more than 8 are asked for
+  l.product_columns = 256;      // PTX, wgmma: n
+  l.product_column_unit = 8;    // the same
+  l.product_depth_bytes = 32;   // PTX, wgmma: k16 of 2 bytes, k32 of 1
   l.copy_axes = 5;              // CUDA driver API, cuTensorMapEncodeTiled
   l.copy_extent = 256;          // the same
   l.copy_bytes = 16;            // the same
@@ -55,6 +58,25 @@ Rates rates() {
   return r;
 }
 
+using ir::Family;
+using ir::Memory;
+
+std::vector<Space> spaces(const TargetLimits& l) {
+  return {{Memory::global, "global memory", "a device", 0},
+          {Memory::shared, "shared memory", "a CTA", l.shared_bytes},
+          {Memory::registers, "registers", "a multiprocessor", l.registers * 4}};
+}
+
+ir::RegisterLayout accumulator(std::int64_t rows, std::int64_t columns, DType,
+                               SourceLocation where) {
+  return ir::wgmma_accumulator(rows, columns, where);
+}
+
+ir::RegisterLayout product_operand(std::int64_t rows, std::int64_t columns, DType element,
+                                   SourceLocation where) {
+  return ir::wgmma_a_fragment(rows, columns, size_of(element), where);
+}
+
 }  // namespace
 
 Target sm_90a() {
@@ -63,6 +85,44 @@ Target sm_90a() {
   t.chips = "NVIDIA Hopper: H100, H200, GH200";
   t.limits = limits();
   t.rates = rates();
+  t.spaces = spaces(t.limits);
+  // Between global memory and registers or shared memory, and between these. Words of memory that
+  // other CTAs change are read and written in place.
+  t.moves = {{Memory::global, Memory::registers}, {Memory::registers, Memory::global},
+             {Memory::global, Memory::shared},    {Memory::shared, Memory::global},
+             {Memory::shared, Memory::registers}, {Memory::registers, Memory::shared}};
+  t.product_dtypes = {DType::bf16, DType::f16, DType::f8e4m3};
+  t.accumulator = accumulator;
+  t.product_operand = product_operand;
+  t.operations = {
+      // Of the scheduled form alone.
+      Family::tile, Family::tile_access, Family::tile_product, Family::tile_copy, Family::pending,
+      Family::view, Family::shared_tile, Family::own_rows,
+      // Of both.
+      Family::constant, Family::position, Family::peer, Family::control, Family::place,
+      Family::function, Family::shared_word, Family::word, Family::word_wait, Family::mbarrier,
+      Family::named_barrier, Family::cta_barrier, Family::cluster_barrier, Family::fence,
+      Family::lane_order, Family::commit, Family::group_wait,
+      // Of the machine form.
+      Family::array, Family::computation, Family::global_access, Family::matrix_access,
+      Family::element_access, Family::fragment_access, Family::bulk_copy, Family::prefetch,
+      Family::product, Family::product_fence, Family::register_budget};
+  t.preparation = {// Of the kernel's own starts: later passes shift them.
+                   "check_starts", "materialise_extents", "drop_selects", "fold_accumulators",
+                   // The passes behind it count who reads a value.
+                   "eliminate_folded", "skip_hidden", "skip_identities", "overlap_products",
+                   "peel_masks", "simplify_loops", "eliminate_common_loops", "hoist_loops",
+                   "eliminate_loops",
+                   // Nothing may merge again what it makes twice.
+                   "separate_columns"};
+  t.schedules = {"warpgroups", "rows"};
+  t.lowering = {"contract_fma", "eliminate_products", "sink_partial_sums", "sink_partial_maxima",
+                "eliminate_common_sums", "convert_layouts", "assign_layouts", "share_reductions",
+                "check_divergence", "count_waits", "bufferise", "allocate_shared",
+                // Addresses are scalars now.
+                "simplify_addresses", "eliminate_common_addresses", "hoist_addresses",
+                "eliminate_common_hoisted_addresses", "eliminate_dead_addresses"};
+  t.printer = "cuda";
   return t;
 }
 

@@ -20,6 +20,46 @@ std::vector<std::unique_ptr<const Target>>& records() {
 
 }  // namespace
 
+bool Target::has(const ir::OpInfo& operation) const {
+  return std::find(operations.begin(), operations.end(), operation.family) != operations.end();
+}
+
+bool Target::has(Move move) const {
+  return std::find(moves.begin(), moves.end(), move) != moves.end();
+}
+
+const Space& Target::space(ir::Memory memory) const {
+  for (const Space& space : spaces) {
+    if (space.memory == memory) return space;
+  }
+  static const Space none;
+  return none;
+}
+
+bool Target::multiplies(DType operand) const {
+  return std::find(product_dtypes.begin(), product_dtypes.end(), operand) != product_dtypes.end();
+}
+
+std::string Target::product_dtype_list() const {
+  std::string list;
+  for (std::size_t i = 0; i < product_dtypes.size(); ++i) {
+    if (i != 0) list += i + 1 == product_dtypes.size() ? " or " : ", ";
+    list += name_of(product_dtypes[i]);
+  }
+  return list;
+}
+
+AddedTarget::AddedTarget(Target target) : name_(target.name) {
+  records().push_back(std::make_unique<const Target>(std::move(target)));
+}
+
+AddedTarget::~AddedTarget() {
+  auto& all = records();
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [this](const auto& record) { return record->name == name_; }),
+            all.end());
+}
+
 std::vector<const Target*> targets() {
   std::vector<const Target*> all;
   for (const auto& record : records()) all.push_back(record.get());

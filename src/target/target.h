@@ -35,11 +35,58 @@ struct Rates {
   int fma = 0;            // of 16-bit products, dense; of 8-bit ones twice that
 };
 
+// What holds values, of whom (a CTA, a core), and how much of it there is: 0 where a device says.
+struct Space {
+  ir::Memory memory = ir::Memory::global;
+  std::string name;   // "shared memory"
+  std::string owner;  // "a CTA"
+  std::int64_t bytes = 0;
+};
+// An operation may bring values from one memory to another.
+struct Move {
+  ir::Memory from, to;
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
+// Where the elements of a product's result, or of its first operand in registers, have to lie.
+using RegisterLayoutOf = ir::RegisterLayout (*)(std::int64_t rows, std::int64_t columns,
+                                                DType element, SourceLocation where);
+
 struct Target {
   std::string name;   // "sm_90a"
   std::string chips;  // whose they are, for errors: "NVIDIA Hopper: H100, H200, GH200"
   TargetLimits limits;
   Rates rates;
+
+  std::vector<Space> spaces;
+  std::vector<Move> moves;
+  std::vector<DType> product_dtypes;  // of operands
+  RegisterLayoutOf accumulator = nullptr, product_operand = nullptr;
+  std::vector<ir::Family> operations;  // of the scheduled and the machine form, that it has
+
+  // The way of a kernel, by names that the layers list: passes from the simplified tile form to the
+  // schedule (src/passes), schedules, of which the first that takes the kernel makes the scheduled
+  // form (src/schedules), passes from there to the machine form, and the printer (src/codegen).
+  std::vector<std::string_view> preparation, schedules, lowering;
+  std::string_view printer;
+
+  bool has(const ir::OpInfo& operation) const;
+  bool has(Move move) const;
+  const Space& space(ir::Memory memory) const;
+  bool multiplies(DType operand) const;
+  std::string product_dtype_list() const;  // "bf16, f16 or f8e4m3"
+};
+
+// One more record, which is found by its name until this goes: of machines that are tried out.
+class AddedTarget {
+ public:
+  explicit AddedTarget(Target target);
+  ~AddedTarget();
+  AddedTarget(const AddedTarget&) = delete;
+  AddedTarget& operator=(const AddedTarget&) = delete;
+
+ private:
+  std::string name_;
 };
 
 // The records that there are, in the order in which errors list them.

@@ -8,9 +8,9 @@
 #include "common/ranks_kernels.h"
 #include "compiler/build.h"
 #include "examples/all_reduce.h"
-#include "ir/verifier.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/fault_kinds.h"
+#include "target/verify.h"
 #include "tilewright/program.h"
 
 // Faults of signals between ranks, seeded at every site of kernels of several ranks, and found.
@@ -52,7 +52,7 @@ struct Subject {
       SCOPED_TRACE(mutant.operation + " " + mutant.change);
       const ir::Kernel changed = mutant.apply(machine);
       try {
-        ir::verify(changed);
+        target::verify(changed);
       } catch (const Error&) {
         continue;
       }

@@ -193,20 +193,13 @@ body (%1: i32) {
 
 TEST(Verifier, RejectsBrokenScheduledForm) {
   const Case cases[] = {
-      {"threads 256", "threads 250", "250 threads, expected a multiple of 32"},
-      {"threads 256", "threads 160", "load has warps 4 to 7, but the CTA has 5"},
       {"grid (multiprocessors)", "grid (1, 2)", "the grid has 2 axes, expected 1"},
-      {"first_warp = 0", "first_warp = 2", "math works by warpgroups but has 4 warps from warp 2"},
-      {"first_warp = 0", "first_warp = 4", "math and load share warps: 4 to 7 and 4 to 7"},
-      {"registers = 240", "registers = 241", "math has 241 registers a thread"},
       {"stages = 2", "stages = 3", "tiles is shared<bf16, 2x64x64>, but its stages and layout say"},
       {"2x64x64> = shared", "2x64x32> = shared", "its stages and layout say {2, 64, 64}"},
       {"arrivals = 1}", "arrivals = 0}", "full expects 0 arrivals a phase"},
       {"box = [64, 64]", "box = [64]", "a box of rank 1, but A has rank 2"},
-      {"box = [64, 64]", "box = [257, 64]", "box {257, 64} has an extent of 257"},
       {"box = [64, 64]", "box = [64, 128]",
        "rows of 256 bytes, more than the swizzle's span of 128"},
-      {"box = [64, 64]", "box = [64, 4]", "rows of 8 bytes, expected a multiple of 16"},
       {"swizzle = 128", "swizzle = 16", "a swizzle of 16 bytes, expected 0, 32, 64 or 128"},
       {"view %3, %8, %7\n", "view %3, %9, %7\n", "stage 64 of the 2 of %3 (shared tiles)"},
       {"view %3, %7, %7\n", "view %3, %7, %8\n", "64 rows from 1 of the 64 of %3 (shared tiles)"},
@@ -225,9 +218,6 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
       {"%16: pending<f32, 64x64>", "%16: pending<f32, 64x32>",
        "gives pending<f32, 64x32>, expected pending<f32, 64x64>"},
       {"wait %16", "wait %14", "operand 0 is %14 (view), which is view<bf16, 64x64>"},
-      {"first = 1, threads = 128", "first = 16, threads = 128",
-       "barriers 16 to 16, expected 1 to 15"},
-      {"named_sync %7 {first = 1", "named_sync %8 {first = 15", "barrier 15 + 1, expected 1 to 15"},
       {"first = 1, threads = 128", "first = 1, threads = 384",
        "384 threads, expected a multiple of 32 up to the CTA's 256"},
       {"    elect () {",
@@ -240,7 +230,7 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
   }
 }
 
-TEST(Verifier, RejectsWgmmaOutsideItsShapes) {
+TEST(Verifier, RejectsProductsThatDoNotMeet) {
   const char* sample = R"(kernel "products" scheduled
 grid (1)
 threads 128
@@ -255,10 +245,6 @@ body () {
 )";
   ASSERT_NO_THROW(verify(parse_text(sample, "")));
   const Case cases[] = {
-      {"%3: view<bf16, 64x64>", "%3: view<bf16, 32x64>", "m is 32, expected a multiple of 64"},
-      {"%4: view<bf16, 256x64>", "%4: view<bf16, 264x64>",
-       "n is 264, expected a multiple of 8 up to 256"},
-      {"%4: view<bf16, 256x64>", "%4: view<bf16, 252x64>", "n is 252, expected a multiple of 8"},
       {"{transposed = 1}", "", "inner dimensions differ: %3 (view) {64, 64} x %4 (view) {256, 64}"},
   };
   for (const Case& each : cases) expect_rejected(sample, each);
@@ -266,21 +252,13 @@ body () {
 
 TEST(Verifier, RejectsBrokenMachineForm) {
   const Case cases[] = {
-      {"threads 256", "threads 288", "a CTA of 288 threads, expected a multiple of 128"},
-      {"shared_bytes 16400", "shared_bytes 16399",
-       "full ends at byte 16400 of shared memory, which has 16399"},
-      {"shared_bytes 16400", "shared_bytes 232449",
-       "232449 bytes of shared memory, expected at most"},
       {"offset = 0}", "offset = 512}", "tiles lies at offset 512, expected a multiple of 1024"},
       {"offset = 16384}", "offset = 16380}", "full lies at offset 16380, expected a multiple of 8"},
-      {"offset = 16384}", "offset = 16376}", "full and tiles overlap: bytes 16376 to 16391"},
       {"mbarrier_init %4 {arrivals = 1}", "mbarrier_init %4 {arrivals = 2}",
        "2 arrivals, but %4 (mbarriers full) expects 1"},
-      {"count = 24", "count = 25", "25 registers, expected a multiple of 8 from 24 to 256"},
       {"registers<f32, 32> = ", "registers<f32, 33> = ",
        "the accumulator %13 (registers sums) has 33 elements, expected n / 2 = 32"},
       {"registers<f32, 32> = ", "registers<bf16, 32> = ", "the accumulator is bf16, expected f32"},
-      {"{n = 64", "{n = 60", "n is 60, expected a multiple of 8 from 8 to 256"},
       {"k = 16", "k = 32", "k is 32, expected 16 elements of bf16"},
       {"step_a = 32", "step_a = 16384", "of %3 (shared tiles), which has 16384"},
       {"descriptor_a = 7", "descriptor_a = -7", "expected the 50 bits above the address"},

@@ -329,7 +329,7 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   store(Y(rows, all), acc);
   ir::Kernel tile = kernel.finish();
   passes::Rewrites rewrites;
-  passes::prepare_for_schedule(tile, {}, rewrites);
+  passes::prepare_for_schedule(tile, ir::kDefaultTarget, {}, rewrites);
   const ir::Kernel scheduled = schedules::schedule_warpgroups(tile);
   int reads = 0, releases = 0;
   bool unfenced = false;

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "ir/text.h"
-#include "ir/verifier.h"
 #include "passes/pipeline.h"
 #include "simulator/faults/sites.h"
 #include "simulator/machine/machine.h"
+#include "target/verify.h"
 #include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"
 
@@ -76,7 +76,7 @@ const FaultKind& kind(int number) {
 
 bool is_rejected(const ir::Kernel& kernel) {
   try {
-    ir::verify(kernel);
+    target::verify(kernel);
     return false;
   } catch (const Error&) {
     return true;

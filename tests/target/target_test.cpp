@@ -30,8 +30,8 @@ TEST(TargetTest, RegistersAreSharedOut) {
   EXPECT_EQ(launch_registers(limits, 384), 168);
   EXPECT_EQ(launch_registers(limits, 512), 128);
   EXPECT_EQ(launch_registers(limits, 640), 96);
-  const int computing[] = {240, 240, 160, 112, 88, 80, 64},
-            loading[] = {24, 24, 32, 32, 40, 24, 64};
+  const int computing[] = {240, 240, 160, 112, 88, 80, 64};
+  const int loading[] = {24, 24, 32, 32, 40, 24, 64};
   for (int groups = 1; groups <= 7; ++groups) {
     const RoleRegisters share = role_registers(limits, groups);
     EXPECT_EQ(share.computing, computing[groups - 1]) << groups;
@@ -39,6 +39,18 @@ TEST(TargetTest, RegistersAreSharedOut) {
     EXPECT_LE((share.loading + groups * share.computing) * limits.group_threads(),
               limits.registers);
     EXPECT_GE(share.loading, limits.least_role_registers);
+  }
+}
+
+TEST(TargetTest, RecordsAgreeWithThemselves) {
+  for (const Target* target : targets()) {
+    SCOPED_TRACE(target->name);
+    EXPECT_EQ(target->space(ir::Memory::shared).bytes, target->limits.shared_bytes);
+    for (const Move& move : target->moves) {
+      EXPECT_FALSE(target->space(move.from).name.empty());
+      EXPECT_FALSE(target->space(move.to).name.empty());
+    }
+    EXPECT_NO_THROW(device_of(target->name));
   }
 }
 

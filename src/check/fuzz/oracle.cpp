@@ -61,10 +61,10 @@ class Judge {
     passes::Rewrites rewrites;
     ir::Kernel kernel = is_explicit ? trace_explicit(recipe_).finish() : kernel_;
     if (!is_explicit) {
-      passes::prepare_for_schedule(kernel, {}, rewrites);
+      passes::prepare_for_schedule(kernel, ir::kDefaultTarget, {}, rewrites);
       if (fault.form == ir::Form::tile && !fault.plant(kernel, random)) return {};
       planted_ = fault.form == ir::Form::tile;
-      kernel = schedules::schedule_for_sm90(kernel);
+      kernel = schedules::schedule_for_target(kernel);
     }
     rewrites.convert_layouts = !is_explicit;
     passes::lower_to_machine(kernel, {}, rewrites);
@@ -111,7 +111,7 @@ class Judge {
       stage_ = "a pass behind " + std::string(pass);
     };
     if (is_explicit) return passes::simplify_kernel(prepared, observe);
-    passes::prepare_for_schedule(prepared, observe, rewrites);
+    passes::prepare_for_schedule(prepared, ir::kDefaultTarget, observe, rewrites);
   }
 
   void simulate(const ir::Kernel& machine) {

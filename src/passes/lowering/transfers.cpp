@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 
@@ -52,10 +53,12 @@ void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op b
   const Type& type = code_.type(tile);
   const bool packed = size_of(type.dtype) == 2 && type.shape.size() == 2 && !view.transposed &&
                       view.panels.contiguous_axis == 1;
+  const target::Target& target = target::target_of(code_.kernel());
   const auto accumulates = [&](std::size_t columns) {
-    return type.shape[1 - columns] == 64 && type.shape[columns] % 8 == 0 &&
+    const std::int64_t rows = type.shape[1 - columns], unit = target.limits.product_column_unit;
+    return rows == target.limits.group_rows && type.shape[columns] % unit == 0 &&
            (columns == 1 ? type.layout : type.layout.transposed()) ==
-               ir::wgmma_accumulator(64, type.shape[columns]);
+               target.accumulator(rows, type.shape[columns], type.dtype, o.where);
   };
   if (packed && accumulates(1)) return matrices(by_matrix, tile, view, o);
   if (packed && accumulates(0) && view.panels.span == 64) {
@@ -130,7 +133,10 @@ void TransferLowering::store_fragment(const Operation& o) {
 
 void TransferLowering::fragment(Op op, ValueId tile, ValueId shared, ValueId place,
                                 const Operation& o) {
-  if (!(code_.layout(tile) == ir::wgmma_accumulator(64, code_.type(tile).shape[1]))) {
+  const target::Target& target = target::target_of(code_.kernel());
+  const std::int64_t columns = code_.type(tile).shape[1];
+  if (!(code_.layout(tile) ==
+        target.accumulator(target.limits.group_rows, columns, f32, o.where))) {
     Diagnostic(o.where, "fragments: the tile does not lie as a product's result does: " +
                             code_.layout(tile).to_string())
         .fix("pass it through a SharedTile: store(view, tile), then load(view)")

@@ -32,17 +32,17 @@ std::vector<Place> allocation_places(const PreparedKernel& kernel) {
 }
 
 void check_shared(const PreparedKernel& kernel, const std::vector<Place>& places, FaultLog& log) {
-  const std::int64_t limit = kernel.target->limits.shared_bytes;
+  const target::Space& space = kernel.target->space(ir::Memory::shared);
   std::string list;
   for (const Place& place : places) {
     list += fmt::format("\n  {:#x}..{:#x}  {}", place.begin, place.end - 1, place.name);
   }
-  if (kernel.shared_bytes > limit) {
+  if (kernel.shared_bytes > space.bytes) {
     log.add({"capacity",
              places.empty() ? SourceLocation{} : places.front().where,
              {},
-             fmt::format("capacity: {} asks for {} bytes of shared memory, a CTA has {}{}",
-                         kernel.name, kernel.shared_bytes, limit, list),
+             fmt::format("capacity: {} asks for {} bytes of {}, {} has {}{}", kernel.name,
+                         kernel.shared_bytes, space.name, space.owner, space.bytes, list),
              {}});
   }
   for (const Place& place : places) {

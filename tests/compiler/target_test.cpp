@@ -1,0 +1,58 @@
+#include "compiler/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "target/target.h"
+#include "tilewright/error.h"
+
+namespace tilewright::compiler {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string error_of(std::string_view name, ErrorKind kind) {
+  try {
+    parse_target(name);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CompilerTargetTest, EachRecordHasThreeNames) {
+  for (const target::Target* record : target::targets()) {
+    EXPECT_EQ(parse_target(record->name).kind, Target::Kind::architecture);
+    EXPECT_EQ(parse_target("sim:" + record->name).kind, Target::Kind::simulator);
+    EXPECT_EQ(parse_target("passes:" + record->name).kind, Target::Kind::passes);
+    EXPECT_EQ(parse_target("sim:" + record->name).arch, record->name);
+  }
+  EXPECT_EQ(parse_target("interpreter").arch, "");
+}
+
+TEST(CompilerTargetTest, ARecordIsEnough) {
+  target::Target copy = target::find_target("sm_90a");
+  copy.name = "sm_90x";
+  EXPECT_THAT(error_of("sim:sm_90x", ErrorKind::usage), HasSubstr("there is no target"));
+  const target::AddedTarget added(copy);
+  EXPECT_EQ(parse_target("sim:sm_90x").arch, "sm_90x");
+  EXPECT_THAT(error_of("gpu", ErrorKind::usage),
+              HasSubstr("use one of: interpreter, sim:sm_90a, sim:sm_90x, cuda, sm_90a, sm_90x, "
+                        "passes:sm_90a, passes:sm_90x"));
+}
+
+// Who has another GPU is told which it is, what is served, and what runs without.
+TEST(CompilerTargetTest, AnotherGpuIsNamed) {
+  EXPECT_THAT(error_of("sm_80", ErrorKind::unavailable),
+              AllOf(HasSubstr("sm_80 (A100, A30) has no record"),
+                    HasSubstr("sm_90a (NVIDIA Hopper: H100, H200, GH200) has"),
+                    HasSubstr("use interpreter or sim:sm_90a, which need no GPU")));
+  EXPECT_THAT(error_of("sim:sm_89", ErrorKind::unavailable), HasSubstr("GeForce RTX 40"));
+  EXPECT_THAT(error_of("cpu", ErrorKind::unavailable),
+              HasSubstr("target cpu is not available in this version"));
+}
+
+}  // namespace
+}  // namespace tilewright::compiler

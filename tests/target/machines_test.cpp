@@ -1,0 +1,268 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "codegen/print.h"
+#include "ir/text.h"
+#include "passes/pipeline.h"
+#include "schedules/schedule.h"
+#include "simulator/machine/machine.h"
+#include "target/target.h"
+#include "target/verify.h"
+#include "tilewright/kernel.h"
+
+// Machines that are records and nothing else: what plans, verifies, allocates and executes follows
+// what they say.
+namespace tilewright::target {
+namespace {
+
+using ir::Family;
+using ir::Memory;
+using testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// sm_90a with less shared memory.
+Target smaller(const std::string& name, std::int64_t shared_bytes) {
+  Target target = find_target("sm_90a");
+  target.name = name;
+  target.limits.shared_bytes = shared_bytes;
+  for (Space& space : target.spaces) {
+    if (space.memory == Memory::shared) space.bytes = shared_bytes;
+  }
+  return target;
+}
+
+ir::Kernel product() {
+  Kernel kernel("product");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+  const Tensor C = kernel.out("C", f32, {m, n});
+  const auto [i, j] = kernel.grid(ceil_div(m, 128), ceil_div(n, 128));
+  const Block rows = m.block(i, 128), columns = n.block(j, 128);
+  Var sum{zeros({rows, columns})};
+  for (Block depth : blocks(k, 64)) {
+    sum = sum + dot(load(A(rows, depth)), load(B(columns, depth)).T());
+  }
+  store(C(rows, columns), sum);
+  return kernel.finish();
+}
+
+ir::Kernel compiled(ir::Kernel kernel, const std::string& target) {
+  passes::Rewrites rewrites;
+  passes::prepare_for_schedule(kernel, target, {}, rewrites);
+  kernel = schedules::schedule_for_target(kernel);
+  passes::lower_to_machine(kernel, {}, rewrites);
+  return kernel;
+}
+
+std::int64_t stages_of(const ir::Kernel& machine) {
+  std::int64_t stages = 0;
+  for (const ir::Operation& o : machine.body.body) {
+    if (o.op != ir::Op::shared) continue;
+    stages = std::max(stages, o.attributes.integer(ir::Key::stages));
+  }
+  return stages;
+}
+
+TEST(MachinesTest, LessSharedMemoryIsPlannedFor) {
+  const AddedTarget added(smaller("sm_90a_small", 80 << 10));
+  const ir::Kernel usual = compiled(product(), "sm_90a");
+  const ir::Kernel small = compiled(product(), "sm_90a_small");
+  EXPECT_EQ(small.target, "sm_90a_small");
+  EXPECT_EQ(stages_of(usual), 4);
+  EXPECT_EQ(stages_of(small), 2);
+  EXPECT_LE(small.shared_bytes, 80 << 10);
+  EXPECT_GT(usual.shared_bytes, 80 << 10);
+  // It is printed and simulated like any other, since its record says how.
+  EXPECT_THAT(codegen::print(small).text, HasSubstr("wgmma"));
+  EXPECT_THAT(ir::to_text(small), HasSubstr("target \"sm_90a_small\""));
+  EXPECT_TRUE(ir::equal(ir::parse_text(ir::to_text(small), ""), small));
+}
+
+TEST(MachinesTest, TilesThatDoNotFitNameTheLimitOfTheRecord) {
+  const AddedTarget added(smaller("sm_90a_tiny", 20 << 10));
+  const std::string message = error_of([] { compiled(product(), "sm_90a_tiny"); });
+  EXPECT_THAT(message, HasSubstr("schedule for sm_90a_tiny: tiles of 32768 bytes"));
+  EXPECT_THAT(message, HasSubstr("a CTA has 19456 bytes"));
+}
+
+TEST(MachinesTest, OtherRecordsAreNotFound) {
+  EXPECT_THAT(error_of([] { compiled(product(), "sm_90a_small"); }),
+              HasSubstr("there is no target 'sm_90a_small'"));
+}
+
+// A core with a buffer of its own, into which tiles are copied and of which they are computed, and
+// nothing else: no products, no loads by threads.
+Target core(std::int64_t buffer_bytes) {
+  Target t;
+  t.name = "core";
+  t.chips = "a core with explicit memories";
+  t.limits = find_target("sm_90a").limits;
+  t.limits.shared_bytes = buffer_bytes;
+  t.limits.cluster = 1;
+  t.limits.threads = 128;
+  t.limits.named_barriers = 1;
+  t.limits.product_columns = 0;
+  t.spaces = {{Memory::global, "the device's memory", "a device", 0},
+              {Memory::shared, "the unified buffer", "a core", buffer_bytes},
+              {Memory::registers, "vector registers", "a core", 64 << 10}};
+  t.moves = {{Memory::global, Memory::shared},
+             {Memory::shared, Memory::global},
+             {Memory::shared, Memory::registers},
+             {Memory::registers, Memory::shared}};
+  t.operations = {Family::constant,      Family::control,     Family::place,
+                  Family::function,      Family::mbarrier,    Family::cta_barrier,
+                  Family::fence,         Family::lane_order,  Family::commit,
+                  Family::group_wait,    Family::view,        Family::shared_tile,
+                  Family::tile_copy,     Family::tile_access, Family::position,
+                  Family::array,         Family::computation, Family::element_access,
+                  Family::global_access, Family::bulk_copy,   Family::prefetch};
+  t.lowering = {"assign_layouts", "bufferise", "allocate_shared", "simplify_addresses",
+                "eliminate_dead_addresses"};
+  return t;
+}
+
+// Twice a tile: copied in, doubled, copied out.
+std::string doubled(const std::string& more = "") {
+  return R"(kernel "doubled" scheduled
+target "core"
+in X: f32[64, 32] = %0
+out Y: f32[64, 32] = %1
+grid (1)
+threads 128
+body () {
+  %3: shared<f32, 1x64x32> = shared {name = "tile", layout = shared_layout[64x32*4|64@0:128,32@1:4|x3.4.3], stages = 1}
+  %4: mbarriers<1> = mbarriers {name = "full", arrivals = 1}
+  %5: tensor_map = tensor_map %0 {name = "X", box = [64, 32], swizzle = 128}
+  %6: tensor_map = tensor_map %1 {name = "Y", box = [64, 32], swizzle = 128}
+  role {name = "all", first_warp = 0, warps = 4, registers = 128} (%7: i32) {
+    %8: i32 = constant {value = 0}
+    %9: i32 = warp_index
+    %10: bool = eq %9, %8
+    %11: view<f32, 64x32> = view %3, %8, %8 {column = 0, transposed = 0}
+    if_then %10 () {
+      elect () {
+        mbarrier_expect_tx %4, %8 {bytes = 8192}
+        tma_load_tile %5, %11, %4, %8, %8, %8 {cache = 0}
+        yield
+      }
+      yield
+    } () {
+      yield
+    }
+    mbarrier_wait %4, %8, %8
+    %12: tile<f32, 64x32> = load_tile %11
+    %13: tile<f32, 64x32> = add %12, %12
+)" + more +
+         R"(    store_tile %13, %11
+    fence_proxy_async
+    cta_sync
+    if_then %10 () {
+      elect () {
+        tma_store_tile %6, %11, %8, %8
+        bulk_commit
+        bulk_wait {count = 0, read = 0}
+        yield
+      }
+      yield
+    } () {
+      yield
+    }
+    yield
+  }
+}
+)";
+}
+
+ir::Kernel lowered(const std::string& text) {
+  ir::Kernel kernel = ir::parse_text(text, "doubled.tw");
+  passes::lower_to_machine(kernel);
+  return kernel;
+}
+
+TEST(MachinesTest, ACoreWithExplicitMemoriesExecutes) {
+  const AddedTarget added(core(64 << 10));
+  const ir::Kernel machine = lowered(doubled());
+  EXPECT_EQ(machine.form, ir::Form::machine);
+  std::vector<float> x(64 * 32), y(64 * 32, -1);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 97) - 40;
+  Arguments arguments;
+  arguments.tensors = {{"X", f32, {64, 32}, {32, 1}, reinterpret_cast<std::byte*>(x.data())},
+                       {"Y", f32, {64, 32}, {32, 1}, reinterpret_cast<std::byte*>(y.data())}};
+  const simulator::MachineReport report = simulator::run_machine(machine, arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults.front().message;
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i]) << i;
+  EXPECT_THAT(error_of([&] { codegen::print(machine); }),
+              HasSubstr("core is simulated only: nothing prints its kernels"));
+}
+
+TEST(MachinesTest, ItsBufferHasACapacity) {
+  const AddedTarget added(core(8 << 10));
+  const std::string message = error_of([] { lowered(doubled()); });
+  EXPECT_THAT(message,
+              HasSubstr("needs 8200 bytes of the unified buffer; a core has 8192 on core"));
+  EXPECT_THAT(message, HasSubstr("8192 bytes: tile"));
+}
+
+TEST(MachinesTest, TheSimulatorHoldsTheCapacityToo) {
+  ir::Kernel machine;
+  {
+    const AddedTarget added(core(64 << 10));
+    machine = lowered(doubled());
+  }
+  const AddedTarget added(core(8 << 10));
+  std::vector<float> x(64 * 32), y(64 * 32);
+  Arguments arguments;
+  arguments.tensors = {{"X", f32, {64, 32}, {32, 1}, reinterpret_cast<std::byte*>(x.data())},
+                       {"Y", f32, {64, 32}, {32, 1}, reinterpret_cast<std::byte*>(y.data())}};
+  const simulator::MachineReport report = simulator::run_machine(machine, arguments, {});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults.front().kind, "capacity");
+  EXPECT_THAT(report.faults.front().message,
+              HasSubstr("8200 bytes of the unified buffer, a core has 8192"));
+}
+
+TEST(MachinesTest, AnOperationThatItLacksIsRefused) {
+  const AddedTarget added(core(64 << 10));
+  EXPECT_THAT(error_of([] { lowered(doubled("    named_sync %8 {first = 1, threads = 128}\n")); }),
+              HasSubstr("named_sync: core has no such operation"));
+}
+
+TEST(MachinesTest, AMoveThatItLacksIsRefused) {
+  const AddedTarget added(core(64 << 10));
+  const std::string load =
+      "    %20: i32 = constant {value = 64}\n"
+      "    %21: tile<f32, 64x32> = load %0, %8, %8, %20, %20 {sizes = [64, 32]}\n"
+      "    store_tile %21, %11\n";
+  EXPECT_THAT(error_of([&] { lowered(doubled(load)); }),
+              HasSubstr("core moves nothing from the device's memory to vector registers"));
+}
+
+TEST(MachinesTest, AKernelThatNoScheduleTakesSaysSo) {
+  const AddedTarget added(core(64 << 10));
+  EXPECT_THAT(error_of([] { compiled(product(), "core"); }),
+              HasSubstr("\"product\": core has no schedule for it"));
+}
+
+// What records name, the layers have.
+TEST(MachinesTest, EveryNameIsKnown) {
+  for (const Target* target : targets()) {
+    SCOPED_TRACE(target->name);
+    const ir::Kernel machine = compiled(product(), target->name);
+    EXPECT_FALSE(codegen::print(machine).text.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::target

@@ -1,0 +1,150 @@
+#include "target/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/samples.h"
+#include "ir/text.h"
+#include "target/target.h"
+
+namespace tilewright::target {
+namespace {
+
+struct Case {
+  const char* from;  // replaced in the sample, once
+  const char* to;
+  const char* message;
+};
+
+void expect_rejected(const char* sample, const Case& each) {
+  std::string text = sample;
+  const std::size_t at = text.find(each.from);
+  ASSERT_NE(at, std::string::npos) << each.from;
+  text.replace(at, std::string(each.from).size(), each.to);
+  try {
+    verify(ir::parse_text(text, "broken.tw"));
+    ADD_FAILURE() << "accepted: " << each.to;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::internal) << error.what();
+    EXPECT_NE(error.message().find(each.message), std::string::npos)
+        << "expected: " << each.message << "\ngot: " << error.message();
+  }
+}
+
+TEST(TargetVerifyTest, TheSamplesFit) {
+  for (const char* sample : {ir::kTileSample, ir::kScheduledSample, ir::kMachineSample}) {
+    EXPECT_NO_THROW(verify(ir::parse_text(sample, "")));
+  }
+}
+
+TEST(TargetVerifyTest, RejectsWhatTheScheduledFormMayNotAskFor) {
+  const Case cases[] = {
+      {"threads 256", "threads 250", "250 threads, expected a multiple of 32"},
+      {"threads 256", "threads 2048", "2048 threads, expected a multiple of 32 from 32 to 1024"},
+      {"threads 256", "threads 160", "load has warps 4 to 7, but the CTA has 5"},
+      {"threads 256", "cluster 17\nthreads 256", "a cluster of 17 CTAs, expected 1 to 16"},
+      {"first_warp = 0", "first_warp = 2", "math works by warpgroups but has 4 warps from warp 2"},
+      {"first_warp = 0", "first_warp = 4", "math and load share warps: 4 to 7 and 4 to 7"},
+      {"registers = 240", "registers = 241", "241 registers a thread, expected a multiple of 8"},
+      {"first = 1, threads = 128", "first = 16, threads = 128",
+       "barriers 16 to 16, expected 1 to 15"},
+      {"named_sync %7 {first = 1", "named_sync %8 {first = 15", "barrier 15 + 1, expected 1 to 15"},
+  };
+  for (const Case& each : cases) expect_rejected(ir::kScheduledSample, each);
+  std::string text = ir::kScheduledSample;
+  text.insert(text.find('\n') + 1, "target \"sm_80\"\n");
+  EXPECT_THROW(verify(ir::parse_text(text, "")), Error);
+}
+
+TEST(TargetVerifyTest, RejectsWhatTheMachineFormMayNotAskFor) {
+  const Case cases[] = {
+      {"threads 256", "threads 288", "a CTA of 288 threads, expected a multiple of 128"},
+      {"shared_bytes 16400", "shared_bytes 16399",
+       "full ends at byte 16400 of shared memory, which has 16399"},
+      {"shared_bytes 16400", "shared_bytes 232449",
+       "232449 bytes of shared memory, expected at most 232448"},
+      {"offset = 16384}", "offset = 16376}", "full and tiles overlap: bytes 16376 to 16391"},
+      {"count = 24", "count = 25",
+       "25 registers a thread, expected a multiple of 8 from 24 to 256"},
+  };
+  for (const Case& each : cases) expect_rejected(ir::kMachineSample, each);
+}
+
+TEST(TargetVerifyTest, RejectsCopiesOutsideTheirShapes) {
+  const char* sample = R"(kernel "copies" scheduled
+in A: bf16[512, 512] = %0
+grid (1)
+threads 128
+body () {
+  %1: tensor_map = tensor_map %0 {name = "A", box = [64, 64], swizzle = 0}
+}
+)";
+  ASSERT_NO_THROW(verify(ir::parse_text(sample, "")));
+  const Case cases[] = {
+      {"box = [64, 64]", "box = [257, 64]", "an extent of 257, expected 1 to 256"},
+      {"box = [64, 64]", "box = [64, 4]", "rows of 8 bytes, expected a multiple of 16"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+}
+
+TEST(TargetVerifyTest, RejectsProductsOutsideTheirShapes) {
+  const char* sample = R"(kernel "products" scheduled
+grid (1)
+threads 128
+body () {
+  %0: shared<bf16, 1x64x64> = shared {name = "a", layout = shared_layout[64x64*2|64@0:128,64@1:2], stages = 1}
+  %1: shared<bf16, 1x320x64> = shared {name = "b", layout = shared_layout[320x64*2|320@0:128,64@1:2], stages = 1}
+  %2: i32 = constant {value = 0}
+  %3: view<bf16, 64x64> = view %0, %2, %2
+  %4: view<bf16, 256x64> = view %1, %2, %2 {transposed = 1}
+  %5: pending<f32, 64x256> = wgmma %3, %4
+}
+)";
+  ASSERT_NO_THROW(verify(ir::parse_text(sample, "")));
+  const auto rejected = [&](const std::string& rows, const std::string& columns,
+                            const char* message) {
+    std::string text = sample;
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    replace("%3: view<bf16, 64x64>", "%3: view<bf16, " + rows + "x64>");
+    replace("%4: view<bf16, 256x64>", "%4: view<bf16, " + columns + "x64>");
+    replace("pending<f32, 64x256>", "pending<f32, " + rows + "x" + columns + ">");
+    try {
+      verify(ir::parse_text(text, "broken.tw"));
+      ADD_FAILURE() << "accepted: " << rows << " x " << columns;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find(message), std::string::npos) << error.message();
+    }
+  };
+  rejected("32", "256", "m is 32, expected a multiple of 64");
+  rejected("64", "264", "n is 264, expected a multiple of 8 up to 256");
+  rejected("64", "252", "n is 252, expected a multiple of 8");
+}
+
+// Which rows a warpgroup has is nothing that a kernel says before it knows that there are any.
+TEST(TargetVerifyTest, OwnRowsComeWithATarget) {
+  const std::string text = R"(kernel "rows" tile
+in X: f32[64, 64] = %0
+grid (1)
+body (%1: i32) {
+  %2: i32 = own_first {count = 64}
+}
+)";
+  try {
+    verify(ir::parse_text(text, ""));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("own_first: does not exist in the tile form"), std::string::npos)
+        << error.message();
+  }
+  std::string planned = text;
+  planned.insert(planned.find('\n') + 1, "target \"sm_90a\"\n");
+  const ir::Kernel kernel = ir::parse_text(planned, "");
+  EXPECT_NO_THROW(verify(kernel));
+  EXPECT_EQ(ir::to_text(kernel, {.locations = false}), planned);
+}
+
+}  // namespace
+}  // namespace tilewright::target
