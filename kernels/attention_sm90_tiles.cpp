@@ -5,7 +5,7 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/performance.md
+constexpr std::int64_t kL2Bytes = 32 << 20;  // measured: docs/log/2026-11-21-prototypes.md
 
 // K and V heads whose keys stay in L2 together. Of a window, those do that are seen at a time: each
 // head's window, and the keys of the rows that all CTAs have under way.

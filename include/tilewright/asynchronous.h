@@ -9,9 +9,9 @@
 
 #include "tilewright/kernel.h"
 
-// The explicit level of GPUs with asynchronous copies: shared memory, rings, roles, TMA and
-// barriers. What is written here is what the compiler itself lowers to. Products are each target's
-// own: tilewright/hopper.h.
+// The explicit level of GPUs with asynchronous copies: shared memory, rings, roles, TMA, barriers.
+// The compiler itself lowers to it. Products are each target's own: tilewright/hopper.h. Rows and
+// columns count elements. What does not fit raises Error(usage) at the caller's line.
 namespace tilewright {
 
 struct Stages {

@@ -27,9 +27,9 @@ extern "C" {
 
 typedef enum tilewright_status {
   TILEWRIGHT_OK = 0,
-  TILEWRIGHT_ERROR_RESULT = 1,      /* a simulated run has a fault */
+  TILEWRIGHT_ERROR_RESULT = 1,      /* a run has a fault, on a simulated GPU or on a real one */
   TILEWRIGHT_ERROR_USAGE = 2,       /* an argument is wrong */
-  TILEWRIGHT_ERROR_UNAVAILABLE = 3, /* a GPU, the driver or NVRTC is missing */
+  TILEWRIGHT_ERROR_UNAVAILABLE = 3, /* a GPU, the driver, NVRTC or memory is missing */
   TILEWRIGHT_ERROR_INTERNAL = 4     /* a bug of Tilewright */
 } tilewright_status;
 
@@ -55,7 +55,8 @@ TILEWRIGHT_API const char* tilewright_last_error(void);
 /* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
  * tilewright list); NULL or "" for none. A kernel takes all lengths, whichever are set here.
  * `target` is "cuda" (the GPU number `device`), or "interpreter" or "sim:sm_90a", which run on the
- * host. `*kernel` is NULL on failure. */
+ * host. `*kernel` is NULL on failure: USAGE for an unknown name, option or target and for options
+ * that do not fit together, UNAVAILABLE where the target is not on this machine. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
                                                           const char* target, int32_t device,
                                                           tilewright_kernel** kernel);
@@ -81,7 +82,8 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_prepare(const tilewright_kern
 
 /* On cuda, queues one run on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and
  * returns; the tensors must stay until the stream has passed it. On the other targets it is done at
- * return. */
+ * return. USAGE where the number, dtypes, shapes or strides of the tensors do not fit the kernel,
+ * or rows that TMA copies do not begin at multiples of 16 bytes; RESULT for a fault. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                                        const tilewright_tensor* tensors,
                                                        int32_t count, void* stream);

@@ -30,7 +30,12 @@ class Executable {
 
   const std::string& target() const;
   // `tensors` and `scalars` in the order of the kernel's parameters. On cuda the work is queued on
-  // `stream`, a CUstream (null: the default stream); elsewhere it is done at return.
+  // `stream`, a CUstream (null: the default stream); elsewhere it is done at return. Raises
+  //   Error(usage) where their number, dtypes, shapes or strides do not fit the kernel, or a
+  //     dimension's fact does not hold;
+  //   Error(result) for a fault on a simulated GPU or on a real one, and for a pass that changes a
+  //     result;
+  //   Error(unavailable) where memory runs out, or the target only builds.
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
            void* stream = nullptr) const;
 
@@ -45,7 +50,10 @@ class Executable {
 // would ship to one, and raises Error(result) for the first fault), "passes:sm_90a" (the same
 // before and after every pass of the compiler, each of which must keep the result), "cuda" (the GPU
 // that is here), or an architecture such as "sm_90a", whose kernels are built and checked and
-// cannot be run. Raises Error(unavailable) when the target is not here.
+// cannot be run. Raises
+//   Error(usage) at the kernel's line for what the target does not take, for a claim that does not
+//     hold, for what does not fit registers or shared memory, and for an unknown target;
+//   Error(unavailable) where the target's GPU, driver or compiler is not here.
 Executable compile(const Kernel& kernel, std::string_view target,
                    const CompileOptions& options = {});
 

@@ -15,8 +15,8 @@ namespace tilewright {
 class Block;
 class Index;
 
-// What is known of a symbolic dimension before a launch binds it. The facts are checked at every
-// launch and are part of the compiled variant's key.
+// What is known of a symbolic dimension, in elements, before a launch binds it. A launch for which
+// it does not hold raises Error(usage). The facts are part of the compiled variant's key.
 struct DimFacts {
   std::int64_t multiple = 1;
   std::int64_t minimum = 0;

@@ -17,11 +17,11 @@ constexpr SourceLocation here(const char* file = __builtin_FILE(), int line = __
   return {file, line};
 }
 
-// The value is the exit status of the `tilewright` command.
+// What records raises `usage` at its caller's line. The value is the exit status of `tilewright`.
 enum class ErrorKind {
   result = 1,       // a result falls short: a mismatch, a fault found by the simulator
   usage = 2,        // the user's program, options or input are wrong
-  unavailable = 3,  // a device, driver or tool is not here
+  unavailable = 3,  // a device, driver or tool is not here, or memory has run out
   internal = 4,     // a bug of Tilewright
 };
 

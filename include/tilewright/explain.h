@@ -7,7 +7,7 @@
 #include "tilewright/numerics.h"
 
 // What `tilewright explain` says, of a kernel of one's own. `target` is "sm_90a", "cuda" or
-// "interpreter". A kernel that cannot be compiled raises as compile() does; claims that do not
+// "interpreter". A kernel that cannot be compiled raises as compile() does. Claims that do not
 // hold, and a missing NVRTC, are part of the answer.
 namespace tilewright {
 

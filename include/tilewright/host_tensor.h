@@ -9,7 +9,9 @@
 
 namespace tilewright {
 
-// A tensor in the host's memory: row-major elements that it owns.
+// A tensor in the host's memory: row-major elements that it owns. Making one raises Error(usage)
+// where an extent is negative or the elements that are given are more or fewer than the shape's,
+// and Error(unavailable) where there is no memory for it.
 class HostTensor {
  public:
   HostTensor() = default;  // f32 of shape {0}
@@ -36,7 +38,7 @@ class HostTensor {
   // One element; indices out of range are usage errors.
   double at(const std::vector<std::int64_t>& indices) const;
   void set(const std::vector<std::int64_t>& indices, double value);
-  // One element by its row-major number.
+  // One element by its row-major number; out of range it is a usage error.
   double flat(std::int64_t index) const;
   void set_flat(std::int64_t index, double value);
 

@@ -13,7 +13,7 @@
 #include "tilewright/require.h"
 #include "tilewright/tile.h"
 
-// Kernels: parameters, a grid, and the traced control flow.
+// Kernels: parameters, a grid, traced control flow. What does not fit raises Error(usage).
 namespace tilewright {
 
 namespace ir {
@@ -176,8 +176,8 @@ class Kernel {
   // them zero for the next (checked by the simulator). Launches of different streams have their
   // own.
   Tensor workspace(std::string name, int count, SourceLocation where = here());
-  // f32 values that no caller passes and that hold anything when a launch begins: what CTAs hand
-  // each other. Launches of different streams have their own.
+  // {rows, columns} f32 values that no caller passes and that hold anything when a launch begins:
+  // what CTAs hand each other. Launches of different streams have their own.
   Tensor scratch(std::string name, int rows, int columns, SourceLocation where = here());
 
   // Ranks: the GPUs of a node that run the kernel together (ranks.h), each once a launch.
@@ -208,7 +208,7 @@ class Kernel {
   void require(std::initializer_list<Claim> claims);
 
   const std::string& name() const;
-  // Ends the tracing; checks that everything is closed. The kernel can be traced no further.
+  // Ends the tracing; what is still open raises Error(usage). It can be traced no further.
   const ir::Kernel& finish() const;
 
  private:

@@ -19,8 +19,8 @@ class LibraryExecutable {
   LibraryExecutable(LibraryExecutable&&) noexcept;
   LibraryExecutable& operator=(LibraryExecutable&&) noexcept;
 
-  // As Executable::run. The first launch that needs a variant waits for its build: call prepare()
-  // before where that must not happen.
+  // As Executable::run, and raises what it raises. The first launch that needs a variant waits for
+  // its build, and raises what compile() raises: call prepare() before where that must not happen.
   void run(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
 
   struct Variant {
@@ -40,7 +40,8 @@ class LibraryExecutable {
   std::unique_ptr<State> state_;
 };
 
-// The variant for the options' own sizes is built at once, so that what is wrong is known.
+// The variant for the options' own sizes is built at once, so that what is wrong is known. Raises
+// what compile(const Kernel&) raises, and Error(usage) for rules that cannot be read.
 LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
                           std::string_view target, const CompileOptions& how = {});
 

@@ -7,7 +7,7 @@
 
 // Kernels of several ranks, at the explicit level: signals between them, and the order of accesses
 // to memory that others access meanwhile. Kernel::symmetric and Tensor::at reach the ranks'
-// tensors.
+// tensors. What does not fit, an order that PTX does not have too, raises Error(usage).
 namespace tilewright {
 
 // Words that are there in every rank (Kernel::signals): counted up, waited for, never reset.

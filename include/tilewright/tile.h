@@ -12,8 +12,8 @@
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
 
-// Values of a kernel: what the language's operators record. A `Tile` is an immutable value, a
-// `Cell` (`Var` of tiles) a variable that a traced loop or condition may assign.
+// Values of a kernel, which operators record: a `Tile` is an immutable value, a `Cell` (`Var` of
+// tiles) a variable. Shapes count elements. What does not fit raises Error(usage) at its line.
 namespace tilewright {
 
 class Tracer;

@@ -15,7 +15,7 @@ using ir::ValueId;
 namespace {
 
 constexpr std::int64_t kBarrierBytes = 1024;  // and what else is small
-constexpr int kMostStages = 4;                // more bring nothing: docs/performance.md
+constexpr int kMostStages = 4;                // more bring nothing: docs/log
 constexpr std::int64_t kVectorRows = 8;       // of shared memory, for one
 
 // Columns of a piece, and through how many buffers pieces go in turn. The best first: as many as a

@@ -10,7 +10,7 @@ using ir::Key;
 using ir::Op;
 using ir::Operation;
 
-// Measured: docs/performance.md.
+// Measured: docs/log/2026-11-21-prototypes.md.
 constexpr std::int64_t kL2Bytes = 32 << 20;
 constexpr int kBand = 8;
 constexpr int kCountedGroups = 3;

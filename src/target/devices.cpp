@@ -12,7 +12,7 @@ namespace {
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_share = 0.95,   // fitted
-    .l2_bytes = 56,          // gemm 8192^3 takes 41 in the time that docs/performance.md has for it
+    .l2_bytes = 56,          // gemm 8192^3 takes 41 in the time that docs/log has for it
     .remote_bytes = 2.5,     // fitted
     .memory_bytes = 3.5e12,  // fitted
     .launch_seconds = 6e-6,  // fitted

@@ -85,7 +85,7 @@ TEST(ModelTest, TheSlowestResourceBinds) {
   EXPECT_GT(thin.seconds, 8192.0 * 8192 * 2 / 4.8e12);
 }
 
-// Measured on one H200: docs/performance.md.
+// Measured on one H200: docs/log/2026-11-21-gemm-first-form.md.
 TEST(ModelTest, EstimatesAreNearWhatWasMeasured) {
   const auto ratio = [](double size, double tflops) {
     const auto n = static_cast<std::int64_t>(size);

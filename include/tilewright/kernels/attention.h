@@ -44,7 +44,7 @@ Kernel attention_forward_sm90(const Attention& attention, SourceLocation where =
 // nothing.
 Kernel attention_varlen_forward_sm90(const Attention& attention, SourceLocation where = here());
 // The same attention with the blocks that shared memory and registers have room for, by what
-// measured best (docs/performance.md).
+// measured best (docs/log/2026-11-21-attention-dims.md).
 Attention with_sm90_blocks(Attention attention, SourceLocation where = here());
 Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = here());
 // The same for the tile level through the automatic schedule.
