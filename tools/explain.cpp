@@ -61,6 +61,13 @@ void print_numerics(const explanations::Explanation& explanation) {
   }
 }
 
+void print_decisions(const explanations::Explanation& explanation) {
+  for (const compiler::Decision& decision : explanation.decisions) {
+    if (!decision.warns) fmt::print("decision: {}: {}\n", decision.what, decision.why);
+  }
+  if (explanation.form != 0) fmt::print("machine form {:016x}\n", explanation.form);
+}
+
 void print_claims(const explanations::Explanation& explanation) {
   for (const compiler::CheckedClaim& checked : explanation.claims) {
     fmt::print("require {:<28} {:>8}  {}\n", checked.claim.to_string(),
@@ -86,6 +93,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_resources(explanation);
   print_numerics(explanation);
   print_claims(explanation);
+  print_decisions(explanation);
   if (explanation.work) print_roofline(*explanation.work);
   if (explanation.schedule) fmt::print("{}", library::to_text(*explanation.schedule));
   // That there is no cubin is the error that ends the command.

@@ -29,9 +29,8 @@ Subject simulated_subject(const Request& request, const library::KernelSource& s
   subject.workloads.push_back(workload_of(request, source.entry()));
   subject.sizes.emplace_back();
   const ir::Kernel kernel = source.traced(subject.workloads.front().options, target);
-  passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
-  subject.machine = compiler::lower(kernel, rewrites);
-  compiler::enforce_claims(subject.machine, nullptr);
+  subject.forms =
+      compiler::simulated_forms(kernel, target.arch, compiler::parse_numerics(request.numerics));
   return subject;
 }
 
@@ -58,16 +57,19 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   if (request.faults) return simulate_faults(request, source, target);
   Subject subject = simulated_subject(request, source, target);
   std::optional<checks::Breakage> breakage;
-  if (!request.breakage.empty()) breakage = checks::break_kernel(subject.machine, request.breakage);
   simulator::MachineOptions options = machine_options(request);
-  if (request.shrunken) options.multiprocessors = checks::shrunken_multiprocessors(subject.machine);
   Outcome outcome;
   outcome.seed = request.seed;
-  for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
-    execute(request, simulated(request, subject.machine, subject.workloads[i], subject.sizes[i]),
-            options, outcome);
+  for (ir::Kernel& form : subject.forms) {
+    if (!request.breakage.empty()) breakage = checks::break_kernel(form, request.breakage);
+    if (request.shrunken) options.multiprocessors = checks::shrunken_multiprocessors(form);
+    for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
+      execute(request, simulated(request, form, subject.workloads[i], subject.sizes[i]), options,
+              outcome);
+    }
   }
-  Title title{std::string(source.entry().name), subject.machine.name, target.name};
+  Title title{std::string(source.entry().name), subject.forms.front().name, target.name};
+  title.forms = subject.forms.size();
   title.launches = request.launches.value_or(1);
   write_traces(request, outcome, title);
   if (request.json) {

@@ -67,25 +67,29 @@ bool is_length(const LibraryKernel& entry, const std::string& setting) {
 Subject subject_of(const Request& request, const library::KernelSource& source,
                    const compiler::Target& target) {
   const LibraryKernel& entry = source.entry();
-  passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
   const auto build = [&](const std::vector<std::string>& settings) {
     const OptionValues options = resolve_options(entry, settings);
-    return compiler::lower(source.traced(options, target), rewrites);
+    const ir::Kernel traced = source.traced(options, target);
+    const Numerics numerics = compiler::parse_numerics(request.numerics);
+    if (target.kind != compiler::Target::Kind::cuda) {
+      return compiler::simulated_forms(traced, target.arch, numerics);
+    }
+    return std::vector<ir::Kernel>{
+        compiler::choose_form(traced, target.arch, numerics).machine};  // which runs there
   };
   Subject subject;
   std::vector<std::string> built = request.settings;
-  subject.machine = build(built);
+  subject.forms = build(built);
   const auto shrunken = [&](bool further) {
     return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
-                                  subject.machine, further);
+                                  subject.forms.front(), further);
   };
   const std::vector<std::vector<std::string>> choices = shrunken(false);
   // Lengths choose among a kernel's variants, and it is the one that was asked for that is proven.
   for (const std::string& size : choices.front()) {
     if (!is_length(entry, size)) built.push_back(size);
   }
-  if (built.size() > request.settings.size()) subject.machine = build(built);
-  compiler::enforce_claims(subject.machine, nullptr);
+  if (built.size() > request.settings.size()) subject.forms = build(built);
   const auto maker = [&](const std::vector<std::string>& sizes) {
     subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
     std::vector<std::string> all = request.settings;
@@ -110,19 +114,22 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   Subject subject = subject_of(request, source, target);
   checks::ProofOptions options = proof_options(request);
   options.further = std::move(subject.further);
-  std::unique_ptr<ProgressBar> progress;
-  const std::vector<MutantResult> results = checks::prove_by_faults(
-      subject.machine, subject.workloads, options,
-      [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-      [&] { progress->advance(); });
-  progress.reset();
+  std::vector<MutantResult> results;
+  for (const ir::Kernel& form : subject.forms) {
+    std::unique_ptr<ProgressBar> progress;
+    std::vector<MutantResult> more = checks::prove_by_faults(
+        form, subject.workloads, options,
+        [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
+        [&] { progress->advance(); });
+    std::move(more.begin(), more.end(), std::back_inserter(results));
+  }
 
   Kinds kinds;
   for (const simulator::FaultKind& kind : simulator::fault_kinds()) kinds.push_back(&kind);
   const bool ok = is_proven(results);
   if (request.json) {
     Json json = {{"ok", ok},
-                 {"kernel", subject.machine.name},
+                 {"kernel", subject.forms.front().name},
                  {"target", target.name},
                  {"sizes", subject.sizes},
                  {"schedules", options.more},
@@ -131,7 +138,8 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{} on simulated {}: {} mutants, each under up to {} schedules of {} launches\n",
-               subject.machine.name, target.name, results.size(), options.more, options.launches);
+               subject.forms.front().name, target.name, results.size(), options.more,
+               options.launches);
     for (std::size_t i = 0; i < subject.sizes.size(); ++i) {
       if (subject.sizes[i].empty()) continue;
       fmt::print("  shrunken sizes ({}): {}\n",
@@ -145,7 +153,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
 }
 
 int simulate_program_faults(const Request& request, const ir::Program& program,
-                            const std::vector<ir::Kernel>& machine,
+                            const std::vector<std::vector<ir::Kernel>>& forms,
                             const simulator::MachineOptions& how, const Title& title) {
   checks::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
@@ -156,12 +164,15 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
         .fix("leave --part out; --threads shares them out")
         .raise();
   }
-  std::unique_ptr<ProgressBar> progress;
-  const std::vector<MutantResult> results = checks::prove_program(
-      program, machine, how, options,
-      [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-      [&] { progress->advance(); });
-  progress.reset();
+  std::vector<MutantResult> results;
+  for (const std::vector<ir::Kernel>& machine : forms) {
+    std::unique_ptr<ProgressBar> progress;
+    std::vector<MutantResult> more = checks::prove_program(
+        program, machine, how, options,
+        [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
+        [&] { progress->advance(); });
+    std::move(more.begin(), more.end(), std::back_inserter(results));
+  }
   const bool ok = is_proven(results);
   if (request.json) {
     Json json = {{"ok", ok},

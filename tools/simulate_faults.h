@@ -14,9 +14,9 @@
 
 namespace tilewright::tools {
 
-// The machine form, and workloads with sizes for it where none are set.
+// The machine forms that may ship, and workloads with sizes for them where none are set.
 struct Subject {
-  ir::Kernel machine;
+  std::vector<ir::Kernel> forms;
   std::vector<library::Workload> workloads;
   // Of --faults, for what those do not execute.
   std::vector<std::function<library::Workload()>> further;
@@ -29,7 +29,7 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
 int simulate_faults(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target);
 int simulate_program_faults(const Request& request, const ir::Program& program,
-                            const std::vector<ir::Kernel>& machine,
+                            const std::vector<std::vector<ir::Kernel>>& forms,
                             const simulator::MachineOptions& how, const Title& title);
 
 }  // namespace tilewright::tools

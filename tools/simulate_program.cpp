@@ -118,18 +118,22 @@ Simulated simulated(const Request& request, const Cut& cut,
 int simulate_cuts(const Request& request, const std::vector<Cut>& cuts,
                   const compiler::Target& target) {
   const ir::Program& program = cuts.front().program;
-  const passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
-  const std::vector<ir::Kernel> machine = library::machine_forms(program, rewrites);
+  const std::vector<std::vector<ir::Kernel>> forms =
+      library::machine_forms(program, target.arch, compiler::parse_numerics(request.numerics));
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
   title.runs = runs_of(request);
   const simulator::MachineOptions options = options_of(request);
   if (request.faults) {
-    return simulate_program_faults(request, program, machine, options, title);
+    return simulate_program_faults(request, program, forms, options, title);
   }
   Outcome outcome;
   outcome.seed = request.seed;
-  for (const Cut& cut : cuts) execute(request, simulated(request, cut, machine), options, outcome);
+  for (const std::vector<ir::Kernel>& machine : forms) {
+    for (const Cut& cut : cuts)
+      execute(request, simulated(request, cut, machine), options, outcome);
+  }
+  title.forms = forms.size();
   write_traces(request, outcome, title);
   if (request.json) {
     print_json(request, outcome, title);
@@ -176,9 +180,9 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
   const ir::Kernel kernel = source.traced(options, target);
   std::vector<std::vector<std::string>> sizes{{}};
   if (request.shrunken) {
-    passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
-    sizes =
-        checks::shrunken_sizes(entry, request.settings, options, compiler::lower(kernel, rewrites));
+    const compiler::MachineForm form = compiler::compile_to_machine(
+        kernel, target.arch, {compiler::parse_numerics(request.numerics)});
+    sizes = checks::shrunken_sizes(entry, request.settings, options, form.kernel);
   }
   std::vector<Cut> cuts;
   for (const std::vector<std::string>& each : sizes) {

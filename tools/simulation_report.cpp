@@ -53,6 +53,11 @@ std::string schedules_of(const Case& each) {
   return fmt::format("{} of {} schedules with at most two delays", each.schedules, each.possible);
 }
 
+std::int64_t schedules_of_each_form(const Outcome& outcome, const Title& title) {
+  const auto forms = static_cast<std::int64_t>(title.forms);
+  return (outcome.schedules() + forms - 1) / forms;
+}
+
 // "20 schedules of 2 launches", "20 schedules of 2 runs of 5 launches".
 std::string extent(const std::string& schedules, const Title& title) {
   if (title.ranks == 0) {
@@ -117,14 +122,19 @@ void print_outcome(const Request& request, const Outcome& outcome, const Title& 
   for (const Case& each : outcome.cases) {
     if (request.shrunken) fmt::print("  {}: {}\n", each.sizes, schedules_of(each));
   }
-  const std::string schedules = outcome.cases.size() == 1
-                                    ? schedules_of(outcome.cases.front())
-                                    : fmt::format("{} schedules", outcome.schedules());
+  const std::string schedules =
+      outcome.cases.size() == title.forms
+          ? schedules_of(outcome.cases.front())
+          : fmt::format("{} schedules", schedules_of_each_form(outcome, title));
   const std::string name = title.ranks == 0
                                ? title.name
                                : fmt::format("{}, {},", title.name, ir::ranks_text(title.ranks));
   fmt::print("{} on simulated {}: {}, {} operations, {} faults\n", name, title.target,
              extent(schedules, title), outcome.operations, outcome.faults.size());
+  if (title.forms > 1) {
+    fmt::print("  of each of {} machine forms: an assembler settles which one ships\n",
+               title.forms);
+  }
   if (outcome.faults.empty()) print_results(request, outcome, title);
 }
 
@@ -140,8 +150,9 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
                {title.ranks == 0 ? "kernel" : "program", title.name},
                {"target", title.target},
                {"search", request.search},
-               {"schedules", outcome.schedules()},
+               {"schedules", schedules_of_each_form(outcome, title)},
                {"launches", title.launches},
+               {"forms", title.forms},
                {"operations", outcome.operations},
                {"control_only", request.control_only},
                {"strict", request.strict},

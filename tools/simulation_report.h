@@ -18,6 +18,8 @@ struct Title {
   // In a schedule: of a kernel, or in each of the program's runs.
   std::int64_t launches = 1;
   std::int64_t runs = 1;
+  // Machine forms, of which an assembler settles the one that ships: each was executed.
+  std::size_t forms = 1;
 };
 
 // Raises for a --trace whose ending says neither what it is.

@@ -191,7 +191,8 @@ bool run_with_delays(const Request& request, const compiler::Target& target, Sub
       json["assembled"] = true;
       return true;
     }
-    report = checks::stress_on_gpu(subject.machine, machine, subject.workloads, options, hangs);
+    report =
+        checks::stress_on_gpu(subject.forms.front(), machine, subject.workloads, options, hangs);
   } catch (const Error& error) {
     if (!request.mutant) throw;
     // What the assembler refuses of a fault, it has noticed.
@@ -214,7 +215,7 @@ int stress(const Request& request) {
   add_default_lengths(request, entry, subject);
   drop_large(entry, subject);
   std::vector<Listed> mutants;
-  if (request.list_mutants || request.mutant) mutants = all_mutants(subject.machine);
+  if (request.list_mutants || request.mutant) mutants = all_mutants(subject.forms.front());
   if (request.list_mutants) return print_mutants(mutants);
   check_mutant(request, entry, mutants.size());
   const checks::StressOptions options = stress_options_of(request);
@@ -224,11 +225,11 @@ int stress(const Request& request) {
                {"target", target.name},
                {"settings", request.settings},
                {"sizes", subject.sizes}};
-  ir::Kernel machine = subject.machine;
+  ir::Kernel machine = subject.forms.front();
   if (request.mutant) {
     const Listed& listed = mutants[*request.mutant];
     json["mutant"] = json_of(listed);
-    machine = listed.mutant.apply(subject.machine);
+    machine = listed.mutant.apply(subject.forms.front());
     if (const std::string why = checks::why_not_well_formed(machine); !why.empty()) {
       json["rejected"] = why;
       return print(request, json);

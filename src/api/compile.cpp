@@ -4,11 +4,11 @@
 
 #include "check/pass_check.h"
 #include "compiler/build.h"
-#include "compiler/claims.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/simulation.h"
 #include "compiler/target.h"
+#include "compiler/written_tensors.h"
 #include "ir/ir.h"
 #include "runtime/device.h"
 #include "simulator/interpreter.h"
@@ -20,8 +20,24 @@ struct Executable::State {
   compiler::Target target;
   ir::Kernel kernel;
   Numerics numerics;
+  std::vector<ir::Kernel> forms;                       // simulator: all that may ship
   std::unique_ptr<compiler::CompiledKernel> compiled;  // cuda
 };
+
+namespace {
+
+// Each form on what the tensors hold now; the first one's results stay.
+void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
+              const Arguments& arguments) {
+  const compiler::WrittenTensors written(kernel, arguments);
+  for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
+    written.restore();
+    const simulator::MachineReport report = compiler::simulate(*form, arguments, {});
+    if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
+  }
+}
+
+}  // namespace
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executable::~Executable() = default;
@@ -41,10 +57,8 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       return;
     }
     case compiler::Target::Kind::simulator: {
-      const simulator::MachineReport report = compiler::simulate(
-          state_->kernel, compiler::make_arguments(state_->kernel, tensors, scalars),
-          simulator::MachineOptions{});
-      if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
+      simulate(state_->kernel, state_->forms,
+               compiler::make_arguments(state_->kernel, tensors, scalars));
       return;
     }
     case compiler::Target::Kind::passes:
@@ -108,9 +122,7 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::simulator) {
-    passes::Rewrites rewrites{options.numerics, {}};
-    state->kernel = compiler::lower(state->kernel, rewrites);
-    compiler::enforce_claims(state->kernel, nullptr);
+    state->forms = compiler::simulated_forms(state->kernel, state->target.arch, options.numerics);
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {

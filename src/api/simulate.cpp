@@ -14,7 +14,7 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   ir::check_count(recorded, "runs", options.runs);
   ir::check_count(recorded, "multiprocessors", options.multiprocessors);
   compiler::dump_program(recorded);
-  const std::vector<ir::Kernel> kernels = library::machine_forms(recorded);
+  const std::vector<std::vector<ir::Kernel>> forms = library::machine_forms(recorded);
   simulator::MachineOptions machine;
   machine.multiprocessors = machine.resident = options.multiprocessors;
   machine.strict = options.strict;
@@ -22,19 +22,21 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   SimulationReport report;
   const library::ProgramTensors before = memory.tensors;
   library::ProgramTensors* const after = options.control_only ? nullptr : &memory.tensors;
-  for (int i = 0; i < options.schedules; ++i) {
+  for (int i = 0; i < options.schedules && report.ok(); ++i) {
     machine.seed = options.seed + static_cast<std::uint64_t>(i);
-    const simulator::MachineReport run =
-        library::simulate_program(recorded, kernels, before, after, machine, options.runs);
     ++report.schedules;
-    report.operations += run.operations;
-    if (run.ok()) continue;
-    report.seed = machine.seed;
-    for (const simulator::Fault& fault : run.faults) {
-      report.faults.push_back(
-          {fault.kind, fault.first, fault.second, compiler::diagnostic_of(fault).render()});
+    // The first list comes last: what it computes stays.
+    for (auto kernels = forms.rbegin(); kernels != forms.rend() && report.ok(); ++kernels) {
+      const simulator::MachineReport run =
+          library::simulate_program(recorded, *kernels, before, after, machine, options.runs);
+      report.operations += run.operations;
+      if (run.ok()) continue;
+      report.seed = machine.seed;
+      for (const simulator::Fault& fault : run.faults) {
+        report.faults.push_back(
+            {fault.kind, fault.first, fault.second, compiler::diagnostic_of(fault).render()});
+      }
     }
-    break;
   }
   return report;
 }

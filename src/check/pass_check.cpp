@@ -6,9 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
-#include "passes/pipeline.h"
-#include "schedules/schedule.h"
+#include "compiler/written_tensors.h"
+#include "passes/allocate_shared.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
 #include "tilewright/host_tensor.h"
@@ -21,31 +22,13 @@ namespace {
 constexpr double kTolerance = 2e-2;
 
 // The tensors that a kernel writes.
-class Outputs {
+class Outputs : public compiler::WrittenTensors {
  public:
-  Outputs(const ir::Kernel& kernel, const Arguments& arguments) {
-    std::size_t next = 0;
-    for (const ir::Parameter& parameter : kernel.parameters) {
-      if (!parameter.is_tensor() || parameter.is_owned()) continue;
-      const TensorArgument& tensor = arguments.tensors.at(next++);
-      if (parameter.kind != ir::Parameter::Kind::in) tensors_.push_back(&tensor);
-    }
-    for (const TensorArgument* tensor : tensors_) {
-      initial_.emplace_back(tensor->data, tensor->data + span(*tensor) * size_of(tensor->dtype));
-    }
-  }
-
-  void restore() const {
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (!initial_[i].empty()) {
-        std::memcpy(tensors_[i]->data, initial_[i].data(), initial_[i].size());
-      }
-    }
-  }
+  using WrittenTensors::WrittenTensors;
   // Row-major.
   std::vector<std::vector<double>> values() const {
     std::vector<std::vector<double>> result;
-    for (const TensorArgument* tensor : tensors_) {
+    for (const TensorArgument* tensor : tensors()) {
       std::vector<double>& values = result.emplace_back();
       const std::int64_t elements = span(*tensor);
       if (elements == 0) continue;
@@ -68,57 +51,27 @@ class Outputs {
     }
     return result;
   }
-  const TensorArgument& tensor(std::size_t i) const { return *tensors_[i]; }
-
- private:
-  // Elements from the first to one past the last.
-  static std::int64_t span(const TensorArgument& tensor) {
-    std::int64_t last = 0;
-    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
-      if (tensor.shape[axis] == 0) return 0;
-      last += (tensor.shape[axis] - 1) * tensor.strides[axis];
-    }
-    return last + 1;
-  }
-
-  std::vector<const TensorArgument*> tensors_;
-  std::vector<std::vector<std::byte>> initial_;
 };
 
+// One machine form of a kernel, and what it was made of.
 class PassCheck {
  public:
-  PassCheck(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
-            const Spoil& spoil)
-      : kernel_(kernel),
-        arguments_(arguments),
-        outputs_(kernel, arguments),
-        rewrites_{numerics, {}},
-        spoil_(spoil) {}
+  PassCheck(const ir::Kernel& kernel, const Arguments& arguments, const Spoil& spoil)
+      : kernel_(kernel), arguments_(arguments), outputs_(kernel, arguments), spoil_(spoil) {}
 
-  void run() {
-    ir::Kernel now = kernel_;
-    if (now.form == ir::Form::tile) {
-      interpret(now);
+  void run(std::string_view target, const compiler::MachineOptions& options,
+           const std::map<std::string, int>& rewrites) {
+    rewrites_ = &rewrites;
+    if (kernel_.form == ir::Form::tile) {
+      interpret(kernel_);
       last_ = outputs_.values();
-      passes::prepare_for_schedule(
-          now, ir::kDefaultTarget,
-          [this](std::string_view pass, const ir::Kernel& after, double, bool changed) {
-            if (!changed) return;
-            interpret(left_by(pass, after));
-            const bool rewrites = rewrites_.applied.count(std::string(pass)) != 0;
-            compare(std::string(pass), rewrites ? kTolerance : 0);
-          },
-          rewrites_);
-      now = schedules::schedule_for_target(now);
+    } else {
+      complete(kernel_, "");
     }
-    rewrites_.convert_layouts = kernel_.form == ir::Form::tile;
-    complete(now, now.form == kernel_.form ? "" : "schedule");
-    passes::lower_to_machine(
-        now,
-        [this](std::string_view pass, const ir::Kernel& after, double, bool changed) {
-          check_lowered(std::string(pass), left_by(pass, after), changed);
-        },
-        rewrites_);
+    compiler::compile_to_machine(kernel_, target, options,
+                                 [this](const compiler::Stage& stage, const ir::Kernel& after) {
+                                   check(stage.name, left_by(stage.name, after), stage.changed);
+                                 });
   }
 
  private:
@@ -128,17 +81,37 @@ class PassCheck {
     return kernel;
   }
 
-  void check_lowered(const std::string& pass, const ir::Kernel& after, bool changed) {
-    has_layouts_ |= pass == "assign_layouts";
-    is_machine_ |= pass == "allocate_shared";
-    if (is_machine_ && (changed || pass == "allocate_shared")) {
+  void check(const std::string& stage, const ir::Kernel& after, bool changed) {
+    if (stage == "schedule") {
+      has_layouts_ = is_machine_ = false;
+      is_abandoned_ = !finds_room(after);
+    }
+    if (is_abandoned_) return;
+    if (after.form == ir::Form::tile) {
+      if (!changed) return;
+      interpret(after);
+      return compare(stage, rewrites_->count(stage) != 0 ? kTolerance : 0);
+    }
+    has_layouts_ |= stage == "assign_layouts";
+    is_machine_ |= stage == "allocate_shared";
+    if (is_machine_ && (changed || stage == "allocate_shared")) {
       // Up to here places in registers, and with them orders of sums, may have moved.
-      const bool first = pass == "allocate_shared";
-      const std::string name = first ? "assign_layouts, or one up to allocate_shared," : pass;
+      const bool first = stage == "allocate_shared";
+      const std::string name = first ? "assign_layouts, or one up to allocate_shared," : stage;
       execute(after, name);
       compare(name, first ? kTolerance : 0);
     } else if (!has_layouts_ && changed) {
-      complete(after, pass);
+      complete(after, stage);
+    }
+  }
+
+  // Whether the compiler goes on with this schedule, or makes another one that takes less.
+  bool finds_room(const ir::Kernel& scheduled) const {
+    try {
+      completed(scheduled);
+      return true;
+    } catch (const passes::SharedMemoryExceeded&) {
+      return false;
     }
   }
 
@@ -150,15 +123,18 @@ class PassCheck {
   }
 
   // By what the passes behind make of it, which change no rounding.
-  void complete(ir::Kernel scheduled, const std::string& pass) {
-    passes::Rewrites strict{Numerics::strict(), {}};
-    strict.convert_layouts = kernel_.form == ir::Form::tile;
-    passes::lower_to_machine(scheduled, {}, strict);
-    execute(scheduled, pass);
-    if (pass.empty()) {
+  ir::Kernel completed(const ir::Kernel& scheduled) const {
+    compiler::MachineOptions strict{Numerics::strict()};
+    strict.taken_up = kernel_.form == ir::Form::tile;
+    return compiler::compile_to_machine(scheduled, scheduled.target, strict).kernel;
+  }
+
+  void complete(const ir::Kernel& scheduled, const std::string& stage) {
+    execute(completed(scheduled), stage);
+    if (stage.empty()) {
       last_ = outputs_.values();
     } else {
-      compare(pass, kTolerance);
+      compare(stage, kTolerance);
     }
   }
 
@@ -177,7 +153,7 @@ class PassCheck {
     for (std::size_t t = 0; t < now.size(); ++t) {
       const std::vector<double>&got = now[t], &want = last_[t];
       const auto row = static_cast<std::size_t>(std::max<std::int64_t>(
-          outputs_.tensor(t).shape.empty() ? 1 : outputs_.tensor(t).shape.back(), 1));
+          outputs_.tensors()[t]->shape.empty() ? 1 : outputs_.tensors()[t]->shape.back(), 1));
       const double overall = magnitude(want, 0, want.size());
       for (std::size_t i = 0; i < got.size(); ++i) {
         const double x = got[i], y = want[i];
@@ -187,7 +163,7 @@ class PassCheck {
         Diagnostic(kernel_.where,
                    fmt::format("kernel {}: behind pass {} element {} of {} is {:.9g}, before it "
                                "{:.9g}",
-                               kernel_.name, pass, i, outputs_.tensor(t).name, x, y),
+                               kernel_.name, pass, i, outputs_.tensors()[t]->name, x, y),
                    ErrorKind::result)
             .fix("report this: a pass of Tilewright changes what the kernel computes")
             .raise();
@@ -208,17 +184,24 @@ class PassCheck {
   const ir::Kernel& kernel_;
   const Arguments& arguments_;
   const Outputs outputs_;
-  passes::Rewrites rewrites_;
+  const std::map<std::string, int>* rewrites_ = nullptr;  // by name
   const Spoil& spoil_;
   std::vector<std::vector<double>> last_;
-  bool has_layouts_ = false, is_machine_ = false;
+  bool has_layouts_ = false, is_machine_ = false, is_abandoned_ = false;
 };
 
 }  // namespace
 
 void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
                   const Spoil& spoil) {
-  PassCheck(kernel, arguments, numerics, spoil).run();
+  const std::string target = kernel.target.empty() ? ir::kDefaultTarget : kernel.target;
+  PassCheck check(kernel, arguments, spoil);
+  std::optional<compiler::MachineOptions> options = compiler::MachineOptions{numerics};
+  while (options) {
+    compiler::MachineForm form = compiler::compile_to_machine(kernel, target, *options);
+    check.run(target, *options, form.applied);
+    options = std::move(form.otherwise);
+  }
 }
 
 }  // namespace tilewright::checks

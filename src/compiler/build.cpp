@@ -3,29 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <set>
 
 #include "compiler/claims.h"
-#include "passes/allocate_shared.h"
-#include "schedules/schedule.h"
+#include "compiler/stopwatch.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
 namespace tilewright::compiler {
 namespace {
 
-class Stopwatch {
- public:
-  double milliseconds() const {
-    const auto elapsed = std::chrono::steady_clock::now() - start_;
-    return std::chrono::duration<double, std::milli>(elapsed).count();
+// Why the form needs more registers than there are; nothing where the assembler builds it without
+// a stack frame.
+std::optional<std::string> why_refused(const GpuProgram& program, const std::string& arch) {
+  try {
+    const runtime::Build result = build(program, arch);
+    const auto* resources = result.kernel.report.find(program.source.entry);
+    if (!resources || (resources->stack_bytes <= 0 && resources->spill_bytes() <= 0)) {
+      return std::nullopt;
+    }
+    return fmt::format("a stack frame of {} bytes, {} bytes of registers spilled",
+                       resources->stack_bytes, std::max(resources->spill_bytes(), 0));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    return error.message();
   }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+}
 
 }  // namespace
 
@@ -67,55 +70,49 @@ std::vector<Converted> conversions_in(const ir::Kernel& kernel) {
   return found;
 }
 
-ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
-                 const StageObserver& observer) {
-  std::set<std::string, std::less<>> seen;
-  const auto record = [&](std::string_view name, const ir::Kernel& after, double milliseconds,
-                          bool changed) {
-    if (!observer) return;
-    // What the tile form went through is run again on the schedule that was made of it.
-    const bool first = seen.emplace(name).second;
-    observer({std::string(name) + (first ? "" : "_scheduled"), milliseconds, changed}, after);
-  };
-  ir::Kernel machine = kernel;
-  if (kernel.form == ir::Form::tile) {
-    passes::prepare_for_schedule(machine, ir::kDefaultTarget, record, rewrites);
-  }
-  const ir::Kernel prepared = machine;
-  const auto schedule = [&](std::int64_t reserved) {
-    if (kernel.form == ir::Form::tile) {
-      const Stopwatch stopwatch;
-      machine = schedules::schedule_for_target(prepared, reserved);
-      machine.claims = kernel.claims;
-      machine.tile_grid = kernel.grid;
-      record("schedule", machine, stopwatch.milliseconds(), true);
-    }
-    rewrites.convert_layouts = kernel.form == ir::Form::tile;
-    passes::lower_to_machine(machine, record, rewrites);
-  };
-  // Conversions show when layouts are assigned: where they find no room, the schedule takes less.
-  try {
-    schedule(0);
-  } catch (const passes::SharedMemoryExceeded& exceeded) {
-    if (exceeded.conversions == 0) throw;
-    schedule(exceeded.conversions);
-  }
-  return machine;
+GpuProgram print(MachineForm form) {
+  GpuProgram program;
+  program.source = codegen::print(form.kernel);
+  program.machine = std::move(form.kernel);
+  program.applied = std::move(form.applied);
+  program.decisions = std::move(form.decisions);
+  program.otherwise = std::move(form.otherwise);
+  return program;
 }
 
-GpuProgram translate(const ir::Kernel& kernel, passes::Rewrites& rewrites,
-                     const StageObserver& observer) {
-  GpuProgram program;
-  program.machine = lower(kernel, rewrites, observer);
+GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
+                     const MachineOptions& options, const StageObserver& observer) {
+  MachineForm form = compile_to_machine(kernel, target, options, observer);
   const Stopwatch stopwatch;
-  program.source = codegen::print(program.machine);
+  GpuProgram program = print(std::move(form));
   if (observer) observer({"print_cuda", stopwatch.milliseconds(), true}, program.machine);
   return program;
 }
 
-GpuProgram translate(const ir::Kernel& kernel) {
-  passes::Rewrites rewrites;
-  return translate(kernel, rewrites);
+GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target, const Numerics& numerics,
+                       const StageObserver& observer, const std::function<void()>& restart) {
+  std::vector<Decision> refused;
+  MachineOptions options{numerics};
+  for (;;) {
+    GpuProgram program = translate(kernel, target, options, observer);
+    program.decisions.insert(program.decisions.begin(), refused.begin(), refused.end());
+    if (!program.otherwise) return program;
+    std::optional<std::string> why;
+    try {
+      why = why_refused(program, std::string(target));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unavailable) throw;
+      program.decisions.push_back(
+          {"products that overlap may be taken apart again where the kernel is assembled",
+           "only an assembler knows whether there are registers for them: " + error.message(),
+           true});
+      return program;
+    }
+    if (!why) return program;
+    refused.push_back({"products do not overlap with what their operands are made of", *why, true});
+    options = *program.otherwise;
+    if (restart) restart();
+  }
 }
 
 std::string build_name(const GpuProgram& program, const std::string& arch) {
@@ -137,26 +134,6 @@ runtime::Build build(const GpuProgram& program, const std::string& arch) {
   return runtime::build_cubin(request, {.allow_stack_frame = true});
 }
 
-std::optional<std::string> why_not_overlapped(const GpuProgram& program,
-                                              const passes::Rewrites& rewrites,
-                                              const std::string& arch) {
-  const auto applied = rewrites.applied.find("overlap_products");
-  if (applied == rewrites.applied.end() || applied->second == 0) return std::nullopt;
-  constexpr const char* kWithout = "products do not overlap with what their operands are made of: ";
-  try {
-    const runtime::Build result = build(program, arch);
-    const auto* resources = result.kernel.report.find(program.source.entry);
-    if (!resources || (resources->stack_bytes <= 0 && resources->spill_bytes() <= 0)) {
-      return std::nullopt;
-    }
-    return fmt::format("{}a stack frame of {} bytes, {} bytes of registers spilled", kWithout,
-                       resources->stack_bytes, std::max(resources->spill_bytes(), 0));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::usage) return std::nullopt;
-    return kWithout + error.message();
-  }
-}
-
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
                         const runtime::ResourcePolicy& policy) {
   enforce_claims(program.machine, nullptr);
@@ -170,12 +147,7 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
                          const Numerics& numerics, bool allow_stack_frame) {
-  passes::Rewrites rewrites{numerics, {}};
-  BuiltKernel built{translate(traced, rewrites), {}};
-  if (why_not_overlapped(built.program, rewrites, arch)) {
-    rewrites.overlap_products = false;
-    built.program = translate(traced, rewrites);
-  }
+  BuiltKernel built{choose_form(traced, arch, numerics), {}};
   built.build = assemble(built.program, arch, resource_policy(traced, allow_stack_frame));
   return built;
 }

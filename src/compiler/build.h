@@ -8,41 +8,33 @@
 #include <vector>
 
 #include "codegen/print.h"
+#include "compiler/compile_to_machine.h"
 #include "ir/ir.h"
-#include "passes/pipeline.h"
 #include "runtime/cubin_cache.h"
 
-// From a traced kernel to a cubin.
+// From a machine form to a cubin.
 namespace tilewright::compiler {
 
-struct Stage {
-  std::string name;
-  double milliseconds = 0;
-  bool changed = false;
-};
-
-// Called after each stage with the kernel as the stage left it.
-using StageObserver = std::function<void(const Stage&, const ir::Kernel&)>;
-
+// A machine form as CUDA C++.
 struct GpuProgram {
   ir::Kernel machine;
   codegen::CudaSource source;
+  std::map<std::string, int> applied = {};  // how often each rewrite was, by the pass's name
+  std::vector<Decision> decisions = {};
+  std::optional<MachineOptions> otherwise = {};  // of the form that ships if this one is refused
 };
 
-// A traced kernel through the passes to the machine form, and on to CUDA C++; one of the tile form
-// gets the automatic schedule first. Neither holds the author's claims against what it makes.
-ir::Kernel lower(const ir::Kernel& kernel, passes::Rewrites& rewrites,
-                 const StageObserver& observer = {});
-GpuProgram translate(const ir::Kernel& kernel, passes::Rewrites& rewrites,
-                     const StageObserver& observer = {});
-GpuProgram translate(const ir::Kernel& kernel);
+GpuProgram print(MachineForm form);
+// The first of the kernel's machine forms, printed, whatever an assembler says of it.
+GpuProgram translate(const ir::Kernel& kernel, std::string_view target = ir::kDefaultTarget,
+                     const MachineOptions& options = {}, const StageObserver& observer = {});
 
-// Where a kernel of the tile form had products overlapped and spills registers for it, or has its
-// products serialised: why, for whoever asks; it is then to be translated without
-// (passes::Rewrites::overlap_products). Nothing where no assembler is here to say.
-std::optional<std::string> why_not_overlapped(const GpuProgram& program,
-                                              const passes::Rewrites& rewrites,
-                                              const std::string& arch);
+// The form that ships: the first that the assembler has the registers for, or the last. Where no
+// assembler is here the first one is taken, and a decision names what may ship instead. `restart`
+// is called before the stages of a further form.
+GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target,
+                       const Numerics& numerics = {}, const StageObserver& observer = {},
+                       const std::function<void()>& restart = {});
 
 // The cubin of the program, from the cache when it was built before. `build` checks nothing but
 // what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a
@@ -53,7 +45,8 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 // An author who wrote out the roles is told of spilled registers by an error. Who left the schedule
 // to the compiler could not help it: such a kernel runs, slower, and explain says by how much.
 runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_stack_frame = false);
-// All of it for one architecture: lowered, printed, assembled, and held against the claims.
+
+// The form that ships, assembled, and held against the claims.
 struct BuiltKernel {
   GpuProgram program;
   runtime::Build build;

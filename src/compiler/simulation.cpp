@@ -1,11 +1,31 @@
 #include "compiler/simulation.h"
 
+#include <exception>
 #include <utility>
 
+#include "compiler/claims.h"
 #include "compiler/launch_plan.h"
 #include "simulator/machine/trace_recorder.h"
 
 namespace tilewright::compiler {
+
+std::vector<ir::Kernel> simulated_forms(const ir::Kernel& kernel, std::string_view target,
+                                        const Numerics& numerics) {
+  std::vector<ir::Kernel> forms;
+  std::exception_ptr broken;
+  bool holds = false;
+  for (MachineForm& form : machine_forms(kernel, target, numerics)) {
+    try {
+      enforce_claims(form.kernel, nullptr);
+      holds = true;
+    } catch (const Error&) {
+      if (!broken) broken = std::current_exception();
+    }
+    forms.push_back(std::move(form.kernel));
+  }
+  if (!holds) std::rethrow_exception(broken);
+  return forms;
+}
 
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options) {

@@ -2,12 +2,17 @@
 
 #include <functional>
 
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "simulator/machine/machine.h"
 #include "simulator/machine/trace.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::compiler {
+
+// Every machine form of the kernel that may ship (machine_forms). Raises where the author's claims
+// hold for none of them.
+std::vector<ir::Kernel> simulated_forms(const ir::Kernel& kernel, std::string_view target,
+                                        const Numerics& numerics = {});
 
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
 // as on the GPU.

@@ -34,17 +34,26 @@ class Recorder {
     }
     if (kernel.form == ir::Form::scheduled) explanation_.scheduled = kernel;
     excluded_ += milliseconds_since(start);
+    if (stage.name == "print_cuda") {
+      explanation_.front_end_milliseconds += milliseconds_since(begun_) - excluded_;
+    }
+  }
+  // Of the front end, whose last stage prints.
+  void begin() {
+    begun_ = Clock::now();
+    excluded_ = 0;
   }
   // Keeps the trace alone: the kernel is translated once more.
   void restart(const ir::Kernel& traced) {
     explanation_.stages.resize(1);
     plain_ = ir::to_text(traced, {.locations = false});
+    begin();
   }
-  double excluded_milliseconds() const { return excluded_; }
 
  private:
   Explanation& explanation_;
   std::string plain_;  // the text without locations
+  Clock::time_point begun_ = Clock::now();
   double excluded_ = 0;
 };
 
@@ -127,26 +136,12 @@ std::string resource_text(const Explanation& explanation) {
 
 void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
                  const compiler::Target& target, const Numerics& numerics) {
-  passes::Rewrites rewrites{numerics, {}};
-  const auto translated = [&] {
-    const auto start = Clock::now();
-    const double excluded = record.excluded_milliseconds();
-    compiler::GpuProgram program = compiler::translate(traced, rewrites, std::ref(record));
-    explanation.front_end_milliseconds +=
-        milliseconds_since(start) - (record.excluded_milliseconds() - excluded);
-    return program;
-  };
-  compiler::GpuProgram program = translated();
-  const std::optional<std::string> spilled =
-      compiler::why_not_overlapped(program, rewrites, target.arch);
-  if (spilled) {
-    record.restart(traced);
-    rewrites = {numerics, {}, false};
-    program = translated();
-  }
+  record.begin();
+  compiler::GpuProgram program = compiler::choose_form(
+      traced, target.arch, numerics, std::ref(record), [&] { record.restart(traced); });
   for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {
     explanation.rewrites.push_back(
-        {&rewrite, numerics.*rewrite.allowed, rewrites.applied[rewrite.name]});
+        {&rewrite, numerics.*rewrite.allowed, program.applied[rewrite.name]});
   }
   explanation.last = program.machine;
   explanation.approximations = compiler::approximations_in(program.machine);
@@ -154,7 +149,11 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.shared = compiler::shared_use(program.machine);
   explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch, compiler::resource_policy(traced));
-  if (spilled) explanation.warnings.push_back(*spilled);
+  for (const compiler::Decision& decision : program.decisions) {
+    if (decision.warns) explanation.warnings.push_back(decision.what + ": " + decision.why);
+  }
+  explanation.decisions = std::move(program.decisions);
+  explanation.form = ir::form_hash(program.machine);
   for (const compiler::Converted& conversion : compiler::conversions_in(program.machine)) {
     explanation.warnings.push_back(fmt::format(
         "{}: a tile is needed in two register layouts, and passes through shared memory: {} bytes",

@@ -30,6 +30,7 @@ namespace tilewright::ir {
 
 struct TextOptions {
   bool locations = true;
+  bool claims = true;
 };
 
 std::string to_text(const Kernel& kernel, const TextOptions& options = {});
@@ -40,5 +41,10 @@ Kernel parse_text(std::string_view text, std::string_view file_name);
 
 // Same kernel, apart from source locations and the numbering of values.
 bool equal(const Kernel& a, const Kernel& b);
+
+// Of what a kernel of the machine form does: its text without locations and without claims. Equal
+// forms have equal hashes, whatever built Tilewright; a cubin carries that of the form that it was
+// printed from.
+std::uint64_t form_hash(const Kernel& machine);
 
 }  // namespace tilewright::ir

@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "ir/text_words.h"
+#include "support/hash.h"
 
 namespace tilewright::ir {
 namespace {
@@ -67,7 +68,9 @@ class KernelPrinter {
     if (kernel_.cluster != 1) line(0, fmt::format("cluster {}", kernel_.cluster));
     if (kernel_.threads != 0) line(0, fmt::format("threads {}", kernel_.threads));
     if (kernel_.shared_bytes != 0) line(0, fmt::format("shared_bytes {}", kernel_.shared_bytes));
-    for (const Claim& claim : kernel_.claims) line(0, "require " + claim.to_string(), claim.where);
+    for (const Claim& claim : kernel_.claims) {
+      if (options_.claims) line(0, "require " + claim.to_string(), claim.where);
+    }
     text_ += "body ";
     block(kernel_.body, 0);
     text_ += '\n';
@@ -145,6 +148,10 @@ class KernelPrinter {
 
 std::string to_text(const Kernel& kernel, const TextOptions& options) {
   return KernelPrinter(kernel, options).print();
+}
+
+std::uint64_t form_hash(const Kernel& machine) {
+  return hash64(to_text(machine, {.locations = false, .claims = false}));
 }
 
 }  // namespace tilewright::ir

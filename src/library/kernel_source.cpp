@@ -133,9 +133,8 @@ std::vector<std::vector<double>> reference(const LibraryKernel& entry, const ir:
     how.threads = 0;
     simulator::interpret(kernel, workload.arguments(), how);
   } else {
-    passes::Rewrites rewrites;
-    const simulator::MachineReport report =
-        compiler::simulate(compiler::lower(kernel, rewrites), workload.arguments(), {});
+    const simulator::MachineReport report = compiler::simulate(
+        compiler::compile_to_machine(kernel, kernel.target).kernel, workload.arguments(), {});
     if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
   }
   std::vector<std::vector<double>> outputs;

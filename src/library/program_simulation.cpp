@@ -1,12 +1,12 @@
 #include "library/program_simulation.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "compiler/build.h"
-#include "compiler/claims.h"
+#include "compiler/simulation.h"
 #include "simulator/machine/streams.h"
 
 namespace tilewright::library {
@@ -51,18 +51,22 @@ class AlignedMemory {
 
 }  // namespace
 
-std::vector<ir::Kernel> machine_forms(const ir::Program& program, passes::Rewrites rewrites) {
-  std::vector<ir::Kernel> kernels;
+std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
+                                                   std::string_view target,
+                                                   const Numerics& numerics) {
+  std::vector<std::vector<ir::Kernel>> of_kernels;
+  std::size_t most = 1;
   for (const auto& kernel : program.kernels) {
-    if (kernel->form == ir::Form::machine) {
-      kernels.push_back(*kernel);
-      continue;
-    }
-    passes::Rewrites own = rewrites;
-    kernels.push_back(compiler::lower(*kernel, own));
-    compiler::enforce_claims(kernels.back(), nullptr);
+    of_kernels.push_back(compiler::simulated_forms(*kernel, target, numerics));
+    most = std::max(most, of_kernels.back().size());
   }
-  return kernels;
+  std::vector<std::vector<ir::Kernel>> lists(most);
+  for (std::size_t i = 0; i < most; ++i) {
+    for (const std::vector<ir::Kernel>& forms : of_kernels) {
+      lists[i].push_back(forms[std::min(i, forms.size() - 1)]);
+    }
+  }
+  return lists;
 }
 
 simulator::MachineReport simulate_program(const ir::Program& program,

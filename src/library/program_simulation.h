@@ -14,8 +14,12 @@ namespace tilewright::library {
 // Of each rank, each buffer's.
 using ProgramTensors = std::vector<std::vector<HostTensor>>;
 
-// Those of the program's kernels, in their order; what the authors claim of them is checked.
-std::vector<ir::Kernel> machine_forms(const ir::Program& program, passes::Rewrites rewrites = {});
+// The machine forms of the program's kernels, in their order. Where an assembler's report settles
+// which form of a kernel ships there are several such lists, which together hold all of them. What
+// the authors claim is checked.
+std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
+                                                   std::string_view target = ir::kDefaultTarget,
+                                                   const Numerics& numerics = {});
 
 // Executes the program so many times in a row on virtual GPUs, one for each rank. `after`, unless
 // it is null, becomes what the buffers then hold.

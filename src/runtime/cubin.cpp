@@ -152,4 +152,15 @@ std::vector<CubinFunction> read_cubin(std::string_view bytes) {
   return result;
 }
 
+std::optional<std::uint64_t> cubin_variable(std::string_view bytes, std::string_view name) {
+  const Reader reader(bytes);
+  for (uint64_t i = 0; i < reader.symbols.sh_size / sizeof(Elf64_Sym); ++i) {
+    const Elf64_Sym symbol = reader.symbol(i);
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || reader.symbol_name(i) != name) continue;
+    const Elf64_Shdr& section = reader.section(symbol.st_shndx);
+    return reader.image.read<std::uint64_t>(section.sh_offset + symbol.st_value);
+  }
+  return std::nullopt;
+}
+
 }  // namespace tilewright::runtime

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +20,9 @@ struct CubinFunction {
 // Reads the ELF image. Every offset is checked: bytes that are no cubin give Error(internal), never
 // a read outside them.
 std::vector<CubinFunction> read_cubin(std::string_view image);
+
+// The 8 bytes that a global variable of the image begins with; nothing where it has none of that
+// name.
+std::optional<std::uint64_t> cubin_variable(std::string_view image, std::string_view name);
 
 }  // namespace tilewright::runtime

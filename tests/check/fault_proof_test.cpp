@@ -10,7 +10,7 @@
 
 #include "check/shrunken_sizes.h"
 #include "common/temporary_folder.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "library/kernel_source.h"
 #include "library/library_build.h"
 #include "support/diagnostic.h"
@@ -29,10 +29,11 @@ struct Subject {
 };
 
 ir::Kernel machine_of(const LibraryKernel& entry, const std::vector<std::string>& settings) {
-  passes::Rewrites rewrites;
   const compiler::Target target = compiler::parse_target("sm_90a");
-  return compiler::lower(
-      library::trace_entry(entry, resolve_options(entry, settings), target).finish(), rewrites);
+  return compiler::compile_to_machine(
+             library::trace_entry(entry, resolve_options(entry, settings), target).finish(),
+             ir::kDefaultTarget)
+      .kernel;
 }
 
 Subject subject_of(const std::string& name, const std::vector<std::string>& settings) {
@@ -95,8 +96,7 @@ TEST(FaultProof, FindsAllOfAutomaticCausalAttention) {
 // A kernel of a file in one size.
 Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
                    const library::KernelSource& source) {
-  passes::Rewrites rewrites;
-  Subject subject{compiler::lower(kernel.finish(), rewrites), {}};
+  Subject subject{compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel, {}};
   subject.workloads.push_back(library::make_workload(source.entry(), sizes, {}, 0));
   return subject;
 }

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using Verdict = MutantResult::Verdict;
 
 std::vector<MutantResult> prove(const Program& program, std::int64_t more = 100) {
-  const std::vector<ir::Kernel> machine = library::machine_forms(program.finish());
+  const std::vector<ir::Kernel> machine = library::machine_forms(program.finish()).front();
   simulator::MachineOptions how;
   how.multiprocessors = how.resident = 8;
   ProofOptions options;

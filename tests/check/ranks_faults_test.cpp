@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/ranks_kernels.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "examples/all_reduce.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/fault_kinds.h"
@@ -27,8 +27,7 @@ struct Subject {
       parts.push_back(program.buffer("t" + std::to_string(parts.size()), dtype, shape));
     }
     program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
-    passes::Rewrites rewrites;
-    machine = compiler::lower(kernel.finish(), rewrites);
+    machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   }
 
   // The kind of fault that shows in one schedule of some runs; "" for none.

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "kernels/gpu.h"
 #include "library/library_build.h"
 
@@ -18,12 +18,12 @@ TEST_F(StressGpuTest, DelaysChangeNoBit) {
        {"schedule=128x128_a4", "schedule=48x64x128_t_split6", "schedule=tile"}) {
     const std::vector<std::string> settings = {schedule, "m=400", "n=264", "k=328"};
     const LibraryKernel& entry = find_kernel("gemm");
-    passes::Rewrites rewrites;
     const ir::Kernel machine =
-        compiler::lower(library::trace_entry(entry, resolve_options(entry, settings),
-                                             compiler::parse_target("sm_90a"))
-                            .finish(),
-                        rewrites);
+        compiler::compile_to_machine(library::trace_entry(entry, resolve_options(entry, settings),
+                                                          compiler::parse_target("sm_90a"))
+                                         .finish(),
+                                     ir::kDefaultTarget)
+            .kernel;
     std::vector<library::Workload> workloads = {library::make_workload(entry, settings, {}, 0)};
     EXPECT_EQ(simulate_workloads(machine, workloads, {}).kind, "");
     const StressReport report = stress_on_gpu(machine, machine, workloads, {},

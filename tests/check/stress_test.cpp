@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/temporary_folder.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "library/library_build.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
@@ -21,11 +21,11 @@ const std::vector<std::string> kSettings = {"schedule=64x96", "m=72", "n=72", "k
 
 ir::Kernel machine() {
   const LibraryKernel& entry = find_kernel("gemm");
-  passes::Rewrites rewrites;
-  return compiler::lower(library::trace_entry(entry, resolve_options(entry, kSettings),
-                                              compiler::parse_target("sm_90a"))
-                             .finish(),
-                         rewrites);
+  return compiler::compile_to_machine(library::trace_entry(entry, resolve_options(entry, kSettings),
+                                                           compiler::parse_target("sm_90a"))
+                                          .finish(),
+                                      ir::kDefaultTarget)
+      .kernel;
 }
 
 std::vector<library::Workload> workloads() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "ir/text.h"
 #include "language/misuse.h"
 #include "runtime/nvrtc.h"
@@ -91,8 +92,7 @@ TEST(ClaimsTest, TravelThroughTextAndPasses) {
   other.claims[0].bound = 200;
   EXPECT_FALSE(ir::equal(other, again));
 
-  passes::Rewrites rewrites;
-  const ir::Kernel machine = compiler::lower(traced, rewrites);
+  const ir::Kernel machine = compiler::compile_to_machine(traced, ir::kDefaultTarget).kernel;
   std::string text;
   for (const Claim& claim : machine.claims) text += claim.to_string() + "; ";
   EXPECT_EQ(text,
@@ -112,8 +112,8 @@ TEST(ClaimsTest, ASpillIsAnErrorForWhoWroteTheSchedule) {
 TEST(ClaimsTest, AreHeldAgainstTheAssemblersReport) {
   Kernel kernel = kernels::gemm_sm90({});
   kernel.require({no_stack, no_spills, registers <= 200, stack_bytes <= 8, spill_bytes == 4});
-  passes::Rewrites rewrites;
-  const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   const auto holds = [&](const runtime::FunctionResources* resources) {
     std::string text;
     for (const compiler::CheckedClaim& each : compiler::check_claims(machine, resources)) {

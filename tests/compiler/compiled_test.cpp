@@ -121,8 +121,7 @@ TEST_F(CompiledTest, WhatSpillsWhenOverlappedIsNotOverlapped) {
   a.causal = true;
   a.block_k = 96;
   const Kernel kernel = kernels::attention_forward(a);
-  passes::Rewrites rewrites;
-  const compiler::GpuProgram program = compiler::translate(kernel.finish(), rewrites);
+  const compiler::GpuProgram program = compiler::translate(kernel.finish());
   EXPECT_GT(compiler::build(program, "sm_90a").kernel.report.find("attention_forward")->stack_bytes,
             0);
   EXPECT_NO_THROW(compile(kernel, "sm_90a"));

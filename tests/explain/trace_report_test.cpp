@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "check/breakage.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "explain/report/trace_json.h"
 #include "explain/report/trace_page.h"
 #include "ir/text.h"
@@ -121,9 +121,8 @@ TEST(TracePageTest, HoldsTheTraceAndNeedsNothingElse) {
 }
 
 TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
-  passes::Rewrites rewrites;
   const Kernel kernel = kernels::attention_forward_sm90(kernels::with_sm90_blocks({.dim = 128}));
-  ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   const auto count = [&](ir::Op op) {
     int found = 0;
     ir::for_each(machine.body, [&](const ir::Operation& each) { found += each.op == op; });
@@ -141,9 +140,8 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
 }
 
 TEST(BreakageTest, TakesAWarpSyncFromBeforeAnArrival) {
-  passes::Rewrites rewrites;
   const Kernel kernel = kernels::attention_forward_sm90(kernels::with_sm90_blocks({.dim = 64}));
-  ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   const auto syncs = [&] {
     int found = 0;
     ir::for_each(machine.body,

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "support/hash.h"
@@ -65,8 +65,9 @@ TEST(Recording, EverySchedule) {
     const auto add = [&](const std::vector<std::string>& settings) {
       const ScheduleChoice choice =
           choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
-      passes::Rewrites rewrites;
-      const ir::Kernel machine = compiler::lower(build_choice(kernel, choice).finish(), rewrites);
+      const ir::Kernel machine =
+          compiler::compile_to_machine(build_choice(kernel, choice).finish(), ir::kDefaultTarget)
+              .kernel;
       const std::string hash = content_hash(ir::to_text(machine, {.locations = false}));
       text += fmt::format("{} {} {}\n", hash, kernel.name, fmt::join(settings, " "));
     };

@@ -9,7 +9,7 @@
 #include "check/shrunken_sizes.h"
 #include "common/error_text.h"
 #include "common/temporary_folder.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
 #include "ir/text.h"
 #include "library/workload.h"
@@ -63,9 +63,10 @@ TEST(KernelSource, OfAFileThatAProgramWrote) {
   }
   EXPECT_NEAR(wanted.at(0).at(69 * 64 + 5), 2 * product, 1e-4);
 
-  passes::Rewrites rewrites;
   const ir::Kernel machine =
-      compiler::lower(source.traced(workload.options, compiler::parse_target("sm_90a")), rewrites);
+      compiler::compile_to_machine(
+          source.traced(workload.options, compiler::parse_target("sm_90a")), ir::kDefaultTarget)
+          .kernel;
   EXPECT_TRUE(compiler::simulate(machine, workload.arguments(), {}).ok());
   EXPECT_LT(compare(workload, wanted).max_relative_error, entry.tolerance(workload.options));
   // In sizes that the dims take.
@@ -102,9 +103,9 @@ TEST(KernelSource, RefusesWhatNoCommandCanRun) {
   EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(file); }),
               HasSubstr("X is neither an input nor an output"));
 
-  passes::Rewrites rewrites;
   const std::string machine = folder / "machine.tw";
-  std::ofstream(machine) << ir::to_text(compiler::lower(scaled_product().finish(), rewrites));
+  std::ofstream(machine) << ir::to_text(
+      compiler::compile_to_machine(scaled_product().finish(), ir::kDefaultTarget).kernel);
   EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(machine); }), HasSubstr("machine form"));
 
   // Attributes that an operation does not have, or lacks: the user's text is wrong, not Tilewright.

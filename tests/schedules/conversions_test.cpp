@@ -4,6 +4,7 @@
 
 #include "common/error_text.h"
 #include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -42,8 +43,9 @@ HostTensor output(DType dtype, std::vector<std::int64_t> shape) {
 }
 
 std::size_t conversions(const Kernel& kernel) {
-  passes::Rewrites rewrites;
-  return compiler::conversions_in(compiler::lower(kernel.finish(), rewrites)).size();
+  return compiler::conversions_in(
+             compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel)
+      .size();
 }
 
 // Blocks of rows x 128 of C = A B^T, and what `end` makes of them.
@@ -288,8 +290,8 @@ TEST(Conversions, TakeRoomFromRings) {
   Var sum{zeros({own, 256})};
   for (Block depth : blocks(k, 128)) sum = dot(load(A(own, depth)), load(B(depth, all)), sum);
   store(C(own, all), Tile(sum).slice({0, 1}, {64, 128}));
-  passes::Rewrites rewrites;
-  const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   ASSERT_EQ(compiler::conversions_in(machine).size(), 1u);
   EXPECT_EQ(compiler::conversions_in(machine)[0].bytes, 64 * 256 * 4);
   check(kernel, {random(bf16, {70, 144}, 1), random(bf16, {144, 256}, 2), output(f32, {70, 128})},

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "tilewright/kernel.h"
 
 // What an automatic schedule records stands on the author's lines: errors, faults of the simulated
@@ -19,8 +19,7 @@ std::set<int> lines_of(const ir::Kernel& machine, ir::Op op) {
 }
 
 ir::Kernel lowered(const Kernel& kernel) {
-  passes::Rewrites rewrites;
-  return compiler::lower(kernel.finish(), rewrites);
+  return compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
 }
 
 TEST(Lines, OfProductsAndTheirLoads) {

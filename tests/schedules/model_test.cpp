@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "schedules/timeline.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
@@ -13,8 +13,7 @@ namespace {
 const target::Device& kDevice = target::device_of("sm_90a");
 
 ir::Kernel machine_of(const Kernel& kernel) {
-  passes::Rewrites rewrites;
-  return compiler::lower(kernel.finish(), rewrites);
+  return compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
 }
 
 kernels::Gemm tiles(int m, int n, int split = 1) {

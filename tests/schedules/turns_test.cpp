@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "passes/pipeline.h"
 #include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
@@ -55,8 +55,8 @@ Kernel triangle() {
 }
 
 int arrivals(const Kernel& kernel) {
-  passes::Rewrites rewrites;
-  const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   int count = 0;
   ir::for_each(machine.body,
                [&](const ir::Operation& o) { count += o.op == ir::Op::named_arrive; });

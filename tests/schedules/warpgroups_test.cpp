@@ -6,6 +6,7 @@
 #include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
 #include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "compiler/compiled.h"
 #include "compiler/simulation.h"
 #include "passes/pipeline.h"
@@ -127,8 +128,8 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
   std::vector<TensorRef> given;
   for (HostTensor& tensor : tensors) given.push_back(ref(tensor));
   const auto products = [&](const Numerics& numerics) {
-    passes::Rewrites rewrites{numerics, {}};
-    const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+    const ir::Kernel machine =
+        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget, {numerics}).kernel;
     const simulator::MachineReport report =
         compiler::simulate(machine, compiler::make_arguments(machine, given, {}), {.seed = 1});
     EXPECT_TRUE(report.ok());
@@ -145,9 +146,10 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
 TEST(HopperSchedule, LanesMeetBehindTheLoop) {
   kernels::Attention a;
   a.causal = true;
-  passes::Rewrites rewrites;
-  const ir::Kernel machine = compiler::lower(kernels::attention_forward(a).finish(), rewrites);
-  EXPECT_GT(rewrites.applied["overlap_products"], 0);
+  const compiler::MachineForm form =
+      compiler::compile_to_machine(kernels::attention_forward(a).finish(), ir::kDefaultTarget);
+  const ir::Kernel& machine = form.kernel;
+  EXPECT_GT(form.applied.at("overlap_products"), 0);
   int within = 0;
   const auto sums = [](const ir::Block& block) {
     int count = 0;

@@ -7,6 +7,7 @@
 
 #include "codegen/nvrtc_build.h"
 #include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -241,8 +242,8 @@ TEST(WrittenKernels, WeightsOfBytesAndOfHalves) {
 // change of layout between.
 TEST(WrittenKernels, BytesMoveSixteenAtOnce) {
   for (const Kernel& kernel : {int8_gemm(), int4_gemm()}) {
-    passes::Rewrites rewrites;
-    const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+    const ir::Kernel machine =
+        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
     EXPECT_TRUE(compiler::conversions_in(machine).empty()) << kernel.name();
     int loads = 0, stores = 0;
     ir::for_each(machine.body, [&](const ir::Operation& o) {

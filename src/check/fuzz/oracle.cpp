@@ -7,13 +7,12 @@
 
 #include "check/fuzz/envelope.h"
 #include "check/fuzz/faults.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "compiler/compiled.h"
 #include "compiler/device_tensors.h"
 #include "compiler/launch_plan.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
-#include "schedules/schedule.h"
 #include "simulator/interpreter.h"
 #include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
@@ -22,6 +21,8 @@ namespace tilewright::checks::fuzz {
 namespace {
 
 using Kind = Verdict::Kind;
+
+constexpr const char* kTarget = ir::kDefaultTarget;
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
@@ -44,11 +45,11 @@ class Judge {
     interpret();
     if (target_ == Target::interpreter) return verdict_;
     stage_ = "lowering";
-    passes::Rewrites rewrites;
     const ir::Kernel source =
         recipe_.style == Recipe::Style::explicit_level ? trace_explicit(recipe_).finish() : kernel_;
-    const ir::Kernel machine = compiler::lower(source, rewrites);
-    simulate(machine);
+    for (const compiler::MachineForm& form : compiler::machine_forms(source, kTarget)) {
+      simulate(form.kernel);
+    }
     if (target_ == Target::cuda) launch(source);
     return verdict_;
   }
@@ -58,16 +59,13 @@ class Judge {
     const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
     if (is_explicit && fault.form == ir::Form::tile) return {};
     Random random(recipe_.seed);
-    passes::Rewrites rewrites;
-    ir::Kernel kernel = is_explicit ? trace_explicit(recipe_).finish() : kernel_;
-    if (!is_explicit) {
-      passes::prepare_for_schedule(kernel, ir::kDefaultTarget, {}, rewrites);
-      if (fault.form == ir::Form::tile && !fault.plant(kernel, random)) return {};
-      planted_ = fault.form == ir::Form::tile;
-      kernel = schedules::schedule_for_target(kernel);
-    }
-    rewrites.convert_layouts = !is_explicit;
-    passes::lower_to_machine(kernel, {}, rewrites);
+    ir::Kernel kernel =
+        is_explicit ? trace_explicit(recipe_).finish() : compiler::prepare(kernel_, kTarget);
+    if (fault.form == ir::Form::tile && !fault.plant(kernel, random)) return {};
+    planted_ = fault.form == ir::Form::tile;
+    compiler::MachineOptions options;
+    options.taken_up = !is_explicit;
+    kernel = compiler::compile_to_machine(kernel, kTarget, options).kernel;
     if (fault.form == ir::Form::machine && !fault.plant(kernel, random)) return {};
     planted_ = true;
     envelope_ = envelope_of(kernel_, traced_.launch, precision_);
@@ -93,12 +91,10 @@ class Judge {
     compare(plain);
     stage_ = "interpreter in float64";
     compare(interpreted(kernel_, true));
-    ir::Kernel prepared = kernel_;
-    passes::Rewrites rewrites;
     stage_ = "passes of the tile form";
     const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
     bool simplifies = true;  // and keeps every bit
-    const auto observe = [&](std::string_view pass, const ir::Kernel& now, double, bool changed) {
+    const auto observe = [&](std::string_view pass, const ir::Kernel& now, bool changed) {
       simplifies = simplifies && pass != "materialise_extents";
       if (!changed) return;
       stage_ = "interpreter after " + std::string(pass);
@@ -110,8 +106,17 @@ class Judge {
       }
       stage_ = "a pass behind " + std::string(pass);
     };
-    if (is_explicit) return passes::simplify_kernel(prepared, observe);
-    passes::prepare_for_schedule(prepared, ir::kDefaultTarget, observe, rewrites);
+    if (is_explicit) {
+      ir::Kernel simplified = kernel_;
+      return passes::simplify_kernel(
+          simplified, [&](std::string_view pass, const ir::Kernel& now, double, bool changed) {
+            observe(pass, now, changed);
+          });
+    }
+    compiler::prepare(kernel_, kTarget, {},
+                      [&](const compiler::Stage& stage, const ir::Kernel& now) {
+                        observe(stage.name, now, stage.changed);
+                      });
   }
 
   void simulate(const ir::Kernel& machine) {
@@ -135,11 +140,8 @@ class Judge {
   void launch(const ir::Kernel& source) {
     stage_ = "GPU";
     envelope_ = envelope_of(kernel_, traced_.launch, Precision::of_gpu());
-    passes::Rewrites rewrites;
-    compiler::GpuProgram program = compiler::translate(source, rewrites);
-    runtime::Build build = compiler::assemble(program, "sm_90a", {.allow_stack_frame = true});
     const runtime::Device& device = runtime::Device::get(0);
-    const compiler::CompiledKernel compiled(std::move(program), std::move(build), device);
+    const auto compiled = compiler::compile_for_device(source, device, {}, true);
     Launch launch = traced_.launch;
     std::vector<HostTensor> memory;
     for (const LaunchTensor& tensor : launch.tensors) memory.push_back(tensor.memory);
@@ -149,7 +151,7 @@ class Judge {
     for (std::size_t i = 0; i < refs.size(); ++i) {
       refs[i].strides = launch.tensors[i].memory.strides();
     }
-    compiled.launch(on_device.stream(), refs, launch.scalars);
+    compiled->launch(on_device.stream(), refs, launch.scalars);
     on_device.download(memory);
     for (std::size_t i = 0; i < refs.size(); ++i) launch.tensors[i].memory = memory[i];
     compare(launch);

@@ -9,6 +9,7 @@
 #include "codegen/cuda/operations.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/reserved_words.h"
+#include "ir/text.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
@@ -270,7 +271,11 @@ CudaSource Emitter::finish() {
   }
   std::string functions;
   for (const auto& [name, text] : wrappers_) functions += text;
-  std::string kernel = "extern \"C\" __global__ void ";
+  // Which machine form this is, for who reads the cubin.
+  std::string kernel =
+      fmt::format("extern \"C\" __device__ unsigned long long tilewright_form = 0x{:016x};\n",
+                  ir::form_hash(kernel_));
+  kernel += "extern \"C\" __global__ void ";
   if (kernel_.cluster > 1) kernel += fmt::format("__cluster_dims__({}, 1, 1) ", kernel_.cluster);
   kernel += fmt::format("__launch_bounds__({}, {})\n{}({}) {{\n", kernel_.threads,
                         resident_ctas(kernel_), source.entry, signature);

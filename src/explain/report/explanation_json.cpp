@@ -109,6 +109,10 @@ Json claims_of(const Explanation& explanation) {
 
 std::string explanation_json(const Explanation& explanation) {
   const Resources& resources = explanation.resources;
+  Json decisions = Json::array();
+  for (const compiler::Decision& decision : explanation.decisions) {
+    decisions.push_back({{"what", decision.what}, {"why", decision.why}});
+  }
   Json shared = Json::object();
   for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
   const Json json = {{"kernel", explanation.kernel},
@@ -130,6 +134,8 @@ std::string explanation_json(const Explanation& explanation) {
                      {"claims", claims_of(explanation)},
                      {"roofline", roofline_of(explanation)},
                      {"schedule", schedule_of(explanation)},
+                     {"form", fmt::format("{:016x}", explanation.form)},
+                     {"decisions", decisions},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
   return json.dump(2);

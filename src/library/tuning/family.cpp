@@ -73,15 +73,16 @@ std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionVal
     if (options.has("schedule") && options.text("schedule") != name) continue;
     if (takes_what_is_set(kernel, options, name)) add_members(kernel, options, name, members);
   }
+  for (FamilyMember& member : members) member.target = arch;
   return members;
 }
 
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors) {
   if (member.machine == nullptr) {
-    passes::Rewrites rewrites;
+    const Kernel traced = build_choice(kernel, member.choice);
     member.machine = std::make_unique<const ir::Kernel>(
-        compiler::lower(build_choice(kernel, member.choice).finish(), rewrites));
+        compiler::compile_to_machine(traced.finish(), member.target).kernel);
   }
   std::vector<ir::TensorShape> shapes;
   for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {

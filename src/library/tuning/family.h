@@ -13,7 +13,7 @@
 namespace tilewright::library {
 
 struct FamilyMember {
-  std::string name;
+  std::string name, target;
   ScheduleChoice choice;
   std::string refusal;  // why there is none with these options; empty where there is
   // The machine form, made when the model first asks: it is the same for all lengths.

@@ -320,7 +320,9 @@ std::int64_t TensorMap::box_bytes() const {
 
 PreparedKernel prepare(const ir::Kernel& kernel, const Arguments& arguments,
                        std::int64_t multiprocessors) {
-  return Preparation(kernel, arguments, multiprocessors).run();
+  PreparedKernel prepared = Preparation(kernel, arguments, multiprocessors).run();
+  prepared.source = &kernel;
+  return prepared;
 }
 
 }  // namespace tilewright::simulator

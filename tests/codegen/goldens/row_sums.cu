@@ -10,6 +10,7 @@ __device__ __forceinline__ float exp2_approx(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+extern "C" __device__ unsigned long long tilewright_form = 0x906fb2fff0fb1e9f;
 extern "C" __global__ void __launch_bounds__(128, 1)
 row_sums(float* Y_0, int dim_rows, float scale_1) {
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);

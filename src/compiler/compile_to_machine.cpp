@@ -1,0 +1,139 @@
+#include "compiler/compile_to_machine.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "compiler/stopwatch.h"
+#include "passes/allocate_shared.h"
+#include "passes/pipeline.h"
+#include "schedules/schedule.h"
+#include "support/diagnostic.h"
+#include "target/verify.h"
+
+namespace tilewright::compiler {
+namespace {
+
+constexpr const char* kOverlap = "overlap_products";
+
+void check_target(const ir::Kernel& kernel, std::string_view target) {
+  if (kernel.form == ir::Form::tile || kernel.target == target) return;
+  Diagnostic(kernel.where, fmt::format("kernel {} is written for {}, and is compiled for {}",
+                                       kernel.name, kernel.target, target))
+      .fix(fmt::format("compile it for {}, or write it at the tile level, which has no target",
+                       kernel.target))
+      .raise();
+}
+
+class Compilation {
+ public:
+  Compilation(const ir::Kernel& traced, std::string_view target, const MachineOptions& options,
+              const StageObserver& observer)
+      : traced_(traced), target_(target), options_(options), observer_(observer) {
+    rewrites_.allowed = options.numerics;
+    rewrites_.overlap_products = options.overlap_products;
+    rewrites_.convert_layouts = options.taken_up || is_tile();
+  }
+
+  ir::Kernel prepared() {
+    ir::Kernel kernel = traced_;
+    if (!options_.taken_up) passes::prepare_for_schedule(kernel, target_, record_, rewrites_);
+    return kernel;
+  }
+
+  MachineForm run() {
+    MachineForm form;
+    if (is_tile()) {
+      form.kernel = scheduled_and_lowered(prepared());
+    } else {
+      form.kernel = traced_;
+      passes::lower_to_machine(form.kernel, record_, rewrites_);
+    }
+    form.applied = std::move(rewrites_.applied);
+    const auto overlapped = form.applied.find(kOverlap);
+    if (overlapped != form.applied.end() && overlapped->second > 0) {
+      decisions_.push_back({kOverlap, fmt::format("{} products run while what others read is "
+                                                  "computed",
+                                                  overlapped->second)});
+      form.otherwise = options_;
+      form.otherwise->overlap_products = false;
+    }
+    form.decisions = std::move(decisions_);
+    return form;
+  }
+
+ private:
+  bool is_tile() const { return traced_.form == ir::Form::tile; }
+
+  // Which conversions of layouts there are shows when layouts are assigned. Where their places find
+  // no room, the schedule is made once more and leaves it to them.
+  ir::Kernel scheduled_and_lowered(const ir::Kernel& prepared) {
+    try {
+      return scheduled_and_lowered(prepared, 0);
+    } catch (const passes::SharedMemoryExceeded& exceeded) {
+      if (exceeded.conversions == 0) throw;
+      decisions_.push_back(
+          {"reserve shared memory",
+           fmt::format("{} bytes, which conversions of layouts found no room for beside the rings",
+                       exceeded.conversions)});
+      return scheduled_and_lowered(prepared, exceeded.conversions);
+    }
+  }
+
+  ir::Kernel scheduled_and_lowered(const ir::Kernel& prepared, std::int64_t reserved) {
+    const Stopwatch stopwatch;
+    ir::Kernel kernel = schedules::schedule_for_target(prepared, reserved);
+    kernel.claims = traced_.claims;
+    kernel.tile_grid = traced_.grid;
+    record_("schedule", kernel, stopwatch.milliseconds(), true);
+    passes::lower_to_machine(kernel, record_, rewrites_);
+    return kernel;
+  }
+
+  const ir::Kernel& traced_;
+  const std::string_view target_;
+  const MachineOptions& options_;
+  const StageObserver& observer_;
+  passes::Rewrites rewrites_;
+  std::vector<Decision> decisions_;
+  std::set<std::string, std::less<>> of_tile_;  // passes
+  const passes::PassObserver record_ = [this](std::string_view name, const ir::Kernel& after,
+                                              double milliseconds, bool changed) {
+    if (!observer_) return;
+    // Some passes of the tile form are run again on the schedule that was made of it.
+    const bool again = after.form != ir::Form::tile && of_tile_.count(name) != 0;
+    if (after.form == ir::Form::tile) of_tile_.emplace(name);
+    observer_({std::string(name) + (again ? "_scheduled" : ""), milliseconds, changed}, after);
+  };
+};
+
+}  // namespace
+
+MachineForm compile_to_machine(const ir::Kernel& kernel, std::string_view target,
+                               const MachineOptions& options, const StageObserver& observer) {
+  check_target(kernel, target);
+  if (kernel.form == ir::Form::machine) {
+    target::verify(kernel);
+    return {kernel, {}, {}, {}};
+  }
+  return Compilation(kernel, target, options, observer).run();
+}
+
+ir::Kernel prepare(const ir::Kernel& kernel, std::string_view target, const MachineOptions& options,
+                   const StageObserver& observer) {
+  return Compilation(kernel, target, options, observer).prepared();
+}
+
+std::vector<MachineForm> machine_forms(const ir::Kernel& kernel, std::string_view target,
+                                       const Numerics& numerics) {
+  std::vector<MachineForm> forms;
+  std::optional<MachineOptions> options = MachineOptions{numerics};
+  while (options) {
+    forms.push_back(compile_to_machine(kernel, target, *options));
+    options = forms.back().otherwise;
+  }
+  return forms;
+}
+
+}  // namespace tilewright::compiler
