@@ -65,7 +65,7 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"%17: tile<f32, 64x64> = mul", "%17: tile<f32, 64x32> = mul",
        "gives tile<f32, 64x32>, expected tile<f32, 64x64>"},
       {"splat %10", "splat %9", "gives tile<f32, 64x1>, expected tile<i32, 64x1>"},
-      {"function = add", "function = mul", "the function is mul, expected add, min or max"},
+      {"function = add", "function = mul", "the function is mul, expected add or min or max of"},
       {"exp2 %17", "bit_not %17", "operand 0 is f32, expected an integer"},
       {"axis = 1", "axis = 2", "axis 2 of a tile of rank 2"},
       {"axis = 1", "axis = 0", "gives tile<f32, 64x1>, expected tile<f32, 1x64>"},

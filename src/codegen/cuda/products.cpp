@@ -148,7 +148,7 @@ void print_tma(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ValueId>& operands = operation.operands;
   TmaShape shape;
-  shape.load = operation.op == Op::tma_load;
+  shape.load = ir::info(operation.op).writes(ir::Memory::shared);
   const std::size_t first = shape.load ? 5 : 3;
   shape.rank = static_cast<int>(operands.size() - first);
   const std::int64_t mask = attributes.integer_or(Key::multicast, 0);

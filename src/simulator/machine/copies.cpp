@@ -130,22 +130,20 @@ std::uint64_t receivers_of(const Warp& warp, const Transfer& transfer) {
                                 rank % ir::multicast_stride(transfer.multicast));
 }
 
-// What is the same for every CTA that receives a copy.
-struct IssuedLoad {
+// What every copy names: its box of the tensor, and where that lies in shared memory.
+struct IssuedCopy {
   const TensorMap& map;
   std::byte* data;  // of the tensor
   std::int64_t address;
   std::array<std::int64_t, 5> start;
-  int barrier;
 };
 
 // The copy's part that one CTA receives: its accesses, and when it completes.
 void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instruction,
-              const IssuedLoad& load) {
+              const IssuedCopy& load, int barrier) {
   const std::int64_t bytes = load.map.box_bytes();
-  const int agent =
-      launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, load.barrier);
-  const auto epoch = static_cast<Epoch>(cta.barriers[load.barrier].phase + 1);
+  const int agent = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
+  const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
   AccessKind kind;
   kind.async = true;
   order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), load.map,
@@ -170,26 +168,15 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   event.data = load.data;
   event.coordinates = load.start;
   event.access = access;
-  event.barrier = load.barrier;
-  event.phase = cta.barriers[load.barrier].phase;
+  event.barrier = barrier;
+  event.phase = cta.barriers[barrier].phase;
   if (launch.recorder) launch.recorder->load_issued(event);
   launch.add_event(std::move(event));
 }
 
-}  // namespace
-
-void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
+void issue_load(Launch& launch, Warp& warp, const Instruction& instruction,
+                const IssuedCopy& copy) {
   const Transfer& transfer = launch.kernel.transfers[instruction.detail];
-  const TensorMap& map = launch.kernel.maps[transfer.map];
-  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
-                               warp.integer(transfer.offset) + transfer.step;
-  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(launch, warp, instruction, map, address)) {
-    return;
-  }
-  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
-  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
   const int barrier = find_barrier(launch, warp, instruction, transfer.barriers,
                                    warp.integer(transfer.barrier_index));
   if (barrier < 0) return;
@@ -206,8 +193,51 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
       continue;
     }
     if (!usable(launch, warp, instruction, *cta, barrier)) continue;
-    issue_to(*cta, launch, warp, instruction, {map, data, address, start, barrier});
+    issue_to(*cta, launch, warp, instruction, copy, barrier);
   }
+}
+
+void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
+                 const IssuedCopy& copy) {
+  auto store = std::make_shared<Store>();
+  store->instruction = &instruction;
+  store->address = copy.address;
+  store->to = copy.data;
+  store->coordinates = copy.start;
+  const auto group = [&](Agents::Kind kind, AccessKind made) {
+    return launch.order.by_unit(
+        warp, instruction, made,
+        launch.order.agents().at(warp.cta->cluster_rank(), kind, warp.index),
+        static_cast<Epoch>(warp.store_groups + 1));
+  };
+  launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
+                      instruction.object, copy.address, copy.map.box_bytes());
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), copy.map,
+               copy.data, copy.address, copy.start);
+  warp.stores.push_back(store);
+  Event event;
+  event.kind = Event::Kind::store;
+  event.issuer = &warp;
+  event.store = std::move(store);
+  launch.add_event(std::move(event));
+}
+
+}  // namespace
+
+void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  const TensorMap& map = launch.kernel.maps[transfer.map];
+  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
+                               warp.integer(transfer.offset) + transfer.step;
+  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
+      !valid(launch, warp, instruction, map, address)) {
+    return;
+  }
+  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
+  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
+  const bool load = ir::info(instruction.op).writes(ir::Memory::shared);
+  (load ? issue_load : issue_store)(launch, warp, instruction, {map, data, address, start});
 }
 
 void finish_load(Launch& launch, const Event& event) {
@@ -225,41 +255,6 @@ void finish_load(Launch& launch, const Event& event) {
   if (launch.kernel.valued) for_chunks(map, event.data, event.address, event.coordinates, put);
   shared.hold(event.address, map.box_bytes());
   complete_tx(launch, event, map.box_bytes());
-}
-
-void issue_store(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
-  const TensorMap& map = launch.kernel.maps[transfer.map];
-  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
-                               warp.integer(transfer.offset) + transfer.step;
-  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(launch, warp, instruction, map, address)) {
-    return;
-  }
-  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
-  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
-  auto store = std::make_shared<Store>();
-  store->instruction = &instruction;
-  store->address = address;
-  store->to = data;
-  store->coordinates = start;
-  const auto group = [&](Agents::Kind kind, AccessKind made) {
-    return launch.order.by_unit(
-        warp, instruction, made,
-        launch.order.agents().at(warp.cta->cluster_rank(), kind, warp.index),
-        static_cast<Epoch>(warp.store_groups + 1));
-  };
-  launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
-                      instruction.object, address, map.box_bytes());
-  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), map, data,
-               address, store->coordinates);
-  warp.stores.push_back(store);
-  Event event;
-  event.kind = Event::Kind::store;
-  event.issuer = &warp;
-  event.store = std::move(store);
-  launch.add_event(std::move(event));
 }
 
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {
