@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "ir/multicast.h"
+#include "simulator/evaluate_elementwise.h"
 #include "simulator/machine/launch.h"
+#include "support/number_formats.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -44,6 +46,29 @@ void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
       visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
+  }
+}
+
+// The elements in memory become the function of them and of those that are brought; integers run
+// over.
+void combine(ir::Op function, DType dtype, std::int64_t bytes, const std::byte* brought,
+             std::byte* memory) {
+  const auto count = static_cast<std::size_t>(bytes / size_of(dtype));
+  if (is_float(dtype)) {
+    float a[8], b[8];
+    to_float(dtype, memory, a, count);
+    to_float(dtype, brought, b, count);
+    const float* const operands[] = {a, b};
+    evaluate({function, dtype, {}}, count, operands, a);
+    return from_float(dtype, a, memory, count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t a = to_integer(dtype, memory + 4 * i);
+    const std::int64_t b = to_integer(dtype, brought + 4 * i);
+    const std::int64_t combined = function == ir::Op::add   ? a + b
+                                  : function == ir::Op::min ? std::min(a, b)
+                                                            : std::max(a, b);
+    from_integer(dtype, combined, memory + 4 * i);
   }
 }
 
@@ -212,7 +237,9 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
   };
   launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
                       instruction.object, copy.address, copy.map.box_bytes());
-  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), copy.map,
+  // Reductions of an element are atomic for the GPU, and come in any order.
+  const bool reduces = instruction.operation->attributes.has(ir::Key::function);
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), copy.map,
                copy.data, copy.address, copy.start);
   warp.stores.push_back(store);
   Event event;
@@ -259,6 +286,7 @@ void finish_load(Launch& launch, const Event& event) {
 
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {
   const Instruction& instruction = *store.instruction;
+  const ir::Attributes& attributes = instruction.operation->attributes;
   const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[instruction.detail].map];
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
@@ -270,12 +298,15 @@ void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage)
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
+    const bool reduces = attributes.has(ir::Key::function);
     bool cut = false;
     for_chunks(map, store.to, store.address, store.coordinates,
                [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  cut |= skip == 0 && bytes > 0 && bytes < 16;
                  const std::byte* chunk = store.data.data() + (address - store.address);
-                 if (bytes > 0 && launch.kernel.valued) std::memcpy(global, chunk + skip, bytes);
+                 if (bytes == 0 || !launch.kernel.valued) return;
+                 if (!reduces) return void(std::memcpy(global, chunk + skip, bytes));
+                 combine(attributes.function(), map.tensor->dtype, bytes, chunk + skip, global);
                });
     store.stage = Store::Stage::written;
     // Seen on an H200: what follows the row is overwritten.
