@@ -176,21 +176,19 @@ void copy_out(const char* what, Op op, const TensorView& to, const SharedView& f
   Tracer& tracer = in_role(what, where);
   const ResolvedView view = resolve(tracer, to, what, where);
   const ir::Parameter& tensor = *view.parameter;
-  const bool reduces = attributes.has(Key::function);
-  if (tensor.kind == ir::Parameter::Kind::in) {
-    Diagnostic(where, std::string(what) + ": " + tensor.name + " is an input")
-        .token(what)
-        .note(tensor.where, tensor.name + " is declared")
-        .fix(reduces ? "declare it with Kernel::inout" : "declare it with Kernel::out")
-        .raise();
-  }
+  const bool reduces = attributes.has(Key::function),
+             input = tensor.kind == ir::Parameter::Kind::in;
   const std::string problem =
-      reduces ? ir::info(op).function_problem(attributes.function(), tensor.dtype) : "";
+      input     ? tensor.name + " is an input"
+      : reduces ? ir::info(op).function_problem(attributes.function(), tensor.dtype)
+                : "";
   if (!problem.empty()) {
     Diagnostic(where, std::string(what) + ": " + problem)
         .token(what)
         .note(tensor.where, tensor.name + " is declared")
-        .fix("take another function, or declare " + tensor.name + " of f16, bf16 or i32")
+        .fix(!input    ? "take another function, or declare " + tensor.name + " of f16, bf16 or i32"
+             : reduces ? "declare it with Kernel::inout"
+                       : "declare it with Kernel::out")
         .raise();
   }
   const ir::ValueId shared = ExplicitTracing::emit(tracer, from, what, where);
