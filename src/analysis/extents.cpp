@@ -185,32 +185,36 @@ void Extents::visit(const Operation& o) {
     }
     return;
   }
-  switch (o.op) {
-    case Op::load: {
-      const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
-      std::size_t axis = 0;
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i] == 0) continue;
-        if (!whole(o, i)) {
-          bounds_[result][axis].insert({o.operands[1 + i], o.operands[1 + sizes.size() + i]});
-        }
-        ++axis;
+  if (o.op == Op::load) {
+    const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
+    std::size_t axis = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == 0) continue;
+      if (!whole(o, i)) {
+        bounds_[result][axis].insert({o.operands[1 + i], o.operands[1 + sizes.size() + i]});
       }
-      return;
+      ++axis;
     }
-    case Op::transpose:
+  } else if (o.op == Op::dot) {
+    bounds_[result][0] = bounds_[o.operands[0]][0];
+    bounds_[result][1] = bounds_[o.operands[1]][1];
+    if (o.operands.size() > 2) merge(result, o.operands[2]);
+  } else if (ir::info(o.op).family == ir::Family::tile) {
+    tile(o);
+  }
+}
+
+void Extents::tile(const Operation& o) {
+  const ValueId result = o.results[0];
+  switch (ir::as<ir::TileOp>(o.op)) {
+    case ir::TileOp::transpose:
       bounds_[result] = {bounds_[o.operands[0]][1], bounds_[o.operands[0]][0]};
       return;
-    case Op::dot:
-      bounds_[result][0] = bounds_[o.operands[0]][0];
-      bounds_[result][1] = bounds_[o.operands[1]][1];
-      if (o.operands.size() > 2) merge(result, o.operands[2]);
-      return;
-    case Op::reduce:
+    case ir::TileOp::reduce:
       bounds_[result] = bounds_[o.operands[0]];
       bounds_[result][static_cast<std::size_t>(o.attributes.integer(Key::axis))].clear();
       return;
-    case Op::slice: {
+    case ir::TileOp::slice: {
       const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
       for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
         for (Bound bound : bounds_[o.operands[0]][axis]) {
@@ -220,9 +224,13 @@ void Extents::visit(const Operation& o) {
       }
       return;
     }
-    case Op::reshape:
+    case ir::TileOp::reshape:
       return reshape(o);
-    default:
+    case ir::TileOp::splat:  // all of it exists
+    case ir::TileOp::iota:
+    case ir::TileOp::any:
+    case ir::TileOp::complete:  // of the scheduled form
+    case ir::TileOp::convert:
       return;
   }
 }

@@ -41,6 +41,7 @@ class Extents {
   void find_nonnegative();
   void visit(const ir::Block& block);
   void visit(const ir::Operation& operation);
+  void tile(const ir::Operation& operation);
   void reshape(const ir::Operation& operation);
   void merge(ir::ValueId to, ir::ValueId from);
   bool whole(const ir::Operation& load, std::size_t axis) const;

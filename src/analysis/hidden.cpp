@@ -61,38 +61,30 @@ Known Hidden::operand_as(ValueId value, ValueId operand) {
 Known Hidden::evaluate(ValueId value) {
   const Operation* o = definitions_[value];
   if (!o) return same(value);
-  switch (o->op) {
-    case Op::constant:
-      if (const auto* real = std::get_if<double>(o->attributes.find(Key::value))) {
-        return number(*real);
-      }
-      return number(static_cast<double>(o->attributes.integer(Key::value)));
-    case Op::splat: {
-      const Known scalar = of(o->operands[0]);
-      return scalar.number ? scalar : same(value);
+  if (o->op == Op::constant) {
+    if (const auto* real = std::get_if<double>(o->attributes.find(Key::value))) {
+      return number(*real);
     }
-    case Op::cast: {
-      const Known from = of(o->operands[0]);
-      const bool exact = from.number && (*from.number == 0 || std::isinf(*from.number)) &&
-                         is_float(kernel_.type(value).dtype);
-      return exact ? from : same(value);
-    }
-    case Op::exp:
-    case Op::exp2:
-      return is(of(o->operands[0]), -INFINITY) ? number(0) : same(value);
-    case Op::select:
-    case Op::if_then:
-      return choice(value, *o);
-    case Op::transpose:
-    case Op::slice:
-    case Op::reshape:
-    case Op::reduce:
-    case Op::any:
-    case Op::dot:
-      return everywhere_ ? of_all(value, *o) : same(value);
-    default:
-      return arithmetic(value, *o);
+    return number(static_cast<double>(o->attributes.integer(Key::value)));
   }
+  if (o->op == Op::splat) {
+    const Known scalar = of(o->operands[0]);
+    return scalar.number ? scalar : same(value);
+  }
+  if (o->op == Op::cast) {
+    const Known from = of(o->operands[0]);
+    const bool exact = from.number && (*from.number == 0 || std::isinf(*from.number)) &&
+                       is_float(kernel_.type(value).dtype);
+    return exact ? from : same(value);
+  }
+  if (o->op == Op::exp || o->op == Op::exp2) {
+    return is(of(o->operands[0]), -INFINITY) ? number(0) : same(value);
+  }
+  if (o->op == Op::select || o->op == Op::if_then) return choice(value, *o);
+  const bool gathers = o->op == Op::transpose || o->op == Op::slice || o->op == Op::reshape ||
+                       o->op == Op::reduce || o->op == Op::any || o->op == Op::dot;
+  if (gathers) return everywhere_ ? of_all(value, *o) : same(value);
+  return arithmetic(value, *o);
 }
 
 Known Hidden::choice(ValueId value, const Operation& o) {
@@ -120,26 +112,20 @@ Known Hidden::arithmetic(ValueId value, const Operation& o) {
     const auto result = compute(o.op, *a.number, *b.number);
     return result ? number(*result) : same(value);
   }
-  switch (o.op) {
-    case Op::sub:
-      if (is(b, 0)) return operand_as(value, o.operands[0]);
-      above_.clear();
-      return is(a, -INFINITY) && above_minus_infinity(o.operands[1]) ? a : same(value);
-    case Op::lt:  // nothing is below
-      return is(b, -INFINITY) ? number(0) : same(value);
-    case Op::logical_and:
-      return is(a, 0) || is(b, 0) ? number(0) : same(value);
-    case Op::add:
-    case Op::mul:
-    case Op::max: {
-      const double neutral = o.op == Op::add ? 0 : o.op == Op::mul ? 1 : -INFINITY;
-      if (is(a, neutral)) return operand_as(value, o.operands[1]);
-      if (is(b, neutral)) return operand_as(value, o.operands[0]);
-      return same(value);
-    }
-    default:
-      return same(value);
+  if (o.op == Op::sub) {
+    if (is(b, 0)) return operand_as(value, o.operands[0]);
+    above_.clear();
+    return is(a, -INFINITY) && above_minus_infinity(o.operands[1]) ? a : same(value);
   }
+  // Nothing is below.
+  if (o.op == Op::lt) return is(b, -INFINITY) ? number(0) : same(value);
+  if (o.op == Op::logical_and) return is(a, 0) || is(b, 0) ? number(0) : same(value);
+  if (o.op == Op::add || o.op == Op::mul || o.op == Op::max) {
+    const double neutral = o.op == Op::add ? 0 : o.op == Op::mul ? 1 : -INFINITY;
+    if (is(a, neutral)) return operand_as(value, o.operands[1]);
+    if (is(b, neutral)) return operand_as(value, o.operands[0]);
+  }
+  return same(value);
 }
 
 // Of operations whose elements are made of others' at other places.

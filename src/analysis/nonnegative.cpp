@@ -53,61 +53,85 @@ class Search {
     }
   }
 
-  bool result_holds(const Operation& operation) const {
+  bool function_holds(const Operation& operation) const {
     const std::vector<ValueId>& operands = operation.operands;
-    switch (operation.op) {
-      case Op::constant: {
-        const auto* value = std::get_if<std::int64_t>(operation.attributes.find(ir::Key::value));
-        return value && *value >= 0;
-      }
-      case Op::dim:
-        return operation.attributes.dim().range().minimum >= 0;
-      case Op::rank:
-      case Op::cta_index:
-      case Op::cta_count:
-      case Op::cluster_rank:
-      case Op::warp_index:
-        return true;
-      case Op::add:
-      case Op::mul:
-      case Op::div:
-      case Op::ceildiv:
-      case Op::min:
-      case Op::fma:
-      case Op::bit_or:
-      case Op::bit_xor:
-        return all(operands);
-      case Op::max:
-      case Op::bit_and:
-        return known_[operands[0]] || known_[operands[1]];
-      case Op::mod:
-        return known_[operands[1]];
-      case Op::select:
-        return known_[operands[1]] && known_[operands[2]];
-      case Op::cast:
-      case Op::shift_right:
-        return known_[operands[0]];
-      default:
+    switch (ir::info(operation.op).kind) {
+      case ir::FunctionKind::arithmetic:
+        switch (ir::as<ir::ArithmeticFunction>(operation.op)) {
+          case ir::ArithmeticFunction::add:
+          case ir::ArithmeticFunction::mul:
+          case ir::ArithmeticFunction::div:
+          case ir::ArithmeticFunction::min:
+          case ir::ArithmeticFunction::fma:
+            return all(operands);
+          case ir::ArithmeticFunction::max:
+            return known_[operands[0]] || known_[operands[1]];
+          case ir::ArithmeticFunction::sub:
+          case ir::ArithmeticFunction::neg:
+          case ir::ArithmeticFunction::abs:  // of the lowest number it is that number
+            break;
+        }
         return false;
+      case ir::FunctionKind::division:
+        return operation.op == Op::mod ? known_[operands[1]] : all(operands);
+      case ir::FunctionKind::bits:
+        switch (ir::as<ir::BitFunction>(operation.op)) {
+          case ir::BitFunction::bit_or:
+          case ir::BitFunction::bit_xor:
+            return all(operands);
+          case ir::BitFunction::bit_and:
+            return known_[operands[0]] || known_[operands[1]];
+          case ir::BitFunction::shift_right:
+            return known_[operands[0]];
+          case ir::BitFunction::bit_not:
+          case ir::BitFunction::shift_left:
+            break;
+        }
+        return false;
+      case ir::FunctionKind::choice:  // what it may pass on
+        return known_[operands.back()] && (operation.op == Op::cast || known_[operands[1]]);
+      case ir::FunctionKind::real:
+      case ir::FunctionKind::comparison:
+      case ir::FunctionKind::logic:
+        break;
     }
+    return false;
+  }
+
+  // Of what is known to be so; nothing is of all else.
+  bool result_holds(const Operation& operation) const {
+    if (operation.op == Op::constant) {
+      const auto* value = std::get_if<std::int64_t>(operation.attributes.find(ir::Key::value));
+      return value && *value >= 0;
+    }
+    if (operation.op == Op::dim) return operation.attributes.dim().range().minimum >= 0;
+    const ir::Family family = ir::info(operation.op).family;
+    if (family == ir::Family::position) return operation.op != Op::epoch;
+    return family == ir::Family::function && function_holds(operation);
   }
 
   void visit(const Operation& operation) {
-    switch (operation.op) {
-      case Op::for_loop:
+    if (ir::info(operation.op).family != ir::Family::control) {
+      if (!operation.results.empty()) require(operation.results[0], result_holds(operation));
+      return;
+    }
+    switch (ir::as<ir::ControlOp>(operation.op)) {
+      case ir::ControlOp::for_loop:
         require(operation.blocks[0].arguments[0], known_[operation.operands[0]]);
         return carried(operation, 3, 1, 0);
-      case Op::while_loop:
+      case ir::ControlOp::while_loop:
         return carried(operation, 1, 0, 1);
-      case Op::if_then:
+      case ir::ControlOp::if_then:
         for (std::size_t i = 0; i < operation.results.size(); ++i) {
           for (const ir::Block& block : operation.blocks) {
             require(operation.results[i], known_[block.body.back().operands[i]]);
           }
         }
         return;
-      default:
-        if (!operation.results.empty()) require(operation.results[0], result_holds(operation));
+      case ir::ControlOp::yield:
+      case ir::ControlOp::role:
+      case ir::ControlOp::elect:
+        return;
     }
   }
 

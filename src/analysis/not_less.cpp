@@ -98,38 +98,25 @@ NotLess::Sum NotLess::of(const Operation& o) {
   if (const auto constant = integer_constant(&o)) return {*constant, {}};
   const auto operand = [&](std::size_t i) { return of(o.operands[i]); };
   const auto divisor = [&] { return integer_constant(definitions_[o.operands[1]]).value_or(0); };
-  switch (o.op) {
-    case Op::dim:
-      return of(o.attributes.dim());
-    case Op::add:
-      return plus(operand(0), operand(1));
-    case Op::sub:
-      return plus(operand(0), operand(1), -1);
-    case Op::mul:
-      for (const std::size_t side : {0u, 1u}) {
-        const auto factor = integer_constant(definitions_[o.operands[side]]);
-        if (factor) return plus({}, operand(1 - side), *factor);
-      }
-      break;
-    case Op::div:
-      if (divisor() > 0) return quotient(operand(0), divisor());
-      break;
-    case Op::ceildiv:
-      if (divisor() > 0) {
-        return quotient(plus(operand(0), {divisor() - 1, {}}), divisor());
-      }
-      break;
-    case Op::min:
-      return atom({Atom::Kind::minimum, {}, 0, operand(0), operand(1)});
-    case Op::max:
-      return atom({Atom::Kind::maximum, {}, 0, operand(0), operand(1)});
-    case Op::select:
-      if (const std::optional<Sum> condition = slack(o.operands[0])) {
-        return atom({Atom::Kind::choice, {}, 0, operand(1), operand(2), *condition});
-      }
-      break;
-    default:
-      break;
+  if (o.op == Op::dim) return of(o.attributes.dim());
+  if (o.op == Op::add) return plus(operand(0), operand(1));
+  if (o.op == Op::sub) return plus(operand(0), operand(1), -1);
+  if (o.op == Op::mul) {
+    for (const std::size_t side : {0u, 1u}) {
+      const auto factor = integer_constant(definitions_[o.operands[side]]);
+      if (factor) return plus({}, operand(1 - side), *factor);
+    }
+  }
+  if (o.op == Op::div && divisor() > 0) return quotient(operand(0), divisor());
+  if (o.op == Op::ceildiv && divisor() > 0) {
+    return quotient(plus(operand(0), {divisor() - 1, {}}), divisor());
+  }
+  if (o.op == Op::min) return atom({Atom::Kind::minimum, {}, 0, operand(0), operand(1)});
+  if (o.op == Op::max) return atom({Atom::Kind::maximum, {}, 0, operand(0), operand(1)});
+  if (o.op == Op::select) {
+    if (const std::optional<Sum> condition = slack(o.operands[0])) {
+      return atom({Atom::Kind::choice, {}, 0, operand(1), operand(2), *condition});
+    }
   }
   return atom({Atom::Kind::unknown, "%" + std::to_string(o.results[0])});
 }
@@ -161,7 +148,9 @@ NotLess::Sum NotLess::of(const Dim& dim) {
         return atom({Atom::Kind::minimum, {}, 0, of(dim.lhs()), of(dim.rhs())});
       case Kind::max:
         return atom({Atom::Kind::maximum, {}, 0, of(dim.lhs()), of(dim.rhs())});
-      default:
+      case Kind::constant:
+      case Kind::symbol:
+      case Kind::mod:
         break;
     }
   }

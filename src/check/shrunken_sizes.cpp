@@ -63,12 +63,12 @@ class Copies {
     ++block_;
     const std::size_t number = block_;
     for (const ir::Operation& operation : block.body) {
-      if (operation.op == ir::Op::tma_load || operation.op == ir::Op::tma_store) {
+      if (ir::info(operation.op).family == ir::Family::bulk_copy) {
         add(operation, number);
       }
-      if (operation.op == ir::Op::load_registers || operation.op == ir::Op::store_registers) {
-        const LibraryTensor* tensor =
-            tensor_of(operation.operands[operation.op == ir::Op::load_registers ? 1 : 0]);
+      if (ir::info(operation.op).family == ir::Family::global_access) {
+        const bool loads = ir::info(operation.op).reads(ir::Memory::global);
+        const LibraryTensor* tensor = tensor_of(operation.operands[loads ? 1 : 0]);
         if (tensor) {
           elements_.emplace_back(tensor, operation.attributes.integers(ir::Key::sizes));
         }
@@ -78,7 +78,7 @@ class Copies {
   }
   void add(const ir::Operation& copy, std::size_t block) {
     const ir::ValueId map = copy.operands[0];
-    const bool loads = copy.op == ir::Op::tma_load;
+    const bool loads = ir::info(copy.op).writes(ir::Memory::shared);
     const Step step = {block, map, loads ? copy.operands[3] : ir::kNoValue,
                        loads ? copy.operands[4] : ir::kNoValue};
     const std::size_t axes = maps_.at(map)->attributes.integers(ir::Key::box).size();

@@ -68,12 +68,17 @@ std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
       return std::min(a, b);
     case Dim::Kind::max:
       return std::max(a, b);
-    default:
+    case Dim::Kind::floordiv:
+    case Dim::Kind::ceildiv:
+    case Dim::Kind::mod:
       if (b == 0) divided_by_zero(std::to_string(a));
       if (kind == Dim::Kind::floordiv) return floor_div(a, b);
       if (kind == Dim::Kind::ceildiv) return ceiling_div(a, b);
       if (b == -1) return 0;
       return a - floor_div(a, b) * b;
+    case Dim::Kind::constant:  // these have no operands
+    case Dim::Kind::symbol:
+      break;
   }
   if (overflows) overflow(a, b);
   return result;
@@ -106,9 +111,14 @@ const char* infix(Dim::Kind kind) {
       return " // ";
     case Dim::Kind::mod:
       return " % ";
-    default:
-      return nullptr;
+    case Dim::Kind::constant:
+    case Dim::Kind::symbol:
+    case Dim::Kind::ceildiv:
+    case Dim::Kind::min:
+    case Dim::Kind::max:
+      break;
   }
+  return nullptr;
 }
 
 // By interval and divisibility arithmetic.
@@ -134,7 +144,11 @@ DimFacts facts_of(Dim::Kind kind, const Dim& lhs, const Dim& rhs) {
       return {common, std::min(a.minimum, b.minimum), std::min(a.maximum, b.maximum)};
     case Dim::Kind::max:
       return {common, std::max(a.minimum, b.minimum), std::max(a.maximum, b.maximum)};
-    default:
+    case Dim::Kind::constant:
+    case Dim::Kind::symbol:
+    case Dim::Kind::floordiv:
+    case Dim::Kind::ceildiv:
+    case Dim::Kind::mod:
       break;
   }
   // Division and remainder: bounds only for a known positive divisor.
@@ -226,7 +240,8 @@ Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
       if (a == b || a.range().minimum >= b.range().maximum) return a;
       if (b.range().minimum >= a.range().maximum) return b;
       break;
-    default:
+    case Kind::constant:
+    case Kind::symbol:
       break;
   }
   auto node = std::make_shared<Node>();

@@ -28,7 +28,12 @@ void add(Sum& sum, const Dim& dim, std::int64_t factor) {
       if (dim.rhs().is_constant()) return add(sum, dim.lhs(), factor * dim.rhs().constant());
       if (dim.lhs().is_constant()) return add(sum, dim.rhs(), factor * dim.lhs().constant());
       break;
-    default:
+    case Dim::Kind::symbol:
+    case Dim::Kind::floordiv:
+    case Dim::Kind::ceildiv:
+    case Dim::Kind::mod:
+    case Dim::Kind::min:
+    case Dim::Kind::max:
       break;
   }
   sum.terms[dim.to_string()] += factor;

@@ -28,20 +28,23 @@ constexpr Touch writes(Memory memory, Proxy proxy = Proxy::generic) {
 }
 constexpr Agent by(Agent agent) { return agent; }
 constexpr Completion done(Completion completion) { return completion; }
-struct Groups {
-  Completion of;
-};
-constexpr Groups groups(Completion of) { return {of}; }
 struct Synchronises {};
 constexpr Synchronises synchronises;
-struct GivesTruth {};
-constexpr GivesTruth gives_truth;
 template <typename... Words>
 constexpr Few<Semantics, 4> orders_as(Words... words) {
   Few<Semantics, 4> list;
   (list.add(words), ...);
   return list;
 }
+
+template <typename... DTypes>
+constexpr FunctionRule combines(Op function, DTypes... dtypes) {
+  return {function, (0u | ... | (1u << static_cast<int>(dtypes)))};
+}
+struct Becomes {
+  Op op;
+};
+constexpr Becomes becomes(Op op) { return {op}; }
 
 constexpr AttributeType kTypes[] = {
 #define TW_ATTRIBUTE(name, type) AttributeType::type,
@@ -75,15 +78,15 @@ constexpr void add(OpInfo& record, Touch touch) {
 }
 constexpr void add(OpInfo& record, Agent agent) { record.agent = agent; }
 constexpr void add(OpInfo& record, Completion completion) { record.completion = completion; }
-constexpr void add(OpInfo& record, Groups groups) { record.groups = groups.of; }
 constexpr void add(OpInfo& record, Synchronises) { record.synchronises = true; }
 constexpr void add(OpInfo& record, Few<Semantics, 4> list) { record.semantics = list; }
 constexpr void add(OpInfo& record, const Rules& list) {
   for (const AttributeRule& rule : list) record.attributes.add(rule);
 }
+constexpr void add(OpInfo& record, FunctionRule rule) { record.functions.add(rule); }
+constexpr void add(OpInfo& record, Becomes becomes) { record.becomes = becomes.op; }
 constexpr void add(OpInfo& record, Domain domain) { record.domain = domain; }
 constexpr void add(OpInfo& record, Pipe pipe) { record.pipe = pipe; }
-constexpr void add(OpInfo& record, GivesTruth) { record.gives_truth = true; }
 
 constexpr OperandKind::Kind kind_of(char letter) {
   using Kind = OperandKind::Kind;
@@ -157,16 +160,36 @@ constexpr OpInfo record(std::string_view name, Family family, std::string_view f
   return made;
 }
 
+constexpr Domain domain_of(FunctionKind kind) {
+  switch (kind) {
+    case FunctionKind::division:
+    case FunctionKind::bits:
+      return Domain::integer;
+    case FunctionKind::real:
+      return Domain::floating;
+    case FunctionKind::logic:
+      return Domain::boolean;
+    case FunctionKind::choice:
+      return Domain::anything;
+    case FunctionKind::arithmetic:
+    case FunctionKind::comparison:
+      break;
+  }
+  return Domain::number;
+}
+
 template <typename... Traits>
-constexpr OpInfo elementwise(std::string_view name, int arity, Traits... traits) {
+constexpr OpInfo elementwise(std::string_view name, FunctionKind kind, int arity,
+                             Traits... traits) {
   OpInfo made = record(name, Family::function, "TSM", std::string_view("...").substr(0, arity), ".",
-                       traits...);
+                       domain_of(kind), traits...);
+  made.kind = kind;
   made.arity = arity;
   return made;
 }
 
 constexpr std::array kOperations = {
-#define TW_ELEMENTWISE(name, ...) elementwise(#name, __VA_ARGS__),
+#define TW_ELEMENTWISE(name, kind, ...) elementwise(#name, FunctionKind::kind, __VA_ARGS__),
 #define TW_OPERATION(name, family, ...) record(#name, Family::family, __VA_ARGS__),
 #include "ir/operations.def"
 };
@@ -186,6 +209,19 @@ const AttributeRule* OpInfo::find(Key key) const {
   const auto* found = std::find_if(attributes.begin(), attributes.end(),
                                    [key](const AttributeRule& rule) { return rule.key == key; });
   return found == attributes.end() ? nullptr : found;
+}
+
+std::string OpInfo::function_problem(Op function, DType dtype) const {
+  std::string names;
+  for (const FunctionRule& rule : functions) {
+    if (rule.function == function && rule.takes(dtype)) return {};
+    if (!rule.takes(dtype)) continue;
+    if (!names.empty()) names += " or ";
+    names += info(rule.function).name;
+  }
+  if (names.empty()) return "it does not combine " + std::string(tilewright::name_of(dtype));
+  return "the function is " + std::string(info(function).name) + ", expected " + names + " of " +
+         std::string(tilewright::name_of(dtype));
 }
 
 const OpInfo& info(Op op) { return kOperations[static_cast<std::size_t>(op)]; }

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include "tilewright/dtype.h"
 #include "tilewright/memory_order.h"
 
 // What an operation is, as operations.def states it: one record, which verifier, passes, simulator
@@ -27,16 +29,57 @@ enum class Family : std::uint8_t {
 #include "ir/families.def"
 };
 
-// The members of families that are told apart by name: as<ControlOp>(op) where info(op).family is
-// that family. A switch over one of these names every member, so that none is forgotten.
-enum class Function : std::uint8_t {
+// The members of families, and of kinds of functions, that are told apart by name:
+// as<ControlOp>(op) where info(op).family is that family. A switch over one of these names every
+// member, so that none is forgotten.
+enum class ArithmeticFunction : std::uint8_t {
 #define TW_OPERATION(...)
-#define TW_ELEMENTWISE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#define TW_ARITHMETIC(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class DivisionFunction : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_DIVISION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class RealFunction : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_REAL(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class ComparisonFunction : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_COMPARISON(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class LogicFunction : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_LOGIC(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class ChoiceFunction : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_CHOICE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class BitFunction : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_BITS(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class ConstantOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_CONSTANT(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
 enum class PositionOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_POSITION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class PeerOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_PEER(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
 enum class ControlOp : std::uint8_t {
@@ -54,6 +97,11 @@ enum class TileOp : std::uint8_t {
 #define TW_TILE(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
+enum class TileProductOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TILE_PRODUCT(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
 enum class OwnRowsOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_OWN_ROWS(name, ...) name = static_cast<std::uint8_t>(Op::name),
@@ -62,6 +110,21 @@ enum class OwnRowsOp : std::uint8_t {
 enum class PendingOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_PENDING(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class ComputationOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_COMPUTATION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class SharedWordOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_SHARED_WORD(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class WordOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_WORD(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
 enum class MbarrierOp : std::uint8_t {
@@ -74,9 +137,14 @@ enum class FenceOp : std::uint8_t {
 #define TW_FENCE(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
-enum class ComputationOp : std::uint8_t {
+enum class CommitOp : std::uint8_t {
 #define TW_OPERATION(...)
-#define TW_COMPUTATION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#define TW_COMMIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class GroupWaitOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_GROUP_WAIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
 template <typename Members>
@@ -93,6 +161,17 @@ enum class Agent : std::uint8_t { none, lane, warp, warpgroup, cta };
 // What tells that an operation is over: nothing (it is, at once), the phase of an mbarrier, a wait
 // for bulk groups, a wait for groups of products.
 enum class Completion : std::uint8_t { now, mbarrier, bulk, wgmma };
+// division: of integers. real: of floating-point numbers alone. choice: what passes its operands
+// on.
+enum class FunctionKind : std::uint8_t {
+  arithmetic,
+  division,
+  real,
+  comparison,
+  logic,
+  choice,
+  bits
+};
 // What the operands of an elementwise function are.
 enum class Domain : std::uint8_t { number, integer, floating, boolean, anything };
 // What executes an elementwise function: the integer or the floating-point pipe, the unit for
@@ -150,6 +229,16 @@ struct AttributeRule {
   bool required = false;
 };
 
+// A function that the attribute of that name may be, and the dtypes that it is there for: a bit
+// each, none for any.
+struct FunctionRule {
+  Op function = Op::add;
+  std::uint32_t dtypes = 0;
+  constexpr bool takes(DType dtype) const {
+    return dtypes == 0 || (dtypes >> static_cast<int>(dtype) & 1) != 0;
+  }
+};
+
 // A few of T, in a constant expression.
 template <typename T, std::size_t kMost>
 struct Few {
@@ -166,20 +255,23 @@ struct OpInfo {
   Few<OperandKind, 8> operands, results;
   Agent agent = Agent::none;
   Completion completion = Completion::now;
-  Completion groups = Completion::now;  // of what are the groups that it ends or waits for
   bool synchronises = false;
   Few<AttributeRule, 10> attributes;
+  Few<FunctionRule, 3> functions;
+  Op becomes = Op::yield;       // in the machine form, of a copy of tiles
   Few<Semantics, 4> semantics;  // first what it means where no attribute says
   // Of an elementwise function.
+  FunctionKind kind = FunctionKind::arithmetic;
   int arity = 0;
   Domain domain = Domain::number;
   Pipe pipe = Pipe::integer;
-  bool gives_truth = false;
 
   constexpr bool in(Form form) const { return (forms_ >> static_cast<int>(form) & 1) != 0; }
   // In the tile form of a kernel that knows its target.
   constexpr bool in_plans() const { return (forms_ & kPlanned) != 0 || in(Form::tile); }
   constexpr bool elementwise() const { return family == Family::function; }
+  // Gives booleans of whatever it compares.
+  constexpr bool is_comparison() const { return elementwise() && kind == FunctionKind::comparison; }
   constexpr bool is_place() const { return family == Family::place || family == Family::array; }
   // Free to move and to drop.
   constexpr bool pure() const {
@@ -199,6 +291,8 @@ struct OpInfo {
     return reads(memory, proxy) || writes(memory, proxy);
   }
   const AttributeRule* find(Key key) const;
+  // Why it cannot combine elements of the dtype by the function; empty where it can.
+  std::string function_problem(Op function, DType dtype) const;
 
   // For the table alone.
   static constexpr int kRead = 0, kWrite = 1;

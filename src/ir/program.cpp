@@ -46,9 +46,15 @@ ProgramBuffer::Kind owned_kind(const Parameter& parameter) {
       return ProgramBuffer::Kind::workspace;
     case Parameter::Kind::scratch:
       return ProgramBuffer::Kind::scratch;
-    default:
-      return ProgramBuffer::Kind::signals;
+    case Parameter::Kind::in:
+    case Parameter::Kind::out:
+    case Parameter::Kind::inout:
+    case Parameter::Kind::scalar:
+    case Parameter::Kind::symmetric:
+    case Parameter::Kind::signals:
+      break;
   }
+  return ProgramBuffer::Kind::signals;
 }
 
 TensorArgument argument_of(const Program& program, const ProgramPart& part,

@@ -65,7 +65,7 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
   if (op == Op::cast) {
     return {to, is_boolean(to) ? "cast to bool; compare with zero instead" : ""};
   }
-  return {info(op).gives_truth ? DType::boolean : operands[first], {}};
+  return {info(op).is_comparison() ? DType::boolean : operands[first], {}};
 }
 
 TypeOrProblem elementwise_type(Op op, const std::vector<Type>& operands, DType to) {

@@ -204,11 +204,7 @@ class Verifier {
     verify_signature(context_);
     if (operation.op == Op::dim) verify_symbols(operation.attributes.dim(), true, "it");
     verify_placement(operation, parent);
-    verify_tile_types(context_);
-    verify_place_types(context_);
-    verify_asynchronous_types(context_);
-    verify_machine_types(context_);
-    verify_rank_types(context_);
+    verify_types(context_);
     // Blocks first: they must not see the results.
     verify_blocks(operation);
     context_.enter(operation);
@@ -244,12 +240,10 @@ class Verifier {
     }
   }
 
-  void verify_blocks(const Operation& operation) {
-    std::size_t blocks = 0;
-    std::vector<Type> arguments;
-    switch (operation.op) {
-      case Op::for_loop: {
-        blocks = 1;
+  // How many blocks the operation owns; `arguments` become theirs.
+  std::size_t verify_control(const Operation& operation, std::vector<Type>& arguments) {
+    switch (as<ControlOp>(operation.op)) {
+      case ControlOp::for_loop: {
         arguments = types(operation.operands, 3);
         verify_carried(arguments);
         const Type index = context_.operand(0);
@@ -263,28 +257,31 @@ class Verifier {
                          step.value_or(0));
         require_same(types(operation.results, 0), arguments, "results", "carried values");
         arguments.insert(arguments.begin(), index);
-        break;
+        return 1;
       }
-      case Op::while_loop:
-        blocks = 1;
+      case ControlOp::while_loop:
         arguments = types(operation.operands, 1);
         verify_carried(arguments);
         require_same(types(operation.results, 0), arguments, "results", "carried values");
-        break;
-      case Op::if_then:
-        blocks = 2;
+        return 1;
+      case ControlOp::if_then:
         verify_carried(types(operation.results, 0));
-        break;
-      case Op::role:
-        blocks = 1;
+        return 2;
+      case ControlOp::role:
         arguments = {Type::scalar(DType::i32)};
-        break;
-      case Op::elect:
-        blocks = 1;
-        break;
-      default:
+        return 1;
+      case ControlOp::elect:
+        return 1;
+      case ControlOp::yield:
         break;
     }
+    return 0;
+  }
+
+  void verify_blocks(const Operation& operation) {
+    std::vector<Type> arguments;
+    const bool control = info(operation.op).family == Family::control;
+    const std::size_t blocks = control ? verify_control(operation, arguments) : 0;
     context_.require(operation.blocks.size() == blocks, "has {} blocks, expected {}",
                      operation.blocks.size(), blocks);
     for (const Block& block : operation.blocks) {

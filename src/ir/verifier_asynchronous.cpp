@@ -64,6 +64,84 @@ void verify_tensor_map(const VerifierContext& context) {
   const std::int64_t inner = box.back() * size_of(tensor.dtype);
   context.require(swizzle == 0 || inner <= swizzle,
                   "{}: rows of {} bytes, more than the swizzle's span of {}", name, inner, swizzle);
+  context.require(!context.attributes().has(Key::peers) || tensor.is_symmetric(),
+                  "has peers, but {} is in this rank alone", tensor.name);
+}
+
+void verify_fragment(const VerifierContext& context, const Type& tile, const Type& shared) {
+  const std::int64_t elements = tile.elements();
+  context.require(tile.dtype == f32 && shared.dtype == f32 && tile.shape.size() == 2 &&
+                      tile.shape[0] == 64 && shared.shape.back() == elements,
+                  "{} in places of {}", tile.to_string(), shared.to_string());
+}
+
+// The shape of a tile or view as a product sees it.
+Shape product_shape(const VerifierContext& context, std::size_t i) {
+  Shape shape = context.operand(i).shape;
+  const Operation* view = context.defined_by(context.operation().operands[i]);
+  if (view && view->op == Op::view && view->attributes.integer_or(Key::transposed, 0) != 0) {
+    std::reverse(shape.begin(), shape.end());
+  }
+  return shape;
+}
+
+void require_same_tile(const VerifierContext& context, const Type& a, const Shape& a_shape,
+                       const Type& b, const Shape& b_shape) {
+  if (a.dtype == b.dtype && a_shape == b_shape) return;
+  context.fail("{} of {} and {} of {} differ", a.to_string(), shape_text(a_shape), b.to_string(),
+               shape_text(b_shape));
+}
+
+// A tile that moves between the tensor of map 0 and view 1: whole boxes of equal dtype.
+void verify_tma_tile(const VerifierContext& context, std::size_t first) {
+  verify_coordinates(context, first);
+  const Operation& map = context.map_operand(0);
+  const Parameter& tensor = context.tensor_of(map.operands[0]);
+  const Type& view = context.operand(1);
+  context.require(view.dtype == tensor.dtype, "{} is {}, but {} is {}", context.operand_text(1),
+                  name_of(view.dtype), tensor.name, name_of(tensor.dtype));
+  std::int64_t box = 1;
+  for (const std::int64_t extent : map.attributes.integers(Key::box)) box *= extent;
+  context.require(view.elements() % box == 0,
+                  "{} has {} elements, which are no whole boxes of {} elements",
+                  context.operand_text(1), view.elements(), box);
+}
+
+}  // namespace
+
+void verify_coordinates(const VerifierContext& context, std::size_t first) {
+  const Operation& map = context.map_operand(0);
+  const Parameter& tensor = context.tensor_of(map.operands[0]);
+  const std::size_t rank = tensor.shape.size() + (map.attributes.has(Key::ragged) ? 1 : 0);
+  context.require(context.operand_count() - first == rank,
+                  "{} coordinates, but the map of {} has {}", context.operand_count() - first,
+                  tensor.name, rank);
+}
+
+void verify_destination(const VerifierContext& context) {
+  const Parameter& tensor = context.tensor_of(context.map_operand(0).operands[0]);
+  context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
+  if (context.attributes().has(Key::function)) verify_combined(context, tensor.dtype);
+}
+
+void verify_barrier_index(const VerifierContext& context, std::size_t barriers) {
+  const auto index = context.constant_operand(barriers + 1);
+  const std::int64_t count = context.operand(barriers).shape[0];
+  if (index && (*index < 0 || *index >= count)) {
+    context.fail("index {} of the {} barriers of {}", *index, count,
+                 context.operand_text(barriers));
+  }
+}
+
+void verify_place(const VerifierContext& context) {
+  switch (as<PlaceOp>(context.operation().op)) {
+    case PlaceOp::shared:
+      return verify_shared(context);
+    case PlaceOp::mbarriers:
+      return verify_mbarriers(context);
+    case PlaceOp::tensor_map:
+      return verify_tensor_map(context);
+  }
 }
 
 void verify_view(const VerifierContext& context) {
@@ -96,23 +174,6 @@ void verify_view(const VerifierContext& context) {
                   name);
 }
 
-void verify_fragment(const VerifierContext& context, const Type& tile, const Type& shared) {
-  const std::int64_t elements = tile.elements();
-  context.require(tile.dtype == f32 && shared.dtype == f32 && tile.shape.size() == 2 &&
-                      tile.shape[0] == 64 && shared.shape.back() == elements,
-                  "{} in places of {}", tile.to_string(), shared.to_string());
-}
-
-// The shape of a tile or view as a product sees it.
-Shape product_shape(const VerifierContext& context, std::size_t i) {
-  Shape shape = context.operand(i).shape;
-  const Operation* view = context.defined_by(context.operation().operands[i]);
-  if (view && view->op == Op::view && view->attributes.integer_or(Key::transposed, 0) != 0) {
-    std::reverse(shape.begin(), shape.end());
-  }
-  return shape;
-}
-
 void verify_wgmma_tile(const VerifierContext& context) {
   const Type &a = context.operand(0), &b = context.operand(1);
   if (!a.is_tile() && !a.is(Type::Kind::view)) {
@@ -140,49 +201,59 @@ void verify_wgmma_tile(const VerifierContext& context) {
   }
 }
 
-void require_same_tile(const VerifierContext& context, const Type& a, const Shape& a_shape,
-                       const Type& b, const Shape& b_shape) {
-  if (a.dtype == b.dtype && a_shape == b_shape) return;
-  context.fail("{} of {} and {} of {} differ", a.to_string(), shape_text(a_shape), b.to_string(),
-               shape_text(b_shape));
+void verify_pending(const VerifierContext& context) {
+  switch (as<PendingOp>(context.operation().op)) {
+    case PendingOp::wait:
+    case PendingOp::as_pending:
+      return require_same_tile(context, context.operand(0), context.operand(0).shape,
+                               context.result(), context.result().shape);
+    case PendingOp::retire:
+      return;
+  }
 }
 
-// Tensor map operand 0, coordinates from operand `first`.
-void verify_coordinates(const VerifierContext& context, std::size_t first) {
-  const Operation& map = context.map_operand(0);
-  const Parameter& tensor = context.tensor_of(map.operands[0]);
-  const std::size_t rank = tensor.shape.size() + (map.attributes.has(Key::ragged) ? 1 : 0);
-  context.require(context.operand_count() - first == rank,
-                  "{} coordinates, but the map of {} has {}", context.operand_count() - first,
-                  tensor.name, rank);
+void verify_shared_tile(const VerifierContext& context) {
+  if (info(context.operation().op).writes(Memory::shared)) {
+    return require_same_tile(context, context.operand(0), context.operand(0).shape,
+                             context.operand(1), product_shape(context, 1));
+  }
+  require_same_tile(context, context.operand(0), product_shape(context, 0), context.result(),
+                    context.result().shape);
 }
 
-void verify_destination(const VerifierContext& context) {
-  const Parameter& tensor = context.tensor_of(context.map_operand(0).operands[0]);
-  context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
+void verify_fragment_tile(const VerifierContext& context) {
+  if (info(context.operation().op).writes(Memory::shared)) {
+    return verify_fragment(context, context.operand(0), context.operand(1));
+  }
+  verify_fragment(context, context.result(), context.operand(0));
 }
 
-// A tile that moves between the tensor of map 0 and view 1: whole boxes of equal dtype.
-void verify_tma_tile(const VerifierContext& context, std::size_t first) {
-  verify_coordinates(context, first);
-  const Operation& map = context.map_operand(0);
-  const Parameter& tensor = context.tensor_of(map.operands[0]);
-  const Type& view = context.operand(1);
-  context.require(view.dtype == tensor.dtype, "{} is {}, but {} is {}", context.operand_text(1),
-                  name_of(view.dtype), tensor.name, name_of(tensor.dtype));
-  std::int64_t box = 1;
-  for (const std::int64_t extent : map.attributes.integers(Key::box)) box *= extent;
-  context.require(view.elements() % box == 0,
-                  "{} has {} elements, which are no whole boxes of {} elements",
-                  context.operand_text(1), view.elements(), box);
+void verify_tile_copy(const VerifierContext& context) {
+  const OpInfo& record = info(context.operation().op);
+  if (record.writes(Memory::global)) verify_destination(context);
+  const bool loads = record.writes(Memory::shared);
+  verify_tma_tile(context, loads ? 4 : 2);
+  if (loads) verify_barrier_index(context, 2);
+  verify_copied_map(context);
 }
 
-void verify_barrier_index(const VerifierContext& context, std::size_t barriers) {
-  const auto index = context.constant_operand(barriers + 1);
-  const std::int64_t count = context.operand(barriers).shape[0];
-  if (index && (*index < 0 || *index >= count)) {
-    context.fail("index {} of the {} barriers of {}", *index, count,
-                 context.operand_text(barriers));
+void verify_mbarrier(const VerifierContext& context) {
+  switch (as<MbarrierOp>(context.operation().op)) {
+    case MbarrierOp::mbarrier_init: {
+      const Operation* barriers = context.defined_by(context.operation().operands[0]);
+      const std::int64_t expected = barriers->attributes.integer(Key::arrivals);
+      const std::int64_t arrivals = context.integer(Key::arrivals);
+      if (arrivals == expected) return;
+      context.fail("{} arrivals, but {} expects {}", arrivals, context.operand_text(0), expected);
+    }
+    case MbarrierOp::mbarrier_expect_tx: {
+      const std::int64_t bytes = context.integer(Key::bytes);
+      context.require(bytes >= 0 && bytes < (1 << 20), "{} bytes, expected 0 to 2^20 - 1", bytes);
+      return verify_barrier_index(context, 0);
+    }
+    case MbarrierOp::mbarrier_arrive:
+    case MbarrierOp::mbarrier_wait:
+      return verify_barrier_index(context, 0);
   }
 }
 
@@ -198,91 +269,22 @@ void verify_named_barrier(const VerifierContext& context) {
                   context.kernel().threads);
 }
 
-}  // namespace
-
-void verify_place_types(const VerifierContext& context) {
-  switch (context.operation().op) {
-    case Op::shared:
-      return verify_shared(context);
-    case Op::mbarriers:
-      return verify_mbarriers(context);
-    case Op::tensor_map:
-      return verify_tensor_map(context);
-    default:
-      return;
+void verify_group_wait(const VerifierContext& context) {
+  const std::int64_t count = context.integer(Key::count);
+  switch (as<GroupWaitOp>(context.operation().op)) {
+    case GroupWaitOp::bulk_wait:
+      return context.require(count >= 0, "a count of {}, expected at least 0", count);
+    case GroupWaitOp::wgmma_wait:
+      return context.require(count >= 0 && count <= 7, "a count of {}, expected 0 to 7", count);
   }
 }
 
-void verify_asynchronous_types(const VerifierContext& context) {
-  switch (context.operation().op) {
-    case Op::view:
-      return verify_view(context);
-    case Op::wgmma:
-      return verify_wgmma_tile(context);
-    case Op::wait:
-    case Op::as_pending:
-      return require_same_tile(context, context.operand(0), context.operand(0).shape,
-                               context.result(), context.result().shape);
-    case Op::store_tile:
-      return require_same_tile(context, context.operand(0), context.operand(0).shape,
-                               context.operand(1), product_shape(context, 1));
-    case Op::load_tile:
-      return require_same_tile(context, context.operand(0), product_shape(context, 0),
-                               context.result(), context.result().shape);
-    case Op::store_fragment:
-      return verify_fragment(context, context.operand(0), context.operand(1));
-    case Op::load_fragment:
-      return verify_fragment(context, context.result(), context.operand(0));
-    case Op::tma_load_tile:
-      verify_tma_tile(context, 4);
-      return verify_barrier_index(context, 2);
-    case Op::tma_store_tile:
-      verify_destination(context);
-      return verify_tma_tile(context, 2);
-    case Op::tma_load:
-      verify_coordinates(context, 5);
-      return verify_barrier_index(context, 3);
-    case Op::tma_store:
-      verify_destination(context);
-      return verify_coordinates(context, 3);
-    case Op::mbarrier_expect_tx: {
-      const std::int64_t bytes = context.integer(Key::bytes);
-      context.require(bytes >= 0 && bytes < (1 << 20), "{} bytes, expected 0 to 2^20 - 1", bytes);
-      return verify_barrier_index(context, 0);
-    }
-    case Op::mbarrier_arrive:
-    case Op::mbarrier_wait:
-      return verify_barrier_index(context, 0);
-    case Op::named_sync:
-    case Op::named_arrive:
-      return verify_named_barrier(context);
-    case Op::bulk_wait: {
-      const std::int64_t count = context.integer(Key::count);
-      context.require(count >= 0, "a count of {}, expected at least 0", count);
-      return;
-    }
-    case Op::atomic_add: {
-      const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
-      context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input",
-                      tensor.name);
-      context.require(
-          context.operand(2).dtype == tensor.dtype && context.result().dtype == tensor.dtype,
-          "adds {} and gives {}, but {} is {}", name_of(context.operand(2).dtype),
-          name_of(context.result().dtype), tensor.name, name_of(tensor.dtype));
-      return;
-    }
-    case Op::shared_load:
-    case Op::shared_store: {
-      const Type& value =
-          context.operation().op == Op::shared_load ? context.result() : context.operand(2);
-      context.require(context.operand(0).dtype == DType::i32 && value.dtype == DType::i32,
-                      "moves {} of shared memory of {}, expected i32", name_of(value.dtype),
-                      name_of(context.operand(0).dtype));
-      return;
-    }
-    default:
-      return;
-  }
+void verify_shared_word(const VerifierContext& context) {
+  const bool loads = info(context.operation().op).reads(Memory::shared);
+  const Type& value = loads ? context.result() : context.operand(2);
+  context.require(context.operand(0).dtype == DType::i32 && value.dtype == DType::i32,
+                  "moves {} of shared memory of {}, expected i32", name_of(value.dtype),
+                  name_of(context.operand(0).dtype));
 }
 
 }  // namespace tilewright::ir

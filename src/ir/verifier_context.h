@@ -66,11 +66,47 @@ class VerifierContext {
 
 // Operands, results and attributes against the tables.
 void verify_signature(const VerifierContext& context);
-// What the operation says of its types; each knows the operations of its part.
-void verify_tile_types(const VerifierContext& context);
-void verify_asynchronous_types(const VerifierContext& context);
-void verify_machine_types(const VerifierContext& context);
-void verify_place_types(const VerifierContext& context);
-void verify_rank_types(const VerifierContext& context);
+// What the operation says of its types and attributes, by its family.
+void verify_types(const VerifierContext& context);
+// That the function is one that the record has for the dtype.
+void verify_combined(const VerifierContext& context, DType dtype);
+// verifier_tile.cpp
+void verify_elementwise(const VerifierContext& context);
+void verify_constant(const VerifierContext& context);
+void verify_tile(const VerifierContext& context);
+void verify_tile_access(const VerifierContext& context);
+void verify_dot(const VerifierContext& context);
+// verifier_asynchronous.cpp
+void verify_place(const VerifierContext& context);
+void verify_view(const VerifierContext& context);
+void verify_wgmma_tile(const VerifierContext& context);
+void verify_pending(const VerifierContext& context);
+void verify_shared_tile(const VerifierContext& context);
+void verify_fragment_tile(const VerifierContext& context);
+void verify_tile_copy(const VerifierContext& context);
+void verify_mbarrier(const VerifierContext& context);
+void verify_named_barrier(const VerifierContext& context);
+void verify_group_wait(const VerifierContext& context);
+void verify_shared_word(const VerifierContext& context);
+// Of a copy. Tensor map operand 0, coordinates from operand `first`.
+void verify_coordinates(const VerifierContext& context, std::size_t first);
+void verify_destination(const VerifierContext& context);
+void verify_barrier_index(const VerifierContext& context, std::size_t barriers);
+// verifier_machine.cpp
+void verify_computation(const VerifierContext& context);
+void verify_global_access(const VerifierContext& context);
+void verify_matrix(const VerifierContext& context);
+void verify_elements(const VerifierContext& context);
+void verify_words(const VerifierContext& context);
+void verify_bulk_copy(const VerifierContext& context);
+void verify_product(const VerifierContext& context);
+void verify_register_budget(const VerifierContext& context);
+// verifier_ranks.cpp
+void verify_position(const VerifierContext& context);
+void verify_peers(const VerifierContext& context);
+void verify_copied_map(const VerifierContext& context);
+void verify_word(const VerifierContext& context);
+void verify_word_wait(const VerifierContext& context);
+void verify_fence(const VerifierContext& context);
 
 }  // namespace tilewright::ir

@@ -75,14 +75,8 @@ void verify_compute(const VerifierContext& context) {
                   info(function).name, name_of(expected.dtype), name_of(destination.dtype));
 }
 
-void verify_function(const VerifierContext& context) {
-  const Op function = context.attributes().function();
-  context.require(function == Op::add || function == Op::min || function == Op::max,
-                  "the function is {}, expected add, min or max", info(function).name);
-}
-
 void verify_reduce_registers(const VerifierContext& context) {
-  verify_function(context);
+  verify_combined(context, context.operand(0).dtype);
   const Type &destination = context.operand(0), &source = context.operand(1);
   require_same_dtype(context, destination, source);
   const auto& maps = context.attributes().maps();
@@ -91,7 +85,7 @@ void verify_reduce_registers(const VerifierContext& context) {
 }
 
 void verify_masks(const VerifierContext& context) {
-  verify_function(context);
+  verify_combined(context, context.operand(0).dtype);
   for (const std::int64_t mask : context.attributes().integers(Key::masks)) {
     context.require(mask >= 1 && mask <= 31, "the mask {}, expected 1 to 31", mask);
   }
@@ -119,12 +113,82 @@ void verify_coordinate(const VerifierContext& context) {
                   rank);
 }
 
-// load_registers and store_registers: the operands that are the tensor and the array, in either
-// order.
-void verify_global_access(const VerifierContext& context, std::size_t tensor_operand,
-                          std::size_t array) {
+std::int64_t bytes_of(const Operation& shared) {
+  return shared.attributes.shared_layout().size_bytes() * shared.attributes.integer(Key::stages);
+}
+
+// `step` and the bytes behind it lie inside shared operand i, whose dynamic offset is not known.
+void verify_step(const VerifierContext& context, std::size_t i, Key key, std::int64_t bytes) {
+  const std::int64_t step = context.integer(key);
+  const std::int64_t offset = context.constant_operand(i + 1).value_or(0);
+  const std::int64_t capacity = bytes_of(*context.defined_by(context.operation().operands[i]));
+  if (step >= 0 && offset >= 0 && offset + step + bytes <= capacity) return;
+  context.fail("{} bytes at offset {} + {} of {}, which has {}", bytes, offset, step,
+               context.operand_text(i), capacity);
+}
+
+std::int64_t box_bytes(const VerifierContext& context) {
+  const Operation& map = context.map_operand(0);
+  std::int64_t bytes = size_of(context.tensor_of(map.operands[0]).dtype);
+  for (const std::int64_t extent : map.attributes.integers(Key::box)) bytes *= extent;
+  return bytes;
+}
+
+// What wgmma_ss and wgmma_rs have in common; `a` and `b` are operands.
+void verify_wgmma(const VerifierContext& context, std::size_t a, std::size_t b) {
+  const Type& accumulator = context.operand(0);
+  const DType element = context.operand(b).dtype;
+  const std::int64_t n = context.integer(Key::n), k = context.integer(Key::k);
+  context.require(k == 32 / size_of(element), "k is {}, expected {} elements of {}", k,
+                  32 / size_of(element), name_of(element));
+  require_same_dtype(context, context.operand(a), context.operand(b));
+  context.require(accumulator.dtype == accumulator_dtype(element),
+                  "the accumulator is {}, expected {}", name_of(accumulator.dtype),
+                  name_of(accumulator_dtype(element)));
+  if (size_of_array(accumulator) != n / 2) {
+    context.fail("the accumulator {} has {} elements, expected n / 2 = {}", context.operand_text(0),
+                 size_of_array(accumulator), n / 2);
+  }
+  for (const Key key : {Key::transpose_a, Key::transpose_b}) {
+    const std::int64_t transpose = context.integer(key);
+    context.require(transpose == 0 || (transpose == 1 && size_of(element) == 2),
+                    "{} is {}, expected 0, or 1 with elements of 2 bytes", name_of(key), transpose);
+  }
+  for (const Key key : {Key::descriptor_a, Key::descriptor_b}) {
+    const std::int64_t bits = context.integer(key);
+    context.require(bits >= 0 && bits < (std::int64_t{1} << 50),
+                    "{} is {}, expected the 50 bits above the address", name_of(key), bits);
+  }
+  verify_step(context, b, Key::step_b, 1);
+}
+
+}  // namespace
+
+void verify_computation(const VerifierContext& context) {
+  switch (as<ComputationOp>(context.operation().op)) {
+    case ComputationOp::fill:
+      return require_same_dtype(context, context.operand(0), context.operand(1));
+    case ComputationOp::copy:
+      return verify_copy(context);
+    case ComputationOp::compute:
+      return verify_compute(context);
+    case ComputationOp::coordinate:
+      return verify_coordinate(context);
+    case ComputationOp::reduce_registers:
+      return verify_reduce_registers(context);
+    case ComputationOp::reduce_lanes:
+      return verify_masks(context);
+    case ComputationOp::any_register:
+      return context.require(context.operand(0).dtype == DType::boolean, "of {}, expected bool",
+                             name_of(context.operand(0).dtype));
+  }
+}
+
+void verify_global_access(const VerifierContext& context) {
+  const bool stores = info(context.operation().op).writes(Memory::global);
+  // A load's destination comes first, and so does a store's.
+  const std::size_t tensor_operand = stores ? 0 : 1, array = stores ? 1 : 0;
   verify_layout(context, array);
-  const bool stores = context.operation().op == Op::store_registers;
   const Parameter& tensor = context.tensor_of(context.operation().operands[tensor_operand]);
   const std::size_t rank = tensor.shape.size();
   context.require(!stores || tensor.kind != Parameter::Kind::in, "writes {}, which is an input",
@@ -144,20 +208,6 @@ void verify_global_access(const VerifierContext& context, std::size_t tensor_ope
     context.fail("the sizes on {} are {}, but the layout has shape {}", tensor.name,
                  shape_text(sizes), shape_text(layout));
   }
-}
-
-std::int64_t bytes_of(const Operation& shared) {
-  return shared.attributes.shared_layout().size_bytes() * shared.attributes.integer(Key::stages);
-}
-
-// `step` and the bytes behind it lie inside shared operand i, whose dynamic offset is not known.
-void verify_step(const VerifierContext& context, std::size_t i, Key key, std::int64_t bytes) {
-  const std::int64_t step = context.integer(key);
-  const std::int64_t offset = context.constant_operand(i + 1).value_or(0);
-  const std::int64_t capacity = bytes_of(*context.defined_by(context.operation().operands[i]));
-  if (step >= 0 && offset >= 0 && offset + step + bytes <= capacity) return;
-  context.fail("{} bytes at offset {} + {} of {}, which has {}", bytes, offset, step,
-               context.operand_text(i), capacity);
 }
 
 void verify_matrix(const VerifierContext& context) {
@@ -222,52 +272,26 @@ void verify_words(const VerifierContext& context) {
                   "{}, expected a multiple of 4 elements of f32", context.operand_text(0));
 }
 
-std::int64_t box_bytes(const VerifierContext& context) {
-  const Operation& map = context.map_operand(0);
-  std::int64_t bytes = size_of(context.tensor_of(map.operands[0]).dtype);
-  for (const std::int64_t extent : map.attributes.integers(Key::box)) bytes *= extent;
-  return bytes;
-}
-
-void verify_tma(const VerifierContext& context) {
+void verify_bulk_copy(const VerifierContext& context) {
+  const OpInfo& record = info(context.operation().op);
+  const bool loads = record.writes(Memory::shared);
+  if (record.writes(Memory::global)) verify_destination(context);
+  verify_coordinates(context, loads ? 5 : 3);
+  if (loads) verify_barrier_index(context, 3);
   const std::int64_t bytes = box_bytes(context), step = context.integer(Key::step);
   context.require(step % 128 == 0, "a step of {} bytes, expected a multiple of 128", step);
   verify_step(context, 1, Key::step, bytes);
-  if (context.operation().op != Op::tma_load) return;
-  context.require(context.integer(Key::bytes) == bytes,
+  context.require(!loads || context.integer(Key::bytes) == bytes,
                   "bytes says {}, but the box of its map has {}", context.integer(Key::bytes),
                   bytes);
+  verify_copied_map(context);
 }
 
-// What wgmma_ss and wgmma_rs have in common; `a` and `b` are operands.
-void verify_wgmma(const VerifierContext& context, std::size_t a, std::size_t b) {
-  const Type& accumulator = context.operand(0);
-  const DType element = context.operand(b).dtype;
-  const std::int64_t n = context.integer(Key::n), k = context.integer(Key::k);
-  context.require(k == 32 / size_of(element), "k is {}, expected {} elements of {}", k,
-                  32 / size_of(element), name_of(element));
-  require_same_dtype(context, context.operand(a), context.operand(b));
-  context.require(accumulator.dtype == accumulator_dtype(element),
-                  "the accumulator is {}, expected {}", name_of(accumulator.dtype),
-                  name_of(accumulator_dtype(element)));
-  if (size_of_array(accumulator) != n / 2) {
-    context.fail("the accumulator {} has {} elements, expected n / 2 = {}", context.operand_text(0),
-                 size_of_array(accumulator), n / 2);
+void verify_product(const VerifierContext& context) {
+  if (!info(context.operation().op).reads(Memory::registers)) {
+    verify_wgmma(context, 1, 3);
+    return verify_step(context, 1, Key::step_a, 1);
   }
-  for (const Key key : {Key::transpose_a, Key::transpose_b}) {
-    const std::int64_t transpose = context.integer(key);
-    context.require(transpose == 0 || (transpose == 1 && size_of(element) == 2),
-                    "{} is {}, expected 0, or 1 with elements of 2 bytes", name_of(key), transpose);
-  }
-  for (const Key key : {Key::descriptor_a, Key::descriptor_b}) {
-    const std::int64_t bits = context.integer(key);
-    context.require(bits >= 0 && bits < (std::int64_t{1} << 50),
-                    "{} is {}, expected the 50 bits above the address", name_of(key), bits);
-  }
-  verify_step(context, b, Key::step_b, 1);
-}
-
-void verify_wgmma_rs(const VerifierContext& context) {
   verify_wgmma(context, 1, 2);
   const std::int64_t first = context.integer(Key::register_);
   const std::int64_t available = words(context.operand(1));
@@ -276,64 +300,9 @@ void verify_wgmma_rs(const VerifierContext& context) {
                available);
 }
 
-void verify_maximum_registers(const VerifierContext& context) {
+void verify_register_budget(const VerifierContext& context) {
   const std::int64_t increase = context.integer(Key::increase);
   context.require(increase == 0 || increase == 1, "increase is {}, expected 0 or 1", increase);
-}
-
-}  // namespace
-
-void verify_machine_types(const VerifierContext& context) {
-  switch (context.operation().op) {
-    case Op::fill:
-      return require_same_dtype(context, context.operand(0), context.operand(1));
-    case Op::copy:
-      return verify_copy(context);
-    case Op::compute:
-      return verify_compute(context);
-    case Op::coordinate:
-      return verify_coordinate(context);
-    case Op::reduce_registers:
-      return verify_reduce_registers(context);
-    case Op::reduce_lanes:
-      return verify_masks(context);
-    case Op::load_registers:
-      return verify_global_access(context, 1, 0);
-    case Op::store_registers:
-      return verify_global_access(context, 0, 1);
-    case Op::store_matrix:
-    case Op::load_matrix:
-      return verify_matrix(context);
-    case Op::store_elements:
-    case Op::load_elements:
-      return verify_elements(context);
-    case Op::store_words:
-    case Op::load_words:
-      return verify_words(context);
-    case Op::tma_load:
-    case Op::tma_store:
-      return verify_tma(context);
-    case Op::wgmma_ss:
-      verify_wgmma(context, 1, 3);
-      return verify_step(context, 1, Key::step_a, 1);
-    case Op::wgmma_rs:
-      return verify_wgmma_rs(context);
-    case Op::wgmma_wait: {
-      const std::int64_t count = context.integer(Key::count);
-      return context.require(count >= 0 && count <= 7, "a count of {}, expected 0 to 7", count);
-    }
-    case Op::mbarrier_init: {
-      const Operation* barriers = context.defined_by(context.operation().operands[0]);
-      const std::int64_t expected = barriers->attributes.integer(Key::arrivals);
-      const std::int64_t arrivals = context.integer(Key::arrivals);
-      if (arrivals == expected) return;
-      context.fail("{} arrivals, but {} expects {}", arrivals, context.operand_text(0), expected);
-    }
-    case Op::set_max_registers:
-      return verify_maximum_registers(context);
-    default:
-      return;
-  }
 }
 
 }  // namespace tilewright::ir

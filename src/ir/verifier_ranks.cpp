@@ -24,14 +24,6 @@ void verify_peer_map(const VerifierContext& context) {
                   "takes {}, expected a tensor map with peers", context.operand_text(0));
 }
 
-// Of a whole array of maps no copy says which it means.
-void verify_map(const VerifierContext& context) {
-  const Operation* map = context.defined_by(context.operation().operands[0]);
-  context.require(map->op == Op::peer_map || !map->attributes.has(Key::peers),
-                  "takes {}, which has a map for each rank, expected a peer_map",
-                  context.operand_text(0));
-}
-
 void verify_order(const VerifierContext& context) {
   const Operation& operation = context.operation();
   const Attributes& attributes = operation.attributes;
@@ -67,40 +59,71 @@ void verify_element(const VerifierContext& context) {
                   "writes {}, which is an input", tensor.name);
 }
 
+void verify_load_index(const VerifierContext& context) {
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  context.require(context.operand_count() - 1 == tensor.shape.size(),
+                  "{} indices, but {} has rank {}", context.operand_count() - 1, tensor.name,
+                  tensor.shape.size());
+  context.require(tensor.dtype == DType::i32, "reads an integer of {}, which is {}, expected i32",
+                  tensor.name, name_of(tensor.dtype));
+  context.require(context.result() == Type::scalar(DType::i32), "gives {}, expected i32",
+                  name_of(context.result().dtype));
+}
+
+void verify_atomic_add(const VerifierContext& context) {
+  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
+  context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
+  context.require(
+      context.operand(2).dtype == tensor.dtype && context.result().dtype == tensor.dtype,
+      "adds {} and gives {}, but {} is {}", name_of(context.operand(2).dtype),
+      name_of(context.result().dtype), tensor.name, name_of(tensor.dtype));
+}
+
 }  // namespace
 
-void verify_rank_types(const VerifierContext& context) {
-  switch (context.operation().op) {
-    case Op::rank:
-    case Op::epoch:
-      return context.require(context.result().dtype == DType::i32, "gives {}, expected i32",
-                             name_of(context.result().dtype));
-    case Op::peer:
+void verify_position(const VerifierContext& context) {
+  context.require(context.result().dtype == DType::i32, "gives {}, expected i32",
+                  name_of(context.result().dtype));
+}
+
+void verify_peers(const VerifierContext& context) {
+  switch (as<PeerOp>(context.operation().op)) {
+    case PeerOp::peer:
       return verify_peer(context);
-    case Op::peer_map:
+    case PeerOp::peer_map:
       return verify_peer_map(context);
-    case Op::tma_load_tile:
-    case Op::tma_store_tile:
-    case Op::tma_load:
-    case Op::tma_store:
-      return verify_map(context);
-    case Op::tensor_map: {
-      const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
-      return context.require(!context.attributes().has(Key::peers) || tensor.is_symmetric(),
-                             "has peers, but {} is in this rank alone", tensor.name);
-    }
-    case Op::store_index:
-    case Op::reduce_add:
-    case Op::wait_flag:
-      verify_element(context);
-      return verify_order(context);
-    case Op::load_index:
-    case Op::atomic_add:
-    case Op::fence:
-      return verify_order(context);
-    default:
-      return;
   }
 }
+
+// Of a whole array of maps no copy says which it means.
+void verify_copied_map(const VerifierContext& context) {
+  const Operation* map = context.defined_by(context.operation().operands[0]);
+  context.require(map->op == Op::peer_map || !map->attributes.has(Key::peers),
+                  "takes {}, which has a map for each rank, expected a peer_map",
+                  context.operand_text(0));
+}
+
+void verify_word(const VerifierContext& context) {
+  switch (as<WordOp>(context.operation().op)) {
+    case WordOp::load_index:
+      verify_load_index(context);
+      break;
+    case WordOp::atomic_add:
+      verify_atomic_add(context);
+      break;
+    case WordOp::store_index:
+    case WordOp::reduce_add:
+      verify_element(context);
+      break;
+  }
+  verify_order(context);
+}
+
+void verify_word_wait(const VerifierContext& context) {
+  verify_element(context);
+  verify_order(context);
+}
+
+void verify_fence(const VerifierContext& context) { verify_order(context); }
 
 }  // namespace tilewright::ir

@@ -196,4 +196,83 @@ void verify_signature(const VerifierContext& context) {
   verify_attributes(context, record);
 }
 
+void verify_combined(const VerifierContext& context, DType dtype) {
+  const Op function = context.attributes().function();
+  const std::string problem = info(context.operation().op).function_problem(function, dtype);
+  context.require(problem.empty(), "{}", problem);
+}
+
+void verify_types(const VerifierContext& context) {
+  const Operation& operation = context.operation();
+  switch (info(operation.op).family) {
+    case Family::function:
+      return verify_elementwise(context);
+    case Family::constant:
+      if (operation.op == Op::constant) verify_constant(context);
+      return;  // a dim's symbols are the kernel's: verifier.cpp
+    case Family::position:
+      return verify_position(context);
+    case Family::peer:
+      return verify_peers(context);
+    case Family::place:
+      return verify_place(context);
+    case Family::tile:
+      return verify_tile(context);
+    case Family::tile_access:
+      return verify_tile_access(context);
+    case Family::tile_product:
+      return operation.op == Op::dot ? verify_dot(context) : verify_wgmma_tile(context);
+    case Family::tile_copy:
+      return verify_tile_copy(context);
+    case Family::pending:
+      return verify_pending(context);
+    case Family::view:
+      return verify_view(context);
+    case Family::shared_tile:
+      return verify_shared_tile(context);
+    case Family::fragment_tile:
+      return verify_fragment_tile(context);
+    case Family::computation:
+      return verify_computation(context);
+    case Family::global_access:
+      return verify_global_access(context);
+    case Family::matrix_access:
+      return verify_matrix(context);
+    case Family::element_access:
+      return verify_elements(context);
+    case Family::fragment_access:
+      return verify_words(context);
+    case Family::shared_word:
+      return verify_shared_word(context);
+    case Family::word:
+      return verify_word(context);
+    case Family::word_wait:
+      return verify_word_wait(context);
+    case Family::mbarrier:
+      return verify_mbarrier(context);
+    case Family::named_barrier:
+      return verify_named_barrier(context);
+    case Family::fence:
+      return verify_fence(context);
+    case Family::group_wait:
+      return verify_group_wait(context);
+    case Family::bulk_copy:
+      return verify_bulk_copy(context);
+    case Family::product:
+      return verify_product(context);
+    case Family::register_budget:
+      return verify_register_budget(context);
+    case Family::control:  // its blocks: verifier.cpp
+    case Family::array:
+    case Family::own_rows:
+    case Family::prefetch:
+    case Family::cta_barrier:
+    case Family::cluster_barrier:
+    case Family::lane_order:
+    case Family::commit:
+    case Family::product_fence:
+      return;
+  }
+}
+
 }  // namespace tilewright::ir

@@ -14,29 +14,6 @@ void require_type(const VerifierContext& context, const Type& have, const Type& 
   context.fail("gives {}, expected {}", have.to_string(), want.to_string());
 }
 
-void verify_elementwise(const VerifierContext& context) {
-  std::vector<Type> operands;
-  for (std::size_t i = 0; i < context.operand_count(); ++i) {
-    operands.push_back(context.operand(i));
-    context.require(context.kernel().form != Form::machine || operands.back().is_scalar(),
-                    "operand {} is no scalar; in the machine form register arrays use compute", i);
-  }
-  const TypeOrProblem expected =
-      elementwise_type(context.operation().op, operands, context.result().dtype);
-  if (!expected.ok()) context.fail("{}", expected.problem);
-  require_type(context, context.result(), expected.type);
-}
-
-void verify_constant(const VerifierContext& context) {
-  const bool number = std::holds_alternative<double>(*context.attributes().find(Key::value));
-  const DType dtype = context.result().dtype;
-  context.require(number == is_float(dtype), "the value is {}, but the result is {}",
-                  number ? "a number" : "an integer", name_of(dtype));
-  if (dtype != DType::boolean) return;
-  const std::int64_t value = context.integer(Key::value);
-  context.require(value == 0 || value == 1, "the value is {}, expected 0 or 1 for bool", value);
-}
-
 // Tensor operand 0, starts and limits from operand `first`; the tile has the sizes that are not 0.
 void verify_access(const VerifierContext& context, std::size_t first, const Type& tile) {
   const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
@@ -58,20 +35,8 @@ void verify_access(const VerifierContext& context, std::size_t first, const Type
                   tensor.name, name_of(tensor.dtype));
 }
 
-void verify_load_index(const VerifierContext& context) {
-  const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
-  context.require(context.operand_count() - 1 == tensor.shape.size(),
-                  "{} indices, but {} has rank {}", context.operand_count() - 1, tensor.name,
-                  tensor.shape.size());
-  context.require(tensor.dtype == DType::i32, "reads an integer of {}, which is {}, expected i32",
-                  tensor.name, name_of(tensor.dtype));
-  require_type(context, context.result(), Type::scalar(DType::i32));
-}
-
-// Of load, splat, iota and convert: a layout of the result's shape, in the scheduled form.
+// A layout of the result's shape, in the scheduled form.
 void verify_chosen_layout(const VerifierContext& context) {
-  const Op op = context.operation().op;
-  if (op != Op::load && op != Op::splat && op != Op::iota && op != Op::convert) return;
   if (!context.attributes().has(Key::layout)) return;
   const RegisterLayout& layout = context.attributes().register_layout();
   context.require(context.kernel().form == Form::scheduled, "has a layout in the {} form",
@@ -90,24 +55,6 @@ void verify_store(const VerifierContext& context) {
   context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
 }
 
-void verify_dot(const VerifierContext& context) {
-  const Type &a = context.operand(0), &b = context.operand(1);
-  if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[1] != b.shape[0]) {
-    context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
-                 shape_text(a.shape), context.operand_text(1), shape_text(b.shape));
-  }
-  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
-                  "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
-  const Type expected = Type::tile(accumulator_dtype(a.dtype), {a.shape[0], b.shape[1]});
-  if (context.operand_count() == 3) {
-    const Type& c = context.operand(2);
-    if (c.dtype != expected.dtype || c.shape != expected.shape) {
-      context.fail("the accumulator is {}, expected {}", c.to_string(), expected.to_string());
-    }
-  }
-  require_type(context, context.result(), expected);
-}
-
 std::size_t verified_axis(const VerifierContext& context, const Shape& shape) {
   const std::int64_t axis = context.integer(Key::axis);
   context.require(axis >= 0 && axis < static_cast<std::int64_t>(shape.size()),
@@ -116,9 +63,7 @@ std::size_t verified_axis(const VerifierContext& context, const Shape& shape) {
 }
 
 void verify_reduction_function(const VerifierContext& context, DType dtype) {
-  const Op function = context.attributes().function();
-  context.require(function == Op::add || function == Op::min || function == Op::max,
-                  "the function is {}, expected add, min or max", info(function).name);
+  verify_combined(context, dtype);
   context.require(dtype != DType::boolean, "reduces booleans, expected numbers");
   context.require(!is_byte_integer(dtype), "reduces {}, a format of memory alone", name_of(dtype));
 }
@@ -171,44 +116,80 @@ void verify_slice(const VerifierContext& context) {
 
 }  // namespace
 
-void verify_tile_types(const VerifierContext& context) {
-  const Op op = context.operation().op;
+void verify_elementwise(const VerifierContext& context) {
+  std::vector<Type> operands;
+  for (std::size_t i = 0; i < context.operand_count(); ++i) {
+    operands.push_back(context.operand(i));
+    context.require(context.kernel().form != Form::machine || operands.back().is_scalar(),
+                    "operand {} is no scalar; in the machine form register arrays use compute", i);
+  }
+  const TypeOrProblem expected =
+      elementwise_type(context.operation().op, operands, context.result().dtype);
+  if (!expected.ok()) context.fail("{}", expected.problem);
+  require_type(context, context.result(), expected.type);
+}
+
+void verify_constant(const VerifierContext& context) {
+  const bool number = std::holds_alternative<double>(*context.attributes().find(Key::value));
+  const DType dtype = context.result().dtype;
+  context.require(number == is_float(dtype), "the value is {}, but the result is {}",
+                  number ? "a number" : "an integer", name_of(dtype));
+  if (dtype != DType::boolean) return;
+  const std::int64_t value = context.integer(Key::value);
+  context.require(value == 0 || value == 1, "the value is {}, expected 0 or 1 for bool", value);
+}
+
+void verify_tile_access(const VerifierContext& context) {
+  if (info(context.operation().op).writes(Memory::global)) return verify_store(context);
   verify_chosen_layout(context);
-  if (info(op).elementwise()) return verify_elementwise(context);
-  switch (op) {
-    case Op::constant:
-      return verify_constant(context);
-    case Op::load:
-      return verify_access(context, 1, context.result());
-    case Op::load_index:
-      return verify_load_index(context);
-    case Op::store:
-      return verify_store(context);
-    case Op::dot:
-      return verify_dot(context);
-    case Op::splat:
+  verify_access(context, 1, context.result());
+}
+
+void verify_dot(const VerifierContext& context) {
+  const Type &a = context.operand(0), &b = context.operand(1);
+  if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[1] != b.shape[0]) {
+    context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
+                 shape_text(a.shape), context.operand_text(1), shape_text(b.shape));
+  }
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
+                  "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
+  const Type expected = Type::tile(accumulator_dtype(a.dtype), {a.shape[0], b.shape[1]});
+  if (context.operand_count() == 3) {
+    const Type& c = context.operand(2);
+    if (c.dtype != expected.dtype || c.shape != expected.shape) {
+      context.fail("the accumulator is {}, expected {}", c.to_string(), expected.to_string());
+    }
+  }
+  require_type(context, context.result(), expected);
+}
+
+void verify_tile(const VerifierContext& context) {
+  verify_chosen_layout(context);
+  switch (as<TileOp>(context.operation().op)) {
+    case TileOp::splat:
       return require_type(context, context.result(),
                           Type::tile(context.operand(0).dtype, context.result().shape));
-    case Op::iota:
+    case TileOp::iota:
       verified_axis(context, context.result().shape);
       return require_type(context, context.result(),
                           Type::tile(DType::i32, context.result().shape));
-    case Op::reduce:
+    case TileOp::reduce:
       return verify_reduce(context);
-    case Op::complete:
+    case TileOp::complete:
       verify_reduction_function(context, context.operand(0).dtype);
       return require_type(context, context.result(), context.operand(0));
-    case Op::transpose:
+    case TileOp::transpose:
       return verify_transpose(context);
-    case Op::reshape:
+    case TileOp::reshape:
       return verify_reshape(context);
-    case Op::convert:
+    case TileOp::convert:
       if (!context.attributes().has(Key::offsets)) return verify_reshape(context);
       return verify_slice(context);
-    case Op::slice:
+    case TileOp::slice:
       return verify_slice(context);
-    default:
-      return;
+    case TileOp::any:
+      return context.require(context.operand(0).dtype == DType::boolean, "of {}, expected bool",
+                             name_of(context.operand(0).dtype));
   }
 }
 

@@ -18,19 +18,50 @@ thread_local Tracer* current_tracer = nullptr;
 std::atomic<std::uint64_t> next_serial{1};
 
 bool takes_whole_warp(ir::Op op) {
-  switch (op) {
-    case ir::Op::warp_sync:
-    case ir::Op::named_sync:
-    case ir::Op::named_arrive:
-    case ir::Op::cta_sync:
-    case ir::Op::cluster_sync:
-    case ir::Op::atomic_add:  // hands its result to all lanes
-    case ir::Op::reduce:
-    case ir::Op::any:
+  switch (ir::info(op).family) {
+    case ir::Family::lane_order:
+    case ir::Family::named_barrier:
+    case ir::Family::cta_barrier:
+    case ir::Family::cluster_barrier:
       return true;
-    default:
-      return ir::info(op).agent == ir::Agent::warpgroup || ir::info(op).agent == ir::Agent::cta;
+    case ir::Family::word:
+      return op == ir::Op::atomic_add;  // hands its result to all lanes
+    case ir::Family::tile:
+      return op == ir::Op::reduce || op == ir::Op::any;
+    case ir::Family::function:
+    case ir::Family::constant:
+    case ir::Family::position:
+    case ir::Family::peer:
+    case ir::Family::control:
+    case ir::Family::place:
+    case ir::Family::own_rows:
+    case ir::Family::tile_access:
+    case ir::Family::tile_product:
+    case ir::Family::tile_copy:
+    case ir::Family::pending:
+    case ir::Family::view:
+    case ir::Family::shared_tile:
+    case ir::Family::fragment_tile:
+    case ir::Family::prefetch:
+    case ir::Family::array:
+    case ir::Family::computation:
+    case ir::Family::global_access:
+    case ir::Family::matrix_access:
+    case ir::Family::element_access:
+    case ir::Family::fragment_access:
+    case ir::Family::shared_word:
+    case ir::Family::word_wait:
+    case ir::Family::mbarrier:
+    case ir::Family::fence:
+    case ir::Family::commit:
+    case ir::Family::group_wait:
+    case ir::Family::bulk_copy:
+    case ir::Family::product:
+    case ir::Family::product_fence:
+    case ir::Family::register_budget:
+      break;
   }
+  return ir::info(op).agent == ir::Agent::warpgroup || ir::info(op).agent == ir::Agent::cta;
 }
 
 }  // namespace

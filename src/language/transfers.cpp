@@ -168,23 +168,48 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
       rows * columns * size_of(view.parameter->dtype) * (multicast ? receivers : 1);
 }
 
-void tma_store(const TensorView& to, const SharedView& from, SourceLocation where) {
-  Tracer& tracer = in_role("tma_store", where);
-  const ResolvedView view = resolve(tracer, to, "tma_store", where);
-  if (view.parameter->kind == ir::Parameter::Kind::in) {
-    Diagnostic(where, "tma_store: " + view.parameter->name + " is an input")
-        .token("tma_store")
-        .note(view.parameter->where, view.parameter->name + " is declared")
-        .fix("declare it with Kernel::out")
+namespace {
+
+// From shared memory to the tensor: tma_store, or with a function tma_reduce.
+void copy_out(const char* what, Op op, const TensorView& to, const SharedView& from,
+              ir::Attributes attributes, SourceLocation where) {
+  Tracer& tracer = in_role(what, where);
+  const ResolvedView view = resolve(tracer, to, what, where);
+  const ir::Parameter& tensor = *view.parameter;
+  const bool reduces = attributes.has(Key::function),
+             input = tensor.kind == ir::Parameter::Kind::in;
+  const std::string problem =
+      input     ? tensor.name + " is an input"
+      : reduces ? ir::info(op).function_problem(attributes.function(), tensor.dtype)
+                : "";
+  if (!problem.empty()) {
+    Diagnostic(where, std::string(what) + ": " + problem)
+        .token(what)
+        .note(tensor.where, tensor.name + " is declared")
+        .fix(!input    ? "take another function, or declare " + tensor.name + " of f16, bf16 or i32"
+             : reduces ? "declare it with Kernel::inout"
+                       : "declare it with Kernel::out")
         .raise();
   }
-  const ir::ValueId shared = ExplicitTracing::emit(tracer, from, "tma_store", where);
-  const int ragged = ragged_axis(tracer, view, "tma_store", where);
-  const ir::ValueId map = tensor_map(tracer, view, ragged, from, "tma_store", where);
+  const ir::ValueId shared = ExplicitTracing::emit(tracer, from, what, where);
+  const int ragged = ragged_axis(tracer, view, what, where);
+  const ir::ValueId map = tensor_map(tracer, view, ragged, from, what, where);
   const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
   std::vector<ir::ValueId> operands{map, shared};
   operands.insert(operands.end(), at.begin(), at.end());
-  plain(tracer, Op::tma_store_tile, std::move(operands), {}, where);
+  plain(tracer, op, std::move(operands), std::move(attributes), where);
+}
+
+}  // namespace
+
+void tma_store(const TensorView& to, const SharedView& from, SourceLocation where) {
+  copy_out("tma_store", Op::tma_store_tile, to, from, {}, where);
+}
+
+void tma_reduce(const TensorView& to, const SharedView& from, Reduction how, SourceLocation where) {
+  constexpr Op kFunctions[] = {Op::add, Op::min, Op::max};
+  copy_out("tma_reduce", Op::tma_reduce_tile, to, from,
+           {{Key::function, kFunctions[static_cast<int>(how)]}}, where);
 }
 
 void bulk_commit(SourceLocation where) {

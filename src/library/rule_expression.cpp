@@ -107,8 +107,15 @@ std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
       case Code::not_equal:
         a = a != b;
         break;
-      default:
+      case Code::both:
         a = a != 0 && b != 0;
+        break;
+      case Code::number:  // these have been taken above
+      case Code::value:
+      case Code::negate:
+      case Code::invert:
+      case Code::and_then:
+      case Code::or_else:
         break;
     }
   }

@@ -269,52 +269,67 @@ class LayoutAssignment {
     }
   }
 
+  // What accesses and products want is known before.
   void visit(const Operation& o) {
-    if (ir::info(o.op).elementwise()) return elementwise(o);
-    switch (o.op) {
-      case Op::wait:
+    const ir::Family family = ir::info(o.op).family;
+    if (family == ir::Family::function) return elementwise(o);
+    if (family == ir::Family::tile) return tile(o);
+    if (family == ir::Family::control) return control(o);
+    if (family == ir::Family::pending) return pending(o);
+    if (o.op == Op::wgmma && o.operands.size() > 2) {
+      unify(o.operands[2], o.results[0], operand(o, 2));
+    }
+  }
+
+  void pending(const Operation& o) {
+    switch (ir::as<ir::PendingOp>(o.op)) {
+      case ir::PendingOp::wait:
         return unify(o.operands[0], o.results[0], result(o));
-      case Op::as_pending:
+      case ir::PendingOp::as_pending:
         return unify(o.operands[0], o.results[0], operand(o, 0));
-      case Op::wgmma:
-        if (o.operands.size() > 2) unify(o.operands[2], o.results[0], operand(o, 2));
+      case ir::PendingOp::retire:
         return;
-      case Op::complete:
-        if (known(o.operands[0])) {
-          RegisterLayout whole = layout(o.operands[0]);
-          for (std::vector<ir::Mode>* modes : {&whole.lanes, &whole.warps}) {
-            for (ir::Mode& mode : *modes) {
-              if (mode.kind == ir::ModeKind::partial)
-                mode = {mode.size, 0, 0, ir::ModeKind::replicate};
-            }
-          }
-          set(o.results[0], whole, result(o));
-        }
-        return;
-      case Op::reduce:
+    }
+  }
+
+  void tile(const Operation& o) {
+    switch (ir::as<ir::TileOp>(o.op)) {
+      case ir::TileOp::complete:
+        return complete(o);
+      case ir::TileOp::reduce:
         return reduce(o);
-      case Op::transpose:
+      case ir::TileOp::transpose:
         return transpose(o);
-      case Op::reshape:
+      case ir::TileOp::reshape:
         return reshape(o);
-      case Op::slice:
+      case ir::TileOp::slice:
         return slice(o);
-      case Op::for_loop:
-      case Op::while_loop: {
-        const std::size_t extra = o.op == Op::while_loop ? 1 : 0;
-        const std::size_t leading = o.op == Op::for_loop ? 3 : 1;
-        const ir::Block& body = o.blocks[0];
-        const std::size_t first = body.arguments.size() - o.results.size();
-        for (std::size_t i = 0; i < o.results.size(); ++i) {
-          if (!in_registers(o.results[i])) continue;
-          const Operation& yield = body.body.back();
-          unify(body.arguments[first + i], o.results[i], result(o, i));
-          unify(yield.operands[extra + i], body.arguments[first + i], operand(yield, extra + i));
-          unify(o.operands[leading + i], body.arguments[first + i], operand(o, leading + i));
-        }
+      case ir::TileOp::splat:  // these take any
+      case ir::TileOp::iota:
+      case ir::TileOp::any:
+      case ir::TileOp::convert:
         return;
+    }
+  }
+
+  void complete(const Operation& o) {
+    if (!known(o.operands[0])) return;
+    RegisterLayout whole = layout(o.operands[0]);
+    for (std::vector<ir::Mode>* modes : {&whole.lanes, &whole.warps}) {
+      for (ir::Mode& mode : *modes) {
+        if (mode.kind == ir::ModeKind::partial) mode = {mode.size, 0, 0, ir::ModeKind::replicate};
       }
-      case Op::if_then:
+    }
+    set(o.results[0], whole, result(o));
+  }
+
+  void control(const Operation& o) {
+    switch (ir::as<ir::ControlOp>(o.op)) {
+      case ir::ControlOp::for_loop:
+        return loop(o, 3, 0);
+      case ir::ControlOp::while_loop:
+        return loop(o, 1, 1);
+      case ir::ControlOp::if_then:
         for (std::size_t i = 0; i < o.results.size(); ++i) {
           if (!in_registers(o.results[i])) continue;
           for (const ir::Block& branch : o.blocks) {
@@ -323,8 +338,23 @@ class LayoutAssignment {
           }
         }
         return;
-      default:
+      case ir::ControlOp::yield:
+      case ir::ControlOp::role:
+      case ir::ControlOp::elect:
         return;
+    }
+  }
+
+  // Carried values are the operands from `leading` on, and what is yielded from `extra` on.
+  void loop(const Operation& o, std::size_t leading, std::size_t extra) {
+    const ir::Block& body = o.blocks[0];
+    const std::size_t first = body.arguments.size() - o.results.size();
+    for (std::size_t i = 0; i < o.results.size(); ++i) {
+      if (!in_registers(o.results[i])) continue;
+      const Operation& yield = body.body.back();
+      unify(body.arguments[first + i], o.results[i], result(o, i));
+      unify(yield.operands[extra + i], body.arguments[first + i], operand(yield, extra + i));
+      unify(o.operands[leading + i], body.arguments[first + i], operand(o, leading + i));
     }
   }
 

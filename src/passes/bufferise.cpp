@@ -14,6 +14,7 @@
 namespace tilewright::passes {
 namespace {
 
+using ir::Family;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
@@ -43,71 +44,118 @@ class RoleLowering {
 
  private:
   void visit(Operation& o) {
-    if (ir::info(o.op).elementwise() && code_.in_registers(o.results[0])) return elementwise(o);
-    switch (o.op) {
-      case Op::view:
+    switch (ir::info(o.op).family) {
+      case Family::function:
+        if (code_.in_registers(o.results[0])) return elementwise(o);
+        return code_.append(std::move(o));
+      case Family::view:
         return views_.add(o);
-      case Op::for_loop:
+      case Family::control:
+        return control(o);
+      case Family::tile:
+        return tile(o);
+      case Family::tile_product:
+        return products_.product(o);
+      case Family::pending:
+        return pending(o);
+      case Family::shared_tile:
+        return o.op == Op::store_tile ? transfers_.store_tile(o) : transfers_.load_tile(o);
+      case Family::fragment_tile:
+        return o.op == Op::store_fragment ? transfers_.store_fragment(o)
+                                          : transfers_.load_fragment(o);
+      case Family::tile_access:
+        return o.op == Op::store ? transfers_.store(o) : transfers_.load(o);
+      case Family::tile_copy:
+        return transfers_.tma(o);
+      case Family::peer:
+        if (o.op == Op::peer_map) transfers_.peer_map(o);
+        return code_.append(std::move(o));
+      case Family::constant:  // these are the same in the machine form
+      case Family::position:
+      case Family::place:
+      case Family::shared_word:
+      case Family::word:
+      case Family::word_wait:
+      case Family::mbarrier:
+      case Family::named_barrier:
+      case Family::cta_barrier:
+      case Family::cluster_barrier:
+      case Family::fence:
+      case Family::lane_order:
+      case Family::commit:
+      case Family::group_wait:
+        return code_.append(std::move(o));
+      case Family::own_rows:  // of the tile form
+      case Family::array:     // these are made here
+      case Family::computation:
+      case Family::global_access:
+      case Family::matrix_access:
+      case Family::element_access:
+      case Family::fragment_access:
+      case Family::bulk_copy:
+      case Family::prefetch:
+      case Family::product:
+      case Family::product_fence:
+      case Family::register_budget:
+        Diagnostic(o.where,
+                   std::string(ir::info(o.op).name) + ": not an operation of the scheduled form",
+                   ErrorKind::internal)
+            .raise();
+    }
+  }
+
+  void control(Operation& o) {
+    switch (ir::as<ir::ControlOp>(o.op)) {
+      case ir::ControlOp::for_loop:
         return loop(o, 3, 0);
-      case Op::while_loop:
+      case ir::ControlOp::while_loop:
         return loop(o, 1, 1);
-      case Op::if_then:
+      case ir::ControlOp::if_then:
         return branch(o);
-      case Op::elect:
+      case ir::ControlOp::elect:
         lower(o.blocks[0]);
-        code_.append(std::move(o));
-        return;
-      case Op::splat:
+        return code_.append(std::move(o));
+      case ir::ControlOp::yield:
+      case ir::ControlOp::role:
+        return code_.append(std::move(o));
+    }
+  }
+
+  void pending(const Operation& o) {
+    switch (ir::as<ir::PendingOp>(o.op)) {
+      case ir::PendingOp::as_pending:
+        code_.mark_complete(o.results[0]);
+        return code_.copy(o.results[0], o.operands[0], o.where);
+      case ir::PendingOp::wait:
+      case ir::PendingOp::retire:
+        return products_.wait(o);
+    }
+  }
+
+  void tile(const Operation& o) {
+    switch (ir::as<ir::TileOp>(o.op)) {
+      case ir::TileOp::splat:
         return code_.emit(Op::fill, {code_.array(o.results[0]), o.operands[0]}, {}, o.where);
-      case Op::iota:
+      case ir::TileOp::iota:
         return code_.emit(Op::coordinate, {code_.array(o.results[0])},
                           {{Key::axis, o.attributes.integer(Key::axis)},
                            {Key::layout, code_.layout(o.results[0])}},
                           o.where);
-      case Op::any: {
+      case ir::TileOp::any:
         code_.emit(Op::any_register, {code_.array(o.operands[0])}, {}, o.where);
         code_.last().results = o.results;
         return;
-      }
-      case Op::reduce:
+      case ir::TileOp::reduce:
         return reductions_.reduce(o, loops_ > 0);
-      case Op::complete:
+      case ir::TileOp::complete:
         return reductions_.complete(o, loops_ > 0);
-      case Op::convert:
+      case ir::TileOp::convert:
         return conversions_.convert(o, loops_ > 0);
-      case Op::as_pending:
-        code_.mark_complete(o.results[0]);
+      case ir::TileOp::reshape:
+      case ir::TileOp::transpose:
         return code_.copy(o.results[0], o.operands[0], o.where);
-      case Op::reshape:
-      case Op::transpose:
-        return code_.copy(o.results[0], o.operands[0], o.where);
-      case Op::slice:
+      case ir::TileOp::slice:
         return slice(o);
-      case Op::wgmma:
-        return products_.product(o);
-      case Op::wait:
-      case Op::retire:
-        return products_.wait(o);
-      case Op::store_tile:
-        return transfers_.store_tile(o);
-      case Op::load_tile:
-        return transfers_.load_tile(o);
-      case Op::store_fragment:
-        return transfers_.store_fragment(o);
-      case Op::load_fragment:
-        return transfers_.load_fragment(o);
-      case Op::load:
-        return transfers_.load(o);
-      case Op::store:
-        return transfers_.store(o);
-      case Op::peer_map:
-        transfers_.peer_map(o);
-        return code_.append(std::move(o));
-      case Op::tma_load_tile:
-      case Op::tma_store_tile:
-        return transfers_.tma(o);
-      default:
-        code_.append(std::move(o));
     }
   }
 

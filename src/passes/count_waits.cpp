@@ -28,62 +28,74 @@ class WaitCounts {
   void visit(ir::Block& block, Ages& ages) {
     for (Operation& o : block.body) {
       check_operands(o, ages);
-      switch (o.op) {
-        case Op::role: {
-          Ages own;
-          operands_.emplace(kernel_, o.blocks[0]);
-          visit(o.blocks[0], own);
-          break;
+      const ir::OpInfo& record = ir::info(o.op);
+      if (record.completion == ir::Completion::wgmma) {
+        for (auto& [value, age] : ages) {
+          if (age >= 0) ++age;
         }
-        case Op::wgmma:
-          for (auto& [value, age] : ages) {
-            if (age >= 0) ++age;
-          }
-          ages[o.results[0]] = 0;
-          issued_[o.results[0]] = o.where;
-          break;
-        case Op::as_pending:
-          ages[o.results[0]] = kComplete;
-          break;
-        case Op::wait:
-        case Op::retire: {
-          const int age = ages.at(o.operands[0]);
-          if (age == kDisagreeing) raise_disagreement(o.operands[0]);
-          const std::int64_t count =
-              std::min<std::int64_t>(age == kComplete ? in_flight(ages) : age, kMost);
-          if (recording_) o.attributes.set(Key::count, count);
-          for (auto& [value, other] : ages) {
-            if (other >= count) other = kComplete;
-          }
-          break;
-        }
-        case Op::for_loop:
-          loop(o, 3, 0, ages);
-          break;
-        case Op::while_loop:
-          loop(o, 1, 1, ages);
-          break;
-        case Op::if_then: {
-          Ages then = ages, otherwise = ages;
-          visit(o.blocks[0], then);
-          visit(o.blocks[1], otherwise);
-          for (std::size_t i = 0; i < o.results.size(); ++i) {
-            if (!pending(o.results[i])) continue;
-            then[o.results[i]] = then.at(passed(o.blocks[0].body.back().operands[i], o.results[i]));
-            otherwise[o.results[i]] =
-                otherwise.at(passed(o.blocks[1].body.back().operands[i], o.results[i]));
-          }
-          ages = merge(then, otherwise, o);
-          break;
-        }
-        default:
-          for (ir::Block& inner : o.blocks) visit(inner, ages);
+        ages[o.results[0]] = 0;
+        issued_[o.results[0]] = o.where;
+      } else if (record.family == ir::Family::pending) {
+        pending_tile(o, ages);
+      } else if (record.family == ir::Family::control) {
+        control(o, ages);
       }
     }
   }
 
  private:
   static constexpr std::int64_t kMost = 7;  // wgmma.wait_group takes small literals
+
+  void pending_tile(Operation& o, Ages& ages) {
+    switch (ir::as<ir::PendingOp>(o.op)) {
+      case ir::PendingOp::as_pending:
+        ages[o.results[0]] = kComplete;
+        return;
+      case ir::PendingOp::wait:
+      case ir::PendingOp::retire: {
+        const int age = ages.at(o.operands[0]);
+        if (age == kDisagreeing) raise_disagreement(o.operands[0]);
+        const std::int64_t count =
+            std::min<std::int64_t>(age == kComplete ? in_flight(ages) : age, kMost);
+        if (recording_) o.attributes.set(Key::count, count);
+        for (auto& [value, other] : ages) {
+          if (other >= count) other = kComplete;
+        }
+        return;
+      }
+    }
+  }
+
+  void control(Operation& o, Ages& ages) {
+    switch (ir::as<ir::ControlOp>(o.op)) {
+      case ir::ControlOp::role: {
+        Ages own;
+        operands_.emplace(kernel_, o.blocks[0]);
+        return visit(o.blocks[0], own);
+      }
+      case ir::ControlOp::for_loop:
+        return loop(o, 3, 0, ages);
+      case ir::ControlOp::while_loop:
+        return loop(o, 1, 1, ages);
+      case ir::ControlOp::if_then: {
+        Ages then = ages, otherwise = ages;
+        visit(o.blocks[0], then);
+        visit(o.blocks[1], otherwise);
+        for (std::size_t i = 0; i < o.results.size(); ++i) {
+          if (!pending(o.results[i])) continue;
+          then[o.results[i]] = then.at(passed(o.blocks[0].body.back().operands[i], o.results[i]));
+          otherwise[o.results[i]] =
+              otherwise.at(passed(o.blocks[1].body.back().operands[i], o.results[i]));
+        }
+        ages = merge(then, otherwise, o);
+        return;
+      }
+      case ir::ControlOp::elect:
+        return visit(o.blocks[0], ages);
+      case ir::ControlOp::yield:
+        return;
+    }
+  }
 
   bool pending(ValueId id) const { return kernel_.type(id).is(ir::Type::Kind::pending); }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace tilewright::passes {
 namespace {
@@ -11,27 +12,16 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
+// Of functions that dimensions have too.
 std::optional<Dim::Kind> dim_kind(Op op) {
-  switch (op) {
-    case Op::add:
-      return Dim::Kind::add;
-    case Op::sub:
-      return Dim::Kind::sub;
-    case Op::mul:
-      return Dim::Kind::mul;
-    case Op::div:
-      return Dim::Kind::floordiv;
-    case Op::ceildiv:
-      return Dim::Kind::ceildiv;
-    case Op::mod:
-      return Dim::Kind::mod;
-    case Op::min:
-      return Dim::Kind::min;
-    case Op::max:
-      return Dim::Kind::max;
-    default:
-      return std::nullopt;
+  constexpr std::pair<Op, Dim::Kind> kKinds[] = {
+      {Op::add, Dim::Kind::add},      {Op::sub, Dim::Kind::sub}, {Op::mul, Dim::Kind::mul},
+      {Op::div, Dim::Kind::floordiv}, {Op::mod, Dim::Kind::mod}, {Op::ceildiv, Dim::Kind::ceildiv},
+      {Op::min, Dim::Kind::min},      {Op::max, Dim::Kind::max}};
+  for (const auto& [each, kind] : kKinds) {
+    if (each == op) return kind;
   }
+  return std::nullopt;
 }
 
 bool commutes(Op op) {
@@ -82,36 +72,26 @@ class Simplifier {
     const auto is = [&](std::size_t i, std::int64_t value) {
       return constant(i) && known_[in[i]]->constant() == value;
     };
-    switch (operation.op) {
-      case Op::select:
-        if (in[1] == in[2]) return in[1];
-        if (constant(0)) return in[known_[in[0]]->constant() ? 1 : 2];
-        return {};
-      case Op::logical_and:
-        if (is(0, 1) || in[0] == in[1]) return in[1];
-        if (is(1, 1)) return in[0];
-        if (is(0, 0)) return in[0];
-        if (is(1, 0)) return in[1];
-        return {};
-      case Op::logical_or:
-        if (is(0, 0) || in[0] == in[1]) return in[1];
-        if (is(1, 0)) return in[0];
-        if (is(0, 1)) return in[0];
-        if (is(1, 1)) return in[1];
-        return {};
-      case Op::logical_not:
-        if (constant(0)) become(operation, Dim(1 - known_[in[0]]->constant()));
-        return {};
-      case Op::lt:
-        return compare(operation, [](auto a, auto b) { return a < b; });
-      case Op::le:
-        return compare(operation, [](auto a, auto b) { return a <= b; });
-      case Op::eq:
-        return compare(operation, [](auto a, auto b) { return a == b; });
-      case Op::ne:
-        return compare(operation, [](auto a, auto b) { return a != b; });
-      default:
-        break;
+    if (operation.op == Op::select) {
+      if (in[1] == in[2]) return in[1];
+      if (constant(0)) return in[known_[in[0]]->constant() ? 1 : 2];
+      return {};
+    }
+    if (operation.op == Op::logical_and || operation.op == Op::logical_or) {
+      const std::int64_t neutral = operation.op == Op::logical_and ? 1 : 0;
+      if (is(0, neutral) || in[0] == in[1]) return in[1];
+      if (is(1, neutral)) return in[0];
+      if (is(0, 1 - neutral)) return in[0];
+      if (is(1, 1 - neutral)) return in[1];
+      return {};
+    }
+    if (operation.op == Op::logical_not) {
+      if (constant(0)) become(operation, Dim(1 - known_[in[0]]->constant()));
+      return {};
+    }
+    if (ir::info(operation.op).is_comparison()) {
+      compare(operation);
+      return {};
     }
     if (type.dtype != i32) return {};
     const auto kind = dim_kind(operation.op);
@@ -153,13 +133,20 @@ class Simplifier {
     return {};
   }
 
-  template <typename Compare>
-  std::optional<ValueId> compare(Operation& operation, Compare&& test) {
+  void compare(Operation& operation) {
     const auto &a = known_[operation.operands[0]], &b = known_[operation.operands[1]];
-    if (a && b && a->is_constant() && b->is_constant()) {
-      become(operation, Dim(test(a->constant(), b->constant())));
+    if (!a || !b || !a->is_constant() || !b->is_constant()) return;
+    const std::int64_t x = a->constant(), y = b->constant();
+    switch (ir::as<ir::ComparisonFunction>(operation.op)) {
+      case ir::ComparisonFunction::lt:
+        return become(operation, Dim(x < y));
+      case ir::ComparisonFunction::le:
+        return become(operation, Dim(x <= y));
+      case ir::ComparisonFunction::eq:
+        return become(operation, Dim(x == y));
+      case ir::ComparisonFunction::ne:
+        return become(operation, Dim(x != y));
     }
-    return {};
   }
 
   void become(Operation& operation, const Dim& value) {

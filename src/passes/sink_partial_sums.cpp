@@ -204,22 +204,13 @@ class PartialSums {
   // Whether the result is finite whatever the data: constants, and exponentials short of overflow.
   bool is_finite(const Operation& o) const {
     const auto known = [&](ValueId id) { return finite_.count(id) != 0; };
-    switch (o.op) {
-      case Op::exp:
-      case Op::exp2:
-        return true;
-      case Op::constant: {
-        const auto* value = std::get_if<double>(o.attributes.find(Key::value));
-        return value && std::isfinite(*value);
-      }
-      case Op::splat:
-      case Op::reshape:
-        return known(o.operands[0]);
-      case Op::select:
-        return known(o.operands[1]) && known(o.operands[2]);
-      default:
-        return false;
+    if (o.op == Op::exp || o.op == Op::exp2) return true;
+    if (o.op == Op::constant) {
+      const auto* value = std::get_if<double>(o.attributes.find(Key::value));
+      return value && std::isfinite(*value);
     }
+    if (o.op == Op::splat || o.op == Op::reshape) return known(o.operands[0]);
+    return o.op == Op::select && known(o.operands[1]) && known(o.operands[2]);
   }
 
   void rewrite(ir::Block& block) {

@@ -22,16 +22,10 @@ bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
 // As the kernel's author calls it.
 std::string_view called(Op op) {
-  switch (op) {
-    case Op::transpose:
-      return ".T()";
-    case Op::if_then:
-      return "when";
-    case Op::while_loop:
-      return "repeat_while";
-    default:
-      return ir::info(op).name;
-  }
+  if (op == Op::transpose) return ".T()";
+  if (op == Op::if_then) return "when";
+  if (op == Op::while_loop) return "repeat_while";
+  return ir::info(op).name;
 }
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {

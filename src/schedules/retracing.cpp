@@ -24,9 +24,14 @@ Tensor declared(const ir::Parameter& p, Kernel& kernel) {
       return kernel.out(p.name, p.dtype, p.shape, p.where);
     case ir::Parameter::Kind::symmetric:
       return kernel.symmetric(p.name, p.dtype, p.shape, p.where);
-    default:
-      return kernel.inout(p.name, p.dtype, p.shape, p.where);
+    case ir::Parameter::Kind::inout:
+    case ir::Parameter::Kind::scalar:
+    case ir::Parameter::Kind::workspace:
+    case ir::Parameter::Kind::scratch:
+    case ir::Parameter::Kind::signals:
+      break;
   }
+  return kernel.inout(p.name, p.dtype, p.shape, p.where);
 }
 
 }  // namespace

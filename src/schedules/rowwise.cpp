@@ -99,28 +99,31 @@ class RowRetracing final : public Retracer {
 
   void operation(const Operation& o) {
     const Tracer::At at(tracer_, o.where, true);
-    switch (o.op) {
-      case Op::for_loop:
-        return for_loop(o);
-      case Op::if_then:
-        return if_then(o);
-      case Op::while_loop:
-        return while_loop(o);
-      case Op::any:
-        return any(o, *group_, spread_.warps());
-      case Op::yield:
-        return;
-      case Op::store:
-        return tilewright::store(values_.view(o, 2), values_.tile(o.operands[1]), o.where);
-      case Op::peer:
-        return values_.peer(o);
-      default:
-        break;
+    if (ir::info(o.op).family == ir::Family::control) return control(o);
+    if (o.op == Op::any) return any(o, *group_, spread_.warps());
+    if (o.op == Op::peer) return values_.peer(o);
+    if (o.op == Op::store) {
+      return tilewright::store(values_.view(o, 2), values_.tile(o.operands[1]), o.where);
     }
     const bool reads = o.op == Op::load || o.op == Op::load_index;
     if (reads && memory_.after_store(o)) all_warps_->sync();
     repeat(o, o.attributes);
     if (reads && memory_.stored(o) && !keeps_to_itself(o)) all_warps_->sync();
+  }
+
+  void control(const Operation& o) {
+    switch (ir::as<ir::ControlOp>(o.op)) {
+      case ir::ControlOp::for_loop:
+        return for_loop(o);
+      case ir::ControlOp::if_then:
+        return if_then(o);
+      case ir::ControlOp::while_loop:
+        return while_loop(o);
+      case ir::ControlOp::yield:
+      case ir::ControlOp::role:  // these two are of the scheduled form
+      case ir::ControlOp::elect:
+        return;
+    }
   }
 
   // Whether each element is read and written by one thread alone.

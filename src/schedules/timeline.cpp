@@ -11,6 +11,7 @@
 namespace tilewright::schedules {
 namespace {
 
+using ir::Family;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
@@ -62,6 +63,8 @@ class Follower {
   }
 
   void execute(const Operation& operation);
+  void control(const Operation& operation);
+  void position(const Operation& operation);
 
   double now() const { return std::max(now_, free_); }
   double issued() const { return issued_; }
@@ -197,81 +200,109 @@ class Follower {
         amount.known && amount.value == 1 ? Scalar{cta_ + ctas_ * tiles_++, true} : Scalar{};
   }
 
-  void instruction(const Operation& operation) {
-    switch (operation.op) {
-      case Op::compute:
-        return spend(elements(operation.operands[0]) *
-                     cycles_of(operation.attributes.function(), operation.operands[0]));
-      case Op::reduce_registers:
+  void computation(const Operation& operation) {
+    const ValueId array = operation.operands[0];
+    switch (ir::as<ir::ComputationOp>(operation.op)) {
+      case ir::ComputationOp::compute:
+        return spend(elements(array) * cycles_of(operation.attributes.function(), array));
+      case ir::ComputationOp::reduce_registers:
         return spend(elements(operation.operands[1]) *
-                     cycles_of(operation.attributes.function(), operation.operands[0]));
-      case Op::reduce_lanes:
+                     cycles_of(operation.attributes.function(), array));
+      case ir::ComputationOp::reduce_lanes:
         return spend(static_cast<double>(operation.attributes.integers(Key::masks).size()) *
-                     elements(operation.operands[0]) *
-                     (rates_.issue_shuffle + rates_.issue_integer));
-      case Op::any_register:
+                     elements(array) * (rates_.issue_shuffle + rates_.issue_integer));
+      case ir::ComputationOp::any_register:
         scalars_[operation.results[0]] = {};
-        return spend(elements(operation.operands[0]) * rates_.issue_integer + rates_.barrier);
-      case Op::store_matrix:
-      case Op::load_matrix:
-        return spend(limits_.group_warps * 512 / rates_.shared_bytes);
-      case Op::store_elements:
-        return spend(elements(operation.operands[0]) * limits_.group_warps);
-      case Op::load_words:
-        if (operation.operands.size() > 3) return load_remote(operation.operands[0]);
-        [[fallthrough]];
-      case Op::load_elements:
-        return spend(elements(operation.operands[0]) * limits_.group_warps);
-      case Op::store_registers: {
-        const double bytes = elements(operation.operands[1]) * limits_.group_threads() *
-                             size_of(kernel_.type(operation.operands[1]).dtype);
-        total_.store_bytes += groups_ * bytes;
-        return spend(bytes / reached_.l2_bytes);
-      }
-      case Op::tma_load:
-        total_.load_bytes += static_cast<double>(operation.attributes.integer(Key::bytes));
+        return spend(elements(array) * rates_.issue_integer + rates_.barrier);
+      case ir::ComputationOp::coordinate:
         return spend(rates_.issue_integer);
-      case Op::tma_store:
-        // Each warp of the group stores its own part.
-        total_.store_bytes += groups_ * limits_.group_warps * stored_bytes(operation.operands[0]);
+      case ir::ComputationOp::fill:  // registers are renamed, for the most part
+      case ir::ComputationOp::copy:
+        return;
+    }
+  }
+
+  void store_global(const Operation& operation) {
+    const double bytes = elements(operation.operands[1]) * limits_.group_threads() *
+                         size_of(kernel_.type(operation.operands[1]).dtype);
+    total_.store_bytes += groups_ * bytes;
+    spend(bytes / reached_.l2_bytes);
+  }
+
+  void copy_bulk(const Operation& operation) {
+    if (ir::info(operation.op).writes(ir::Memory::shared)) {
+      total_.load_bytes += static_cast<double>(operation.attributes.integer(Key::bytes));
+    } else {
+      // Each warp of the group stores its own part.
+      total_.store_bytes += groups_ * limits_.group_warps * stored_bytes(operation.operands[0]);
+    }
+    spend(rates_.issue_integer);
+  }
+
+  void commit(const Operation& operation) {
+    switch (ir::as<ir::CommitOp>(operation.op)) {
+      case ir::CommitOp::bulk_commit:
         return spend(rates_.issue_integer);
-      case Op::bulk_wait:
-        if (operation.attributes.integer(Key::count) == 0 &&
-            operation.attributes.integer(Key::read) == 0) {
+      case ir::CommitOp::wgmma_commit:
+        groups_in_flight_.push_back(free_);
+        return;
+    }
+  }
+
+  void wait_for_groups(const Operation& operation) {
+    const std::int64_t count = operation.attributes.integer(Key::count);
+    switch (ir::as<ir::GroupWaitOp>(operation.op)) {
+      case ir::GroupWaitOp::bulk_wait:
+        if (count == 0 && operation.attributes.integer_or(Key::read, 0) == 0) {
           now_ += rates_.store_latency;
         }
         return spend(rates_.issue_integer);
-      case Op::wgmma_ss:
-        return product(operation, operation.operands[3], true);
-      case Op::wgmma_rs:
-        return product(operation, operation.operands[2], false);
-      case Op::wgmma_commit:
-        groups_in_flight_.push_back(free_);
-        return;
-      case Op::wgmma_wait:
-        return wait_for_products(operation.attributes.integer(Key::count));
-      case Op::mbarrier_wait:
+      case ir::GroupWaitOp::wgmma_wait:
+        return wait_for_products(count);
+    }
+  }
+
+  void mbarrier(const Operation& operation) {
+    switch (ir::as<ir::MbarrierOp>(operation.op)) {
+      case ir::MbarrierOp::mbarrier_wait:
         ++waits_[operation.operands[1]];
         return spend(rates_.barrier);
-      case Op::named_sync:
-      case Op::cta_sync:
-      case Op::cluster_sync:
-        return spend(rates_.barrier);
-      case Op::shared:
-      case Op::mbarriers:
-      case Op::tensor_map:
-      case Op::peer_map:
-      case Op::registers:
-      case Op::fill:  // registers are renamed, for the most part
-      case Op::copy:
-      case Op::yield:
-      case Op::wgmma_fence:
-      case Op::fence_proxy_async:
-      case Op::set_max_registers:
-        return note(operation);
-      default:
-        return scalar_function(operation);
+      case ir::MbarrierOp::mbarrier_init:
+      case ir::MbarrierOp::mbarrier_expect_tx:
+      case ir::MbarrierOp::mbarrier_arrive:
+        return spend(rates_.issue_integer);
     }
+  }
+
+  void fence(const Operation& operation) {
+    switch (ir::as<ir::FenceOp>(operation.op)) {
+      case ir::FenceOp::fence_proxy_async:
+        return;
+      case ir::FenceOp::fence_proxy_async_global:
+      case ir::FenceOp::fence_cluster:
+      case ir::FenceOp::fence:
+      case ir::FenceOp::fence_barrier_init:
+        return spend(rates_.issue_integer);
+    }
+  }
+
+  void word(const Operation& operation) {
+    switch (ir::as<ir::WordOp>(operation.op)) {
+      case ir::WordOp::atomic_add:
+        return count_tile(operation);
+      case ir::WordOp::load_index:
+        return unknown(operation);
+      case ir::WordOp::store_index:
+      case ir::WordOp::reduce_add:
+        return spend(rates_.issue_integer);
+    }
+  }
+
+  void constant(const Operation& operation) {
+    if (operation.op == Op::dim) return result(operation, dim_value(operation));
+    const ir::Attribute* value = operation.attributes.find(Key::value);
+    const auto* integer = std::get_if<std::int64_t>(value);
+    scalars_[operation.results[0]] = integer ? Scalar{*integer, true} : Scalar{};
   }
 
   void note(const Operation& operation) {
@@ -292,37 +323,22 @@ class Follower {
   }
 
   double cycles_of(Op function, ValueId destination) const {
-    switch (function) {
-      case Op::add:
-      case Op::sub:
-      case Op::mul:
-      case Op::fma:
-      case Op::neg:
-      case Op::abs:
+    switch (ir::info(function).pipe) {
+      case ir::Pipe::arithmetic:
         return is_float(kernel_.type(destination).dtype) ? rates_.issue_float
                                                          : rates_.issue_integer;
-      case Op::exp:
-      case Op::exp2:
-      case Op::log:
-      case Op::log2:
-      case Op::sqrt:
-      case Op::rsqrt:
-      case Op::rcp:
-      case Op::tanh:
-      case Op::div:
+      case ir::Pipe::special:
         return rates_.issue_special;
-      case Op::sin:
-      case Op::cos:
-        return rates_.issue_special + 4 * rates_.issue_float;  // the reduction of the argument
-      case Op::erf:
-      case Op::log1p:
-      case Op::expm1:
-        return rates_.issue_special + 16 * rates_.issue_float;  // a polynomial of CUDA's library
-      case Op::cast:
-        return rates_.issue_float;  // two elements an instruction at half the rate
-      default:
-        return rates_.issue_integer;
+      case ir::Pipe::reduced_special:
+        return rates_.issue_special + 4 * rates_.issue_float;
+      case ir::Pipe::polynomial:
+        return rates_.issue_special + 16 * rates_.issue_float;
+      case ir::Pipe::conversion:  // two elements an instruction at half the rate
+        return rates_.issue_float;
+      case ir::Pipe::integer:
+        break;
     }
+    return rates_.issue_integer;
   }
 
   // All warpgroups of a role ask at the same time.
@@ -333,7 +349,9 @@ class Follower {
   }
 
   // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.
-  void product(const Operation& operation, ValueId b, bool a_is_shared) {
+  void product(const Operation& operation) {
+    const bool a_is_shared = operation.op == Op::wgmma_ss;
+    const ValueId b = operation.operands[a_is_shared ? 3 : 2];
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);
@@ -353,17 +371,24 @@ class Follower {
     }
   }
 
+  // For the most part in the uniform pipe, beside the others.
+  void unknown(const Operation& operation) {
+    spend(0.5 * rates_.issue_integer);
+    for (const ValueId operand : operation.operands) {
+      const ValueId stage = stage_of(operand);
+      if (waits_.count(stage) != 0) stages_[operation.results[0]] = stage;
+    }
+    scalars_[operation.results[0]] = {};
+  }
+
   // Integers and booleans; anything else is not known.
   void scalar_function(const Operation& operation) {
-    if (operation.results.size() != 1) return spend(rates_.issue_integer);
-    spend(0.5 * rates_.issue_integer);  // for the most part in the uniform pipe, beside the others
+    unknown(operation);
     Scalar in[3];
-    bool known = operation.operands.size() <= 3 && !operation.operands.empty();
-    for (std::size_t i = 0; i < operation.operands.size() && i < 3; ++i) {
+    bool known = true;
+    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
       in[i] = scalar(operation.operands[i]);
       known = known && in[i].known;
-      const ValueId stage = stage_of(operation.operands[i]);
-      if (waits_.count(stage) != 0) stages_[operation.results[0]] = stage;
     }
     Scalar& out = scalars_[operation.results[0]];
     if (operation.op == Op::select && in[0].known) {
@@ -373,49 +398,76 @@ class Follower {
     out = known ? evaluate(operation.op, in[0].value, in[1].value) : Scalar{};
   }
 
-  static Scalar evaluate(Op op, std::int64_t a, std::int64_t b) {
-    const bool divides = op == Op::div || op == Op::mod || op == Op::ceildiv;
-    if (divides && b <= 0) return {};
-    switch (op) {
-      case Op::add:
+  static Scalar arithmetic(Op op, std::int64_t a, std::int64_t b) {
+    switch (ir::as<ir::ArithmeticFunction>(op)) {
+      case ir::ArithmeticFunction::add:
         return {a + b, true};
-      case Op::sub:
+      case ir::ArithmeticFunction::sub:
         return {a - b, true};
-      case Op::mul:
+      case ir::ArithmeticFunction::mul:
         return {a * b, true};
-      case Op::div:
-        return {floor_div(a, b), true};
-      case Op::mod:
-        return {a - floor_div(a, b) * b, true};
-      case Op::ceildiv:
-        return {floor_div(a + b - 1, b), true};
-      case Op::min:
+      case ir::ArithmeticFunction::div:
+        return b > 0 ? Scalar{floor_div(a, b), true} : Scalar{};
+      case ir::ArithmeticFunction::min:
         return {std::min(a, b), true};
-      case Op::max:
+      case ir::ArithmeticFunction::max:
         return {std::max(a, b), true};
-      case Op::neg:
+      case ir::ArithmeticFunction::neg:
         return {-a, true};
-      case Op::abs:
+      case ir::ArithmeticFunction::abs:
         return {std::abs(a), true};
-      case Op::lt:
-        return {a < b, true};
-      case Op::le:
-        return {a <= b, true};
-      case Op::eq:
-        return {a == b, true};
-      case Op::ne:
-        return {a != b, true};
-      case Op::logical_and:
-        return {a != 0 && b != 0, true};
-      case Op::logical_or:
-        return {a != 0 || b != 0, true};
-      case Op::logical_not:
-        return {a == 0, true};
-      case Op::cast:
-        return {a, true};
-      default:
-        return {};
+      case ir::ArithmeticFunction::fma:
+        break;
     }
+    return {};
+  }
+
+  static bool compare(Op op, std::int64_t a, std::int64_t b) {
+    switch (ir::as<ir::ComparisonFunction>(op)) {
+      case ir::ComparisonFunction::lt:
+        return a < b;
+      case ir::ComparisonFunction::le:
+        return a <= b;
+      case ir::ComparisonFunction::eq:
+        return a == b;
+      case ir::ComparisonFunction::ne:
+        return a != b;
+    }
+    return false;
+  }
+
+  static bool logic(Op op, bool a, bool b) {
+    switch (ir::as<ir::LogicFunction>(op)) {
+      case ir::LogicFunction::logical_and:
+        return a && b;
+      case ir::LogicFunction::logical_or:
+        return a || b;
+      case ir::LogicFunction::logical_not:
+        return !a;
+    }
+    return false;
+  }
+
+  // Of select, its caller knows more.
+  static Scalar evaluate(Op op, std::int64_t a, std::int64_t b) {
+    switch (ir::info(op).kind) {
+      case ir::FunctionKind::arithmetic:
+        return arithmetic(op, a, b);
+      case ir::FunctionKind::division: {
+        if (b <= 0) return {};
+        return {op == Op::mod ? a - floor_div(a, b) * b : floor_div(a + b - 1, b), true};
+      }
+      case ir::FunctionKind::comparison:
+        return {compare(op, a, b), true};
+      case ir::FunctionKind::logic:
+        return {logic(op, a != 0, b != 0), true};
+      case ir::FunctionKind::choice:
+        return op == Op::cast ? Scalar{a, true} : Scalar{};
+      case ir::FunctionKind::real:
+      case ir::FunctionKind::bits:
+        break;
+    }
+    return {};
   }
 
   struct State {
@@ -463,40 +515,105 @@ class Follower {
   double now_ = 0, issued_ = 0, free_ = 0;  // free: when the tensor cores have done this warp's
 };
 
-void Follower::execute(const Operation& operation) {
-  switch (operation.op) {
-    case Op::constant: {
-      const ir::Attribute* value = operation.attributes.find(Key::value);
-      const auto* integer = std::get_if<std::int64_t>(value);
-      scalars_[operation.results[0]] = integer ? Scalar{*integer, true} : Scalar{};
-      return;
-    }
-    case Op::dim:
-      return result(operation, dim_value(operation));
-    case Op::cta_index:
-      return result(operation, cta_);
-    case Op::cta_count:
-      return result(operation, ctas_);
-    case Op::cluster_rank:
-      return result(operation, cta_ % kernel_.cluster);
-    case Op::warp_index:
-      return result(operation, 0);
-    case Op::for_loop:
+void Follower::control(const Operation& operation) {
+  switch (ir::as<ir::ControlOp>(operation.op)) {
+    case ir::ControlOp::for_loop:
       return for_loop(operation);
-    case Op::while_loop:
+    case ir::ControlOp::while_loop:
       return while_loop(operation);
-    case Op::if_then:
+    case ir::ControlOp::if_then:
       return if_then(operation);
-    case Op::elect:
+    case ir::ControlOp::elect:
       return run(operation.blocks[0]);
-    case Op::shared_store:
-      return store_number(operation);
-    case Op::shared_load:
-      return load_number(operation);
-    case Op::atomic_add:
-      return count_tile(operation);
-    default:
-      return instruction(operation);
+    case ir::ControlOp::yield:
+    case ir::ControlOp::role:  // followed one by one
+      return;
+  }
+}
+
+void Follower::position(const Operation& operation) {
+  switch (ir::as<ir::PositionOp>(operation.op)) {
+    case ir::PositionOp::cta_index:
+      return result(operation, cta_);
+    case ir::PositionOp::cta_count:
+      return result(operation, ctas_);
+    case ir::PositionOp::cluster_rank:
+      return result(operation, cta_ % kernel_.cluster);
+    case ir::PositionOp::warp_index:
+      return result(operation, 0);
+    case ir::PositionOp::rank:
+    case ir::PositionOp::epoch:
+      return unknown(operation);
+  }
+}
+
+void Follower::execute(const Operation& operation) {
+  const ir::OpInfo& record = ir::info(operation.op);
+  switch (record.family) {
+    case Family::constant:
+      return constant(operation);
+    case Family::position:
+      return position(operation);
+    case Family::control:
+      return control(operation);
+    case Family::function:
+      return scalar_function(operation);
+    case Family::place:
+      return note(operation);
+    case Family::peer:
+      return operation.op == Op::peer_map ? note(operation) : unknown(operation);
+    case Family::computation:
+      return computation(operation);
+    case Family::shared_word:
+      return record.reads(ir::Memory::shared) ? load_number(operation) : store_number(operation);
+    case Family::word:
+      return word(operation);
+    case Family::global_access:
+      return record.writes(ir::Memory::global) ? store_global(operation)
+                                               : spend(rates_.issue_integer);
+    case Family::matrix_access:
+      return spend(limits_.group_warps * 512 / rates_.shared_bytes);
+    case Family::fragment_access:
+      if (operation.operands.size() > 3) return load_remote(operation.operands[0]);
+      return spend(record.reads(ir::Memory::shared)
+                       ? elements(operation.operands[0]) * limits_.group_warps
+                       : rates_.issue_integer);
+    case Family::element_access:
+      return spend(elements(operation.operands[0]) * limits_.group_warps);
+    case Family::bulk_copy:
+      return copy_bulk(operation);
+    case Family::commit:
+      return commit(operation);
+    case Family::group_wait:
+      return wait_for_groups(operation);
+    case Family::product:
+      return product(operation);
+    case Family::mbarrier:
+      return mbarrier(operation);
+    case Family::fence:
+      return fence(operation);
+    case Family::named_barrier:
+      return spend(operation.op == Op::named_sync ? rates_.barrier : rates_.issue_integer);
+    case Family::cta_barrier:
+    case Family::cluster_barrier:
+      return spend(rates_.barrier);
+    case Family::word_wait:
+    case Family::lane_order:
+    case Family::prefetch:
+      return spend(rates_.issue_integer);
+    case Family::array:  // these take no time
+    case Family::product_fence:
+    case Family::register_budget:
+    case Family::tile:  // the others are of the forms before
+    case Family::own_rows:
+    case Family::tile_access:
+    case Family::tile_product:
+    case Family::tile_copy:
+    case Family::pending:
+    case Family::view:
+    case Family::shared_tile:
+    case Family::fragment_tile:
+      return;
   }
 }
 

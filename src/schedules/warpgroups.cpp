@@ -133,58 +133,121 @@ class LoadAndMath final : public Retracer {
 
   void operation(const Operation& o) {
     const Tracer::At at(tracer_, o.where, true);
-    switch (o.op) {
-      case Op::for_loop:
-        return loop(o);
-      case Op::if_then:
-        return branch(o);
-      case Op::while_loop:
-        return search(o);
-      case Op::load_index:
+    switch (ir::info(o.op).family) {
+      case ir::Family::control:
+        return control(o);
+      case ir::Family::word:
         return load_index(o);
-      case Op::peer:
+      case ir::Family::peer:
         return values_.peer(o);
-      case Op::own_first:
-      case Op::own_end:
-        return own_row(o);
-      case Op::yield:
-      case Op::discard:
+      case ir::Family::own_rows:
+        return own_rows(o);
+      case ir::Family::tile_access:
+        return o.op == Op::load ? loads_.load(o) : computed(o);
+      case ir::Family::tile:
+        if (o.op == Op::transpose && !placement_.turned(o.results[0])) return;
+        if (o.op == Op::slice && placement_.for_products(o)) return;
+        return computed(o);
+      case ir::Family::function:
+      case ir::Family::constant:
+      case ir::Family::position:
+      case ir::Family::tile_product:
+        return computed(o);
+      case ir::Family::place:  // the others are of the forms behind
+      case ir::Family::tile_copy:
+      case ir::Family::pending:
+      case ir::Family::view:
+      case ir::Family::shared_tile:
+      case ir::Family::fragment_tile:
+      case ir::Family::prefetch:
+      case ir::Family::array:
+      case ir::Family::computation:
+      case ir::Family::global_access:
+      case ir::Family::matrix_access:
+      case ir::Family::element_access:
+      case ir::Family::fragment_access:
+      case ir::Family::shared_word:
+      case ir::Family::word_wait:
+      case ir::Family::mbarrier:
+      case ir::Family::named_barrier:
+      case ir::Family::cta_barrier:
+      case ir::Family::cluster_barrier:
+      case ir::Family::fence:
+      case ir::Family::lane_order:
+      case ir::Family::commit:
+      case ir::Family::group_wait:
+      case ir::Family::bulk_copy:
+      case ir::Family::product:
+      case ir::Family::product_fence:
+      case ir::Family::register_budget:
         return;
-      case Op::transpose:
-        if (!placement_.turned(o.results[0])) return;
-        break;
-      case Op::slice:
-        if (placement_.for_products(o)) return;
-        break;
-      case Op::load:
-        return loads_.load(o);
-      default:
-        break;
     }
+  }
+
+  void control(const Operation& o) {
+    switch (ir::as<ir::ControlOp>(o.op)) {
+      case ir::ControlOp::for_loop:
+        return loop(o);
+      case ir::ControlOp::if_then:
+        return branch(o);
+      case ir::ControlOp::while_loop:
+        return search(o);
+      case ir::ControlOp::yield:
+      case ir::ControlOp::role:  // these two are of the scheduled form
+      case ir::ControlOp::elect:
+        return;
+    }
+  }
+
+  void own_rows(const Operation& o) {
+    switch (ir::as<ir::OwnRowsOp>(o.op)) {
+      case ir::OwnRowsOp::own_first:
+      case ir::OwnRowsOp::own_end:
+        return own_row(o);
+      case ir::OwnRowsOp::discard:
+        return;
+    }
+  }
+
+  // What computes, and stores, of the arithmetic's roles.
+  void computed(const Operation& o) {
     const auto is_tile = [&](ValueId v) { return tile_.type(v).is_tile(); };
-    const bool tile = std::any_of(o.results.begin(), o.results.end(), is_tile) ||
-                      std::any_of(o.operands.begin(), o.operands.end(), is_tile);
-    if (values_.loading() && tile) return;
+    const bool has_tiles = std::any_of(o.results.begin(), o.results.end(), is_tile) ||
+                           std::any_of(o.operands.begin(), o.operands.end(), is_tile);
+    if (values_.loading() && has_tiles) return;
     if (placement_.crosses(o)) return exchange_.take(o);
-    switch (o.op) {
-      case Op::dot:
-        return dot(o);
-      case Op::store:
-        return stores_.store(o);
-      case Op::iota:
+    if (o.op == Op::dot) return dot(o);
+    if (o.op == Op::store) return stores_.store(o);
+    if (ir::info(o.op).family == ir::Family::tile) return tile(o);
+    again(o);
+  }
+
+  void tile(const Operation& o) {
+    switch (ir::as<ir::TileOp>(o.op)) {
+      case ir::TileOp::iota:
         return iota(o);
-      case Op::any:
+      case ir::TileOp::any:
         if (o.attributes.has(Key::partial)) return repeat(o, {});
         return any(o, values_.group(), placement_.groups * kGroupWarps);
-      case Op::reduce:
+      case ir::TileOp::reduce:
         return reduce(o);
-      case Op::reshape:
-        if (values_.local(o.operands[0]).elements() == values_.local(o.results[0]).elements())
-          break;
-        unfit(o, "of a tile whose columns are spread over warpgroups", "use at most 256 columns");
-      default:
-        break;
+      case ir::TileOp::reshape:
+        if (values_.local(o.operands[0]).elements() != values_.local(o.results[0]).elements()) {
+          unfit(o, "of a tile whose columns are spread over warpgroups", "use at most 256 columns");
+        }
+        return again(o);
+      case ir::TileOp::splat:
+      case ir::TileOp::transpose:
+      case ir::TileOp::slice:
+        return again(o);
+      case ir::TileOp::complete:  // these are of the scheduled form
+      case ir::TileOp::convert:
+        return;
     }
+  }
+
+  // The same operation on what its operands have become.
+  void again(const Operation& o) {
     // A number that only tiles decide is the arithmetic's alone.
     const auto known = [&](ValueId v) { return values_.known(v); };
     if (values_.loading() && !std::all_of(o.operands.begin(), o.operands.end(), known)) return;

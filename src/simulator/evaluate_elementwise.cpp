@@ -67,32 +67,23 @@ std::int64_t shift_right(DType dtype, std::int64_t a, std::int64_t amount) {
   return a >> (exceeds(dtype, amount) ? 63 : amount);
 }
 
-// Whether the function is one of bits.
-bool evaluate_bits(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+void evaluate_bits(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
                    std::int64_t* y) {
   using Int = std::int64_t;
   const DType dtype = function.dtype;
-  switch (function.op) {
-    case Op::bit_and:
-      map2(n, x, y, [](Int a, Int b) { return a & b; });
-      return true;
-    case Op::bit_or:
-      map2(n, x, y, [](Int a, Int b) { return a | b; });
-      return true;
-    case Op::bit_xor:
-      map2(n, x, y, [](Int a, Int b) { return a ^ b; });
-      return true;
-    case Op::bit_not:
-      map(n, x, y, [](Int a) { return ~a; });
-      return true;
-    case Op::shift_left:
-      map2(n, x, y, [dtype](Int a, Int b) { return shift_left(dtype, a, b); });
-      return true;
-    case Op::shift_right:
-      map2(n, x, y, [dtype](Int a, Int b) { return shift_right(dtype, a, b); });
-      return true;
-    default:
-      return false;
+  switch (ir::as<ir::BitFunction>(function.op)) {
+    case ir::BitFunction::bit_and:
+      return map2(n, x, y, [](Int a, Int b) { return a & b; });
+    case ir::BitFunction::bit_or:
+      return map2(n, x, y, [](Int a, Int b) { return a | b; });
+    case ir::BitFunction::bit_xor:
+      return map2(n, x, y, [](Int a, Int b) { return a ^ b; });
+    case ir::BitFunction::bit_not:
+      return map(n, x, y, [](Int a) { return ~a; });
+    case ir::BitFunction::shift_left:
+      return map2(n, x, y, [dtype](Int a, Int b) { return shift_left(dtype, a, b); });
+    case ir::BitFunction::shift_right:
+      return map2(n, x, y, [dtype](Int a, Int b) { return shift_right(dtype, a, b); });
   }
 }
 
@@ -126,43 +117,48 @@ void map_divide(const Elementwise& function, std::size_t n, const std::int64_t* 
   });
 }
 
-}  // namespace
+void whole_division(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+                    std::int64_t* y) {
+  using Int = std::int64_t;
+  switch (ir::as<ir::DivisionFunction>(function.op)) {
+    case ir::DivisionFunction::mod:
+      return map_divide(function, n, x, y, [](Int a, Int b) { return a - floor_divide(a, b) * b; });
+    case ir::DivisionFunction::ceildiv:
+      return map_divide(function, n, x, y, [](Int a, Int b) {
+        return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0);
+      });
+  }
+}
 
-void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
-              std::int64_t* y) {
+void whole_arithmetic(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+                      std::int64_t* y) {
   using Int = std::int64_t;
   const auto negate = [&function](Int a) {
     if (a != lowest(function.dtype)) return -a;
     overflow(function, std::to_string(a));
     return a;
   };
-  switch (function.op) {
-    case Op::add:
+  switch (ir::as<ir::ArithmeticFunction>(function.op)) {
+    case ir::ArithmeticFunction::add:
       return map_checked(function, n, x, y,
                          [](Int a, Int b, Int* r) { return __builtin_add_overflow(a, b, r); });
-    case Op::sub:
+    case ir::ArithmeticFunction::sub:
       return map_checked(function, n, x, y,
                          [](Int a, Int b, Int* r) { return __builtin_sub_overflow(a, b, r); });
-    case Op::mul:
+    case ir::ArithmeticFunction::mul:
       return map_checked(function, n, x, y,
                          [](Int a, Int b, Int* r) { return __builtin_mul_overflow(a, b, r); });
-    case Op::div:
+    case ir::ArithmeticFunction::div:
       return map_divide(function, n, x, y, floor_divide);
-    case Op::mod:
-      return map_divide(function, n, x, y, [](Int a, Int b) { return a - floor_divide(a, b) * b; });
-    case Op::ceildiv:
-      return map_divide(function, n, x, y, [](Int a, Int b) {
-        return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0);
-      });
-    case Op::min:
+    case ir::ArithmeticFunction::min:
       return map2(n, x, y, [](Int a, Int b) { return a < b ? a : b; });
-    case Op::max:
+    case ir::ArithmeticFunction::max:
       return map2(n, x, y, [](Int a, Int b) { return a > b ? a : b; });
-    case Op::neg:
+    case ir::ArithmeticFunction::neg:
       return map(n, x, y, negate);
-    case Op::abs:
+    case ir::ArithmeticFunction::abs:
       return map(n, x, y, [&negate](Int a) { return a < 0 ? negate(a) : a; });
-    case Op::fma:
+    case ir::ArithmeticFunction::fma:
       for (std::size_t i = 0; i < n; ++i) {
         Int r = 0;
         if (__builtin_mul_overflow(x[0][i], x[1][i], &r) ||
@@ -174,47 +170,63 @@ void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* co
         y[i] = r;
       }
       return;
-    default:
-      if (!evaluate_bits(function, n, x, y)) unsupported(function, "integers");
+  }
+}
+
+}  // namespace
+
+void evaluate(const Elementwise& function, std::size_t n, const std::int64_t* const* x,
+              std::int64_t* y) {
+  switch (ir::info(function.op).kind) {
+    case ir::FunctionKind::arithmetic:
+      return whole_arithmetic(function, n, x, y);
+    case ir::FunctionKind::division:
+      return whole_division(function, n, x, y);
+    case ir::FunctionKind::bits:
+      return evaluate_bits(function, n, x, y);
+    case ir::FunctionKind::comparison:  // these two are the caller's
+    case ir::FunctionKind::choice:
+    case ir::FunctionKind::real:
+    case ir::FunctionKind::logic:
+      unsupported(function, "integers");
   }
 }
 
 void evaluate(const Elementwise& function, std::size_t n, const std::uint8_t* const* x,
               std::uint8_t* y) {
   using Bool = std::uint8_t;
-  switch (function.op) {
-    case Op::logical_and:
-    case Op::min:
-      return map2(n, x, y, [](Bool a, Bool b) { return static_cast<Bool>(a & b); });
-    case Op::logical_or:
-    case Op::max:
-      return map2(n, x, y, [](Bool a, Bool b) { return static_cast<Bool>(a | b); });
-    case Op::logical_not:
+  const auto both = [&] { map2(n, x, y, [](Bool a, Bool b) { return static_cast<Bool>(a & b); }); };
+  const auto either = [&] {
+    map2(n, x, y, [](Bool a, Bool b) { return static_cast<Bool>(a | b); });
+  };
+  if (function.op == Op::min) return both();
+  if (function.op == Op::max) return either();
+  if (ir::info(function.op).kind != ir::FunctionKind::logic) unsupported(function, "booleans");
+  switch (ir::as<ir::LogicFunction>(function.op)) {
+    case ir::LogicFunction::logical_and:
+      return both();
+    case ir::LogicFunction::logical_or:
+      return either();
+    case ir::LogicFunction::logical_not:
       return map(n, x, y, [](Bool a) { return static_cast<Bool>(a ^ 1); });
-    default:
-      unsupported(function, "booleans");
   }
 }
 
-bool is_comparison(Op op) { return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne; }
-
 template <typename T>
 void compare(const Elementwise& function, std::size_t n, const T* a, const T* b, std::uint8_t* y) {
-  switch (function.op) {
-    case Op::lt:
+  switch (ir::as<ir::ComparisonFunction>(function.op)) {
+    case ir::ComparisonFunction::lt:
       for (std::size_t i = 0; i < n; ++i) y[i] = a[i] < b[i];
       return;
-    case Op::le:
+    case ir::ComparisonFunction::le:
       for (std::size_t i = 0; i < n; ++i) y[i] = a[i] <= b[i];
       return;
-    case Op::eq:
+    case ir::ComparisonFunction::eq:
       for (std::size_t i = 0; i < n; ++i) y[i] = a[i] == b[i];
       return;
-    case Op::ne:
+    case ir::ComparisonFunction::ne:
       for (std::size_t i = 0; i < n; ++i) y[i] = a[i] != b[i];
       return;
-    default:
-      unsupported(function, "two operands of one dtype");
   }
 }
 

@@ -45,8 +45,6 @@ void fold(const Elementwise& function, std::size_t rows, std::size_t width, cons
   }
 }
 
-bool is_comparison(ir::Op op);
-
 template <typename T>
 void compare(const Elementwise& function, std::size_t count, const T* a, const T* b,
              std::uint8_t* result);

@@ -64,101 +64,91 @@ TW_INLINE void each3(std::size_t count, const T* const* x, T* y, F f) {
   for (std::size_t i = 0; i < count; ++i) y[i] = f(a[i], b[i], c[i]);
 }
 
-// Functions that every machine takes from the C library, element by element.
 template <typename T>
-TW_INLINE bool evaluate_library(Op op, std::size_t n, const T* const* x, T* y) {
-  switch (op) {
-    case Op::log1p:
-      each(n, x, y, [](T a) { return std::log1p(a); });
-      return true;
-    case Op::expm1:
-      each(n, x, y, [](T a) { return std::expm1(a); });
-      return true;
-    case Op::erf:
-      each(n, x, y, [](T a) { return std::erf(a); });
-      return true;
-    case Op::sin:
-      each(n, x, y, [](T a) { return std::sin(a); });
-      return true;
-    case Op::cos:
-      each(n, x, y, [](T a) { return std::cos(a); });
-      return true;
-    case Op::floor:
-      each(n, x, y, [](T a) { return std::floor(a); });
-      return true;
-    case Op::ceil:
-      each(n, x, y, [](T a) { return std::ceil(a); });
-      return true;
-    case Op::rint:
-      each(n, x, y, [](T a) { return std::nearbyint(a); });
-      return true;
-    default:
-      return false;
+TW_INLINE void evaluate_arithmetic(Op op, std::size_t n, const T* const* x, T* y) {
+  switch (ir::as<ir::ArithmeticFunction>(op)) {
+    case ir::ArithmeticFunction::add:
+      return each2(n, x, y, [](T a, T b) { return a + b; });
+    case ir::ArithmeticFunction::sub:
+      return each2(n, x, y, [](T a, T b) { return a - b; });
+    case ir::ArithmeticFunction::mul:
+      return each2(n, x, y, [](T a, T b) { return a * b; });
+    case ir::ArithmeticFunction::div:
+      return each2(n, x, y, [](T a, T b) { return a / b; });
+    case ir::ArithmeticFunction::min:
+      return each2(n, x, y, [](T a, T b) { return smaller(a, b); });
+    case ir::ArithmeticFunction::max:
+      return each2(n, x, y, [](T a, T b) { return larger(a, b); });
+    case ir::ArithmeticFunction::fma:
+      return each3(n, x, y, [](T a, T b, T c) { return std::fma(a, b, c); });
+    case ir::ArithmeticFunction::neg:
+      return each(n, x, y, [](T a) { return -a; });
+    case ir::ArithmeticFunction::abs:
+      return each(n, x, y, [](T a) { return std::abs(a); });
+  }
+}
+
+// Functions of the C library are computed element by element on every machine.
+template <typename T>
+TW_INLINE void evaluate_real(Op op, std::size_t n, const T* const* x, T* y) {
+  switch (ir::as<ir::RealFunction>(op)) {
+    case ir::RealFunction::exp:
+      return each(n, x, y, [](T a) { return std::exp(a); });
+    case ir::RealFunction::exp2:
+      return each(n, x, y, [](T a) { return exp2_of(a); });
+    case ir::RealFunction::log:
+      return each(n, x, y, [](T a) { return std::log(a); });
+    case ir::RealFunction::log2:
+      return each(n, x, y, [](T a) { return std::log2(a); });
+    case ir::RealFunction::sqrt:
+      return each(n, x, y, [](T a) { return std::sqrt(a); });
+    case ir::RealFunction::rsqrt:
+      return each(n, x, y, [](T a) { return static_cast<T>(1 / std::sqrt(double{a})); });
+    case ir::RealFunction::rcp:
+      return each(n, x, y, [](T a) { return 1 / a; });
+    case ir::RealFunction::tanh:
+      return each(n, x, y, [](T a) { return std::tanh(a); });
+    case ir::RealFunction::log1p:
+      return each(n, x, y, [](T a) { return std::log1p(a); });
+    case ir::RealFunction::expm1:
+      return each(n, x, y, [](T a) { return std::expm1(a); });
+    case ir::RealFunction::erf:
+      return each(n, x, y, [](T a) { return std::erf(a); });
+    case ir::RealFunction::sin:
+      return each(n, x, y, [](T a) { return std::sin(a); });
+    case ir::RealFunction::cos:
+      return each(n, x, y, [](T a) { return std::cos(a); });
+    case ir::RealFunction::floor:
+      return each(n, x, y, [](T a) { return std::floor(a); });
+    case ir::RealFunction::ceil:
+      return each(n, x, y, [](T a) { return std::ceil(a); });
+    case ir::RealFunction::rint:
+      return each(n, x, y, [](T a) { return std::nearbyint(a); });
   }
 }
 
 // Whether the function is one of these.
 template <typename T>
-TW_INLINE bool evaluate_real(Op op, std::size_t n, const T* const* x, T* y) {
-  switch (op) {
-    case Op::add:
-      each2(n, x, y, [](T a, T b) { return a + b; });
+TW_INLINE bool evaluate_floats(Op op, std::size_t n, const T* const* x, T* y) {
+  switch (ir::info(op).kind) {
+    case ir::FunctionKind::arithmetic:
+      evaluate_arithmetic(op, n, x, y);
       return true;
-    case Op::sub:
-      each2(n, x, y, [](T a, T b) { return a - b; });
+    case ir::FunctionKind::real:
+      evaluate_real(op, n, x, y);
       return true;
-    case Op::mul:
-      each2(n, x, y, [](T a, T b) { return a * b; });
-      return true;
-    case Op::div:
-      each2(n, x, y, [](T a, T b) { return a / b; });
-      return true;
-    case Op::min:
-      each2(n, x, y, [](T a, T b) { return smaller(a, b); });
-      return true;
-    case Op::max:
-      each2(n, x, y, [](T a, T b) { return larger(a, b); });
-      return true;
-    case Op::fma:
-      each3(n, x, y, [](T a, T b, T c) { return std::fma(a, b, c); });
-      return true;
-    case Op::neg:
-      each(n, x, y, [](T a) { return -a; });
-      return true;
-    case Op::abs:
-      each(n, x, y, [](T a) { return std::abs(a); });
-      return true;
-    case Op::exp:
-      each(n, x, y, [](T a) { return std::exp(a); });
-      return true;
-    case Op::exp2:
-      each(n, x, y, [](T a) { return exp2_of(a); });
-      return true;
-    case Op::log:
-      each(n, x, y, [](T a) { return std::log(a); });
-      return true;
-    case Op::log2:
-      each(n, x, y, [](T a) { return std::log2(a); });
-      return true;
-    case Op::sqrt:
-      each(n, x, y, [](T a) { return std::sqrt(a); });
-      return true;
-    case Op::rsqrt:
-      each(n, x, y, [](T a) { return static_cast<T>(1 / std::sqrt(double{a})); });
-      return true;
-    case Op::rcp:
-      each(n, x, y, [](T a) { return 1 / a; });
-      return true;
-    case Op::tanh:
-      each(n, x, y, [](T a) { return std::tanh(a); });
-      return true;
-    default:
-      return evaluate_library(op, n, x, y);
+    case ir::FunctionKind::comparison:  // these two are the caller's
+    case ir::FunctionKind::choice:
+    case ir::FunctionKind::division:
+    case ir::FunctionKind::logic:
+    case ir::FunctionKind::bits:
+      break;
   }
+  return false;
 }
 
 TW_VECTOR_CLONES bool evaluate_singles(Op op, std::size_t n, const float* const* x, float* y) {
-  return evaluate_real(op, n, x, y);
+  return evaluate_floats(op, n, x, y);
 }
 
 template <typename F>
@@ -174,19 +164,16 @@ TW_INLINE void fold_rows(std::size_t rows, std::size_t width, const float* const
 // Whether the function is one of these.
 TW_VECTOR_CLONES bool fold_singles(Op op, std::size_t rows, std::size_t width,
                                    const float* const* x, float* y) {
-  switch (op) {
-    case Op::add:
-      fold_rows(rows, width, x, y, [](float a, float b) { return a + b; });
-      return true;
-    case Op::min:
-      fold_rows(rows, width, x, y, [](float a, float b) { return smaller(a, b); });
-      return true;
-    case Op::max:
-      fold_rows(rows, width, x, y, [](float a, float b) { return larger(a, b); });
-      return true;
-    default:
-      return false;
+  if (op == Op::add) {
+    fold_rows(rows, width, x, y, [](float a, float b) { return a + b; });
+  } else if (op == Op::min) {
+    fold_rows(rows, width, x, y, [](float a, float b) { return smaller(a, b); });
+  } else if (op == Op::max) {
+    fold_rows(rows, width, x, y, [](float a, float b) { return larger(a, b); });
+  } else {
+    return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -205,7 +192,7 @@ void fold(const Elementwise& function, std::size_t rows, std::size_t width, cons
 
 void evaluate(const Elementwise& function, std::size_t count, const double* const* operands,
               double* result) {
-  if (!evaluate_real(function.op, count, operands, result)) no_such_float(function);
+  if (!evaluate_floats(function.op, count, operands, result)) no_such_float(function);
 }
 
 }  // namespace tilewright::simulator

@@ -18,6 +18,7 @@
 namespace tilewright::simulator {
 namespace {
 
+using ir::Family;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
@@ -107,69 +108,147 @@ std::vector<Value> TileEvaluator<Real>::run(const ir::Block& block) {
 }
 
 template <typename Real>
-void TileEvaluator<Real>::run(const Operation& operation) {
-  if (ir::info(operation.op).elementwise()) return elementwise(operation);
-  const ir::ValueId result = operation.results.empty() ? ir::kNoValue : operation.results[0];
-  switch (operation.op) {
-    case Op::constant:
-      return constant(operation);
-    case Op::dim:
-      return set(result,
-                 integer_value(result, launch_.evaluate(operation.attributes.dim()), operation));
-    case Op::rank:
-      return set(result, integer_value(result, launch_.arguments->rank, operation));
-    case Op::epoch:
-      return set(result, integer_value(result, launch_.arguments->epoch, operation));
-    case Op::peer:
-      return peer(operation);
-    case Op::own_first:
-      return set(result, integer_value(result, 0, operation));
-    case Op::own_end:
-      return set(result,
-                 integer_value(result, operation.attributes.integer(Key::count), operation));
-    case Op::discard:
-      return;
-    case Op::for_loop:
-      return for_loop(operation);
-    case Op::while_loop:
-      return while_loop(operation);
-    case Op::if_then:
-      return if_then(operation);
-    case Op::load:
-      return load(operation);
-    case Op::load_index:
-      return load_index(operation);
-    case Op::store:
-      return store(operation);
-    case Op::dot:
-      return dot(operation);
-    case Op::splat: {
+void TileEvaluator<Real>::tile(const Operation& operation) {
+  switch (ir::as<ir::TileOp>(operation.op)) {
+    case ir::TileOp::splat: {
       Operation same = {Op::cast, operation.operands, operation.results, {}, {}, operation.where};
       return elementwise(same);
     }
-    case Op::iota:
+    case ir::TileOp::iota:
       return iota(operation);
-    case Op::reduce:
+    case ir::TileOp::reduce:
       return reduce(operation);
-    case Op::any:
+    case ir::TileOp::any:
       return any(operation);
-    case Op::transpose: {
+    case ir::TileOp::transpose: {
       const auto& permutation = operation.attributes.integers(Key::permutation);
       return rearrange(operation, permutation, std::vector<std::int64_t>(permutation.size()));
     }
-    case Op::slice: {
+    case ir::TileOp::slice: {
       std::vector<std::int64_t> axes(operand(operation, 0).rank());
       std::iota(axes.begin(), axes.end(), 0);
       return rearrange(operation, axes, operation.attributes.integers(Key::offsets));
     }
-    case Op::reshape:
+    case ir::TileOp::reshape:
       return reshape(operation);
-    default:
-      Diagnostic(operation.where,
-                 "the interpreter of the tile form does not know " +
-                     std::string(ir::info(operation.op).name),
-                 ErrorKind::internal)
-          .raise();
+    case ir::TileOp::complete:
+    case ir::TileOp::convert:
+      return refuse(operation);
+  }
+}
+
+template <typename Real>
+void TileEvaluator<Real>::position(const Operation& operation) {
+  const ir::ValueId result = operation.results[0];
+  switch (ir::as<ir::PositionOp>(operation.op)) {
+    case ir::PositionOp::rank:
+      return set(result, integer_value(result, launch_.arguments->rank, operation));
+    case ir::PositionOp::epoch:
+      return set(result, integer_value(result, launch_.arguments->epoch, operation));
+    case ir::PositionOp::cta_index:
+    case ir::PositionOp::cta_count:
+    case ir::PositionOp::cluster_rank:
+    case ir::PositionOp::warp_index:
+      return refuse(operation);
+  }
+}
+
+// All rows are their own here.
+template <typename Real>
+void TileEvaluator<Real>::own_rows(const Operation& operation) {
+  switch (ir::as<ir::OwnRowsOp>(operation.op)) {
+    case ir::OwnRowsOp::own_first:
+      return set(operation.results[0], integer_value(operation.results[0], 0, operation));
+    case ir::OwnRowsOp::own_end:
+      return set(
+          operation.results[0],
+          integer_value(operation.results[0], operation.attributes.integer(Key::count), operation));
+    case ir::OwnRowsOp::discard:
+      return;
+  }
+}
+
+template <typename Real>
+void TileEvaluator<Real>::control(const Operation& operation) {
+  switch (ir::as<ir::ControlOp>(operation.op)) {
+    case ir::ControlOp::for_loop:
+      return for_loop(operation);
+    case ir::ControlOp::while_loop:
+      return while_loop(operation);
+    case ir::ControlOp::if_then:
+      return if_then(operation);
+    case ir::ControlOp::yield:  // ends the block
+    case ir::ControlOp::role:
+    case ir::ControlOp::elect:
+      return refuse(operation);
+  }
+}
+
+template <typename Real>
+void TileEvaluator<Real>::refuse(const Operation& operation) const {
+  Diagnostic(
+      operation.where,
+      "the interpreter of the tile form does not know " + std::string(ir::info(operation.op).name),
+      ErrorKind::internal)
+      .raise();
+}
+
+template <typename Real>
+void TileEvaluator<Real>::run(const Operation& operation) {
+  const ir::OpInfo& record = ir::info(operation.op);
+  if (!record.in_plans()) refuse(operation);
+  switch (record.family) {
+    case Family::function:
+      return elementwise(operation);
+    case Family::constant:
+      if (operation.op == Op::constant) return constant(operation);
+      return set(operation.results[0],
+                 integer_value(operation.results[0], launch_.evaluate(operation.attributes.dim()),
+                               operation));
+    case Family::position:
+      return position(operation);
+    case Family::peer:
+      return peer(operation);
+    case Family::own_rows:
+      return own_rows(operation);
+    case Family::control:
+      return control(operation);
+    case Family::tile_access:
+      return record.writes(ir::Memory::global) ? store(operation) : load(operation);
+    case Family::word:
+      return load_index(operation);
+    case Family::tile_product:
+      return dot(operation);
+    case Family::tile:
+      return tile(operation);
+    case Family::place:  // these are of the forms behind
+    case Family::tile_copy:
+    case Family::pending:
+    case Family::view:
+    case Family::shared_tile:
+    case Family::fragment_tile:
+    case Family::prefetch:
+    case Family::array:
+    case Family::computation:
+    case Family::global_access:
+    case Family::matrix_access:
+    case Family::element_access:
+    case Family::fragment_access:
+    case Family::shared_word:
+    case Family::word_wait:
+    case Family::mbarrier:
+    case Family::named_barrier:
+    case Family::cta_barrier:
+    case Family::cluster_barrier:
+    case Family::fence:
+    case Family::lane_order:
+    case Family::commit:
+    case Family::group_wait:
+    case Family::bulk_copy:
+    case Family::product:
+    case Family::product_fence:
+    case Family::register_budget:
+      return refuse(operation);
   }
 }
 
@@ -238,7 +317,7 @@ void TileEvaluator<Real>::elementwise(const Operation& operation) {
       apply([](std::size_t count, const std::byte* const* x, std::byte* y) {
         select(count, as<std::uint8_t>(x[0]), as<T>(x[1]), as<T>(x[2]), reinterpret_cast<T*>(y));
       });
-    } else if (is_comparison(operation.op)) {
+    } else if (ir::info(operation.op).is_comparison()) {
       apply([&](std::size_t count, const std::byte* const* x, std::byte* y) {
         compare(function, count, as<T>(x[0]), as<T>(x[1]), reinterpret_cast<std::uint8_t*>(y));
       });

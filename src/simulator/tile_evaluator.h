@@ -42,6 +42,11 @@ class TileEvaluator {
   Value integer_value(ir::ValueId id, std::int64_t number, const ir::Operation& operation) const;
   Value number_value(ir::ValueId id, double number) const;
 
+  [[noreturn]] void refuse(const ir::Operation& operation) const;
+  void control(const ir::Operation& operation);
+  void position(const ir::Operation& operation);
+  void own_rows(const ir::Operation& operation);
+  void tile(const ir::Operation& operation);
   void elementwise(const ir::Operation& operation);
   void for_loop(const ir::Operation& operation);
   void while_loop(const ir::Operation& operation);

@@ -32,9 +32,14 @@ void with_format(DType dtype, Visit&& visit) {
       return visit(
           std::uint8_t{}, [](std::uint8_t x) { return f8e4m3_to_float(x); },
           [](float x) { return float_to_f8e4m3(x); });
-    default:
-      not_floating(dtype);
+    case DType::i32:
+    case DType::i64:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      break;
   }
+  not_floating(dtype);
 }
 
 }  // namespace
@@ -65,9 +70,15 @@ IntegerRange range_of(DType integer) {
       return {0, UINT8_MAX};
     case DType::i32:
       return {INT32_MIN, INT32_MAX};
-    default:
-      return {INT64_MIN, INT64_MAX};
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+    case DType::f8e4m3:
+    case DType::i64:
+    case DType::boolean:
+      break;
   }
+  return {INT64_MIN, INT64_MAX};
 }
 
 std::int64_t to_integer(DType dtype, const std::byte* source) {
@@ -82,9 +93,15 @@ std::int64_t to_integer(DType dtype, const std::byte* source) {
       return read(std::uint8_t{});
     case DType::i32:
       return read(std::int32_t{});
-    default:
-      return read(std::int64_t{});
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+    case DType::f8e4m3:
+    case DType::i64:
+    case DType::boolean:
+      break;
   }
+  return read(std::int64_t{});
 }
 
 void from_integer(DType dtype, std::int64_t value, std::byte* target) {

@@ -97,7 +97,7 @@ Target sm_90a() {
   t.operations = {
       // Of the scheduled form alone.
       Family::tile, Family::tile_access, Family::tile_product, Family::tile_copy, Family::pending,
-      Family::view, Family::shared_tile, Family::own_rows,
+      Family::view, Family::shared_tile, Family::fragment_tile, Family::own_rows,
       // Of both.
       Family::constant, Family::position, Family::peer, Family::control, Family::place,
       Family::function, Family::shared_word, Family::word, Family::word_wait, Family::mbarrier,

@@ -65,7 +65,7 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"%17: tile<f32, 64x64> = mul", "%17: tile<f32, 64x32> = mul",
        "gives tile<f32, 64x32>, expected tile<f32, 64x64>"},
       {"splat %10", "splat %9", "gives tile<f32, 64x1>, expected tile<i32, 64x1>"},
-      {"function = add", "function = mul", "the function is mul, expected add, min or max"},
+      {"function = add", "function = mul", "the function is mul, expected add or min or max of"},
       {"exp2 %17", "bit_not %17", "operand 0 is f32, expected an integer"},
       {"axis = 1", "axis = 2", "axis 2 of a tile of rank 2"},
       {"axis = 1", "axis = 0", "gives tile<f32, 64x1>, expected tile<f32, 1x64>"},
@@ -187,6 +187,33 @@ body (%1: i32) {
       {"tile<i32, 4x4>", "tile<i32, 999999x999999>", "more than 2^31 elements"},
       {"tile<i32, 4x4>", "tile<i32, 4x4, [4x4|r:4@1:1,4@0:1|l:32*]>",
        "only tiles of the scheduled"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+}
+
+TEST(Verifier, RejectsWhatTmaDoesNotReduce) {
+  const char* sample = R"(kernel "reduce" machine
+inout Y: f32[64, 32] = %0
+in X: f32[64, 32] = %1
+grid (1)
+threads 32
+shared_bytes 8192
+body () {
+  %2: shared<f32, 1x64x32> = shared {name = "box", layout = shared_layout[64x32*4|64@0:128,32@1:4|x3.4.3], stages = 1, offset = 0}
+  %3: tensor_map = tensor_map %0 {name = "Y", box = [64, 32], swizzle = 128}
+  %4: tensor_map = tensor_map %1 {name = "X", box = [64, 32], swizzle = 128}
+  %5: i32 = constant {value = 0}
+  tma_reduce %3, %2, %5, %5, %5 {function = add}
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"{function = add}", "{function = max}", "the function is max, expected add of f32"},
+      {"{function = add}", "{function = mul}", "the function is mul, expected add of f32"},
+      {"{function = add}", "", "lacks the attribute \"function\" (function)"},
+      {"{function = add}", "{function = add, cache = 1}", "has no attribute \"cache\""},
+      {"tma_reduce %3", "tma_reduce %4", "writes X, which is an input"},
+      {"%5, %5, %5 {", "%5, %5 {", "1 coordinates, but the map of Y has 2"},
   };
   for (const Case& each : cases) expect_rejected(sample, each);
 }

@@ -60,9 +60,10 @@ const char* name_of(Recipe::Style style) {
       return "without products";
     case Recipe::Style::products:
       return "with products";
-    default:
-      return "explicit level";
+    case Recipe::Style::explicit_level:
+      break;
   }
+  return "explicit level";
 }
 
 class Campaign {

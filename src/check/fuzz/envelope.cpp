@@ -119,16 +119,9 @@ class Evaluation {
   }
 
   void run(const Operation& o) {
-    switch (o.op) {
-      case Op::for_loop:
-        return for_loop(o);
-      case Op::if_then:
-        return set_results(o, run(o.blocks[scalar(o, 0) != 0 ? 0 : 1]));
-      case Op::store:
-        return store(o);
-      default:
-        break;
-    }
+    if (o.op == Op::for_loop) return for_loop(o);
+    if (o.op == Op::if_then) return set_results(o, run(o.blocks[scalar(o, 0) != 0 ? 0 : 1]));
+    if (o.op == Op::store) return store(o);
     values_[o.results[0]] = evaluate(o);
   }
 
@@ -153,20 +146,26 @@ class Evaluation {
 
   Value evaluate(const Operation& o) {
     if (ir::info(o.op).elementwise()) return elementwise(o);
-    switch (o.op) {
-      case Op::splat:
+    if (ir::info(o.op).family == ir::Family::tile) return tile(o);
+    if (o.op == Op::constant) return constant(o);
+    if (o.op == Op::load) return load(o);
+    if (o.op == Op::dot) return dot(o);
+    if (o.op != Op::dim) refuse(o);
+    const auto value = static_cast<double>(binding_.evaluate(o.attributes.dim()));
+    return {{}, {}, {{value, value}}};
+  }
+
+  [[noreturn]] static void refuse(const Operation& o) {
+    Diagnostic(o.where, "the envelope does not know " + std::string(ir::info(o.op).name),
+               ErrorKind::internal)
+        .raise();
+  }
+
+  Value tile(const Operation& o) {
+    switch (ir::as<ir::TileOp>(o.op)) {
+      case ir::TileOp::splat:
         return elementwise(o);
-      case Op::constant:
-        return constant(o);
-      case Op::dim: {
-        const auto value = static_cast<double>(binding_.evaluate(o.attributes.dim()));
-        return {{}, {}, {{value, value}}};
-      }
-      case Op::load:
-        return load(o);
-      case Op::dot:
-        return dot(o);
-      case Op::iota: {
+      case ir::TileOp::iota: {
         Value r = result(o);
         const auto axis = static_cast<std::size_t>(o.attributes.integer(Key::axis));
         each(r.shape, [&](const Shape& at) {
@@ -175,35 +174,38 @@ class Evaluation {
         });
         return r;
       }
-      case Op::reduce:
+      case ir::TileOp::reduce:
         return reduce(o);
-      case Op::any: {
-        const Value& x = operand(o, 0);
-        Interval found{0, 0};
-        each(x.extents, [&](const Shape& at) {
-          const Interval e = x.elements[place(x.shape, at)];
-          found = {std::max(found.lo, e.lo), std::max(found.hi, e.hi)};
-        });
-        // Warps need not agree.
-        if (o.attributes.integer_or(Key::partial, 0) != 0 && found.hi != 0) throw Undecided();
-        return {{}, {}, {found}};
-      }
-      case Op::transpose: {
+      case ir::TileOp::any:
+        return any(o);
+      case ir::TileOp::transpose: {
         const auto& axes = o.attributes.integers(Key::permutation);
         return rearranged(o, axes, Shape(axes.size(), 0));
       }
-      case Op::slice: {
+      case ir::TileOp::slice: {
         Shape axes(operand(o, 0).shape.size());
         std::iota(axes.begin(), axes.end(), 0);
         return rearranged(o, axes, o.attributes.integers(Key::offsets));
       }
-      case Op::reshape:
+      case ir::TileOp::reshape:
         return reshape(o);
-      default:
-        Diagnostic(o.where, "the envelope does not know " + std::string(ir::info(o.op).name),
-                   ErrorKind::internal)
-            .raise();
+      case ir::TileOp::complete:  // these are of the scheduled form
+      case ir::TileOp::convert:
+        break;
     }
+    refuse(o);
+  }
+
+  Value any(const Operation& o) {
+    const Value& x = operand(o, 0);
+    Interval found{0, 0};
+    each(x.extents, [&](const Shape& at) {
+      const Interval e = x.elements[place(x.shape, at)];
+      found = {std::max(found.lo, e.lo), std::max(found.hi, e.hi)};
+    });
+    // Warps need not agree.
+    if (o.attributes.integer_or(Key::partial, 0) != 0 && found.hi != 0) throw Undecided();
+    return {{}, {}, {found}};
   }
 
   Value constant(const Operation& o) const {

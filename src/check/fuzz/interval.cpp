@@ -17,22 +17,45 @@ double floor_divide(double a, double b) { return std::floor(a / b); }
 double bits(Op op, std::int64_t a, std::int64_t b) {
   const auto whole = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   const bool exceeds = b < 0 || b > 31;
-  switch (op) {
-    case Op::bit_and:
+  switch (ir::as<ir::BitFunction>(op)) {
+    case ir::BitFunction::bit_and:
       return whole(a & b);
-    case Op::bit_or:
+    case ir::BitFunction::bit_or:
       return whole(a | b);
-    case Op::bit_xor:
+    case ir::BitFunction::bit_xor:
       return whole(a ^ b);
-    case Op::bit_not:
+    case ir::BitFunction::bit_not:
       return whole(~a);
-    case Op::shift_left:
+    case ir::BitFunction::shift_left:
       return exceeds ? 0 : whole(a * (std::int64_t{1} << b));
-    case Op::shift_right:
+    case ir::BitFunction::shift_right:
       return exceeds ? -(a < 0) : std::floor(static_cast<double>(a) / std::exp2(b));
-    default:
-      throw Undecided();
   }
+  throw Undecided();
+}
+
+double whole_arithmetic(Op op, double a, double b) {
+  switch (ir::as<ir::ArithmeticFunction>(op)) {
+    case ir::ArithmeticFunction::add:
+      return a + b;
+    case ir::ArithmeticFunction::sub:
+      return a - b;
+    case ir::ArithmeticFunction::mul:
+      return a * b;
+    case ir::ArithmeticFunction::div:
+      return floor_divide(a, b);
+    case ir::ArithmeticFunction::min:
+      return std::min(a, b);
+    case ir::ArithmeticFunction::max:
+      return std::max(a, b);
+    case ir::ArithmeticFunction::neg:
+      return -a;
+    case ir::ArithmeticFunction::abs:
+      return std::abs(a);
+    case ir::ArithmeticFunction::fma:
+      break;
+  }
+  throw Undecided();
 }
 
 Interval integers(Op op, const Interval* x) {
@@ -41,30 +64,20 @@ Interval integers(Op op, const Interval* x) {
   }
   const double a = x[0].lo, b = x[1].lo;
   const auto value = [&]() -> double {
-    switch (op) {
-      case Op::add:
-        return a + b;
-      case Op::sub:
-        return a - b;
-      case Op::mul:
-        return a * b;
-      case Op::div:
-        return floor_divide(a, b);
-      case Op::ceildiv:
-        return -floor_divide(-a, b);
-      case Op::mod:
-        return a - b * floor_divide(a, b);
-      case Op::min:
-        return std::min(a, b);
-      case Op::max:
-        return std::max(a, b);
-      case Op::neg:
-        return -a;
-      case Op::abs:
-        return std::abs(a);
-      default:
+    switch (ir::info(op).kind) {
+      case ir::FunctionKind::arithmetic:
+        return whole_arithmetic(op, a, b);
+      case ir::FunctionKind::division:
+        return op == Op::mod ? a - b * floor_divide(a, b) : -floor_divide(-a, b);
+      case ir::FunctionKind::bits:
         return bits(op, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+      case ir::FunctionKind::real:
+      case ir::FunctionKind::comparison:
+      case ir::FunctionKind::logic:
+      case ir::FunctionKind::choice:  // a cast has none that is the same for every dtype
+        break;
     }
+    throw Undecided();
   }();
   // What leaves its dtype has no meaning.
   if (!(std::abs(value) <= INT32_MAX)) throw Undecided();
@@ -93,24 +106,23 @@ Interval rising(Interval x, double least, F f) {
   return {f(x.lo), f(x.hi)};
 }
 
-bool is_comparison(Op op) { return op == Op::lt || op == Op::le || op == Op::eq || op == Op::ne; }
-
 Interval truth(bool surely, bool possibly) { return {surely ? 1.0 : 0.0, possibly ? 1.0 : 0.0}; }
 
 Interval compared(Op op, Interval a, Interval b) {
   if (a.anything() || b.anything()) return {0, 1};
   const bool same = a.exact() && b.exact() && a.lo == b.lo;
   const bool apart = a.hi < b.lo || b.hi < a.lo;
-  switch (op) {
-    case Op::lt:
+  switch (ir::as<ir::ComparisonFunction>(op)) {
+    case ir::ComparisonFunction::lt:
       return truth(a.hi < b.lo, a.lo < b.hi);
-    case Op::le:
+    case ir::ComparisonFunction::le:
       return truth(a.hi <= b.lo, a.lo <= b.hi);
-    case Op::eq:
+    case ir::ComparisonFunction::eq:
       return truth(same, !apart);
-    default:
-      return truth(apart, !same);
+    case ir::ComparisonFunction::ne:
+      break;
   }
+  return truth(apart, !same);
 }
 
 // sin(x + shift): from the ends, and 1 or -1 where a crest or a trough lies between them.
@@ -126,85 +138,93 @@ Interval wave(Interval x, double shift, double error) {
           (contains(kPi / 2) ? 1 : std::max(a, b)) + error};
 }
 
-// The functions of one operand that CUDA's library computes, or the compiler by a reduction.
-Interval of_library(Op op, Interval a, DType dtype, const Precision& p) {
-  const auto function = [&](Interval r) { return widened(r, p.function, dtype); };
-  switch (op) {
-    case Op::log1p:
-      if (a.lo <= kSmallest - 1) return kAnything;
-      return function(rising(a, -1, [](double v) { return std::log1p(v); }));
-    case Op::expm1:
-      return function(rising(a, -INFINITY, [](double v) { return std::expm1(v); }));
-    case Op::erf:
-      return function(rising(a, -INFINITY, [](double v) { return std::erf(v); }));
-    case Op::sin:
-      return widened(wave(a, 0, p.angle), p.arithmetic, dtype);
-    case Op::cos:
-      return widened(wave(a, 1.57079632679489661923, p.angle), p.arithmetic, dtype);
-    case Op::floor:
-      return {std::floor(a.lo), std::floor(a.hi)};
-    case Op::ceil:
-      return {std::ceil(a.lo), std::ceil(a.hi)};
-    case Op::rint:
-      return {std::nearbyint(a.lo), std::nearbyint(a.hi)};
-    default:
-      return kAnything;
-  }
-}
-
-Interval reals(Op op, const Interval* x, DType dtype, const Precision& p) {
+Interval arithmetic(Op op, const Interval* x, DType dtype, const Precision& p) {
   const Interval a = x[0];
   const auto rounded = [&](Interval r) { return widened(r, p.arithmetic, dtype); };
+  switch (ir::as<ir::ArithmeticFunction>(op)) {
+    case ir::ArithmeticFunction::add:
+      return rounded(sum(a, x[1]));
+    case ir::ArithmeticFunction::sub:
+      return rounded(sum(a, {-x[1].hi, -x[1].lo}));
+    case ir::ArithmeticFunction::mul:
+      return rounded(product(a, x[1]));
+    case ir::ArithmeticFunction::fma:
+      return rounded(sum(widened(product(a, x[1]), p.arithmetic, f32), x[2]));
+    case ir::ArithmeticFunction::div:
+      return widened(quotient(a, x[1]), p.function, dtype);
+    case ir::ArithmeticFunction::min:
+      return {std::min(a.lo, x[1].lo), std::min(a.hi, x[1].hi)};
+    case ir::ArithmeticFunction::max:
+      return {std::max(a.lo, x[1].lo), std::max(a.hi, x[1].hi)};
+    case ir::ArithmeticFunction::neg:
+      return {-a.hi, -a.lo};
+    case ir::ArithmeticFunction::abs:
+      if (a.lo >= 0) return a;
+      if (a.hi <= 0) return {-a.hi, -a.lo};
+      return {0, a.magnitude()};
+  }
+  return kAnything;
+}
+
+// Some of these CUDA's library computes, or the compiler by a reduction.
+Interval real(Op op, Interval a, DType dtype, const Precision& p) {
   const auto function = [&](Interval r) { return widened(r, p.function, dtype); };
   const auto power = [&](Interval r) {
     return widened(r, p.function + p.exponent * a.magnitude(), dtype);
   };
-  switch (op) {
-    case Op::add:
-      return rounded(sum(a, x[1]));
-    case Op::sub:
-      return rounded(sum(a, {-x[1].hi, -x[1].lo}));
-    case Op::mul:
-      return rounded(product(a, x[1]));
-    case Op::fma:
-      return rounded(sum(widened(product(a, x[1]), p.arithmetic, f32), x[2]));
-    case Op::div:
-      return function(quotient(a, x[1]));
-    case Op::rcp:
+  switch (ir::as<ir::RealFunction>(op)) {
+    case ir::RealFunction::rcp:
       return function(quotient({1, 1}, a));
-    case Op::min:
-      return {std::min(a.lo, x[1].lo), std::min(a.hi, x[1].hi)};
-    case Op::max:
-      return {std::max(a.lo, x[1].lo), std::max(a.hi, x[1].hi)};
-    case Op::neg:
-      return {-a.hi, -a.lo};
-    case Op::abs:
-      if (a.lo >= 0) return a;
-      if (a.hi <= 0) return {-a.hi, -a.lo};
-      return {0, a.magnitude()};
-    case Op::exp:
+    case ir::RealFunction::exp:
       return power(rising(a, -INFINITY, [](double v) { return std::exp(v); }));
-    case Op::exp2:
+    case ir::RealFunction::exp2:
       return power(rising(a, -INFINITY, [](double v) { return std::exp2(v); }));
-    case Op::log:
-    case Op::log2: {
+    case ir::RealFunction::log:
+    case ir::RealFunction::log2: {
       const bool two = op == Op::log2;
       if (a.lo <= kSmallest) return kAnything;
       Interval r = rising(a, 0, [&](double v) { return two ? std::log2(v) : std::log(v); });
       // Near 1 the error of the result is an absolute one.
       return widened({r.lo - p.function, r.hi + p.function}, p.function, dtype);
     }
-    case Op::sqrt:
+    case ir::RealFunction::sqrt:
       return function(rising(a, 0, [](double v) { return std::sqrt(v); }));
-    case Op::rsqrt: {
+    case ir::RealFunction::rsqrt:
       if (a.lo <= kSmallest) return kAnything;
       return function({1 / std::sqrt(a.hi), 1 / std::sqrt(a.lo)});
-    }
-    case Op::tanh:
+    case ir::RealFunction::tanh:
       return widened(rising(a, -INFINITY, [](double v) { return std::tanh(v); }), p.tanh, dtype);
-    default:
-      return of_library(op, a, dtype, p);
+    case ir::RealFunction::log1p:
+      if (a.lo <= kSmallest - 1) return kAnything;
+      return function(rising(a, -1, [](double v) { return std::log1p(v); }));
+    case ir::RealFunction::expm1:
+      return function(rising(a, -INFINITY, [](double v) { return std::expm1(v); }));
+    case ir::RealFunction::erf:
+      return function(rising(a, -INFINITY, [](double v) { return std::erf(v); }));
+    case ir::RealFunction::sin:
+      return widened(wave(a, 0, p.angle), p.arithmetic, dtype);
+    case ir::RealFunction::cos:
+      return widened(wave(a, 1.57079632679489661923, p.angle), p.arithmetic, dtype);
+    case ir::RealFunction::floor:
+      return {std::floor(a.lo), std::floor(a.hi)};
+    case ir::RealFunction::ceil:
+      return {std::ceil(a.lo), std::ceil(a.hi)};
+    case ir::RealFunction::rint:
+      return {std::nearbyint(a.lo), std::nearbyint(a.hi)};
   }
+  return kAnything;
+}
+
+Interval logic(Op op, const Interval* x) {
+  switch (ir::as<ir::LogicFunction>(op)) {
+    case ir::LogicFunction::logical_and:
+      return {std::min(x[0].lo, x[1].lo), std::min(x[0].hi, x[1].hi)};
+    case ir::LogicFunction::logical_or:
+      return {std::max(x[0].lo, x[1].lo), std::max(x[0].hi, x[1].hi)};
+    case ir::LogicFunction::logical_not:
+      return {1 - x[0].hi, 1 - x[0].lo};
+  }
+  return kAnything;
 }
 
 }  // namespace
@@ -241,25 +261,19 @@ Interval hull(Interval a, Interval b) {
 }
 
 Interval evaluate(Op op, const Interval* x, DType dtype, const Precision& precision) {
-  if (is_comparison(op)) return compared(op, x[0], x[1]);
-  switch (op) {
-    case Op::logical_and:
-      return {std::min(x[0].lo, x[1].lo), std::min(x[0].hi, x[1].hi)};
-    case Op::logical_or:
-      return {std::max(x[0].lo, x[1].lo), std::max(x[0].hi, x[1].hi)};
-    case Op::logical_not:
-      return {1 - x[0].hi, 1 - x[0].lo};
-    case Op::select:
-      if (x[0].exact()) return x[0].lo != 0 ? x[1] : x[2];
-      return hull(x[1], x[2]);
-    default:
-      break;
+  const ir::OpInfo& record = ir::info(op);
+  if (record.kind == ir::FunctionKind::comparison) return compared(op, x[0], x[1]);
+  if (record.kind == ir::FunctionKind::logic) return logic(op, x);
+  if (op == Op::select) {
+    if (x[0].exact()) return x[0].lo != 0 ? x[1] : x[2];
+    return hull(x[1], x[2]);
   }
   if (is_integer(dtype)) return integers(op, x);
-  for (int i = 0; i < ir::info(op).arity; ++i) {
+  for (int i = 0; i < record.arity; ++i) {
     if (x[i].anything()) return kAnything;
   }
-  return reals(op, x, dtype, precision);
+  if (record.kind == ir::FunctionKind::arithmetic) return arithmetic(op, x, dtype, precision);
+  return record.kind == ir::FunctionKind::real ? real(op, x[0], dtype, precision) : kAnything;
 }
 
 }  // namespace tilewright::checks::fuzz

@@ -8,137 +8,98 @@
 
 namespace tilewright::codegen {
 
+using ir::Family;
 using ir::Op;
+
+namespace {
+
+// Of a family whose members print alike.
+OperationPrinter printer_of(Family family) {
+  switch (family) {
+    case Family::function:
+      return print_elementwise;
+    case Family::position:
+      return print_position;
+    case Family::array:
+      return print_registers;
+    case Family::global_access:
+      return print_global_access;
+    case Family::matrix_access:
+      return print_matrix;
+    case Family::element_access:
+      return print_shared_elements;
+    case Family::fragment_access:
+      return print_words;
+    case Family::word_wait:
+      return print_wait_flag;
+    case Family::named_barrier:
+      return print_named_barrier;
+    case Family::cta_barrier:
+      return print_cta_sync;
+    case Family::cluster_barrier:
+      return print_cluster_sync;
+    case Family::lane_order:
+      return print_warp_sync;
+    case Family::bulk_copy:
+      return print_tma;
+    case Family::prefetch:
+      return print_prefetch_map;
+    case Family::product:
+      return print_wgmma;
+    case Family::product_fence:
+      return print_wgmma_fence;
+    case Family::register_budget:
+      return print_set_max_registers;
+    case Family::constant:  // each member by its own name, below
+    case Family::peer:
+    case Family::control:
+    case Family::place:
+    case Family::computation:
+    case Family::shared_word:
+    case Family::word:
+    case Family::mbarrier:
+    case Family::fence:
+    case Family::commit:
+    case Family::group_wait:
+    case Family::tile:  // these are of the forms before
+    case Family::own_rows:
+    case Family::tile_access:
+    case Family::tile_product:
+    case Family::tile_copy:
+    case Family::pending:
+    case Family::view:
+    case Family::shared_tile:
+    case Family::fragment_tile:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 OperationPrinter printer_of(Op op) {
   switch (op) {
-    case Op::constant:
-      return print_constant;
-    case Op::dim:
-      return print_dim;
-    case Op::cta_index:
-    case Op::cta_count:
-    case Op::cluster_rank:
-    case Op::warp_index:
-      return print_position;
-    case Op::rank:
-      return print_rank;
-    case Op::epoch:
-      return print_epoch;
-    case Op::peer:
-      return print_peer;
-    case Op::peer_map:
-      return print_peer_map;
-    case Op::for_loop:
-      return print_for_loop;
-    case Op::while_loop:
-      return print_while_loop;
-    case Op::if_then:
-      return print_if_then;
-    case Op::yield:
-      return print_yield;
-    case Op::role:
-      return print_role;
-    case Op::elect:
-      return print_elect;
-    case Op::mbarriers:
-      return print_mbarriers;
-    case Op::mbarrier_init:
-      return print_mbarrier_init;
-    case Op::fence_barrier_init:
-      return print_fence_barrier_init;
-    case Op::mbarrier_expect_tx:
-      return print_mbarrier_expect_tx;
-    case Op::mbarrier_arrive:
-      return print_mbarrier_arrive;
-    case Op::mbarrier_wait:
-      return print_mbarrier_wait;
-    case Op::named_sync:
-    case Op::named_arrive:
-      return print_named_barrier;
-    case Op::fence_proxy_async:
-      return print_fence_proxy_async;
-    case Op::bulk_commit:
-      return print_bulk_commit;
-    case Op::bulk_wait:
-      return print_bulk_wait;
-    case Op::fence_cluster:
-      return print_fence_cluster;
-    case Op::warp_sync:
-      return print_warp_sync;
-    case Op::cta_sync:
-      return print_cta_sync;
-    case Op::cluster_sync:
-      return print_cluster_sync;
-    case Op::set_max_registers:
-      return print_set_max_registers;
-    case Op::registers:
-      return print_registers;
-    case Op::fill:
-      return print_fill;
-    case Op::copy:
-      return print_copy;
-    case Op::compute:
-      return print_compute;
-    case Op::coordinate:
-      return print_coordinate;
-    case Op::reduce_registers:
-      return print_reduce_registers;
-    case Op::any_register:
-      return print_any_register;
-    case Op::reduce_lanes:
-      return print_reduce_lanes;
-    case Op::shared:
-      return print_shared;
-    case Op::shared_load:
-      return print_shared_load;
-    case Op::shared_store:
-      return print_shared_store;
-    case Op::atomic_add:
-      return print_atomic_add;
-    case Op::load_index:
-      return print_load_index;
-    case Op::store_index:
-      return print_store_index;
-    case Op::reduce_add:
-      return print_reduce_add;
-    case Op::wait_flag:
-      return print_wait_flag;
-    case Op::fence:
-      return print_fence;
-    case Op::fence_proxy_async_global:
-      return print_fence_proxy_async_global;
-    case Op::load_registers:
-    case Op::store_registers:
-      return print_global_access;
-    case Op::store_matrix:
-    case Op::load_matrix:
-      return print_matrix;
-    case Op::store_elements:
-    case Op::load_elements:
-      return print_shared_elements;
-    case Op::store_words:
-    case Op::load_words:
-      return print_words;
-    case Op::prefetch_map:
-      return print_prefetch_map;
-    case Op::tensor_map:
-      return print_tensor_map;
-    case Op::tma_load:
-    case Op::tma_store:
-      return print_tma;
-    case Op::wgmma_ss:
-    case Op::wgmma_rs:
-      return print_wgmma;
-    case Op::wgmma_fence:
-      return print_wgmma_fence;
-    case Op::wgmma_commit:
-      return print_wgmma_commit;
-    case Op::wgmma_wait:
-      return print_wgmma_wait;
-    default:
-      return ir::info(op).elementwise() ? print_elementwise : nullptr;
+#define TW_OPERATION(name, family, ...) \
+  case Op::name:                        \
+    return printer_of(Family::family);
+#define TW_PRINTED_BY_NAME(name) \
+  case Op::name:                 \
+    return print_##name;
+#define TW_CONSTANT(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_PEER(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_CONTROL(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_PLACE(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_COMPUTATION(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_SHARED_WORD(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_WORD(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_MBARRIER(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_FENCE(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_COMMIT(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_GROUP_WAIT(name, ...) TW_PRINTED_BY_NAME(name)
+#include "ir/operations.def"
+#undef TW_PRINTED_BY_NAME
   }
+  return nullptr;
 }
 
 namespace {

@@ -22,9 +22,14 @@ std::string_view scalar_type(DType dtype) {
       return "i64";
     case DType::boolean:
       return "bool";
-    default:
-      return "u32";
+    case DType::f16:
+    case DType::bf16:
+    case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
+      break;
   }
+  return "u32";
 }
 
 std::string_view memory_type(DType dtype) {
@@ -37,9 +42,12 @@ std::string_view memory_type(DType dtype) {
     case DType::u8:
     case DType::boolean:
       return "u8";
-    default:
-      return scalar_type(dtype);
+    case DType::f32:
+    case DType::i32:
+    case DType::i64:
+      break;
   }
+  return scalar_type(dtype);
 }
 
 namespace {
@@ -100,7 +108,8 @@ std::string literal(DType dtype, const ir::Attribute& value) {
       return fmt::format("{:#x}u", std::get<std::int64_t>(value) & 0xff);
     case DType::boolean:
       return number(value) != 0 ? "true" : "false";
-    default:
+    case DType::i32:
+    case DType::i64:
       break;
   }
   const std::int64_t integer = std::get<std::int64_t>(value);
@@ -121,9 +130,13 @@ int packing(DType dtype) {
     case DType::i8:
     case DType::u8:
       return 4;
-    default:
-      return 1;
+    case DType::f32:
+    case DType::i32:
+    case DType::i64:
+    case DType::boolean:
+      break;
   }
+  return 1;
 }
 
 std::int64_t register_count(const ir::Type& registers) {
@@ -153,93 +166,135 @@ std::string packed(DType dtype, const std::vector<std::string>& values) {
 
 std::string_view nothing(DType dtype) { return is_byte_integer(dtype) ? "0" : "0.0f"; }
 
-std::string function_text(Op function, DType from, DType to, const std::vector<std::string>& o,
-                          bool nonnegative) {
-  const bool floating = is_float(from);
-  switch (function) {
-    case Op::add:
+namespace {
+
+using Operands = std::vector<std::string>;
+
+std::string arithmetic_text(Op function, const Operands& o, bool floating, bool nonnegative) {
+  switch (ir::as<ir::ArithmeticFunction>(function)) {
+    case ir::ArithmeticFunction::add:
       return fmt::format("{} + {}", o[0], o[1]);
-    case Op::sub:
+    case ir::ArithmeticFunction::sub:
       return fmt::format("{} - {}", o[0], o[1]);
-    case Op::mul:
+    case ir::ArithmeticFunction::mul:
       return fmt::format("{} * {}", o[0], o[1]);
-    case Op::div:
-      if (floating) return fmt::format("div_full({}, {})", o[0], o[1]);
-      [[fallthrough]];
-    case Op::mod:
-    case Op::ceildiv:
-      return integer_division(function, o[0], o[1], nonnegative);
-    case Op::min:
+    case ir::ArithmeticFunction::div:
+      return floating ? fmt::format("div_full({}, {})", o[0], o[1])
+                      : integer_division(function, o[0], o[1], nonnegative);
+    case ir::ArithmeticFunction::min:
       return fmt::format("{}({}, {})", floating ? "fminf" : "minimum", o[0], o[1]);
-    case Op::max:
+    case ir::ArithmeticFunction::max:
       return fmt::format("{}({}, {})", floating ? "fmaxf" : "maximum", o[0], o[1]);
-    case Op::fma:
+    case ir::ArithmeticFunction::fma:
       return floating ? fmt::format("__fmaf_rn({}, {}, {})", o[0], o[1], o[2])
                       : fmt::format("{} * {} + {}", o[0], o[1], o[2]);
-    case Op::neg:
+    case ir::ArithmeticFunction::neg:
       return fmt::format("-{}", o[0]);
-    case Op::abs:
+    case ir::ArithmeticFunction::abs:
       return floating ? fmt::format("fabsf({})", o[0])
                       : fmt::format("maximum({}, -{})", o[0], o[0]);
-    case Op::exp:
-      return fmt::format("exp2_approx({} * 1.44269504f)", o[0]);
-    case Op::exp2:
-      return fmt::format("exp2_approx({})", o[0]);
-    case Op::log:
-      return fmt::format("log2_approx({}) * 0.693147181f", o[0]);
-    case Op::log2:
-      return fmt::format("log2_approx({})", o[0]);
-    case Op::sqrt:
-      return fmt::format("sqrt_approx({})", o[0]);
-    case Op::rsqrt:
-      return fmt::format("rsqrt_approx({})", o[0]);
-    case Op::rcp:
-      return fmt::format("rcp_approx({})", o[0]);
-    case Op::tanh:
-      return fmt::format("tanh_approx({})", o[0]);
-    case Op::log1p:
-    case Op::expm1:
-    case Op::erf:
-    case Op::floor:
-    case Op::ceil:
-    case Op::rint:
-      return fmt::format("{}f({})", ir::info(function).name, o[0]);
-    case Op::sin:
-    case Op::cos:
-      return fmt::format("{}_approx({})", ir::info(function).name, o[0]);
-    case Op::lt:
-      return fmt::format("{} < {}", o[0], o[1]);
-    case Op::le:
-      return fmt::format("{} <= {}", o[0], o[1]);
-    case Op::eq:
-      return fmt::format("{} == {}", o[0], o[1]);
-    case Op::ne:
-      return fmt::format("{} != {}", o[0], o[1]);
-    // Without short circuits: no branches in unrolled code.
-    case Op::logical_and:
-    case Op::bit_and:
-      return fmt::format("{} & {}", o[0], o[1]);
-    case Op::logical_or:
-    case Op::bit_or:
-      return fmt::format("{} | {}", o[0], o[1]);
-    case Op::bit_xor:
-      return fmt::format("{} ^ {}", o[0], o[1]);
-    case Op::bit_not:
-      return fmt::format("~{}", o[0]);
-    case Op::shift_left:
-    case Op::shift_right:
-      return fmt::format("{}({}, {})", ir::info(function).name, o[0], o[1]);
-    case Op::logical_not:
-      return fmt::format("!{}", o[0]);
-    case Op::select:
-      return fmt::format("{} ? {} : {}", o[0], o[1], o[2]);
-    case Op::cast:
-      return cast_text(from, to, o[0]);
-    default:
-      Diagnostic({}, fmt::format("{} is not a function of elements", ir::info(function).name),
-                 ErrorKind::internal)
-          .raise();
   }
+  return {};
+}
+
+std::string real_text(Op function, const std::string& x) {
+  const std::string_view name = ir::info(function).name;
+  switch (ir::as<ir::RealFunction>(function)) {
+    case ir::RealFunction::exp:
+      return fmt::format("exp2_approx({} * 1.44269504f)", x);
+    case ir::RealFunction::log:
+      return fmt::format("log2_approx({}) * 0.693147181f", x);
+    case ir::RealFunction::exp2:
+    case ir::RealFunction::log2:
+    case ir::RealFunction::sqrt:
+    case ir::RealFunction::rsqrt:
+    case ir::RealFunction::rcp:
+    case ir::RealFunction::tanh:
+    case ir::RealFunction::sin:
+    case ir::RealFunction::cos:
+      return fmt::format("{}_approx({})", name, x);
+    case ir::RealFunction::log1p:
+    case ir::RealFunction::expm1:
+    case ir::RealFunction::erf:
+    case ir::RealFunction::floor:
+    case ir::RealFunction::ceil:
+    case ir::RealFunction::rint:
+      return fmt::format("{}f({})", name, x);
+  }
+  return {};
+}
+
+std::string_view sign_of(ir::ComparisonFunction function) {
+  switch (function) {
+    case ir::ComparisonFunction::lt:
+      return "<";
+    case ir::ComparisonFunction::le:
+      return "<=";
+    case ir::ComparisonFunction::eq:
+      return "==";
+    case ir::ComparisonFunction::ne:
+      return "!=";
+  }
+  return {};
+}
+
+// Without short circuits: no branches in unrolled code.
+std::string logic_text(Op function, const Operands& o) {
+  switch (ir::as<ir::LogicFunction>(function)) {
+    case ir::LogicFunction::logical_and:
+      return fmt::format("{} & {}", o[0], o[1]);
+    case ir::LogicFunction::logical_or:
+      return fmt::format("{} | {}", o[0], o[1]);
+    case ir::LogicFunction::logical_not:
+      return fmt::format("!{}", o[0]);
+  }
+  return {};
+}
+
+std::string bits_text(Op function, const Operands& o) {
+  switch (ir::as<ir::BitFunction>(function)) {
+    case ir::BitFunction::bit_and:
+      return fmt::format("{} & {}", o[0], o[1]);
+    case ir::BitFunction::bit_or:
+      return fmt::format("{} | {}", o[0], o[1]);
+    case ir::BitFunction::bit_xor:
+      return fmt::format("{} ^ {}", o[0], o[1]);
+    case ir::BitFunction::bit_not:
+      return fmt::format("~{}", o[0]);
+    case ir::BitFunction::shift_left:
+    case ir::BitFunction::shift_right:
+      return fmt::format("{}({}, {})", ir::info(function).name, o[0], o[1]);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string function_text(Op function, DType from, DType to, const std::vector<std::string>& o,
+                          bool nonnegative) {
+  switch (ir::info(function).kind) {
+    case ir::FunctionKind::arithmetic:
+      return arithmetic_text(function, o, is_float(from), nonnegative);
+    case ir::FunctionKind::division:
+      return integer_division(function, o[0], o[1], nonnegative);
+    case ir::FunctionKind::real:
+      return real_text(function, o[0]);
+    case ir::FunctionKind::comparison:
+      return fmt::format("{} {} {}", o[0], sign_of(ir::as<ir::ComparisonFunction>(function)), o[1]);
+    case ir::FunctionKind::logic:
+      return logic_text(function, o);
+    case ir::FunctionKind::bits:
+      return bits_text(function, o);
+    case ir::FunctionKind::choice:
+      break;
+  }
+  switch (ir::as<ir::ChoiceFunction>(function)) {
+    case ir::ChoiceFunction::select:
+      return fmt::format("{} ? {} : {}", o[0], o[1], o[2]);
+    case ir::ChoiceFunction::cast:
+      return cast_text(from, to, o[0]);
+  }
+  return {};
 }
 
 std::string sum_text(const std::vector<std::string>& terms) {

@@ -47,8 +47,6 @@ TW_PRINTER(cta_sync);
 TW_PRINTER(cluster_sync);
 TW_PRINTER(set_max_registers);
 // ranks.cpp
-TW_PRINTER(rank);
-TW_PRINTER(epoch);
 TW_PRINTER(peer);
 TW_PRINTER(peer_map);
 TW_PRINTER(store_index);

@@ -31,22 +31,27 @@ std::string list(std::string_view pattern, int count, int first = 0) {
 
 struct TmaShape {
   bool load = true;
+  std::string_view function;  // of a reduction
   int rank = 0;
   bool multicast = false;
   bool hint = false;
 
   std::string name() const {
-    return fmt::format("tma_{}_{}d{}{}", load ? "load" : "store", rank,
-                       multicast ? "_multicast" : "", hint ? "_hint" : "");
+    return fmt::format("tma_{}_{}d{}{}",
+                       load               ? "load"
+                       : function.empty() ? "store"
+                                          : fmt::format("reduce_{}", function),
+                       rank, multicast ? "_multicast" : "", hint ? "_hint" : "");
   }
 
   std::string wrapper() const {
     const int first = 2, bar = first + rank;
     int next = bar + (load ? 1 : 0);
-    std::string instruction =
-        fmt::format("cp.async.bulk.tensor.{}d.{}", rank,
-                    load ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                         : "global.shared::cta.tile.bulk_group");
+    std::string instruction = fmt::format(
+        "cp.{}.bulk.tensor.{}d.{}", function.empty() ? "async" : "reduce.async", rank,
+        load               ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        : function.empty() ? "global.shared::cta.tile.bulk_group"
+                           : fmt::format("global.shared::cta.{}.tile.bulk_group", function));
     std::string parameters =
         fmt::format("u32 address, const TensorMap& map, {}", list("int x{}", rank));
     std::string arguments =
@@ -148,7 +153,8 @@ void print_tma(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ValueId>& operands = operation.operands;
   TmaShape shape;
-  shape.load = operation.op == Op::tma_load;
+  shape.load = ir::info(operation.op).writes(ir::Memory::shared);
+  if (attributes.has(Key::function)) shape.function = ir::info(attributes.function()).name;
   const std::size_t first = shape.load ? 5 : 3;
   shape.rank = static_cast<int>(operands.size() - first);
   const std::int64_t mask = attributes.integer_or(Key::multicast, 0);

@@ -86,14 +86,6 @@ std::string ordered_add(Emitter& emitter, MemoryOrder order) {
   return name;
 }
 
-void print_rank(Emitter& emitter, const Operation& operation) {
-  emitter.set_name(operation.results[0], emitter.launch_number(LaunchParameter::Kind::rank));
-}
-
-void print_epoch(Emitter& emitter, const Operation& operation) {
-  emitter.set_name(operation.results[0], emitter.launch_number(LaunchParameter::Kind::epoch));
-}
-
 void print_peer(Emitter& emitter, const Operation& operation) {
   emitter.line(fmt::format(
       "{}* const {} = {}.rank[{}];", memory_type(emitter.type(operation.results[0]).dtype),

@@ -64,14 +64,20 @@ void print_elementwise(Emitter& emitter, const Operation& operation) {
 
 void print_position(Emitter& emitter, const Operation& operation) {
   const std::string& name = emitter.name(operation.results[0]);
-  switch (operation.op) {
-    case Op::cta_index:
+  switch (ir::as<ir::PositionOp>(operation.op)) {
+    case ir::PositionOp::rank:
+      return emitter.set_name(operation.results[0],
+                              emitter.launch_number(LaunchParameter::Kind::rank));
+    case ir::PositionOp::epoch:
+      return emitter.set_name(operation.results[0],
+                              emitter.launch_number(LaunchParameter::Kind::epoch));
+    case ir::PositionOp::cta_index:
       return emitter.line(fmt::format("const int {} = (int)blockIdx.x;", name));
-    case Op::cta_count:
+    case ir::PositionOp::cta_count:
       return emitter.line(fmt::format("const int {} = (int)gridDim.x;", name));
-    case Op::cluster_rank:
+    case ir::PositionOp::cluster_rank:
       return emitter.line(fmt::format("const int {} = cluster_rank();", name));
-    default:
+    case ir::PositionOp::warp_index:
       return emitter.line(fmt::format("const int {} = warp % 4;", name));
   }
 }

@@ -171,7 +171,8 @@ void TransferLowering::store(const Operation& o) {
 
 // One copy for each panel of the tile.
 void TransferLowering::tma(const Operation& o) {
-  const bool load = o.op == Op::tma_load_tile;
+  const Op copy = ir::info(o.op).becomes;
+  const bool load = ir::info(copy).writes(ir::Memory::shared);
   const View view = views_.at(o.operands[1]);
   const Type part = code_.type(o.operands[1]);
   const std::size_t leading = load ? 4 : 2;
@@ -192,14 +193,10 @@ void TransferLowering::tma(const Operation& o) {
     if (load) {
       operands.insert(operands.end(), {o.operands[2], o.operands[3]});
       attributes.set(Key::bytes, part.shape[0] * box.back() * size_of(part.dtype));
-      attributes.set(Key::cache, o.attributes.integer(Key::cache));
-      for (const Key key : {Key::multicast, Key::multicast_group}) {
-        if (o.attributes.has(key)) attributes.set(key, o.attributes.integer(key));
-      }
     }
+    for (const auto& [key, value] : o.attributes.entries()) attributes.set(key, value);
     operands.insert(operands.end(), coordinates.begin(), coordinates.end());
-    code_.emit(load ? Op::tma_load : Op::tma_store, std::move(operands), std::move(attributes),
-               o.where);
+    code_.emit(copy, std::move(operands), std::move(attributes), o.where);
   }
 }
 

@@ -163,17 +163,18 @@ std::string never_executed(const Sites& sites, const Site& site) {
 std::string nothing_reads_stores(const Sites& sites, const Site& wait) {
   std::set<ValueId> stored;
   std::string names;
-  for (const Site* store : sites.of(Op::tma_store)) {
-    if (store->role != wait.role) continue;
-    const ValueId tensor = tensor_behind(sites, store->operation->operands[0]);
+  for (const Site& store : sites.all()) {
+    if (ir::info(store.op()).completion != ir::Completion::bulk) continue;
+    if (store.role != wait.role) continue;
+    const ValueId tensor = tensor_behind(sites, store.operation->operands[0]);
     // Other ranks may read it.
     if (sites.kernel().parameter_of(tensor)->is_symmetric()) return {};
     if (stored.insert(tensor).second) names += (names.empty() ? "" : ", ") + sites.name(tensor);
   }
   for (const Site& site : sites.all()) {
-    if (!ir::info(site.op()).reads(ir::Memory::global)) {
-      continue;
-    }
+    const ir::OpInfo& reader = ir::info(site.op());
+    // A reduction needs no order among others.
+    if (!reader.reads(ir::Memory::global) || reader.completion == ir::Completion::bulk) continue;
     for (const ValueId operand : site.operation->operands) {
       if (stored.count(tensor_behind(sites, operand)) != 0) return {};
     }

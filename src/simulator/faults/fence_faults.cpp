@@ -16,8 +16,9 @@ Consumer consumer_of(const Sites& sites, const Site& fence) {
   for (std::size_t i = fence.number + 1; i < sites.all().size(); ++i) {
     const Site& site = sites.at(i);
     if (site.role != fence.role) break;
-    if (site.op() == Op::tma_store) return Consumer::store;
-    if (ir::info(site.op()).completion == ir::Completion::wgmma) return Consumer::product;
+    const ir::Completion completion = ir::info(site.op()).completion;
+    if (completion == ir::Completion::bulk) return Consumer::store;
+    if (completion == ir::Completion::wgmma) return Consumer::product;
     if (site.op() == Op::mbarrier_arrive) return Consumer::release;
   }
   return Consumer::none;

@@ -17,16 +17,12 @@ namespace {
 
 // Operand numbers of the index of a barrier in its array; 0 where the operation has none.
 std::size_t index_operand(Op op) {
-  switch (op) {
-    case Op::mbarrier_wait:
-    case Op::mbarrier_arrive:
-    case Op::mbarrier_expect_tx:
-      return 1;
-    case Op::tma_load:
-      return 4;
-    default:
-      return 0;
+  // The index stands behind the array.
+  const auto& operands = ir::info(op).operands;
+  for (std::size_t i = 0; i + 1 < operands.count; ++i) {
+    if (operands.items[i].kind == ir::OperandKind::Kind::mbarriers) return i + 1;
   }
+  return 0;
 }
 
 // What indices of barriers, or parities of waits, are computed from.

@@ -12,22 +12,14 @@ std::optional<std::int64_t> first_value(const Sites& sites, ValueId value) {
   const Site* made = sites.definition(value);
   if (!made) return std::nullopt;
   const std::vector<ValueId>& operands = made->operation->operands;
-  switch (made->op()) {
-    case Op::sub: {
-      const auto a = first_value(sites, operands[0]), b = first_value(sites, operands[1]);
-      return a && b ? std::optional(*a - *b) : std::nullopt;
-    }
-    case Op::select:
-      return first_value(sites, operands[2]);
-    case Op::for_loop:
-    case Op::while_loop:
-    case Op::if_then: {
-      const std::vector<Use> sources = sites.sources(value);
-      return sources.empty() ? std::nullopt : first_value(sites, sites.operand(sources.front()));
-    }
-    default:
-      return std::nullopt;
+  if (made->op() == Op::sub) {
+    const auto a = first_value(sites, operands[0]), b = first_value(sites, operands[1]);
+    return a && b ? std::optional(*a - *b) : std::nullopt;
   }
+  if (made->op() == Op::select) return first_value(sites, operands[2]);
+  if (ir::info(made->op()).family != ir::Family::control) return std::nullopt;
+  const std::vector<Use> sources = sites.sources(value);
+  return sources.empty() ? std::nullopt : first_value(sites, sites.operand(sources.front()));
 }
 
 std::set<ValueId> computed_from(const Sites& sites, std::vector<ValueId> values) {

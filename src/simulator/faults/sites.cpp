@@ -140,14 +140,9 @@ Use Sites::start_of(ValueId argument) const {
   const auto& [site, number] = arguments_[argument];
   if (site == kNoSite) return {};
   // for_loop: low, high, step, carried... and index, carried...; while_loop: condition, carried...
-  switch (sites_[site].op()) {
-    case Op::for_loop:
-      return {site, number == 0 ? 0 : number + 2};
-    case Op::while_loop:
-      return {site, number + 1};
-    default:
-      return {};
-  }
+  if (sites_[site].op() == Op::for_loop) return {site, number == 0 ? 0 : number + 2};
+  if (sites_[site].op() == Op::while_loop) return {site, number + 1};
+  return {};
 }
 
 std::vector<Use> Sites::sources(ValueId value) const {

@@ -36,7 +36,7 @@ class ControlOnly {
       return becomes && set(opaque_, flow.to);
     });
     for (const Instruction& instruction : prepared_.code) {
-      if (instruction.code == Code::any_register && !opaque_[instruction.object]) {
+      if (is_condition(instruction) && !opaque_[instruction.object]) {
         needed_[instruction.object] = 1;
       }
     }
@@ -50,6 +50,10 @@ class ControlOnly {
   }
 
  private:
+  static bool is_condition(const Instruction& instruction) {
+    return instruction.op == ir::Op::any_register;
+  }
+
   static bool set(std::vector<char>& flags, int index) {
     return std::exchange(flags[index], 1) == 0;
   }
@@ -65,42 +69,34 @@ class ControlOnly {
     }
   }
 
+  // Words of global and shared memory are written as they will be: their values are known.
   bool writes(const Instruction& instruction, const TensorArgument& tensor) const {
-    if (instruction.code == Code::tma_store) {
-      return prepared_.maps[prepared_.transfers[instruction.detail].map].name == tensor.name;
-    }
-    return instruction.code == Code::store_registers &&
-           prepared_.global_accesses[instruction.detail].tensor->name == tensor.name;
+    if (instruction.code == Code::word) return false;
+    const TensorArgument* const own = prepared_.tensor_of(instruction, arguments_);
+    return own && own->name == tensor.name && ir::info(instruction.op).writes(ir::Memory::global);
   }
   bool writes(const TensorArgument& tensor) const {
     return std::any_of(prepared_.code.begin(), prepared_.code.end(),
                        [&](const Instruction& each) { return writes(each, tensor); });
   }
   bool writes(const Instruction& instruction, int allocation) const {
-    switch (instruction.code) {
-      case Code::store_matrix:
-      case Code::store_elements:
-      case Code::store_words:
-        return instruction.value == allocation;
-      case Code::tma_load:
-        return instruction.object == allocation;
-      default:
-        return false;
-    }
+    if (instruction.code == Code::shared_word) return false;
+    return prepared_.allocation_of(instruction) == allocation &&
+           ir::info(instruction.op).writes(ir::Memory::shared);
   }
   bool writes(int allocation) const {
     return std::any_of(prepared_.code.begin(), prepared_.code.end(),
                        [&](const Instruction& each) { return writes(each, allocation); });
   }
 
-  Flow flow(const Instruction& instruction) const {
-    switch (instruction.code) {
-      case Code::fill:
-      case Code::coordinate:
+  Flow computation(const Instruction& instruction) const {
+    switch (ir::as<ir::ComputationOp>(instruction.op)) {
+      case ir::ComputationOp::fill:
+      case ir::ComputationOp::coordinate:
         return {instruction.object, {}};
-      case Code::copy:
+      case ir::ComputationOp::copy:
         return {instruction.object, {instruction.detail}};
-      case Code::compute: {
+      case ir::ComputationOp::compute: {
         const Compute& compute = prepared_.computes[instruction.detail];
         Flow made{compute.destination, {}};
         for (const RegisterSource& source : compute.sources) {
@@ -108,37 +104,76 @@ class ControlOnly {
         }
         return made;
       }
-      case Code::reduce_registers: {
+      case ir::ComputationOp::reduce_registers: {
         const RegisterReduction& reduction = prepared_.reductions[instruction.detail];
         return {reduction.destination, {reduction.source}};
       }
-      case Code::reduce_lanes: {
+      case ir::ComputationOp::reduce_lanes: {
         const int array = prepared_.lane_reductions[instruction.detail].array;
         return {array, {array}};
       }
-      case Code::load_registers: {
+      case ir::ComputationOp::any_register:
+        break;
+    }
+    return {};
+  }
+
+  Flow flow(const Instruction& instruction) const {
+    const bool loads =
+        !is_flow(instruction.code) && ir::info(instruction.op).writes(ir::Memory::registers);
+    switch (instruction.code) {
+      case Code::computation:
+        return computation(instruction);
+      case Code::global_access: {
+        if (!loads) break;
         const GlobalAccess& access = prepared_.global_accesses[instruction.detail];
         return {access.array, {}, writes(*access.tensor)};
       }
-      case Code::load_matrix:
-      case Code::load_elements:
-      case Code::load_words:
+      case Code::matrix_access:
+      case Code::element_access:
+      case Code::fragment_access:
+        if (!loads) break;
         return {instruction.object, {}, true};
-      case Code::wgmma:
+      case Code::product:
         return {prepared_.products[instruction.detail].accumulator, {}, true};
-      default:
-        return {};
+      case Code::end:
+      case Code::move:
+      case Code::jump:
+      case Code::loop_test:
+      case Code::loop_next:
+      case Code::branch_unless:
+      case Code::enter_role:
+      case Code::leave_role:
+      case Code::function:
+      case Code::array:
+      case Code::shared_word:
+      case Code::word:
+      case Code::word_wait:
+      case Code::mbarrier:
+      case Code::named_barrier:
+      case Code::cta_barrier:
+      case Code::cluster_barrier:
+      case Code::fence:
+      case Code::lane_order:
+      case Code::commit:
+      case Code::group_wait:
+      case Code::bulk_copy:
+      case Code::product_fence:
+      case Code::register_budget:
+        break;
     }
+    return {};
   }
 
   // Scalars that the kernel reads must not be among what is not computed.
   void check_scalars() const {
     for (const Instruction& reader : prepared_.code) {
-      const bool word = reader.code == Code::load_index || reader.code == Code::atomic_add ||
-                        reader.code == Code::wait_flag;
-      const TensorArgument* tensor =
-          word ? &arguments_.tensors[prepared_.words[reader.detail].tensor] : nullptr;
-      const bool shared = reader.code == Code::shared_load && writes(reader.object);
+      // Of what is only added to, nobody learns the value.
+      const bool word = (reader.code == Code::word && !reader.operation->results.empty()) ||
+                        reader.code == Code::word_wait;
+      const TensorArgument* tensor = word ? prepared_.tensor_of(reader, arguments_) : nullptr;
+      const bool shared = reader.code == Code::shared_word &&
+                          ir::info(reader.op).reads(ir::Memory::shared) && writes(reader.object);
       if (!shared && !(tensor && writes(*tensor))) continue;
       refuse(*reader.operation,
              fmt::format("{} is written from registers or by a copy; what is read of it cannot be "
@@ -153,10 +188,10 @@ class ControlOnly {
     }
     for (std::size_t i = 0; i < flows_.size(); ++i) {
       Instruction& instruction = prepared_.code[i];
-      const bool condition = instruction.code == Code::any_register;
+      const bool condition = is_condition(instruction);
       const int array = condition ? instruction.object : flows_[i].to;
       if (array >= 0) instruction.valued = needed_[array] != 0;
-      if (instruction.code == Code::store_registers) instruction.valued = false;
+      if (instruction.code == Code::global_access && flows_[i].to < 0) instruction.valued = false;
     }
     prepared_.valued = false;
   }

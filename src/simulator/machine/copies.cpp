@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "ir/multicast.h"
+#include "simulator/evaluate_elementwise.h"
 #include "simulator/machine/launch.h"
+#include "support/number_formats.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -44,6 +46,29 @@ void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
       visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
+  }
+}
+
+// The elements in memory become the function of them and of those that are brought; integers run
+// over.
+void combine(ir::Op function, DType dtype, std::int64_t bytes, const std::byte* brought,
+             std::byte* memory) {
+  const auto count = static_cast<std::size_t>(bytes / size_of(dtype));
+  if (is_float(dtype)) {
+    float a[8], b[8];
+    to_float(dtype, memory, a, count);
+    to_float(dtype, brought, b, count);
+    const float* const operands[] = {a, b};
+    evaluate({function, dtype, {}}, count, operands, a);
+    return from_float(dtype, a, memory, count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t a = to_integer(dtype, memory + 4 * i);
+    const std::int64_t b = to_integer(dtype, brought + 4 * i);
+    const std::int64_t combined = function == ir::Op::add   ? a + b
+                                  : function == ir::Op::min ? std::min(a, b)
+                                                            : std::max(a, b);
+    from_integer(dtype, combined, memory + 4 * i);
   }
 }
 
@@ -130,22 +155,20 @@ std::uint64_t receivers_of(const Warp& warp, const Transfer& transfer) {
                                 rank % ir::multicast_stride(transfer.multicast));
 }
 
-// What is the same for every CTA that receives a copy.
-struct IssuedLoad {
+// What every copy names: its box of the tensor, and where that lies in shared memory.
+struct IssuedCopy {
   const TensorMap& map;
   std::byte* data;  // of the tensor
   std::int64_t address;
   std::array<std::int64_t, 5> start;
-  int barrier;
 };
 
 // The copy's part that one CTA receives: its accesses, and when it completes.
 void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instruction,
-              const IssuedLoad& load) {
+              const IssuedCopy& load, int barrier) {
   const std::int64_t bytes = load.map.box_bytes();
-  const int agent =
-      launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, load.barrier);
-  const auto epoch = static_cast<Epoch>(cta.barriers[load.barrier].phase + 1);
+  const int agent = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
+  const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
   AccessKind kind;
   kind.async = true;
   order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), load.map,
@@ -170,26 +193,15 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   event.data = load.data;
   event.coordinates = load.start;
   event.access = access;
-  event.barrier = load.barrier;
-  event.phase = cta.barriers[load.barrier].phase;
+  event.barrier = barrier;
+  event.phase = cta.barriers[barrier].phase;
   if (launch.recorder) launch.recorder->load_issued(event);
   launch.add_event(std::move(event));
 }
 
-}  // namespace
-
-void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
+void issue_load(Launch& launch, Warp& warp, const Instruction& instruction,
+                const IssuedCopy& copy) {
   const Transfer& transfer = launch.kernel.transfers[instruction.detail];
-  const TensorMap& map = launch.kernel.maps[transfer.map];
-  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
-                               warp.integer(transfer.offset) + transfer.step;
-  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(launch, warp, instruction, map, address)) {
-    return;
-  }
-  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
-  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
   const int barrier = find_barrier(launch, warp, instruction, transfer.barriers,
                                    warp.integer(transfer.barrier_index));
   if (barrier < 0) return;
@@ -206,8 +218,53 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction) {
       continue;
     }
     if (!usable(launch, warp, instruction, *cta, barrier)) continue;
-    issue_to(*cta, launch, warp, instruction, {map, data, address, start, barrier});
+    issue_to(*cta, launch, warp, instruction, copy, barrier);
   }
+}
+
+void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
+                 const IssuedCopy& copy) {
+  auto store = std::make_shared<Store>();
+  store->instruction = &instruction;
+  store->address = copy.address;
+  store->to = copy.data;
+  store->coordinates = copy.start;
+  const auto group = [&](Agents::Kind kind, AccessKind made) {
+    return launch.order.by_unit(
+        warp, instruction, made,
+        launch.order.agents().at(warp.cta->cluster_rank(), kind, warp.index),
+        static_cast<Epoch>(warp.store_groups + 1));
+  };
+  launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
+                      instruction.object, copy.address, copy.map.box_bytes());
+  // Reductions of an element are atomic for the GPU, and come in any order.
+  const bool reduces = instruction.operation->attributes.has(ir::Key::function);
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), copy.map,
+               copy.data, copy.address, copy.start);
+  warp.stores.push_back(store);
+  Event event;
+  event.kind = Event::Kind::store;
+  event.issuer = &warp;
+  event.store = std::move(store);
+  launch.add_event(std::move(event));
+}
+
+}  // namespace
+
+void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  const TensorMap& map = launch.kernel.maps[transfer.map];
+  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
+                               warp.integer(transfer.offset) + transfer.step;
+  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
+      !valid(launch, warp, instruction, map, address)) {
+    return;
+  }
+  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
+  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
+  const bool load = ir::info(instruction.op).writes(ir::Memory::shared);
+  (load ? issue_load : issue_store)(launch, warp, instruction, {map, data, address, start});
 }
 
 void finish_load(Launch& launch, const Event& event) {
@@ -227,43 +284,9 @@ void finish_load(Launch& launch, const Event& event) {
   complete_tx(launch, event, map.box_bytes());
 }
 
-void issue_store(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
-  const TensorMap& map = launch.kernel.maps[transfer.map];
-  const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
-                               warp.integer(transfer.offset) + transfer.step;
-  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(launch, warp, instruction, map, address)) {
-    return;
-  }
-  std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
-  const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
-  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
-  auto store = std::make_shared<Store>();
-  store->instruction = &instruction;
-  store->address = address;
-  store->to = data;
-  store->coordinates = start;
-  const auto group = [&](Agents::Kind kind, AccessKind made) {
-    return launch.order.by_unit(
-        warp, instruction, made,
-        launch.order.agents().at(warp.cta->cluster_rank(), kind, warp.index),
-        static_cast<Epoch>(warp.store_groups + 1));
-  };
-  launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
-                      instruction.object, address, map.box_bytes());
-  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), map, data,
-               address, store->coordinates);
-  warp.stores.push_back(store);
-  Event event;
-  event.kind = Event::Kind::store;
-  event.issuer = &warp;
-  event.store = std::move(store);
-  launch.add_event(std::move(event));
-}
-
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {
   const Instruction& instruction = *store.instruction;
+  const ir::Attributes& attributes = instruction.operation->attributes;
   const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[instruction.detail].map];
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
@@ -275,12 +298,15 @@ void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage)
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
+    const bool reduces = attributes.has(ir::Key::function);
     bool cut = false;
     for_chunks(map, store.to, store.address, store.coordinates,
                [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  cut |= skip == 0 && bytes > 0 && bytes < 16;
                  const std::byte* chunk = store.data.data() + (address - store.address);
-                 if (bytes > 0 && launch.kernel.valued) std::memcpy(global, chunk + skip, bytes);
+                 if (bytes == 0 || !launch.kernel.valued) return;
+                 if (!reduces) return void(std::memcpy(global, chunk + skip, bytes));
+                 combine(attributes.function(), map.tensor->dtype, bytes, chunk + skip, global);
                });
     store.stage = Store::Stage::written;
     // Seen on an H200: what follows the row is overwritten.

@@ -47,11 +47,15 @@ std::string wait_text(const Warp& warp) {
                          warp.cta->cluster->ctas.size() * launch.kernel.warps);
     case Warp::State::word:
       return launch.world.wait_text(warp.word);
-    default:
+    case Warp::State::pool:
       return fmt::format("{} registers a thread: {} has {}, {} are free for a warp",
                          warp.waits_at->value, launch.describe(warp), warp.registers,
                          warp.cta->register_pool / kLanes);
+    case Warp::State::runnable:  // these wait for nothing
+    case Warp::State::ended:
+      break;
   }
+  return {};
 }
 
 // Whether `other` could end the wait, as far as the program's text tells.
@@ -71,9 +75,13 @@ bool could_signal(const Warp& other, const Warp& warp) {
       return other.state != Warp::State::cluster;
     case Warp::State::word:
       return false;  // whose work it is shows only when it is done
-    default:
+    case Warp::State::pool:
       return other.cta == warp.cta && &other != &warp;
+    case Warp::State::runnable:
+    case Warp::State::ended:
+      break;
   }
+  return false;
 }
 
 // Warps each of which waits for the next and the last for the first; empty when there are none.

@@ -11,6 +11,28 @@
 
 namespace tilewright::simulator {
 
+namespace {
+
+std::int64_t position(const PreparedKernel& kernel, std::int64_t cta, int warp,
+                      ir::PositionOp which) {
+  switch (which) {
+    case ir::PositionOp::cta_index:
+      return cta;
+    case ir::PositionOp::cta_count:
+      return kernel.ctas;
+    case ir::PositionOp::cluster_rank:
+      return cta % kernel.cluster;
+    case ir::PositionOp::warp_index:
+      return warp % 4;
+    case ir::PositionOp::rank:  // known since the kernel was prepared
+    case ir::PositionOp::epoch:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
 Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
     : index(index),
       cluster(cluster),
@@ -28,11 +50,8 @@ Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
     warp.registers = kernel.launch_registers;
     warp.scalars = kernel.scalars;
     warp.arrays.resize(kernel.registers.size());
-    for (const auto& [slot, op] : kernel.positions) {
-      const std::int64_t value = op == ir::Op::cta_index      ? index
-                                 : op == ir::Op::cta_count    ? kernel.ctas
-                                 : op == ir::Op::cluster_rank ? index % kernel.cluster
-                                                              : w % 4;
+    for (const auto& [slot, which] : kernel.positions) {
+      const std::int64_t value = position(kernel, index, w, which);
       warp.scalars[slot] = {value, static_cast<double>(value)};
     }
   }
@@ -214,6 +233,7 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
   };
   std::vector<Scalar>& scalars = warp.scalars;
   ++report.operations;
+  if (!is_flow(instruction.code)) ++executed_[static_cast<std::size_t>(instruction.op)];
   switch (instruction.code) {
     case Code::end:
       return finish(warp);
@@ -260,106 +280,55 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       warp.role = instruction.object;
       ++warp.pc;
       return;
-    default:
-      break;
-  }
-  ++executed_[static_cast<std::size_t>(instruction.operation->op)];
-  switch (instruction.code) {
-    case Code::scalar:
+    case Code::function:
       return next(execute_scalar);
-    case Code::registers:
+    case Code::array:
       return next(declare_registers);
-    case Code::fill:
-    case Code::copy:
-    case Code::compute:
-    case Code::coordinate:
-    case Code::reduce_registers:
-    case Code::any_register:
-    case Code::reduce_lanes:
+    case Code::computation:
       return next(execute_registers);
-    case Code::load_registers:
-    case Code::store_registers:
+    case Code::global_access:
       return next(access_global);
-    case Code::store_matrix:
-    case Code::load_matrix:
+    case Code::matrix_access:
       return next(move_matrix);
-    case Code::store_elements:
-    case Code::load_elements:
+    case Code::element_access:
       return next(access_elements);
-    case Code::store_words:
-    case Code::load_words:
+    case Code::fragment_access:
       return next(move_words);
-    case Code::shared_load:
-    case Code::shared_store:
+    case Code::shared_word:
       return next(shared_scalar);
-    case Code::load_index:
-      return next(load_index);
-    case Code::store_index:
-      return next(store_index);
-    case Code::atomic_add:
-    case Code::reduce_add:
-      return next(atomic_add);
-    case Code::mbarrier_init:
-      return next(init_mbarriers);
-    case Code::mbarrier_expect_tx:
-      return next(expect_tx);
-    case Code::mbarrier_arrive:
-      return next(arrive);
-    // These step on by themselves, since the warp may block.
-    case Code::mbarrier_wait:
-      return wait_mbarrier(*this, warp, instruction);
-    case Code::wait_flag:
-      return wait_flag(*this, warp, instruction);
-    case Code::named_sync:
-      return named_barrier(*this, warp, instruction, true);
-    case Code::named_arrive:
-      return named_barrier(*this, warp, instruction, false);
-    case Code::cluster_sync:
-      return cluster_sync(*this, warp, instruction);
-    case Code::set_max_registers:
-      return set_max_registers(*this, warp, instruction);
-    case Code::tma_load:
-      return next(issue_load);
-    case Code::tma_store:
-      return next(issue_store);
-    case Code::bulk_commit:
-      bulk_commit(warp);
-      break;
-    case Code::bulk_wait:
-      return next(bulk_wait);
-    case Code::wgmma:
-      return next(issue_product);
-    case Code::wgmma_fence:
-      ++warp.wgmma_fences;
-      break;
-    case Code::wgmma_commit:
-      commit_products(*this, warp);
-      break;
-    case Code::wgmma_wait:
-      return next(wait_products);
-    case Code::fence_proxy_async:
-      order.fence_proxy(warp, instruction.elected);
-      publish_barriers(*this, warp);
-      break;
-    case Code::fence_barrier_init:
-      publish_barriers(*this, warp);
-      break;
-    case Code::fence_cluster:
-      order.fence_cluster(warp, instruction.elected);
-      break;
-    case Code::fence:
-      order.fence(warp, instruction.elected, static_cast<Scope>(instruction.value));
-      break;
-    case Code::fence_proxy_async_global:
-      order.fence_proxy_global(warp, instruction.elected);
-      break;
-    case Code::warp_sync:
+    case Code::word:
+      return next(access_word);
+    case Code::lane_order:
       order.meet(warp);
-      break;
-    default:
-      break;
+      ++warp.pc;
+      return;
+    case Code::fence:
+      return next(execute_fence);
+    case Code::bulk_copy:
+      return next(issue_copy);
+    case Code::product:
+      return next(issue_product);
+    case Code::product_fence:
+      ++warp.wgmma_fences;
+      ++warp.pc;
+      return;
+    case Code::commit:
+      return next(commit_group);
+    case Code::group_wait:
+      return next(wait_for_groups);
+    // These step on by themselves, since the warp may block.
+    case Code::mbarrier:
+      return execute_mbarrier(*this, warp, instruction);
+    case Code::word_wait:
+      return wait_flag(*this, warp, instruction);
+    case Code::named_barrier:
+    case Code::cta_barrier:
+      return named_barrier(*this, warp, instruction);
+    case Code::cluster_barrier:
+      return cluster_sync(*this, warp, instruction);
+    case Code::register_budget:
+      return set_max_registers(*this, warp, instruction);
   }
-  ++warp.pc;
 }
 
 std::string Launch::describe(const Warp& warp) const {

@@ -117,10 +117,7 @@ class Launch {
 };
 
 // synchronisation.cpp
-void init_mbarriers(Launch& launch, Warp& warp, const Instruction& instruction);
-void expect_tx(Launch& launch, Warp& warp, const Instruction& instruction);
-void arrive(Launch& launch, Warp& warp, const Instruction& instruction);
-void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction);
+void execute_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction);
 void complete_tx(Launch& launch, const Event& event, std::int64_t bytes);
 // Makes the barriers that the warp has initialised known to copies and to other CTAs.
 void publish_barriers(Launch& launch, Warp& warp);
@@ -131,14 +128,18 @@ int find_barrier(Launch& launch, const Warp& warp, const Instruction& instructio
 // learn of it through fence_barrier_init.
 bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, const Cta& cta,
             int barrier);
-void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction, bool sync);
+void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction);
 void cluster_sync(Launch& launch, Warp& warp, const Instruction& instruction);
 void set_max_registers(Launch& launch, Warp& warp, const Instruction& instruction);
 
+void execute_fence(Launch& launch, Warp& warp, const Instruction& instruction);
+// Of copies or of products.
+void commit_group(Launch& launch, Warp& warp, const Instruction& instruction);
+void wait_for_groups(Launch& launch, Warp& warp, const Instruction& instruction);
+
 // copies.cpp
-void issue_load(Launch& launch, Warp& warp, const Instruction& instruction);
+void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction);
 void finish_load(Launch& launch, const Event& event);
-void issue_store(Launch& launch, Warp& warp, const Instruction& instruction);
 // Moves the store on until it has reached the stage.
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage);
 void bulk_commit(Warp& warp);
@@ -178,9 +179,7 @@ void shared_scalar(Launch& launch, Warp& warp, const Instruction& instruction);
 // Element 0 of the tensor in the rank that the slot holds, or in this one; null after a fault.
 std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& instruction,
                         const TensorArgument& tensor, Slot rank);
-void load_index(Launch& launch, Warp& warp, const Instruction& instruction);
-void store_index(Launch& launch, Warp& warp, const Instruction& instruction);
-void atomic_add(Launch& launch, Warp& warp, const Instruction& instruction);
+void access_word(Launch& launch, Warp& warp, const Instruction& instruction);
 void wait_flag(Launch& launch, Warp& warp, const Instruction& instruction);
 
 // deadlock.cpp

@@ -15,14 +15,10 @@ namespace {
 using Kind = TraceSlice::Kind;
 
 std::string name_of(const PreparedKernel& kernel, const Instruction& instruction) {
-  switch (instruction.code) {
-    case Code::compute:
-      return std::string(ir::info(kernel.computes[instruction.detail].function).name);
-    case Code::scalar:
-      return "scalars";
-    default:
-      return std::string(ir::info(instruction.operation->op).name);
-  }
+  if (instruction.code == Code::function) return "scalars";
+  const bool computes = instruction.op == ir::Op::compute;
+  const ir::Op what = computes ? kernel.computes[instruction.detail].function : instruction.op;
+  return std::string(ir::info(what).name);
 }
 
 // "mul, fma, exp2": each once, while they are few.
@@ -202,55 +198,70 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::loop_next:
       merge(state, Kind::compute, instruction, 0);
       return count_iterations(state, instruction);
-    case Code::mbarrier_wait:
-      return pass_mbarrier(warp, state, instruction);
-    case Code::named_sync:
-    case Code::named_arrive: {
+    case Code::mbarrier:
+      return step_mbarrier(warp, state, instruction);
+    case Code::named_barrier:
+    case Code::cta_barrier: {
       const std::int64_t number = instruction.detail + warp.integer(instruction.a);
       if (number < 0 || number > 15) return;
       return join(state_of(*warp.cta).named[number], state, instruction, instruction.value / 32,
                   fmt::format("named barrier {}", number));
     }
-    case Code::cluster_sync:
+    case Code::cluster_barrier:
       return join(cluster_meetings_[warp.cta->cluster], state, instruction,
                   static_cast<std::int64_t>(warp.cta->cluster->ctas.size()) * launch_->kernel.warps,
                   "the cluster's barrier");
-    case Code::set_max_registers:
+    case Code::register_budget:
       return change_registers(warp, state, instruction);
-    case Code::mbarrier_expect_tx:
-    case Code::mbarrier_arrive: {
+    case Code::word_wait:
+      return pass_word(warp, state, instruction);
+    case Code::product:
+      return issue_product(warp, state, instruction);
+    case Code::group_wait:
+      return wait_for_groups(warp, state, instruction);
+    case Code::bulk_copy:
+      return issue_copy(warp, state, instruction);
+    case Code::commit:
+      return merge(state, Kind::issue, instruction, 0);
+    case Code::fence:
+    case Code::lane_order:
+    case Code::product_fence:
+      return merge(state, Kind::barrier, instruction, 0);
+    case Code::global_access:
+    case Code::matrix_access:
+    case Code::element_access:
+    case Code::fragment_access:
+    case Code::shared_word:
+    case Code::word:
+      return merge(state, Kind::memory, instruction, 0);
+    case Code::move:
+    case Code::loop_test:
+    case Code::branch_unless:
+    case Code::enter_role:
+    case Code::leave_role:
+    case Code::function:
+    case Code::array:
+    case Code::computation:
+      return merge(state, Kind::compute, instruction, 0);
+  }
+}
+
+void LaunchTrace::step_mbarrier(const Warp& warp, WarpState& state,
+                                const Instruction& instruction) {
+  switch (ir::as<ir::MbarrierOp>(instruction.op)) {
+    case ir::MbarrierOp::mbarrier_init:
+      return merge(state, Kind::compute, instruction, 0);
+    case ir::MbarrierOp::mbarrier_wait:
+      return pass_mbarrier(warp, state, instruction);
+    case ir::MbarrierOp::mbarrier_expect_tx:
+    case ir::MbarrierOp::mbarrier_arrive: {
       const int barrier = barrier_of(warp, instruction);
       const std::string name = barrier < 0 ? "no barrier" : launch_->barrier_name(barrier);
       slice(state, Kind::barrier, instruction, text(name_of(launch_->kernel, instruction)),
             text(name), issue_cycles(launch_->kernel, instruction));
       return;
     }
-    case Code::wait_flag:
-      return pass_word(warp, state, instruction);
-    case Code::wgmma:
-      return issue_product(warp, state, instruction);
-    case Code::wgmma_wait:
-      return wait_for_products(warp, state, instruction);
-    case Code::tma_store:
-      return issue_store(warp, state, instruction);
-    case Code::bulk_wait:
-      return wait_for_stores(warp, state, instruction);
-    case Code::tma_load:
-    case Code::wgmma_commit:
-    case Code::bulk_commit:
-      return merge(state, Kind::issue, instruction, 0);
-    default:
-      break;
   }
-  if (instruction.operation == nullptr) return;
-  const ir::OpInfo& info = ir::info(instruction.operation->op);
-  const bool memory = info.touches(ir::Memory::shared, ir::Proxy::generic) ||
-                      info.touches(ir::Memory::global, ir::Proxy::generic);
-  merge(state,
-        info.synchronises ? Kind::barrier
-        : memory          ? Kind::memory
-                          : Kind::compute,
-        instruction, 0);
 }
 
 int LaunchTrace::barrier_of(const Warp& warp, const Instruction& instruction) const {
@@ -300,7 +311,7 @@ void LaunchTrace::join(Meeting& meeting, WarpState& state, const Instruction& in
   meeting.last.add(
       {state.clock, text(fmt::format("{} comes last ({})", who(trace_of(state), state.index),
                                      format_location(instruction.where())))});
-  const bool waits = instruction.code != Code::named_arrive;
+  const bool waits = instruction.op != ir::Op::named_arrive;
   if (waits) meeting.waiting.push_back({&state, &instruction});
   if (!waits) merge(state, Kind::barrier, instruction, text(name));
   if (meeting.arrived < wanted) return;
@@ -385,7 +396,7 @@ void LaunchTrace::end_open_waits(std::int64_t end) {
       if (warp.waiting == nullptr) continue;
       const Instruction& instruction = *warp.waiting->waits_at;
       const int barrier =
-          instruction.code == Code::mbarrier_wait ? barrier_of(*warp.waiting, instruction) : -1;
+          instruction.op == ir::Op::mbarrier_wait ? barrier_of(*warp.waiting, instruction) : -1;
       const std::string what =
           barrier >= 0 ? fmt::format("waits for {} phase {}", launch_->barrier_name(barrier),
                                      cta->barriers[barrier].phases.size())

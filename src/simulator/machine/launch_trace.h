@@ -132,13 +132,15 @@ class LaunchTrace {
   void wait_until(WarpState& warp, const Instruction& instruction, int name,
                   const TraceSignal& signal);
   void step(const Warp& warp, WarpState& state, const Instruction& instruction);
+  void step_mbarrier(const Warp& warp, WarpState& state, const Instruction& instruction);
   void pass_mbarrier(const Warp& warp, WarpState& state, const Instruction& instruction);
   void join(Meeting& meeting, WarpState& state, const Instruction& instruction, std::int64_t wanted,
             const std::string& name);
   void change_registers(const Warp& warp, WarpState& state, const Instruction& instruction);
   void issue_product(const Warp& warp, WarpState& state, const Instruction& instruction);
   void wait_for_products(const Warp& warp, WarpState& state, const Instruction& instruction);
-  void issue_store(const Warp& warp, WarpState& state, const Instruction& instruction);
+  void issue_copy(const Warp& warp, WarpState& state, const Instruction& instruction);
+  void wait_for_groups(const Warp& warp, WarpState& state, const Instruction& instruction);
   void wait_for_stores(const Warp& warp, WarpState& state, const Instruction& instruction);
   void end_cta(const Cta& cta);
   void pass_word(const Warp& warp, WarpState& state, const Instruction& instruction);

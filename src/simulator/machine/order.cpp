@@ -23,14 +23,8 @@ Order::Order(Launch& launch, bool strict, bool enabled)
     }
   };
   for (const Instruction& instruction : kernel.code) {
-    if (instruction.code == Code::store_registers) {
-      add(*kernel.global_accesses[instruction.detail].tensor);
-    } else if (instruction.code == Code::tma_store) {
-      add(*kernel.maps[kernel.transfers[instruction.detail].map].tensor);
-    } else if (instruction.code == Code::atomic_add || instruction.code == Code::reduce_add ||
-               instruction.code == Code::store_index) {
-      add(launch.arguments.tensors[kernel.words[instruction.detail].tensor]);
-    }
+    const TensorArgument* const tensor = kernel.tensor_of(instruction, launch.arguments);
+    if (tensor && ir::info(instruction.op).writes(ir::Memory::global)) add(*tensor);
   }
 }
 

@@ -80,7 +80,7 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
 
 std::string Order::missing(const Warp& warp, const Access& earlier, const Access& access,
                            std::int64_t stage) const {
-  if (earlier.atomic && access.atomic) {
+  if (earlier.atomic && access.atomic && earlier.async == access.async) {
     const Access& narrow = includes(earlier.scope, earlier, access) ? access : earlier;
     return fmt::format("a wider scope than {} at {}: it does not have the threads of the other",
                        ir::name_of(narrow.scope), format_location(narrow.instruction->where()));

@@ -21,22 +21,27 @@ class Preparation {
  private:
   void parameters();
   Instruction& emit(Code code, const ir::Operation* operation);
+  // What the operation's family does.
+  Instruction& emit(const ir::Operation& operation);
   void move(const ir::Operation& operation, const std::vector<ir::ValueId>& to,
             const std::vector<ir::ValueId>& from, std::size_t skip_to, std::size_t skip_from);
   // The operands of the yield that ends the block; empty when it has none.
   const std::vector<ir::ValueId>& yielded(const ir::Block& body) const;
   void block(const ir::Block& body);
+  void control(const ir::Operation& operation);
   void for_loop(const ir::Operation& operation);
   void while_loop(const ir::Operation& operation);
   void if_then(const ir::Operation& operation);
   void role(const ir::Operation& operation);
   Slot new_slot();
   Slot zero();
+  void place(const ir::Operation& operation);
   void shared(const ir::Operation& operation);
   void mbarriers(const ir::Operation& operation);
   void tensor_map(const ir::Operation& operation);
   void registers(const ir::Operation& operation);
   void constant(const ir::Operation& operation);
+  void position(const ir::Operation& operation);
   void scalar(const ir::Operation& operation);
   int here() const { return static_cast<int>(prepared_.code.size()); }
   int object(ir::ValueId value) const { return object_[value]; }
@@ -45,18 +50,24 @@ class Preparation {
     return prepared_.registers[object(value)];
   }
 
+  void computation(const ir::Operation& operation);
+  void copy(const ir::Operation& operation);
   void compute(const ir::Operation& operation);
+  void coordinate(const ir::Operation& operation);
   void check_indices(const ir::Operation& operation, const std::vector<int>& index,
                      const RegisterInfo& array) const;
   void reduce_registers(const ir::Operation& operation);
   void reduce_lanes(const ir::Operation& operation);
   void check_spread(const ir::Operation& operation, const Spread& spread,
                     const RegisterInfo& array) const;
-  void access_global(const ir::Operation& operation, Code code);
-  void matrix(const ir::Operation& operation, Code code);
-  void access_elements(const ir::Operation& operation, Code code);
-  void transfer(const ir::Operation& operation, Code code);
-  void word(const ir::Operation& operation, Code code);
+  void access_global(const ir::Operation& operation);
+  void matrix(const ir::Operation& operation);
+  void access_elements(const ir::Operation& operation);
+  void access_fragment(const ir::Operation& operation);
+  void transfer(const ir::Operation& operation);
+  void shared_word(const ir::Operation& operation);
+  void word(const ir::Operation& operation);
+  void mbarrier(const ir::Operation& operation);
   // Whose tensor or map the operand is; none: this rank's.
   Slot rank(ir::ValueId value) const { return rank_[value]; }
   void signals(int array);
@@ -65,6 +76,9 @@ class Preparation {
   void join_run(const ir::Operation& operation, Product& made);
   void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;
   void visit(const ir::Operation& operation);
+  // That each instruction whose record has global or shared memory names the tensor, the
+  // allocation.
+  void check_places() const;
 
   const ir::Kernel& kernel_;
   const Arguments& arguments_;

@@ -8,6 +8,7 @@
 
 namespace tilewright::simulator {
 
+using ir::Family;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
@@ -83,7 +84,7 @@ void Preparation::compute(const Operation& operation) {
     }
     made.sources.push_back(std::move(source));
   }
-  emit(Code::compute, &operation).detail = static_cast<int>(prepared_.computes.size());
+  emit(operation).detail = static_cast<int>(prepared_.computes.size());
   prepared_.computes.push_back(std::move(made));
 }
 
@@ -108,7 +109,7 @@ void Preparation::reduce_registers(const Operation& operation) {
   for (std::size_t i = 0; i < index.size(); ++i) {
     made.sources[index[i]].push_back(static_cast<int>(i));
   }
-  emit(Code::reduce_registers, &operation).detail = static_cast<int>(prepared_.reductions.size());
+  emit(operation).detail = static_cast<int>(prepared_.reductions.size());
   prepared_.reductions.push_back(std::move(made));
 }
 
@@ -119,7 +120,7 @@ void Preparation::reduce_lanes(const Operation& operation) {
   for (const std::int64_t mask : operation.attributes.integers(Key::masks)) {
     made.masks.push_back(static_cast<int>(mask));
   }
-  emit(Code::reduce_lanes, &operation).detail = static_cast<int>(prepared_.lane_reductions.size());
+  emit(operation).detail = static_cast<int>(prepared_.lane_reductions.size());
   prepared_.lane_reductions.push_back(std::move(made));
 }
 
@@ -131,8 +132,8 @@ void Preparation::check_spread(const Operation& operation, const Spread& spread,
                                 array.elements));
 }
 
-void Preparation::access_global(const Operation& operation, Code code) {
-  const bool loads = code == Code::load_registers;
+void Preparation::access_global(const Operation& operation) {
+  const bool loads = ir::info(operation.op).reads(ir::Memory::global);
   const ir::ValueId array = operation.operands[loads ? 0 : 1];
   GlobalAccess made;
   made.tensor = &arguments_.tensors[object(operation.operands[loads ? 1 : 0])];
@@ -159,12 +160,12 @@ void Preparation::access_global(const Operation& operation, Code code) {
     refuse(operation,
            fmt::format("{} axes are accessed, the layout has {}", tile_axis, made.spread.rank));
   }
-  emit(code, &operation).detail = static_cast<int>(prepared_.global_accesses.size());
+  emit(operation).detail = static_cast<int>(prepared_.global_accesses.size());
   prepared_.global_accesses.push_back(std::move(made));
 }
 
 // object: the array; value: the allocation; a: offset; b: row; c: chunk.
-void Preparation::matrix(const Operation& operation, Code code) {
+void Preparation::matrix(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const RegisterInfo& source = array_info(operation.operands[0]);
   MatrixStore made;
@@ -183,7 +184,7 @@ void Preparation::matrix(const Operation& operation, Code code) {
                                   source.name, source.elements, size_of(source.dtype),
                                   made.first_element, made.first_element + 2 * made.count - 1));
   }
-  Instruction& instruction = emit(code, &operation);
+  Instruction& instruction = emit(operation);
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
@@ -194,7 +195,7 @@ void Preparation::matrix(const Operation& operation, Code code) {
 }
 
 // object: the array; value: the allocation; a: offset.
-void Preparation::access_elements(const Operation& operation, Code code) {
+void Preparation::access_elements(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   ElementAccess made;
   made.spread = spread_of(attributes.register_layout());
@@ -207,7 +208,7 @@ void Preparation::access_elements(const Operation& operation, Code code) {
   made.panel_columns = attributes.integer_or(Key::panel_columns, 0);
   made.panel_bytes = attributes.integer_or(Key::panel_bytes, 0);
   made.vector = static_cast<int>(attributes.integer_or(Key::vector, 1));
-  Instruction& instruction = emit(code, &operation);
+  Instruction& instruction = emit(operation);
   instruction.object = object(operation.operands[0]);
   instruction.value = object(operation.operands[1]);
   instruction.a = operation.operands[2];
@@ -216,270 +217,213 @@ void Preparation::access_elements(const Operation& operation, Code code) {
 }
 
 // detail: the word.
-void Preparation::word(const Operation& operation, Code code) {
+void Preparation::word(const Operation& operation) {
   const std::vector<ir::ValueId>& operands = operation.operands;
   if (type(operands[0]).dtype != DType::i32) refuse(operation, "a tensor that is not i32");
-  const bool loads = code == Code::load_index;
+  const bool loads = operation.op == Op::load_index;
   WordAccess made;
   made.tensor = object(operands[0]);
   made.rank = rank(operands[0]);
   made.coordinates.assign(operands.begin() + 1, operands.end() - (loads ? 0 : 1));
   made.order = ir::order_of(operation);
-  if (code == Code::wait_flag) made.compare = ir::compare_of(operation);
+  if (operation.op == Op::wait_flag) made.compare = ir::compare_of(operation);
   if (!loads) made.value = operands.back();
   if (!operation.results.empty()) made.result = operation.results[0];
-  emit(code, &operation).detail = static_cast<int>(prepared_.words.size());
+  emit(operation).detail = static_cast<int>(prepared_.words.size());
   prepared_.words.push_back(std::move(made));
+}
+
+// object: array, value: allocation, a: offset, detail: b is the CTA
+void Preparation::access_fragment(const Operation& operation) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  Instruction& made = emit(operation);
+  made.object = object(operands[0]);
+  made.value = object(operands[1]);
+  made.a = operands[2];
+  made.detail = operands.size() > 3;
+  if (made.detail) made.b = operands[3];
+}
+
+// object: allocation, a: element, b: what is written, or the result
+void Preparation::shared_word(const Operation& operation) {
+  Instruction& made = emit(operation);
+  made.object = object(operation.operands[0]);
+  made.a = operation.operands[1];
+  made.b = operation.results.empty() ? operation.operands[2] : operation.results[0];
+}
+
+// object: array
+void Preparation::mbarrier(const Operation& operation) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  const ir::Attributes& attributes = operation.attributes;
+  Instruction& made = emit(operation);
+  made.object = object(operands[0]);
+  switch (ir::as<ir::MbarrierOp>(operation.op)) {
+    case ir::MbarrierOp::mbarrier_init:  // value: arrivals
+      made.value = attributes.integer(Key::arrivals);
+      return;
+    case ir::MbarrierOp::mbarrier_expect_tx:  // a: index, value: bytes
+      signals(made.object);
+      made.a = operands[1];
+      made.value = attributes.integer(Key::bytes);
+      return;
+    case ir::MbarrierOp::mbarrier_arrive:  // a: index, b: CTA of the cluster if value
+      signals(made.object);
+      made.a = operands[1];
+      made.value = operands.size() > 2;
+      made.b = operands.size() > 2 ? operands[2] : 0;
+      return;
+    case ir::MbarrierOp::mbarrier_wait:  // a: index, b: parity
+      waits_for(made.object);
+      made.a = operands[1];
+      made.b = operands[2];
+      return;
+  }
+}
+
+// object: destination, detail: source, value: first element
+void Preparation::copy(const Operation& operation) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  const std::int64_t first = operation.attributes.integer_or(Key::offset, 0);
+  const std::int64_t wanted = first + array_info(operands[0]).elements;
+  if (first < 0 || wanted > array_info(operands[1]).elements) {
+    refuse(operation, fmt::format("{} takes elements {} to {} of {}, which has {}",
+                                  array_info(operands[0]).name, first, wanted - 1,
+                                  array_info(operands[1]).name, array_info(operands[1]).elements));
+  }
+  Instruction& made = emit(operation);
+  made.object = object(operands[0]);
+  made.detail = object(operands[1]);
+  made.value = first;
+}
+
+// object: array, detail: layout, value: axis
+void Preparation::coordinate(const Operation& operation) {
+  Spread spread = spread_of(operation.attributes.register_layout());
+  check_spread(operation, spread, array_info(operation.operands[0]));
+  Instruction& made = emit(operation);
+  made.object = object(operation.operands[0]);
+  made.value = operation.attributes.integer(Key::axis);
+  made.detail = static_cast<int>(prepared_.spreads.size());
+  prepared_.spreads.push_back(std::move(spread));
+}
+
+void Preparation::computation(const Operation& operation) {
+  switch (ir::as<ir::ComputationOp>(operation.op)) {
+    case ir::ComputationOp::fill: {  // object: array, a: value
+      Instruction& made = emit(operation);
+      made.object = object(operation.operands[0]);
+      made.a = operation.operands[1];
+      return;
+    }
+    case ir::ComputationOp::copy:
+      return copy(operation);
+    case ir::ComputationOp::compute:
+      return compute(operation);
+    case ir::ComputationOp::coordinate:
+      return coordinate(operation);
+    case ir::ComputationOp::reduce_registers:
+      return reduce_registers(operation);
+    case ir::ComputationOp::reduce_lanes:
+      return reduce_lanes(operation);
+    case ir::ComputationOp::any_register: {  // object: array, b: result
+      Instruction& made = emit(operation);
+      made.object = object(operation.operands[0]);
+      made.b = operation.results[0];
+      return;
+    }
+  }
 }
 
 void Preparation::visit(const Operation& operation) {
   const std::vector<ir::ValueId>& operands = operation.operands;
   const ir::Attributes& attributes = operation.attributes;
-  switch (operation.op) {
-    case Op::yield:
-    case Op::prefetch_map:
-      return;
-    case Op::fence_proxy_async:
-      emit(Code::fence_proxy_async, &operation);
-      return;
-    case Op::fence_barrier_init:
-      emit(Code::fence_barrier_init, &operation);
-      return;
-    case Op::fence_cluster:
-      emit(Code::fence_cluster, &operation);
-      return;
-    case Op::warp_sync:
-      emit(Code::warp_sync, &operation);
-      return;
-    case Op::constant:
+  switch (ir::info(operation.op).family) {
+    case Family::constant:
       return constant(operation);
-    case Op::dim: {
-      const std::int64_t value = binding_.evaluate(attributes.dim());
-      prepared_.scalars[operation.results[0]] = {value, static_cast<double>(value)};
-      return;
-    }
-    case Op::rank:
-      prepared_.scalars[operation.results[0]] = {arguments_.rank,
-                                                 static_cast<double>(arguments_.rank)};
-      return;
-    case Op::epoch:
-      prepared_.scalars[operation.results[0]] = {arguments_.epoch,
-                                                 static_cast<double>(arguments_.epoch)};
-      return;
-    case Op::peer:
-    case Op::peer_map:
+    case Family::position:
+      return position(operation);
+    case Family::peer:
       object_[operation.results[0]] = object(operands[0]);
       rank_[operation.results[0]] = operands[1];
       return;
-    case Op::cta_index:
-    case Op::cta_count:
-    case Op::cluster_rank:
-    case Op::warp_index:
-      prepared_.positions.push_back({operation.results[0], operation.op});
-      return;
-    case Op::for_loop:
-      return for_loop(operation);
-    case Op::while_loop:
-      return while_loop(operation);
-    case Op::if_then:
-      return if_then(operation);
-    case Op::role:
-      return role(operation);
-    case Op::elect: {
-      const bool outer = std::exchange(elected_, true);
-      block(operation.blocks[0]);
-      elected_ = outer;
-      return;
-    }
-    case Op::shared:
-      return shared(operation);
-    case Op::mbarriers:
-      return mbarriers(operation);
-    case Op::tensor_map:
-      return tensor_map(operation);
-    case Op::registers:
+    case Family::control:
+      return control(operation);
+    case Family::place:
+      return place(operation);
+    case Family::array:
       return registers(operation);
-    case Op::compute:
-      return compute(operation);
-    case Op::reduce_registers:
-      return reduce_registers(operation);
-    case Op::reduce_lanes:
-      return reduce_lanes(operation);
-    case Op::any_register: {  // object: array, b: result
-      Instruction& made = emit(Code::any_register, &operation);
-      made.object = object(operands[0]);
-      made.b = operation.results[0];
-      return;
-    }
-    case Op::load_registers:
-      return access_global(operation, Code::load_registers);
-    case Op::store_registers:
-      return access_global(operation, Code::store_registers);
-    case Op::store_matrix:
-      return matrix(operation, Code::store_matrix);
-    case Op::load_matrix:
-      return matrix(operation, Code::load_matrix);
-    case Op::store_elements:
-      return access_elements(operation, Code::store_elements);
-    case Op::load_elements:
-      return access_elements(operation, Code::load_elements);
-    case Op::store_words:
-    case Op::load_words: {  // object: array, value: allocation, a: offset, detail: b is the CTA
-      Instruction& made =
-          emit(operation.op == Op::load_words ? Code::load_words : Code::store_words, &operation);
-      made.object = object(operands[0]);
-      made.value = object(operands[1]);
-      made.a = operands[2];
-      made.detail = operands.size() > 3;
-      if (made.detail) made.b = operands[3];
-      return;
-    }
-    case Op::tma_load:
-      return transfer(operation, Code::tma_load);
-    case Op::tma_store:
-      return transfer(operation, Code::tma_store);
-    case Op::wgmma_ss:
-    case Op::wgmma_rs:
-      return product(operation);
-    case Op::fill: {  // object: array, a: value
-      emit(Code::fill, &operation).object = object(operands[0]);
-      prepared_.code.back().a = operands[1];
-      return;
-    }
-    case Op::copy: {  // object: destination, detail: source, value: first element
-      const std::int64_t first = attributes.integer_or(Key::offset, 0);
-      const std::int64_t wanted = first + array_info(operands[0]).elements;
-      if (first < 0 || wanted > array_info(operands[1]).elements) {
-        refuse(operation,
-               fmt::format("{} takes elements {} to {} of {}, which has {}",
-                           array_info(operands[0]).name, first, wanted - 1,
-                           array_info(operands[1]).name, array_info(operands[1]).elements));
-      }
-      emit(Code::copy, &operation).object = object(operands[0]);
-      prepared_.code.back().detail = object(operands[1]);
-      prepared_.code.back().value = first;
-      return;
-    }
-    case Op::coordinate: {  // object: array, detail: layout, value: axis
-      Spread spread = spread_of(attributes.register_layout());
-      check_spread(operation, spread, array_info(operands[0]));
-      Instruction& made = emit(Code::coordinate, &operation);
-      made.object = object(operands[0]);
-      made.value = attributes.integer(Key::axis);
-      made.detail = static_cast<int>(prepared_.spreads.size());
-      prepared_.spreads.push_back(std::move(spread));
-      return;
-    }
-    case Op::shared_load: {  // object: allocation, a: element, b: result
-      Instruction& made = emit(Code::shared_load, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.b = operation.results[0];
-      return;
-    }
-    case Op::shared_store: {  // object: allocation, a: element, b: value
-      Instruction& made = emit(Code::shared_store, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.b = operands[2];
-      return;
-    }
-    case Op::load_index:
-      return word(operation, Code::load_index);
-    case Op::store_index:
-      return word(operation, Code::store_index);
-    case Op::atomic_add:
-      return word(operation, Code::atomic_add);
-    case Op::reduce_add:
-      return word(operation, Code::reduce_add);
-    case Op::wait_flag:
-      return word(operation, Code::wait_flag);
-    case Op::fence:  // value: the scope
-      emit(Code::fence, &operation).value = static_cast<int>(ir::order_of(operation).scope);
-      return;
-    case Op::fence_proxy_async_global:
-      emit(Code::fence_proxy_async_global, &operation);
-      return;
-    case Op::mbarrier_init: {  // object: array, value: arrivals
-      Instruction& made = emit(Code::mbarrier_init, &operation);
-      made.object = object(operands[0]);
-      made.value =
-          attributes.integer_or(Key::arrivals, prepared_.barrier_arrays[made.object].arrivals);
-      return;
-    }
-    case Op::mbarrier_expect_tx: {  // object: array, a: index, value: bytes
-      signals(object(operands[0]));
-      Instruction& made = emit(Code::mbarrier_expect_tx, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.value = attributes.integer(Key::bytes);
-      return;
-    }
-    case Op::mbarrier_arrive: {  // object: array, a: index, b: CTA of the cluster if value
-      signals(object(operands[0]));
-      Instruction& made = emit(Code::mbarrier_arrive, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.value = operands.size() > 2;
-      made.b = operands.size() > 2 ? operands[2] : 0;
-      return;
-    }
-    case Op::mbarrier_wait: {  // object: array, a: index, b: parity
-      waits_for(object(operands[0]));
-      Instruction& made = emit(Code::mbarrier_wait, &operation);
-      made.object = object(operands[0]);
-      made.a = operands[1];
-      made.b = operands[2];
-      return;
-    }
-    case Op::named_sync:
-    case Op::named_arrive: {  // a: index, detail: first, value: threads
-      Instruction& made =
-          emit(operation.op == Op::named_sync ? Code::named_sync : Code::named_arrive, &operation);
+    case Family::function:
+      return scalar(operation);
+    case Family::computation:
+      return computation(operation);
+    case Family::global_access:
+      return access_global(operation);
+    case Family::matrix_access:
+      return matrix(operation);
+    case Family::element_access:
+      return access_elements(operation);
+    case Family::fragment_access:
+      return access_fragment(operation);
+    case Family::shared_word:
+      return shared_word(operation);
+    case Family::word:
+    case Family::word_wait:
+      return word(operation);
+    case Family::mbarrier:
+      return mbarrier(operation);
+    case Family::named_barrier: {  // a: index, detail: first, value: threads
+      Instruction& made = emit(operation);
       made.a = operands[0];
       made.detail = static_cast<int>(attributes.integer(Key::first));
       made.value = attributes.integer(Key::threads);
       return;
     }
-    case Op::cta_sync: {  // barrier 0 of all threads
-      Instruction& made = emit(Code::named_sync, &operation);
+    case Family::cta_barrier: {  // named barrier 0, of all threads
+      Instruction& made = emit(operation);
       made.a = zero();
       made.value = kernel_.threads;
       return;
     }
-    case Op::cluster_sync:
-      emit(Code::cluster_sync, &operation);
+    case Family::fence:  // value: the scope, of a fence that says one
+      emit(operation).value = static_cast<int>(ir::order_of(operation).scope);
       return;
-    case Op::set_max_registers: {  // value: count, detail: increase
-      Instruction& made = emit(Code::set_max_registers, &operation);
+    case Family::group_wait: {  // value: count, detail: only the reads
+      Instruction& made = emit(operation);
       made.value = attributes.integer(Key::count);
-      made.detail = static_cast<int>(attributes.integer_or(Key::increase, 0));
-      prepared_.roles[role_].registers = static_cast<int>(made.value);
-      return;
-    }
-    case Op::bulk_commit:
-      emit(Code::bulk_commit, &operation);
-      return;
-    case Op::bulk_wait: {  // value: count, detail: only the reads
-      Instruction& made = emit(Code::bulk_wait, &operation);
-      made.value = attributes.integer_or(Key::count, 0);
       made.detail = static_cast<int>(attributes.integer_or(Key::read, 0));
       return;
     }
-    case Op::wgmma_fence:
-      emit(Code::wgmma_fence, &operation);
+    case Family::register_budget: {  // value: count, detail: increase
+      Instruction& made = emit(operation);
+      made.value = attributes.integer(Key::count);
+      made.detail = static_cast<int>(attributes.integer(Key::increase));
+      prepared_.roles[role_].registers = static_cast<int>(made.value);
       return;
-    case Op::wgmma_commit:
-      emit(Code::wgmma_commit, &operation);
+    }
+    case Family::bulk_copy:
+      return transfer(operation);
+    case Family::product:
+      return product(operation);
+    case Family::cluster_barrier:
+    case Family::lane_order:
+    case Family::commit:
+    case Family::product_fence:
+      emit(operation);
       return;
-    case Op::wgmma_wait:
-      emit(Code::wgmma_wait, &operation).value = attributes.integer_or(Key::count, 0);
+    case Family::prefetch:
       return;
-    default:
-      break;
+    case Family::tile:
+    case Family::own_rows:
+    case Family::tile_access:
+    case Family::tile_product:
+    case Family::tile_copy:
+    case Family::pending:
+    case Family::view:
+    case Family::shared_tile:
+    case Family::fragment_tile:
+      refuse(operation, "not an operation of the machine form");
   }
-  if (ir::info(operation.op).elementwise()) return scalar(operation);
-  refuse(operation, "not an operation of the machine form");
 }
 
 }  // namespace tilewright::simulator

@@ -13,8 +13,8 @@ using ir::Op;
 using ir::Operation;
 
 // object: the allocation; detail: the transfer.
-void Preparation::transfer(const Operation& operation, Code code) {
-  const bool load = code == Code::tma_load;
+void Preparation::transfer(const Operation& operation) {
+  const bool load = ir::info(operation.op).completion == ir::Completion::mbarrier;
   Transfer made;
   made.map = object(operation.operands[0]);
   made.rank = rank(operation.operands[0]);
@@ -34,7 +34,7 @@ void Preparation::transfer(const Operation& operation, Code code) {
     refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
                                   made.coordinates.size(), map.name, map.rank));
   }
-  Instruction& instruction = emit(code, &operation);
+  Instruction& instruction = emit(operation);
   instruction.object = object(operation.operands[1]);
   instruction.detail = static_cast<int>(prepared_.transfers.size());
   prepared_.transfers.push_back(std::move(made));
@@ -74,12 +74,12 @@ void Preparation::product(const Operation& operation) {
   made.accumulate = operands[b + 2];
   check_product(operation, made, type(operands[b]).dtype);
   join_run(operation, made);
-  emit(Code::wgmma, &operation).detail = static_cast<int>(prepared_.products.size());
+  emit(operation).detail = static_cast<int>(prepared_.products.size());
   prepared_.products.push_back(made);
 }
 
 void Preparation::join_run(const Operation& operation, Product& made) {
-  if (here() <= straight_ || prepared_.code.back().code != Code::wgmma) return;
+  if (here() <= straight_ || prepared_.code.back().code != Code::product) return;
   const auto same_view = [](const MatrixOperand& a, const MatrixOperand& b) {
     return a.allocation == b.allocation && a.offset == b.offset;
   };

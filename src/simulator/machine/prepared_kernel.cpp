@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "simulator/machine/preparation.h"
@@ -65,6 +66,7 @@ PreparedKernel Preparation::run() {
   prepared_.role_of_warp.assign(prepared_.warps, 0);
   block(kernel_.body);
   emit(Code::end, nullptr);
+  check_places();
   return std::move(prepared_);
 }
 
@@ -81,10 +83,35 @@ void Preparation::parameters() {
   }
 }
 
+namespace {
+
+// Of a family that executes nothing there is none.
+std::optional<Code> code_of(ir::Family family) {
+  switch (family) {
+#define TW_FAMILY(name) case ir::Family::name:
+#define TW_INSTRUCTION_FAMILY(name)
+#include "ir/families.def"
+    break;
+#define TW_FAMILY(name)
+#define TW_INSTRUCTION_FAMILY(name) \
+  case ir::Family::name:            \
+    return Code::name;
+#include "ir/families.def"
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Instruction& Preparation::emit(const Operation& operation) {
+  return emit(code_of(ir::info(operation.op).family).value(), &operation);
+}
+
 Instruction& Preparation::emit(Code code, const Operation* operation) {
   Instruction instruction;
   instruction.code = code;
   instruction.operation = operation;
+  if (operation) instruction.op = operation->op;
   instruction.elected = elected_ || (operation && ir::info(operation->op).agent == ir::Agent::lane);
   instruction.once = !in_role_ && instruction.elected;
   instruction.loop = loop_;
@@ -114,6 +141,27 @@ void Preparation::block(const ir::Block& body) {
   straight_ = here();
   for (const Operation& operation : body.body) visit(operation);
   straight_ = here();
+}
+
+void Preparation::control(const Operation& operation) {
+  switch (ir::as<ir::ControlOp>(operation.op)) {
+    case ir::ControlOp::for_loop:
+      return for_loop(operation);
+    case ir::ControlOp::while_loop:
+      return while_loop(operation);
+    case ir::ControlOp::if_then:
+      return if_then(operation);
+    case ir::ControlOp::yield:
+      return;
+    case ir::ControlOp::role:
+      return role(operation);
+    case ir::ControlOp::elect: {
+      const bool outer = std::exchange(elected_, true);
+      block(operation.blocks[0]);
+      elected_ = outer;
+      return;
+    }
+  }
 }
 
 void Preparation::for_loop(const Operation& operation) {
@@ -206,6 +254,17 @@ Slot Preparation::zero() {
   return zero_;
 }
 
+void Preparation::place(const Operation& operation) {
+  switch (ir::as<ir::PlaceOp>(operation.op)) {
+    case ir::PlaceOp::shared:
+      return shared(operation);
+    case ir::PlaceOp::mbarriers:
+      return mbarriers(operation);
+    case ir::PlaceOp::tensor_map:
+      return tensor_map(operation);
+  }
+}
+
 void Preparation::shared(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   object_[operation.results[0]] = static_cast<int>(prepared_.allocations.size());
@@ -269,7 +328,7 @@ void Preparation::tensor_map(const Operation& operation) {
 void Preparation::registers(const Operation& operation) {
   const ir::Type& made = type(operation.results[0]);
   object_[operation.results[0]] = static_cast<int>(prepared_.registers.size());
-  emit(Code::registers, &operation).object = object(operation.results[0]);
+  emit(operation).object = object(operation.results[0]);
   const bool named = operation.attributes.has(Key::name);
   prepared_.registers.push_back({named ? operation.attributes.text(Key::name) : "registers",
                                  made.dtype, static_cast<int>(made.elements()), operation.where});
@@ -277,6 +336,11 @@ void Preparation::registers(const Operation& operation) {
 
 void Preparation::constant(const Operation& operation) {
   Scalar& value = prepared_.scalars[operation.results[0]];
+  if (operation.op == Op::dim) {
+    value.i = binding_.evaluate(operation.attributes.dim());
+    value.f = static_cast<double>(value.i);
+    return;
+  }
   const ir::Attribute* attribute = operation.attributes.find(Key::value);
   if (attribute && std::holds_alternative<double>(*attribute)) {
     value.f = std::get<double>(*attribute);  // a float: nothing reads its integer
@@ -286,8 +350,26 @@ void Preparation::constant(const Operation& operation) {
   }
 }
 
+void Preparation::position(const Operation& operation) {
+  const auto known = [&](std::int64_t value) {
+    prepared_.scalars[operation.results[0]] = {value, static_cast<double>(value)};
+  };
+  const auto which = ir::as<ir::PositionOp>(operation.op);
+  switch (which) {
+    case ir::PositionOp::rank:
+      return known(arguments_.rank);
+    case ir::PositionOp::epoch:
+      return known(arguments_.epoch);
+    case ir::PositionOp::cta_index:
+    case ir::PositionOp::cta_count:
+    case ir::PositionOp::cluster_rank:
+    case ir::PositionOp::warp_index:
+      prepared_.positions.push_back({operation.results[0], which});
+  }
+}
+
 void Preparation::scalar(const Operation& operation) {
-  emit(Code::scalar, &operation).detail = static_cast<int>(prepared_.scalar_operations.size());
+  emit(operation).detail = static_cast<int>(prepared_.scalar_operations.size());
   prepared_.scalar_operations.push_back({operation.op, type(operation.operands.back()).dtype,
                                          type(operation.results[0]).dtype, operation.operands,
                                          operation.results[0]});
@@ -316,6 +398,103 @@ std::int64_t TensorMap::box_bytes() const {
   std::int64_t bytes = element_bytes;
   for (int i = 0; i < rank; ++i) bytes *= box[i];
   return bytes;
+}
+
+const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
+                                                const Arguments& arguments) const {
+  switch (instruction.code) {
+    case Code::global_access:
+      return global_accesses[instruction.detail].tensor;
+    case Code::bulk_copy:
+      return maps[transfers[instruction.detail].map].tensor;
+    case Code::word:
+    case Code::word_wait:
+      return &arguments.tensors[words[instruction.detail].tensor];
+    case Code::end:
+    case Code::move:
+    case Code::jump:
+    case Code::loop_test:
+    case Code::loop_next:
+    case Code::branch_unless:
+    case Code::enter_role:
+    case Code::leave_role:
+    case Code::function:
+    case Code::array:
+    case Code::computation:
+    case Code::matrix_access:
+    case Code::element_access:
+    case Code::fragment_access:
+    case Code::shared_word:
+    case Code::mbarrier:
+    case Code::named_barrier:
+    case Code::cta_barrier:
+    case Code::cluster_barrier:
+    case Code::fence:
+    case Code::lane_order:
+    case Code::commit:
+    case Code::group_wait:
+    case Code::product:
+    case Code::product_fence:
+    case Code::register_budget:
+      break;
+  }
+  return nullptr;
+}
+
+int PreparedKernel::allocation_of(const Instruction& instruction) const {
+  switch (instruction.code) {
+    case Code::matrix_access:
+    case Code::element_access:
+    case Code::fragment_access:
+      return static_cast<int>(instruction.value);
+    case Code::bulk_copy:
+    case Code::shared_word:
+      return instruction.object;
+    case Code::end:
+    case Code::move:
+    case Code::jump:
+    case Code::loop_test:
+    case Code::loop_next:
+    case Code::branch_unless:
+    case Code::enter_role:
+    case Code::leave_role:
+    case Code::function:
+    case Code::array:
+    case Code::computation:
+    case Code::global_access:
+    case Code::word:
+    case Code::word_wait:
+    case Code::mbarrier:
+    case Code::named_barrier:
+    case Code::cta_barrier:
+    case Code::cluster_barrier:
+    case Code::fence:
+    case Code::lane_order:
+    case Code::commit:
+    case Code::group_wait:
+    case Code::product:
+    case Code::product_fence:
+    case Code::register_budget:
+      break;
+  }
+  return -1;
+}
+
+void Preparation::check_places() const {
+  for (const Instruction& instruction : prepared_.code) {
+    if (is_flow(instruction.code)) continue;
+    const ir::OpInfo& record = ir::info(instruction.op);
+    const bool global = record.reads(ir::Memory::global) || record.writes(ir::Memory::global);
+    const bool names_tensor = prepared_.tensor_of(instruction, arguments_) != nullptr;
+    const bool names_allocation = prepared_.allocation_of(instruction) >= 0;
+    if (names_tensor == global && (names_allocation || !record.writes(ir::Memory::shared))) {
+      continue;
+    }
+    Diagnostic(instruction.where(),
+               fmt::format("{}: the virtual GPU does not see what memory it touches", record.name),
+               ErrorKind::internal)
+        .raise();
+  }
 }
 
 PreparedKernel prepare(const ir::Kernel& kernel, const Arguments& arguments,

@@ -91,6 +91,7 @@ struct RegisterInfo {
   bool valued = true;  // else its elements have no values, as keep_control_only finds
 };
 
+// Flow of control, or what the operations of a family do.
 enum class Code : std::uint8_t {
   end,
   move,
@@ -100,63 +101,22 @@ enum class Code : std::uint8_t {
   branch_unless,
   enter_role,
   leave_role,
-  scalar,
-  registers,
-  fill,
-  copy,
-  compute,
-  coordinate,
-  reduce_registers,
-  reduce_lanes,
-  load_registers,
-  store_registers,
-  store_matrix,
-  load_matrix,
-  store_elements,
-  load_elements,
-  store_words,
-  load_words,
-  any_register,
-  shared_load,
-  shared_store,
-  load_index,
-  store_index,
-  atomic_add,
-  reduce_add,
-  wait_flag,
-  fence,
-  fence_proxy_async_global,
-  mbarrier_init,
-  mbarrier_expect_tx,
-  mbarrier_arrive,
-  mbarrier_wait,
-  named_sync,
-  named_arrive,
-  cluster_sync,
-  set_max_registers,
-  fence_proxy_async,
-  fence_barrier_init,
-  fence_cluster,
-  warp_sync,
-  tma_load,
-  tma_store,
-  bulk_commit,
-  bulk_wait,
-  wgmma,
-  wgmma_fence,
-  wgmma_commit,
-  wgmma_wait,
+#define TW_FAMILY(name)
+#define TW_INSTRUCTION_FAMILY(name) name,
+#include "ir/families.def"
 };
+constexpr bool is_flow(Code code) { return code <= Code::leave_role; }
 
 // What the fields hold is said where prepared_kernel.cpp fills them.
 struct Instruction {
   Code code = Code::end;
-  bool valued = true;    // else it is checked and computes nothing
-  bool once = false;     // by one lane, outside every role: warp 0 alone executes it
-  bool elected = false;  // by one lane of the warp
-  int object = 0;        // register array, allocation, barrier array or role
-  int detail = 0;        // in the list of its code
-  int target = 0;        // of a jump
+  ir::Op op = ir::Op::yield;  // of the operation
+  bool valued = true;         // else it is checked and computes nothing
+  bool once = false;          // by one lane, outside every role: warp 0 alone executes it
+  bool elected = false;       // by one lane of the warp
+  int object = 0;             // register array, allocation, barrier array or role
+  int detail = 0;             // in the list of its code
+  int target = 0;             // of a jump
   Slot a = 0, b = 0, c = 0;
   Slot loop = ir::kNoValue;  // the index of the innermost for_loop
   std::int64_t value = 0;
@@ -296,8 +256,8 @@ struct PreparedKernel {
   std::vector<Role> roles;        // role 0 is the kernel's own body
   std::vector<int> role_of_warp;  // 0 for a warp in no role
   std::vector<RegisterInfo> registers;
-  std::vector<Scalar> scalars;                     // constants and dims in place
-  std::vector<std::pair<Slot, ir::Op>> positions;  // slots of cta_index, warp_index, ...
+  std::vector<Scalar> scalars;  // constants and dims in place
+  std::vector<std::pair<Slot, ir::PositionOp>> positions;
 
   std::vector<Instruction> code;
   std::vector<std::vector<std::pair<Slot, Slot>>> moves;  // {to, from}, at once
@@ -312,6 +272,11 @@ struct PreparedKernel {
   std::vector<WordAccess> words;
   std::vector<Transfer> transfers;
   std::vector<Product> products;
+
+  // The tensor of `arguments` that the instruction accesses; null where there is none.
+  const TensorArgument* tensor_of(const Instruction& instruction, const Arguments& arguments) const;
+  // The allocation that the instruction reads or writes; -1 where there is none, or two.
+  int allocation_of(const Instruction& instruction) const;
 };
 
 // Raises a usage error for what the machine cannot execute. `arguments` must outlive what is

@@ -99,10 +99,16 @@ void read_matrix(DType dtype, Reader& reader, const SharedMatrix& matrix, int fi
       return read_matrix<Format<std::uint16_t, bf16_to_float>>(reader, matrix, first, rows, k, put);
     case DType::f16:
       return read_matrix<Format<std::uint16_t, f16_to_float>>(reader, matrix, first, rows, k, put);
-    default:
-      return read_matrix<Format<std::uint8_t, f8e4m3_to_float>>(reader, matrix, first, rows, k,
-                                                                put);
+    case DType::f32:
+    case DType::f8e4m3:
+    case DType::i32:
+    case DType::i64:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      break;
   }
+  return read_matrix<Format<std::uint8_t, f8e4m3_to_float>>(reader, matrix, first, rows, k, put);
 }
 
 // The `rows` from `first` on of an operand in shared memory, `size` floats that `put(values, mn, k,

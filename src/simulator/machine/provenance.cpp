@@ -181,23 +181,24 @@ void Provenance::forget(Cta& cta, std::int64_t address, std::int64_t bytes) cons
 void Provenance::forget(Warp& warp, int array) const { of(warp, array) = {}; }
 
 void Provenance::registers(Warp& warp, const Instruction& instruction) const {
-  switch (instruction.code) {
-    case Code::compute:
+  switch (ir::as<ir::ComputationOp>(instruction.op)) {
+    case ir::ComputationOp::compute:
       return compute(warp, launch_.kernel.computes[instruction.detail]);
-    case Code::copy: {
+    case ir::ComputationOp::copy: {
       const bool whole = launch_.kernel.registers[instruction.detail].elements ==
                          launch_.kernel.registers[instruction.object].elements;
       ArrayOrigin from = whole ? of(warp, instruction.detail) : ArrayOrigin{};
       of(warp, instruction.object) = std::move(from);
       return;
     }
-    case Code::any_register:
+    case ir::ComputationOp::any_register:
       return;
-    case Code::reduce_registers:
+    case ir::ComputationOp::reduce_registers:
       return forget(warp, launch_.kernel.reductions[instruction.detail].destination);
-    case Code::reduce_lanes:
+    case ir::ComputationOp::reduce_lanes:
       return forget(warp, launch_.kernel.lane_reductions[instruction.detail].array);
-    default:
+    case ir::ComputationOp::fill:
+    case ir::ComputationOp::coordinate:
       return forget(warp, instruction.object);
   }
 }

@@ -119,7 +119,7 @@ void compute_all(Warp& warp, const Compute& compute, DType type, int elements,
         convert<From, To>({Op::cast, type, where}, count, source, to.row<To>(0));
       });
     });
-  } else if (is_comparison(compute.function)) {
+  } else if (ir::info(compute.function).is_comparison()) {
     with_held_type(compute.operand_type, [&](auto zero) {
       using T = decltype(zero);
       compare<T>({compute.function, compute.operand_type, where}, count,
@@ -331,20 +331,20 @@ void declare_registers(Launch& launch, Warp& warp, const Instruction& instructio
 
 void execute_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
   if (launch.provenance) launch.provenance->registers(warp, instruction);
-  switch (instruction.code) {
-    case Code::fill:
+  switch (ir::as<ir::ComputationOp>(instruction.op)) {
+    case ir::ComputationOp::fill:
       return fill(launch, warp, instruction);
-    case Code::copy:
+    case ir::ComputationOp::copy:
       return copy(launch, warp, instruction);
-    case Code::compute:
+    case ir::ComputationOp::compute:
       return execute_compute(launch, warp, instruction);
-    case Code::coordinate:
+    case ir::ComputationOp::coordinate:
       return coordinate(launch, warp, instruction);
-    case Code::reduce_registers:
+    case ir::ComputationOp::reduce_registers:
       return reduce_registers(launch, warp, instruction);
-    default:
+    case ir::ComputationOp::reduce_lanes:
       return reduce_lanes(launch, warp, instruction);
-    case Code::any_register:
+    case ir::ComputationOp::any_register:
       return any_register(launch, warp, instruction);
   }
 }
@@ -367,7 +367,7 @@ void execute_scalar(Launch& launch, Warp& warp, const Instruction& instruction) 
         set_scalar(result, converted);
       });
     });
-  } else if (is_comparison(operation.function)) {
+  } else if (ir::info(operation.function).is_comparison()) {
     with_held_type(operation.operand_type, [&](auto zero) {
       using T = decltype(zero);
       const T a = held<T>(operand(0)), b = held<T>(operand(1));

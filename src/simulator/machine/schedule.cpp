@@ -170,20 +170,33 @@ bool is_seen(const Instruction& instruction) {
     case Code::branch_unless:
     case Code::enter_role:
     case Code::leave_role:
-    case Code::scalar:
-    case Code::registers:
-    case Code::fill:
-    case Code::copy:
-    case Code::compute:
-    case Code::coordinate:
-    case Code::reduce_registers:
-    case Code::reduce_lanes:
-    case Code::any_register:
-    case Code::wgmma_fence:
+    case Code::function:
+    case Code::array:
+    case Code::computation:
+    case Code::product_fence:
       return false;
-    default:
-      return true;
+    case Code::end:
+    case Code::global_access:
+    case Code::matrix_access:
+    case Code::element_access:
+    case Code::fragment_access:
+    case Code::shared_word:
+    case Code::word:
+    case Code::word_wait:
+    case Code::mbarrier:
+    case Code::named_barrier:
+    case Code::cta_barrier:
+    case Code::cluster_barrier:
+    case Code::fence:
+    case Code::lane_order:
+    case Code::commit:
+    case Code::group_wait:
+    case Code::bulk_copy:
+    case Code::product:
+    case Code::register_budget:
+      break;
   }
+  return true;
 }
 
 }  // namespace tilewright::simulator

@@ -12,7 +12,7 @@ using Record = ShadowBlock::Record;
 // What a report would say of both in the same words.
 bool same_place(const Instruction* a, const Instruction* b) {
   const SourceLocation first = a->where(), second = b->where();
-  return a == b || (a->code == b->code && first.file == second.file && first.line == second.line);
+  return a == b || (a->op == b->op && first.file == second.file && first.line == second.line);
 }
 
 bool same_work(const Record& record, const Access& access) {

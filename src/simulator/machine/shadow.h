@@ -38,13 +38,16 @@ inline bool includes(Scope scope, const Access& access, const Access& other) {
       return access.cluster == other.cluster;
     case Scope::gpu:
       return access.rank == other.rank;
-    default:
-      return true;
+    case Scope::system:
+      break;
   }
+  return true;
 }
 
+// Of one proxy: atomics of threads and of TMA do not see each other's.
 inline bool both_atomic(const Access& a, const Access& b) {
-  return a.atomic && b.atomic && includes(a.scope, a, b) && includes(b.scope, b, a);
+  return a.atomic && b.atomic && a.async == b.async && includes(a.scope, a, b) &&
+         includes(b.scope, b, a);
 }
 
 // Bytes of one block of 1024: cells of 16 bytes, and which bytes of each of these.

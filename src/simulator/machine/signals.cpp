@@ -68,32 +68,22 @@ std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& ins
   return tensor.peers.empty() ? tensor.data : tensor.peers[static_cast<std::size_t>(number)];
 }
 
-void load_index(Launch& launch, Warp& warp, const Instruction& instruction) {
+void access_word(Launch& launch, Warp& warp, const Instruction& instruction) {
   const WordAccess& access = access_of(launch, instruction);
-  const std::byte* const at = word_at(launch, warp, instruction, access, "read");
+  const ir::OpInfo& record = ir::info(instruction.op);
+  const bool reads = record.reads(ir::Memory::global), writes = record.writes(ir::Memory::global);
+  std::byte* const at = word_at(launch, warp, instruction, access,
+                                !writes ? "read"
+                                : reads ? "add"
+                                        : "write");
   if (!at) return;
-  launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/false});
-  const std::int32_t value = read(at);
-  warp.scalars[access.result] = {value, static_cast<double>(value)};
-}
-
-void store_index(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const WordAccess& access = access_of(launch, instruction);
-  std::byte* const at = word_at(launch, warp, instruction, access, "write");
-  if (!at) return;
-  launch.order.word(warp, instruction, {at, access.order, /*reads=*/false, /*writes=*/true});
-  write(launch, at, static_cast<std::int32_t>(warp.integer(access.value)));
-}
-
-void atomic_add(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const WordAccess& access = access_of(launch, instruction);
-  std::byte* const at = word_at(launch, warp, instruction, access, "add");
-  if (!at) return;
-  launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/true});
+  launch.order.word(warp, instruction, {at, access.order, reads, writes});
   const std::int32_t old = read(at);
-  const auto sum =
-      static_cast<std::uint32_t>(old) + static_cast<std::uint32_t>(warp.integer(access.value));
-  write(launch, at, static_cast<std::int32_t>(sum));
+  if (writes) {
+    const auto value = static_cast<std::uint32_t>(warp.integer(access.value));
+    const std::uint32_t before = reads ? static_cast<std::uint32_t>(old) : 0;
+    write(launch, at, static_cast<std::int32_t>(before + value));
+  }
   if (access.result != ir::kNoValue) {
     warp.scalars[access.result] = {old, static_cast<double>(old)};
   }

@@ -64,7 +64,7 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   const GlobalAccess& access = launch.kernel.global_accesses[instruction.detail];
   const RegisterInfo& info = launch.kernel.registers[access.array];
   const TensorArgument& tensor = *access.tensor;
-  const bool loads = instruction.code == Code::load_registers;
+  const bool loads = ir::info(instruction.op).reads(ir::Memory::global);
   (loads ? write_all : read_all)(launch, warp, instruction, access.array);
   if (loads && launch.provenance) launch.provenance->forget(warp, access.array);
   RegisterArray& array = warp.arrays[access.array];
@@ -110,7 +110,7 @@ void move_matrix(Launch& launch, Warp& warp, const Instruction& instruction) {
   const DType dtype = launch.kernel.registers[instruction.object].dtype;
   int elements[8];
   std::iota(elements, elements + 2 * store.count, store.first_element);
-  const bool load = instruction.code == Code::load_matrix;
+  const bool load = ir::info(instruction.op).reads(ir::Memory::shared);
   if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
   (load ? write_registers : read_registers)(launch, warp, instruction, instruction.object, elements,
                                             2 * store.count);
@@ -159,7 +159,7 @@ void access_elements(Launch& launch, Warp& warp, const Instruction& instruction)
   const ElementAccess& access = launch.kernel.element_accesses[instruction.detail];
   const int allocation = static_cast<int>(instruction.value);
   const RegisterInfo& info = launch.kernel.registers[instruction.object];
-  const bool load = instruction.code == Code::load_elements;
+  const bool load = ir::info(instruction.op).reads(ir::Memory::shared);
   if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
   if (load) {
     write_all(launch, warp, instruction, instruction.object);
@@ -212,7 +212,7 @@ void access_elements(Launch& launch, Warp& warp, const Instruction& instruction)
 void move_words(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int allocation = static_cast<int>(instruction.value);
   const RegisterInfo& info = launch.kernel.registers[instruction.object];
-  const bool load = instruction.code == Code::load_words;
+  const bool load = ir::info(instruction.op).reads(ir::Memory::shared);
   if (load && launch.provenance) launch.provenance->forget(warp, instruction.object);
   (load ? write_all : read_all)(launch, warp, instruction, instruction.object);
   Cta* cta = instruction.detail ? other_cta(launch, warp, instruction) : warp.cta;
@@ -254,7 +254,7 @@ void shared_scalar(Launch& launch, Warp& warp, const Instruction& instruction) {
   const std::int64_t address = scalar_address(launch, warp, instruction);
   if (address < 0) return;
   Cta& cta = *warp.cta;
-  const bool store = instruction.code == Code::shared_store;
+  const bool store = ir::info(instruction.op).writes(ir::Memory::shared);
   launch.order.shared(warp, launch.order.by_threads(warp, instruction, {store}), cta,
                       instruction.object, address, 4);
   std::int32_t value = 0;

@@ -100,7 +100,8 @@ bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, co
           "is initialised by another warp, with nothing between that orders the two", kFix);
     return false;
   }
-  const bool needs_fence = instruction.code == Code::tma_load || warp.cta != &cta;
+  const bool by_copy = ir::info(instruction.op).writes(ir::Memory::barrier, ir::Proxy::async);
+  const bool needs_fence = by_copy || warp.cta != &cta;
   if (needs_fence && !state.published) {
     fault(launch, warp, instruction, barrier,
           "is used by a copy or another CTA, and its initialisation is not published to them",
@@ -109,6 +110,15 @@ bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, co
   }
   return true;
 }
+
+void publish_barriers(Launch& launch, Warp& warp) {
+  for (Mbarrier& state : warp.cta->barriers) {
+    const int by = launch.order.agents().index(state.initialiser);
+    if (state.initialised && by == warp.index) state.published = true;
+  }
+}
+
+namespace {
 
 void init_mbarriers(Launch& launch, Warp& warp, const Instruction& instruction) {
   const BarrierArray& array = launch.kernel.barrier_arrays[instruction.object];
@@ -129,13 +139,6 @@ void init_mbarriers(Launch& launch, Warp& warp, const Instruction& instruction) 
     state.initialiser = access.agent;
     state.initialised_at = access.epoch;
     state.published = false;
-  }
-}
-
-void publish_barriers(Launch& launch, Warp& warp) {
-  for (Mbarrier& state : warp.cta->barriers) {
-    const int by = launch.order.agents().index(state.initialiser);
-    if (state.initialised && by == warp.index) state.published = true;
   }
 }
 
@@ -204,6 +207,60 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   launch.block(warp, Warp::State::mbarrier, instruction);
 }
 
+}  // namespace
+
+void execute_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
+  switch (ir::as<ir::MbarrierOp>(instruction.op)) {
+    case ir::MbarrierOp::mbarrier_init:
+      init_mbarriers(launch, warp, instruction);
+      break;
+    case ir::MbarrierOp::mbarrier_expect_tx:
+      expect_tx(launch, warp, instruction);
+      break;
+    case ir::MbarrierOp::mbarrier_arrive:
+      arrive(launch, warp, instruction);
+      break;
+    case ir::MbarrierOp::mbarrier_wait:  // steps on by itself
+      return wait_mbarrier(launch, warp, instruction);
+  }
+  ++warp.pc;
+}
+
+void execute_fence(Launch& launch, Warp& warp, const Instruction& instruction) {
+  Order& order = launch.order;
+  switch (ir::as<ir::FenceOp>(instruction.op)) {
+    case ir::FenceOp::fence_proxy_async:
+      order.fence_proxy(warp, instruction.elected);
+      return publish_barriers(launch, warp);
+    case ir::FenceOp::fence_proxy_async_global:
+      return order.fence_proxy_global(warp, instruction.elected);
+    case ir::FenceOp::fence_barrier_init:
+      return publish_barriers(launch, warp);
+    case ir::FenceOp::fence_cluster:
+      return order.fence_cluster(warp, instruction.elected);
+    case ir::FenceOp::fence:
+      return order.fence(warp, instruction.elected, static_cast<Scope>(instruction.value));
+  }
+}
+
+void commit_group(Launch& launch, Warp& warp, const Instruction& instruction) {
+  switch (ir::as<ir::CommitOp>(instruction.op)) {
+    case ir::CommitOp::bulk_commit:
+      return bulk_commit(warp);
+    case ir::CommitOp::wgmma_commit:
+      return commit_products(launch, warp);
+  }
+}
+
+void wait_for_groups(Launch& launch, Warp& warp, const Instruction& instruction) {
+  switch (ir::as<ir::GroupWaitOp>(instruction.op)) {
+    case ir::GroupWaitOp::bulk_wait:
+      return bulk_wait(launch, warp, instruction);
+    case ir::GroupWaitOp::wgmma_wait:
+      return wait_products(launch, warp, instruction);
+  }
+}
+
 void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
   Cta& cta = *event.destination;
   Mbarrier& state = cta.barriers[event.barrier];
@@ -226,7 +283,8 @@ void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
   complete_if_due(launch, cta, event.barrier);
 }
 
-void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction, bool sync) {
+void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const bool sync = instruction.op != ir::Op::named_arrive;
   const std::int64_t number = instruction.detail + warp.integer(instruction.a);
   const auto report = [&](const std::string& what, SourceLocation second, std::string missing) {
     launch.log.add({"named_barrier", instruction.where(), second,

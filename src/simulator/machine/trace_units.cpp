@@ -146,9 +146,10 @@ void LaunchTrace::wait_for_products(const Warp& warp, WarpState& state,
   merge(state, TraceSlice::Kind::barrier, instruction, 0);
 }
 
-void LaunchTrace::issue_store(const Warp& warp, WarpState& state, const Instruction& instruction) {
+// A load is drawn once for each CTA that receives it (load_issued).
+void LaunchTrace::issue_copy(const Warp& warp, WarpState& state, const Instruction& instruction) {
   merge(state, TraceSlice::Kind::issue, instruction, 0);
-  if (warp.stores.empty()) return;
+  if (ir::info(instruction.op).writes(ir::Memory::shared) || warp.stores.empty()) return;
   const Store& store = *warp.stores.back();
   const TensorMap& map = launch_->kernel.maps[launch_->kernel.transfers[instruction.detail].map];
   const std::int64_t cycles = port_cycles(launch_->kernel, map.box_bytes());
@@ -169,6 +170,16 @@ void LaunchTrace::issue_store(const Warp& warp, WarpState& state, const Instruct
   std::vector<TraceFlight>& flights = trace_of(state).flights;
   state.stores.push_back({warp.store_groups, read, flight.end, flights.size()});
   flights.push_back(flight);
+}
+
+void LaunchTrace::wait_for_groups(const Warp& warp, WarpState& state,
+                                  const Instruction& instruction) {
+  switch (ir::as<ir::GroupWaitOp>(instruction.op)) {
+    case ir::GroupWaitOp::bulk_wait:
+      return wait_for_stores(warp, state, instruction);
+    case ir::GroupWaitOp::wgmma_wait:
+      return wait_for_products(warp, state, instruction);
+  }
 }
 
 void LaunchTrace::wait_for_stores(const Warp& warp, WarpState& state,
