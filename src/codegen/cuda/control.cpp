@@ -41,19 +41,6 @@ void print_inner(Emitter& emitter, const ir::Block& block, std::vector<std::stri
   emitter.yield_to.swap(yield_to);
 }
 
-bool any_of(const ir::Block& block, bool (*holds)(const Operation&)) {
-  bool found = false;
-  ir::for_each(block, [&](const Operation& operation) { found = found || holds(operation); });
-  return found;
-}
-
-// An iteration comes after the accesses of the one before.
-void enter_loop(Emitter& emitter, const Operation& operation) {
-  const ir::Block& block = operation.blocks[0];
-  emitter.unordered.warp = emitter.unordered.warp || any_of(block, accesses_memory);
-  emitter.unordered.lane = emitter.unordered.lane || any_of(block, waits_or_writes_alone);
-}
-
 std::string warp_range(const Emitter& emitter, std::int64_t first, std::int64_t count) {
   const bool last = first + count >= emitter.kernel().threads / 32;
   if (count == 1) return fmt::format("warp == {}", first);
@@ -71,7 +58,6 @@ bool same_warpgroup(const Operation& role, const Operation& other) {
 
 void print_for_loop(Emitter& emitter, const Operation& operation) {
   declare_carried(emitter, operation, 3, 1);
-  enter_loop(emitter, operation);
   const ir::Block& block = operation.blocks[0];
   const std::string& index = emitter.name(block.arguments[0]);
   emitter.line("#pragma unroll 1");
@@ -85,7 +71,6 @@ void print_for_loop(Emitter& emitter, const Operation& operation) {
 
 void print_while_loop(Emitter& emitter, const Operation& operation) {
   declare_carried(emitter, operation, 1, 0);
-  enter_loop(emitter, operation);
   const std::string condition =
       fmt::format("again_{}", operation.blocks[0].body.back().operands[0]);
   emitter.line(fmt::format("bool {} = {};", condition, emitter.name(operation.operands[0])));
@@ -100,10 +85,7 @@ void print_while_loop(Emitter& emitter, const Operation& operation) {
 void print_if_then(Emitter& emitter, const Operation& operation) {
   for (const ValueId result : operation.results) emitter.line(declare(emitter, result, ""));
   emitter.open(fmt::format("if ({})", emitter.name(operation.operands[0])));
-  const Emitter::Unordered before = emitter.unordered;
   print_inner(emitter, operation.blocks[0], result_names(emitter, operation));
-  const Emitter::Unordered first = emitter.unordered;
-  emitter.unordered = before;
   if (operation.blocks.size() > 1 &&
       (operation.blocks[1].body.size() > 1 || !operation.results.empty())) {
     emitter.close();
@@ -111,8 +93,6 @@ void print_if_then(Emitter& emitter, const Operation& operation) {
     print_inner(emitter, operation.blocks[1], result_names(emitter, operation));
   }
   emitter.close();
-  emitter.unordered.warp = emitter.unordered.warp || first.warp;
-  emitter.unordered.lane = emitter.unordered.lane || first.lane;
 }
 
 void print_yield(Emitter& emitter, const Operation& operation) {
@@ -161,7 +141,6 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.first_warp = first;
   emitter.role_warps = warps;
   emitter.registers_are_set = shares;
-  emitter.unordered = {};
   if (!block.arguments.empty()) {
     const ValueId group = block.arguments[0];
     if (warps <= 4) {
@@ -176,22 +155,18 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.first_warp = 0;
   emitter.role_warps = 0;
   emitter.registers_are_set = false;
-  emitter.unordered = {};
   emitter.close();
   if (shares && !(next && next->op == Op::role && same_warpgroup(operation, *next)))
     emitter.close();
 }
 
 void print_elect(Emitter& emitter, const Operation& operation) {
-  if (emitter.unordered.warp) emitter.sync_lanes();
   const Emitter::Agent outer = emitter.agent;
   emitter.open(outer == Emitter::Agent::cta ? "if (threadIdx.x == 0)" : "if (lane == 0)");
   emitter.agent = Emitter::Agent::lane;
   emitter.print_block(operation.blocks[0]);
   emitter.agent = outer;
   emitter.close();
-  const auto waits = [](const Operation& inner) { return inner.op == Op::mbarrier_wait; };
-  emitter.unordered.lane = emitter.unordered.lane || any_of(operation.blocks[0], waits);
 }
 
 }  // namespace tilewright::codegen

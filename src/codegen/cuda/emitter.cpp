@@ -35,17 +35,6 @@ void cannot_print(const Operation& operation, std::string_view why) {
       .raise();
 }
 
-bool accesses_memory(const Operation& operation) {
-  const ir::OpInfo& record = ir::info(operation.op);
-  return record.agent == ir::Agent::warp &&
-         (record.touches(ir::Memory::shared, ir::Proxy::generic) ||
-          record.writes(ir::Memory::global, ir::Proxy::generic));
-}
-
-bool waits_or_writes_alone(const Operation& operation) {
-  return operation.op == ir::Op::bulk_wait || operation.op == ir::Op::shared_store;
-}
-
 namespace {
 
 // What signals or waits, and what copies or products run beside the warp.
@@ -124,7 +113,6 @@ void Emitter::close() {
 }
 
 void Emitter::lane_line(std::string_view text) {
-  if (unordered.warp && agent != Agent::lane) sync_lanes();
   switch (agent) {
     case Agent::cta:
       return line(fmt::format("if (threadIdx.x == 0) {}", text));
@@ -133,11 +121,6 @@ void Emitter::lane_line(std::string_view text) {
     case Agent::lane:
       return line(text);
   }
-}
-
-void Emitter::sync_lanes() {
-  line("__syncwarp();");
-  unordered = {};
 }
 
 void Emitter::delay() {
@@ -153,12 +136,8 @@ void Emitter::print_block(const ir::Block& block) {
     if (operation.where.file) where_ = operation.where;
     previous = i > 0 ? &operation - 1 : nullptr;
     next = i + 1 < block.body.size() ? &operation + 1 : nullptr;
-    const bool accesses = accesses_memory(operation);
-    if (accesses && unordered.lane && agent != Agent::lane) sync_lanes();
     if (delay_seed_ && is_delayed(operation)) delay();
     print(*this, operation);
-    unordered.warp = unordered.warp || accesses;
-    unordered.lane = unordered.lane || waits_or_writes_alone(operation);
   }
 }
 

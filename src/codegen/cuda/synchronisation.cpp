@@ -93,7 +93,6 @@ void print_named_barrier(Emitter& emitter, const Operation& operation) {
         choice, barrier_choice(choice, sync ? "bar.sync" : "bar.arrive", first, count, threads));
     emitter.line(fmt::format("{}({});", choice, emitter.name(operation.operands[0])));
   }
-  if (sync) emitter.unordered = {};
 }
 
 void print_fence_proxy_async(Emitter& emitter, const Operation&) {
@@ -110,17 +109,11 @@ void print_bulk_wait(Emitter& emitter, const Operation& operation) {
                                 operation.attributes.integer(Key::count)));
 }
 
-void print_warp_sync(Emitter& emitter, const Operation&) { emitter.sync_lanes(); }
+void print_warp_sync(Emitter& emitter, const Operation&) { emitter.line("__syncwarp();"); }
 
-void print_cta_sync(Emitter& emitter, const Operation&) {
-  emitter.line("__syncthreads();");
-  emitter.unordered = {};
-}
+void print_cta_sync(Emitter& emitter, const Operation&) { emitter.line("__syncthreads();"); }
 
-void print_cluster_sync(Emitter& emitter, const Operation&) {
-  emitter.line("cluster_sync();");
-  emitter.unordered = {};
-}
+void print_cluster_sync(Emitter& emitter, const Operation&) { emitter.line("cluster_sync();"); }
 
 void print_set_max_registers(Emitter& emitter, const Operation& operation) {
   if (emitter.registers_are_set) return;
