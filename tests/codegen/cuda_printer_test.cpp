@@ -206,17 +206,16 @@ TEST(CudaPrinter, NothingIsPrintedBetweenLanesButWhatIsThere) {
       HasSubstr("    __syncwarp();\n    // kernel.tw:22\n    if (lane == 0) mbarrier_arrive("));
 }
 
-TEST(CudaPrinter, SmallRolesShareOneSetMaxRegisters) {
+TEST(CudaPrinter, RolesStandInsideTheWarpgroupWhoseRegistersTheyShare) {
   const std::string text = print_cuda(parsed(R"(kernel "roles" machine
 grid (1)
 threads 256
 body () {
+  set_max_registers {count = 24, increase = 0, first_warp = 0}
   role {name = "load", first_warp = 0, warps = 1, registers = 24} (%1: i32) {
-    set_max_registers {count = 24, increase = 0}
     yield
   }
   role {name = "store", first_warp = 1, warps = 1, registers = 24} (%2: i32) {
-    set_max_registers {count = 24, increase = 0}
     yield
   }
   role {name = "math", first_warp = 4, warps = 4, registers = 240} (%3: i32) {
@@ -227,8 +226,10 @@ body () {
 )",
                                              "roles.tw"))
                                .text;
-  EXPECT_THAT(text, HasSubstr(R"(  if (warp < 4) {
+  EXPECT_THAT(text, HasSubstr(R"(  // roles.tw:5
+  if (warp < 4) {
     decrease_registers<24>();
+    // roles.tw:6
     if (warp == 0) {
       // load
     }
@@ -237,10 +238,10 @@ body () {
       // store
     }
   }
-  // roles.tw:13
+  // roles.tw:12
   else if (warp >= 4) {
     // math
-    // roles.tw:14
+    // roles.tw:13
     increase_registers<240>();
   }
 )"));

@@ -49,9 +49,18 @@ std::string warp_range(const Emitter& emitter, std::int64_t first, std::int64_t 
   return fmt::format("warp >= {} && warp < {}", first, first + count);
 }
 
-bool same_warpgroup(const Operation& role, const Operation& other) {
-  return role.attributes.integer(Key::first_warp) / 4 ==
-         other.attributes.integer(Key::first_warp) / 4;
+bool is_behind_role(const Emitter& emitter) {
+  return emitter.previous && emitter.previous->op == Op::role;
+}
+
+// The roles of a warpgroup that share its registers stand inside its condition: it ends where the
+// next operation is none of them.
+void close_warpgroup(Emitter& emitter, const Operation* next, std::int64_t warpgroup) {
+  const bool goes_on =
+      next && next->op == Op::role && next->attributes.integer(Key::first_warp) / 4 == warpgroup;
+  if (!emitter.in_warpgroup || goes_on) return;
+  emitter.close();
+  emitter.in_warpgroup = false;
 }
 
 }  // namespace
@@ -120,27 +129,32 @@ void print_yield(Emitter& emitter, const Operation& operation) {
   for (const Move& move : moves) emitter.line(fmt::format("{} = {};", move.to, move.from));
 }
 
+void print_set_max_registers(Emitter& emitter, const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const std::int64_t first = attributes.integer_or(Key::first_warp, -1);
+  const std::string call = fmt::format(
+      "{}_registers<{}>();", attributes.integer(Key::increase) != 0 ? "increase" : "decrease",
+      attributes.integer(Key::count));
+  if (first < 0) return emitter.line(call);
+  emitter.open(fmt::format("{}if ({})", is_behind_role(emitter) ? "else " : "",
+                           warp_range(emitter, first, 4)));
+  emitter.line(call);
+  // What stands between the roles is for all warps.
+  emitter.in_warpgroup = true;
+  close_warpgroup(emitter, emitter.next, first / 4);
+}
+
 void print_role(Emitter& emitter, const Operation& operation) {
   const std::int64_t first = operation.attributes.integer(Key::first_warp);
   const std::int64_t warps = operation.attributes.integer(Key::warps);
-  const Operation* const next = emitter.next;
-  const bool after_role = emitter.previous && emitter.previous->op == Op::role;
   const ir::Block& block = operation.blocks[0];
-  // setmaxnreg is for whole warpgroups: those of less share one, with the warps of no role.
-  const bool shares = warps % 4 != 0 && block.body[0].op == Op::set_max_registers;
-  const bool opens = shares && !(after_role && same_warpgroup(*emitter.previous, operation));
-  if (opens) {
-    emitter.open(
-        fmt::format("{}if ({})", after_role ? "else " : "", warp_range(emitter, first / 4 * 4, 4)));
-    print_set_max_registers(emitter, block.body[0]);
-  }
-  emitter.open(fmt::format("{}if ({})", after_role && !opens ? "else " : "",
+  const Operation* const next = emitter.next;
+  emitter.open(fmt::format("{}if ({})", is_behind_role(emitter) ? "else " : "",
                            warp_range(emitter, first, warps)));
   emitter.line(fmt::format("// {}", operation.attributes.text(Key::name)));
   emitter.agent = Emitter::Agent::warp;
   emitter.first_warp = first;
   emitter.role_warps = warps;
-  emitter.registers_are_set = shares;
   if (!block.arguments.empty()) {
     const ValueId group = block.arguments[0];
     if (warps <= 4) {
@@ -154,10 +168,8 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.agent = Emitter::Agent::cta;
   emitter.first_warp = 0;
   emitter.role_warps = 0;
-  emitter.registers_are_set = false;
   emitter.close();
-  if (shares && !(next && next->op == Op::role && same_warpgroup(operation, *next)))
-    emitter.close();
+  close_warpgroup(emitter, next, first / 4);
 }
 
 void print_elect(Emitter& emitter, const Operation& operation) {

@@ -10,7 +10,6 @@
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/reserved_words.h"
 #include "support/diagnostic.h"
-#include "target/target.h"
 
 namespace tilewright::codegen {
 
@@ -218,24 +217,6 @@ void Emitter::add_tensor_map(const Operation& operation) {
                            name(operation.results[0]))});
 }
 
-namespace {
-
-// CTAs of a multiprocessor that the compiler leaves registers for: one where roles share them out
-// by setmaxnreg, else as many as the only role's budget allows.
-std::int64_t resident_ctas(const ir::Kernel& kernel) {
-  std::int64_t roles = 0, budget = 0;
-  for (const Operation& operation : kernel.body.body) {
-    if (operation.op != ir::Op::role) continue;
-    ++roles;
-    budget = operation.attributes.integer_or(Key::registers, 0);
-  }
-  if (roles != 1 || budget == 0) return 1;
-  const std::int64_t registers = target::target_of(kernel).limits.registers;
-  return std::max<std::int64_t>(1, registers / (kernel.threads * budget));
-}
-
-}  // namespace
-
 CudaSource Emitter::finish() {
   CudaSource source;
   source.entry = identifier(kernel_.name);
@@ -251,8 +232,8 @@ CudaSource Emitter::finish() {
   for (const auto& [name, text] : wrappers_) functions += text;
   std::string kernel = "extern \"C\" __global__ void ";
   if (kernel_.cluster > 1) kernel += fmt::format("__cluster_dims__({}, 1, 1) ", kernel_.cluster);
-  kernel += fmt::format("__launch_bounds__({}, {})\n{}({}) {{\n", kernel_.threads,
-                        resident_ctas(kernel_), source.entry, signature);
+  kernel += fmt::format("__launch_bounds__({}, {})\n{}({}) {{\n", kernel_.threads, kernel_.resident,
+                        source.entry, signature);
   if (kernel_.shared_bytes > 0) {
     kernel +=
         "  extern __shared__ __align__(1024) u8 dynamic_shared[];\n"

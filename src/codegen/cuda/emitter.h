@@ -57,7 +57,7 @@ class Emitter {
   Agent agent = Agent::cta;
   std::int64_t first_warp = 0;  // of the role
   std::int64_t role_warps = 0;
-  bool registers_are_set = false;  // the role's warpgroup has executed its set_max_registers
+  bool in_warpgroup = false;  // inside the condition of one that roles share
   // In the same block; null at its ends.
   const ir::Operation* previous = nullptr;
   const ir::Operation* next = nullptr;

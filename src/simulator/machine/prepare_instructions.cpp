@@ -450,11 +450,19 @@ void Preparation::visit(const Operation& operation) {
     case Op::cluster_sync:
       emit(Code::cluster_sync, &operation);
       return;
-    case Op::set_max_registers: {  // value: count, detail: increase
+    case Op::set_max_registers: {  // value: count, detail: increase, object: of this warpgroup
+                                   // alone
       Instruction& made = emit(Code::set_max_registers, &operation);
       made.value = attributes.integer(Key::count);
       made.detail = static_cast<int>(attributes.integer_or(Key::increase, 0));
-      prepared_.roles[role_].registers = static_cast<int>(made.value);
+      made.object = static_cast<int>(attributes.integer_or(Key::first_warp, -1));
+      const Role& role = prepared_.roles[role_];
+      const int first = made.object < 0 ? role.first_warp : made.object;
+      const int warps =
+          made.object < 0 ? role.warps : static_cast<int>(prepared_.target->limits.group_warps);
+      for (int warp = first; warp < std::min(first + warps, prepared_.warps); ++warp) {
+        prepared_.registers_of_warp[warp] = static_cast<int>(made.value);
+      }
       return;
     }
     case Op::bulk_commit:
