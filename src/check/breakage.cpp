@@ -46,13 +46,16 @@ std::vector<Mutant> early_releases(const Sites& sites) {
   return mutants;
 }
 
-// The first: one lane arrives for the others.
+// One lane arrives for the others. All of them: one that is left orders the lanes for the arrivals
+// behind it too. The last one first, so that the numbers of the others hold.
 std::vector<Mutant> unordered_lanes(const Sites& sites) {
+  std::vector<Mutant> mutants;
   for (const Site* sync : sites.of(Op::warp_sync)) {
     const Site* next = sites.next(*sync);
-    if (next && next->op() == Op::mbarrier_arrive) return {left_out(sites, *sync)};
+    if (next && next->op() == Op::mbarrier_arrive) mutants.push_back(left_out(sites, *sync));
   }
-  return {};
+  std::reverse(mutants.begin(), mutants.end());
+  return mutants;
 }
 
 struct Kind {

@@ -16,8 +16,8 @@ struct Breakage {
 // released although the products that read it may still run, by moving an arrival on an mbarrier on
 // which no copy completes before the wgmma_wait ahead of it: the first of those in the innermost
 // loop, wherever its line of the source stands. `warp_sync`: one lane releases what the others may
-// still read, for want of the warp_sync before its arrival. An unknown name, and a kernel with
-// nothing to break so, are usage errors.
+// still read, for want of the warp_sync before its arrival: all that stand right before one. An
+// unknown name, and a kernel with nothing to break so, are usage errors.
 Breakage break_kernel(ir::Kernel& machine, const std::string& name);
 
 }  // namespace tilewright::checks

@@ -166,6 +166,7 @@ struct Kernel {
   std::vector<Dim> tile_grid;     // what an automatic schedule's CTAs share; no part of the text
   std::int64_t cluster = 1;       // CTAs of a cluster along x
   std::int64_t threads = 0;       // scheduled, machine: of a CTA
+  std::int64_t resident = 1;      // machine: CTAs of a multiprocessor that share its registers
   std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory
   Block body;                     // tile form: its arguments are the grid's indices
   std::vector<Claim> claims;      // of the author, about what it is compiled to

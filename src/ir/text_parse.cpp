@@ -75,6 +75,8 @@ class KernelParser {
       kernel_.cluster = in_.integer();
     } else if (in_.accept_word("threads")) {
       kernel_.threads = in_.integer();
+    } else if (in_.accept_word("resident")) {
+      kernel_.resident = in_.integer();
     } else if (in_.accept_word("shared_bytes")) {
       kernel_.shared_bytes = in_.integer();
     } else if (in_.accept_word("require")) {
@@ -82,7 +84,7 @@ class KernelParser {
     } else {
       in_.fail(begin,
                "expected target, dim, in, out, inout, scalar, workspace, scratch, symmetric, "
-               "signals, grid, cluster, threads, shared_bytes, require or body");
+               "signals, grid, cluster, threads, resident, shared_bytes, require or body");
     }
     return false;
   }

@@ -262,6 +262,8 @@ void verify_named_barrier(const VerifierContext& context) {
   const std::int64_t count = context.attributes().integer_or(Key::count, 1);
   context.require(first >= 1 && count >= 1, "{} barriers from {}, expected one or more from 1",
                   count, first);
+  context.require(context.constant_operand(0) || context.attributes().has(Key::count),
+                  "{} chooses among barriers, expected their count", context.operand_text(0));
   const std::int64_t index = context.constant_operand(0).value_or(0);
   context.require(index >= 0, "barrier {} + {}", first, index);
   context.require(threads >= 32 && threads % 32 == 0 && threads <= context.kernel().threads,

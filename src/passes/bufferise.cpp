@@ -1,6 +1,7 @@
 #include "passes/bufferise.h"
 
 #include <algorithm>
+#include <set>
 
 #include "passes/lowering/conversions.h"
 #include "passes/lowering/products.h"
@@ -287,19 +288,27 @@ Operation plain(Op op, std::vector<ValueId> operands, ir::Attributes attributes,
   return o;
 }
 
-void lower_role(ir::Kernel& kernel, const Places& places, Operation& role,
-                std::int64_t registers_at_launch, bool alone) {
+// Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
+Operation set_registers(const ir::Kernel& kernel, const Operation& role) {
+  const std::int64_t at_launch = launch_registers(target::target_of(kernel).limits, kernel.threads);
+  const std::int64_t budget = role.attributes.integer(Key::registers);
+  return plain(Op::set_max_registers, {},
+               {{Key::count, budget}, {Key::increase, std::int64_t{budget > at_launch}}},
+               role.where);
+}
+
+// CTAs for which the only role's budget leaves registers.
+std::int64_t resident_ctas(const ir::Kernel& kernel, const Operation& role) {
+  const std::int64_t registers = kernel.threads * role.attributes.integer(Key::registers);
+  return std::max<std::int64_t>(1, target::target_of(kernel).limits.registers / registers);
+}
+
+void lower_role(ir::Kernel& kernel, const Places& places, Operation& role, bool sets_registers) {
   RoleLowering lowering(kernel, places, role);
   lowering.lower(role.blocks[0]);
   std::vector<Operation>& lowered = role.blocks[0].body;
-  const std::int64_t budget = role.attributes.integer(Key::registers);
   std::vector<Operation> body;
-  if (!alone) {
-    body.push_back(
-        plain(Op::set_max_registers, {},
-              {{Key::count, budget}, {Key::increase, std::int64_t{budget > registers_at_launch}}},
-              role.where));
-  }
+  if (sets_registers) body.push_back(set_registers(kernel, role));
   for (Operation& array : lowering.declarations(role.where)) body.push_back(std::move(array));
   body.insert(body.end(), std::make_move_iterator(lowered.begin()),
               std::make_move_iterator(lowered.end()));
@@ -314,15 +323,18 @@ void bufferise(ir::Kernel& kernel) {
   for (const Operation& o : source) {
     if (ir::info(o.op).is_place()) places[o.results[0]] = &o;
   }
-  // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
-  const std::int64_t at_launch = launch_registers(target::target_of(kernel).limits, kernel.threads);
+  const std::int64_t group_warps = target::target_of(kernel).limits.group_warps;
+  const auto of_warpgroups = [&](const Operation& role) {
+    return role.attributes.integer(Key::warps) % group_warps == 0;
+  };
   const bool cluster = kernel.cluster > 1;
   // The only role has its registers from the launch, and leaves the others to further CTAs.
   const bool alone = std::count_if(source.begin(), source.end(),
                                    [](const Operation& o) { return o.op == Op::role; }) == 1;
   std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
-    if (o.op == Op::role) lower_role(kernel, places, o, at_launch, alone);
+    if (o.op == Op::role) lower_role(kernel, places, o, !alone && of_warpgroups(o));
+    if (o.op == Op::role && alone) kernel.resident = resident_ctas(kernel, o);
     if (o.op == Op::tensor_map && !o.attributes.has(Key::peers)) {
       prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));
     }
@@ -332,7 +344,15 @@ void bufferise(ir::Kernel& kernel) {
         plain(Op::mbarrier_init, {o.results[0]}, {{Key::arrivals, arrivals}}, o.where));
   }
   // Only now: lowering the roles looks places up where they stand.
+  std::set<std::int64_t> shared_warpgroups;
   for (Operation& o : source) {
+    if (o.op == Op::role && !alone && !of_warpgroups(o)) {
+      const std::int64_t first = o.attributes.integer(Key::first_warp) / group_warps * group_warps;
+      if (shared_warpgroups.insert(first).second) {
+        rest.push_back(set_registers(kernel, o));
+        rest.back().attributes.set(Key::first_warp, first);
+      }
+    }
     (ir::info(o.op).is_place() ? body : rest).push_back(std::move(o));
   }
   if (!initialise.empty()) {

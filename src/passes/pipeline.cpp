@@ -17,6 +17,7 @@
 #include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
 #include "passes/materialise_extents.h"
+#include "passes/order_lanes.h"
 #include "passes/overlap_products.h"
 #include "passes/peel_masks.h"
 #include "passes/separate_columns.h"
@@ -89,6 +90,7 @@ constexpr Pass kPasses[] = {
     {"count_waits", count_waits},
     {"bufferise", bufferise},
     {"allocate_shared", allocate_shared},
+    {"order_lanes", order_lanes},
 };
 
 // What every kernel of SSA tiles takes, whatever it is compiled for.

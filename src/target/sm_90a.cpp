@@ -121,7 +121,9 @@ Target sm_90a() {
                 "check_divergence", "count_waits", "bufferise", "allocate_shared",
                 // Addresses are scalars now.
                 "simplify_addresses", "eliminate_common_addresses", "hoist_addresses",
-                "eliminate_common_hoisted_addresses", "eliminate_dead_addresses"};
+                "eliminate_common_hoisted_addresses", "eliminate_dead_addresses",
+                // Behind all that moves or drops an access to memory.
+                "order_lanes"};
   t.printer = "cuda";
   return t;
 }

@@ -28,8 +28,7 @@ bool uses_warpgroups(const Operation& operation) {
   bool found = false;
   for (const ir::Block& block : operation.blocks) {
     ir::for_each(block, [&found](const Operation& inner) {
-      found |=
-          ir::info(inner.op).agent == ir::Agent::warpgroup && inner.op != Op::set_max_registers;
+      found |= ir::info(inner.op).agent == ir::Agent::warpgroup;
     });
   }
   return found;
@@ -67,12 +66,31 @@ void verify_role(VerifierContext& context, const TargetLimits& limits, const Ope
                     other.name, range.begin, range.end - 1, other.begin, other.end - 1);
   }
   roles.push_back(range);
+  ir::for_each(role.blocks[0], [&](const Operation& inner) {
+    if (inner.op != Op::set_max_registers || !inner.attributes.has(Key::first_warp)) return;
+    context.enter(inner);
+    context.fail("in a role with first_warp, expected it before the roles");
+  });
+}
+
+// Before the roles it says whose registers it sets; in one they are those of its warps.
+void verify_registers_of_group(VerifierContext& context, const TargetLimits& limits,
+                               const Operation& set) {
+  context.enter(set);
+  const std::int64_t first = context.integer(Key::first_warp, -1);
+  context.require(first >= 0 && first % limits.group_warps == 0 &&
+                      first < context.kernel().threads / limits.lanes,
+                  "outside the roles with first_warp {}, expected the first warp of a warpgroup",
+                  first);
 }
 
 void verify_roles(VerifierContext& context, const TargetLimits& limits) {
   std::vector<Range> roles;
   std::int64_t registers = 0;
   for (const Operation& operation : context.kernel().body.body) {
+    if (operation.op == Op::set_max_registers) {
+      verify_registers_of_group(context, limits, operation);
+    }
     if (operation.op != Op::role) continue;
     verify_role(context, limits, operation, roles);
     registers += context.integer(Key::registers) * context.integer(Key::warps) * limits.lanes;
@@ -118,6 +136,10 @@ void verify_header(const VerifierContext& context, const Target& target) {
                   limits.lanes, limits.lanes, limits.threads);
   context.require(kernel.cluster >= 1 && kernel.cluster <= limits.cluster,
                   "a cluster of {} CTAs, expected 1 to {}", kernel.cluster, limits.cluster);
+  const std::int64_t registers = kernel.resident * kernel.threads * limits.least_role_registers;
+  context.require(kernel.resident >= 1 && registers <= limits.registers,
+                  "{} CTAs of {} threads share {} registers, expected at least {} a thread",
+                  kernel.resident, kernel.threads, limits.registers, limits.least_role_registers);
   const Space& shared = target.space(Memory::shared);
   context.require(kernel.shared_bytes >= 0 && kernel.shared_bytes <= shared.bytes,
                   "{} bytes of {}, expected at most {}", kernel.shared_bytes, shared.name,

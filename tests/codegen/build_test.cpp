@@ -107,8 +107,8 @@ body () {
   mbarrier_init %4 {arrivals = 2}
   fence_barrier_init
   cluster_sync
+  set_max_registers {count = 24, increase = 0, first_warp = 0}
   role {name = "load", first_warp = 0, warps = 1, registers = 24} (%10: i32) {
-    set_max_registers {count = 24, increase = 0}
     mbarrier_wait %4, %9, %8
     mbarrier_expect_tx %3, %9 {bytes = 8192}
     tma_load %5, %2, %7, %3, %9, %7, %7 {bytes = 8192, step = 0, multicast = 3}
@@ -117,7 +117,6 @@ body () {
     yield
   }
   role {name = "store", first_warp = 1, warps = 1, registers = 24} (%11: i32) {
-    set_max_registers {count = 24, increase = 0}
     tma_store %6, %2, %7, %7, %7
     tma_reduce %6, %2, %7, %7, %7 {function = add}
     tma_reduce %6, %2, %7, %7, %7 {function = min, step = 8192}
@@ -129,8 +128,8 @@ body () {
   }
   role {name = "math", first_warp = 4, warps = 8, registers = 240} (%12: i32) {
     set_max_registers {count = 240, increase = 1}
-    named_sync %12 {first = 1, threads = 256}
-    named_arrive %12 {first = 1, threads = 256}
+    named_sync %12 {first = 1, threads = 256, count = 2}
+    named_arrive %12 {first = 1, threads = 256, count = 2}
     named_sync %7 {first = 3, threads = 128}
     named_arrive %8 {first = 3, threads = 128}
     mbarrier_arrive %4, %7

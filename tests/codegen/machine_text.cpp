@@ -269,7 +269,7 @@ role {name = "math", first_warp = 4, warps = 8, registers = 240} (%60: i32) {
   %74: i32 = sub %18, %60
   %75: bool = eq %60, %18
   if_then %75 () {
-    named_arrive %74 {first = 1, threads = 256}
+    named_arrive %74 {first = 1, threads = 256, count = 2}
     yield
   } () {
     yield
@@ -329,13 +329,13 @@ compute %67, %67, %69 {function = add, maps = maps[[1:2:1], [1:2:1]]})");
       "%80: i32, %81: i32, %82: i32, %83: i32 = for_loop %18, %32, %18, %18, %17, %17, %17 "
       "(%84: i32, %85: i32, %86: i32, %87: i32, %88: i32) {");
   t.line("mbarrier_wait %10, %85, %86");
-  t.line("named_sync %60 {first = 1, threads = 256}");
+  t.line("named_sync %60 {first = 1, threads = 256, count = 2}");
   t.line("wgmma_fence %61");
   scores("%85");
   t.line("mbarrier_wait %12, %87, %88");
   t.line("wgmma_fence %62, %63");
   outputs("%87");
-  t.line("named_arrive %74 {first = 1, threads = 256}");
+  t.line("named_arrive %74 {first = 1, threads = 256, count = 2}");
   t.line("wgmma_wait %61 {count = 1}");
   t.line("mbarrier_arrive %11, %85");
   softmax();
@@ -355,7 +355,7 @@ wgmma_wait %62, %63 {count = 0}
 mbarrier_arrive %13, %82
 %90: bool = eq %60, %17
 if_then %90 () {
-  named_sync %60 {first = 1, threads = 256}
+  named_sync %60 {first = 1, threads = 256, count = 2}
   yield
 } () {
   yield

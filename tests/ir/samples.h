@@ -87,6 +87,7 @@ out C: f32[64, 64] = %2
 grid (1)
 cluster 1
 threads 256
+resident 2
 shared_bytes 16400
 body () {
   %3: shared<bf16, 2x64x64> = shared {name = "tiles", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 2, offset = 0}

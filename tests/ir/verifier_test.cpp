@@ -245,6 +245,8 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
       {"%16: pending<f32, 64x64>", "%16: pending<f32, 64x32>",
        "gives pending<f32, 64x32>, expected pending<f32, 64x64>"},
       {"wait %16", "wait %14", "operand 0 is %14 (view), which is view<bf16, 64x64>"},
+      {"named_sync %7 {first", "named_sync %13 {first",
+       "named_sync: %13 chooses among barriers, expected their count"},
       {"first = 1, threads = 128", "first = 1, threads = 384",
        "384 threads, expected a multiple of 32 up to the CTA's 256"},
       {"    elect () {",

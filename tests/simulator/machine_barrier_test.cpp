@@ -264,11 +264,16 @@ TEST(MachineLitmus, RegisterPoolGrantsWhatOthersGaveUp) {
               "ok");
   }
   EXPECT_EQ(run_roles(barrier_role("more", 1, 1, 51, set(176, 1)), 0), "capacity");
-  // A role of one warp speaks for the warps of its warpgroup that have no role.
-  EXPECT_EQ(run_roles(barrier_role("load", 8, 1, 50, set(24, 0)) +
+  // A warpgroup's warps, those of no role too, give up theirs before the roles.
+  EXPECT_EQ(run_roles("  set_max_registers {count = 24, increase = 0, first_warp = 8}\n" +
+                          barrier_role("load", 8, 1, 50, "") +
                           barrier_role("math", 0, 8, 51, set(240, 1)),
                       0),
             "ok");
+  EXPECT_EQ(run_roles(barrier_role("load", 8, 1, 50, set(24, 0)) +
+                          barrier_role("math", 0, 8, 51, set(240, 1)),
+                      0),
+            "capacity");
   EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(30, 0)), 0), "registers");
   EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(160, 1)), 0), "registers");
 }

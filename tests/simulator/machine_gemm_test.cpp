@@ -193,7 +193,7 @@ TEST(MachineGemm, BarriersThatAreNotPublishedAreFound) {
 TEST(MachineGemm, RegistersBeyondTheBudgetAreFound) {
   // 384 threads hold 168 registers each.
   std::string text =
-      changed(gemm_text(), "{count = 24, increase = 0}", "{count = 256, increase = 1}");
+      changed(gemm_text(), "{count = 24, increase = 0,", "{count = 256, increase = 1,");
   text = changed(text, "threads 256", "threads 384");
   const MachineReport report = run_gemm(text, 0);
   ASSERT_FALSE(report.ok());

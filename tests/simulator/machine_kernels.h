@@ -135,8 +135,8 @@ body () {
   %34: i32 = mod %32, %29
   %35: i32 = mul %33, %23
   %36: i32 = mul %34, %24
+  set_max_registers {count = 24, increase = 0, first_warp = 4}
   role {name = "load", first_warp = 4, warps = 1} (%39: i32) {
-    set_max_registers {count = 24, increase = 0}
     %40: i32, %41: i32 = for_loop %20, %28, %21, %20, %21 (%42: i32, %43: i32, %44: i32) {
       mbarrier_wait %15, %43, %44
       mbarrier_expect_tx %14, %43 {bytes = 24576}

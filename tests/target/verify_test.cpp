@@ -67,6 +67,13 @@ TEST(TargetVerifyTest, RejectsWhatTheMachineFormMayNotAskFor) {
       {"offset = 16384}", "offset = 16376}", "full and tiles overlap: bytes 16376 to 16391"},
       {"count = 24", "count = 25",
        "25 registers a thread, expected a multiple of 8 from 24 to 256"},
+      {"increase = 0}", "increase = 0, first_warp = 4}",
+       "in a role with first_warp, expected it before the roles"},
+      {"  role {name = \"load\"",
+       "  set_max_registers {count = 24, increase = 0, first_warp = 2}\n  role {name = \"load\"",
+       "outside the roles with first_warp 2, expected the first warp of a warpgroup"},
+      {"resident 2", "resident 11",
+       "11 CTAs of 256 threads share 65536 registers, expected at least 24 a thread"},
   };
   for (const Case& each : cases) expect_rejected(ir::kMachineSample, each);
 }

@@ -41,19 +41,6 @@ void print_inner(Emitter& emitter, const ir::Block& block, std::vector<std::stri
   emitter.yield_to.swap(yield_to);
 }
 
-bool any_of(const ir::Block& block, bool (*holds)(const Operation&)) {
-  bool found = false;
-  ir::for_each(block, [&](const Operation& operation) { found = found || holds(operation); });
-  return found;
-}
-
-// An iteration comes after the accesses of the one before.
-void enter_loop(Emitter& emitter, const Operation& operation) {
-  const ir::Block& block = operation.blocks[0];
-  emitter.unordered.warp = emitter.unordered.warp || any_of(block, accesses_memory);
-  emitter.unordered.lane = emitter.unordered.lane || any_of(block, waits_or_writes_alone);
-}
-
 std::string warp_range(const Emitter& emitter, std::int64_t first, std::int64_t count) {
   const bool last = first + count >= emitter.kernel().threads / 32;
   if (count == 1) return fmt::format("warp == {}", first);
@@ -62,16 +49,24 @@ std::string warp_range(const Emitter& emitter, std::int64_t first, std::int64_t 
   return fmt::format("warp >= {} && warp < {}", first, first + count);
 }
 
-bool same_warpgroup(const Operation& role, const Operation& other) {
-  return role.attributes.integer(Key::first_warp) / 4 ==
-         other.attributes.integer(Key::first_warp) / 4;
+bool is_behind_role(const Emitter& emitter) {
+  return emitter.previous && emitter.previous->op == Op::role;
+}
+
+// The roles of a warpgroup that share its registers stand inside its condition: it ends where the
+// next operation is none of them.
+void close_warpgroup(Emitter& emitter, const Operation* next, std::int64_t warpgroup) {
+  const bool goes_on =
+      next && next->op == Op::role && next->attributes.integer(Key::first_warp) / 4 == warpgroup;
+  if (!emitter.in_warpgroup || goes_on) return;
+  emitter.close();
+  emitter.in_warpgroup = false;
 }
 
 }  // namespace
 
 void print_for_loop(Emitter& emitter, const Operation& operation) {
   declare_carried(emitter, operation, 3, 1);
-  enter_loop(emitter, operation);
   const ir::Block& block = operation.blocks[0];
   const std::string& index = emitter.name(block.arguments[0]);
   emitter.line("#pragma unroll 1");
@@ -85,7 +80,6 @@ void print_for_loop(Emitter& emitter, const Operation& operation) {
 
 void print_while_loop(Emitter& emitter, const Operation& operation) {
   declare_carried(emitter, operation, 1, 0);
-  enter_loop(emitter, operation);
   const std::string condition =
       fmt::format("again_{}", operation.blocks[0].body.back().operands[0]);
   emitter.line(fmt::format("bool {} = {};", condition, emitter.name(operation.operands[0])));
@@ -100,10 +94,7 @@ void print_while_loop(Emitter& emitter, const Operation& operation) {
 void print_if_then(Emitter& emitter, const Operation& operation) {
   for (const ValueId result : operation.results) emitter.line(declare(emitter, result, ""));
   emitter.open(fmt::format("if ({})", emitter.name(operation.operands[0])));
-  const Emitter::Unordered before = emitter.unordered;
   print_inner(emitter, operation.blocks[0], result_names(emitter, operation));
-  const Emitter::Unordered first = emitter.unordered;
-  emitter.unordered = before;
   if (operation.blocks.size() > 1 &&
       (operation.blocks[1].body.size() > 1 || !operation.results.empty())) {
     emitter.close();
@@ -111,8 +102,6 @@ void print_if_then(Emitter& emitter, const Operation& operation) {
     print_inner(emitter, operation.blocks[1], result_names(emitter, operation));
   }
   emitter.close();
-  emitter.unordered.warp = emitter.unordered.warp || first.warp;
-  emitter.unordered.lane = emitter.unordered.lane || first.lane;
 }
 
 void print_yield(Emitter& emitter, const Operation& operation) {
@@ -140,28 +129,32 @@ void print_yield(Emitter& emitter, const Operation& operation) {
   for (const Move& move : moves) emitter.line(fmt::format("{} = {};", move.to, move.from));
 }
 
+void print_set_max_registers(Emitter& emitter, const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const std::int64_t first = attributes.integer_or(Key::first_warp, -1);
+  const std::string call = fmt::format(
+      "{}_registers<{}>();", attributes.integer(Key::increase) != 0 ? "increase" : "decrease",
+      attributes.integer(Key::count));
+  if (first < 0) return emitter.line(call);
+  emitter.open(fmt::format("{}if ({})", is_behind_role(emitter) ? "else " : "",
+                           warp_range(emitter, first, 4)));
+  emitter.line(call);
+  // What stands between the roles is for all warps.
+  emitter.in_warpgroup = true;
+  close_warpgroup(emitter, emitter.next, first / 4);
+}
+
 void print_role(Emitter& emitter, const Operation& operation) {
   const std::int64_t first = operation.attributes.integer(Key::first_warp);
   const std::int64_t warps = operation.attributes.integer(Key::warps);
-  const Operation* const next = emitter.next;
-  const bool after_role = emitter.previous && emitter.previous->op == Op::role;
   const ir::Block& block = operation.blocks[0];
-  // setmaxnreg is for whole warpgroups: those of less share one, with the warps of no role.
-  const bool shares = warps % 4 != 0 && block.body[0].op == Op::set_max_registers;
-  const bool opens = shares && !(after_role && same_warpgroup(*emitter.previous, operation));
-  if (opens) {
-    emitter.open(
-        fmt::format("{}if ({})", after_role ? "else " : "", warp_range(emitter, first / 4 * 4, 4)));
-    print_set_max_registers(emitter, block.body[0]);
-  }
-  emitter.open(fmt::format("{}if ({})", after_role && !opens ? "else " : "",
+  const Operation* const next = emitter.next;
+  emitter.open(fmt::format("{}if ({})", is_behind_role(emitter) ? "else " : "",
                            warp_range(emitter, first, warps)));
   emitter.line(fmt::format("// {}", operation.attributes.text(Key::name)));
   emitter.agent = Emitter::Agent::warp;
   emitter.first_warp = first;
   emitter.role_warps = warps;
-  emitter.registers_are_set = shares;
-  emitter.unordered = {};
   if (!block.arguments.empty()) {
     const ValueId group = block.arguments[0];
     if (warps <= 4) {
@@ -175,23 +168,17 @@ void print_role(Emitter& emitter, const Operation& operation) {
   emitter.agent = Emitter::Agent::cta;
   emitter.first_warp = 0;
   emitter.role_warps = 0;
-  emitter.registers_are_set = false;
-  emitter.unordered = {};
   emitter.close();
-  if (shares && !(next && next->op == Op::role && same_warpgroup(operation, *next)))
-    emitter.close();
+  close_warpgroup(emitter, next, first / 4);
 }
 
 void print_elect(Emitter& emitter, const Operation& operation) {
-  if (emitter.unordered.warp) emitter.sync_lanes();
   const Emitter::Agent outer = emitter.agent;
   emitter.open(outer == Emitter::Agent::cta ? "if (threadIdx.x == 0)" : "if (lane == 0)");
   emitter.agent = Emitter::Agent::lane;
   emitter.print_block(operation.blocks[0]);
   emitter.agent = outer;
   emitter.close();
-  const auto waits = [](const Operation& inner) { return inner.op == Op::mbarrier_wait; };
-  emitter.unordered.lane = emitter.unordered.lane || any_of(operation.blocks[0], waits);
 }
 
 }  // namespace tilewright::codegen

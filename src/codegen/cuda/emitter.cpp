@@ -11,7 +11,6 @@
 #include "codegen/cuda/reserved_words.h"
 #include "ir/text.h"
 #include "support/diagnostic.h"
-#include "target/target.h"
 
 namespace tilewright::codegen {
 
@@ -34,17 +33,6 @@ void cannot_print(const Operation& operation, std::string_view why) {
   Diagnostic(operation.where, fmt::format("{}: {}", ir::info(operation.op).name, why),
              ErrorKind::internal)
       .raise();
-}
-
-bool accesses_memory(const Operation& operation) {
-  const ir::OpInfo& record = ir::info(operation.op);
-  return record.agent == ir::Agent::warp &&
-         (record.touches(ir::Memory::shared, ir::Proxy::generic) ||
-          record.writes(ir::Memory::global, ir::Proxy::generic));
-}
-
-bool waits_or_writes_alone(const Operation& operation) {
-  return operation.op == ir::Op::bulk_wait || operation.op == ir::Op::shared_store;
 }
 
 namespace {
@@ -125,7 +113,6 @@ void Emitter::close() {
 }
 
 void Emitter::lane_line(std::string_view text) {
-  if (unordered.warp && agent != Agent::lane) sync_lanes();
   switch (agent) {
     case Agent::cta:
       return line(fmt::format("if (threadIdx.x == 0) {}", text));
@@ -134,11 +121,6 @@ void Emitter::lane_line(std::string_view text) {
     case Agent::lane:
       return line(text);
   }
-}
-
-void Emitter::sync_lanes() {
-  line("__syncwarp();");
-  unordered = {};
 }
 
 void Emitter::delay() {
@@ -154,12 +136,8 @@ void Emitter::print_block(const ir::Block& block) {
     if (operation.where.file) where_ = operation.where;
     previous = i > 0 ? &operation - 1 : nullptr;
     next = i + 1 < block.body.size() ? &operation + 1 : nullptr;
-    const bool accesses = accesses_memory(operation);
-    if (accesses && unordered.lane && agent != Agent::lane) sync_lanes();
     if (delay_seed_ && is_delayed(operation)) delay();
     print(*this, operation);
-    unordered.warp = unordered.warp || accesses;
-    unordered.lane = unordered.lane || waits_or_writes_alone(operation);
   }
 }
 
@@ -240,24 +218,6 @@ void Emitter::add_tensor_map(const Operation& operation) {
                            name(operation.results[0]))});
 }
 
-namespace {
-
-// CTAs of a multiprocessor that the compiler leaves registers for: one where roles share them out
-// by setmaxnreg, else as many as the only role's budget allows.
-std::int64_t resident_ctas(const ir::Kernel& kernel) {
-  std::int64_t roles = 0, budget = 0;
-  for (const Operation& operation : kernel.body.body) {
-    if (operation.op != ir::Op::role) continue;
-    ++roles;
-    budget = operation.attributes.integer_or(Key::registers, 0);
-  }
-  if (roles != 1 || budget == 0) return 1;
-  const std::int64_t registers = target::target_of(kernel).limits.registers;
-  return std::max<std::int64_t>(1, registers / (kernel.threads * budget));
-}
-
-}  // namespace
-
 CudaSource Emitter::finish() {
   CudaSource source;
   source.entry = identifier(kernel_.name);
@@ -277,8 +237,8 @@ CudaSource Emitter::finish() {
                   ir::form_hash(kernel_));
   kernel += "extern \"C\" __global__ void ";
   if (kernel_.cluster > 1) kernel += fmt::format("__cluster_dims__({}, 1, 1) ", kernel_.cluster);
-  kernel += fmt::format("__launch_bounds__({}, {})\n{}({}) {{\n", kernel_.threads,
-                        resident_ctas(kernel_), source.entry, signature);
+  kernel += fmt::format("__launch_bounds__({}, {})\n{}({}) {{\n", kernel_.threads, kernel_.resident,
+                        source.entry, signature);
   if (kernel_.shared_bytes > 0) {
     kernel +=
         "  extern __shared__ __align__(1024) u8 dynamic_shared[];\n"

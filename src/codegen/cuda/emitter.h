@@ -36,16 +36,6 @@ class Emitter {
   void lane_line(std::string_view text);
   void print_block(const ir::Block& block);
 
-  // One lane's work and the other lanes' are ordered by __syncwarp, printed where memory needs it:
-  // before one lane's turn when all have accessed memory, and before all do what one lane waited
-  // for or wrote.
-  struct Unordered {
-    bool warp = false;  // accesses of all lanes since the last synchronisation
-    bool lane = false;  // waits and writes of one
-  };
-  Unordered unordered;
-  void sync_lanes();
-
   // Parameters of the signature, made when first asked for.
   // Of a peer's tensor it is what the operation was called.
   std::string pointer(ir::ValueId tensor);
@@ -67,7 +57,7 @@ class Emitter {
   Agent agent = Agent::cta;
   std::int64_t first_warp = 0;  // of the role
   std::int64_t role_warps = 0;
-  bool registers_are_set = false;  // the role's warpgroup has executed its set_max_registers
+  bool in_warpgroup = false;  // inside the condition of one that roles share
   // In the same block; null at its ends.
   const ir::Operation* previous = nullptr;
   const ir::Operation* next = nullptr;
@@ -100,11 +90,6 @@ class Emitter {
 
 // An identifier of C++ out of any text.
 std::string identifier(std::string_view text);
-
-// All lanes access memory, as far as another lane can tell.
-bool accesses_memory(const ir::Operation& operation);
-// One lane writes memory, or waits for what others then rely on.
-bool waits_or_writes_alone(const ir::Operation& operation);
 
 // What cannot be printed is a bug of the passes before.
 [[noreturn]] void cannot_print(const ir::Operation& operation, std::string_view why);

@@ -28,6 +28,7 @@ TW_PRINTER(for_loop);
 TW_PRINTER(while_loop);
 TW_PRINTER(if_then);
 TW_PRINTER(yield);
+TW_PRINTER(set_max_registers);
 TW_PRINTER(role);
 TW_PRINTER(elect);
 // synchronisation.cpp
@@ -45,7 +46,6 @@ TW_PRINTER(fence_cluster);
 TW_PRINTER(warp_sync);
 TW_PRINTER(cta_sync);
 TW_PRINTER(cluster_sync);
-TW_PRINTER(set_max_registers);
 // ranks.cpp
 TW_PRINTER(peer);
 TW_PRINTER(peer_map);

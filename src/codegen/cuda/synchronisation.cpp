@@ -84,16 +84,13 @@ void print_named_barrier(Emitter& emitter, const Operation& operation) {
   if (const auto index = emitter.constant(operation.operands[0])) {
     emitter.line(fmt::format("{}<{}, {}>();", name, first + *index, threads));
   } else {
-    // One barrier for each warpgroup of the role, and never fewer than two to choose from.
-    const std::int64_t count = operation.attributes.integer_or(
-        Key::count, std::max<std::int64_t>(2, emitter.role_warps / 4));
+    const std::int64_t count = operation.attributes.integer(Key::count);
     const std::string choice =
         fmt::format("{}_{}_to_{}_of_{}", name, first, first + count - 1, threads);
     emitter.add_wrapper(
         choice, barrier_choice(choice, sync ? "bar.sync" : "bar.arrive", first, count, threads));
     emitter.line(fmt::format("{}({});", choice, emitter.name(operation.operands[0])));
   }
-  if (sync) emitter.unordered = {};
 }
 
 void print_fence_proxy_async(Emitter& emitter, const Operation&) {
@@ -110,24 +107,10 @@ void print_bulk_wait(Emitter& emitter, const Operation& operation) {
                                 operation.attributes.integer(Key::count)));
 }
 
-void print_warp_sync(Emitter& emitter, const Operation&) { emitter.sync_lanes(); }
+void print_warp_sync(Emitter& emitter, const Operation&) { emitter.line("__syncwarp();"); }
 
-void print_cta_sync(Emitter& emitter, const Operation&) {
-  emitter.line("__syncthreads();");
-  emitter.unordered = {};
-}
+void print_cta_sync(Emitter& emitter, const Operation&) { emitter.line("__syncthreads();"); }
 
-void print_cluster_sync(Emitter& emitter, const Operation&) {
-  emitter.line("cluster_sync();");
-  emitter.unordered = {};
-}
-
-void print_set_max_registers(Emitter& emitter, const Operation& operation) {
-  if (emitter.registers_are_set) return;
-  emitter.line(
-      fmt::format("{}_registers<{}>();",
-                  operation.attributes.integer(Key::increase) != 0 ? "increase" : "decrease",
-                  operation.attributes.integer(Key::count)));
-}
+void print_cluster_sync(Emitter& emitter, const Operation&) { emitter.line("cluster_sync();"); }
 
 }  // namespace tilewright::codegen

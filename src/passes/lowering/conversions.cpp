@@ -22,7 +22,9 @@ void ConversionLowering::convert(const Operation& o, bool in_loop) {
   const auto sync = [&] {
     if (made.within_warps) return code_.emit(Op::warp_sync, {}, {}, o.where);
     code_.emit(Op::named_sync, {group},
-               {{Key::first, o.attributes.integer(Key::first)}, {Key::threads, 32 * warps}},
+               {{Key::first, o.attributes.integer(Key::first)},
+                {Key::threads, 32 * warps},
+                {Key::count, groups}},
                o.where);
   };
   const auto access = [&](Op op, ValueId tile, const ir::RegisterLayout& layout,

@@ -61,7 +61,8 @@ void ReductionLowering::exchange(const Operation& o, bool in_loop) {
   const auto sync = [&] {
     code_.emit(Op::named_sync, {together ? code_.integer(0, o.where) : group},
                {{Key::first, o.attributes.integer(Key::first)},
-                {Key::threads, 32 * warps * exchange->groups}},
+                {Key::threads, 32 * warps * exchange->groups},
+                {Key::count, together ? 1 : groups}},
                o.where);
   };
   const auto access = [&](Op op, ValueId array, const ir::RegisterLayout& layout, ValueId at) {

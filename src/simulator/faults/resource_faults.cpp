@@ -22,18 +22,17 @@ std::int64_t too_many(const Sites& sites, const Site& site) {
   const TargetLimits& limits = target::target_of(sites.kernel()).limits;
   std::int64_t others = 0, own = 0;
   for (const Site* other : sites.of(Op::set_max_registers)) {
-    const ir::Attributes& role = sites.at(other->role).operation->attributes;
-    // The instruction is for whole warpgroups.
-    const std::int64_t groups =
-        (role.integer(Key::warps) + limits.group_warps - 1) / limits.group_warps;
-    const std::int64_t threads = groups * limits.group_threads();
-    if (other->role == site.role) {
+    // Of the role's threads, or of the warpgroup's that roles share.
+    const std::int64_t warps =
+        other->role == kNoSite ? limits.group_warps
+                               : sites.at(other->role).operation->attributes.integer(Key::warps);
+    const std::int64_t threads = warps * limits.lanes;
+    if (other == &site) {
       own = threads;
     } else {
       others += threads * other->operation->attributes.integer(Key::count);
     }
   }
-  if (own == 0) return 0;
   const std::int64_t unit = limits.register_unit;
   const std::int64_t fits = (limits.registers - others) / own / unit * unit;
   return fits + unit;
@@ -80,16 +79,14 @@ std::vector<Mutant> seed_budget(const Sites& sites) {
     mutants.push_back(std::move(mutant));
   }
   for (const Site* site : sites.of(Op::set_max_registers)) {
-    if (site->role == kNoSite) continue;
     const std::int64_t count = too_many(sites, *site);
-    if (count == 0) continue;
     Mutant mutant = mutant_at(
         sites, *site,
         fmt::format("asks for {} registers instead of {}: more than the CTA's threads hold", count,
                     site->operation->attributes.integer(Key::count)));
     mutant.edit = [=, number = site->number, role = site->role](ir::Kernel& kernel) {
       operation_at(kernel, number).attributes.set(Key::count, count);
-      operation_at(kernel, role).attributes.set(Key::registers, count);
+      if (role != kNoSite) operation_at(kernel, role).attributes.set(Key::registers, count);
     };
     mutants.push_back(std::move(mutant));
   }

@@ -76,12 +76,9 @@ void check_barriers(const std::vector<Place>& barriers, const std::vector<Place>
   }
 }
 
-// What the warp holds in the end. Warps in no role do as the roles of their warpgroup do.
+// What the warp holds in the end.
 int registers_of(const PreparedKernel& kernel, int warp) {
-  int registers = kernel.roles[kernel.role_of_warp[warp]].registers;
-  for (int other = warp / 4 * 4; other < std::min(warp / 4 * 4 + 4, kernel.warps); ++other) {
-    if (registers == 0) registers = kernel.roles[kernel.role_of_warp[other]].registers;
-  }
+  const int registers = kernel.registers_of_warp[warp];
   return registers ? registers : kernel.launch_registers;
 }
 
@@ -98,8 +95,9 @@ void check_registers(const PreparedKernel& kernel, FaultLog& log) {
                         registers_of(kernel, role.first_warp));
     roles.push_back(&role);
   }
-  std::stable_sort(roles.begin(), roles.end(), [](const Role* a, const Role* b) {
-    return a->warps * a->registers > b->warps * b->registers;
+  std::stable_sort(roles.begin(), roles.end(), [&](const Role* a, const Role* b) {
+    return a->warps * registers_of(kernel, a->first_warp) >
+           b->warps * registers_of(kernel, b->first_warp);
   });
   const int held = kernel.warps * kLanes * kernel.launch_registers;
   if (wanted <= held) return;

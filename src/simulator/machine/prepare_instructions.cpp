@@ -394,11 +394,19 @@ void Preparation::visit(const Operation& operation) {
       made.detail = static_cast<int>(attributes.integer_or(Key::read, 0));
       return;
     }
-    case Family::register_budget: {  // value: count, detail: increase
+    case Family::register_budget: {  // value: count, detail: increase, object: of this warpgroup
+                                     // alone
       Instruction& made = emit(operation);
       made.value = attributes.integer(Key::count);
       made.detail = static_cast<int>(attributes.integer(Key::increase));
-      prepared_.roles[role_].registers = static_cast<int>(made.value);
+      made.object = static_cast<int>(attributes.integer_or(Key::first_warp, -1));
+      const Role& role = prepared_.roles[role_];
+      const int first = made.object < 0 ? role.first_warp : made.object;
+      const int warps =
+          made.object < 0 ? role.warps : static_cast<int>(prepared_.target->limits.group_warps);
+      for (int warp = first; warp < std::min(first + warps, prepared_.warps); ++warp) {
+        prepared_.registers_of_warp[warp] = static_cast<int>(made.value);
+      }
       return;
     }
     case Family::bulk_copy:

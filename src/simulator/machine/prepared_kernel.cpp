@@ -57,13 +57,15 @@ PreparedKernel Preparation::run() {
   }
   prepared_.shared_bytes = kernel_.shared_bytes;
   prepared_.target = &target::target_of(kernel_);
-  prepared_.launch_registers = launch_registers(prepared_.target->limits, kernel_.threads);
+  prepared_.launch_registers =
+      launch_registers(prepared_.target->limits, kernel_.resident * kernel_.threads);
   prepared_.scalars.resize(kernel_.types.size());
   object_.assign(kernel_.types.size(), -1);
   rank_.assign(kernel_.types.size(), ir::kNoValue);
   parameters();
-  prepared_.roles.push_back({kernel_.name, 0, prepared_.warps, 0, kernel_.where});
+  prepared_.roles.push_back({kernel_.name, 0, prepared_.warps, kernel_.where});
   prepared_.role_of_warp.assign(prepared_.warps, 0);
+  prepared_.registers_of_warp.assign(prepared_.warps, 0);
   block(kernel_.body);
   emit(Code::end, nullptr);
   check_places();
@@ -220,7 +222,7 @@ void Preparation::if_then(const Operation& operation) {
 void Preparation::role(const Operation& operation) {
   Role made{operation.attributes.text(Key::name),
             static_cast<int>(operation.attributes.integer(Key::first_warp)),
-            static_cast<int>(operation.attributes.integer(Key::warps)), 0, operation.where};
+            static_cast<int>(operation.attributes.integer(Key::warps)), operation.where};
   if (made.first_warp + made.warps > prepared_.warps) {
     refuse(operation, fmt::format("\"{}\" covers warps {} to {} of a CTA of {} warps ({} threads)",
                                   made.name, made.first_warp, made.first_warp + made.warps - 1,

@@ -78,7 +78,6 @@ struct Role {
   std::string name;
   int first_warp = 0;
   int warps = 0;
-  int registers = 0;  // asked for by set_max_registers; 0 when it is not called
   SourceLocation where;
   bool has(int warp) const { return warp >= first_warp && warp < first_warp + warps; }
 };
@@ -253,8 +252,9 @@ struct PreparedKernel {
   std::vector<BarrierArray> barrier_arrays;
   int barriers = 0;
   std::vector<TensorMap> maps;
-  std::vector<Role> roles;        // role 0 is the kernel's own body
-  std::vector<int> role_of_warp;  // 0 for a warp in no role
+  std::vector<Role> roles;             // role 0 is the kernel's own body
+  std::vector<int> role_of_warp;       // 0 for a warp in no role
+  std::vector<int> registers_of_warp;  // of a thread, as set_max_registers asks for; 0 without one
   std::vector<RegisterInfo> registers;
   std::vector<Scalar> scalars;  // constants and dims in place
   std::vector<std::pair<Slot, ir::PositionOp>> positions;

@@ -351,6 +351,11 @@ void cluster_sync(Launch& launch, Warp& warp, const Instruction& instruction) {
 }
 
 void set_max_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const auto group_warps = static_cast<int>(launch.kernel.target->limits.group_warps);
+  if (instruction.object >= 0 && warp.index / group_warps != instruction.object / group_warps) {
+    ++warp.pc;
+    return;
+  }
   const int count = static_cast<int>(instruction.value);
   const bool increase = instruction.detail != 0;
   const auto report = [&](const std::string& what) {
@@ -369,22 +374,12 @@ void set_max_registers(Launch& launch, Warp& warp, const Instruction& instructio
     return report(fmt::format("{} is no {} from {}", count, increase ? "increase" : "decrease",
                               warp.registers));
   }
-  // The instruction is for whole warpgroups: warps in no role execute it with a role that shares
-  // theirs.
-  std::vector<Warp*> together{&warp};
-  for (Warp& other : warp.cta->warps) {
-    if (other.index / 4 == warp.index / 4 && launch.kernel.role_of_warp[other.index] == 0 &&
-        &other != &warp && warp.role != 0) {
-      together.push_back(&other);
-    }
-  }
-  int wanted = 0;
-  for (const Warp* each : together) wanted += (count - each->registers) * kLanes;
+  const int wanted = (count - warp.registers) * kLanes;
   if (wanted > warp.cta->register_pool) {
     return launch.block(warp, Warp::State::pool, instruction);
   }
   warp.cta->register_pool -= wanted;
-  for (Warp* each : together) each->registers = count;
+  warp.registers = count;
   warp.waits_at = nullptr;
   ++warp.pc;
   if (wanted < 0) {
