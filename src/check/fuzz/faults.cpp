@@ -18,7 +18,6 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 using simulator::Mutant;
-using simulator::Side;
 using simulator::Site;
 using simulator::Sites;
 using Mutants = std::vector<Mutant>;
@@ -52,12 +51,13 @@ Fits is(Op op) {
 Mutants offset(const Sites& sites, Op where, int operand, Op op) {
   return at_sites(sites, is(where), [operand, op](ir::Kernel& kernel, std::size_t number) {
     const ValueId one = simulator::insert_constant(kernel, number++, 1);
-    const ValueId moved = kernel.add_value(ir::Type::scalar(DType::i32));
-    Operation& o = simulator::operation_at(kernel, number);
-    ValueId& value = operand < 0 ? o.operands[o.operands.size() - 1] : o.operands[operand];
-    Operation sum{op, {value, one}, {moved}, {}, {}, o.where};
-    value = moved;
-    simulator::insert(kernel, number, Side::before, std::move(sum));
+    const auto value = [&]() -> ValueId& {
+      std::vector<ValueId>& operands = simulator::operation_at(kernel, number).operands;
+      return operand < 0 ? operands.back() : operands[operand];
+    };
+    const ValueId moved = simulator::insert_scalar(kernel, number, op, {value(), one});
+    ++number;
+    value() = moved;
   });
 }
 
@@ -91,11 +91,10 @@ Mutants wrong_neutral(const Sites& sites) {
     return is_tail_mask(sites, o) && is_float(sites.kernel().type(o.results[0]).dtype);
   };
   return at_sites(sites, fits, [](ir::Kernel& kernel, std::size_t number) {
-    Operation& o = simulator::operation_at(kernel, number);
-    const ValueId seven = kernel.add_value(kernel.type(o.operands[2]));
-    Operation constant{Op::constant, {}, {seven}, {{Key::value, 7.0}}, {}, o.where};
-    o.operands[2] = seven;
-    simulator::insert(kernel, number, Side::before, std::move(constant));
+    const ValueId old = simulator::operation_at(kernel, number).operands[2];
+    const ValueId seven = simulator::insert_scalar(kernel, number, Op::constant, {},
+                                                   kernel.type(old).dtype, {{Key::value, 7.0}});
+    simulator::operation_at(kernel, number + 1).operands[2] = seven;
   });
 }
 
