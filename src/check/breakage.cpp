@@ -58,12 +58,12 @@ std::vector<Mutant> unordered_lanes(const Sites& sites) {
   return mutants;
 }
 
-struct Kind {
+struct BreakageKind {
   std::string_view name;
   simulator::SeedFaults seed;
   std::string_view absent;
 };
-constexpr Kind kBreakages[] = {
+constexpr BreakageKind kBreakages[] = {
     {"release", early_releases, "releases no stage behind what reads it"},
     {"warp_sync", unordered_lanes, "has no warp_sync before an arrival"},
 };
@@ -71,8 +71,9 @@ constexpr Kind kBreakages[] = {
 }  // namespace
 
 Breakage break_kernel(ir::Kernel& machine, const std::string& name) {
-  const Kind* kind = std::find_if(std::begin(kBreakages), std::end(kBreakages),
-                                  [&](const Kind& each) { return each.name == name; });
+  const BreakageKind* kind =
+      std::find_if(std::begin(kBreakages), std::end(kBreakages),
+                   [&](const BreakageKind& each) { return each.name == name; });
   if (kind == std::end(kBreakages)) {
     Diagnostic({}, fmt::format("there is no breakage '{}'", name))
         .fix("use: release, warp_sync")

@@ -14,8 +14,6 @@ namespace {
 
 using Kind = KernelOption::Kind;
 
-constexpr const char* kSchedule = "schedule";
-
 [[noreturn]] void fail(const std::string& message, const std::string& fix) {
   Diagnostic({}, message).fix(fix).raise();
 }
@@ -101,7 +99,7 @@ std::string checked_parameter(const LibraryKernel& kernel, const std::string& na
   }
   if (values.empty()) {
     std::vector<std::string> known = names_of(kernel.options);
-    known.push_back(kSchedule);
+    known.push_back(library::kSchedule);
     for (const ScheduleParameter& parameter : parameters) {
       if (std::count(known.begin(), known.end(), parameter.name) == 0) {
         known.push_back(parameter.name);
@@ -119,7 +117,7 @@ std::string checked_parameter(const LibraryKernel& kernel, const std::string& na
 
 std::string checked_setting(const LibraryKernel& kernel, const std::string& name,
                             const std::string& value) {
-  if (name == kSchedule) return checked_schedule(kernel, value);
+  if (name == library::kSchedule) return checked_schedule(kernel, value);
   const KernelOption* option = find_option(kernel, name);
   return option == nullptr ? checked_parameter(kernel, name, value)
                            : checked_value(kernel, *option, value);

@@ -10,8 +10,6 @@
 namespace tilewright::library {
 namespace {
 
-constexpr const char* kSchedule = "schedule";
-
 const LibrarySchedule* find_schedule(const LibraryKernel& kernel, const std::string& name) {
   for (const LibrarySchedule& schedule : kernel.schedules) {
     if (schedule.name == name) return &schedule;

@@ -15,6 +15,8 @@ namespace tilewright::library {
 
 // The schedule that the compiler makes of a kernel of the tile level.
 inline constexpr const char* kTile = "tile";
+// The option that names a schedule.
+inline constexpr const char* kSchedule = "schedule";
 
 struct Rule {
   bool is_unconditional = false;

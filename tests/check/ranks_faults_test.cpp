@@ -18,9 +18,9 @@ namespace tilewright::checks {
 namespace {
 
 // One launch a rank and run.
-struct Subject {
-  Subject(const Kernel& kernel, int ranks, DType dtype,
-          const std::vector<std::vector<std::int64_t>>& shapes)
+struct RanksSubject {
+  RanksSubject(const Kernel& kernel, int ranks, DType dtype,
+               const std::vector<std::vector<std::int64_t>>& shapes)
       : program("faults", ranks) {
     std::vector<Part> parts;
     for (const auto& shape : shapes) {
@@ -72,7 +72,7 @@ struct Subject {
 };
 
 TEST(RanksFaults, OfAnAllReduce) {
-  const Subject subject(examples::all_reduce(), 2, f32, {{100, 64}, {100, 64}, {4, 100, 64}});
+  const RanksSubject subject(examples::all_reduce(), 2, f32, {{100, 64}, {100, 64}, {4, 100, 64}});
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     ASSERT_EQ(subject.symptom(subject.machine, seed, 3), "");
   }
@@ -83,8 +83,8 @@ TEST(RanksFaults, OfAnAllReduce) {
 
 // Whatever is seeded elsewhere is found in kernels of several ranks too.
 TEST(RanksFaults, OfAllKinds) {
-  const Subject reduce(examples::all_reduce(), 2, f32, {{100, 64}, {100, 64}, {4, 100, 64}});
-  const Subject copied(test::Copied{}.kernel(), 2, bf16, {{64, 64}, {64, 64}, {64, 64}});
+  const RanksSubject reduce(examples::all_reduce(), 2, f32, {{100, 64}, {100, 64}, {4, 100, 64}});
+  const RanksSubject copied(test::Copied{}.kernel(), 2, bf16, {{64, 64}, {64, 64}, {64, 64}});
   int found = 0;
   for (int number = 1; number <= 25; ++number) {
     SCOPED_TRACE(number);
@@ -94,7 +94,7 @@ TEST(RanksFaults, OfAllKinds) {
 }
 
 TEST(RanksFaults, OfCopiesThroughTma) {
-  const Subject subject(test::Copied{}.kernel(), 2, bf16, {{64, 64}, {64, 64}, {64, 64}});
+  const RanksSubject subject(test::Copied{}.kernel(), 2, bf16, {{64, 64}, {64, 64}, {64, 64}});
   ASSERT_EQ(subject.symptom(subject.machine, 0, 1), "");
   // As of the all-reduce, and the proxy fence left out.
   EXPECT_EQ(subject.expect_found(23, 1), 7);

@@ -22,10 +22,10 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 
-const TraceOrigin kOrigin{"gemm", "sm_90a", 7, "tilewright simulate gemm </script>"};
+const TraceOrigin kTextOrigin{"gemm", "sm_90a", 7, "tilewright simulate gemm </script>"};
 
 // With a race where `text` has one.
-simulator::Trace trace_of(const std::string& text) {
+simulator::Trace trace_of_text(const std::string& text) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     simulator::GemmTensors tensors(128, 128, 384);
     simulator::TraceRecorder recorder;
@@ -45,7 +45,7 @@ std::string racing() {
 }
 
 TEST(TraceEventsTest, LanesDoNotOverlapAndAsynchronousEventsPair) {
-  const Json json = Json::parse(trace_events(trace_of(simulator::gemm_text()), kOrigin));
+  const Json json = Json::parse(trace_events(trace_of_text(simulator::gemm_text()), kTextOrigin));
   EXPECT_EQ(json["otherData"]["seed"], 7);
   EXPECT_THAT(json["otherData"]["axis"].get<std::string>(), HasSubstr("not a measurement"));
   std::map<std::pair<int, int>, double> ends;
@@ -82,7 +82,7 @@ TEST(TraceEventsTest, LanesDoNotOverlapAndAsynchronousEventsPair) {
 
 TEST(TraceEventsTest, MarkAFault) {
   const std::string text = racing();
-  const Json json = Json::parse(trace_events(trace_of(text), kOrigin));
+  const Json json = Json::parse(trace_events(trace_of_text(text), kTextOrigin));
   std::vector<std::string> places;
   for (const Json& event : json["traceEvents"]) {
     if (event.value("cat", "") != "fault") continue;
@@ -99,14 +99,14 @@ TEST(TraceEventsTest, MarkAFault) {
 }
 
 TEST(TracePageTest, HoldsTheTraceAndNeedsNothingElse) {
-  const std::string page = trace_page(trace_of(racing()), kOrigin);
+  const std::string page = trace_page(trace_of_text(racing()), kTextOrigin);
   for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "fetch(", "url("}) {
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
   }
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const std::size_t start = page.find(begin) + begin.size();
   const Json data = Json::parse(page.substr(start, page.find("</script>", start) - start));
-  EXPECT_EQ(data["command"], kOrigin.command);
+  EXPECT_EQ(data["command"], kTextOrigin.command);
   EXPECT_THAT(data["axis"].get<std::string>(), HasSubstr("not a measurement"));
   ASSERT_EQ(data["faults"].size(), 1u);
   EXPECT_EQ(data["faults"][0]["marks"].size(), 2u);

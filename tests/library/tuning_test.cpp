@@ -140,7 +140,7 @@ TEST(RuleWriterTest, WhatOneAxisDoesNotDecideTheNextDoes) {
 }
 
 // The text must also be what the rules' parser takes.
-std::string chosen(const std::string& text, const std::vector<std::string>& settings) {
+std::string chosen_by(const std::string& text, const std::vector<std::string>& settings) {
   LibraryKernel kernel = family();
   kernel.rules = {{"sm_90a", "gemm.txt", text}};
   return name_of(kernel, choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a"));
@@ -162,9 +162,9 @@ TEST(RuleWriterTest, AFileIsUpdatedFactByFact) {
             "when dtype == f16: schedule=tile\n"
             "\n"
             "else: schedule=sm90\n");
-  EXPECT_EQ(chosen(half, {"dtype=f16", "m=64"}), "sm90 block_m=64 block_n=256");
-  EXPECT_EQ(chosen(half, {"dtype=f16", "m=65"}), "tile");
-  EXPECT_EQ(chosen(half, {"m=65"}), "sm90 block_m=128 block_n=256");
+  EXPECT_EQ(chosen_by(half, {"dtype=f16", "m=64"}), "sm90 block_m=64 block_n=256");
+  EXPECT_EQ(chosen_by(half, {"dtype=f16", "m=65"}), "tile");
+  EXPECT_EQ(chosen_by(half, {"m=65"}), "sm90 block_m=128 block_n=256");
 
   const std::string both = update_rules(half, kernel, "sm_90a", rules("a", "b", ""), "", "there");
   EXPECT_EQ(both,
@@ -176,7 +176,7 @@ TEST(RuleWriterTest, AFileIsUpdatedFactByFact) {
             "# tuned for all: there\n"
             "when m <= 64: schedule=sm90 block_m=64\n"
             "else: schedule=sm90\n");
-  EXPECT_EQ(chosen(both, {"m=64"}), "sm90 block_m=64 block_n=256");
+  EXPECT_EQ(chosen_by(both, {"m=64"}), "sm90 block_m=64 block_n=256");
 
   const std::string again =
       update_rules(both, kernel, "sm_90a", rules("c", "c", "dtype == f16"), "dtype == f16", "now");
@@ -219,8 +219,8 @@ TEST(RuleWriterTest, WhatWasWrittenByHandServesTheRest) {
               "\n" +
                   hand.substr(hand.find('\n') + 1));
   }
-  EXPECT_EQ(chosen(tuned, {"dtype=f16"}), "tile");
-  EXPECT_EQ(chosen(tuned, {"m=1000"}), "sm90 block_m=64 block_n=256");
+  EXPECT_EQ(chosen_by(tuned, {"dtype=f16"}), "tile");
+  EXPECT_EQ(chosen_by(tuned, {"m=1000"}), "sm90 block_m=64 block_n=256");
   EXPECT_EQ(update_rules(hand, kernel, "sm_90a", rules(""), "", "there"),
             "gemm sm_90a v1\n"
             "# tuned for all: there\n"
@@ -238,7 +238,7 @@ TEST(EstimateFitTest, FactorsFollowTheTimesAndTheRestStays) {
       "let least = min(time_tile, time_sm90)\n"
       "when time_tile == least: schedule=tile\n"
       "else: schedule=sm90\n";
-  EXPECT_EQ(chosen(text, {"m=300"}), "tile");
+  EXPECT_EQ(chosen_by(text, {"m=300"}), "tile");
   std::vector<MeasuredLaunch> launches;
   for (const std::string m : {"m=100", "m=200", "m=300", "m=400"}) {
     launches.push_back({resolve_options(kernel, {m}), {{"tile", 4e-6}, {"sm90", 1e-6}}});
@@ -248,7 +248,7 @@ TEST(EstimateFitTest, FactorsFollowTheTimesAndTheRestStays) {
   ASSERT_TRUE(fitted.has_value());
   EXPECT_EQ(fitted->variants, 2u);
   EXPECT_DOUBLE_EQ(fitted->worst, 1);
-  EXPECT_EQ(chosen(fitted->text, {"m=300"}), "sm90 block_m=128 block_n=256");
+  EXPECT_EQ(chosen_by(fitted->text, {"m=300"}), "sm90 block_m=128 block_n=256");
   EXPECT_THAT(fitted->text, AllOf(HasSubstr("gemm sm_90a v1\n# factors by tilewright tune: here; "
                                             "m=100,200\n# by hand\n"),
                                   HasSubstr(" * (m)\n"), HasSubstr("when time_tile == least")));

@@ -5,6 +5,7 @@
 #include "common/error_text.h"
 #include "compiler/build.h"
 #include "compiler/compile_to_machine.h"
+#include "schedules/two_ways.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -14,25 +15,9 @@
 namespace tilewright {
 namespace {
 
-// Runs it on the interpreter and on the simulated GPU; the tensors behind the first `inputs` are
-// compared.
 void check(const Kernel& kernel, const std::vector<HostTensor>& tensors, std::size_t inputs,
            double bound = 1e-5) {
-  std::vector<HostTensor> wanted = tensors, got = tensors;
-  const auto run = [&](std::vector<HostTensor>& on, const char* target) {
-    std::vector<TensorRef> refs;
-    for (HostTensor& tensor : on) refs.push_back(ref(tensor));
-    compile(kernel, target).run(refs);
-  };
-  run(wanted, "interpreter");
-  run(got, "sim:sm_90a");
-  for (std::size_t t = inputs; t < tensors.size(); ++t) {
-    for (std::int64_t i = 0; i < got[t].elements(); ++i) {
-      const double want = wanted[t].flat(i);
-      ASSERT_NEAR(got[t].flat(i), want, bound * (1 + std::abs(want)))
-          << kernel.name() << ": element " << i << " of output " << t - inputs;
-    }
-  }
+  test::expect_two_ways(kernel, tensors, inputs, bound);
 }
 
 HostTensor random(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {

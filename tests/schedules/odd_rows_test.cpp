@@ -4,6 +4,7 @@
 #include "common/error_text.h"
 #include "compiler/build.h"
 #include "compiler/launch_plan.h"
+#include "schedules/two_ways.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -34,15 +35,12 @@ Kernel added() {
 }
 
 TEST(OddRows, GoStraightBetweenMemoryAndRegisters) {
-  HostTensor a = HostTensor::random_normal(bf16, {kRows, 128}, 1);
-  HostTensor b = HostTensor::random_normal(bf16, {128, 128}, 2);
-  HostTensor x = HostTensor::random_normal(bf16, {kRows, kColumns}, 3);
-  HostTensor y = HostTensor::poisoned(bf16, {kRows, kColumns}), wanted = y;
-  compile(added(), "sim:sm_90a").run({ref(a), ref(b), ref(x), ref(y)});
-  compile(added(), "interpreter").run({ref(a), ref(b), ref(x), ref(wanted)});
-  for (std::int64_t i = 0; i < y.elements(); ++i) {
-    EXPECT_NEAR(y.flat(i), wanted.flat(i), 0.01 * (1 + std::abs(wanted.flat(i)))) << i;
-  }
+  test::expect_two_ways(added(),
+                        {HostTensor::random_normal(bf16, {kRows, 128}, 1),
+                         HostTensor::random_normal(bf16, {128, 128}, 2),
+                         HostTensor::random_normal(bf16, {kRows, kColumns}, 3),
+                         HostTensor::poisoned(bf16, {kRows, kColumns})},
+                        3, 0.01);
 }
 
 // What a product reads has no other way; whether a launch pads its rows is known then.

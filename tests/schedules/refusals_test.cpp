@@ -4,6 +4,7 @@
 
 #include "codegen/nvrtc_build.h"
 #include "language/misuse.h"
+#include "schedules/two_ways.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernel.h"
 
@@ -75,12 +76,11 @@ TEST(Refusals, ABlockBeyondTheDimensionIsTaken) {
   kernel.grid(1);
   const Block depth = Dim(24).block(0, 32);
   store(C(all, all), dot(load(A(all, depth)), load(B(depth, all))));
-  HostTensor a = HostTensor::random_normal(bf16, {64, 24}, 1);
-  HostTensor b = HostTensor::random_normal(bf16, {24, 64}, 2);
-  HostTensor c = HostTensor::poisoned(f32, {64, 64}), wanted = c;
-  compile(kernel, "sim:sm_90a").run({ref(a), ref(b), ref(c)});
-  compile(kernel, "interpreter").run({ref(a), ref(b), ref(wanted)});
-  for (std::int64_t i = 0; i < c.elements(); ++i) EXPECT_NEAR(c.flat(i), wanted.flat(i), 1e-4);
+  test::expect_two_ways(
+      kernel,
+      {HostTensor::random_normal(bf16, {64, 24}, 1), HostTensor::random_normal(bf16, {24, 64}, 2),
+       HostTensor::poisoned(f32, {64, 64})},
+      2, 1e-4);
 }
 
 // Two extents below 0 make a product above it: each is asked.

@@ -8,6 +8,7 @@
 #include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
 #include "compiler/build.h"
+#include "schedules/two_ways.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
@@ -26,24 +27,13 @@ struct Launch {
 // Of f32 sums in another order, and of results that round to `dtype`.
 double tolerance(DType dtype) { return dtype == f32 ? 2e-5 : 1e-2; }
 
-void check(const Kernel& kernel, Launch launch) {
-  std::vector<HostTensor> wanted = launch.outputs;
-  const auto run = [&](const char* target, std::vector<HostTensor>& out) {
-    std::vector<TensorRef> tensors;
-    for (HostTensor& t : launch.inputs) tensors.push_back(ref(t));
-    for (HostTensor& t : out) tensors.push_back(ref(t));
-    compile(kernel, target).run(tensors, launch.scalars);
-  };
-  run("interpreter", wanted);
-  run("sim:sm_90a", launch.outputs);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const HostTensor &want = wanted[i], &got = launch.outputs[i];
-    for (std::int64_t e = 0; e < want.elements(); ++e) {
-      const double x = got.flat(e), y = want.flat(e);
-      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-      ASSERT_LE(std::abs(x - y), tolerance(want.dtype()) * (1 + std::abs(y)))
-          << "output " << i << ", element " << e << ": " << x << ", expected " << y;
-    }
+void check(const Kernel& kernel, const Launch& launch) {
+  std::vector<HostTensor> tensors = launch.inputs;
+  tensors.insert(tensors.end(), launch.outputs.begin(), launch.outputs.end());
+  const test::TwoWays results = test::run_two_ways(kernel, tensors, launch.scalars);
+  for (std::size_t i = launch.inputs.size(); i < tensors.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "tensor " << i);
+    test::expect_near(results.got[i], results.wanted[i], tolerance(tensors[i].dtype()));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/compile_to_machine.h"
 #include "passes/pipeline.h"
+#include "schedules/two_ways.h"
 #include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
@@ -80,14 +81,11 @@ TEST(Turns, OfProductsOfWhatIsComputedFromLoads) {
 TEST(Turns, EndWhereTheyBegan) {
   const std::int64_t m = 500, k = 200;
   for (const int groups : {2, 3}) {
-    HostTensor x = HostTensor::random_normal(bf16, {m, k}, 1);
-    HostTensor w = HostTensor::random_normal(bf16, {64, k}, 2);
-    HostTensor y = HostTensor::poisoned(bf16, {m, 64}), wanted = y;
-    compile(doubled(groups), "sim:sm_90a").run({ref(x), ref(w), ref(y)});
-    compile(doubled(groups), "interpreter").run({ref(x), ref(w), ref(wanted)});
-    for (std::int64_t i = 0; i < y.elements(); ++i) {
-      ASSERT_NEAR(y.flat(i), wanted.flat(i), 0.01 * (1 + std::abs(wanted.flat(i))));
-    }
+    test::expect_two_ways(
+        doubled(groups),
+        {HostTensor::random_normal(bf16, {m, k}, 1), HostTensor::random_normal(bf16, {64, k}, 2),
+         HostTensor::poisoned(bf16, {m, 64})},
+        2, 0.01);
   }
 }
 

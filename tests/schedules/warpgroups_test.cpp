@@ -10,6 +10,7 @@
 #include "compiler/compiled.h"
 #include "compiler/simulation.h"
 #include "passes/pipeline.h"
+#include "schedules/two_ways.h"
 #include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
@@ -39,19 +40,14 @@ double relative_error(const HostTensor& got, const HostTensor& want) {
   return error == 0 ? 0 : std::sqrt(error / norm);
 }
 
-void check(const Kernel& kernel, std::vector<HostTensor> inputs, std::vector<HostTensor> outputs,
-           const std::vector<double>& scalars = {}) {
-  std::vector<HostTensor> wanted = outputs;
-  const auto run = [&](const char* target, std::vector<HostTensor>& out) {
-    std::vector<TensorRef> tensors;
-    for (HostTensor& t : inputs) tensors.push_back(ref(t));
-    for (HostTensor& t : out) tensors.push_back(ref(t));
-    compile(kernel, target).run(tensors, scalars);
-  };
-  run("interpreter", wanted);
-  run("sim:sm_90a", outputs);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_LT(relative_error(outputs[i], wanted[i]), kTolerance) << "output " << i;
+void check(const Kernel& kernel, std::vector<HostTensor> tensors,
+           const std::vector<HostTensor>& outputs, const std::vector<double>& scalars = {}) {
+  const std::size_t inputs = tensors.size();
+  tensors.insert(tensors.end(), outputs.begin(), outputs.end());
+  const test::TwoWays results = test::run_two_ways(kernel, tensors, scalars);
+  for (std::size_t i = inputs; i < tensors.size(); ++i) {
+    EXPECT_LT(relative_error(results.got[i], results.wanted[i]), kTolerance)
+        << "output " << i - inputs;
   }
 }
 

@@ -13,13 +13,11 @@
 namespace tilewright::checks::fuzz {
 namespace {
 
-using ir::Kernel;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 using simulator::Mutant;
-using simulator::Side;
 using simulator::Site;
 using simulator::Sites;
 using Mutants = std::vector<Mutant>;
@@ -27,18 +25,20 @@ using Fits = std::function<bool(const Operation&)>;
 
 // `edit` changes the operation of this number, wherever one fits.
 Mutants at_sites(const Sites& sites, const Fits& fits,
-                 const std::function<void(Kernel&, std::size_t number)>& edit) {
+                 const std::function<void(ir::Kernel&, std::size_t number)>& edit) {
   Mutants mutants;
   for (const Site& site : sites.all()) {
     if (!fits(*site.operation)) continue;
     mutants.push_back(simulator::mutant_at(sites, site, {}));
-    mutants.back().edit = [edit, number = site.number](Kernel& kernel) { edit(kernel, number); };
+    mutants.back().edit = [edit, number = site.number](ir::Kernel& kernel) {
+      edit(kernel, number);
+    };
   }
   return mutants;
 }
 
 Mutants change(const Sites& sites, const Fits& fits, const std::function<void(Operation&)>& how) {
-  return at_sites(sites, fits, [how](Kernel& kernel, std::size_t number) {
+  return at_sites(sites, fits, [how](ir::Kernel& kernel, std::size_t number) {
     how(simulator::operation_at(kernel, number));
   });
 }
@@ -49,20 +49,21 @@ Fits is(Op op) {
 
 // The operand, counted from the last one where it is negative, becomes what `op` makes of it and 1.
 Mutants offset(const Sites& sites, Op where, int operand, Op op) {
-  return at_sites(sites, is(where), [operand, op](Kernel& kernel, std::size_t number) {
+  return at_sites(sites, is(where), [operand, op](ir::Kernel& kernel, std::size_t number) {
     const ValueId one = simulator::insert_constant(kernel, number++, 1);
-    const ValueId moved = kernel.add_value(ir::Type::scalar(DType::i32));
-    Operation& o = simulator::operation_at(kernel, number);
-    ValueId& value = operand < 0 ? o.operands[o.operands.size() - 1] : o.operands[operand];
-    Operation sum{op, {value, one}, {moved}, {}, {}, o.where};
-    value = moved;
-    simulator::insert(kernel, number, Side::before, std::move(sum));
+    const auto value = [&]() -> ValueId& {
+      std::vector<ValueId>& operands = simulator::operation_at(kernel, number).operands;
+      return operand < 0 ? operands.back() : operands[operand];
+    };
+    const ValueId moved = simulator::insert_scalar(kernel, number, op, {value(), one});
+    ++number;
+    value() = moved;
   });
 }
 
 // What uses its result uses its operand instead.
 Mutants bypass(const Sites& sites, const Fits& fits, std::size_t operand) {
-  return at_sites(sites, fits, [operand](Kernel& kernel, std::size_t number) {
+  return at_sites(sites, fits, [operand](ir::Kernel& kernel, std::size_t number) {
     const Operation& o = simulator::operation_at(kernel, number);
     const ValueId of = o.results[0], by = o.operands[operand];
     ir::for_each(kernel.body, [&](Operation& user) {
@@ -89,12 +90,11 @@ Mutants wrong_neutral(const Sites& sites) {
   const Fits fits = [&](const Operation& o) {
     return is_tail_mask(sites, o) && is_float(sites.kernel().type(o.results[0]).dtype);
   };
-  return at_sites(sites, fits, [](Kernel& kernel, std::size_t number) {
-    Operation& o = simulator::operation_at(kernel, number);
-    const ValueId seven = kernel.add_value(kernel.type(o.operands[2]));
-    Operation constant{Op::constant, {}, {seven}, {{Key::value, 7.0}}, {}, o.where};
-    o.operands[2] = seven;
-    simulator::insert(kernel, number, Side::before, std::move(constant));
+  return at_sites(sites, fits, [](ir::Kernel& kernel, std::size_t number) {
+    const ValueId old = simulator::operation_at(kernel, number).operands[2];
+    const ValueId seven = simulator::insert_scalar(kernel, number, Op::constant, {},
+                                                   kernel.type(old).dtype, {{Key::value, 7.0}});
+    simulator::operation_at(kernel, number + 1).operands[2] = seven;
   });
 }
 
@@ -109,7 +109,7 @@ Mutants short_store(const Sites& sites) { return offset(sites, Op::store, -1, Op
 Mutants moved_load(const Sites& sites) { return offset(sites, Op::load, 1, Op::add); }
 
 Mutants lost_transposition(const Sites& sites) {
-  const Kernel& k = sites.kernel();
+  const ir::Kernel& k = sites.kernel();
   const Fits fits = [&](const Operation& o) {
     return o.op == Op::transpose && k.type(o.results[0]) == k.type(o.operands[0]);
   };
@@ -117,7 +117,7 @@ Mutants lost_transposition(const Sites& sites) {
 }
 
 Mutants swapped_select(const Sites& sites) {
-  const Kernel& k = sites.kernel();
+  const ir::Kernel& k = sites.kernel();
   const Fits fits = [&](const Operation& o) {
     return o.op == Op::select && k.type(o.results[0]).is_tile() &&
            k.type(o.operands[1]) == k.type(o.operands[2]);
@@ -140,7 +140,7 @@ Mutants wrong_reduction(const Sites& sites) {
 }
 
 Mutants wrong_beginning(const Sites& sites) {
-  const Kernel& k = sites.kernel();
+  const ir::Kernel& k = sites.kernel();
   const Fits fits = [&](const Operation& o) {
     return o.op == Op::for_loop && o.operands.size() > 4 &&
            k.type(o.operands[3]) == k.type(o.operands[4]);
@@ -155,7 +155,7 @@ Mutants wrong_axis(const Sites& sites) {
 }
 
 // Whether operand i of the function stretches over the result.
-bool stretches(const Kernel& kernel, const Operation& o, std::size_t i) {
+bool stretches(const ir::Kernel& kernel, const Operation& o, std::size_t i) {
   const std::vector<ir::IndexMap>& maps = o.attributes.maps();
   if (i + 1 >= o.operands.size() || i >= maps.size() || maps[i].empty()) return false;
   const std::int64_t has = kernel.type(o.operands[i + 1]).shape[0];
@@ -168,7 +168,7 @@ Mutants wrong_broadcast(const Sites& sites) {
     const auto operand = [&](std::size_t i) { return stretches(sites.kernel(), o, i); };
     return o.op == Op::compute && (operand(0) || operand(1) || operand(2));
   };
-  return at_sites(sites, fits, [](Kernel& kernel, std::size_t number) {
+  return at_sites(sites, fits, [](ir::Kernel& kernel, std::size_t number) {
     Operation& o = simulator::operation_at(kernel, number);
     std::vector<ir::IndexMap> maps = o.attributes.maps();
     for (std::size_t i = 0; i < maps.size(); ++i) {

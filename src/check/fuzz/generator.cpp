@@ -6,20 +6,23 @@
 namespace tilewright::checks::fuzz {
 namespace {
 
-using Kind = Step::Kind;
+using StepKind = Step::Kind;
 
 // How often each kind of step is taken, of the kernels with products and of those without.
 struct Weight {
-  Kind kind;
+  StepKind kind;
   int rows, products, epilogue;
 };
 constexpr Weight kWeights[] = {
-    {Kind::load, 14, 12, 8},      {Kind::unary, 16, 12, 16},  {Kind::binary, 22, 16, 20},
-    {Kind::select, 6, 5, 6},      {Kind::mask, 7, 7, 7},      {Kind::cast, 6, 5, 5},
-    {Kind::reduce, 12, 7, 6},     {Kind::dot, 0, 18, 0},      {Kind::reshape, 2, 1, 0},
-    {Kind::slice, 0, 1, 0},       {Kind::transpose, 0, 1, 0}, {Kind::scalar, 3, 2, 2},
-    {Kind::coordinates, 3, 2, 3}, {Kind::loop, 10, 12, 0},    {Kind::when, 4, 4, 4},
-    {Kind::store, 6, 5, 5},       {Kind::update, 3, 2, 0},
+    {StepKind::load, 14, 12, 8},      {StepKind::unary, 16, 12, 16},
+    {StepKind::binary, 22, 16, 20},   {StepKind::select, 6, 5, 6},
+    {StepKind::mask, 7, 7, 7},        {StepKind::cast, 6, 5, 5},
+    {StepKind::reduce, 12, 7, 6},     {StepKind::dot, 0, 18, 0},
+    {StepKind::reshape, 2, 1, 0},     {StepKind::slice, 0, 1, 0},
+    {StepKind::transpose, 0, 1, 0},   {StepKind::scalar, 3, 2, 2},
+    {StepKind::coordinates, 3, 2, 3}, {StepKind::loop, 10, 12, 0},
+    {StepKind::when, 4, 4, 4},        {StepKind::store, 6, 5, 5},
+    {StepKind::update, 3, 2, 0},
 };
 
 constexpr int kDeepest = 2;  // loops and conditions inside each other
@@ -36,7 +39,7 @@ class Generator {
 
  private:
   int weight(const Weight& w, int depth) const {
-    if (depth >= kDeepest && (w.kind == Kind::loop || w.kind == Kind::when)) return 0;
+    if (depth >= kDeepest && (w.kind == StepKind::loop || w.kind == StepKind::when)) return 0;
     if (style_ == Recipe::Style::rows) return w.rows;
     return style_ == Recipe::Style::products ? w.products : w.epilogue;
   }
@@ -54,8 +57,8 @@ class Generator {
       *which = random_.chance(60) ? random_.below(3) : random_.below(12);
     }
     step.n = random_.below(1 << 16);
-    if (step.kind == Kind::loop) step.inner = steps(2 + random_.below(5), depth + 1);
-    if (step.kind == Kind::when) step.inner = steps(1 + random_.below(3), depth + 1);
+    if (step.kind == StepKind::loop) step.inner = steps(2 + random_.below(5), depth + 1);
+    if (step.kind == StepKind::when) step.inner = steps(1 + random_.below(3), depth + 1);
     return step;
   }
 

@@ -51,19 +51,14 @@ Mutant primed(const Sites& sites, const Site& init, const Site& sync) {
   mutant.edit = [=, number = sync.number](ir::Kernel& kernel) {
     std::size_t last = number;
     for (std::int64_t index = 0; index < count; ++index) {
-      ir::Operation arrive;
-      arrive.op = Op::mbarrier_arrive;
-      arrive.where = operation_at(kernel, last).where;
-      arrive.operands = {barriers, ir::kNoValue};
-      // Of the constant, which then stands there.
-      ir::Operation constant;
-      constant.op = Op::constant;
-      constant.results = {kernel.add_value(ir::Type::scalar(DType::i32))};
-      constant.attributes.set(Key::value, index);
-      constant.where = arrive.where;
-      arrive.operands[1] = constant.results[0];
-      insert(kernel, last++, Side::after, std::move(constant));
-      for (std::int64_t i = 0; i < arrivals; ++i) insert(kernel, last++, Side::after, arrive);
+      const SourceLocation where = operation_at(kernel, last).where;
+      const ValueId number = kernel.add_value(ir::Type::scalar(DType::i32));
+      insert(kernel, last++, Side::after,
+             {Op::constant, {}, {number}, {{Key::value, index}}, {}, where});
+      for (std::int64_t i = 0; i < arrivals; ++i) {
+        insert(kernel, last++, Side::after,
+               {Op::mbarrier_arrive, {barriers, number}, {}, {}, {}, where});
+      }
     }
   };
   return mutant;
@@ -75,14 +70,9 @@ std::vector<Mutant> flipped_waits(const Sites& sites, bool on_empty) {
     Mutant mutant = mutant_at(sites, *site, "waits for the other parity");
     mutant.edit = [number = site->number](ir::Kernel& kernel) {
       const ValueId one = insert_constant(kernel, number, 1);
-      ir::Operation sub;
-      sub.op = Op::sub;
-      sub.where = operation_at(kernel, number + 1).where;
-      sub.operands = {one, operation_at(kernel, number + 1).operands[2]};
-      sub.results = {kernel.add_value(ir::Type::scalar(DType::i32))};
-      const ValueId parity = sub.results[0];
-      insert(kernel, number + 1, Side::before, std::move(sub));
-      operation_at(kernel, number + 2).operands[2] = parity;
+      const ValueId parity = operation_at(kernel, number + 1).operands[2];
+      const ValueId other = insert_scalar(kernel, number + 1, Op::sub, {one, parity});
+      operation_at(kernel, number + 2).operands[2] = other;
     };
     mutants.push_back(std::move(mutant));
   }

@@ -25,13 +25,7 @@ ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
   ValueId number = insert_constant(probed, site, kNoBarrier);
   std::size_t at = site + 1;
   const auto scalar = [&](Op op, std::vector<ValueId> operands, DType dtype) {
-    ir::Operation made;
-    made.op = op;
-    made.operands = std::move(operands);
-    made.results = {probed.add_value(ir::Type::scalar(dtype))};
-    const ValueId result = made.results[0];
-    insert(probed, at++, Side::before, std::move(made));
-    return result;
+    return insert_scalar(probed, at++, op, std::move(operands), dtype);
   };
   const auto only_if = [&](ValueId condition) {
     const ValueId none = insert_constant(probed, at++, 0);
@@ -43,11 +37,13 @@ ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
     const ir::Operation& loop = *sites.parent(sites.at(site))->operation;
     only_if(scalar(Op::lt, {loop.operands[0], loop.blocks[0].arguments[0]}, DType::boolean));
   }
-  ir::Operation probe;
-  probe.op = Op::named_sync;
-  probe.operands = {number};
-  probe.attributes = {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}};
-  insert(probed, at, Side::before, std::move(probe));
+  insert(probed, at, Side::before,
+         {Op::named_sync,
+          {number},
+          {},
+          {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}},
+          {},
+          {}});
   return probed;
 }
 

@@ -201,15 +201,18 @@ void move(ir::Kernel& kernel, std::size_t number, std::size_t target, Side side)
   remove(kernel, target < number ? number + size : number);
 }
 
-ValueId insert_constant(ir::Kernel& kernel, std::size_t before, std::int64_t value) {
-  const ValueId result = kernel.add_value(ir::Type::scalar(DType::i32));
-  ir::Operation constant;
-  constant.op = Op::constant;
-  constant.results = {result};
-  constant.attributes.set(Key::value, value);
-  constant.where = operation_at(kernel, before).where;
-  insert(kernel, before, Side::before, std::move(constant));
+ValueId insert_scalar(ir::Kernel& kernel, std::size_t before, Op op, std::vector<ValueId> operands,
+                      DType dtype, ir::Attributes attributes) {
+  const ValueId result = kernel.add_value(ir::Type::scalar(dtype));
+  ir::Operation made{op,       std::move(operands),
+                     {result}, std::move(attributes),
+                     {},       operation_at(kernel, before).where};
+  insert(kernel, before, Side::before, std::move(made));
   return result;
+}
+
+ValueId insert_constant(ir::Kernel& kernel, std::size_t before, std::int64_t value) {
+  return insert_scalar(kernel, before, Op::constant, {}, DType::i32, {{Key::value, value}});
 }
 
 Mutant mutant_at(const Sites& sites, const Site& site, std::string change) {

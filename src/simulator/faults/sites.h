@@ -97,7 +97,10 @@ void remove(ir::Kernel& kernel, std::size_t number);
 enum class Side { before, after };
 void insert(ir::Kernel& kernel, std::size_t number, Side side, ir::Operation operation);
 void move(ir::Kernel& kernel, std::size_t number, std::size_t target, Side side);
-// A new constant i32 before the operation.
+// A new scalar before the operation.
+ir::ValueId insert_scalar(ir::Kernel& kernel, std::size_t before, ir::Op op,
+                          std::vector<ir::ValueId> operands, DType dtype = DType::i32,
+                          ir::Attributes attributes = {});
 ir::ValueId insert_constant(ir::Kernel& kernel, std::size_t before, std::int64_t value);
 
 // A mutant of the site without its edit.

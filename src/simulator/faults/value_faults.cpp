@@ -107,12 +107,7 @@ void add_neighbouring_pages(const Sites& sites, std::vector<Mutant>& mutants) {
       const SourceLocation where = operation_at(kernel, number).where;
       const auto new_value = [&] { return kernel.add_value(ir::Type::scalar(DType::i32)); };
       const auto scalar = [&](Op op, ValueId a, ValueId b, ValueId result) {
-        ir::Operation made;
-        made.op = op;
-        made.where = where;
-        made.operands = {a, b};
-        made.results = {result};
-        return made;
+        return ir::Operation{op, {a, b}, {result}, {}, {}, where};
       };
       const ValueId two = insert_constant(kernel, number, 2);
       const ValueId block = operation_at(kernel, number + 1).operands.back();
@@ -164,13 +159,8 @@ void add_masks(const Sites& sites, std::vector<Mutant>& mutants) {
         const ir::Operation& select = operation_at(kernel, mask.number);
         const ir::Type type = kernel.type(select.operands[other]);
         if (!type.is_scalar() || !is_float(type.dtype)) continue;
-        ir::Operation constant;
-        constant.op = Op::constant;
-        constant.where = select.where;
-        constant.results = {kernel.add_value(type)};
-        constant.attributes.set(Key::value, number);
-        const ValueId filling = constant.results[0];
-        insert(kernel, mask.number, Side::before, std::move(constant));
+        const ValueId filling = insert_scalar(kernel, mask.number, Op::constant, {}, type.dtype,
+                                              {{Key::value, number}});
         operation_at(kernel, mask.number + 1).operands[other] = filling;
       }
     };
