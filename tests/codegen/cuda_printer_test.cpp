@@ -345,8 +345,8 @@ TEST(CudaPrinter, ReductionsNameTheirFunction) {
       "%14: tensor_map = tensor_map %1 {name = \"Y\", box = [1, 8], swizzle = 0}");
   kernel.replace(kernel.find("out Y: f32"), 10, "out Y: f16");
   const std::string text = print_cuda(parsed(kernel)).text;
-  EXPECT_THAT(text, HasSubstr("tma_reduce_add_2d(flags_10, Y_14, 0, v20);"));
-  EXPECT_THAT(text, HasSubstr("tma_reduce_max_2d(flags_10, Y_14, 7, v20);"));
+  EXPECT_THAT(text, HasSubstr("tma_reduce_add_2d(flags_4, Y_8, 0, v9);"));
+  EXPECT_THAT(text, HasSubstr("tma_reduce_max_2d(flags_4, Y_8, 7, v9);"));
   EXPECT_THAT(text,
               HasSubstr("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
                         "[%1, {%2, %3}], [%0];"));

@@ -12,7 +12,7 @@
 #include "check/fuzz/recipe.h"
 #include "codegen/cuda/cuda_printer.h"
 #include "codegen/example_kernels.h"
-#include "compiler/build.h"
+#include "compiler/compile_to_machine.h"
 #include "tilewright/library.h"
 
 // Every synchronisation, copy and product that is printed stands in the machine form, and the other
@@ -219,8 +219,7 @@ struct Count {
 void expect_one_to_one(const Kernel& kernel, Count& count) {
   ir::Kernel machine;
   try {
-    passes::Rewrites rewrites;
-    machine = compiler::lower(kernel.finish(), rewrites);
+    machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     ++count.refused;
@@ -317,12 +316,12 @@ TEST(OneToOne, RandomKernels) {
 
 // The count notices one more and one fewer of each.
 TEST(OneToOne, OneMoreOrOneFewerIsNoticed) {
-  passes::Rewrites rewrites;
   const LibraryKernel& entry = find_kernel("gemm");
   for (const char* schedule : {"schedule=128x256", "schedule=64x96_a2_b2_split4"}) {
     const OptionValues options = resolve_options(entry, {schedule});
     const Kernel kernel = build_choice(entry, choose_schedule(entry, options, "sm_90a"));
-    const ir::Kernel machine = compiler::lower(kernel.finish(), rewrites);
+    const ir::Kernel machine =
+        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
     const std::string text = print_cuda(machine).text;
     ASSERT_EQ(difference(machine, text), "");
     std::map<const Row*, std::pair<std::string, std::size_t>> calls;
