@@ -30,12 +30,13 @@ Kernel accumulate(DType dtype, Reduction how, int columns, Mistake mistake = Mis
   Kernel kernel("accumulate");
   const Tensor X = kernel.in("X", dtype, {kCtas * kRows, columns});
   const Tensor Y = kernel.inout("Y", dtype, {kRows, columns});
-  const Tensor D = kernel.out("D", dtype, {kRows, columns});
+  const Tensor D = kernel.out("D", dtype, {kCtas * kRows, columns});
   kernel.ctas(kCtas);
   const SharedTile staging(kernel, "staging", dtype, kRows, columns);
   NamedBarrier written(kernel, 128);
   kernel.roles({role("math", warpgroups(1), registers(240), [&] {
-    const Tile tile = load(X(Dim(kCtas * kRows).block(cta_index(), kRows), all));
+    const Block own = Dim(kCtas * kRows).block(cta_index(), kRows);
+    const Tile tile = load(X(own, all));
     store(staging, tile);
     if (mistake != Mistake::fence) fence_proxy_async();
     written.sync();
@@ -54,14 +55,14 @@ Kernel accumulate(DType dtype, Reduction how, int columns, Mistake mistake = Mis
       if (mistake == Mistake::tma_store) {
         tma_store(Y(all, all), staging);
       } else {
-        tma_store(D(all, all), staging);
+        tma_store(D(own, all), staging);
       }
       bulk_commit();
       bulk_wait(0);
     });
     when(cta_index() == 1, [&] {
       if (mistake == Mistake::plain_store) store(Y(all, all), tile);
-      if (mistake == Mistake::plain_load) store(D(all, all), load(Y(all, all)));
+      if (mistake == Mistake::plain_load) store(D(own, all), load(Y(all, all)));
     });
   })});
   return kernel;
@@ -80,7 +81,7 @@ struct Execution {
 
 Execution execute(const ir::Kernel& machine, std::uint64_t seed, HostTensor X, HostTensor Y) {
   Execution run{{}, std::move(X), Y, std::move(Y)};
-  HostTensor D = HostTensor::zeros(run.Y.dtype(), run.Y.shape());
+  HostTensor D = HostTensor::zeros(run.X.dtype(), run.X.shape());
   Arguments arguments;
   const char* names[] = {"X", "Y", "D"};
   HostTensor* tensors[] = {&run.X, &run.Y, &D};
