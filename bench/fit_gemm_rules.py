@@ -1,31 +1,33 @@
 #!/usr/bin/env python3
-"""The rules that choose gemm's variants at a launch, fitted to measured times.
+"""The rules that choose gemm's and gemm_fp8's variants at a launch, fitted to measured times.
 
-    bench/gpu_gemm.py --group random --seeds 11,12,13 --compare rules --json times.json
-    bench/fit_gemm_rules.py times.json [more.json ...] --out kernels/schedules/gemm.sm_90a.txt
-    bench/fit_gemm_rules.py times.json --apply held_out.json
+    bench/fit_gemm_rules.py --out kernels/schedules/gemm.sm_90a.txt  # to all that bench/data holds
+    bench/fit_gemm_rules.py --held-out 0.25  # what it loses on shapes that it has not seen
 
-A model of waves, products, loads, stores and memory estimates each variant's time. What is fitted
-to the logarithms of the times, those near a shape's best above all: its constants, and for each
-variant a factor and a lean, a polynomial of second degree in the octaves of m, n and k and of the
-rows' alignment. An error that all variants share at a shape changes no choice and hardly counts.
-The --count variants are kept that cost least to be without the others where the estimates choose,
-and the model is fitted to them once more. --choose names the files that decide which: one that
-lacks some variants speaks for the others. What is written is the model as rules
-(docs/schedules.md), over ranges and facts, in integers. A file may lack variants that others have;
-one that is named twice counts twice.
+The times are measure_gemm_variants.py's. A model of waves, products, loads, stores and memory
+estimates each variant's time. What is fitted to the logarithms of the times, those near a shape's
+best above all: its constants, and for each variant a factor and a lean, a polynomial of second
+degree in the octaves of m, n and k and of the rows' alignment. An error that all variants share at
+a shape changes no choice and hardly counts. With --count, those variants are kept that cost least
+to be without the others where the estimates choose, and the model is fitted to them once more. What
+is written is the model as rules (docs/schedules.md), over ranges and facts, in integers.
 """
 
 import argparse
 import collections
-import json
+import pathlib
 import re
 import sys
 import types
 
 import numpy as np
 
-MULTIPROCESSORS = 132
+import gemm_times
+from gemm_shapes import GROUPS, parse_size
+from gemm_times import ceil_div, geometric_mean
+
+FIXED = {parse_size(text) for group in GROUPS.values() for text in group.split()}
+
 # Clusters that run at once on 132 multiprocessors, by cuOccupancyMaxActiveClusters; as a fraction.
 SLOTS = {1: (1, 1), 2: (1, 2), 3: (8, 27), 4: (5, 22), 6: (2, 15), 8: (5, 44), 16: (7, 132)}
 
@@ -58,6 +60,8 @@ def most_parts(v):
     return 4 * runs(v)
 
 
+CYCLES = 1755.0  # in a microsecond
+
 # What is fitted: cycles, or cycles for a byte, an element or a product.
 START = {
     "start": 10300.0,      # of every launch
@@ -83,34 +87,33 @@ START = {
 NAMES = list(START)
 
 
-def ceil_div(a, b):
-    return -(-a // b)
-
-
-def terms(variants, shapes):
-    """What the constants are multiplied with: a row a shape, a column a variant."""
-    element = 2
+def terms(variants, shapes, element):
+    """What the constants are multiplied with: a row a shape, a column a variant. Of e4m3 a step has
+    as many bytes, and its products take as long."""
     v = types.SimpleNamespace(**{field: np.array([getattr(x, field) for x in variants])
                                  for field in Variant._fields[1:]})
-    m, n, k = (np.array(sizes)[:, None] for sizes in zip(*shapes))
+    m, n, k = shapes.T[:, :, None]
+    element = element[:, None]
+    row = k * element  # bytes
     ctas = v.share_a * v.share_b * v.split
-    slots = np.array([MULTIPROCESSORS * SLOTS[c][0] // SLOTS[c][1] for c in ctas])
+    slots = np.array([gemm_times.MULTIPROCESSORS * SLOTS[c][0] // SLOTS[c][1] for c in ctas])
     tiles = ceil_div(m, v.m * v.share_b) * ceil_div(n, v.n * v.share_a)
     waves = ceil_div(tiles, slots)
-    steps = ceil_div(ceil_div(k, v.k), v.split)
+    steps = ceil_div(ceil_div(row, 2 * v.k), v.split)
     last = tiles - (waves - 1) * slots
     most = np.array([most_parts(x) if x.grid else 1 for x in variants])
     parts = np.clip(np.minimum(slots // last, steps // LEAST_STEPS), 1, most)
     pieces = tiles + last * (parts - 1)
     return types.SimpleNamespace(
         clusters=ctas > 1, waves=waves, steps=(waves - 1) * steps + ceil_div(steps, parts),
-        product=v.m * v.n * v.k, load=(v.m / v.share_a + v.n / v.share_b) * v.k * element,
-        port=(v.m + v.n) * v.k * element, busy=ctas * np.minimum(pieces, slots) / MULTIPROCESSORS,
-        used=ctas * pieces / (waves * MULTIPROCESSORS), odd_k=k % 16 == 8,
-        off_line=(k % 64 != 0) & (k % 16 == 0), stored=v.m * v.n / v.split, odd_n=n % 16 == 8,
+        product=v.m * v.n * v.k, load=(v.m / v.share_a + v.n / v.share_b) * v.k * 2,
+        port=(v.m + v.n) * v.k * 2,
+        busy=ctas * np.minimum(pieces, slots) / gemm_times.MULTIPROCESSORS,
+        used=ctas * pieces / (waves * gemm_times.MULTIPROCESSORS), odd_k=row % 32 != 0,
+        off_line=(row % 128 != 0) & (row % 32 == 0), stored=v.m * v.n / v.split, odd_n=n % 16 == 8,
         exchanges=v.split > 1, parts=v.m * v.n * (v.split - 1) / v.split,
         meets=parts > 1, met=ceil_div(np.array([runs(x) for x in variants]), parts) * parts,
-        bytes=(m * k + n * k + m * n) * element)
+        bytes=(m + n) * row + m * n * 2)
 
 
 def cycles(c, t):
@@ -133,48 +136,19 @@ LEANS = ["x", "y", "z"] + SQUARES + ["odd_k", "odd_n", "1"]
 MIDDLE = {"x": 5, "y": 4, "z": 4}  # octaves above 16 rows, 64 columns and 64 of k
 
 
-def leans(shapes):
+def leans(shapes, element):
     """A row a shape."""
-    m, n, k = (np.array(sizes) for sizes in zip(*shapes))
+    m, n, k = shapes.T
+    row = k * element
 
     def octave(size, least):
         return np.clip(np.floor(np.log2(size / least)), 0, np.log2(16384 / least))
 
     at = {"x": octave(m, 16) - MIDDLE["x"], "y": octave(n, 64) - MIDDLE["y"],
-          "z": octave(k, 64) - MIDDLE["z"], "odd_k": k % 16 == 8, "odd_n": n % 16 == 8,
+          "z": octave(row // 2, 64) - MIDDLE["z"], "odd_k": row % 32 != 0, "odd_n": n % 16 == 8,
           "1": np.ones(len(m))}
     at.update({name: at[name[0]] * at[name[1]] for name in SQUARES})
     return np.array([at[name] for name in LEANS]).T
-
-
-class Times:
-    """Measured: a row a shape, a column a variant, the logarithm of the cycles of 1.755 GHz; NaN
-    where a file lacks a variant."""
-
-    def __init__(self, paths, names=None):
-        rows = []
-        for path in paths:
-            with open(path) as file:
-                rows += json.load(file).items()
-        self.names = [shape for shape, _ in rows]
-        self.shapes = [tuple(int(x) for x in shape.split(" x ")) for shape in self.names]
-        names = names or list(dict.fromkeys(
-            name for _, times in rows for name in times if name != "cuBLAS"))
-        self.variants = [parse_variant(name) for name in names]
-        self.log = np.log([[times.get(name, np.nan) * 1.755e9 for name in names]
-                           for _, times in rows])
-        self.cublas = np.log([times["cuBLAS"] * 1.755e9 for _, times in rows])
-        self.keep(range(len(names)))
-
-    def keep(self, columns):
-        """Without the shapes at which none of them was measured."""
-        self.variants = [self.variants[i] for i in columns]
-        self.log = self.log[:, list(columns)]
-        rows = ~np.isnan(self.log).all(1)
-        self.log, self.cublas = self.log[rows], self.cublas[rows]
-        self.names = [name for name, row in zip(self.names, rows) if row]
-        self.shapes = [sizes for sizes, row in zip(self.shapes, rows) if row]
-        self.best = np.nanmin(self.log, 1)
 
 
 class Model:
@@ -184,18 +158,24 @@ class Model:
         self.c = dict(START)
         self.lean = {}
 
-    def estimate(self, variants, shapes):
-        lean = np.array([self.lean.get(v.name, np.zeros(len(LEANS))) for v in variants])
-        return np.log(cycles(self.c, terms(variants, shapes))) + leans(shapes) @ lean.T
+    def estimate(self, times):
+        """Logarithms of cycles."""
+        lean = np.array([self.lean.get(name, np.zeros(len(LEANS))) for name in times.variants])
+        element = times.element_bytes()
+        variants = [parse_variant(name) for name in times.variants]
+        return (np.log(cycles(self.c, terms(variants, times.shapes, element))) +
+                leans(times.shapes, element) @ lean.T)
 
     def fit(self, times, rounds):
         """In turn the leans, which are linear, and the constants' logarithms by a step of damped
         Gauss-Newton; what is far off counts by its size and no more by its square."""
         kept_near, far, common = 10.0, 0.15, 0.9
-        t, features = terms(times.variants, times.shapes), leans(times.shapes)
+        element = times.element_bytes()
+        variants = [parse_variant(name) for name in times.variants]
+        t, features = terms(variants, times.shapes, element), leans(times.shapes, element)
         squares = (features[:, :, None] * features[:, None, :]).reshape(len(features), -1)
-        known = ~np.isnan(times.log)
-        measured = np.where(known, times.log, 0.0)
+        log = np.log(times.times * CYCLES)
+        measured = np.nan_to_num(log)
         lean = np.zeros((len(times.variants), len(LEANS)))
         x = np.log([self.c[name] for name in NAMES])
 
@@ -214,7 +194,7 @@ class Model:
         for turn in range(rounds):
             raw = logarithm(x)
             if turn % 4 == 0:
-                weights = self.nearness(times, raw + features @ lean.T)
+                weights = nearness(log, np.log(times.cublas * CYCLES), raw + features @ lean.T)
             error = apart(raw + features @ lean.T - measured, weights)
             weighted = weights / np.sqrt(1 + (error / far) ** 2)
             normal = (squares.T @ weighted).T.reshape(-1, len(LEANS), len(LEANS))
@@ -237,30 +217,30 @@ class Model:
                     break
                 damping *= 4
         self.c = dict(zip(NAMES, np.exp(x)))
-        self.lean = {v.name: of for v, of in zip(times.variants, lean)}
+        self.lean = dict(zip(times.variants, lean))
         print(f"error {np.sqrt((weights * error ** 2).sum() / weights.sum()):.4f}", file=sys.stderr)
 
-    @staticmethod
-    def nearness(times, estimate):
-        """Only what is near a shape's best, or estimated so, can change a choice; and a choice
-        counts most where even the best is no faster than cuBLAS."""
-        near, least_weight, spare = 0.06, 0.03, 0.08
-        least = np.where(np.isnan(times.log), np.inf, estimate).min(1, keepdims=True)
-        behind = np.fmin(times.log - times.best[:, None], np.maximum(estimate - least, 0.0))
-        weights = least_weight + 1 / (1 + (behind / near) ** 2)
-        weights = weights * np.clip(np.exp((times.best - times.cublas) / spare), 0.25, 4)[:, None]
-        return np.where(np.isnan(times.log), 0.0, weights)
+
+def nearness(log, cublas, estimate):
+    """Only what is near a shape's best, or estimated so, can change a choice; and a choice counts
+    most where even the best is no faster than cuBLAS."""
+    near, least_weight, spare = 0.06, 0.03, 0.08
+    best = np.nanmin(log, 1)
+    least = np.where(np.isnan(log), np.inf, estimate).min(1, keepdims=True)
+    behind = np.fmin(log - best[:, None], np.maximum(estimate - least, 0.0))
+    weights = least_weight + 1 / (1 + (behind / near) ** 2)
+    against_cublas = np.clip(np.exp(np.nan_to_num(best - cublas) / spare), 0.25, 4)
+    return np.where(np.isnan(log), 0.0, weights * against_cublas[:, None])
 
 
-def keep_variants(model, times, count, also):
-    """Leaves out, one by one, what costs least to be without where the estimates choose; none of
-    `also`."""
-    estimate = measured_estimates(model, times)
-    costs = np.fmin(np.nan_to_num(times.log - times.best[:, None], nan=0.4), 0.4)
+def keep_variants(model, times, count):
+    """Leaves out, one by one, what costs least to be without where the estimates choose."""
+    estimate = np.where(np.isnan(times.times), np.inf, model.estimate(times))
+    behind = np.log(times.times / np.nanmin(times.times, 1, keepdims=True))
     # What is behind cuBLAS costs more: a rare bad choice is worse than many fair ones.
-    below = np.nan_to_num(times.log - times.cublas[:, None], nan=0.4) - np.log(1 / 0.92)
-    costs = costs + 4 * np.clip(below, 0.0, 0.4)
-    kept, every = list(range(len(times.variants))), np.arange(len(estimate))
+    below = np.nan_to_num(np.log(times.times / times.cublas[:, None]) - np.log(1 / 0.92))
+    costs = np.fmin(np.nan_to_num(behind, nan=0.4), 0.4) + 4 * np.clip(below, 0.0, 0.4)
+    kept, every = list(range(len(times.variants))), np.arange(len(times))
     while len(kept) > count:
         of_kept = estimate[:, kept]
         first = of_kept.argmin(1)
@@ -269,31 +249,23 @@ def keep_variants(model, times, count, also):
         left = np.array(kept)
         more = np.zeros(len(kept))
         np.add.at(more, first, costs[every, left[second]] - costs[every, left[first]])
-        more[[times.variants[i].name in also for i in kept]] = np.inf
         kept.pop(int(np.argmin(more)))
-    times.keep(kept)
+    return times.columns(kept)
 
 
-def measured_estimates(model, times):
-    """Of what was measured alone: nothing else can be chosen."""
-    return np.where(np.isnan(times.log), np.inf, model.estimate(times.variants, times.shapes))
+def fit(times, count, rounds):
+    """The text of the rules."""
+    model = Model()
+    model.fit(times, rounds)
+    if count < len(times.variants):
+        times = keep_variants(model, times, count)
+        model.fit(times, rounds)
+    return rules(model, [parse_variant(name) for name in times.variants], len(times))
 
 
-def report(label, model, times):
-    chosen = measured_estimates(model, times).argmin(1)
-    every = np.arange(len(chosen))
-    ratios = np.exp(times.cublas - times.log[every, chosen])
-    best = np.exp(times.cublas - np.nanmin(times.log, 1))
-    order = np.argsort(ratios)
-    worst = order[0]
-    print(f"{label}: {len(ratios)} shapes, {len(times.variants)} variants: x cuBLAS "
-          f"{np.exp(np.log(ratios).mean()):.3f} (best variants {np.exp(np.log(best).mean()):.3f}), "
-          f"worst decile {ratios[order[(len(ratios) - 1) // 10]]:.3f}, worst {ratios[worst]:.3f} "
-          f"({times.names[worst]}: {times.variants[chosen[worst]].name})")
-
-
-REMARKS = """the variant with the least estimated time; the first of equals. Unit: thousandths of a
-cycle.
+REMARKS = """\
+The variant with the least estimated time; the first of equals. What hangs on k counts bytes, so
+that it holds of e4m3 too. Unit: thousandths of a cycle.
   x y z  octaves of m, n and k; xx to yz their products
   tiles  of C, or groups of them that share A's or B's; a split tile counts once
   slots  groups of CTAs that run at once: larger clusters leave some multiprocessors idle
@@ -317,22 +289,21 @@ def octave(size, least):
     return " + ".join(f"({size} >= {start})" for start in starts)
 
 
-def facts(model, variants, element):
+def facts(model, variants):
     """What the variants share."""
-    deep = 2 // element  # an octave of k counts bytes
     lines = [
-        f"let odd_k = min(k % {32 // element}, 1)",
-        f"let off_line = min(k % {128 // element}, 1) - odd_k",
+        "let odd_k = min(k % (32 / element_bytes), 1)",
+        "let off_line = min(k % (128 / element_bytes), 1) - odd_k",
         "let odd_n = min(n % 16, 1)",
         f"let x = {octave('m', 16)} - {MIDDLE['x']}",
         f"let y = {octave('n', 64)} - {MIDDLE['y']}",
-        f"let z = {octave(f'k / {deep}' if deep > 1 else 'k', 64)} - {MIDDLE['z']}",
+        f"let z = {octave('k * element_bytes / 2', 64)} - {MIDDLE['z']}",
         *(f"let {a}{b} = {a} * {b}" for a, b in SQUARES),
-        f"let memory = ((m * k + n * k) * {element} + m * n * 2) * "
+        f"let memory = ((m * k + n * k) * element_bytes + m * n * 2) * "
         f"{round(1e6 * model.c['memory'])} / 1000",
     ]
     for depth in sorted({v.k for v in variants}):
-        lines.append(f"let steps_{depth} = ceil_div(k, {depth * deep})")
+        lines.append(f"let steps_{depth} = ceil_div(k * element_bytes, {2 * depth})")
     for ctas in sorted({v.share_a * v.share_b * v.split for v in variants}):
         top, bottom = SLOTS[ctas]
         lines.append(f"let slots_{ctas} = multiprocessors" + (f" * {top}" if top > 1 else "") +
@@ -366,7 +337,7 @@ def wave_lines(v):
 def estimate_lines(model, v):
     c = model.c
     alone = types.SimpleNamespace(**{name: np.ravel(value)[0] for name, value in
-                                     vars(terms([v], [(1, 1, 1)])).items()})
+                                     vars(terms([v], np.ones((1, 3), int), np.array([2]))).items()})
     product, load = milli(alone.product * c["product"]), alone.load * c["l2"]
     end = alone.stored * c["store"]
     exchange = c["exchange"] + alone.parts * c["part"] if v.split > 1 else 0.0
@@ -396,14 +367,12 @@ def estimate_lines(model, v):
     ]
 
 
-def rules(model, variants, shapes, kernel):
-    """gemm's, or gemm_fp8's by the same model: elements of one byte, twice the products a cycle."""
-    source = (f"from times of {shapes} shapes on one H200" if kernel == "gemm" else
-              "from gemm's times in bytes and cycles")
-    lines = [f"{kernel} sm_90a v1",
-             f"# By bench/fit_gemm_rules.py {source} (docs/performance.md):"]
+def rules(model, variants, shapes):
+    lines = ["gemm gemm_fp8 sm_90a v1",
+             f"# By bench/fit_gemm_rules.py, from the times of bench/data at {shapes} shapes",
+             "# (docs/schedules.md says how to measure and fit again)."]
     lines += ["# " + line for line in REMARKS.split("\n")]
-    lines += facts(model, variants, 1 if kernel == "gemm_fp8" else 2) + [""]
+    lines += facts(model, variants) + [""]
     for v in variants:
         lines += estimate_lines(model, v)
     least = "time_" + variants[0].name
@@ -417,38 +386,48 @@ def rules(model, variants, shapes, kernel):
     return "\n".join(lines) + "\n"
 
 
+def report(label, times, old, new):
+    """By both rules, as they are written. New ones are worth their place where they are no worse in
+    any dtype, nor at any of the fixed shapes."""
+    gain = times.chosen_by(old) / times.chosen_by(new)
+    print(f"{label}: {len(times)} shapes; present rules' time over the new ones' "
+          f"{geometric_mean(gain):.4f}")
+    for row, sizes in enumerate(times.shapes):
+        if tuple(sizes) in FIXED and gain[row] != 1:
+            print(f"  {'x'.join(map(str, sizes))} {times.dtypes[row]}: {gain[row]:.3f}")
+    for dtype in sorted(set(times.dtypes)):
+        some = times.rows(times.dtypes == dtype)
+        print(f"  {dtype:>4}, present rules: {some.summary(old)}")
+        print(f"  {dtype:>4}, new rules:     {some.summary(new)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("times", nargs="+", help="of gpu_gemm.py --compare --json")
-    parser.add_argument("--apply", nargs="*", default=[], help="times that nothing is fitted to")
+    parser.add_argument("times", nargs="*", default=gemm_times.DATA,
+                        help="of measure_gemm_variants.py; default: bench/data/gemm_times*.npz")
+    parser.add_argument("--count", type=int, default=96, help="of the variants that are kept")
     parser.add_argument("--rounds", type=int, default=32, help="of the fit")
-    parser.add_argument("--count", type=int, default=60, help="of the variants that are kept")
-    parser.add_argument("--choose", nargs="*", metavar="TIMES",
-                        help="choose the variants by these alone, where all of them were measured")
-    parser.add_argument("--also", nargs="*", default=[], help="variants that are kept in any case")
-    parser.add_argument("--out", help="write gemm's rules")
-    parser.add_argument("--out-fp8", help="write gemm_fp8's rules")
+    parser.add_argument("--held-out", type=float, default=0.0, metavar="FRACTION",
+                        help="of the shapes: fit to the others, and say what the choice loses")
+    parser.add_argument("--present", default=gemm_times.RULES, help="rules to compare with")
+    parser.add_argument("--out", help="write rules that are fitted to all shapes")
     arguments = parser.parse_args()
+    if not arguments.times:
+        parser.error("bench/data holds no times: measure some (bench/measure_gemm_variants.py)")
 
-    times = Times(arguments.times)
-    model = Model()
-    model.fit(times, arguments.rounds)
-    report("all variants", model, times)
-    chosen_by = Times(arguments.choose or arguments.times, [v.name for v in times.variants])
-    keep_variants(model, chosen_by, arguments.count, arguments.also)
-    times.keep([times.variants.index(v) for v in chosen_by.variants])
-    report("those that are kept", model, times)
-    model.fit(times, arguments.rounds)
-    report("fitted again", model, times)
-    print({name: round(float(value), 5) for name, value in model.c.items()})
-    print(" ".join(v.name for v in times.variants))
-    if arguments.apply:
-        report("held out", model, Times(arguments.apply, [v.name for v in times.variants]))
-    for kernel, path in (("gemm", arguments.out), ("gemm_fp8", arguments.out_fp8)):
-        if path:
-            with open(path, "w") as file:
-                file.write(rules(model, times.variants, len(set(times.shapes)), kernel))
+    times = gemm_times.Times(arguments.times)
+    present = pathlib.Path(arguments.present).read_text()
+    if arguments.held_out > 0:
+        is_held = np.random.default_rng(0).random(len(times)) < arguments.held_out
+        new = fit(times.rows(~is_held), arguments.count, arguments.rounds)
+        report("fitted to", times.rows(~is_held), present, new)
+        report("held out", times.rows(is_held), present, new)
+    if arguments.out:
+        new = fit(times, arguments.count, arguments.rounds)
+        report("all", times, present, new)
+        with open(arguments.out, "w") as file:
+            file.write(new)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The shapes of products that gpu_gemm.py times and fit_gemm_rules.py draws: m x n x k."""
+"""The shapes of products that gpu_gemm.py and measure_gemm_variants.py time: m x n x k."""
 
 import argparse
 import math

@@ -1,4 +1,4 @@
-"""Measured times of gemm's variants, and the choice that a rule file makes among them.
+"""Measured times of gemm's variants, and the choice that rules make among them.
 
 measure_gemm_variants.py writes such times, fit_gemm_rules.py reads them: bench/data/*.npz. A row a
 shape, a column a variant, microseconds in float16; NaN where a variant was not measured there.
@@ -13,14 +13,36 @@ import numpy as np
 BENCH = pathlib.Path(__file__).parent
 DATA = sorted((BENCH / "data").glob("gemm_times*.npz"))
 RULES = BENCH.parent / "kernels" / "schedules" / "gemm.sm_90a.txt"
-RULES_OF = {"bf16": RULES, "f16": RULES, "e4m3": RULES.with_name("gemm_fp8.sm_90a.txt")}
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "e4m3": 1}
 MULTIPROCESSORS = 132
 
 
-def rule_variants(path=RULES):
-    """The variants that the rules choose among, in their order."""
-    return list(dict.fromkeys(re.findall(r"schedule=(\S+)", pathlib.Path(path).read_text())))
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def geometric_mean(ratios):
+    return np.exp(np.log(ratios).mean()) if len(ratios) else np.nan
+
+
+def variants_of(rules):
+    """The variants that rules choose among, in their order."""
+    return list(dict.fromkeys(re.findall(r"schedule=(\S+)", rules)))
+
+
+def estimates(rules, variants, shapes, element_bytes):
+    """What rules of the form `let time_VARIANT = ...` estimate: a row a shape, a column a variant.
+    Their expressions are Python's over integers, but for the quotient and for what is true."""
+    m, n, k = np.asarray(shapes, dtype=np.int64).T
+    values = {"m": m, "n": n, "k": k, "element_bytes": np.asarray(element_bytes, dtype=np.int64),
+              "multiprocessors": np.int64(MULTIPROCESSORS), "ceil_div": ceil_div,
+              "min": np.minimum, "max": np.maximum, "__builtins__": {}}
+    for line in rules.splitlines():
+        let = re.fullmatch(r"let (\w+) = ([^#]*).*", line)
+        if let:
+            numbers = re.sub(r"\(([^()]+ (?:[<>]=?|[=!]=) [^()]+)\)", r"(1 * (\1))", let[2])
+            values[let[1]] = eval(numbers.replace("/", "//"), values)
+    return np.stack([np.broadcast_to(values[f"time_{name}"], m.shape) for name in variants], axis=1)
 
 
 def save(path, rows, variants, device):
@@ -29,6 +51,7 @@ def save(path, rows, variants, device):
         return np.array([row[2].get(name, np.nan) for row in rows], dtype=np.float16)
 
     dtypes = list(ELEMENT_BYTES)
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
     partial = f"{path}.partial.npz"
     np.savez_compressed(
         partial, shapes=np.array([row[0] for row in rows], dtype=np.int16).reshape(-1, 3),
@@ -43,7 +66,8 @@ class Times:
 
     def __init__(self, paths):
         files = [np.load(path) for path in paths]
-        self.variants = list(dict.fromkeys(name for file in files for name in file["variants"]))
+        names = (str(name) for file in files for name in file["variants"])
+        self.variants = list(dict.fromkeys(names))
         self.shapes = np.concatenate([file["shapes"] for file in files]).astype(np.int64)
         self.dtypes = np.concatenate([file["dtypes"][file["dtype"]] for file in files])
         self.cublas = np.concatenate([file["cublas"] for file in files]).astype(np.float64)
@@ -66,45 +90,29 @@ class Times:
         some.cublas, some.times = self.cublas[which], self.times[which]
         return some
 
+    def columns(self, which):
+        """These variants alone, and the rows that have one of them."""
+        some = self.rows(~np.isnan(self.times[:, which]).all(1))
+        some.variants = [self.variants[column] for column in which]
+        some.times = some.times[:, which]
+        return some
+
     def element_bytes(self):
         return np.array([ELEMENT_BYTES[dtype] for dtype in self.dtypes])
 
+    def chosen_by(self, rules):
+        """The time of the variant that the rules choose among those that were measured."""
+        known = [name for name in variants_of(rules) if name in self.variants]
+        times = self.times[:, [self.variants.index(name) for name in known]]
+        by = estimates(rules, known, self.shapes, self.element_bytes()).astype(float)
+        return times[np.arange(len(self)), np.where(np.isnan(times), np.inf, by).argmin(1)]
 
-def geometric_mean(ratios):
-    return np.exp(np.log(ratios).mean()) if len(ratios) else np.nan
-
-
-def choice(times, estimates):
-    """The columns with the least estimates among those that were measured."""
-    return np.where(np.isnan(times.times), np.inf, estimates).argmin(1)
-
-
-def summary(label, times, chosen):
-    """One line: how many times slower the chosen columns are than each shape's best."""
-    best = np.nanmin(times.times, 1)
-    lost = times.times[np.arange(len(times)), chosen] / best
-    known = ~np.isnan(times.cublas)
-    decile, percentile, worst = np.quantile(lost, [0.9, 0.99, 1])
-    return (f"{label}: {len(times)} shapes, chosen / best {geometric_mean(lost):.4f}, "
-            f"worst decile {decile:.3f}, percentile {percentile:.3f}, worst {worst:.3f}; "
-            f"x cuBLAS {geometric_mean((times.cublas / best / lost)[known]):.3f}, "
-            f"the best {geometric_mean((times.cublas / best)[known]):.3f}")
-
-
-def ceil_div(a, b):
-    return -(-a // b)
-
-
-def rule_estimates(text, variants, shapes, element_bytes):
-    """What rules of the form `let time_VARIANT = ...` estimate: a row a shape, a column a variant.
-    Their expressions are Python's over integers, but for the quotient and for what is true."""
-    m, n, k = np.asarray(shapes, dtype=np.int64).T
-    values = {"m": m, "n": n, "k": k, "element_bytes": np.asarray(element_bytes, dtype=np.int64),
-              "multiprocessors": np.int64(MULTIPROCESSORS), "ceil_div": ceil_div,
-              "min": np.minimum, "max": np.maximum, "__builtins__": {}}
-    for line in text.splitlines():
-        let = re.fullmatch(r"let (\w+) = ([^#]*).*", line)
-        if let:
-            numbers = re.sub(r"\(([^()]+ (?:[<>]=?|[=!]=) [^()]+)\)", r"(1 * (\1))", let[2])
-            values[let[1]] = eval(numbers.replace("/", "//"), values)
-    return np.stack([np.broadcast_to(values[f"time_{name}"], m.shape) for name in variants], axis=1)
+    def summary(self, rules):
+        """One line: how many times slower than the best what the rules choose is."""
+        best, chosen = np.nanmin(self.times, 1), self.chosen_by(rules)
+        has_cublas = ~np.isnan(self.cublas)
+        decile, percentile, worst = np.quantile(chosen / best, [0.9, 0.99, 1])
+        return (f"{len(self)} shapes, chosen / best {geometric_mean(chosen / best):.4f}, "
+                f"worst decile {decile:.3f}, percentile {percentile:.3f}, worst {worst:.3f}; "
+                f"x cuBLAS {geometric_mean((self.cublas / chosen)[has_cublas]):.3f}, "
+                f"the best {geometric_mean((self.cublas / best)[has_cublas]):.3f}")

@@ -5,17 +5,11 @@
     bench/gpu_gemm.py --group peers,ragged,random --seeds 7,8
     bench/gpu_gemm.py --dtype e4m3 8192
     bench/gpu_gemm.py --compare 128x256,128x128,72x128_t_split3 64x14336x4096
-    bench/gpu_gemm.py --compare rules --group random --seeds 7,8 --json times.json
 """
 
 import argparse
 import concurrent.futures
-import json
-import math
-import pathlib
-import re
 import sys
-import time
 
 import torch
 
@@ -35,11 +29,6 @@ def sizes_of(arguments):
         elif group:
             sizes += [parse_size(text) for text in GROUPS[group].split()]
     return sizes
-
-
-def scheduled_names():
-    rules = pathlib.Path(__file__).parent.parent / "kernels" / "schedules" / "gemm.sm_90a.txt"
-    return list(dict.fromkeys(re.findall(r"schedule=(\S+)", rules.read_text())))
 
 
 class Row:
@@ -98,32 +87,20 @@ def print_rows(kernel, rows, rounds):
     return ratios, wrong
 
 
-def compare(kernels, rows, arguments):
-    """Every schedule on every shape: the best few, and the ratio of the best one. What one round
-    finds far behind the fastest is timed no further."""
-    ratios, wrong, table = {}, [], {}
-    end = time.monotonic() + arguments.seconds
+def compare(kernels, rows, rounds):
+    """Every schedule on every shape, the fastest first, and the ratio of that one."""
+    ratios, wrong = {}, []
     for row in rows:
         launches = {}
         for name, kernel in kernels.items():
             launches[name], _, _, bad = row.check(kernel, repeats=1)
             if bad:
                 wrong.append(f"{name} at {row.name}")
-        times = measure.time_all(launches, 1)
-        within = arguments.within * min(times.values())
-        near = {name: launch for name, launch in launches.items() if times[name] <= within}
-        times.update(measure.time_all({"cuBLAS": row.peer, **near}, arguments.rounds))
-        table[row.name] = times
-        order = sorted(near, key=times.get)
+        times = measure.time_all({"cuBLAS": row.peer, **launches}, rounds)
+        order = sorted(launches, key=times.get)
         ratios[row.name] = times["cuBLAS"] / times[order[0]]
-        best = "  ".join(f"{name} {times['cuBLAS'] / times[name]:.3f}" for name in order[:6])
-        print(f"{row.name:>20} cuBLAS {times['cuBLAS'] * 1e6:8.1f} us   {best}", flush=True)
-        if arguments.json:
-            with open(arguments.json, "w") as file:
-                json.dump(table, file)
-        if time.monotonic() > end:
-            print(f"{arguments.seconds:g} seconds are over: no shapes behind this one")
-            break
+        each = "  ".join(f"{name} {times['cuBLAS'] / times[name]:.3f}" for name in order)
+        print(f"{row.name:>20} cuBLAS {times['cuBLAS'] * 1e6:8.1f} us   {each}", flush=True)
     return ratios, wrong
 
 
@@ -136,13 +113,7 @@ def main():
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")],
                         help="of the random shapes, with commas; default: --seed")
     parser.add_argument("--compare", metavar="SCHEDULES",
-                        help="time these beside each other; rules: all that the rules choose among")
-    parser.add_argument("--json", metavar="FILE", help="of --compare: every time, in seconds")
-    parser.add_argument("--within", type=float, default=1.5,
-                        help="of --compare: what one round finds so many times slower than the "
-                             "fastest is timed no further")
-    parser.add_argument("--seconds", type=float, default=math.inf,
-                        help="of --compare: no new shape after so long")
+                        help="time these beside each other, with commas")
     parser.add_argument("sizes", nargs="*", type=parse_size)
     arguments = parser.parse_args()
 
@@ -155,12 +126,11 @@ def main():
                {"name": "gemm", "dtype": arguments.dtype})
 
     if arguments.compare:
-        names = (scheduled_names() if arguments.compare == "rules" else
-                 arguments.compare.split(","))
+        names = arguments.compare.split(",")
         with concurrent.futures.ThreadPoolExecutor() as pool:
             kernels = dict(zip(names, pool.map(
                 lambda name: library.kernel(**options, schedule=name), names)))
-        ratios, wrong = compare(kernels, rows, arguments)
+        ratios, wrong = compare(kernels, rows, arguments.rounds)
     else:
         kernel = library.kernel(**options, **measure.schedule_of(arguments))
         ratios, wrong = print_rows(kernel, rows, arguments.rounds)

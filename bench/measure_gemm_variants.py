@@ -142,8 +142,9 @@ class Clock:
                 seen[name].append(start.elapsed_time(end) * 1e3)
 
 
-def planned(shapes, rules, in_rules, all_variants, factor):
+def planned(shapes, rules, all_variants, factor):
     """Each shape with its dtype and the variants that are worth a run there."""
+    in_rules = gemm_times.variants_of(rules)
     estimated = [name for name in all_variants if name in in_rules]
     others = [name for name in all_variants if name not in in_rules]
     while some := list(itertools.islice(shapes, 400)):
@@ -153,8 +154,8 @@ def planned(shapes, rules, in_rules, all_variants, factor):
                 of_dtype = [(m, n, gemm_times.ceil_div(k, 16) * 16) for m, n, k in of_dtype]
             if not of_dtype:
                 continue
-            estimates = gemm_times.rule_estimates(
-                rules[dtype], estimated, of_dtype, gemm_times.ELEMENT_BYTES[dtype])
+            estimates = gemm_times.estimates(rules, estimated, of_dtype,
+                                             gemm_times.ELEMENT_BYTES[dtype])
             for sizes, row in zip(of_dtype, estimates):
                 least = factor * row.min()
                 yield sizes, dtype, [name for name, estimate in zip(estimated, row)
@@ -226,7 +227,6 @@ class Progress:
         gemm_times.save(self.arguments.out, self.rows, self.arguments.variants, self.device)
 
 
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,9 +244,8 @@ def main():
     parser.add_argument("--check", type=int, default=20, help="the results of each so many shapes")
     arguments = parser.parse_args()
 
-    rules = {dtype: path.read_text() for dtype, path in gemm_times.RULES_OF.items()}
-    in_rules = gemm_times.rule_variants()
-    arguments.variants = arguments.variants or in_rules
+    rules = gemm_times.RULES.read_text()
+    arguments.variants = arguments.variants or gemm_times.variants_of(rules)
     torch.manual_seed(0)
     library = tilewright_c.Library(arguments.library)
     measure.print_versions(library)
@@ -260,8 +259,7 @@ def main():
 
     gc.collect()
     gc.disable()  # A pause of the host is a late run.
-    plan = planned(shapes_of(arguments.seeds), rules, in_rules, arguments.variants,
-                   arguments.estimated)
+    plan = planned(shapes_of(arguments.seeds), rules, arguments.variants, arguments.estimated)
     for number, (sizes, dtype, names) in enumerate(plan):
         if progress.seconds() > arguments.seconds:
             break
@@ -278,10 +276,7 @@ def main():
     for dtype in DTYPES:
         some = times.rows(times.dtypes == dtype)
         if len(some):
-            estimates = gemm_times.rule_estimates(rules[dtype], in_rules, some.shapes,
-                                                  some.element_bytes())
-            print(gemm_times.summary(f"{dtype} by the rules", some,
-                                     gemm_times.choice(some, estimates)))
+            print(f"{dtype} by the rules: {some.summary(rules)}")
     print(f"{progress.checked} results checked against float64; wrong: "
           f"{', '.join(progress.wrong) or 'none'}")
     return 1 if progress.wrong else 0

@@ -103,7 +103,6 @@ Gemm gemm_of(const OptionValues& options) {
 LibraryKernel attention_forward_entry() {
   LibraryKernel kernel;
   kernel.name = "attention_forward";
-  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "O = softmax(Q K^T / sqrt(dim)) V, and the log-sum-exp of each row";
   kernel.options = {
       length_option("batch", "sequences", "1"),
@@ -172,7 +171,6 @@ HostTensor random_offsets(const OptionValues& options, const std::string& total,
 LibraryKernel attention_varlen_forward_entry() {
   LibraryKernel kernel = attention_forward_entry();
   kernel.name = "attention_varlen_forward";
-  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "attention_forward of packed sequences, each with its own lengths";
   for (KernelOption& option : kernel.options) {
     if (option.name == "batch") {
@@ -266,7 +264,6 @@ LibraryKernel gemm_fp8_entry() {
   kernel.name = "gemm_fp8";
   kernel.description =
       "C = scale_a scale_b A B^T, with A {m, k} and B {n, k} e4m3, C bf16, sums in f32";
-  kernel.rules = schedule_rules(kernel.name);
   const auto option = [](const KernelOption& o) { return o.name == "dtype"; };
   kernel.options.erase(std::remove_if(kernel.options.begin(), kernel.options.end(), option),
                        kernel.options.end());

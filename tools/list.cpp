@@ -26,17 +26,6 @@ const char* kind_name(const KernelOption& option) {
   return "choice";
 }
 
-Json parameters_json(const LibrarySchedule& schedule) {
-  Json parameters = Json::array();
-  for (const ScheduleParameter& parameter : schedule.parameters) {
-    parameters.push_back({{"name", parameter.name},
-                          {"description", parameter.description},
-                          {"default", parameter.standard},
-                          {"values", parameter.values}});
-  }
-  return parameters;
-}
-
 Json json_of(const LibraryKernel& kernel) {
   Json options = Json::array();
   for (const KernelOption& option : kernel.options) {
@@ -62,8 +51,7 @@ Json json_of(const LibraryKernel& kernel) {
   for (const LibrarySchedule& schedule : kernel.schedules) {
     schedules.push_back({{"name", schedule.name},
                          {"target", schedule.target},
-                         {"description", schedule.description},
-                         {"parameters", parameters_json(schedule)}});
+                         {"description", schedule.description}});
   }
   Json variants = Json::object();
   for (const ScheduleRules& rules : kernel.rules) {
@@ -98,10 +86,6 @@ void print(const LibraryKernel& kernel) {
   for (const LibrarySchedule& schedule : kernel.schedules) {
     fmt::print("  {:<21} {}: {}\n", "schedule=" + schedule.name, schedule.target,
                schedule.description);
-    for (const ScheduleParameter& parameter : schedule.parameters) {
-      fmt::print("    {:<19} {} ({})\n", fmt::format("{}={}", parameter.name, parameter.standard),
-                 parameter.description, fmt::join(parameter.values, ", "));
-    }
   }
 }
 

@@ -175,6 +175,18 @@ bool is_measured(const compiler::Target& target, bool model_only) {
       .raise();
 }
 
+// The times of one kernel say nothing of the others that its rules serve.
+void check_rules_file(const Request& request, const LibraryKernel& kernel,
+                      const std::string& target) {
+  const std::string& file = request.rules_file;
+  const std::vector<std::string> kernels =
+      library::kernels_of({target, file, try_read_text(file).value_or("")});
+  if (kernels.size() < 2) return;
+  fail(fmt::format("--out {}: these rules serve {}, and what is tuned is {} alone", file,
+                   fmt::join(kernels, ", "), kernel.name),
+       "name another file");
+}
+
 // The rules that are there, with their estimates refitted; nothing where there are none to fit, or
 // where facts ask for rules of their own.
 std::optional<library::FittedRules> refit(const Request& request, const LibraryKernel& entry,
@@ -232,6 +244,7 @@ int tune(const Request& request) {
   const compiler::Target target = compiler::parse_target(request.target);
   const bool on_gpu = is_measured(target, request.model_only);
   const std::vector<TunedAxis> axes = parse_axes(entry, request);
+  check_rules_file(request, entry, target.arch);
   library::TuneOptions how;
   how.keep = static_cast<std::size_t>(request.keep);
   how.seed = request.seed;
@@ -275,8 +288,7 @@ int tune(const Request& request) {
       return 0;
     }
   }
-  const library::TunedRules rules =
-      library::make_rules(axes, points, tuner.settings_of_members(), facts, request.tolerance);
+  const library::TunedRules rules = library::make_rules(axes, points, facts, request.tolerance);
   report_rules(request, rules, report);
   write_rules(request, library::update_rules(try_read_text(request.rules_file).value_or(""), entry,
                                              target.arch, rules, facts, remark));

@@ -30,7 +30,7 @@ struct KernelOption {
   bool is_length = false;
 };
 
-// The values of all options of a kernel, and of the parameters of the schedule that builds it.
+// The values of all options of a kernel, and the schedule, if one is set.
 class OptionValues {
  public:
   bool has(const std::string& name) const { return values_.count(name) != 0; }
@@ -56,30 +56,16 @@ struct LibraryTensor {
   std::string option = {};  // there only if this option is true; such tensors stand last
 };
 
-// A number that a schedule leaves open, such as block_m. It is set like an option; else a rule sets
-// it, else it is `standard`.
-struct ScheduleParameter {
-  std::string name;
-  std::string description;
-  std::int64_t standard = 0;
-  std::vector<std::int64_t> values;  // all that it takes
-};
-
-// An explicit version of a kernel for one target; the tile-level definition is its meaning. With
-// parameters it is a family: each combination of their values is one variant, built when a launch
-// first needs it.
+// An explicit version of a kernel for one target; the tile-level definition is its meaning. It is
+// built when a launch first needs it, once, whatever the lengths.
 struct LibrarySchedule {
   std::string name;
   std::string target;  // "sm_90a"
   std::string description;
-  std::function<Kernel(const OptionValues&)> build;  // the options hold the parameters too
-  std::vector<ScheduleParameter> parameters = {};
-  // Why there is no variant with these options and parameters; empty where there is one. Null:
-  // there are all. It may hang on no length.
-  std::function<std::string(const OptionValues&)> refuse = {};
+  std::function<Kernel(const OptionValues&)> build;
 };
 
-// Which schedule, with which parameters, serves a launch of which sizes: docs/schedules.md.
+// Which schedule serves a launch of which sizes, of one kernel or several: docs/schedules.md.
 struct ScheduleRules {
   std::string target;  // "sm_90a"
   std::string file;    // for messages
@@ -94,7 +80,6 @@ struct LibraryKernel {
   std::vector<LibrarySchedule> schedules;  // of one target, the best first
   std::vector<ScheduleRules> rules;        // one for a target at most; without, the first schedule
   std::function<Kernel(const OptionValues&)> build;
-  std::vector<ScheduleParameter> parameters;  // of the tile-level definition
   // What the options' own ranges do not say: raises a usage error.
   std::function<void(const OptionValues&)> check;
   // The outputs, row-major, in float64 throughout.
@@ -115,8 +100,8 @@ const LibraryKernel& find_kernel(std::string_view name);
 
 // Checks each setting "name=value" against the kernel's options and fills in what is not set: from
 // `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is
-// known to every kernel: "tile", or the name of one of its schedules; so are the parameters of the
-// schedules, which are left out where they are not set.
+// known to every kernel: "tile", or the name of one of its schedules; it is left out where it is
+// not set.
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
@@ -134,24 +119,22 @@ std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValu
 // What a launch of the options' sizes is served by.
 struct ScheduleChoice {
   const LibrarySchedule* schedule = nullptr;  // null: the tile-level definition
-  OptionValues options;                       // with the values of all its parameters
+  OptionValues options;                       // that it is built with
   std::string why;                            // the rule's place and line, or what was set
 };
 
 struct ScheduleOptions {
   int multiprocessors = 132;  // an H200's
-  // A folder with rules for kernels, KERNEL.TARGET.txt, that replace the built-in ones; empty: that
-  // which the environment names in TILEWRIGHT_SCHEDULES, if any.
+  // A folder with files of rules, named as the built-in ones or KERNEL.TARGET.txt, that replace
+  // these; empty: that which the environment names in TILEWRIGHT_SCHEDULES, if any.
   std::string rules_folder = {};
 };
 
-// The schedule and parameters that were set; the kernel's rules for the target choose the rest.
-// Raises a usage error when the schedule that was set is for another target, or a parameter that
-// was set is not the chosen schedule's.
+// The schedule that was set, else what the kernel's rules for the target choose. Raises a usage
+// error when the schedule that was set is for another target.
 ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& options,
                                std::string_view target, const ScheduleOptions& how = {});
 
-// The kernel that was chosen. Raises a usage error when there is no such variant.
 Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice);
 
 }  // namespace tilewright

@@ -75,8 +75,7 @@ struct LibraryExecutable::State {
   // Rules that choose the same share a variant.
   void add_variant(const OptionValues& options, const library::Rule& rule) {
     ScheduleChoice choice = library::choice_of(kernel, options, rule);
-    const auto [found, is_new] =
-        number_of_name.emplace(library::name_of(kernel, choice), variants.size());
+    const auto [found, is_new] = number_of_name.emplace(library::name_of(choice), variants.size());
     if (is_new) variants.push_back(std::make_unique<BuiltVariant>(std::move(choice)));
     variant_of_rule.push_back(found->second);
   }
@@ -151,17 +150,13 @@ void LibraryExecutable::run(const std::vector<TensorRef>& tensors, void* stream)
 std::vector<LibraryExecutable::Variant> LibraryExecutable::variants() const {
   std::vector<Variant> variants;
   for (const std::unique_ptr<BuiltVariant>& variant : state_->variants) {
-    if (!library::refusal_of(variant->choice).empty()) continue;
-    variants.push_back(
-        {library::name_of(state_->kernel, variant->choice), variant->ready.load() != nullptr});
+    variants.push_back({library::name_of(variant->choice), variant->ready.load() != nullptr});
   }
   return variants;
 }
 
 void LibraryExecutable::prepare() const {
-  for (std::size_t i = 0; i < state_->variants.size(); ++i) {
-    if (library::refusal_of(state_->variants[i]->choice).empty()) state_->built(i);
-  }
+  for (std::size_t i = 0; i < state_->variants.size(); ++i) state_->built(i);
 }
 
 LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,

@@ -83,46 +83,15 @@ const KernelOption* find_option(const LibraryKernel& kernel, const std::string& 
   return nullptr;
 }
 
-// Of all schedules: which of them will be chosen is not known yet.
-std::vector<ScheduleParameter> all_parameters(const LibraryKernel& kernel) {
-  std::vector<ScheduleParameter> all = kernel.parameters;
-  for (const LibrarySchedule& schedule : kernel.schedules) {
-    all.insert(all.end(), schedule.parameters.begin(), schedule.parameters.end());
-  }
-  return all;
-}
-
-std::string checked_parameter(const LibraryKernel& kernel, const std::string& name,
-                              const std::string& value) {
-  std::set<std::int64_t> values;
-  const std::vector<ScheduleParameter> parameters = all_parameters(kernel);
-  for (const ScheduleParameter& parameter : parameters) {
-    if (parameter.name == name) values.insert(parameter.values.begin(), parameter.values.end());
-  }
-  if (values.empty()) {
-    std::vector<std::string> known = names_of(kernel.options);
-    known.push_back(kSchedule);
-    for (const ScheduleParameter& parameter : parameters) {
-      if (std::count(known.begin(), known.end(), parameter.name) == 0) {
-        known.push_back(parameter.name);
-      }
-    }
-    fail(fmt::format("{} has no option '{}'", kernel.name, name),
-         fmt::format("set one of: {}", list_text(known)));
-  }
-  for (const std::int64_t legal : values) {
-    if (value == std::to_string(legal)) return value;
-  }
-  fail(fmt::format("{}: {} = '{}' is not known", kernel.name, name, value),
-       fmt::format("set {} to one of: {}", name, fmt::join(values, ", ")));
-}
-
 std::string checked_setting(const LibraryKernel& kernel, const std::string& name,
                             const std::string& value) {
   if (name == kSchedule) return checked_schedule(kernel, value);
   const KernelOption* option = find_option(kernel, name);
-  return option == nullptr ? checked_parameter(kernel, name, value)
-                           : checked_value(kernel, *option, value);
+  if (option != nullptr) return checked_value(kernel, *option, value);
+  std::vector<std::string> known = names_of(kernel.options);
+  known.emplace_back(kSchedule);
+  fail(fmt::format("{} has no option '{}'", kernel.name, name),
+       fmt::format("set one of: {}", list_text(known)));
 }
 
 }  // namespace

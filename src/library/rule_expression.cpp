@@ -153,6 +153,10 @@ void RuleLine::expect(std::string_view token) {
   fail(position(), fmt::format("expected '{}'", token), fmt::format("write '{}' here", token));
 }
 
+void RuleLine::expect_end() {
+  if (!at_end()) fail(at_, "expected the end of the line", "remove this");
+}
+
 std::string RuleLine::word(const std::string& what) {
   const std::string word(peek_word());
   if (word.empty()) fail(position(), "expected " + what, "write " + what + " here");

@@ -58,6 +58,7 @@ class RuleLine {
   std::string_view peek_word();         // empty when what comes is none
   bool accept(std::string_view token);  // a word, or punctuation
   void expect(std::string_view token);
+  void expect_end();
   std::string word(const std::string& what);
   // Letters, digits and _, in any order: "128x256".
   std::string name(const std::string& what);

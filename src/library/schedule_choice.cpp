@@ -1,7 +1,6 @@
 #include "library/schedule_choice.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -33,23 +32,6 @@ void check_target(const LibraryKernel& kernel, const std::string& name, std::str
       .raise();
 }
 
-// A parameter of another schedule than the chosen one would do nothing.
-void check_parameters(const LibraryKernel& kernel, const OptionValues& options,
-                      const std::string& schedule) {
-  std::vector<std::string> known;
-  for (const KernelOption& option : kernel.options) known.push_back(option.name);
-  for (const ScheduleParameter& parameter : parameters_of(kernel, schedule)) {
-    known.push_back(parameter.name);
-  }
-  for (const auto& [name, value] : options.all()) {
-    if (name == kSchedule || std::count(known.begin(), known.end(), name) != 0) continue;
-    Diagnostic({}, fmt::format("{}: {} = {} is set, and schedule {} has no such parameter",
-                               kernel.name, name, value, schedule))
-        .fix(fmt::format("leave {} out, or set schedule to one that has it", name))
-        .raise();
-  }
-}
-
 std::string why(const OptionValues& options, const Rule& rule, std::string_view target) {
   if (rule.where.file != nullptr) {
     return fmt::format("{}: {}", format_location(rule.where), rule.text);
@@ -63,32 +45,18 @@ std::string why(const OptionValues& options, const Rule& rule, std::string_view 
 
 CompiledRules open_rules(const LibraryKernel& kernel, const OptionValues& options,
                          std::string_view target, const std::string& folder) {
-  CompiledRules rules = load_rules(kernel, target, folder);
-  if (options.has(kSchedule)) {
-    check_target(kernel, options.text(kSchedule), target);
-    rules.keep_schedule(options.text(kSchedule));
-  }
-  return rules;
+  if (!options.has(kSchedule)) return load_rules(kernel, target, folder);
+  check_target(kernel, options.text(kSchedule), target);
+  return CompiledRules(kernel, options.text(kSchedule));
 }
 
 ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& options,
                          const Rule& rule) {
-  check_parameters(kernel, options, rule.schedule);
   ScheduleChoice choice;
   choice.schedule = find_schedule(kernel, rule.schedule);
   choice.options = options;
   choice.why = why(options, rule,
                    choice.schedule == nullptr ? "" : std::string_view(choice.schedule->target));
-  for (const ScheduleParameter& parameter : parameters_of(kernel, rule.schedule)) {
-    if (options.has(parameter.name)) {
-      choice.why += fmt::format("; {}={} is set", parameter.name, options.text(parameter.name));
-      continue;
-    }
-    const auto found = rule.parameters.find(parameter.name);
-    choice.options.set(
-        parameter.name,
-        std::to_string(found == rule.parameters.end() ? parameter.standard : found->second));
-  }
   return choice;
 }
 
@@ -97,26 +65,13 @@ std::vector<std::string> variant_names(const LibraryKernel& kernel, const Option
   std::vector<std::string> names;
   const CompiledRules rules = open_rules(kernel, options, target, "");
   for (const Rule& rule : rules.rules()) {
-    const ScheduleChoice choice = choice_of(kernel, options, rule);
-    if (!refusal_of(choice).empty()) continue;
-    std::string name = name_of(kernel, choice);
-    if (std::count(names.begin(), names.end(), name) == 0) names.push_back(std::move(name));
+    if (std::count(names.begin(), names.end(), rule.schedule) == 0) names.push_back(rule.schedule);
   }
   return names;
 }
 
-std::string refusal_of(const ScheduleChoice& choice) {
-  const bool asks = choice.schedule != nullptr && choice.schedule->refuse != nullptr;
-  return asks ? choice.schedule->refuse(choice.options) : "";
-}
-
-std::string name_of(const LibraryKernel& kernel, const ScheduleChoice& choice) {
-  const std::string schedule = choice.schedule == nullptr ? kTile : choice.schedule->name;
-  std::string name = schedule;
-  for (const ScheduleParameter& parameter : parameters_of(kernel, schedule)) {
-    name += fmt::format(" {}={}", parameter.name, choice.options.text(parameter.name));
-  }
-  return name;
+std::string name_of(const ScheduleChoice& choice) {
+  return choice.schedule == nullptr ? kTile : choice.schedule->name;
 }
 
 }  // namespace tilewright::library
@@ -132,14 +87,6 @@ ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& 
 }
 
 Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice) {
-  const std::string refusal = library::refusal_of(choice);
-  if (!refusal.empty()) {
-    Diagnostic({}, fmt::format("{}: there is no variant {}: {}", kernel.name,
-                               library::name_of(kernel, choice), refusal))
-        .note({}, "it is chosen by " + choice.why)
-        .fix("set other parameters, another schedule, or schedule=tile")
-        .raise();
-  }
   return choice.schedule == nullptr ? kernel.build(choice.options)
                                     : choice.schedule->build(choice.options);
 }

@@ -5,12 +5,11 @@
 
 namespace tilewright::library {
 
-// The rules among which the options leave a choice: those of the schedule that is set, or all.
-// Raises when that schedule is for another target.
+// The kernel's rules, or a single one for the schedule that is set. Raises when that is for another
+// target.
 CompiledRules open_rules(const LibraryKernel& kernel, const OptionValues& options,
                          std::string_view target, const std::string& folder);
 
-// What the rule chooses, with what the options set themselves.
 ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& options,
                          const Rule& rule);
 
@@ -19,10 +18,7 @@ ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& option
 std::vector<std::string> variant_names(const LibraryKernel& kernel, const OptionValues& options,
                                        std::string_view target);
 
-// Why there is no such variant; empty where there is one.
-std::string refusal_of(const ScheduleChoice& choice);
-
-// "sm90 block_m=128 block_n=256"
-std::string name_of(const LibraryKernel& kernel, const ScheduleChoice& choice);
+// "128x256"; "tile".
+std::string name_of(const ScheduleChoice& choice);
 
 }  // namespace tilewright::library

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "support/diagnostic.h"
 #include "support/file.h"
@@ -14,7 +15,8 @@
 namespace tilewright::library {
 namespace {
 
-constexpr const char* kMultiprocessors = "multiprocessors";
+// Facts beside the options, in the order of their values.
+constexpr const char* kFacts[] = {"multiprocessors", "element_bytes"};
 constexpr const char* kVersion = "v1";
 
 // Without what follows a #, and without spaces at its ends.
@@ -39,6 +41,25 @@ std::int64_t value_of(const KernelOption& option, const OptionValues& options) {
   return std::find(option.choices.begin(), option.choices.end(), text) - option.choices.begin();
 }
 
+}  // namespace
+
+std::string rule_header(const std::string& kernel, std::string_view target) {
+  return fmt::format("{} {} {}", kernel, target, kVersion);
+}
+
+std::vector<std::string> kernels_of(const ScheduleRules& rules) {
+  std::istringstream text(rules.text);
+  std::string line;
+  while (line.empty() && std::getline(text, line)) line = stripped(line);
+  std::istringstream header(line);
+  std::vector<std::string> words;
+  for (std::string word; header >> word;) words.push_back(word);
+  const bool fits =
+      words.size() > 2 && words.back() == kVersion && words[words.size() - 2] == rules.target;
+  words.resize(fits ? words.size() - 2 : 0);
+  return words;
+}
+
 std::string first_schedule(const LibraryKernel& kernel, std::string_view target) {
   for (const LibrarySchedule& schedule : kernel.schedules) {
     if (schedule.target == target) return schedule.name;
@@ -46,36 +67,29 @@ std::string first_schedule(const LibraryKernel& kernel, std::string_view target)
   return kTile;
 }
 
-}  // namespace
-
-const std::vector<ScheduleParameter>& parameters_of(const LibraryKernel& kernel,
-                                                    const std::string& schedule) {
-  for (const LibrarySchedule& known : kernel.schedules) {
-    if (known.name == schedule) return known.parameters;
-  }
-  return kernel.parameters;
-}
-
-CompiledRules::CompiledRules(const LibraryKernel& kernel, std::string schedule)
-    : kernel_(&kernel), standard_(std::move(schedule)) {
+CompiledRules::CompiledRules(const LibraryKernel& kernel) : kernel_(&kernel) {
   std::vector<std::string> known;
   for (const KernelOption& option : kernel.options) {
     names_[option.name] = {static_cast<int>(facts_++), option.is_length, option.choices};
     known.push_back(option.name);
   }
-  names_[kMultiprocessors] = {static_cast<int>(facts_++), false, {}};
-  known.emplace_back(kMultiprocessors);
+  for (const char* fact : kFacts) {
+    names_[fact] = {static_cast<int>(facts_++), false, {}};
+    known.emplace_back(fact);
+  }
   known_ = fmt::format("{}", fmt::join(known, ", "));
+}
+
+CompiledRules::CompiledRules(const LibraryKernel& kernel, std::string schedule)
+    : CompiledRules(kernel) {
   Rule rule;
   rule.is_unconditional = true;
-  rule.schedule = standard_;
+  rule.schedule = std::move(schedule);
   rules_.push_back(std::move(rule));
 }
 
-CompiledRules::CompiledRules(const LibraryKernel& kernel, const ScheduleRules& rules,
-                             std::string standard)
-    : CompiledRules(kernel, std::move(standard)) {
-  rules_.clear();
+CompiledRules::CompiledRules(const LibraryKernel& kernel, const ScheduleRules& rules)
+    : CompiledRules(kernel) {
   std::istringstream text(rules.text);
   const char* file = intern(rules.file);
   bool has_header = false;
@@ -87,7 +101,7 @@ CompiledRules::CompiledRules(const LibraryKernel& kernel, const ScheduleRules& r
     if (content.empty()) continue;
     RuleLine line(content, where);
     if (!has_header) {
-      add_header(line, rules);
+      check_header(line, rules);
       has_header = true;
       continue;
     }
@@ -103,22 +117,22 @@ CompiledRules::CompiledRules(const LibraryKernel& kernel, const ScheduleRules& r
       add_rule(line, word == "when");
     } else {
       line.fail(position, fmt::format("expected let, when or else, and found '{}'", word),
-                "write `when CONDITION: NAME=VALUE ...`");
+                "write `when CONDITION: schedule=NAME`");
     }
   }
   if (rules_.empty() || !rules_.back().is_unconditional) {
     RuleLine(content, {file, last.line - 1})
         .fail(0, "the last rule does not hold always: some sizes have no schedule",
-              "end the file with `else: NAME=VALUE ...`");
+              "end the file with `else: schedule=NAME`");
   }
 }
 
-void CompiledRules::add_header(RuleLine& line, const ScheduleRules& rules) {
-  const std::string wanted = fmt::format("{} {} {}", kernel_->name, rules.target, kVersion);
-  if (line.text() == wanted) return;
-  line.fail(0, fmt::format("the first line is not `{}`", wanted),
-            fmt::format("these are rules for the kernel {}, target {}, in version {}: write that, "
-                        "or tune the kernel again",
+void CompiledRules::check_header(RuleLine& line, const ScheduleRules& rules) const {
+  const std::vector<std::string> kernels = kernels_of(rules);
+  if (std::count(kernels.begin(), kernels.end(), kernel_->name) != 0) return;
+  line.fail(0, fmt::format("the first line is not `{}`", rule_header(kernel_->name, rules.target)),
+            fmt::format("name the kernel {} (other kernels may stand beside it), the target {} and "
+                        "the version {}, or tune the kernel again",
                         kernel_->name, rules.target, kVersion));
 }
 
@@ -140,7 +154,7 @@ void CompiledRules::add_let(RuleLine& line) {
   }
   line.expect("=");
   lets_.push_back(expression(line));
-  if (!line.at_end()) line.fail(line.position(), "expected the end of the line", "remove this");
+  line.expect_end();
   names_[name] = {static_cast<int>(value_count() - 1), false, {}};
 }
 
@@ -148,60 +162,18 @@ void CompiledRules::add_rule(RuleLine& line, bool conditional) {
   Rule rule;
   rule.where = line.where();
   rule.text = line.text();
-  rule.schedule = standard_;
   rule.is_unconditional = !conditional;
   if (conditional) rule.condition = expression(line);
-  line.expect(":");
-  add_settings(line, rule);
-  rules_.push_back(std::move(rule));
-}
-
-void CompiledRules::add_settings(RuleLine& line, Rule& rule) {
-  bool is_first = true;
-  for (; !line.at_end(); is_first = false) {
-    const std::size_t position = line.position();
-    const std::string name = line.word("a parameter");
-    line.expect("=");
-    const std::size_t value_position = line.position();
-    if (name == "schedule") {
-      if (!is_first) line.fail(position, "schedule stands first in a rule", "move it to the front");
-      rule.schedule = line.name("a schedule");
-      std::vector<std::string> known = {kTile};
-      for (const LibrarySchedule& schedule : kernel_->schedules) known.push_back(schedule.name);
-      if (std::count(known.begin(), known.end(), rule.schedule) == 0) {
-        line.fail(value_position, fmt::format("there is no schedule '{}'", rule.schedule),
-                  fmt::format("name one of: {}", fmt::join(known, ", ")));
-      }
-      continue;
-    }
-    std::vector<std::string> known;
-    const ScheduleParameter* parameter = nullptr;
-    for (const ScheduleParameter& other : parameters_of(*kernel_, rule.schedule)) {
-      known.push_back(other.name);
-      if (other.name == name) parameter = &other;
-    }
-    if (parameter == nullptr) {
-      line.fail(position, fmt::format("schedule {} has no parameter '{}'", rule.schedule, name),
-                known.empty() ? "name another schedule before it: schedule=NAME"
-                              : fmt::format("name one of: {}", fmt::join(known, ", ")));
-    }
-    const std::int64_t value = line.number();
-    if (std::count(parameter->values.begin(), parameter->values.end(), value) == 0) {
-      line.fail(value_position, fmt::format("{} is never {}", name, value),
-                fmt::format("write one of: {}", fmt::join(parameter->values, ", ")));
-    }
-    if (!rule.parameters.emplace(name, value).second) {
-      line.fail(position, fmt::format("{} is set twice", name), "set it once");
-    }
+  for (const char* token : {":", "schedule", "="}) line.expect(token);
+  const std::size_t position = line.position();
+  rule.schedule = line.name("a schedule");
+  std::vector<std::string> known = {kTile};
+  for (const LibrarySchedule& schedule : kernel_->schedules) known.push_back(schedule.name);
+  if (std::count(known.begin(), known.end(), rule.schedule) == 0) {
+    line.fail(position, fmt::format("there is no schedule '{}'", rule.schedule),
+              fmt::format("name one of: {}", fmt::join(known, ", ")));
   }
-}
-
-void CompiledRules::keep_schedule(const std::string& schedule) {
-  std::erase_if(rules_, [&](const Rule& rule) { return rule.schedule != schedule; });
-  if (!rules_.empty() && rules_.back().is_unconditional) return;
-  Rule rule;
-  rule.is_unconditional = true;
-  rule.schedule = schedule;
+  line.expect_end();
   rules_.push_back(std::move(rule));
 }
 
@@ -210,6 +182,8 @@ std::vector<std::int64_t> CompiledRules::values_of(const OptionValues& options,
   std::vector<std::int64_t> values;
   for (const KernelOption& option : kernel_->options) values.push_back(value_of(option, options));
   values.push_back(multiprocessors);
+  const std::vector<LibraryTensor>& tensors = kernel_->tensors;
+  values.push_back(tensors.empty() ? 0 : size_of(dtype_of(tensors[0], options)));
   values.resize(value_count());
   return values;
 }
@@ -233,28 +207,36 @@ std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string
   namespace fs = std::filesystem;
   const char* variable = std::getenv("TILEWRIGHT_SCHEDULES");
   const std::string place = folder.empty() && variable != nullptr ? variable : folder;
+  std::optional<ScheduleRules> own;
+  for (const ScheduleRules& rules : kernel.rules) {
+    if (rules.target == target) own = rules;
+  }
   if (!place.empty() && !target.empty()) {
     if (!fs::is_directory(place)) {
       Diagnostic({}, fmt::format("{}: is no folder", place))
           .fix("name a folder of files KERNEL.TARGET.txt: TILEWRIGHT_SCHEDULES, or rules_folder")
           .raise();
     }
-    const fs::path path = fs::path(place) / fmt::format("{}.{}.txt", kernel.name, target);
-    if (fs::exists(path)) {
+    const auto read = [&](const fs::path& name) -> std::optional<ScheduleRules> {
+      const fs::path path = fs::path(place) / name;
+      if (!fs::exists(path)) return std::nullopt;
       return ScheduleRules{std::string(target), path.string(), read_text(path.string())};
+    };
+    if (auto rules = read(fmt::format("{}.{}.txt", kernel.name, target))) return rules;
+    if (own) {  // what it shares with another kernel has that one's name
+      const auto shared = read(fs::path(own->file).filename());
+      const auto kernels = shared ? kernels_of(*shared) : std::vector<std::string>();
+      if (std::count(kernels.begin(), kernels.end(), kernel.name) != 0) return shared;
     }
   }
-  for (const ScheduleRules& rules : kernel.rules) {
-    if (rules.target == target) return rules;
-  }
-  return std::nullopt;
+  return own;
 }
 
 CompiledRules load_rules(const LibraryKernel& kernel, std::string_view target,
                          const std::string& folder) {
-  const std::string standard = first_schedule(kernel, target);
   const std::optional<ScheduleRules> rules = find_rules(kernel, target, folder);
-  return rules ? CompiledRules(kernel, *rules, standard) : CompiledRules(kernel, standard);
+  return rules ? CompiledRules(kernel, *rules)
+               : CompiledRules(kernel, first_schedule(kernel, target));
 }
 
 }  // namespace tilewright::library

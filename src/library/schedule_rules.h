@@ -20,25 +20,20 @@ struct Rule {
   bool is_unconditional = false;
   RuleExpression condition;
   std::string schedule;  // "tile", or a schedule of the kernel
-  std::map<std::string, std::int64_t> parameters;
   SourceLocation where;
   std::string text;
 };
 
-// What conditions may name: the kernel's options in their order, then the multiprocessors, then
-// what let defines. A boolean is 0 or 1, a dtype or choice its number among the choices.
+// What conditions may name: the kernel's options in their order, then the multiprocessors and the
+// bytes of an element of the kernel's first tensor, then what let defines. A boolean is 0 or 1, a
+// dtype or choice its number among the choices.
 class CompiledRules {
  public:
-  // `standard` is the schedule of rules that name none.
-  CompiledRules(const LibraryKernel& kernel, const ScheduleRules& rules, std::string standard);
+  CompiledRules(const LibraryKernel& kernel, const ScheduleRules& rules);
   // A single rule, which chooses `schedule`.
   CompiledRules(const LibraryKernel& kernel, std::string schedule);
 
   const std::vector<Rule>& rules() const { return rules_; }
-  // Leaves out the rules of other schedules; the last that remains, or one that sets nothing,
-  // becomes unconditional.
-  void keep_schedule(const std::string& schedule);
-
   std::size_t value_count() const { return facts_ + lets_.size(); }
   // The values of all but the lets, which are 0.
   std::vector<std::int64_t> values_of(const OptionValues& options, int multiprocessors) const;
@@ -49,14 +44,13 @@ class CompiledRules {
                                     const std::vector<std::int64_t>& values) const;
 
  private:
-  void add_header(RuleLine& line, const ScheduleRules& rules);
+  explicit CompiledRules(const LibraryKernel& kernel);
+  void check_header(RuleLine& line, const ScheduleRules& rules) const;
   void add_let(RuleLine& line);
   void add_rule(RuleLine& line, bool conditional);
-  void add_settings(RuleLine& line, Rule& rule);
   RuleExpression expression(RuleLine& line) const;
 
   const LibraryKernel* kernel_;
-  std::string standard_;
   std::map<std::string, RuleName> names_;
   std::string known_;
   std::size_t facts_ = 0;
@@ -64,9 +58,13 @@ class CompiledRules {
   std::vector<Rule> rules_;
 };
 
-// The parameters of a schedule of the kernel, or of "tile".
-const std::vector<ScheduleParameter>& parameters_of(const LibraryKernel& kernel,
-                                                    const std::string& schedule);
+// The first line of rules for one kernel.
+std::string rule_header(const std::string& kernel, std::string_view target);
+// The kernels that the first line names; none where it is of another target or version.
+std::vector<std::string> kernels_of(const ScheduleRules& rules);
+
+// What serves all sizes of a kernel without rules: "tile" where it has no schedule for the target.
+std::string first_schedule(const LibraryKernel& kernel, std::string_view target);
 
 // The kernel's rules for the target: from `folder`, else from the environment's, else its own;
 // nothing where it has none.

@@ -16,24 +16,24 @@ using test::usage_error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The library's gemm with two widths, which the simulated GPU executes.
+// The library's gemm in three widths, which the simulated GPU executes.
 const LibraryKernel& family() {
   static const LibraryKernel kernel = [] {
     LibraryKernel gemm = find_kernel("gemm");
-    gemm.schedules = {{"wide",
-                       "sm_90a",
-                       "",
-                       [](const OptionValues& options) {
-                         kernels::Gemm how;
-                         how.block_n = static_cast<int>(options.integer("block_n"));
-                         return kernels::gemm_sm90(how);
-                       },
-                       {{"block_n", "columns of a tile", 256, {64, 128, 256}}}}};
+    gemm.schedules.clear();
+    for (const int columns : {64, 128, 256}) {
+      gemm.schedules.push_back(
+          {std::to_string(columns), "sm_90a", "", [columns](const OptionValues&) {
+             kernels::Gemm how;
+             how.block_n = columns;
+             return kernels::gemm_sm90(how);
+           }});
+    }
     gemm.rules = {{"sm_90a", "gemm.txt",
                    "gemm sm_90a v1\n"
-                   "when n <= 64: block_n=64\n"
-                   "when n % 16 == 8: block_n=64\n"
-                   "else: block_n=128\n"}};
+                   "when n <= 64: schedule=64\n"
+                   "when n % 16 == 8: schedule=64\n"
+                   "else: schedule=128\n"}};
     return gemm;
   }();
   return kernel;
@@ -59,17 +59,17 @@ TEST(LibraryExecutableTest, SizesChooseAmongVariantsThatAreBuiltOnce) {
   const LibraryExecutable executable =
       compile(family(), resolve_options(family(), {"n=512"}), "sim:sm_90a");
   EXPECT_EQ(executable.variants().size(), 2u) << "two rules choose the same one";
-  EXPECT_THAT(built(executable), ElementsAre("wide block_n=128"));
+  EXPECT_THAT(built(executable), ElementsAre("128"));
   run(executable, "96");
   run(executable, "272");
-  EXPECT_THAT(built(executable), ElementsAre("wide block_n=128")) << "no length needs another";
+  EXPECT_THAT(built(executable), ElementsAre("128")) << "no length needs another";
   run(executable, "136");
-  EXPECT_THAT(built(executable), ElementsAre("wide block_n=64", "wide block_n=128"));
+  EXPECT_THAT(built(executable), ElementsAre("64", "128"));
 }
 
 TEST(LibraryExecutableTest, AChoiceIsRememberedForItsOwnKernelAlone) {
   LibraryKernel other = family();
-  other.rules[0].text = "gemm sm_90a v1\nwhen n <= 64: block_n=128\nelse: block_n=64\n";
+  other.rules[0].text = "gemm sm_90a v1\nwhen n <= 64: schedule=128\nelse: schedule=64\n";
   for (int i = 0; i < 2; ++i) {
     const LibraryExecutable first =
         compile(family(), resolve_options(family(), {"n=512"}), "sim:sm_90a");
@@ -78,8 +78,8 @@ TEST(LibraryExecutableTest, AChoiceIsRememberedForItsOwnKernelAlone) {
     run(first, "48");
     run(second, "48");
     run(second, "48");
-    EXPECT_THAT(built(first), ElementsAre("wide block_n=64", "wide block_n=128"));
-    EXPECT_THAT(built(second), ElementsAre("wide block_n=128", "wide block_n=64"));
+    EXPECT_THAT(built(first), ElementsAre("64", "128"));
+    EXPECT_THAT(built(second), ElementsAre("128", "64"));
   }
 }
 
@@ -87,13 +87,13 @@ TEST(LibraryExecutableTest, PrepareBuildsAllVariants) {
   const LibraryExecutable executable =
       compile(family(), resolve_options(family(), {}), "sim:sm_90a");
   executable.prepare();
-  EXPECT_THAT(built(executable), ElementsAre("wide block_n=64", "wide block_n=128"));
+  EXPECT_THAT(built(executable), ElementsAre("64", "128"));
 }
 
-TEST(LibraryExecutableTest, AParameterThatIsSetLeavesOneVariant) {
+TEST(LibraryExecutableTest, AScheduleThatIsSetLeavesOneVariant) {
   const LibraryExecutable executable =
-      compile(family(), resolve_options(family(), {"block_n=256"}), "sim:sm_90a");
-  EXPECT_THAT(built(executable), ElementsAre("wide block_n=256"));
+      compile(family(), resolve_options(family(), {"schedule=256"}), "sim:sm_90a");
+  EXPECT_THAT(built(executable), ElementsAre("256"));
   run(executable, "8");
 }
 

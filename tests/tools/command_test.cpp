@@ -364,6 +364,12 @@ TEST(CommandTest, TuneRefusesWhatItCannotMeasure) {
   expect_failure(tune + "--sizes dtype=16", 2, {"has no length 'dtype'", "m, n, k", "--set"});
   expect_failure(tune + "--sizes m=16 --sizes m=n=32", 2, {"m comes twice"});
   expect_failure(tune + "--sizes m=16 --set m=3", 2, {"m is set twice"});
+
+  const TemporaryFolder folder;
+  const std::string file = folder / "both.txt";
+  std::ofstream(file) << "gemm gemm_fp8 sm_90a v1\nelse: schedule=128x256\n";
+  expect_failure(tune + "--sizes m=16 --out " + file, 2,
+                 {"these rules serve gemm, gemm_fp8, and what is tuned is gemm alone"});
 }
 
 TEST(CommandTest, ExplainSaysWhyAScheduleWasChosen) {

@@ -66,11 +66,12 @@ double worst_choice(const CompiledRules& rules, const std::vector<MeasuredLaunch
 std::optional<FittedRules> fit_estimates(const LibraryKernel& kernel, const ScheduleRules& rules,
                                          const std::vector<MeasuredLaunch>& launches,
                                          int multiprocessors, const std::string& remark) {
-  const CompiledRules before(kernel, rules, "tile");
+  const CompiledRules before(kernel, rules);
   const auto by_variant = deviations(before, launches, multiprocessors);
   FittedRules fitted;
   constexpr const char* kRemark = "# factors by tilewright tune: ";
   std::istringstream in(rules.text);
+  bool has_header = false;
   for (std::string line; std::getline(in, line);) {
     std::smatch parts;
     if (line.rfind(kRemark, 0) == 0) continue;
@@ -86,13 +87,15 @@ std::optional<FittedRules> fit_estimates(const LibraryKernel& kernel, const Sche
         ++fitted.variants;
       }
     }
+    if (!has_header && !line.empty() && line[0] != '#') {
+      has_header = true;
+      line = fmt::format("{}\n{}{}", rule_header(kernel.name, rules.target), kRemark, remark);
+    }
     fitted.text += line + "\n";
-    // Behind the line that names the kernel.
-    if (fitted.text.size() == line.size() + 1) fitted.text += kRemark + remark + "\n";
   }
   if (fitted.variants == 0) return std::nullopt;
-  fitted.worst = worst_choice({kernel, {rules.target, rules.file, fitted.text}, "tile"}, launches,
-                              multiprocessors);
+  fitted.worst =
+      worst_choice({kernel, {rules.target, rules.file, fitted.text}}, launches, multiprocessors);
   return fitted;
 }
 

@@ -24,8 +24,8 @@ struct FittedRules {
 
 // Rules that hold `let time_SCHEDULE = FACTOR * (...)` choose the least of these estimates. Their
 // factors become what makes them agree best, in the logarithm and beside each other, with the
-// times measured; everything else stays. Nothing where `rules` hold no such estimate of a variant
-// that was measured.
+// times measured; everything else stays, but that they serve this kernel alone. Nothing where
+// `rules` hold no such estimate of a variant that was measured.
 std::optional<FittedRules> fit_estimates(const LibraryKernel& kernel, const ScheduleRules& rules,
                                          const std::vector<MeasuredLaunch>& launches,
                                          int multiprocessors, const std::string& remark);

@@ -8,71 +8,20 @@
 #include "support/diagnostic.h"
 
 namespace tilewright::library {
-namespace {
-
-constexpr std::size_t kMaximumMembers = 4096;
-
-// The values that the options leave a parameter.
-std::vector<std::int64_t> values_of(const ScheduleParameter& parameter,
-                                    const OptionValues& options) {
-  if (!options.has(parameter.name)) return parameter.values;
-  return {options.integer(parameter.name)};
-}
-
-void add_members(const LibraryKernel& kernel, const OptionValues& options,
-                 const std::string& schedule, std::vector<FamilyMember>& members) {
-  std::vector<Rule> combinations(1);
-  combinations[0].schedule = schedule;
-  for (const ScheduleParameter& parameter : parameters_of(kernel, schedule)) {
-    std::vector<Rule> longer;
-    for (const Rule& combination : combinations) {
-      for (const std::int64_t value : values_of(parameter, options)) {
-        longer.push_back(combination);
-        longer.back().parameters[parameter.name] = value;
-      }
-    }
-    combinations = std::move(longer);
-    if (combinations.size() > kMaximumMembers) {
-      Diagnostic({}, fmt::format("{}: schedule {} has more than {} combinations of parameters",
-                                 kernel.name, schedule, kMaximumMembers))
-          .fix(fmt::format("set some of them, such as {}", parameter.name))
-          .raise();
-    }
-  }
-  for (const Rule& combination : combinations) {
-    FamilyMember member;
-    member.choice = choice_of(kernel, options, combination);
-    member.name = name_of(kernel, member.choice);
-    member.refusal = refusal_of(member.choice);
-    members.push_back(std::move(member));
-  }
-}
-
-// The parameters that are set are other schedules'.
-bool takes_what_is_set(const LibraryKernel& kernel, const OptionValues& options,
-                       const std::string& schedule) {
-  std::size_t known = options.has("schedule") ? 1 : 0;
-  for (const KernelOption& option : kernel.options) known += options.has(option.name) ? 1 : 0;
-  for (const ScheduleParameter& parameter : parameters_of(kernel, schedule)) {
-    known += options.has(parameter.name) ? 1 : 0;
-  }
-  return known == options.all().size();
-}
-
-}  // namespace
 
 std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionValues& options,
                                     const std::string& arch) {
-  std::vector<std::string> names;
-  for (const LibrarySchedule& schedule : kernel.schedules) {
-    if (schedule.target == arch) names.push_back(schedule.name);
-  }
-  names.emplace_back("tile");
   std::vector<FamilyMember> members;
-  for (const std::string& name : names) {
-    if (options.has("schedule") && options.text("schedule") != name) continue;
-    if (takes_what_is_set(kernel, options, name)) add_members(kernel, options, name, members);
+  const auto add = [&](const LibrarySchedule* schedule) {
+    ScheduleChoice choice = {schedule, options, ""};
+    std::string name = name_of(choice);
+    if (options.has("schedule") && options.text("schedule") != name) return;
+    members.push_back({std::move(name), std::move(choice), nullptr});
+  };
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    if (schedule.target == arch) add(&schedule);
   }
+  add(nullptr);
   return members;
 }
 

@@ -15,13 +15,11 @@ namespace tilewright::library {
 struct FamilyMember {
   std::string name;
   ScheduleChoice choice;
-  std::string refusal;  // why there is none with these options; empty where there is
   // The machine form, made when the model first asks: it is the same for all lengths.
   mutable std::unique_ptr<const ir::Kernel> machine;
 };
 
-// Of every schedule for the architecture, or of the one that is set, and of the tile-level
-// definition: every combination of the parameters' values, but for those that are set.
+// Every schedule for the architecture and the tile-level definition, or the one that is set.
 std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionValues& options,
                                     const std::string& arch);
 

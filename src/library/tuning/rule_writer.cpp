@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "library/schedule_rules.h"
+
 namespace tilewright::library {
 namespace {
 
@@ -161,13 +163,6 @@ double slowness(const std::vector<TunedPoint>& points, const std::vector<Leaf>& 
   return worst;
 }
 
-std::string standard_schedule(const LibraryKernel& kernel, const std::string& target) {
-  for (const LibrarySchedule& schedule : kernel.schedules) {
-    if (schedule.target == target) return schedule.name;
-  }
-  return "tile";
-}
-
 std::string heading_of(const std::string& facts) {
   return "# tuned for " + (facts.empty() ? std::string("all") : facts) + ":";
 }
@@ -175,8 +170,7 @@ std::string heading_of(const std::string& facts) {
 }  // namespace
 
 TunedRules make_rules(const std::vector<TunedAxis>& axes, const std::vector<TunedPoint>& points,
-                      const std::map<std::string, std::string>& settings, const std::string& facts,
-                      double tolerance) {
+                      const std::string& facts, double tolerance) {
   TunedRules rules;
   std::set<std::string> variants;
   std::vector<Leaf> leaves = Divider(axes, points, tolerance).run();
@@ -189,8 +183,8 @@ TunedRules make_rules(const std::vector<TunedAxis>& axes, const std::vector<Tune
     } else if (!facts.empty()) {
       condition = facts + " and " + condition;
     }
-    rules.lines.push_back((condition.empty() ? "else: " : "when " + condition + ": ") +
-                          settings.at(leaf.variant));
+    rules.lines.push_back((condition.empty() ? "else" : "when " + condition) +
+                          ": schedule=" + leaf.variant);
   }
   rules.variants = variants.size();
   rules.worst = slowness(points, leaves);
@@ -222,10 +216,10 @@ std::string update_rules(const std::string& text, const LibraryKernel& kernel,
     has_last = has_last || (is_kept && line.rfind("else", 0) == 0);
     if (line.empty()) part.clear();
   }
-  if (!has_last) kept.push_back("else: schedule=" + standard_schedule(kernel, target));
+  if (!has_last) kept.push_back("else: schedule=" + first_schedule(kernel, target));
   kept.insert(facts.empty() ? kept.end() : kept.begin(), lines.begin(), lines.end());
   while (!kept.empty() && kept.back().empty()) kept.pop_back();
-  return fmt::format("{} {} v1\n{}\n", kernel.name, target, fmt::join(kept, "\n"));
+  return fmt::format("{}\n{}\n", rule_header(kernel.name, target), fmt::join(kept, "\n"));
 }
 
 }  // namespace tilewright::library

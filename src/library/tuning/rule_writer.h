@@ -24,7 +24,7 @@ struct TunedPoint {
 };
 
 struct TunedRules {
-  std::vector<std::string> lines;  // "when m <= 64 and n <= 1024: schedule=x block_m=64"
+  std::vector<std::string> lines;  // "when m <= 64 and n <= 1024: schedule=64x128"
   std::size_t variants = 0;
   double worst = 1;  // the largest ratio of what a rule chose to the best, over the points
 };
@@ -33,8 +33,7 @@ struct TunedRules {
 // them: few variants, and ranges rather than points. `facts` stand before every condition ("dim ==
 // 64"); without facts the last line is unconditional.
 TunedRules make_rules(const std::vector<TunedAxis>& axes, const std::vector<TunedPoint>& points,
-                      const std::map<std::string, std::string>& settings, const std::string& facts,
-                      double tolerance);
+                      const std::string& facts, double tolerance);
 
 // The text of a file of rules with these in it: with facts before all others, in place of what was
 // tuned for the same facts; without facts behind what was tuned for facts, in place of all others.

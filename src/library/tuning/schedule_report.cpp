@@ -25,7 +25,7 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
   ScheduleReport report;
   const int multiprocessors = ScheduleOptions().multiprocessors;
   const ScheduleChoice choice = choose_schedule(kernel, options, target.arch);
-  report.chosen = name_of(kernel, choice);
+  report.chosen = name_of(choice);
   report.why = choice.why;
   if (target.arch.empty()) {
     report.variants = 1;
@@ -33,8 +33,7 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
     return report;
   }
   report.variants = variant_names(kernel, options, target.arch).size();
-  // A parameter that is set is the chosen variant's; the alternatives are without it.
-  OptionValues free;
+  OptionValues free;  // without the schedule, if one is set
   for (const KernelOption& option : kernel.options) {
     free.set(option.name, options.text(option.name));
   }

@@ -148,18 +148,12 @@ const FamilyMember& Tuner::member(const std::string& name) const {
                        [&](const FamilyMember& each) { return each.name == name; });
 }
 
-std::map<std::string, std::string> Tuner::settings_of_members() const {
-  std::map<std::string, std::string> settings;
-  for (const FamilyMember& each : members_) settings[each.name] = "schedule=" + each.name;
-  return settings;
-}
-
 TuneResult Tuner::rank(const std::vector<std::string>& sizes) const {
   TuneResult result;
   result.options = resolve_options(kernel_, with(sizes));
   ScheduleOptions where;
   where.multiprocessors = multiprocessors_;
-  result.standard = name_of(kernel_, choose_schedule(kernel_, result.options, target_.arch, where));
+  result.standard = name_of(choose_schedule(kernel_, result.options, target_.arch, where));
   double fastest = std::numeric_limits<double>::infinity();
   for (const FamilyMember& each : members_) {
     TuneEntry entry;

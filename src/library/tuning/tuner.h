@@ -55,8 +55,6 @@ class Tuner {
   void measure(TuneResult& result);
 
   int multiprocessors() const { return multiprocessors_; }
-  // "schedule=sm90 block_m=64", as a rule says it, by the variant's name.
-  std::map<std::string, std::string> settings_of_members() const;
 
  private:
   struct Built;
