@@ -29,8 +29,8 @@ from gemm_shapes import GROUPS, parse_size, random_sizes
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "e4m3": torch.float8_e4m3fn}
 OF_TEN_SEEDS = ["bf16", "e4m3", "bf16", "f16", "bf16", "e4m3", "bf16", "bf16", "e4m3", "bf16"]
-# Relative rms up to k = 8192. Beyond, it is taken to grow with k: the tensor cores sum e4m3 with few
-# bits.
+# Relative rms up to k = 8192. Beyond, it is taken to grow with k: the tensor cores sum e4m3 with
+# few bits.
 E4M3_ERROR = 3e-3
 LARGEST = 16384
 FLUSH_BYTES = 128 << 20  # twice the L2 cache: a write leaves nothing of what was there
