@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -36,10 +37,6 @@ struct Cut {
   Diagnostic({}, fmt::format("{}: {}", option, why)).fix(fix).raise();
 }
 
-std::string first_word(const std::vector<std::string>& words) {
-  return words.empty() ? "" : words.front();
-}
-
 // What neither programs nor kernels of several ranks take.
 void refuse_kernel_options(const Request& request) {
   if (!request.breakage.empty()) {
@@ -48,11 +45,31 @@ void refuse_kernel_options(const Request& request) {
   }
 }
 
-void refuse_sizes(const Request& request) {
-  constexpr const char* kWhy = "a program's file has the sizes with which it was recorded";
-  constexpr const char* kFix = "record it with other sizes, with TILEWRIGHT_DUMP set";
-  if (!request.settings.empty()) refuse("--set " + first_word(request.settings), kWhy, kFix);
-  if (request.shrunken) refuse("--shrunken", kWhy, kFix);
+// What --set says of the program's dims.
+DimValues sizes_of(const Request& request, const ir::Program& program) {
+  if (program.dims.empty()) {
+    constexpr const char* kWhy = "a program without dims has the sizes with which it was recorded";
+    constexpr const char* kFix =
+        "record it with dims, or with other sizes, with TILEWRIGHT_DUMP set";
+    if (!request.settings.empty()) refuse("--set " + request.settings.front(), kWhy, kFix);
+    if (request.shrunken) refuse("--shrunken", kWhy, kFix);
+  }
+  if (request.shrunken) {
+    refuse("--shrunken", "a program's file does not say which sizes fit together",
+           "--set name=value for each of its dims");
+  }
+  DimValues sizes;
+  for (const std::string& setting : request.settings) {
+    const std::size_t at = setting.find('=');
+    const char* const end = setting.data() + setting.size();
+    std::int64_t value = 0;
+    if (at == std::string::npos ||
+        std::from_chars(setting.data() + at + 1, end, value) != std::from_chars_result{end, {}}) {
+      refuse("--set " + setting, "no size", "--set name=value with a dim of the program");
+    }
+    sizes[setting.substr(0, at)] = value;
+  }
+  return sizes;
 }
 
 int ranks_of(const Request& request) {
@@ -101,7 +118,7 @@ Simulated simulated(const Request& request, const Cut& cut,
   made.sizes = cut.sizes;
   made.tolerance = library::tolerance_of(cut.program);
   const auto before = std::make_shared<library::ProgramTensors>(
-      ir::initial_tensors(cut.program, request.input_seed.value_or(request.seed) + 1));
+      ir::initial_tensors(cut.program, {}, request.input_seed.value_or(request.seed) + 1));
   const auto after = std::make_shared<library::ProgramTensors>();
   made.launch = [&cut, &machine, before, after,
                  runs = runs_of(request)](const simulator::MachineOptions& options) {
@@ -115,11 +132,11 @@ Simulated simulated(const Request& request, const Cut& cut,
   return made;
 }
 
-int simulate_cuts(const Request& request, const std::vector<Cut>& cuts,
-                  const compiler::Target& target) {
-  const ir::Program& program = cuts.front().program;
+int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler::Target& target) {
   const passes::Rewrites rewrites{compiler::parse_numerics(request.numerics), {}};
-  const std::vector<ir::Kernel> machine = library::machine_forms(program, rewrites);
+  const std::vector<ir::Kernel> machine = library::machine_forms(cuts.front().program, rewrites);
+  for (Cut& cut : cuts) ir::add_owned(cut.program, machine);
+  const ir::Program& program = cuts.front().program;
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
   title.runs = runs_of(request);
@@ -156,8 +173,12 @@ void refuse_program_options(const Request& request, std::string_view kernel) {
 
 int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
-  refuse_sizes(request);
-  return simulate_cuts(request, {{read_program(request), ""}}, target);
+  const ir::Program program = read_program(request);
+  const DimValues sizes = sizes_of(request, program);
+  return simulate_cuts(request,
+                       {{ir::bind_program(program, sizes, options_of(request).multiprocessors),
+                         ir::values_text(sizes)}},
+                       target);
 }
 
 int simulate_ranks(const Request& request, const library::KernelSource& source,
@@ -185,7 +206,7 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
     cuts.push_back({library::program_of(kernel, ranks, options_with(each)),
                     fmt::format("{}", fmt::join(each, " "))});
   }
-  return simulate_cuts(request, cuts, target);
+  return simulate_cuts(request, std::move(cuts), target);
 }
 
 }  // namespace tilewright::tools

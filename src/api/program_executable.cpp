@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,9 @@ using Kind = ir::ProgramOperation::Kind;
 
 // Ranks are GPUs 0, 1, ... of this process.
 struct ProgramExecutable::State {
-  std::shared_ptr<const ir::Program> program;
+  ir::Program recorded;
+  std::vector<ir::Kernel> machine;
+  std::optional<ir::Program> program;  // bound to the sizes of the memory that is loaded
   std::vector<const runtime::Device*> devices;
   std::vector<std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;  // of each rank
   std::vector<std::vector<runtime::DeviceBuffer>> buffers;                      // of each rank
@@ -29,11 +32,14 @@ struct ProgramExecutable::State {
   std::vector<runtime::Event> events;  // of the program
   std::vector<runtime::Event> ends;    // of each stream's run
   std::int64_t runs = 0;               // since load
+  DimValues sizes;
 
   std::byte* address(int buffer, int rank) const {
     return static_cast<std::byte*>(buffers[rank][buffer].data());
   }
   void build(const std::string& arch);
+  void bind(const DimValues& sizes);
+  void require_memory() const;
   void clear() const;  // all memory to zeros
   void check_launches() const;
   void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
@@ -42,13 +48,32 @@ struct ProgramExecutable::State {
 
 void ProgramExecutable::State::build(const std::string& arch) {
   kernels.resize(devices.size());
-  for (const auto& kernel : program->kernels) {
+  for (const auto& kernel : recorded.kernels) {
     const compiler::BuiltKernel built = compiler::build_kernel(*kernel, arch);
+    machine.push_back(built.program.machine);
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(
           std::make_unique<compiler::CompiledKernel>(built.program, built.build, *devices[rank]));
     }
   }
+}
+
+// Memory of these sizes, and launches that are known to fit it.
+void ProgramExecutable::State::bind(const DimValues& sizes) {
+  ir::Program made = ir::bind_program(recorded, sizes, devices.front()->info().multiprocessors);
+  ir::add_owned(made, machine);
+  program.reset();
+  buffers.clear();
+  for (int rank = 0; rank < made.ranks; ++rank) {
+    std::vector<runtime::DeviceBuffer>& own = buffers.emplace_back();
+    for (std::size_t i = 0; i < made.buffers.size(); ++i) {
+      own.emplace_back(*devices[rank], static_cast<std::size_t>(made.buffers[i].bytes()),
+                       name_of(made, static_cast<int>(i), rank));
+    }
+  }
+  program = std::move(made);
+  clear();
+  check_launches();
 }
 
 void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
@@ -68,6 +93,12 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
             runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
                                      copied.bytes, copied.rows, stream);
           });
+    case Kind::zero: {
+      const TensorArgument to = argument_of(*program, operation.to, at);
+      return ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) {
+        runtime::zero_rows_async(set.to, set.to_pitch, set.bytes, set.rows, stream);
+      });
+    }
     case Kind::write:
       return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);
     case Kind::wait:
@@ -77,6 +108,13 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
     case Kind::wait_event:
       return stream.wait(events[operation.event]);
   }
+}
+
+void ProgramExecutable::State::require_memory() const {
+  if (program) return;
+  Diagnostic(recorded.where, fmt::format("program {}: its dims have no values", recorded.name))
+      .fix("load a ProgramMemory of the sizes to run")
+      .raise();
 }
 
 void ProgramExecutable::State::clear() const {
@@ -116,14 +154,18 @@ ProgramExecutable& ProgramExecutable::operator=(ProgramExecutable&&) noexcept = 
 
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = *state_;
+  if (!state.program || memory.sizes() != state.sizes) {
+    state.bind(memory.sizes());
+    state.sizes = memory.sizes();
+  }
   ir::check_tensors(*state.program, memory.tensors);
   state.clear();
   for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
     const runtime::Stream stream(*state.devices[rank]);
     for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
-      const bool given = state.program->buffers[i].kind == ir::ProgramBuffer::Kind::tensor;
       const HostTensor& tensor = memory.tensors[rank][i];
-      if (given) state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
+      if (state.program->buffers[i].is_passed())
+        state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
     }
     stream.synchronize();
   }
@@ -131,12 +173,14 @@ void ProgramExecutable::load(const ProgramMemory& memory) {
 }
 
 void ProgramExecutable::run(int runs) {
-  ir::check_count(*state_->program, "runs", runs);
+  ir::check_count(state_->recorded, "runs", runs);
+  state_->require_memory();
   for (int i = 0; i < runs; ++i) state_->queue_run(++state_->runs);
   for (const runtime::Stream& stream : state_->streams) stream.synchronize();
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
+  state_->require_memory();
   ir::check_tensors(*state_->program, memory.tensors);
   for (std::size_t rank = 0; rank < state_->devices.size(); ++rank) {
     const runtime::Stream stream(*state_->devices[rank]);
@@ -158,8 +202,8 @@ ProgramExecutable compile(const Program& program, std::string_view target) {
         .raise();
   }
   auto state = std::make_unique<ProgramExecutable::State>();
-  state->program = std::make_shared<const ir::Program>(program.finish());
-  const ir::Program& recorded = *state->program;
+  state->recorded = program.finish();
+  const ir::Program& recorded = state->recorded;
   compiler::dump_program(recorded);
   if (runtime::Device::count() < recorded.ranks) {
     Diagnostic(recorded.where,
@@ -176,16 +220,7 @@ ProgramExecutable compile(const Program& program, std::string_view target) {
     for (const runtime::Device* other : state->devices) runtime::reach_peer(*device, *other);
   }
   state->build(parsed.arch);
-  for (int rank = 0; rank < recorded.ranks; ++rank) {
-    std::vector<runtime::DeviceBuffer>& buffers = state->buffers.emplace_back();
-    for (std::size_t i = 0; i < recorded.buffers.size(); ++i) {
-      buffers.emplace_back(*state->devices[rank],
-                           static_cast<std::size_t>(recorded.buffers[i].bytes()),
-                           name_of(recorded, static_cast<int>(i), rank));
-    }
-  }
-  state->clear();
-  state->check_launches();
+  if (recorded.dims.empty()) state->bind({});
   std::vector<int> rank_of_event(recorded.events);
   for (const ir::ProgramOperation& operation : recorded.operations) {
     if (operation.kind != Kind::record) continue;

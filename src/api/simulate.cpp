@@ -8,13 +8,15 @@ namespace tilewright {
 
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options) {
-  const ir::Program& recorded = program.finish();
+  compiler::dump_program(program.finish());
+  ir::check_count(program.finish(), "schedules", options.schedules);
+  ir::check_count(program.finish(), "runs", options.runs);
+  ir::check_count(program.finish(), "multiprocessors", options.multiprocessors);
+  ir::Program recorded =
+      ir::bind_program(program.finish(), memory.sizes(), options.multiprocessors);
   ir::check_tensors(recorded, memory.tensors);
-  ir::check_count(recorded, "schedules", options.schedules);
-  ir::check_count(recorded, "runs", options.runs);
-  ir::check_count(recorded, "multiprocessors", options.multiprocessors);
-  compiler::dump_program(recorded);
   const std::vector<ir::Kernel> kernels = library::machine_forms(recorded);
+  ir::add_owned(recorded, kernels);
   simulator::MachineOptions machine;
   machine.multiprocessors = machine.resident = options.multiprocessors;
   machine.strict = options.strict;

@@ -40,7 +40,7 @@ class Prover {
         kernels_(kernels),
         machine_(machine),
         options_(options),
-        before_(ir::initial_tensors(program, options.seed + 1)) {}
+        before_(ir::initial_tensors(program, {}, options.seed + 1)) {}
 
   // Raises where the program has a fault of its own.
   void require_clean() {

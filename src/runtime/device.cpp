@@ -266,4 +266,15 @@ void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pi
              fmt::format("{} rows of {} bytes", rows, bytes));
 }
 
+void zero_rows_async(void* to, size_t pitch, size_t bytes, size_t rows, const Stream& stream) {
+  if (bytes == 0 || rows == 0) return;
+  stream.device().make_current();
+  const CudaDriver& driver = stream.device().driver();
+  const cuda::Result result =
+      rows == 1 ? driver.cuMemsetD8Async(address(to), 0, bytes, stream.handle())
+                : driver.cuMemsetD2D8Async(address(to), pitch, 0, bytes, rows, stream.handle());
+  check_cuda(driver, result, rows == 1 ? "cuMemsetD8Async" : "cuMemsetD2D8Async",
+             fmt::format("{} rows of {} bytes", rows, bytes));
+}
+
 }  // namespace tilewright::runtime

@@ -154,4 +154,7 @@ void copy_async(void* to, const void* from, size_t bytes, const Stream& stream);
 void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t bytes,
                      size_t rows, const Stream& stream);
 
+// Zeros in rows that are so apart.
+void zero_rows_async(void* to, size_t pitch, size_t bytes, size_t rows, const Stream& stream);
+
 }  // namespace tilewright::runtime

@@ -173,6 +173,13 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st*
   std::memset(reinterpret_cast<void*>(to), value, bytes);
   return 0;
 }
+int cuMemsetD2D8Async(uint64_t to, size_t pitch, unsigned char value, size_t bytes, size_t rows,
+                      CUstream_st*) {
+  for (size_t row = 0; row < rows; ++row) {
+    std::memset(reinterpret_cast<void*>(to + row * pitch), value, bytes);
+  }
+  return 0;
+}
 int cuStreamCreate(CUstream_st** stream, unsigned) { return new_handle(stream); }
 int cuStreamDestroy_v2(CUstream_st* stream) { return free_handle(stream); }
 int cuStreamSynchronize(CUstream_st*) {
