@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "common/error_text.h"
-#include "library/program_simulation.h"
 #include "common/programs.h"
 #include "common/schedules.h"
 #include "ir/program.h"
+#include "library/program_simulation.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/program.h"

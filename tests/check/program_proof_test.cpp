@@ -57,7 +57,8 @@ TEST(ProgramProofTest, EventsOfStreams) {
 TEST(ProgramProofTest, MemoryThatIsNotSetToZero) {
   const test::AllLengths all;
   const ir::Program program = ir::bind_program(all.program.finish(), DimValues{{"rows", 20}}, 8);
-  const std::vector<MutantResult> results = prove_program(program, machine_forms(program), {}, {});
+  const std::vector<MutantResult> results =
+      prove_program(program, library::machine_forms(program), {}, {});
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].kind->number, 31);
   EXPECT_EQ(results[0].mutant.operation, "zeros of sum in stream main");

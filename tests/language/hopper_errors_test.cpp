@@ -426,8 +426,8 @@ TEST(RoleErrors, WarpsAndRegisters) {
 
 // As many as C++ decides while it records.
 TEST(RoleErrors, RolesOfAVector) {
-  Traced t;
-  t.kernel.ctas(1);
+  Kernel kernel("k");
+  kernel.ctas(1);
   std::vector<RoleSpec> roles{role("load", warps(1), registers(24), [] {})};
   std::vector<std::string> bodies;
   for (int i = 0; i < 3; ++i) {
@@ -435,9 +435,9 @@ TEST(RoleErrors, RolesOfAVector) {
     roles.push_back(
         role(name, warpgroups(1), registers(160), [&bodies, name] { bodies.push_back(name); }));
   }
-  t.kernel.roles(roles);
+  kernel.roles(roles);
   EXPECT_EQ(bodies, (std::vector<std::string>{"math0", "math1", "math2"}));
-  EXPECT_EQ(t.kernel.finish().threads, 512);
+  EXPECT_EQ(kernel.finish().threads, 512);
   misuse("roles(", {"no role", "fix: "}, [] { Traced().kernel.roles(std::vector<RoleSpec>()); });
   misuse("\"many\"", {"two roles are named \"many\"", "fix: "}, [] {
     const std::vector<RoleSpec> two(2, role("many", warps(1), registers(24), [] {}));
