@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/compile.h"
 #include "tilewright/dim.h"
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
@@ -267,15 +268,31 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options = {});
 SimulationReport simulate(const Program& program, const SimulationOptions& options = {});
 
-// A program built for the GPUs of this process: rank n is GPU n.
+// A program built for a target. One of a single rank, a single stream and without signals runs on
+// the tensors of a caller. Any program runs on memory of its own on the GPUs of this process, where
+// rank n is GPU n.
 class ProgramExecutable {
  public:
   ~ProgramExecutable();
   ProgramExecutable(ProgramExecutable&&) noexcept;
   ProgramExecutable& operator=(ProgramExecutable&&) noexcept;
 
-  // Copies the buffers to the GPUs, which hold zeros before; signals are zeros again, and runs are
-  // counted from 1.
+  // As Executable::run: `tensors` for the buffers that are in, out or inout, and `scalars`, in the
+  // order in which the program has made them. The tensors' sizes bind the dims. On cuda the program
+  // is queued on `stream`, a CUstream (null: the default stream), and nothing waits for it; scratch
+  // is allocated at the first run of a stream and size, and kept, so that later runs can be
+  // captured in a CUDA graph. A graph works in the scratch of the stream that was captured: it must
+  // not run at the same time as that stream's runs, or as itself. It may be called by several
+  // threads at once. Raises a usage error for a program that hangs on more than that, for tensors
+  // that do not fit, and for a capture of a first run.
+  void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
+           void* stream = nullptr) const;
+  // All of such a run but the work: then it can be captured.
+  void prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
+               void* stream = nullptr) const;
+
+  // On cuda. Copies the buffers to the GPUs, which hold zeros before; signals are zeros again, and
+  // runs are counted from 1.
   void load(const ProgramMemory& memory);
   // So many in a row, at least 1; they have ended at return.
   void run(int runs = 1);
@@ -283,14 +300,16 @@ class ProgramExecutable {
   void store(ProgramMemory& memory) const;
 
  private:
-  friend ProgramExecutable compile(const Program&, std::string_view);
+  friend ProgramExecutable compile(const Program&, std::string_view, const CompileOptions&);
   struct State;
   explicit ProgramExecutable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// `target`: "cuda". Raises Error(unavailable) where there are fewer GPUs than ranks, or GPUs that
-// do not reach each other's memory.
-ProgramExecutable compile(const Program& program, std::string_view target);
+// `target` as for a kernel. The interpreter runs the kernels one by one, in the stream's order. The
+// GPU of a program of one rank is that of the options. Raises Error(unavailable) where there are
+// fewer GPUs than ranks, or GPUs that do not reach each other's memory.
+ProgramExecutable compile(const Program& program, std::string_view target,
+                          const CompileOptions& options = {});
 
 }  // namespace tilewright

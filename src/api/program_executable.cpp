@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/caller_runs.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
@@ -23,6 +25,10 @@ using Kind = ir::ProgramOperation::Kind;
 // Ranks are GPUs 0, 1, ... of this process.
 struct ProgramExecutable::State {
   ir::Program recorded;
+  compiler::Target target;
+  CompileOptions options;
+  std::unique_ptr<CallerRuns> caller;  // once somebody calls
+  std::mutex mutex;                    // of that
   std::vector<ir::Kernel> machine;
   std::optional<ir::Program> program;  // bound to the sizes of the memory that is loaded
   std::vector<const runtime::Device*> devices;
@@ -37,19 +43,52 @@ struct ProgramExecutable::State {
   std::byte* address(int buffer, int rank) const {
     return static_cast<std::byte*>(buffers[rank][buffer].data());
   }
-  void build(const std::string& arch);
+  const CallerRuns& callers();
+  void find_devices();
+  void build();
   void bind(const DimValues& sizes);
-  void require_memory() const;
+  void require_memory();
+  void require_devices() const;
   void clear() const;  // all memory to zeros
   void check_launches() const;
   void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
   void queue_run(std::int64_t run) const;
 };
 
-void ProgramExecutable::State::build(const std::string& arch) {
+const CallerRuns& ProgramExecutable::State::callers() {
+  const std::lock_guard lock(mutex);
+  if (!caller) {
+    std::vector<const compiler::CompiledKernel*> compiled;
+    if (!kernels.empty()) {
+      for (const auto& kernel : kernels.front()) compiled.push_back(kernel.get());
+    }
+    caller = std::make_unique<CallerRuns>(recorded, target, options.numerics, std::move(compiled));
+  }
+  return *caller;
+}
+
+void ProgramExecutable::State::find_devices() {
+  if (runtime::Device::count() < recorded.ranks) {
+    Diagnostic(recorded.where,
+               fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,
+                           recorded.ranks, runtime::Device::count()),
+               ErrorKind::unavailable)
+        .fix("a machine with a GPU for each rank, or simulate() the program, which needs none")
+        .raise();
+  }
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
+    devices.push_back(&runtime::Device::get(recorded.ranks == 1 ? options.device : rank));
+  }
+  for (const runtime::Device* device : devices) {
+    for (const runtime::Device* other : devices) runtime::reach_peer(*device, *other);
+  }
+}
+
+void ProgramExecutable::State::build() {
   kernels.resize(devices.size());
   for (const auto& kernel : recorded.kernels) {
-    const compiler::BuiltKernel built = compiler::build_kernel(*kernel, arch);
+    const compiler::BuiltKernel built =
+        compiler::build_kernel(*kernel, target.arch, options.numerics, options.allow_stack_frame);
     machine.push_back(built.program.machine);
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(
@@ -110,10 +149,21 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
   }
 }
 
-void ProgramExecutable::State::require_memory() const {
+void ProgramExecutable::State::require_memory() {
+  require_devices();
   if (program) return;
+  if (recorded.dims.empty()) return bind({});
   Diagnostic(recorded.where, fmt::format("program {}: its dims have no values", recorded.name))
       .fix("load a ProgramMemory of the sizes to run")
+      .raise();
+}
+
+void ProgramExecutable::State::require_devices() const {
+  if (!devices.empty()) return;
+  Diagnostic(recorded.where, fmt::format("program {}: target {}, and memory of a program's own is "
+                                         "on cuda",
+                                         recorded.name, target.name))
+      .fix("cuda; or run it on tensors, or simulate() it, which need no GPU")
       .raise();
 }
 
@@ -152,8 +202,19 @@ ProgramExecutable::~ProgramExecutable() = default;
 ProgramExecutable::ProgramExecutable(ProgramExecutable&&) noexcept = default;
 ProgramExecutable& ProgramExecutable::operator=(ProgramExecutable&&) noexcept = default;
 
+void ProgramExecutable::run(const std::vector<TensorRef>& tensors,
+                            const std::vector<double>& scalars, void* stream) const {
+  state_->callers().run(tensors, scalars, stream);
+}
+
+void ProgramExecutable::prepare(const std::vector<TensorRef>& tensors,
+                                const std::vector<double>& scalars, void* stream) const {
+  state_->callers().prepare(tensors, scalars, stream);
+}
+
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = *state_;
+  state.require_devices();
   if (!state.program || memory.sizes() != state.sizes) {
     state.bind(memory.sizes());
     state.sizes = memory.sizes();
@@ -192,35 +253,28 @@ void ProgramExecutable::store(ProgramMemory& memory) const {
   }
 }
 
-ProgramExecutable compile(const Program& program, std::string_view target) {
-  const compiler::Target parsed = compiler::parse_target(target);
-  if (parsed.kind != compiler::Target::Kind::cuda) {
-    Diagnostic(
-        program.finish().where,
-        fmt::format("program {}: target {}, and programs run on cuda", program.name(), target))
-        .fix("cuda; or simulate() the program, which needs no GPU")
-        .raise();
-  }
+ProgramExecutable compile(const Program& program, std::string_view target,
+                          const CompileOptions& options) {
   auto state = std::make_unique<ProgramExecutable::State>();
+  state->target = compiler::parse_target(target, options.device);
+  state->options = options;
   state->recorded = program.finish();
   const ir::Program& recorded = state->recorded;
   compiler::dump_program(recorded);
-  if (runtime::Device::count() < recorded.ranks) {
-    Diagnostic(recorded.where,
-               fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,
-                           recorded.ranks, runtime::Device::count()),
-               ErrorKind::unavailable)
-        .fix("a machine with a GPU for each rank, or simulate() the program, which needs none")
-        .raise();
+  switch (state->target.kind) {
+    case compiler::Target::Kind::interpreter:
+    case compiler::Target::Kind::simulator:
+    case compiler::Target::Kind::passes:
+      state->callers();
+      return ProgramExecutable(std::move(state));
+    case compiler::Target::Kind::architecture:
+      state->build();
+      return ProgramExecutable(std::move(state));
+    case compiler::Target::Kind::cuda:
+      break;
   }
-  for (int rank = 0; rank < recorded.ranks; ++rank) {
-    state->devices.push_back(&runtime::Device::get(rank));
-  }
-  for (const runtime::Device* device : state->devices) {
-    for (const runtime::Device* other : state->devices) runtime::reach_peer(*device, *other);
-  }
-  state->build(parsed.arch);
-  if (recorded.dims.empty()) state->bind({});
+  state->find_devices();
+  state->build();
   std::vector<int> rank_of_event(recorded.events);
   for (const ir::ProgramOperation& operation : recorded.operations) {
     if (operation.kind != Kind::record) continue;

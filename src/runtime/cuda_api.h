@@ -138,6 +138,7 @@ constexpr unsigned kHostAllocPortable = 1;
   X(cuStreamCreate, "cuStreamCreate", (cuda::Stream* stream, unsigned flags)) \
   X(cuStreamDestroy, "cuStreamDestroy_v2", (cuda::Stream stream)) \
   X(cuStreamSynchronize, "cuStreamSynchronize", (cuda::Stream stream)) \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", (cuda::Stream stream, int* status)) \
   X(cuStreamWaitEvent, "cuStreamWaitEvent", (cuda::Stream stream, cuda::Event event, unsigned flags)) \
   X(cuEventCreate, "cuEventCreate", (cuda::Event* event, unsigned flags)) \
   X(cuEventDestroy, "cuEventDestroy_v2", (cuda::Event event)) \

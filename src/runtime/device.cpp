@@ -122,6 +122,21 @@ void Stream::synchronize() const {
              "cuStreamSynchronize");
 }
 
+bool Stream::is_capturing() const {
+  device_->make_current();
+  int status = 0;
+  check_cuda(device_->driver(), device_->driver().cuStreamIsCapturing(handle_, &status),
+             "cuStreamIsCapturing");
+  return status != 0;
+}
+
+void Stream::require_no_capture(SourceLocation where, const std::string& what) const {
+  if (!is_capturing()) return;
+  Diagnostic(where, what + ", and the stream is being captured in a CUDA graph")
+      .fix("run once on this stream with the same tensors before the capture, or call prepare")
+      .raise();
+}
+
 void Stream::wait(const Event& event) const {
   device_->make_current();
   check_cuda(device_->driver(), device_->driver().cuStreamWaitEvent(handle_, event.handle(), 0),

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "tilewright/error.h"
+
 struct CUctx_st;
 struct CUevent_st;
 struct CUstream_st;
@@ -68,6 +70,10 @@ class Stream {
   // Also reports the faults of kernels that were launched before.
   void synchronize() const;
   void wait(const Event& event) const;
+  // Whether what is queued becomes part of a CUDA graph: nothing may then be allocated or built.
+  bool is_capturing() const;
+  // Raises a usage error of a capture that lacks `what`.
+  void require_no_capture(SourceLocation where, const std::string& what) const;
 
  private:
   Stream(const Device& device, CUstream_st* handle, bool owned)
