@@ -146,7 +146,8 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
 
 int simulate_program_faults(const Request& request, const ir::Program& program,
                             const std::vector<ir::Kernel>& machine,
-                            const simulator::MachineOptions& how, const Title& title) {
+                            const simulator::MachineOptions& how, const Title& title,
+                            bool all_of_kernels) {
   checks::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
   if (options.parts > 1) {
@@ -160,7 +161,8 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
   const std::vector<MutantResult> results = checks::prove_program(
       program, machine, how, options,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-      [&] { progress->advance(); });
+      [&] { progress->advance(); }, all_of_kernels);
+  const Kinds kinds = checks::proof_kinds(all_of_kernels);
   progress.reset();
   const bool ok = is_proven(results);
   if (request.json) {
@@ -171,13 +173,13 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                  {"schedules", options.more},
                  {"runs", options.launches},
                  {"launches", title.launches}};
-    json.update(table_json(checks::proof_kinds(), results, {}));
+    json.update(table_json(kinds, results, {}));
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}, {}, on simulated {}: {} mutants, each under up to {} schedules of {} runs\n",
                title.name, ir::ranks_text(title.ranks), title.target, results.size(), options.more,
                options.launches);
-    print_table(checks::proof_kinds(), results);
+    print_table(kinds, results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }

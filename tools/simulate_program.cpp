@@ -19,6 +19,7 @@
 #include "simulate_faults.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
+#include "workload.h"
 
 namespace tilewright::tools {
 namespace {
@@ -207,6 +208,63 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
                     fmt::format("{}", fmt::join(each, " "))});
   }
   return simulate_cuts(request, std::move(cuts), target);
+}
+
+int simulate_operation(const Request& request, const library::KernelSource& source,
+                       const compiler::Target& target) {
+  refuse_kernel_options(request);
+  if (request.ranks) refuse("--ranks", "the library's programs have one rank", "leave it out");
+  if (request.shrunken) {
+    refuse("--shrunken", "nothing says which sizes of a program are small", "--set name=value");
+  }
+  library::Workload workload = workload_of(request, source.entry());
+  std::vector<ir::TensorShape> shapes;
+  for (const HostTensor& tensor : workload.tensors) {
+    shapes.push_back({workload.kernel->tensors[shapes.size()].name, tensor.dtype(), tensor.shape(),
+                      tensor.strides()});
+  }
+  const simulator::MachineOptions options = options_of(request);
+  ir::Program program =
+      ir::bind_program(source.program(workload.options, target), shapes, options.multiprocessors);
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(program, {compiler::parse_numerics(request.numerics), {}});
+  ir::add_owned(program, machine);
+  Title title{source.entry().name, program.name, target.name, program.ranks};
+  title.launches = launches_of(program);
+  title.runs = runs_of(request);
+  if (request.faults) {
+    return simulate_program_faults(request, program, machine, options, title,
+                                   /*all_of_kernels=*/true);
+  }
+  library::ProgramTensors before(1), after;
+  std::size_t next = 0;
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    before[0].push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+  }
+  Simulated made;
+  made.tolerance = workload.kernel->tolerance(workload.options);
+  made.launch = [&](const simulator::MachineOptions& how) {
+    return library::simulate_program(program, machine, before, &after, how, title.runs);
+  };
+  if (!request.control_only) {
+    made.compare = [&, reference = library::reference_of(workload)] {
+      std::size_t tensor = 0;
+      for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+        if (program.buffers[i].is_passed()) workload.tensors[tensor++] = after[0][i];
+      }
+      return library::compare(workload, reference);
+    };
+  }
+  Outcome outcome;
+  outcome.seed = request.seed;
+  execute(request, made, options, outcome);
+  write_traces(request, outcome, title);
+  if (request.json) {
+    print_json(request, outcome, title);
+  } else {
+    print_outcome(request, outcome, title);
+  }
+  return status_of(outcome);
 }
 
 }  // namespace tilewright::tools
