@@ -151,6 +151,71 @@ LibraryKernel attention_forward_entry() {
   return kernel;
 }
 
+Attention decode_of(const OptionValues& options) {
+  Attention a;
+  a.kv_heads = static_cast<int>(options.integer("kv_heads"));
+  a.heads = a.kv_heads * static_cast<int>(options.integer("group"));
+  a.dim = static_cast<int>(options.integer("dim"));
+  a.dim_v = static_cast<int>(options.integer("dim_v"));
+  a.dtype = options.dtype("dtype");
+  a.softcap = static_cast<double>(options.integer("softcap"));
+  return a;
+}
+
+LibraryKernel attention_decode_entry() {
+  LibraryKernel kernel;
+  kernel.name = "attention_decode";
+  kernel.description = "attention of one query a sequence, its keys divided among CTAs";
+  kernel.options = {
+      length_option("batch", "sequences", "1"),
+      count_option("kv_heads", "heads of K and V", "8", 65535),
+      count_option("group", "query heads that share a head of K and V", "4", 128),
+      length_option("keys", "key rows of a sequence", "4096"),
+      count_option("dim", "elements of a query and key row", "128", kMaximumDim),
+      count_option("dim_v", "elements of a value row", "dim", kMaximumDim),
+      integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none"),
+      dtype_option(),
+  };
+  kernel.tensors = {{"Q", {"batch", "kv_heads", "group", "dim"}, false, {}},
+                    {"K", {"batch", "keys", "kv_heads", "dim"}, false, {}},
+                    {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
+                    {"O", {"batch", "kv_heads", "group", "dim_v"}, true, {}},
+                    {"LSE", {"batch", "kv_heads", "group"}, true, f32}};
+  kernel.build_program = [](const OptionValues& options) {
+    return attention_decode(decode_of(options), {});
+  };
+  kernel.check = [](const OptionValues& options) {
+    check_attention(decode_of(options), {"attention_decode", {}});
+  };
+  const auto sizes_of = [](const OptionValues& o) {
+    const Attention a = decode_of(o);
+    return AttentionSizes{o.integer("batch"),
+                          1,
+                          o.integer("keys"),
+                          a.heads,
+                          a.kv_heads,
+                          a.dim,
+                          a.dim_v,
+                          false,
+                          0,
+                          1 / std::sqrt(static_cast<double>(a.dim)),
+                          a.softcap};
+  };
+  kernel.reference = [sizes_of](const OptionValues& options,
+                                const std::vector<HostTensor>& inputs) {
+    return attention_reference(sizes_of(options), inputs);
+  };
+  kernel.tolerance = [](const OptionValues& options) {
+    return rounding_tolerance(options.dtype("dtype"));
+  };
+  kernel.floating_operations = [sizes_of](const OptionValues& o, const std::vector<HostTensor>&) {
+    const AttentionSizes s = sizes_of(o);
+    return 2.0 * static_cast<double>(s.batch * s.heads) * static_cast<double>(s.keys) *
+           static_cast<double>(s.dim + s.dim_v);
+  };
+  return kernel;
+}
+
 // Where the sequences of a packed tensor begin: `total` rows cut at random places, which are the
 // same part of the whole for every tensor of a seed.
 HostTensor random_offsets(const OptionValues& options, const std::string& total,
@@ -294,7 +359,7 @@ namespace tilewright {
 const std::vector<LibraryKernel>& kernel_library() {
   static const std::vector<LibraryKernel> library = {
       kernels::attention_forward_entry(), kernels::attention_varlen_forward_entry(),
-      kernels::gemm_entry(), kernels::gemm_fp8_entry()};
+      kernels::attention_decode_entry(), kernels::gemm_entry(), kernels::gemm_fp8_entry()};
   return library;
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "command.h"
@@ -7,7 +8,9 @@
 #include "explain/report/explanation_json.h"
 #include "explain/report/layout_svg.h"
 #include "explain/report/page.h"
+#include "library/kernel_source.h"
 #include "library/library_build.h"
+#include "support/diagnostic.h"
 #include "support/file.h"
 #include "tilewright/error.h"
 
@@ -101,12 +104,61 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
 }
 
+// What ends the command.
+int status_of(const explanations::Explanation& explanation) {
+  std::fflush(stdout);
+  for (const std::string& failure : explanation.failures) {
+    std::fprintf(stderr, "%s\n", failure.c_str());
+  }
+  if (!explanation.failures.empty()) return static_cast<int>(ErrorKind::usage);
+  if (!explanation.no_cubin) return 0;
+  std::fprintf(stderr, "%s\n", explanation.no_cubin->c_str());
+  return static_cast<int>(ErrorKind::unavailable);
+}
+
+// Each of its kernels by itself; the files of one are in a folder of its name.
+int explain_program(const Request& request, const LibraryKernel& entry, const OptionValues& options,
+                    const compiler::Target& target) {
+  if (!request.html.empty() || !request.layouts.empty()) {
+    Diagnostic({},
+               fmt::format("{} is a program of several kernels, and a page shows one", entry.name))
+        .fix("--dump DIR writes the stages and the source of each")
+        .raise();
+  }
+  const ir::Program program = library::KernelSource(entry).program(options, target);
+  int status = 0;
+  std::string json;
+  for (const auto& kernel : program.kernels) {
+    const explanations::Explanation explanation =
+        explanations::explain(*kernel, target, compiler::parse_numerics(request.numerics));
+    if (!request.dump.empty()) {
+      compiler::write_dump(request.dump + "/" + kernel->name,
+                           explanations::dump_files(explanation));
+    }
+    if (request.json) {
+      json += (json.empty() ? "" : ",\n") + explanations::explanation_json(explanation);
+    } else {
+      fmt::print("{}\n", kernel->name);
+      print(explanation, request.diff);
+    }
+    status = std::max(status, status_of(explanation));
+  }
+  if (request.json) {
+    fmt::print("{{\"program\": \"{}\", \"kernels\": [\n{}\n]}}\n", program.name, json);
+  } else {
+    print_roofline(explanations::work_of(entry, options));
+    if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
+  }
+  return status;
+}
+
 }  // namespace
 
 int explain(const Request& request) {
   const LibraryKernel& entry = find_kernel(request.kernel);
   const compiler::Target target = compiler::parse_target(request.target);
   const OptionValues options = resolve_options(entry, request.settings);
+  if (entry.is_program()) return explain_program(request, entry, options, target);
   explanations::Explanation explanation =
       explanations::explain([&] { return library::trace_entry(entry, options, target); }, target,
                             compiler::parse_numerics(request.numerics));
@@ -126,14 +178,7 @@ int explain(const Request& request) {
     if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
     if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);
   }
-  std::fflush(stdout);
-  for (const std::string& failure : explanation.failures) {
-    std::fprintf(stderr, "%s\n", failure.c_str());
-  }
-  if (!explanation.failures.empty()) return static_cast<int>(ErrorKind::usage);
-  if (!explanation.no_cubin) return 0;
-  std::fprintf(stderr, "%s\n", explanation.no_cubin->c_str());
-  return static_cast<int>(ErrorKind::unavailable);
+  return status_of(explanation);
 }
 
 }  // namespace tilewright::tools

@@ -58,9 +58,13 @@ Json json_of(const LibraryKernel& kernel) {
     variants[rules.target] =
         library::variant_names(kernel, resolve_options(kernel, {}), rules.target);
   }
-  return {{"name", kernel.name},    {"description", kernel.description},
-          {"options", options},     {"tensors", tensors},
-          {"schedules", schedules}, {"variants", variants}};
+  return {{"name", kernel.name},
+          {"description", kernel.description},
+          {"program", kernel.is_program()},
+          {"options", options},
+          {"tensors", tensors},
+          {"schedules", schedules},
+          {"variants", variants}};
 }
 
 void print(const LibraryKernel& kernel) {
@@ -82,7 +86,9 @@ void print(const LibraryKernel& kernel) {
                "for all lengths on " + rules.target + ", chosen by " + rules.file);
   }
   fmt::print("  {:<21} {}\n", "schedule=tile",
-             "the tile-level definition; for a GPU the compiler makes the schedule");
+             kernel.is_program()
+                 ? "the tile-level kernels of the program, one behind the other on a stream"
+                 : "the tile-level definition; for a GPU the compiler makes the schedule");
   for (const LibrarySchedule& schedule : kernel.schedules) {
     fmt::print("  {:<21} {}: {}\n", "schedule=" + schedule.name, schedule.target,
                schedule.description);

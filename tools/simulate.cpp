@@ -101,6 +101,7 @@ int simulate(const Request& request) {
   if (is_program_file(request.kernel)) return simulate_program(request, simulated_target());
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();
+  if (source.entry().is_program()) return simulate_operation(request, source, target);
   return source.reaches_ranks() ? simulate_ranks(request, source, target)
                                 : simulate_kernel(request, source, target);
 }

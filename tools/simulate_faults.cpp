@@ -154,7 +154,8 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
 
 int simulate_program_faults(const Request& request, const ir::Program& program,
                             const std::vector<std::vector<ir::Kernel>>& forms,
-                            const simulator::MachineOptions& how, const Title& title) {
+                            const simulator::MachineOptions& how, const Title& title,
+                            bool all_of_kernels) {
   checks::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
   if (options.parts > 1) {
@@ -167,12 +168,15 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
   std::vector<MutantResult> results;
   for (const std::vector<ir::Kernel>& machine : forms) {
     std::unique_ptr<ProgressBar> progress;
+    ir::Program own = program;
+    ir::add_owned(own, machine);
     std::vector<MutantResult> more = checks::prove_program(
-        program, machine, how, options,
+        own, machine, how, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-        [&] { progress->advance(); });
+        [&] { progress->advance(); }, all_of_kernels);
     std::move(more.begin(), more.end(), std::back_inserter(results));
   }
+  const Kinds kinds = checks::proof_kinds(all_of_kernels);
   const bool ok = is_proven(results);
   if (request.json) {
     Json json = {{"ok", ok},
@@ -182,13 +186,13 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                  {"schedules", options.more},
                  {"runs", options.launches},
                  {"launches", title.launches}};
-    json.update(table_json(checks::proof_kinds(), results, {}));
+    json.update(table_json(kinds, results, {}));
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}, {}, on simulated {}: {} mutants, each under up to {} schedules of {} runs\n",
                title.name, ir::ranks_text(title.ranks), title.target, results.size(), options.more,
                options.launches);
-    print_table(checks::proof_kinds(), results);
+    print_table(kinds, results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }

@@ -30,6 +30,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target);
 int simulate_program_faults(const Request& request, const ir::Program& program,
                             const std::vector<std::vector<ir::Kernel>>& forms,
-                            const simulator::MachineOptions& how, const Title& title);
+                            const simulator::MachineOptions& how, const Title& title,
+                            bool all_of_kernels = false);
 
 }  // namespace tilewright::tools

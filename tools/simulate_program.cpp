@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "simulate_faults.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
+#include "workload.h"
 
 namespace tilewright::tools {
 namespace {
@@ -36,10 +38,6 @@ struct Cut {
   Diagnostic({}, fmt::format("{}: {}", option, why)).fix(fix).raise();
 }
 
-std::string first_word(const std::vector<std::string>& words) {
-  return words.empty() ? "" : words.front();
-}
-
 // What neither programs nor kernels of several ranks take.
 void refuse_kernel_options(const Request& request) {
   if (!request.breakage.empty()) {
@@ -48,11 +46,31 @@ void refuse_kernel_options(const Request& request) {
   }
 }
 
-void refuse_sizes(const Request& request) {
-  constexpr const char* kWhy = "a program's file has the sizes with which it was recorded";
-  constexpr const char* kFix = "record it with other sizes, with TILEWRIGHT_DUMP set";
-  if (!request.settings.empty()) refuse("--set " + first_word(request.settings), kWhy, kFix);
-  if (request.shrunken) refuse("--shrunken", kWhy, kFix);
+// What --set says of the program's dims.
+DimValues sizes_of(const Request& request, const ir::Program& program) {
+  if (program.dims.empty()) {
+    constexpr const char* kWhy = "a program without dims has the sizes with which it was recorded";
+    constexpr const char* kFix =
+        "record it with dims, or with other sizes, with TILEWRIGHT_DUMP set";
+    if (!request.settings.empty()) refuse("--set " + request.settings.front(), kWhy, kFix);
+    if (request.shrunken) refuse("--shrunken", kWhy, kFix);
+  }
+  if (request.shrunken) {
+    refuse("--shrunken", "a program's file does not say which sizes fit together",
+           "--set name=value for each of its dims");
+  }
+  DimValues sizes;
+  for (const std::string& setting : request.settings) {
+    const std::size_t at = setting.find('=');
+    const char* const end = setting.data() + setting.size();
+    std::int64_t value = 0;
+    if (at == std::string::npos ||
+        std::from_chars(setting.data() + at + 1, end, value) != std::from_chars_result{end, {}}) {
+      refuse("--set " + setting, "no size", "--set name=value with a dim of the program");
+    }
+    sizes[setting.substr(0, at)] = value;
+  }
+  return sizes;
 }
 
 int ranks_of(const Request& request) {
@@ -101,7 +119,7 @@ Simulated simulated(const Request& request, const Cut& cut,
   made.sizes = cut.sizes;
   made.tolerance = library::tolerance_of(cut.program);
   const auto before = std::make_shared<library::ProgramTensors>(
-      ir::initial_tensors(cut.program, request.input_seed.value_or(request.seed) + 1));
+      ir::initial_tensors(cut.program, {}, request.input_seed.value_or(request.seed) + 1));
   const auto after = std::make_shared<library::ProgramTensors>();
   made.launch = [&cut, &machine, before, after,
                  runs = runs_of(request)](const simulator::MachineOptions& options) {
@@ -115,11 +133,10 @@ Simulated simulated(const Request& request, const Cut& cut,
   return made;
 }
 
-int simulate_cuts(const Request& request, const std::vector<Cut>& cuts,
-                  const compiler::Target& target) {
+int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler::Target& target) {
+  const std::vector<std::vector<ir::Kernel>> forms = library::machine_forms(
+      cuts.front().program, target.arch, compiler::parse_numerics(request.numerics));
   const ir::Program& program = cuts.front().program;
-  const std::vector<std::vector<ir::Kernel>> forms =
-      library::machine_forms(program, target.arch, compiler::parse_numerics(request.numerics));
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
   title.runs = runs_of(request);
@@ -160,8 +177,12 @@ void refuse_program_options(const Request& request, std::string_view kernel) {
 
 int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
-  refuse_sizes(request);
-  return simulate_cuts(request, {{read_program(request), ""}}, target);
+  const ir::Program program = read_program(request);
+  const DimValues sizes = sizes_of(request, program);
+  return simulate_cuts(request,
+                       {{ir::bind_program(program, sizes, options_of(request).multiprocessors),
+                         ir::values_text(sizes)}},
+                       target);
 }
 
 int simulate_ranks(const Request& request, const library::KernelSource& source,
@@ -189,7 +210,68 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
     cuts.push_back({library::program_of(kernel, ranks, options_with(each)),
                     fmt::format("{}", fmt::join(each, " "))});
   }
-  return simulate_cuts(request, cuts, target);
+  return simulate_cuts(request, std::move(cuts), target);
+}
+
+int simulate_operation(const Request& request, const library::KernelSource& source,
+                       const compiler::Target& target) {
+  refuse_kernel_options(request);
+  if (request.ranks) refuse("--ranks", "the library's programs have one rank", "leave it out");
+  if (request.shrunken) {
+    refuse("--shrunken", "nothing says which sizes of a program are small", "--set name=value");
+  }
+  library::Workload workload = workload_of(request, source.entry());
+  std::vector<ir::TensorShape> shapes;
+  for (const HostTensor& tensor : workload.tensors) {
+    shapes.push_back({workload.kernel->tensors[shapes.size()].name, tensor.dtype(), tensor.shape(),
+                      tensor.strides()});
+  }
+  const simulator::MachineOptions options = options_of(request);
+  const ir::Program program =
+      ir::bind_program(source.program(workload.options, target), shapes, options.multiprocessors);
+  const std::vector<std::vector<ir::Kernel>> forms =
+      library::machine_forms(program, target.arch, compiler::parse_numerics(request.numerics));
+  Title title{source.entry().name, program.name, target.name, program.ranks};
+  title.launches = launches_of(program);
+  title.runs = runs_of(request);
+  if (request.faults) {
+    return simulate_program_faults(request, program, forms, options, title,
+                                   /*all_of_kernels=*/true);
+  }
+  library::ProgramTensors before(1), after;
+  std::size_t next = 0;
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    before[0].push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+  }
+  Outcome outcome;
+  outcome.seed = request.seed;
+  title.forms = forms.size();
+  for (const std::vector<ir::Kernel>& machine : forms) {
+    ir::Program own = program;
+    ir::add_owned(own, machine);
+    Simulated made;
+    made.tolerance = workload.kernel->tolerance(workload.options);
+    made.launch = [&](const simulator::MachineOptions& how) {
+      return library::simulate_program(own, machine, before, &after, how, title.runs);
+    };
+    if (!request.control_only) {
+      made.compare = [&, reference = library::reference_of(workload)] {
+        std::size_t tensor = 0;
+        for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+          if (program.buffers[i].is_passed()) workload.tensors[tensor++] = after[0][i];
+        }
+        return library::compare(workload, reference);
+      };
+    }
+    execute(request, made, options, outcome);
+  }
+  write_traces(request, outcome, title);
+  if (request.json) {
+    print_json(request, outcome, title);
+  } else {
+    print_outcome(request, outcome, title);
+  }
+  return status_of(outcome);
 }
 
 }  // namespace tilewright::tools

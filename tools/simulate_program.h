@@ -16,6 +16,9 @@ int simulate_program(const Request& request, const compiler::Target& target);
 // The kernel of a file, launched once in each rank.
 int simulate_ranks(const Request& request, const library::KernelSource& source,
                    const compiler::Target& target);
+// An operation of the library that is a program.
+int simulate_operation(const Request& request, const library::KernelSource& source,
+                       const compiler::Target& target);
 // Raises where the request asks a kernel that runs alone for what programs have.
 void refuse_program_options(const Request& request, std::string_view kernel);
 

@@ -88,6 +88,14 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* 
                                                        const tilewright_tensor* tensors,
                                                        int32_t count, void* stream);
 
+/* Does all of a run on cuda but queue its work: builds the variant, and allocates the memory that
+ * it needs beside the tensors, for this stream and these sizes. A run with the same arguments
+ * neither allocates nor waits, and can be captured in a CUDA graph; a capture without it, and
+ * without an earlier run, is an error. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
+                                                               const tilewright_tensor* tensors,
+                                                               int32_t count, void* stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -38,6 +38,10 @@ class Executable {
   //   Error(unavailable) where memory runs out, or the target only builds.
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
            void* stream = nullptr) const;
+  // All of such a run but the work, on cuda: memory that the kernel needs beside its tensors is
+  // then there, and the run can be captured in a CUDA graph.
+  void prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
+               void* stream = nullptr) const;
 
  private:
   friend Executable compile(const Kernel&, std::string_view, const CompileOptions&);

@@ -14,7 +14,11 @@ Pending wgmma(const SharedView& a, const SharedView& b, const Tile& accumulator,
               SourceLocation where = here());
 Pending wgmma(const TileOperand& a, const SharedView& b, const Tile& accumulator,
               SourceLocation where = here());
+// Adds to what is in flight: the products run one after the other. A tile a may not be read or
+// written before a wait for one of the products behind it.
 Pending wgmma(const SharedView& a, const SharedView& b, const Pending& accumulator,
+              SourceLocation where = here());
+Pending wgmma(const TileOperand& a, const SharedView& b, const Pending& accumulator,
               SourceLocation where = here());
 Tile wait(const Pending& product, SourceLocation where = here());
 // Waits for the product without reading it: its operands may be overwritten.

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -203,6 +204,8 @@ class Kernel {
   // Explicit level (hopper.h): the CTAs of a one-dimensional grid, and the roles of their warps.
   void ctas(const Dim& count, int cluster = 1, SourceLocation where = here());
   void roles(std::initializer_list<RoleSpec> roles, SourceLocation where = here());
+  // As many as C++ decides: such as a std::vector of them.
+  void roles(std::span<const RoleSpec> roles, SourceLocation where = here());
 
   // What the compiled kernel must be (require.h).
   void require(std::initializer_list<Claim> claims);

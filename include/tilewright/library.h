@@ -12,6 +12,7 @@
 #include "tilewright/dtype.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
+#include "tilewright/program.h"
 
 // The kernels that come with Tilewright, each one entry: its options, schedules, rules, tensors,
 // builders and float64 reference.
@@ -63,6 +64,8 @@ struct LibrarySchedule {
   std::string target;  // "sm_90a"
   std::string description;
   std::function<Kernel(const OptionValues&)> build;
+  // In place of build, of an operation that is a program.
+  std::function<Program(const OptionValues&)> build_program = {};
 };
 
 // Which schedule serves a launch of which sizes, of one kernel or several: docs/schedules.md.
@@ -80,6 +83,10 @@ struct LibraryKernel {
   std::vector<LibrarySchedule> schedules;  // of one target, the best first
   std::vector<ScheduleRules> rules;        // one for a target at most; without, the first schedule
   std::function<Kernel(const OptionValues&)> build;
+  // In place of build: the operation is a program of one rank and one stream, on tensors that are
+  // its in, out and inout buffers.
+  std::function<Program(const OptionValues&)> build_program;
+  bool is_program() const { return build_program != nullptr; }
   // What the options' own ranges do not say: raises a usage error.
   std::function<void(const OptionValues&)> check;
   // The outputs, row-major, in float64 throughout.
@@ -135,6 +142,9 @@ struct ScheduleOptions {
 ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& options,
                                std::string_view target, const ScheduleOptions& how = {});
 
+// The kernel that was chosen; of an operation that is a program, that. Raise a usage error for
+// an operation that is the other.
 Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice);
+Program build_program(const LibraryKernel& kernel, const ScheduleChoice& choice);
 
 }  // namespace tilewright

@@ -10,9 +10,9 @@
 
 namespace tilewright {
 
-// A kernel of the library, ready for launches of every length. A launch's sizes choose a variant by
-// the kernel's rules; each variant is built once, when a launch first needs it. It may be run from
-// several threads at once.
+// An operation of the library, a kernel or a program, ready for launches of every length. A
+// launch's sizes choose a variant by the kernel's rules; each variant is built once, when a launch
+// first needs it. It may be run from several threads at once.
 class LibraryExecutable {
  public:
   ~LibraryExecutable();
@@ -31,6 +31,9 @@ class LibraryExecutable {
   std::vector<Variant> variants() const;
   // Builds all of them.
   void prepare() const;
+  // All of a run but the work, on cuda: such a run can then be captured in a CUDA graph
+  // (program.h).
+  void prepare(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
 
  private:
   friend LibraryExecutable compile(const LibraryKernel&, const OptionValues&, std::string_view,

@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tilewright/compile.h"
+#include "tilewright/dim.h"
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
 #include "tilewright/host_tensor.h"
@@ -14,7 +17,8 @@
 
 // The host's side of kernels, on the GPU of one or of several ranks: what is launched and copied on
 // which stream, and what waits for what. It is recorded once, by ordinary C++, and then simulated
-// or run, as often as one likes.
+// or run, as often as one likes. Its shapes may hang on dims, which each run binds: one recording
+// serves all lengths.
 namespace tilewright {
 
 namespace ir {
@@ -22,33 +26,50 @@ struct Program;
 }
 class Program;
 
-// A number that may hang on how often the program has run: base + per_run * (1, 2, 3, ...). That of
-// a word is an integer, and counts modulo 2^32.
+// The values of a program's dims, by name.
+using DimValues = std::map<std::string, std::int64_t>;
+
+// A number that may hang on how often the program has run, and on what a run is given:
+// base + per_run * (1, 2, 3, ...) + the terms. That of a word is an integer, and counts modulo
+// 2^32.
 struct RunNumber {
+  // A factor times a scalar of the program, by its name, or times a dim where the name is empty.
+  struct Term {
+    double factor = 1;
+    std::string scalar;
+    Dim dim = 0;
+  };
   RunNumber(double base, double per_run = 0) : base(base), per_run(per_run) {}
+  RunNumber(const Dim& dim);
+  // Once a run is bound: before, without the terms.
   double at(std::int64_t run) const { return base + per_run * static_cast<double>(run); }
+  // Friends, so that arithmetic on dims stays that of dims.
+  friend RunNumber operator+(RunNumber a, const RunNumber& b);
+  friend RunNumber operator-(RunNumber a, const RunNumber& b);
+  friend RunNumber operator*(RunNumber a, double factor);
+  friend RunNumber operator*(double factor, RunNumber a);
   double base = 0, per_run = 0;
+  std::vector<Term> terms;
 };
-RunNumber operator+(RunNumber a, RunNumber b);
-RunNumber operator-(RunNumber a, RunNumber b);
-RunNumber operator*(RunNumber a, double factor);
-RunNumber operator*(double factor, RunNumber a);
 
 // Which element of a vector; notes the line.
 struct ElementNumber {
   ElementNumber(std::int64_t number, SourceLocation where = here())
       : number(number), where(where) {}
-  std::int64_t number;
+  ElementNumber(const Dim& number, SourceLocation where = here()) : number(number), where(where) {}
+  Dim number;
   SourceLocation where;
 };
 
-// A box of a buffer's elements, in one rank.
+// A box of a buffer's elements, in one rank. One that is not inside of what it is cut from is an
+// error: where the numbers are known at once, and where they hang on dims, of the buffer, at the
+// run that binds them.
 class Part {
  public:
   // Rows first .. first + count - 1 of the part's first axis.
-  Part rows(std::int64_t first, std::int64_t count, SourceLocation where = here()) const;
+  Part rows(const Dim& first, const Dim& count, SourceLocation where = here()) const;
   // One start and one size an axis.
-  Part box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+  Part box(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
            SourceLocation where = here()) const;
   // One element of a vector, such as a word of signals.
   Part operator[](const ElementNumber& element) const;
@@ -57,12 +78,12 @@ class Part {
   friend class Buffer;
   friend class Program;
   friend class Stream;
-  Part narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+  Part narrowed(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
                 std::string_view verb, SourceLocation where) const;
   std::shared_ptr<ir::Program> program_;  // null: no buffer
   int buffer_ = 0;
   int rank_ = -1;  // -1: that of the stream where it is used
-  std::vector<std::int64_t> starts_, sizes_;
+  std::vector<Dim> starts_, sizes_;
 };
 
 // Memory that every rank has, of the same shape. Where a rank is not said it is the one whose
@@ -72,12 +93,14 @@ class Buffer {
   Buffer() = default;  // none: an error wherever it is used
   operator Part() const;
   Part on(int rank, SourceLocation where = here()) const;
-  Part rows(std::int64_t first, std::int64_t count, SourceLocation where = here()) const;
+  Part rows(const Dim& first, const Dim& count, SourceLocation where = here()) const;
   Part operator[](const ElementNumber& element) const;
 
  private:
   friend class Program;
   friend class ProgramMemory;
+  Buffer(std::shared_ptr<ir::Program> program, int number)
+      : program_(std::move(program)), number_(number) {}
   std::shared_ptr<ir::Program> program_;
   int number_ = 0;
 };
@@ -99,11 +122,14 @@ class Stream {
  public:
   // The kernel's tensors in the order of its parameters, then, if they are given, its signals: else
   // the program has signals of its own for the kernel. Symmetric tensors and signals are those of
-  // all ranks.
+  // all ranks. The kernel's dims are bound through its tensors; what cannot be known before a run
+  // binds the program's is checked then.
   void launch(const Kernel& kernel, const std::vector<Part>& tensors,
               const std::vector<RunNumber>& scalars = {}, SourceLocation where = here()) const;
   // By the copy engine: parts of the same shape and dtype, of any rank, that do not overlap.
   void copy(const Part& to, const Part& from, SourceLocation where = here()) const;
+  // Sets all bytes of the part, of the same rank, to zero.
+  void zero(const Part& part, SourceLocation where = here()) const;
   // One of the words that Program::signals makes. What came before in this stream is there for who
   // waits for the value.
   void write(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
@@ -149,11 +175,32 @@ class Program {
   // 1 to 8 ranks. Names, here and below, are identifiers.
   explicit Program(std::string name, int ranks = 1, SourceLocation where = here());
 
-  // Row-major; a kernel's tensors have 1 to 5 axes.
-  Buffer buffer(std::string name, DType dtype, std::vector<std::int64_t> shape,
+  // A size that each run binds, as Kernel::dim: to the axis of a tensor that is as long, or to the
+  // value that is given for it. Shapes, parts, counts and scalars may be expressions of dims, and
+  // of multiprocessors().
+  Dim dim(std::string name, DimFacts facts = {}, SourceLocation where = here());
+  // A number that each run is given, for scalars of kernels.
+  RunNumber scalar(std::string name, DType dtype, SourceLocation where = here());
+
+  // Row-major; a kernel's tensors have 1 to 5 axes. What the caller passes: read and written.
+  Buffer buffer(std::string name, DType dtype, std::vector<Dim> shape,
+                SourceLocation where = here());
+  Buffer inout(std::string name, DType dtype, std::vector<Dim> shape,
+               SourceLocation where = here()) {
+    return buffer(std::move(name), dtype, std::move(shape), where);
+  }
+  // What the caller passes: only read, or written without being read before.
+  Buffer in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+  Buffer out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
+  // Memory of the program's own, in which a run finds anything.
+  Buffer scratch(std::string name, DType dtype, std::vector<Dim> shape,
+                 SourceLocation where = here());
+  // The same, of zeros in every run: the stream that uses it first, in the order of recording, sets
+  // it to zero before.
+  Buffer zeroed(std::string name, DType dtype, std::vector<Dim> shape,
                 SourceLocation where = here());
   // i32 words: zeros before the first run, and then what the runs before have left.
-  Buffer signals(std::string name, std::int64_t count, SourceLocation where = here());
+  Buffer signals(std::string name, const Dim& count, SourceLocation where = here());
   // The number of the run, from 1: a word that counts up to it needs no reset.
   RunNumber run() const { return {0, 1}; }
 
@@ -169,17 +216,24 @@ class Program {
   std::shared_ptr<ir::Program> program_;
 };
 
-// What a program's buffers hold, on the host: at first normal random numbers, and zero integers.
+// What the buffers that outlive a run hold, on the host: at first normal random numbers, and zero
+// integers; NaN in what Program::out makes.
 class ProgramMemory {
  public:
   explicit ProgramMemory(const Program& program, std::uint64_t seed = 1);
+  // `sizes`: a value for each of the program's dims. Usage errors name a dim that has none, and
+  // sizes for which there is no such program.
+  ProgramMemory(const Program& program, DimValues sizes, std::uint64_t seed = 1);
   // That of the buffer in the rank. Another tensor may be put there, of the same dtype and shape.
   HostTensor& at(const Buffer& buffer, int rank = 0, SourceLocation where = here());
+  const DimValues& sizes() const { return sizes_; }
 
-  // Of each rank, those of the buffers that the program had when this was made, in their order.
+  // Of each rank, those of the buffers that the program had when this was made, in their order;
+  // empty ones for scratch.
   std::vector<std::vector<HostTensor>> tensors;
 
  private:
+  DimValues sizes_;
   std::shared_ptr<ir::Program> program_;
 };
 
@@ -208,20 +262,37 @@ struct SimulationReport {
 };
 
 // Executes the program on simulated GPUs, one for each rank; what the memory holds is the same
-// before each schedule, and afterwards what the last one made of it.
+// before each schedule, and afterwards what the last one made of it. A program with dims needs a
+// memory, whose sizes they are.
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options = {});
 SimulationReport simulate(const Program& program, const SimulationOptions& options = {});
 
-// A program built for the GPUs of this process: rank n is GPU n.
+// A program built for a target. One of a single rank, a single stream and without signals runs on
+// the tensors of a caller. Any program runs on memory of its own on the GPUs of this process, where
+// rank n is GPU n.
 class ProgramExecutable {
  public:
   ~ProgramExecutable();
   ProgramExecutable(ProgramExecutable&&) noexcept;
   ProgramExecutable& operator=(ProgramExecutable&&) noexcept;
 
-  // Copies the buffers to the GPUs, which hold zeros before; signals are zeros again, and runs are
-  // counted from 1.
+  // As Executable::run: `tensors` for the buffers that are in, out or inout, and `scalars`, in the
+  // order in which the program has made them. The tensors' sizes bind the dims. On cuda the program
+  // is queued on `stream`, a CUstream (null: the default stream), and nothing waits for it; scratch
+  // is allocated at the first run of a stream and size, and kept, so that later runs can be
+  // captured in a CUDA graph. A graph works in the scratch of the stream that was captured: it must
+  // not run at the same time as that stream's runs, or as itself. It may be called by several
+  // threads at once. Raises a usage error for a program that hangs on more than that, for tensors
+  // that do not fit, and for a capture of a first run.
+  void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
+           void* stream = nullptr) const;
+  // All of such a run but the work: then it can be captured.
+  void prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
+               void* stream = nullptr) const;
+
+  // On cuda. Copies the buffers to the GPUs, which hold zeros before; signals are zeros again, and
+  // runs are counted from 1.
   void load(const ProgramMemory& memory);
   // So many in a row, at least 1; they have ended at return.
   void run(int runs = 1);
@@ -229,14 +300,16 @@ class ProgramExecutable {
   void store(ProgramMemory& memory) const;
 
  private:
-  friend ProgramExecutable compile(const Program&, std::string_view);
+  friend ProgramExecutable compile(const Program&, std::string_view, const CompileOptions&);
   struct State;
   explicit ProgramExecutable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// `target`: "cuda". Raises Error(unavailable) where there are fewer GPUs than ranks, or GPUs that
-// do not reach each other's memory.
-ProgramExecutable compile(const Program& program, std::string_view target);
+// `target` as for a kernel. The interpreter runs the kernels one by one, in the stream's order. The
+// GPU of a program of one rank is that of the options. Raises Error(unavailable) where there are
+// fewer GPUs than ranks, or GPUs that do not reach each other's memory.
+ProgramExecutable compile(const Program& program, std::string_view target,
+                          const CompileOptions& options = {});
 
 }  // namespace tilewright

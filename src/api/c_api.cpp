@@ -154,9 +154,12 @@ tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
   });
 }
 
-tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
-                                        const tilewright_tensor* tensors, int32_t count,
-                                        void* stream) {
+namespace {
+
+// Calls `action` with the tensors as the kernel takes them.
+template <typename Action>
+tilewright_status with_tensors(const tilewright_kernel* kernel, const tilewright_tensor* tensors,
+                               int32_t count, const Action& action) {
   return guarded(kernel ? kernel->entry : nullptr, [&] {
     if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
     if (count != tilewright_kernel_tensor_count(kernel) || tensors == nullptr) {
@@ -169,6 +172,22 @@ tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       refs.push_back(tensor_of(*kernel, i, tensors[i]));
     }
-    kernel->executable.run(refs, stream);
+    action(refs);
   });
+}
+
+}  // namespace
+
+tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
+                                        const tilewright_tensor* tensors, int32_t count,
+                                        void* stream) {
+  return with_tensors(kernel, tensors, count,
+                      [&](const auto& refs) { kernel->executable.run(refs, stream); });
+}
+
+tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
+                                                const tilewright_tensor* tensors, int32_t count,
+                                                void* stream) {
+  return with_tensors(kernel, tensors, count,
+                      [&](const auto& refs) { kernel->executable.prepare(refs, stream); });
 }

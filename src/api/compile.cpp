@@ -82,6 +82,14 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       .raise();
 }
 
+void Executable::prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
+                         void* stream) const {
+  if (!state_->compiled) return;
+  const compiler::CompiledKernel& compiled = *state_->compiled;
+  compiled.prepare(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
+                   tensors, scalars);
+}
+
 namespace {
 
 // What a launch would leave in an output that nothing writes is whatever was in its memory.

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <variant>
 
 #include "compiler/target.h"
 #include "library/schedule_choice.h"
@@ -13,12 +14,23 @@
 namespace tilewright {
 namespace {
 
+// A kernel or a program.
+struct BuiltOperation {
+  std::variant<Executable, ProgramExecutable> made;
+  void run(const std::vector<TensorRef>& tensors, void* stream) const {
+    std::visit([&](const auto& each) { each.run(tensors, {}, stream); }, made);
+  }
+  void prepare(const std::vector<TensorRef>& tensors, void* stream) const {
+    std::visit([&](const auto& each) { each.prepare(tensors, {}, stream); }, made);
+  }
+};
+
 struct BuiltVariant {
   explicit BuiltVariant(ScheduleChoice what) : choice(std::move(what)) {}
   ScheduleChoice choice;
   std::mutex mutex;  // of the build
-  std::unique_ptr<Executable> executable;
-  std::atomic<const Executable*> ready{nullptr};
+  std::unique_ptr<BuiltOperation> operation;
+  std::atomic<const BuiltOperation*> ready{nullptr};
 };
 
 // Where a launch reads a length.
@@ -113,16 +125,29 @@ struct LibraryExecutable::State {
     return remembered.variant;
   }
 
-  const Executable& built(std::size_t number) {
+  // The run that needs it is queued on the stream.
+  const BuiltOperation& built(std::size_t number, void* stream) {
     BuiltVariant& variant = *variants[number];
-    if (const Executable* ready = variant.ready.load(std::memory_order_acquire)) return *ready;
-    const std::lock_guard lock(variant.mutex);
-    if (variant.executable == nullptr) {
-      variant.executable = std::make_unique<Executable>(
-          compile(build_choice(kernel, variant.choice), target.name, how));
-      variant.ready.store(variant.executable.get(), std::memory_order_release);
+    const BuiltOperation* const ready = variant.ready.load(std::memory_order_acquire);
+    if (ready == nullptr && target.kind == compiler::Target::Kind::cuda) {
+      runtime::Stream::borrow(runtime::Device::get(how.device), static_cast<CUstream_st*>(stream))
+          .require_no_capture({}, kernel.name + ": the variant " +
+                                      library::name_of(variant.choice) + " is not built yet");
     }
-    return *variant.executable;
+    return ready == nullptr ? built(number) : *ready;
+  }
+
+  const BuiltOperation& built(std::size_t number) {
+    BuiltVariant& variant = *variants[number];
+    const std::lock_guard lock(variant.mutex);
+    if (variant.operation == nullptr) {
+      variant.operation = std::make_unique<BuiltOperation>(
+          kernel.is_program()
+              ? BuiltOperation{compile(build_program(kernel, variant.choice), target.name, how)}
+              : BuiltOperation{compile(build_choice(kernel, variant.choice), target.name, how)});
+      variant.ready.store(variant.operation.get(), std::memory_order_release);
+    }
+    return *variant.operation;
   }
 
   const std::uint64_t number = next_executable();  // never another's, as an address may be
@@ -144,7 +169,11 @@ LibraryExecutable::LibraryExecutable(LibraryExecutable&&) noexcept = default;
 LibraryExecutable& LibraryExecutable::operator=(LibraryExecutable&&) noexcept = default;
 
 void LibraryExecutable::run(const std::vector<TensorRef>& tensors, void* stream) const {
-  state_->built(state_->choose(tensors)).run(tensors, {}, stream);
+  state_->built(state_->choose(tensors), stream).run(tensors, stream);
+}
+
+void LibraryExecutable::prepare(const std::vector<TensorRef>& tensors, void* stream) const {
+  state_->built(state_->choose(tensors), stream).prepare(tensors, stream);
 }
 
 std::vector<LibraryExecutable::Variant> LibraryExecutable::variants() const {

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/caller_runs.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
@@ -21,7 +24,13 @@ using Kind = ir::ProgramOperation::Kind;
 
 // Ranks are GPUs 0, 1, ... of this process.
 struct ProgramExecutable::State {
-  std::shared_ptr<const ir::Program> program;
+  ir::Program recorded;
+  compiler::Target target;
+  CompileOptions options;
+  std::unique_ptr<CallerRuns> caller;  // once somebody calls
+  std::mutex mutex;                    // of that
+  std::vector<ir::Kernel> machine;
+  std::optional<ir::Program> program;  // bound to the sizes of the memory that is loaded
   std::vector<const runtime::Device*> devices;
   std::vector<std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;  // of each rank
   std::vector<std::vector<runtime::DeviceBuffer>> buffers;                      // of each rank
@@ -29,26 +38,81 @@ struct ProgramExecutable::State {
   std::vector<runtime::Event> events;  // of the program
   std::vector<runtime::Event> ends;    // of each stream's run
   std::int64_t runs = 0;               // since load
+  DimValues sizes;
 
   std::byte* address(int buffer, int rank) const {
     return static_cast<std::byte*>(buffers[rank][buffer].data());
   }
-  void build(const std::string& arch);
+  const CallerRuns& callers();
+  void find_devices();
+  void build();
+  void bind(const DimValues& sizes);
+  void require_memory();
+  void require_devices() const;
   void clear() const;  // all memory to zeros
   void check_launches() const;
   void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
   void queue_run(std::int64_t run) const;
 };
 
-void ProgramExecutable::State::build(const std::string& arch) {
+const CallerRuns& ProgramExecutable::State::callers() {
+  const std::lock_guard lock(mutex);
+  if (!caller) {
+    std::vector<const compiler::CompiledKernel*> compiled;
+    if (!kernels.empty()) {
+      for (const auto& kernel : kernels.front()) compiled.push_back(kernel.get());
+    }
+    caller = std::make_unique<CallerRuns>(recorded, target, options.numerics, std::move(compiled));
+  }
+  return *caller;
+}
+
+void ProgramExecutable::State::find_devices() {
+  if (runtime::Device::count() < recorded.ranks) {
+    Diagnostic(recorded.where,
+               fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,
+                           recorded.ranks, runtime::Device::count()),
+               ErrorKind::unavailable)
+        .fix("a machine with a GPU for each rank, or simulate() the program, which needs none")
+        .raise();
+  }
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
+    devices.push_back(&runtime::Device::get(recorded.ranks == 1 ? options.device : rank));
+  }
+  for (const runtime::Device* device : devices) {
+    for (const runtime::Device* other : devices) runtime::reach_peer(*device, *other);
+  }
+}
+
+void ProgramExecutable::State::build() {
   kernels.resize(devices.size());
-  for (const auto& kernel : program->kernels) {
-    const compiler::BuiltKernel built = compiler::build_kernel(*kernel, arch);
+  for (const auto& kernel : recorded.kernels) {
+    const compiler::BuiltKernel built =
+        compiler::build_kernel(*kernel, target.arch, options.numerics, options.allow_stack_frame);
+    machine.push_back(built.program.machine);
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(
           std::make_unique<compiler::CompiledKernel>(built.program, built.build, *devices[rank]));
     }
   }
+}
+
+// Memory of these sizes, and launches that are known to fit it.
+void ProgramExecutable::State::bind(const DimValues& sizes) {
+  ir::Program made = ir::bind_program(recorded, sizes, devices.front()->info().multiprocessors);
+  ir::add_owned(made, machine);
+  program.reset();
+  buffers.clear();
+  for (int rank = 0; rank < made.ranks; ++rank) {
+    std::vector<runtime::DeviceBuffer>& own = buffers.emplace_back();
+    for (std::size_t i = 0; i < made.buffers.size(); ++i) {
+      own.emplace_back(*devices[rank], static_cast<std::size_t>(made.buffers[i].bytes()),
+                       name_of(made, static_cast<int>(i), rank));
+    }
+  }
+  program = std::move(made);
+  clear();
+  check_launches();
 }
 
 void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
@@ -68,6 +132,12 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
             runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
                                      copied.bytes, copied.rows, stream);
           });
+    case Kind::zero: {
+      const TensorArgument to = argument_of(*program, operation.to, at);
+      return ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) {
+        runtime::zero_rows_async(set.to, set.to_pitch, set.bytes, set.rows, stream);
+      });
+    }
     case Kind::write:
       return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);
     case Kind::wait:
@@ -77,6 +147,24 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
     case Kind::wait_event:
       return stream.wait(events[operation.event]);
   }
+}
+
+void ProgramExecutable::State::require_memory() {
+  require_devices();
+  if (program) return;
+  if (recorded.dims.empty()) return bind({});
+  Diagnostic(recorded.where, fmt::format("program {}: its dims have no values", recorded.name))
+      .fix("load a ProgramMemory of the sizes to run")
+      .raise();
+}
+
+void ProgramExecutable::State::require_devices() const {
+  if (!devices.empty()) return;
+  Diagnostic(recorded.where, fmt::format("program {}: target {}, and memory of a program's own is "
+                                         "on cuda",
+                                         recorded.name, target.name))
+      .fix("cuda; or run it on tensors, or simulate() it, which need no GPU")
+      .raise();
 }
 
 void ProgramExecutable::State::clear() const {
@@ -114,16 +202,31 @@ ProgramExecutable::~ProgramExecutable() = default;
 ProgramExecutable::ProgramExecutable(ProgramExecutable&&) noexcept = default;
 ProgramExecutable& ProgramExecutable::operator=(ProgramExecutable&&) noexcept = default;
 
+void ProgramExecutable::run(const std::vector<TensorRef>& tensors,
+                            const std::vector<double>& scalars, void* stream) const {
+  state_->callers().run(tensors, scalars, stream);
+}
+
+void ProgramExecutable::prepare(const std::vector<TensorRef>& tensors,
+                                const std::vector<double>& scalars, void* stream) const {
+  state_->callers().prepare(tensors, scalars, stream);
+}
+
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = *state_;
+  state.require_devices();
+  if (!state.program || memory.sizes() != state.sizes) {
+    state.bind(memory.sizes());
+    state.sizes = memory.sizes();
+  }
   ir::check_tensors(*state.program, memory.tensors);
   state.clear();
   for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
     const runtime::Stream stream(*state.devices[rank]);
     for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
-      const bool given = state.program->buffers[i].kind == ir::ProgramBuffer::Kind::tensor;
       const HostTensor& tensor = memory.tensors[rank][i];
-      if (given) state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
+      if (state.program->buffers[i].is_passed())
+        state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
     }
     stream.synchronize();
   }
@@ -131,12 +234,14 @@ void ProgramExecutable::load(const ProgramMemory& memory) {
 }
 
 void ProgramExecutable::run(int runs) {
-  ir::check_count(*state_->program, "runs", runs);
+  ir::check_count(state_->recorded, "runs", runs);
+  state_->require_memory();
   for (int i = 0; i < runs; ++i) state_->queue_run(++state_->runs);
   for (const runtime::Stream& stream : state_->streams) stream.synchronize();
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
+  state_->require_memory();
   ir::check_tensors(*state_->program, memory.tensors);
   for (std::size_t rank = 0; rank < state_->devices.size(); ++rank) {
     const runtime::Stream stream(*state_->devices[rank]);
@@ -148,44 +253,28 @@ void ProgramExecutable::store(ProgramMemory& memory) const {
   }
 }
 
-ProgramExecutable compile(const Program& program, std::string_view target) {
-  const compiler::Target parsed = compiler::parse_target(target);
-  if (parsed.kind != compiler::Target::Kind::cuda) {
-    Diagnostic(
-        program.finish().where,
-        fmt::format("program {}: target {}, and programs run on cuda", program.name(), target))
-        .fix("cuda; or simulate() the program, which needs no GPU")
-        .raise();
-  }
+ProgramExecutable compile(const Program& program, std::string_view target,
+                          const CompileOptions& options) {
   auto state = std::make_unique<ProgramExecutable::State>();
-  state->program = std::make_shared<const ir::Program>(program.finish());
-  const ir::Program& recorded = *state->program;
+  state->target = compiler::parse_target(target, options.device);
+  state->options = options;
+  state->recorded = program.finish();
+  const ir::Program& recorded = state->recorded;
   compiler::dump_program(recorded);
-  if (runtime::Device::count() < recorded.ranks) {
-    Diagnostic(recorded.where,
-               fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,
-                           recorded.ranks, runtime::Device::count()),
-               ErrorKind::unavailable)
-        .fix("a machine with a GPU for each rank, or simulate() the program, which needs none")
-        .raise();
+  switch (state->target.kind) {
+    case compiler::Target::Kind::interpreter:
+    case compiler::Target::Kind::simulator:
+    case compiler::Target::Kind::passes:
+      state->callers();
+      return ProgramExecutable(std::move(state));
+    case compiler::Target::Kind::architecture:
+      state->build();
+      return ProgramExecutable(std::move(state));
+    case compiler::Target::Kind::cuda:
+      break;
   }
-  for (int rank = 0; rank < recorded.ranks; ++rank) {
-    state->devices.push_back(&runtime::Device::get(rank));
-  }
-  for (const runtime::Device* device : state->devices) {
-    for (const runtime::Device* other : state->devices) runtime::reach_peer(*device, *other);
-  }
-  state->build(parsed.arch);
-  for (int rank = 0; rank < recorded.ranks; ++rank) {
-    std::vector<runtime::DeviceBuffer>& buffers = state->buffers.emplace_back();
-    for (std::size_t i = 0; i < recorded.buffers.size(); ++i) {
-      buffers.emplace_back(*state->devices[rank],
-                           static_cast<std::size_t>(recorded.buffers[i].bytes()),
-                           name_of(recorded, static_cast<int>(i), rank));
-    }
-  }
-  state->clear();
-  state->check_launches();
+  state->find_devices();
+  state->build();
   std::vector<int> rank_of_event(recorded.events);
   for (const ir::ProgramOperation& operation : recorded.operations) {
     if (operation.kind != Kind::record) continue;

@@ -8,12 +8,13 @@ namespace tilewright {
 
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options) {
-  const ir::Program& recorded = program.finish();
+  compiler::dump_program(program.finish());
+  ir::check_count(program.finish(), "schedules", options.schedules);
+  ir::check_count(program.finish(), "runs", options.runs);
+  ir::check_count(program.finish(), "multiprocessors", options.multiprocessors);
+  const ir::Program recorded =
+      ir::bind_program(program.finish(), memory.sizes(), options.multiprocessors);
   ir::check_tensors(recorded, memory.tensors);
-  ir::check_count(recorded, "schedules", options.schedules);
-  ir::check_count(recorded, "runs", options.runs);
-  ir::check_count(recorded, "multiprocessors", options.multiprocessors);
-  compiler::dump_program(recorded);
   const std::vector<std::vector<ir::Kernel>> forms = library::machine_forms(recorded);
   simulator::MachineOptions machine;
   machine.multiprocessors = machine.resident = options.multiprocessors;
@@ -27,8 +28,10 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
     ++report.schedules;
     // The first list comes last: what it computes stays.
     for (auto kernels = forms.rbegin(); kernels != forms.rend() && report.ok(); ++kernels) {
+      ir::Program own = recorded;
+      ir::add_owned(own, *kernels);
       const simulator::MachineReport run =
-          library::simulate_program(recorded, *kernels, before, after, machine, options.runs);
+          library::simulate_program(own, *kernels, before, after, machine, options.runs);
       report.operations += run.operations;
       if (run.ok()) continue;
       report.seed = machine.seed;

@@ -40,7 +40,7 @@ class Prover {
         kernels_(kernels),
         machine_(machine),
         options_(options),
-        before_(ir::initial_tensors(program, options.seed + 1)) {}
+        before_(ir::initial_tensors(program, {}, options.seed + 1)) {}
 
   // Raises where the program has a fault of its own.
   void require_clean() {
@@ -206,16 +206,13 @@ void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const Faul
 
 }  // namespace
 
-const std::vector<const FaultKind*>& proof_kinds() {
-  static const std::vector<const FaultKind*> kinds = [] {
-    std::vector<const FaultKind*> list;
-    for (const FaultKind& kind : simulator::fault_kinds()) {
-      if (kind.number == 23 || kind.number == 24) list.push_back(&kind);
-    }
-    for (const FaultKind& kind : simulator::program_fault_kinds()) list.push_back(&kind);
-    return list;
-  }();
-  return kinds;
+std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
+  std::vector<const FaultKind*> list;
+  for (const FaultKind& kind : simulator::fault_kinds()) {
+    if (all_of_kernels || kind.number == 23 || kind.number == 24) list.push_back(&kind);
+  }
+  for (const FaultKind& kind : simulator::program_fault_kinds()) list.push_back(&kind);
+  return list;
 }
 
 std::vector<MutantResult> prove_program(const ir::Program& program,
@@ -223,12 +220,12 @@ std::vector<MutantResult> prove_program(const ir::Program& program,
                                         const simulator::MachineOptions& machine,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin,
-                                        const std::function<void()>& advance) {
+                                        const std::function<void()>& advance, bool all_of_kernels) {
   Prover prover(program, kernels, machine, options);
   prover.require_clean();
   std::vector<Seeded> seeded;
   std::vector<MutantResult> results;
-  for (const FaultKind* kind : proof_kinds()) {
+  for (const FaultKind* kind : proof_kinds(all_of_kernels)) {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       add_kernel_mutants(kernels[i], i, *kind, seeded, results);
     }

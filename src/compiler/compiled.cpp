@@ -6,17 +6,12 @@
 #include <bit>
 #include <optional>
 
+#include "compiler/launch_key.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/hash.h"
 
 namespace tilewright::compiler {
-namespace {
-
-// Enough for the tensors of a model's layers; past it all are forgotten, which only costs time.
-constexpr std::size_t kMaximumPrepared = 1024;
-
-// Everything of a launch's arguments, flat.
 void make_key(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
               std::vector<std::int64_t>& key) {
   key.clear();
@@ -34,8 +29,6 @@ void make_key(const std::vector<TensorRef>& tensors, const std::vector<double>& 
 std::uint64_t hash_of(const std::vector<std::int64_t>& key) {
   return hash64({reinterpret_cast<const char*>(key.data()), key.size() * sizeof(key[0])});
 }
-
-}  // namespace
 
 struct CompiledKernel::Prepared {
   std::vector<std::int64_t> key;
@@ -103,12 +96,15 @@ const runtime::DeviceBuffer& CompiledKernel::workspace(const runtime::Stream& st
   const std::lock_guard lock(mutex_);
   const auto found = workspaces_.find(stream.handle());
   if (found != workspaces_.end()) return found->second;
+  stream.require_no_capture(program_.machine.where,
+                            fmt::format("{}: the launch needs {} bytes of workspace first",
+                                        program_.machine.name, bytes));
   runtime::DeviceBuffer buffer(device_, bytes, "workspace");
   buffer.fill(0, stream);
   return workspaces_.emplace(stream.handle(), std::move(buffer)).first->second;
 }
 
-std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
+std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepared(
     const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
     const std::vector<double>& scalars) const {
   thread_local std::vector<std::int64_t> key;
@@ -156,9 +152,14 @@ std::shared_ptr<const CompiledKernel::Prepared> CompiledKernel::prepare(
   return prepared;
 }
 
+void CompiledKernel::prepare(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+                             const std::vector<double>& scalars) const {
+  prepared(stream, tensors, scalars);
+}
+
 void CompiledKernel::launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
                             const std::vector<double>& scalars) const {
-  const std::shared_ptr<const Prepared> prepared = prepare(stream, tensors, scalars);
+  const std::shared_ptr<const Prepared> prepared = this->prepared(stream, tensors, scalars);
   if (prepared->empty) return;
   if (!prepared->epoch) return kernel_.launch(prepared->shape, stream, prepared->arguments.data());
   // In the order of their epochs, as the stream runs them.

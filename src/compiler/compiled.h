@@ -30,6 +30,9 @@ class CompiledKernel {
   // lookup beside the driver's own launch.
   void launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
               const std::vector<double>& scalars) const;
+  // All of a launch but the launch: what it needs for the first time is then there.
+  void prepare(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+               const std::vector<double>& scalars) const;
   // One launch on a rank, with all that the kernel takes: also workspaces, signals and the epoch.
   void launch(const runtime::Stream& stream, const Arguments& arguments) const;
   // Raises what that launch would raise before anything is queued.
@@ -38,9 +41,9 @@ class CompiledKernel {
  private:
   LaunchPlan plan(const Arguments& arguments) const;
   struct Prepared;
-  std::shared_ptr<const Prepared> prepare(const runtime::Stream& stream,
-                                          const std::vector<TensorRef>& tensors,
-                                          const std::vector<double>& scalars) const;
+  std::shared_ptr<const Prepared> prepared(const runtime::Stream& stream,
+                                           const std::vector<TensorRef>& tensors,
+                                           const std::vector<double>& scalars) const;
   // Zeros for the kernel's workspaces and signals, apart for every stream.
   const runtime::DeviceBuffer& workspace(const runtime::Stream& stream, std::size_t bytes) const;
 

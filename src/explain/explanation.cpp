@@ -161,11 +161,10 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   }
 }
 
-Explanation explain_traced(const Kernel& kernel, double trace_milliseconds,
+Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
                            const compiler::Target& target, const Numerics& numerics) {
   Explanation explanation;
   Recorder record(explanation);
-  const ir::Kernel& traced = kernel.finish();
   explanation.target = target.name;
   explanation.kernel = traced.name;
   explanation.front_end_milliseconds = trace_milliseconds;
@@ -190,13 +189,18 @@ Explanation explain(const std::function<Kernel()>& trace, const compiler::Target
                     const Numerics& numerics) {
   const auto start = Clock::now();
   const Kernel kernel = trace();
-  (void)kernel.finish();
-  return explain_traced(kernel, milliseconds_since(start), target, numerics);
+  const ir::Kernel& traced = kernel.finish();
+  return explain_traced(traced, milliseconds_since(start), target, numerics);
 }
 
 Explanation explain(const Kernel& kernel, const compiler::Target& target,
                     const Numerics& numerics) {
-  return explain_traced(kernel, 0, target, numerics);
+  return explain_traced(kernel.finish(), 0, target, numerics);
+}
+
+Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
+                    const Numerics& numerics) {
+  return explain_traced(traced, 0, target, numerics);
 }
 
 std::vector<compiler::DumpFile> dump_files(const Explanation& explanation) {

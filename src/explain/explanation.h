@@ -75,6 +75,9 @@ Explanation explain(const std::function<Kernel()>& trace, const compiler::Target
 Explanation explain(const Kernel& kernel, const compiler::Target& target,
                     const Numerics& numerics = {});
 
+Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
+                    const Numerics& numerics = {});
+
 // The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
 // what it takes.
 std::vector<compiler::DumpFile> dump_files(const Explanation& explanation);

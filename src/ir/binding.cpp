@@ -41,7 +41,24 @@ class Solver {
     return binding;
   }
 
+  void check_known() {
+    partial_ = true;
+    match_tensors();
+    for (const Dim& dim : kernel_.dims) {
+      if (bound_.count(dim.name()) != 0) check_facts(dim);
+    }
+    const Binding binding(values_, kernel_.where);
+    for (const auto& [parameter, shape] : tensors_) check_sizes(binding, *parameter, *shape);
+  }
+
  private:
+  bool is_unknown(std::int64_t size) const { return partial_ && size == kUnknownSize; }
+  bool is_known(const Dim& dim) const {
+    if (dim.is_constant()) return true;
+    if (dim.kind() == Dim::Kind::symbol) return bound_.count(dim.name()) != 0;
+    return is_known(dim.lhs()) && is_known(dim.rhs());
+  }
+
   std::string prefix() const { return fmt::format("{}: ", kernel_.name); }
 
   [[noreturn]] void fail(SourceLocation where, const std::string& message,
@@ -136,11 +153,12 @@ class Solver {
     }
     for (std::size_t axis = 0; axis < shape.sizes.size(); ++axis) {
       const std::int64_t size = shape.sizes[axis];
-      if (size >= 0 && size <= kMaximumSize) continue;
+      if ((size >= 0 && size <= kMaximumSize) || is_unknown(size)) continue;
       fail(parameter.where,
            fmt::format("{} has size {}, expected 0 to 2^31 - 1", axis_of(shape, axis), size),
            size < 0 ? "pass the number of its elements" : "split the tensor into smaller ones");
     }
+    if (partial_) return;
     check_strides(parameter, shape);
     check_extent(parameter, shape);
   }
@@ -185,6 +203,7 @@ class Solver {
   void bind_axis(const Parameter& parameter, const TensorShape& shape, std::size_t axis) {
     Dim dim = parameter.shape[axis];
     std::int64_t size = shape.sizes[axis];
+    if (is_unknown(size)) return;
     if (dim.kind() == Dim::Kind::add && dim.rhs().is_constant()) {
       size -= dim.rhs().constant();
       dim = dim.lhs();
@@ -238,6 +257,7 @@ class Solver {
                    const TensorShape& shape) const {
     for (std::size_t axis = 0; axis < parameter.shape.size(); ++axis) {
       const Dim& dim = parameter.shape[axis];
+      if (partial_ && (is_unknown(shape.sizes[axis]) || !is_known(dim))) continue;
       const std::int64_t want = binding.evaluate(dim), have = shape.sizes[axis];
       if (have == want) continue;
       fail(parameter.where,
@@ -266,6 +286,7 @@ class Solver {
   std::vector<std::pair<const Parameter*, const TensorShape*>> tensors_;
   std::map<std::string, std::int64_t> values_;
   std::map<std::string, std::string> bound_;  // what gave each its value
+  bool partial_ = false;                      // some sizes are not known
 };
 
 }  // namespace
@@ -346,6 +367,10 @@ void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tenso
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
              std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given) {
   return Solver(kernel, shapes).solve(multiprocessors, given);
+}
+
+void check_known(const Kernel& kernel, const std::vector<TensorShape>& shapes) {
+  Solver(kernel, shapes).check_known();
 }
 
 }  // namespace tilewright::ir

@@ -44,6 +44,11 @@ class Binding {
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,
              std::int64_t multiprocessors, const std::map<std::string, std::int64_t>& given = {});
 
+// The same for what holds whatever the axes of this size are: ranks, dtypes, and sizes that are
+// known on both sides.
+inline constexpr std::int64_t kUnknownSize = -1;
+void check_known(const Kernel& kernel, const std::vector<TensorShape>& shapes);
+
 // What bind is given for a launch on so many ranks: nothing where the kernel does not ask.
 std::map<std::string, std::int64_t> given_ranks(const Kernel& kernel, std::int64_t ranks);
 

@@ -35,9 +35,34 @@ std::vector<CopiedAxis> joined_axes(const TensorArgument& to, const TensorArgume
 }  // namespace
 
 std::int64_t ProgramBuffer::bytes() const {
-  std::int64_t bytes = size_of(dtype);
-  for (const std::int64_t extent : shape) bytes *= extent;
-  return bytes;
+  std::int64_t last = 0, stride = 1;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    const std::int64_t extent = constant(shape[axis]);
+    if (extent == 0) return 0;
+    last += (extent - 1) * (strides.empty() ? stride : strides[axis]);
+    stride *= extent;
+  }
+  return (last + 1) * size_of(dtype);
+}
+
+std::int64_t constant(const Dim& dim) {
+  if (dim.is_constant()) return dim.constant();
+  Diagnostic({}, fmt::format("the dim {} of a program is not bound", dim.to_string()),
+             ErrorKind::internal)
+      .raise();
+}
+
+std::vector<std::int64_t> constants(const std::vector<Dim>& dims) {
+  std::vector<std::int64_t> values;
+  values.reserve(dims.size());
+  for (const Dim& dim : dims) values.push_back(constant(dim));
+  return values;
+}
+
+std::string_view name_of(ProgramOperation::Kind kind) {
+  constexpr std::string_view kNames[] = {"launch", "copy",   "zero",      "write",
+                                         "wait",   "record", "wait_event"};
+  return kNames[static_cast<int>(kind)];
 }
 
 ProgramBuffer::Kind owned_kind(const Parameter& parameter) {
@@ -57,19 +82,54 @@ ProgramBuffer::Kind owned_kind(const Parameter& parameter) {
   return ProgramBuffer::Kind::signals;
 }
 
+ProgramPart owned_part(Program& program, const ProgramOperation& launch,
+                       const Parameter& parameter) {
+  const ProgramStream& stream = program.streams[launch.stream];
+  const std::string& kernel = program.kernels[launch.kernel]->name;
+  // No two kernels share one, also where they have the same name.
+  const auto first = program.kernels.begin();
+  const auto earlier = std::count_if(first, first + launch.kernel,
+                                     [&](const auto& each) { return each->name == kernel; });
+  std::string name = kernel;
+  if (earlier != 0) name += fmt::format("#{}", earlier + 1);
+  name += "." + parameter.name;
+  if (parameter.is_of_stream()) name += " of " + name_of(program, stream);
+  auto place = std::find_if(program.buffers.begin(), program.buffers.end(),
+                            [&](const ProgramBuffer& each) { return each.name == name; });
+  if (place == program.buffers.end()) {
+    program.buffers.push_back(
+        {owned_kind(parameter), name, parameter.dtype, parameter.shape, parameter.where});
+    place = program.buffers.end() - 1;
+  }
+  return {static_cast<int>(place - program.buffers.begin()), stream.rank,
+          std::vector<Dim>(parameter.shape.size(), 0), parameter.shape};
+}
+
+void add_owned(Program& program, const std::vector<Kernel>& machine) {
+  for (ProgramOperation& operation : program.operations) {
+    if (operation.kind != ProgramOperation::Kind::launch) continue;
+    std::size_t tensor = 0;
+    for (const Parameter& parameter : machine[operation.kernel].parameters) {
+      if (!parameter.is_tensor() || tensor++ < operation.tensors.size()) continue;
+      operation.tensors.push_back(owned_part(program, operation, parameter));
+    }
+  }
+}
+
 TensorArgument argument_of(const Program& program, const ProgramPart& part,
                            const BufferAddress& address) {
   const ProgramBuffer& buffer = program.buffers[part.buffer];
   TensorArgument tensor;
   tensor.name = buffer.name;
   tensor.dtype = buffer.dtype;
-  tensor.shape = part.sizes;
-  tensor.strides.assign(buffer.shape.size(), 1);
+  tensor.shape = constants(part.sizes);
+  tensor.strides = buffer.strides;
+  tensor.strides.resize(buffer.shape.size(), 1);
   std::int64_t stride = 1, offset = 0;
   for (std::size_t axis = buffer.shape.size(); axis-- > 0;) {
-    tensor.strides[axis] = stride;
-    offset += part.starts[axis] * stride;
-    stride *= buffer.shape[axis];
+    if (buffer.strides.empty()) tensor.strides[axis] = stride;
+    offset += constant(part.starts[axis]) * tensor.strides[axis];
+    stride *= constant(buffer.shape[axis]);
   }
   offset *= size_of(buffer.dtype);
   tensor.data = address(part.buffer, part.rank) + offset;
@@ -92,71 +152,30 @@ Arguments arguments_of(const Program& program, const ProgramOperation& launch, s
   return arguments;
 }
 
-void check_launch(const Program& program, const ProgramOperation& launch) {
-  const Kernel& kernel = *program.kernels[launch.kernel];
-  std::vector<TensorShape> shapes;
-  for (const ProgramPart& part : launch.tensors) {
-    const TensorArgument tensor =
-        argument_of(program, part, [](int, int) -> std::byte* { return nullptr; });
-    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+bool writes(const Program& program, const ProgramOperation& operation, int buffer) {
+  switch (operation.kind) {
+    case ProgramOperation::Kind::copy:
+    case ProgramOperation::Kind::zero:
+    case ProgramOperation::Kind::write:
+      return operation.to.buffer == buffer;
+    case ProgramOperation::Kind::wait:
+    case ProgramOperation::Kind::record:
+    case ProgramOperation::Kind::wait_event:
+      return false;
+    case ProgramOperation::Kind::launch:
+      break;
   }
-  std::vector<double> scalars;
-  for (const RunNumber& scalar : launch.scalars) scalars.push_back(scalar.at(1));
-  ir::bind(kernel, shapes, 1, given_ranks(kernel, program.ranks));
-  ir::check_scalars(kernel, scalars);
-}
-
-std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed) {
-  std::vector<std::vector<HostTensor>> tensors;
-  for (int rank = 0; rank < program.ranks; ++rank) {
-    std::vector<HostTensor>& buffers = tensors.emplace_back();
-    for (const ProgramBuffer& buffer : program.buffers) {
-      buffers.push_back(is_float(buffer.dtype)
-                            ? HostTensor::random_normal(buffer.dtype, buffer.shape, seed++)
-                            : HostTensor::zeros(buffer.dtype, buffer.shape));
-    }
+  std::size_t tensor = 0;
+  for (const Parameter& parameter : program.kernels[operation.kernel]->parameters) {
+    if (!parameter.is_tensor()) continue;
+    const bool is_it = operation.tensors[tensor++].buffer == buffer;
+    if (is_it && parameter.kind != Parameter::Kind::in) return true;
   }
-  return tensors;
+  return false;
 }
 
 std::int32_t word_value(const RunNumber& value, std::int64_t run) {
   return static_cast<std::int32_t>(static_cast<std::int64_t>(value.at(run)));
-}
-
-void check_count(const Program& program, const char* what, std::int64_t count) {
-  if (count >= 1) return;
-  Diagnostic(program.where, fmt::format("program {}: {} {}", program.name, count, what))
-      .fix("ask for one or more")
-      .raise();
-}
-
-void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors) {
-  const auto fail = [&program](const std::string& problem) {
-    Diagnostic(program.where, fmt::format("program {}: {}", program.name, problem))
-        .fix("make the ProgramMemory of this program, when all of its buffers are there")
-        .raise();
-  };
-  if (tensors.size() != static_cast<std::size_t>(program.ranks)) {
-    fail(fmt::format("memory of {} ranks for {}", tensors.size(), program.ranks));
-  }
-  for (int rank = 0; rank < program.ranks; ++rank) {
-    const std::vector<HostTensor>& given = tensors[rank];
-    if (given.size() > program.buffers.size()) {
-      fail(fmt::format("memory of {} buffers for {}", given.size(), program.buffers.size()));
-    }
-    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-      const ProgramBuffer& buffer = program.buffers[i];
-      const std::string name = name_of(program, static_cast<int>(i), rank);
-      if (i >= given.size()) {
-        if (buffer.kind == ProgramBuffer::Kind::tensor) fail("the memory has no " + name);
-        continue;
-      }
-      if (given[i].dtype() == buffer.dtype && given[i].shape() == buffer.shape) continue;
-      fail(fmt::format("the memory has {} {{{}}} for {}, which is {} {{{}}}",
-                       tilewright::name_of(given[i].dtype()), fmt::join(given[i].shape(), ", "),
-                       name, tilewright::name_of(buffer.dtype), fmt::join(buffer.shape, ", ")));
-    }
-  }
 }
 
 void for_each_rows(const TensorArgument& to, const TensorArgument& from,

@@ -7,32 +7,44 @@
 #include <string>
 #include <vector>
 
+#include "ir/binding.h"
 #include "ir/ir.h"
 #include "support/arguments.h"
 #include "tilewright/program.h"
 
-// What tilewright::Program records.
+// What tilewright::Program records, and what a run makes of it: a program is bound when it has no
+// dims left, and whatever executes one takes a bound one.
 namespace tilewright::ir {
 
 struct ProgramBuffer {
-  // Signals are zeros at first; so are workspaces, which launches leave zero. What is in scratch
-  // memory no launch leaves to the next.
-  enum class Kind : std::uint8_t { tensor, signals, workspace, scratch };
+  // What callers pass is a tensor, which runs read and write, or in or out, which they only read or
+  // only write. Signals are zeros at first; so are workspaces, which launches leave zero. What is
+  // in scratch memory no run leaves to the next; zeroed is scratch that operations set to zero.
+  enum class Kind : std::uint8_t { tensor, in, out, signals, workspace, scratch, zeroed };
   Kind kind = Kind::tensor;
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;
+  std::vector<Dim> shape;
   SourceLocation where;
+  std::vector<std::int64_t> strides = {};  // of a caller's, once bound; none: row-major
+  bool is_passed() const { return kind == Kind::tensor || kind == Kind::in || kind == Kind::out; }
+  // What it holds after a run is there in the next one.
+  bool outlives_runs() const { return is_passed() || kind == Kind::signals; }
+  // Once bound: from its first element to its last.
   std::int64_t bytes() const;
 };
 
 // Of a parameter that the runtime owns.
 ProgramBuffer::Kind owned_kind(const Parameter& parameter);
 
+// Of dims that are bound: an internal error where one is not.
+std::int64_t constant(const Dim& dim);
+std::vector<std::int64_t> constants(const std::vector<Dim>& dims);
+
 // A box of a buffer in one rank.
 struct ProgramPart {
   int buffer = 0, rank = 0;
-  std::vector<std::int64_t> starts, sizes;
+  std::vector<Dim> starts, sizes;
 };
 
 struct ProgramStream {
@@ -42,7 +54,7 @@ struct ProgramStream {
 };
 
 struct ProgramOperation {
-  enum class Kind : std::uint8_t { launch, copy, write, wait, record, wait_event };
+  enum class Kind : std::uint8_t { launch, copy, zero, write, wait, record, wait_event };
   Kind kind = Kind::launch;
   int stream = 0;
   SourceLocation where;
@@ -52,23 +64,58 @@ struct ProgramOperation {
   std::vector<RunNumber> scalars;
   std::int64_t epoch = 0;  // of the first run, from 1, and how many there are in a run
   std::int64_t epochs_per_run = 0;
-  // copy; the word is `to`
+  // copy; what is set to zero, and the word, is `to`
   ProgramPart to, from;
   RunNumber value = 0;
   int event = 0;  // by number; each is recorded once
+};
+
+// As the text has it: "launch", "wait_event".
+std::string_view name_of(ProgramOperation::Kind kind);
+
+// What each run is given.
+struct ProgramScalar {
+  std::string name;
+  DType dtype = DType::f32;
+  SourceLocation where;
 };
 
 struct Program {
   std::string name;
   int ranks = 1;
   SourceLocation where;
+  std::vector<Dim> dims;  // the symbols, in order of declaration
+  std::vector<ProgramScalar> scalars;
   std::vector<ProgramBuffer> buffers;
   std::vector<ProgramStream> streams;
   std::vector<std::shared_ptr<const Kernel>> kernels;
   std::vector<std::string> kernel_texts;
   std::vector<ProgramOperation> operations;
   int events = 0;
+  DimValues bound;  // what the dims were, once a run has bound them
 };
+
+// Memory that no caller passes, for a parameter of the launched kernel: found again by its name,
+// else made.
+ProgramPart owned_part(Program& program, const ProgramOperation& launch,
+                       const Parameter& parameter);
+// Gives launches what the kernels' machine forms ask for beyond what the kernels do.
+void add_owned(Program& program, const std::vector<Kernel>& machine);
+
+// What callers see of the program, as a kernel without a body: its dims, and as parameters what
+// they pass.
+Kernel signature_of(const Program& program);
+
+// The program at one run, on tensors of these shapes: one for each buffer that is passed, in order,
+// and for each scalar. `given` holds the values of the dims that no axis names alone. Raises a
+// usage error where a caller's tensors do not fit, and at an operation's line where it does not fit
+// them.
+Program bind_program(const Program& program, const std::vector<TensorShape>& shapes,
+                     std::int64_t multiprocessors, const std::vector<double>& scalars = {},
+                     const DimValues& given = {});
+
+// The same for the sizes alone. Raises a usage error where a dim has no value.
+Program bind_program(const Program& program, const DimValues& sizes, std::int64_t multiprocessors);
 
 // Where a buffer lies in a rank.
 using BufferAddress = std::function<std::byte*(int buffer, int rank)>;
@@ -79,12 +126,29 @@ TensorArgument argument_of(const Program& program, const ProgramPart& part,
 Arguments arguments_of(const Program& program, const ProgramOperation& launch, std::int64_t run,
                        const BufferAddress& address);
 
-// Raises a usage error where the kernel does not take what the launch gives it.
-void check_launch(const Program& program, const ProgramOperation& launch);
+// Whether the box is not inside of a shape, as far as that is known.
+bool is_outside(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
+                const std::vector<Dim>& of);
+// Whether there may be such a shape: no size below 0, fewer than 2^63 bytes.
+bool has_room(DType dtype, const std::vector<Dim>& shape);
+// "{64, (rows + 1)}", "keys = 7, queries = 3".
+std::string braced(const std::vector<Dim>& dims);
+std::string values_text(const DimValues& values);
 
-// What the buffers hold at first, of each rank each buffer's: normal random numbers, and zero
-// integers. What nobody passes is zeros.
-std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, std::uint64_t seed);
+// Raises a usage error where the kernel does not take what the launch gives it; of a program that
+// is not bound, whatever its dims are.
+void check_launch(const Program& program, const ProgramOperation& launch);
+// The same of every operation: parts lie inside of their buffers, copies fit, words are words, and
+// nothing is written to what a caller passes to be read.
+void check_operation(const Program& program, const ProgramOperation& operation);
+
+// Whether the operation writes to the buffer, as far as the program says.
+bool writes(const Program& program, const ProgramOperation& operation, int buffer);
+
+// What the buffers that outlive runs hold at first, of each rank each buffer's: normal random
+// numbers, and zero integers; NaN where nobody reads it. Of the others there are empty tensors.
+std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, const DimValues& sizes,
+                                                     std::uint64_t seed);
 
 // What a word is to be, or to be waited for, in a run: modulo 2^32.
 std::int32_t word_value(const RunNumber& value, std::int64_t run);
@@ -92,7 +156,7 @@ std::int32_t word_value(const RunNumber& value, std::int64_t run);
 // Raises a usage error where somebody asks for no runs, or schedules.
 void check_count(const Program& program, const char* what, std::int64_t count);
 
-// Raises a usage error where these are not what the program's buffers hold, of each rank each
+// Raises a usage error where these are not what the bound program's buffers hold, of each rank each
 // buffer's; of memory that no caller passes nothing need be there.
 void check_tensors(const Program& program, const std::vector<std::vector<HostTensor>>& tensors);
 

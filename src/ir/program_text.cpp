@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "ir/text.h"
+#include "ir/text_dims.h"
 #include "ir/text_scanner.h"
 #include "ir/text_words.h"
 #include "ir/verifier.h"
@@ -14,10 +14,13 @@
 namespace tilewright::ir {
 namespace {
 
-using Kind = ProgramOperation::Kind;
+using ProgramKind = ProgramOperation::Kind;
 
-constexpr std::string_view kKinds[] = {"launch", "copy", "write", "wait", "record", "wait_event"};
-constexpr std::string_view kBuffers[] = {"tensor", "signals", "workspace", "scratch"};
+constexpr ProgramKind kProgramKinds[] = {
+    ProgramKind::launch, ProgramKind::copy,   ProgramKind::zero,      ProgramKind::write,
+    ProgramKind::wait,   ProgramKind::record, ProgramKind::wait_event};
+constexpr std::string_view kBuffers[] = {"tensor",    "in",      "out",   "signals",
+                                         "workspace", "scratch", "zeroed"};
 
 class ProgramPrinter {
  public:
@@ -25,10 +28,16 @@ class ProgramPrinter {
 
   std::string print() {
     line(fmt::format("program {} {} ranks", quoted(program_.name), program_.ranks), program_.where);
+    for (const Dim& dim : program_.dims) line(dim_text(dim), {});
+    for (const ProgramScalar& scalar : program_.scalars) {
+      line(fmt::format("scalar {}: {}", quoted(scalar.name), tilewright::name_of(scalar.dtype)),
+           scalar.where);
+    }
     for (const ProgramBuffer& buffer : program_.buffers) {
-      line(fmt::format("{} {}: {}[{}]", kBuffers[static_cast<int>(buffer.kind)],
-                       quoted(buffer.name), name_of(buffer.dtype), fmt::join(buffer.shape, ", ")),
-           buffer.where);
+      line(
+          fmt::format("{} {}: {}[{}]", kBuffers[static_cast<int>(buffer.kind)], quoted(buffer.name),
+                      tilewright::name_of(buffer.dtype), dims_text(buffer.shape)),
+          buffer.where);
     }
     for (const ProgramStream& stream : program_.streams) {
       line(fmt::format("stream {} of {}", quoted(stream.name), stream.rank), stream.where);
@@ -44,17 +53,23 @@ class ProgramPrinter {
   }
   std::string part(const ProgramPart& part) const {
     return fmt::format("{} of {} [{}] [{}]", quoted(program_.buffers[part.buffer].name), part.rank,
-                       fmt::join(part.starts, ", "), fmt::join(part.sizes, ", "));
+                       dims_text(part.starts), dims_text(part.sizes));
   }
   static std::string number(const RunNumber& number) {
-    return fmt::format("{} + {} run", number.base, number.per_run);
+    std::string text = fmt::format("{} + {} run", number.base, number.per_run);
+    for (const RunNumber::Term& term : number.terms) {
+      text += fmt::format(" + {} {}", term.factor,
+                          term.scalar.empty() ? fmt::format("dim {}", term.dim.to_string())
+                                              : "scalar " + quoted(term.scalar));
+    }
+    return text;
   }
   void operation(const ProgramOperation& operation) {
     const ProgramStream& stream = program_.streams[operation.stream];
-    std::string words = fmt::format("{} {} of {}", kKinds[static_cast<int>(operation.kind)],
-                                    quoted(stream.name), stream.rank);
+    std::string words =
+        fmt::format("{} {} of {}", name_of(operation.kind), quoted(stream.name), stream.rank);
     switch (operation.kind) {
-      case Kind::launch: {
+      case ProgramKind::launch: {
         std::string tensors, scalars;
         for (const ProgramPart& tensor : operation.tensors) {
           tensors += (tensors.empty() ? "" : ", ") + part(tensor);
@@ -66,15 +81,18 @@ class ProgramPrinter {
                              tensors, scalars, operation.epoch, operation.epochs_per_run);
         break;
       }
-      case Kind::copy:
+      case ProgramKind::copy:
         words += fmt::format(" to {} from {}", part(operation.to), part(operation.from));
         break;
-      case Kind::write:
-      case Kind::wait:
+      case ProgramKind::zero:
+        words += " " + part(operation.to);
+        break;
+      case ProgramKind::write:
+      case ProgramKind::wait:
         words += fmt::format(" {} value {}", part(operation.to), number(operation.value));
         break;
-      case Kind::record:
-      case Kind::wait_event:
+      case ProgramKind::record:
+      case ProgramKind::wait_event:
         words += fmt::format(" event {}", operation.event);
         break;
     }
@@ -115,22 +133,24 @@ class ProgramParser {
     const SourceLocation here = in_.next_location();
     if (in_.peek_word() == "kernel") return kernel();
     if (in_.accept_word("stream")) return stream(here);
-    const std::string_view word = in_.peek_word();
-    const auto index_in = [&](const auto& names) {
-      return static_cast<int>(std::find(std::begin(names), std::end(names), word) -
-                              std::begin(names));
-    };
-    if (const int kind = index_in(kBuffers); kind < static_cast<int>(std::size(kBuffers))) {
-      in_.accept_word(word);
-      return buffer(static_cast<ProgramBuffer::Kind>(kind), here);
+    if (in_.accept_word("scalar")) return scalar(here);
+    if (in_.accept_word("dim")) {
+      program_.dims.push_back(read_dim_clause(in_, program_.dims));
+      known_.push_back(program_.dims.back());
+      return;
     }
-    const int kind = index_in(kKinds);
-    if (kind == static_cast<int>(std::size(kKinds))) {
-      in_.fail(begin, fmt::format("expected stream, kernel, {} or {}", fmt::join(kBuffers, ", "),
-                                  fmt::join(kKinds, ", ")));
+    for (std::size_t kind = 0; kind < std::size(kBuffers); ++kind) {
+      if (in_.accept_word(kBuffers[kind])) {
+        return buffer(static_cast<ProgramBuffer::Kind>(kind), here);
+      }
     }
-    in_.accept_word(word);
-    operation(static_cast<Kind>(kind), begin, here);
+    std::string known;
+    for (const ProgramKind kind : kProgramKinds) {
+      if (in_.accept_word(name_of(kind))) return operation(kind, begin, here);
+      known += fmt::format(", {}", name_of(kind));
+    }
+    in_.fail(begin, fmt::format("expected dim, scalar, stream, kernel, {}{}",
+                                fmt::join(kBuffers, ", "), known));
   }
 
   void kernel() {
@@ -159,21 +179,28 @@ class ProgramParser {
     buffer.dtype = in_.dtype();
     const bool words =
         kind == ProgramBuffer::Kind::signals || kind == ProgramBuffer::Kind::workspace;
-    if (words && buffer.dtype != DType::i32) {
-      in_.fail(at, "expected i32");
-    }
+    if (words && buffer.dtype != DType::i32) in_.fail(at, "expected i32");
     const std::size_t shape = in_.position();
-    buffer.shape = in_.integers();
-    if (words && buffer.shape.size() != 1) {
-      in_.fail(shape, "expected one axis: words");
-    }
-    std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;
-    for (const std::int64_t extent : buffer.shape) {
-      if (extent < 0 || extent > left) in_.fail(shape, "there is no such shape");
-      left /= std::max<std::int64_t>(extent, 1);
-    }
+    buffer.shape = numbers();
+    if (words && buffer.shape.size() != 1) in_.fail(shape, "expected one axis: words");
+    if (!has_room(buffer.dtype, buffer.shape)) in_.fail(shape, "there is no such shape");
     buffer.where = in_.location_or(here);
     program_.buffers.push_back(std::move(buffer));
+  }
+
+  void scalar(SourceLocation here) {
+    const std::size_t begin = in_.position();
+    ProgramScalar scalar;
+    scalar.name = in_.quoted("the scalar's name in quotes");
+    if (is_scalar(scalar.name)) in_.fail(begin, "there is such a scalar already");
+    in_.expect(':');
+    scalar.dtype = in_.dtype();
+    scalar.where = in_.location_or(here);
+    program_.scalars.push_back(std::move(scalar));
+  }
+  bool is_scalar(const std::string& name) const {
+    return std::any_of(program_.scalars.begin(), program_.scalars.end(),
+                       [&](const ProgramScalar& each) { return each.name == name; });
   }
 
   void stream(SourceLocation here) {
@@ -184,44 +211,36 @@ class ProgramParser {
     program_.streams.push_back(std::move(stream));
   }
 
-  void operation(Kind kind, std::size_t begin, SourceLocation here) {
+  void operation(ProgramKind kind, std::size_t begin, SourceLocation here) {
     ProgramOperation operation;
     operation.kind = kind;
     operation.stream = stream_number();
     switch (kind) {
-      case Kind::launch:
+      case ProgramKind::launch:
         launch(operation);
         break;
-      case Kind::copy:
+      case ProgramKind::copy:
         in_.expect_word("to");
         operation.to = part();
         in_.expect_word("from");
         operation.from = part();
-        if (operation.to.sizes != operation.from.sizes ||
-            program_.buffers[operation.to.buffer].dtype !=
-                program_.buffers[operation.from.buffer].dtype) {
-          in_.fail(begin, "a copy between parts of different shapes or dtypes");
-        }
         break;
-      case Kind::write:
-      case Kind::wait: {
-        const std::size_t at = in_.position();
+      case ProgramKind::zero:
         operation.to = part();
-        if (program_.buffers[operation.to.buffer].kind != ProgramBuffer::Kind::signals ||
-            operation.to.sizes != std::vector<std::int64_t>{1}) {
-          in_.fail(at, "expected one word of signals");
-        }
+        break;
+      case ProgramKind::write:
+      case ProgramKind::wait:
+        operation.to = part();
         in_.expect_word("value");
         operation.value = number();
         break;
-      }
-      case Kind::record:
-      case Kind::wait_event:
+      case ProgramKind::record:
+      case ProgramKind::wait_event:
         event(operation);
         break;
     }
     operation.where = in_.location_or(here);
-    if (kind == Kind::launch) in_.within(begin, [&] { check_launch(program_, operation); });
+    in_.within(begin, [&] { check_operation(program_, operation); });
     program_.operations.push_back(std::move(operation));
   }
 
@@ -233,13 +252,7 @@ class ProgramParser {
       in_.fail(begin, fmt::format("there is no kernel {}: {} stand before this line",
                                   operation.kernel, program_.kernels.size()));
     }
-    in_.list('(', ')', [&] {
-      const std::size_t at = in_.position();
-      operation.tensors.push_back(part());
-      if (operation.tensors.back().rank != program_.streams[operation.stream].rank) {
-        in_.fail(at, "a launch gets the tensors of its own rank");
-      }
-    });
+    in_.list('(', ')', [&] { operation.tensors.push_back(part()); });
     in_.expect_word("scalars");
     const std::size_t scalars = in_.position();
     in_.list('(', ')', [&] { operation.scalars.push_back(number()); });
@@ -271,7 +284,7 @@ class ProgramParser {
     }
     int& rank = recorded_[operation.event];
     const int own = program_.streams[operation.stream].rank;
-    if (operation.kind == Kind::record) {
+    if (operation.kind == ProgramKind::record) {
       if (rank >= 0) in_.fail(begin, "the event is recorded already");
       rank = own;
     } else if (rank != own) {
@@ -298,12 +311,28 @@ class ProgramParser {
     }
     in_.fail(begin, fmt::format("there is no stream {} of rank {}", name, rank));
   }
+  std::vector<Dim> numbers() { return read_dims(in_, '[', ']', known_); }
   RunNumber number() {
     const double base = in_.number();
     in_.expect('+');
     const double per_run = in_.number();
     in_.expect_word("run");
-    return {base, per_run};
+    RunNumber number(base, per_run);
+    while (in_.accept('+')) number.terms.push_back(term());
+    return number;
+  }
+  RunNumber::Term term() {
+    RunNumber::Term term;
+    term.factor = in_.number();
+    if (in_.accept_word("dim")) {
+      term.dim = read_dim(in_, " ,)@", known_);
+      return term;
+    }
+    in_.expect_word("scalar");
+    const std::size_t begin = in_.position();
+    term.scalar = in_.quoted("a scalar's name in quotes");
+    if (!is_scalar(term.scalar)) in_.fail(begin, "there is no such scalar");
+    return term;
   }
   ProgramPart part() {
     const std::size_t begin = in_.position();
@@ -314,25 +343,15 @@ class ProgramParser {
     ProgramPart part;
     part.buffer = static_cast<int>(found - program_.buffers.begin());
     part.rank = rank();
-    part.starts = in_.integers();
-    part.sizes = in_.integers();
-    bool inside =
-        part.starts.size() == found->shape.size() && part.sizes.size() == found->shape.size();
-    for (std::size_t axis = 0; inside && axis < found->shape.size(); ++axis) {
-      inside = part.starts[axis] >= 0 && part.sizes[axis] >= 0 &&
-               part.sizes[axis] <= found->shape[axis] &&
-               part.starts[axis] <= found->shape[axis] - part.sizes[axis];
-    }
-    if (!inside) {
-      in_.fail(begin, fmt::format("the box is not inside of {} [{}]", name,
-                                  fmt::join(found->shape, ", ")));
-    }
+    part.starts = numbers();
+    part.sizes = numbers();
     return part;
   }
 
   Scanner in_;
   const std::string file_;
   Program program_;
+  std::vector<Dim> known_{Dim::symbol(kMultiprocessors, at_least(1))};
   std::vector<int> recorded_;  // of each event: in which rank; -1: not yet
 };
 

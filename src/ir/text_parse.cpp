@@ -7,6 +7,7 @@
 
 #include "ir/claim.h"
 #include "ir/text.h"
+#include "ir/text_dims.h"
 #include "ir/text_scanner.h"
 
 namespace tilewright::ir {
@@ -109,25 +110,7 @@ class KernelParser {
   }
 
   void dim_clause() {
-    const std::size_t begin = in_.position();
-    const std::string name(in_.word("a dimension's name"));
-    for (const Dim& dim : kernel_.dims) {
-      if (dim.name() == name) in_.fail(begin, fmt::format("dim {} is declared twice", name));
-    }
-    DimFacts facts;
-    while (true) {
-      std::int64_t* fact = in_.accept_word("multiple_of") ? &facts.multiple
-                           : in_.accept_word("at_least")  ? &facts.minimum
-                           : in_.accept_word("at_most")   ? &facts.maximum
-                                                          : nullptr;
-      if (fact == nullptr) break;
-      in_.expect('(');
-      const std::size_t at = in_.position();
-      *fact = in_.integer();
-      if (facts.multiple < 1) in_.fail(at, "expected a positive multiple");
-      in_.expect(')');
-    }
-    kernel_.dims.push_back(Dim::symbol(name, facts));
+    kernel_.dims.push_back(read_dim_clause(in_, kernel_.dims));
     known_.push_back(kernel_.dims.back());
   }
 
@@ -150,18 +133,7 @@ class KernelParser {
     kernel_.parameters.push_back(std::move(parameter));
   }
 
-  Dim dim(std::string_view ends) {
-    const std::size_t begin = in_.position();
-    const std::string_view text = in_.until(ends);
-    return in_.within(begin, [&] { return Dim::parse(text, known_); });
-  }
-
-  std::vector<Dim> dims(char begin, char end) {
-    std::vector<Dim> result;
-    const char ends[] = {',', end, '\0'};
-    in_.list(begin, end, [&] { result.push_back(dim(ends)); });
-    return result;
-  }
+  std::vector<Dim> dims(char begin, char end) { return read_dims(in_, begin, end, known_); }
 
   // The bracketed token that begins here.
   template <typename Layout>
@@ -303,7 +275,7 @@ class KernelParser {
     if (in_.accept_word("maps")) return maps();
     const Op function = op("a function");
     if (function != Op::dim || !in_.accept('(')) return function;
-    const Dim result = dim(")");
+    const Dim result = read_dim(in_, ")", known_);
     in_.expect(')');
     return result;
   }

@@ -40,12 +40,6 @@ struct AttributeText {
   }
 };
 
-std::string dims_text(const std::vector<Dim>& dims) {
-  std::string text;
-  for (std::size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + dims[i].to_string();
-  return text;
-}
-
 class KernelPrinter {
  public:
   KernelPrinter(const Kernel& kernel, const TextOptions& options)
@@ -79,15 +73,6 @@ class KernelPrinter {
   }
 
  private:
-  static std::string dim_text(const Dim& dim) {
-    const DimFacts none, facts = dim.facts();
-    std::string text = "dim " + dim.name();
-    if (facts.multiple != none.multiple) text += fmt::format(" multiple_of({})", facts.multiple);
-    if (facts.minimum != none.minimum) text += fmt::format(" at_least({})", facts.minimum);
-    if (facts.maximum != none.maximum) text += fmt::format(" at_most({})", facts.maximum);
-    return text;
-  }
-
   static std::string value(ValueId id) { return "%" + std::to_string(id); }
 
   std::string typed(ValueId id) const {

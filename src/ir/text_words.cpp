@@ -40,4 +40,19 @@ std::string location_text(SourceLocation where) {
   return where.file == nullptr ? "" : fmt::format(" @{}:{}", quoted(where.file), where.line);
 }
 
+std::string dim_text(const Dim& symbol) {
+  const DimFacts none, facts = symbol.facts();
+  std::string text = "dim " + symbol.name();
+  if (facts.multiple != none.multiple) text += fmt::format(" multiple_of({})", facts.multiple);
+  if (facts.minimum != none.minimum) text += fmt::format(" at_least({})", facts.minimum);
+  if (facts.maximum != none.maximum) text += fmt::format(" at_most({})", facts.maximum);
+  return text;
+}
+
+std::string dims_text(const std::vector<Dim>& dims) {
+  std::string text;
+  for (std::size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + dims[i].to_string();
+  return text;
+}
+
 }  // namespace tilewright::ir

@@ -171,7 +171,7 @@ std::int64_t registers_of(const RoleSpec& role) {
   return std::int64_t{role.warps} * 32 * role.registers;
 }
 
-[[noreturn]] void refuse_role(const std::initializer_list<RoleSpec>& roles, const RoleSpec& role,
+[[noreturn]] void refuse_role(std::span<const RoleSpec> roles, const RoleSpec& role,
                               const std::string& problem, const std::string& fix) {
   Diagnostic error(role.where, "role \"" + role.name + "\": " + problem);
   for (const RoleSpec& each : roles) {
@@ -183,7 +183,11 @@ std::int64_t registers_of(const RoleSpec& role) {
 
 }  // namespace
 
-void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) {
+void Kernel::roles(std::initializer_list<RoleSpec> list, SourceLocation where) {
+  roles(std::span<const RoleSpec>(list.begin(), list.size()), where);
+}
+
+void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
   Tracer& tracer = scheduled("roles", where);
   check_roles_place(tracer, roles.size(), where);
   const TargetLimits& limits = target_limits(tracer.kernel().target, where);
@@ -193,7 +197,7 @@ void Kernel::roles(std::initializer_list<RoleSpec> roles, SourceLocation where) 
     const auto fail = [&](const std::string& problem, const std::string& fix) {
       refuse_role(roles, role, problem, fix);
     };
-    for (const RoleSpec* other = roles.begin(); other != &role; ++other) {
+    for (const RoleSpec* other = roles.data(); other != &role; ++other) {
       if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
     }
     if (role.warps <= 0 || (role.warps > 4 && role.warps % 4 != 0)) {

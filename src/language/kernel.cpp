@@ -344,32 +344,7 @@ const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
 
 Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
   tracer_->require_open("dim", where);
-  check_name(name, "dim", where);
-  if (name == ir::kRanks || name == ir::kMultiprocessors) {
-    const std::string function = name == ir::kRanks ? "kernel.ranks()" : "multiprocessors()";
-    Diagnostic(where, "dim: \"" + name + "\" is what " + function + " gives")
-        .token("dim")
-        .fix("take " + function + ", or another name")
-        .raise();
-  }
-  for (const Dim& known : tracer_->kernel().dims) {
-    if (known.name() == name) {
-      Diagnostic(where, "dim: \"" + name + "\" is declared twice")
-          .token("dim")
-          .fix("use the Dim that the first declaration gave")
-          .raise();
-    }
-  }
-  if (facts.multiple <= 0 || facts.minimum < 0 || facts.maximum < facts.minimum) {
-    Diagnostic(where, "dim: impossible facts of \"" + name + "\": multiple of " +
-                          std::to_string(facts.multiple) + ", from " +
-                          std::to_string(facts.minimum) + " to " + std::to_string(facts.maximum))
-        .token("dim")
-        .fix("a multiple is at least 1, a minimum at least 0 and at most the maximum")
-        .raise();
-  }
-  tracer_->kernel().dims.push_back(Dim::symbol(std::move(name), facts));
-  return tracer_->kernel().dims.back();
+  return declare_dim(tracer_->kernel().dims, std::move(name), facts, where);
 }
 
 namespace {

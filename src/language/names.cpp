@@ -1,7 +1,9 @@
 #include "language/names.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "ir/ir.h"
 #include "support/diagnostic.h"
 
 namespace tilewright {
@@ -16,6 +18,35 @@ void check_name(const std::string& name, const char* what, SourceLocation where)
       .token(what)
       .fix("take letters, digits and _, and begin with a letter")
       .raise();
+}
+
+Dim declare_dim(std::vector<Dim>& known, std::string name, DimFacts facts, SourceLocation where) {
+  check_name(name, "dim", where);
+  if (name == ir::kRanks || name == ir::kMultiprocessors) {
+    const std::string function = name == ir::kRanks ? "kernel.ranks()" : "multiprocessors()";
+    Diagnostic(where, "dim: \"" + name + "\" is what " + function + " gives")
+        .token("dim")
+        .fix("take " + function + ", or another name")
+        .raise();
+  }
+  for (const Dim& other : known) {
+    if (other.name() == name) {
+      Diagnostic(where, "dim: \"" + name + "\" is declared twice")
+          .token("dim")
+          .fix("use the Dim that the first declaration gave")
+          .raise();
+    }
+  }
+  if (facts.multiple <= 0 || facts.minimum < 0 || facts.maximum < facts.minimum) {
+    Diagnostic(where, "dim: impossible facts of \"" + name + "\": multiple of " +
+                          std::to_string(facts.multiple) + ", from " +
+                          std::to_string(facts.minimum) + " to " + std::to_string(facts.maximum))
+        .token("dim")
+        .fix("a multiple is at least 1, a minimum at least 0 and at most the maximum")
+        .raise();
+  }
+  known.push_back(Dim::symbol(std::move(name), facts));
+  return known.back();
 }
 
 }  // namespace tilewright

@@ -106,6 +106,12 @@ Pending wgmma(const SharedView& a, const SharedView& b, const Pending& accumulat
   return product(tracer, shared_operand(tracer, a, where), b, &accumulator.handle(), where);
 }
 
+Pending wgmma(const TileOperand& a, const SharedView& b, const Pending& accumulator,
+              SourceLocation where) {
+  Tracer& tracer = in_role("wgmma", where);
+  return product(tracer, register_operand(tracer, a, where), b, &accumulator.handle(), where);
+}
+
 Tile wait(const Pending& pending, SourceLocation where) {
   Tracer& tracer = in_role("wait", where);
   const ir::ValueId id = tracer.use(pending.handle(), "wait", where);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -20,15 +20,51 @@ using ir::ProgramBuffer;
 using ir::ProgramOperation;
 using ir::ProgramPart;
 
-std::string braced(const std::vector<std::int64_t>& shape) {
-  return fmt::format("{{{}}}", fmt::join(shape, ", "));
+// Those of kernels may bear a dim's name: what counts is that the program has declared one.
+void check_dims(const ir::Program& program, const std::vector<Dim>& dims, std::string_view verb,
+                SourceLocation where) {
+  const auto is_known = [&](const std::string& name) {
+    return name == ir::kMultiprocessors ||
+           std::any_of(program.dims.begin(), program.dims.end(),
+                       [&](const Dim& dim) { return dim.name() == name; });
+  };
+  const std::function<void(const Dim&)> check = [&](const Dim& dim) {
+    if (dim.is_constant()) return;
+    if (dim.kind() != Dim::Kind::symbol) {
+      check(dim.lhs());
+      return check(dim.rhs());
+    }
+    if (is_known(dim.name())) return;
+    Diagnostic(where, fmt::format("{}: program {} has no dim {}", verb, program.name, dim.name()))
+        .token(verb)
+        .fix(fmt::format("declare it: const Dim {} = program.dim(\"{}\")", dim.name(), dim.name()))
+        .raise();
+  };
+  for (const Dim& dim : dims) check(dim);
+}
+
+void check_number(const ir::Program& program, const RunNumber& number, std::string_view verb,
+                  SourceLocation where) {
+  for (const RunNumber::Term& term : number.terms) {
+    if (term.scalar.empty()) {
+      check_dims(program, {term.dim}, verb, where);
+      continue;
+    }
+    const bool known = std::any_of(program.scalars.begin(), program.scalars.end(),
+                                   [&](const auto& each) { return each.name == term.scalar; });
+    if (known) continue;
+    Diagnostic(where,
+               fmt::format("{}: program {} has no scalar {}", verb, program.name, term.scalar))
+        .token(verb)
+        .fix("use the scalars of the program that is recorded")
+        .raise();
+  }
 }
 
 // The part of rank `own` where it names none.
 ProgramPart resolve(const ir::Program& program, const std::shared_ptr<ir::Program>& of, int buffer,
-                    int rank, int own, const std::vector<std::int64_t>& starts,
-                    const std::vector<std::int64_t>& sizes, std::string_view verb,
-                    SourceLocation where) {
+                    int rank, int own, const std::vector<Dim>& starts,
+                    const std::vector<Dim>& sizes, std::string_view verb, SourceLocation where) {
   if (!of) {
     Diagnostic(where, fmt::format("{}: a buffer that no program has made", verb))
         .token(verb)
@@ -47,46 +83,6 @@ ProgramPart resolve(const ir::Program& program, const std::shared_ptr<ir::Progra
   return {buffer, rank < 0 ? own : rank, starts, sizes};
 }
 
-// One i32 word of a signals buffer.
-void check_word(const ir::Program& program, const ProgramPart& word, std::string_view verb,
-                SourceLocation where) {
-  const ProgramBuffer& buffer = program.buffers[word.buffer];
-  if (buffer.kind == ProgramBuffer::Kind::signals && word.sizes == std::vector<std::int64_t>{1}) {
-    return;
-  }
-  Diagnostic(where, fmt::format("{}: {} {} is not one word of signals", verb, buffer.name,
-                                braced(word.sizes)))
-      .token(verb)
-      .note(buffer.where, buffer.name + " is made")
-      .fix("a word of what Program::signals makes: ready[0]")
-      .raise();
-}
-
-// Words hold integers; one that counts in halves would be rounded in every other run.
-void check_word_value(const RunNumber& value, std::string_view verb, SourceLocation where) {
-  constexpr double kLimit = 0x1p31;
-  const auto fits = [](double number) {
-    return number >= -kLimit && number < 2 * kLimit && number == std::floor(number);
-  };
-  if (fits(value.base) && fits(value.per_run)) return;
-  Diagnostic(where, fmt::format("{}: {} + {} * run is no integer of 32 bits", verb, value.base,
-                                value.per_run))
-      .token(verb)
-      .fix("words are i32: take whole numbers")
-      .raise();
-}
-
-bool overlap(const ProgramPart& a, const ProgramPart& b) {
-  if (a.buffer != b.buffer || a.rank != b.rank) return false;
-  for (std::size_t axis = 0; axis < a.starts.size(); ++axis) {
-    const std::int64_t first = std::max(a.starts[axis], b.starts[axis]);
-    const std::int64_t end =
-        std::min(a.starts[axis] + a.sizes[axis], b.starts[axis] + b.sizes[axis]);
-    if (first >= end) return false;
-  }
-  return true;
-}
-
 int find_kernel(ir::Program& program, const ir::Kernel& kernel) {
   // By its text: each rank may trace the kernel anew.
   std::string text = ir::to_text(kernel, {/*locations=*/false});
@@ -99,34 +95,8 @@ int find_kernel(ir::Program& program, const ir::Kernel& kernel) {
   return static_cast<int>(program.kernels.size()) - 1;
 }
 
-// How parameters that no caller passes are named: no two kernels share one, also where they have
-// the same name.
-std::string owned_prefix(const ir::Program& program, int kernel) {
-  const std::string& name = program.kernels[kernel]->name;
-  const auto first = program.kernels.begin();
-  const auto earlier =
-      std::count_if(first, first + kernel, [&](const auto& each) { return each->name == name; });
-  return earlier == 0 ? name : fmt::format("{}#{}", name, earlier + 1);
-}
-
-// Memory that no caller passes: found again by its name.
-ProgramPart owned(ir::Program& program, const ir::Parameter& parameter, const std::string& name,
-                  int rank) {
-  const std::vector<std::int64_t> shape = parameter.constant_shape();
-  auto place = std::find_if(program.buffers.begin(), program.buffers.end(),
-                            [&](const ProgramBuffer& each) { return each.name == name; });
-  if (place == program.buffers.end()) {
-    program.buffers.push_back(
-        {owned_kind(parameter), name, parameter.dtype, shape, parameter.where});
-    place = program.buffers.end() - 1;
-  }
-  return {static_cast<int>(place - program.buffers.begin()), rank,
-          std::vector<std::int64_t>(shape.size(), 0), shape};
-}
-
 // Adds what no caller passes to the tensors that are given, among which signals may be.
 void complete(ir::Program& program, const ir::Kernel& kernel, ProgramOperation& launch) {
-  const ir::ProgramStream& stream = program.streams[launch.stream];
   std::vector<ProgramPart> given = std::exchange(launch.tensors, {});
   const auto passed = static_cast<std::size_t>(
       std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
@@ -142,9 +112,7 @@ void complete(ir::Program& program, const ir::Kernel& kernel, ProgramOperation& 
       launch.tensors.push_back(given[next++]);
       continue;
     }
-    std::string name = fmt::format("{}.{}", owned_prefix(program, launch.kernel), parameter.name);
-    if (parameter.is_of_stream()) name += " of " + name_of(program, stream);
-    launch.tensors.push_back(owned(program, parameter, name, stream.rank));
+    launch.tensors.push_back(ir::owned_part(program, launch, parameter));
   }
   launch.tensors.insert(launch.tensors.end(), given.begin() + static_cast<std::ptrdiff_t>(next),
                         given.end());
@@ -158,10 +126,12 @@ std::optional<int> epoch_words(const ir::Program& program, const ProgramOperatio
   return std::nullopt;
 }
 
-void count_epoch(ir::Program& program, ProgramOperation& launch) {
+// Of the last operation, a launch.
+void count_epoch(ir::Program& program) {
+  ProgramOperation& launch = program.operations.back();
   const std::optional<int> words = epoch_words(program, launch);
   const int rank = program.streams[launch.stream].rank;
-  std::vector<ProgramOperation*> alike{&launch};
+  std::vector<ProgramOperation*> alike;
   for (ProgramOperation& other : program.operations) {
     if (other.kind == ProgramOperation::Kind::launch &&
         program.streams[other.stream].rank == rank && other.kernel == launch.kernel &&
@@ -173,57 +143,102 @@ void count_epoch(ir::Program& program, ProgramOperation& launch) {
   for (ProgramOperation* each : alike) each->epochs_per_run = launch.epoch;
 }
 
-void check_operands(const ir::Program& program, const ProgramOperation& launch) {
-  try {
-    ir::check_launch(program, launch);
-  } catch (const Error& error) {
-    Diagnostic(launch.where, "launch: " + error.message())
-        .token("launch")
-        .note(error.location(), "the kernel says so")
+// What operations of memory that is to be zero come behind, in the stream of the first one.
+void zero_before_use(ir::Program& program, const ProgramPart& part, const ProgramOperation& user) {
+  const ProgramBuffer& buffer = program.buffers[part.buffer];
+  if (buffer.kind != ProgramBuffer::Kind::zeroed) return;
+  const bool done = std::any_of(
+      program.operations.begin(), program.operations.end(), [&](const ProgramOperation& each) {
+        return each.kind == ProgramOperation::Kind::zero && each.to.buffer == part.buffer &&
+               each.to.rank == part.rank && each.to.sizes == buffer.shape;
+      });
+  if (done) return;
+  const int rank = program.streams[user.stream].rank;
+  if (rank != part.rank) {
+    const std::string verb(ir::name_of(user.kind));
+    Diagnostic(user.where, fmt::format("{}: {} begins as zeros, and the first to use it is a "
+                                       "stream of rank {}",
+                                       verb, name_of(program, part.buffer, part.rank), rank))
+        .token(verb)
+        .note(buffer.where, buffer.name + " is made")
+        .fix("set it to zero in a stream of its own rank before: stream.zero(" + buffer.name + ")")
         .raise();
   }
+  ProgramOperation zero;
+  zero.kind = ProgramOperation::Kind::zero;
+  zero.stream = user.stream;
+  zero.where = user.where;
+  zero.to = {part.buffer, part.rank, std::vector<Dim>(buffer.shape.size(), 0), buffer.shape};
+  program.operations.push_back(std::move(zero));
+}
+
+void record_operation(ir::Program& program, ProgramOperation operation) {
+  ir::check_operation(program, operation);
+  for (const ProgramPart& part : operation.tensors) zero_before_use(program, part, operation);
+  if (operation.kind == ProgramOperation::Kind::copy ||
+      operation.kind == ProgramOperation::Kind::zero) {
+    zero_before_use(program, operation.to, operation);
+  }
+  if (operation.kind == ProgramOperation::Kind::copy) {
+    zero_before_use(program, operation.from, operation);
+  }
+  program.operations.push_back(std::move(operation));
 }
 
 }  // namespace
 
-RunNumber operator+(RunNumber a, RunNumber b) { return {a.base + b.base, a.per_run + b.per_run}; }
-RunNumber operator-(RunNumber a, RunNumber b) { return {a.base - b.base, a.per_run - b.per_run}; }
-RunNumber operator*(RunNumber a, double factor) { return {a.base * factor, a.per_run * factor}; }
-RunNumber operator*(double factor, RunNumber a) { return a * factor; }
+RunNumber::RunNumber(const Dim& dim) {
+  if (dim.is_constant()) {
+    base = static_cast<double>(dim.constant());
+  } else {
+    terms.push_back({1, {}, dim});
+  }
+}
 
-Part Part::narrowed(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+RunNumber operator+(RunNumber a, const RunNumber& b) {
+  a.base += b.base;
+  a.per_run += b.per_run;
+  a.terms.insert(a.terms.end(), b.terms.begin(), b.terms.end());
+  return a;
+}
+RunNumber operator-(RunNumber a, const RunNumber& b) { return std::move(a) + b * -1; }
+RunNumber operator*(RunNumber a, double factor) {
+  a.base *= factor;
+  a.per_run *= factor;
+  for (RunNumber::Term& term : a.terms) term.factor *= factor;
+  return a;
+}
+RunNumber operator*(double factor, RunNumber a) { return std::move(a) * factor; }
+
+Part Part::narrowed(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
                     std::string_view verb, SourceLocation where) const {
   if (!program_) return *this;  // an error where it is used
-  const auto fits = [&] {
-    if (starts.size() != sizes_.size() || sizes.size() != sizes_.size()) return false;
-    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-      const bool inside =
-          starts[axis] >= 0 && sizes[axis] >= 0 && starts[axis] <= sizes_[axis] - sizes[axis];
-      if (!inside) return false;
-    }
-    return true;
-  };
-  if (!fits()) {
+  check_dims(*program_, starts, verb, where);
+  check_dims(*program_, sizes, verb, where);
+  if (ir::is_outside(starts, sizes, sizes_)) {
     const ProgramBuffer& buffer = program_->buffers[buffer_];
-    Diagnostic(where, fmt::format("{} elements from {} on are not inside of {} {}", braced(sizes),
-                                  braced(starts), buffer.name, braced(sizes_)))
+    Diagnostic(where,
+               fmt::format("{} elements from {} on are not inside of {} {}", ir::braced(sizes),
+                           ir::braced(starts), buffer.name, ir::braced(sizes_)))
         .token(verb)
         .note(buffer.where, buffer.name + " is made")
         .raise();
   }
   Part part = *this;
-  for (std::size_t axis = 0; axis < sizes.size(); ++axis) part.starts_[axis] += starts[axis];
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    part.starts_[axis] = part.starts_[axis] + starts[axis];
+  }
   part.sizes_ = sizes;
   return part;
 }
 
-Part Part::box(const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& sizes,
+Part Part::box(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
                SourceLocation where) const {
   return narrowed(starts, sizes, "box", where);
 }
 
-Part Part::rows(std::int64_t first, std::int64_t count, SourceLocation where) const {
-  std::vector<std::int64_t> starts(sizes_.size(), 0), sizes = sizes_;
+Part Part::rows(const Dim& first, const Dim& count, SourceLocation where) const {
+  std::vector<Dim> starts(sizes_.size(), 0), sizes = sizes_;
   // A part without axes has no rows: as many axes as are given do not fit it.
   starts.resize(std::max<std::size_t>(starts.size(), 1));
   sizes.resize(starts.size());
@@ -259,7 +274,7 @@ Part Buffer::on(int rank, SourceLocation where) const {
   return part;
 }
 
-Part Buffer::rows(std::int64_t first, std::int64_t count, SourceLocation where) const {
+Part Buffer::rows(const Dim& first, const Dim& count, SourceLocation where) const {
   return Part(*this).rows(first, count, where);
 }
 
@@ -279,18 +294,11 @@ void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
   for (const Part& part : tensors) {
     launch.tensors.push_back(resolve(program, part.program_, part.buffer_, part.rank_, rank,
                                      part.starts_, part.sizes_, "launch", where));
-    if (launch.tensors.back().rank == rank) continue;
-    Diagnostic(where, fmt::format("launch: {} is given to a launch on rank {}: a kernel gets the "
-                                  "tensors of its own rank",
-                                  name_of(program, part.buffer_, part.rank_), rank))
-        .token("launch")
-        .fix("declare it as Kernel::symmetric and reach the peer's by at(rank)")
-        .raise();
   }
+  for (const RunNumber& scalar : scalars) check_number(program, scalar, "launch", where);
   complete(program, kernel, launch);
-  check_operands(program, launch);
-  count_epoch(program, launch);
-  program.operations.push_back(std::move(launch));
+  record_operation(program, std::move(launch));
+  count_epoch(program);
 }
 
 void Stream::copy(const Part& to, const Part& from, SourceLocation where) const {
@@ -304,44 +312,32 @@ void Stream::copy(const Part& to, const Part& from, SourceLocation where) const 
                     where);
   copy.from = resolve(program, from.program_, from.buffer_, from.rank_, rank, from.starts_,
                       from.sizes_, "copy", where);
-  const ProgramBuffer &target = program.buffers[to.buffer_],
-                      &source = program.buffers[from.buffer_];
-  if (to.sizes_ != from.sizes_ || target.dtype != source.dtype) {
-    Diagnostic(where, fmt::format("copy: {} {} {} from {} {} {}", target.name,
-                                  name_of(target.dtype), braced(to.sizes_), source.name,
-                                  name_of(source.dtype), braced(from.sizes_)))
-        .token("copy")
-        .note(target.where, target.name + " is made")
-        .note(source.where, source.name + " is made")
-        .fix("parts of the same shape and dtype")
-        .raise();
-  }
-  if (overlap(copy.to, copy.from)) {
-    Diagnostic(where, fmt::format("copy: {} {} from {} on overlaps what is copied, from {} on",
-                                  target.name, braced(to.sizes_), braced(to.starts_),
-                                  braced(from.starts_)))
-        .token("copy")
-        .note(target.where, target.name + " is made")
-        .fix("copy through another buffer: copy engines keep no order among bytes")
-        .raise();
-  }
-  program.operations.push_back(std::move(copy));
+  record_operation(program, std::move(copy));
+}
+
+void Stream::zero(const Part& part, SourceLocation where) const {
+  ir::Program& program = *program_;
+  ProgramOperation zero;
+  zero.kind = ProgramOperation::Kind::zero;
+  zero.stream = number_;
+  zero.where = where;
+  zero.to = resolve(program, part.program_, part.buffer_, part.rank_, program.streams[number_].rank,
+                    part.starts_, part.sizes_, "zero", where);
+  record_operation(program, std::move(zero));
 }
 
 namespace {
 
 void record_word(ir::Program& program, int stream, ProgramOperation::Kind kind, ProgramPart word,
                  const RunNumber& value, SourceLocation where) {
-  const char* const verb = kind == ProgramOperation::Kind::write ? "write" : "wait";
-  check_word(program, word, verb, where);
-  check_word_value(value, verb, where);
+  check_number(program, value, ir::name_of(kind), where);
   ProgramOperation operation;
   operation.kind = kind;
   operation.stream = stream;
   operation.where = where;
   operation.to = std::move(word);
   operation.value = value;
-  program.operations.push_back(std::move(operation));
+  record_operation(program, std::move(operation));
 }
 
 }  // namespace
@@ -441,38 +437,88 @@ Program::Program(std::string name, int ranks, SourceLocation where)
   program_->where = where;
 }
 
-Buffer Program::buffer(std::string name, DType dtype, std::vector<std::int64_t> shape,
-                       SourceLocation where) {
-  check_name(name, "buffer", where);
-  for (const ProgramBuffer& other : program_->buffers) {
+Dim Program::dim(std::string name, DimFacts facts, SourceLocation where) {
+  return declare_dim(program_->dims, std::move(name), facts, where);
+}
+
+RunNumber Program::scalar(std::string name, DType dtype, SourceLocation where) {
+  check_name(name, "scalar", where);
+  for (const ir::ProgramScalar& other : program_->scalars) {
     if (other.name != name) continue;
-    Diagnostic(where, fmt::format("program {}: there is a buffer {} already", program_->name, name))
+    Diagnostic(where, fmt::format("program {}: there is a scalar {} already", program_->name, name))
         .token(name)
         .note(other.where, name + " is made")
         .raise();
   }
-  std::int64_t bytes = size_of(dtype);
-  const bool fits = std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) {
-    return extent >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes);
-  });
-  if (!fits) {
-    Diagnostic(where, fmt::format("buffer {}: shape {}", name, braced(shape)))
+  if (dtype != f32 && dtype != i32) {
+    Diagnostic(where, fmt::format("scalar {} of {}", name, name_of(dtype)))
+        .token(name)
+        .fix("take f32 or i32, as kernels do")
+        .raise();
+  }
+  RunNumber number = 0;
+  number.terms.push_back({1, name, 0});
+  program_->scalars.push_back({std::move(name), dtype, where});
+  return number;
+}
+
+namespace {
+
+// The number of the new buffer.
+int add_buffer(ir::Program& program, ProgramBuffer::Kind kind, std::string name, DType dtype,
+               std::vector<Dim> shape, SourceLocation where) {
+  check_name(name, "buffer", where);
+  for (const ProgramBuffer& other : program.buffers) {
+    if (other.name != name) continue;
+    Diagnostic(where, fmt::format("program {}: there is a buffer {} already", program.name, name))
+        .token(name)
+        .note(other.where, name + " is made")
+        .raise();
+  }
+  check_dims(program, shape, name, where);
+  if (!ir::has_room(dtype, shape)) {
+    Diagnostic(where, fmt::format("buffer {}: shape {}", name, ir::braced(shape)))
         .token(name)
         .fix("take sizes from 0 on, of less than 2^63 bytes in all")
         .raise();
   }
-  program_->buffers.push_back(
-      {ProgramBuffer::Kind::tensor, std::move(name), dtype, std::move(shape), where});
-  Buffer made;
-  made.program_ = program_;
-  made.number_ = static_cast<int>(program_->buffers.size()) - 1;
-  return made;
+  program.buffers.push_back({kind, std::move(name), dtype, std::move(shape), where});
+  return static_cast<int>(program.buffers.size()) - 1;
 }
 
-Buffer Program::signals(std::string name, std::int64_t count, SourceLocation where) {
-  Buffer made = buffer(std::move(name), i32, {count}, where);
-  program_->buffers.back().kind = ProgramBuffer::Kind::signals;
-  return made;
+}  // namespace
+
+Buffer Program::buffer(std::string name, DType dtype, std::vector<Dim> shape,
+                       SourceLocation where) {
+  return {program_, add_buffer(*program_, ProgramBuffer::Kind::tensor, std::move(name), dtype,
+                               std::move(shape), where)};
+}
+
+Buffer Program::in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
+  return {program_, add_buffer(*program_, ProgramBuffer::Kind::in, std::move(name), dtype,
+                               std::move(shape), where)};
+}
+
+Buffer Program::out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
+  return {program_, add_buffer(*program_, ProgramBuffer::Kind::out, std::move(name), dtype,
+                               std::move(shape), where)};
+}
+
+Buffer Program::scratch(std::string name, DType dtype, std::vector<Dim> shape,
+                        SourceLocation where) {
+  return {program_, add_buffer(*program_, ProgramBuffer::Kind::scratch, std::move(name), dtype,
+                               std::move(shape), where)};
+}
+
+Buffer Program::zeroed(std::string name, DType dtype, std::vector<Dim> shape,
+                       SourceLocation where) {
+  return {program_, add_buffer(*program_, ProgramBuffer::Kind::zeroed, std::move(name), dtype,
+                               std::move(shape), where)};
+}
+
+Buffer Program::signals(std::string name, const Dim& count, SourceLocation where) {
+  return {program_, add_buffer(*program_, ProgramBuffer::Kind::signals, std::move(name), i32,
+                               {count}, where)};
 }
 
 Rank Program::rank(int number, SourceLocation where) const {
@@ -494,17 +540,24 @@ int Program::ranks() const { return program_->ranks; }
 const ir::Program& Program::finish() const { return *program_; }
 
 ProgramMemory::ProgramMemory(const Program& program, std::uint64_t seed)
-    : tensors(ir::initial_tensors(program.finish(), seed)), program_(program.program_) {}
+    : ProgramMemory(program, DimValues(), seed) {}
+
+ProgramMemory::ProgramMemory(const Program& program, DimValues sizes, std::uint64_t seed)
+    : tensors(ir::initial_tensors(program.finish(), sizes, seed)),
+      sizes_(std::move(sizes)),
+      program_(program.program_) {}
 
 HostTensor& ProgramMemory::at(const Buffer& buffer, int rank, SourceLocation where) {
   const bool known = buffer.program_ == program_ && rank >= 0 && rank < program_->ranks &&
-                     buffer.number_ < static_cast<int>(tensors[rank].size());
+                     buffer.number_ < static_cast<int>(tensors[rank].size()) &&
+                     program_->buffers[buffer.number_].outlives_runs();
   if (!known) {
     Diagnostic(where, fmt::format("at: the memory of program {} has no such buffer in rank {}",
                                   program_->name, rank))
         .token("at")
         .note(program_->where, program_->name + " is made")
-        .fix(fmt::format("take a buffer that was made before the memory, in rank 0 to {}",
+        .fix(fmt::format("take a buffer that was made before the memory and is no scratch, in rank "
+                         "0 to {}",
                          program_->ranks - 1))
         .raise();
   }

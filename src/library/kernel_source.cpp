@@ -194,4 +194,9 @@ ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Tar
   return file_ ? *file_ : trace_entry(*entry_, options, target).finish();
 }
 
+ir::Program KernelSource::program(const OptionValues& options,
+                                  const compiler::Target& target) const {
+  return build_program(*entry_, choose_schedule(*entry_, options, target.arch)).finish();
+}
+
 }  // namespace tilewright::library

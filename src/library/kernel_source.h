@@ -5,6 +5,7 @@
 
 #include "compiler/target.h"
 #include "ir/ir.h"
+#include "ir/program.h"
 #include "tilewright/library.h"
 
 // The kernel that a command names.
@@ -25,6 +26,8 @@ class KernelSource {
   bool reaches_ranks() const;
   // As it was traced, for the target.
   ir::Kernel traced(const OptionValues& options, const compiler::Target& target) const;
+  // The same of an entry that is a program.
+  ir::Program program(const OptionValues& options, const compiler::Target& target) const;
 
  private:
   KernelSource() = default;

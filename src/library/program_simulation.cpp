@@ -22,9 +22,22 @@ class AlignedMemory {
       for (std::size_t i = 0; i < program.buffers.size(); ++i) {
         const auto size = static_cast<std::size_t>(program.buffers[i].bytes());
         bytes_[rank].emplace_back(size + kAlignment);
-        // What launches are given and nobody passes begins with zeros.
-        if (program.buffers[i].kind != ir::ProgramBuffer::Kind::tensor || size == 0) continue;
-        std::memcpy(at(static_cast<int>(i), static_cast<int>(rank)), tensors[rank][i].data(), size);
+        if (size == 0) continue;
+        std::byte* const first = at(static_cast<int>(i), static_cast<int>(rank));
+        switch (program.buffers[i].kind) {
+          case ir::ProgramBuffer::Kind::tensor:
+          case ir::ProgramBuffer::Kind::in:
+          case ir::ProgramBuffer::Kind::out:
+            std::memcpy(first, tensors[rank][i].data(), size);
+            break;
+          case ir::ProgramBuffer::Kind::scratch:
+          case ir::ProgramBuffer::Kind::zeroed:
+            std::memset(first, 0xFF, size);  // NaN: nobody may count on what is there
+            break;
+          case ir::ProgramBuffer::Kind::signals:
+          case ir::ProgramBuffer::Kind::workspace:
+            break;  // zeros, as they begin
+        }
       }
     }
   }
@@ -90,7 +103,7 @@ Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got
   Comparison result;
   for (std::size_t rank = 0; rank < got.size(); ++rank) {
     for (std::size_t i = 0; i < got[rank].size(); ++i) {
-      if (program.buffers[i].kind != ir::ProgramBuffer::Kind::tensor) continue;
+      if (!program.buffers[i].is_passed()) continue;
       if (got[rank][i] == wanted[rank][i]) continue;
       std::vector<double> values;
       for (std::int64_t j = 0; j < wanted[rank][i].elements(); ++j) {

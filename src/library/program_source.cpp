@@ -58,7 +58,7 @@ ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& 
     buffer.name = parameter.name;
     buffer.dtype = parameter.dtype;
     buffer.where = parameter.where;
-    for (const Dim& extent : parameter.shape) buffer.shape.push_back(binding.evaluate(extent));
+    for (const Dim& extent : parameter.shape) buffer.shape.emplace_back(binding.evaluate(extent));
   }
   program.kernels.push_back(std::make_shared<const ir::Kernel>(kernel));
   for (int rank = 0; rank < ranks; ++rank) {
@@ -68,9 +68,9 @@ ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& 
     launch.where = kernel.where;
     launch.epoch = launch.epochs_per_run = 1;
     for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-      const std::vector<std::int64_t>& shape = program.buffers[i].shape;
+      const std::vector<Dim>& shape = program.buffers[i].shape;
       launch.tensors.push_back(
-          {static_cast<int>(i), rank, std::vector<std::int64_t>(shape.size(), 0), shape});
+          {static_cast<int>(i), rank, std::vector<Dim>(shape.size(), 0), shape});
     }
     ir::check_launch(program, launch);
     program.operations.push_back(std::move(launch));

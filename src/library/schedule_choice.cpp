@@ -84,9 +84,30 @@ ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& 
   return library::choice_of(kernel, options, rules.rules()[rules.match(values.data())]);
 }
 
+namespace {
+
+void check_choice(const LibraryKernel& kernel, bool as_program) {
+  if (kernel.is_program() == as_program) return;
+  Diagnostic({}, fmt::format("{} is a {}", kernel.name,
+                             kernel.is_program() ? "program of several kernels" : "single kernel"))
+      .fix(kernel.is_program() ? "run, bench, simulate and explain take it as it is; its kernels "
+                                 "are in the files that TILEWRIGHT_DUMP writes"
+                               : "build_choice builds it")
+      .raise();
+}
+
+}  // namespace
+
 Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice) {
+  check_choice(kernel, /*as_program=*/false);
   return choice.schedule == nullptr ? kernel.build(choice.options)
                                     : choice.schedule->build(choice.options);
+}
+
+Program build_program(const LibraryKernel& kernel, const ScheduleChoice& choice) {
+  check_choice(kernel, /*as_program=*/true);
+  return choice.schedule == nullptr ? kernel.build_program(choice.options)
+                                    : choice.schedule->build_program(choice.options);
 }
 
 }  // namespace tilewright

@@ -29,7 +29,7 @@ class RoleLowering {
         views_(places, code_),
         reductions_(role, code_),
         conversions_(role, code_),
-        products_(code_, views_),
+        products_(kernel, role.blocks[0], code_, views_),
         transfers_(places, code_, views_) {}
 
   void lower(ir::Block& block) {

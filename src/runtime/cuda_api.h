@@ -134,9 +134,11 @@ constexpr unsigned kHostAllocPortable = 1;
   X(cuMemcpyAsync, "cuMemcpyAsync", (cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream)) \
   X(cuMemcpy2DAsync, "cuMemcpy2DAsync_v2", (const cuda::Copy2D* copy, cuda::Stream stream)) \
   X(cuMemsetD8Async, "cuMemsetD8Async", (cuda::DevicePointer to, unsigned char value, size_t bytes, cuda::Stream stream)) \
+  X(cuMemsetD2D8Async, "cuMemsetD2D8Async", (cuda::DevicePointer to, size_t pitch, unsigned char value, size_t bytes_of_row, size_t rows, cuda::Stream stream)) \
   X(cuStreamCreate, "cuStreamCreate", (cuda::Stream* stream, unsigned flags)) \
   X(cuStreamDestroy, "cuStreamDestroy_v2", (cuda::Stream stream)) \
   X(cuStreamSynchronize, "cuStreamSynchronize", (cuda::Stream stream)) \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", (cuda::Stream stream, int* status)) \
   X(cuStreamWaitEvent, "cuStreamWaitEvent", (cuda::Stream stream, cuda::Event event, unsigned flags)) \
   X(cuEventCreate, "cuEventCreate", (cuda::Event* event, unsigned flags)) \
   X(cuEventDestroy, "cuEventDestroy_v2", (cuda::Event event)) \

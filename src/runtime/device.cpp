@@ -122,6 +122,21 @@ void Stream::synchronize() const {
              "cuStreamSynchronize");
 }
 
+bool Stream::is_capturing() const {
+  device_->make_current();
+  int status = 0;
+  check_cuda(device_->driver(), device_->driver().cuStreamIsCapturing(handle_, &status),
+             "cuStreamIsCapturing");
+  return status != 0;
+}
+
+void Stream::require_no_capture(SourceLocation where, const std::string& what) const {
+  if (!is_capturing()) return;
+  Diagnostic(where, what + ", and the stream is being captured in a CUDA graph")
+      .fix("run once on this stream with the same tensors before the capture, or call prepare")
+      .raise();
+}
+
 void Stream::wait(const Event& event) const {
   device_->make_current();
   check_cuda(device_->driver(), device_->driver().cuStreamWaitEvent(handle_, event.handle(), 0),
@@ -263,6 +278,17 @@ void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pi
   const cuda::Copy2D copy = {side(from, from_pitch), side(to, to_pitch), bytes, rows};
   const CudaDriver& driver = stream.device().driver();
   check_cuda(driver, driver.cuMemcpy2DAsync(&copy, stream.handle()), "cuMemcpy2DAsync",
+             fmt::format("{} rows of {} bytes", rows, bytes));
+}
+
+void zero_rows_async(void* to, size_t pitch, size_t bytes, size_t rows, const Stream& stream) {
+  if (bytes == 0 || rows == 0) return;
+  stream.device().make_current();
+  const CudaDriver& driver = stream.device().driver();
+  const cuda::Result result =
+      rows == 1 ? driver.cuMemsetD8Async(address(to), 0, bytes, stream.handle())
+                : driver.cuMemsetD2D8Async(address(to), pitch, 0, bytes, rows, stream.handle());
+  check_cuda(driver, result, rows == 1 ? "cuMemsetD8Async" : "cuMemsetD2D8Async",
              fmt::format("{} rows of {} bytes", rows, bytes));
 }
 

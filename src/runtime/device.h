@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "tilewright/error.h"
+
 struct CUctx_st;
 struct CUevent_st;
 struct CUstream_st;
@@ -68,6 +70,10 @@ class Stream {
   // Also reports the faults of kernels that were launched before.
   void synchronize() const;
   void wait(const Event& event) const;
+  // Whether what is queued becomes part of a CUDA graph: nothing may then be allocated or built.
+  bool is_capturing() const;
+  // Raises a usage error of a capture that lacks `what`.
+  void require_no_capture(SourceLocation where, const std::string& what) const;
 
  private:
   Stream(const Device& device, CUstream_st* handle, bool owned)
@@ -153,5 +159,8 @@ void copy_async(void* to, const void* from, size_t bytes, const Stream& stream);
 // pitch is more than the driver takes.
 void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t bytes,
                      size_t rows, const Stream& stream);
+
+// Zeros in rows that are so apart.
+void zero_rows_async(void* to, size_t pitch, size_t bytes, size_t rows, const Stream& stream);
 
 }  // namespace tilewright::runtime

@@ -23,14 +23,14 @@ class RanksGpuTest : public test::HopperTest {
   // What rank 0 has sent is in rank 1's Y after so many runs, each time with other numbers.
   static void send(const Kernel& kernel, DType dtype, int runs) {
     Program program("litmus", kRanks);
-    const std::vector<std::int64_t> shape{test::kSize, test::kSize};
+    const std::vector<Dim> shape{test::kSize, test::kSize};
     const Buffer x = program.buffer("x", dtype, shape), y = program.buffer("y", dtype, shape);
     const Buffer box = program.buffer("box", dtype, shape);
     program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {x, y, box}); });
     ProgramExecutable executable = compile(program, "cuda");
     for (int turn = 0; turn < 10; ++turn) {
       ProgramMemory memory(program, 100 + turn);
-      memory.at(y, 1) = HostTensor::poisoned(dtype, shape);
+      memory.at(y, 1) = HostTensor::poisoned(dtype, {test::kSize, test::kSize});
       executable.load(memory);
       executable.run(runs);
       executable.store(memory);

@@ -54,6 +54,18 @@ TEST(ProgramProofTest, EventsOfStreams) {
   EXPECT_EQ(expect_caught(prove(two.program)), (std::map<int, int>{{26, 1}}));
 }
 
+TEST(ProgramProofTest, MemoryThatIsNotSetToZero) {
+  const test::AllLengths all;
+  const ir::Program program = ir::bind_program(all.program.finish(), DimValues{{"rows", 20}}, 8);
+  const std::vector<MutantResult> results =
+      prove_program(program, library::machine_forms(program).front(), {}, {});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].kind->number, 31);
+  EXPECT_EQ(results[0].mutant.operation, "zeros of sum in stream main");
+  EXPECT_EQ(results[0].verdict, Verdict::caught);
+  EXPECT_THAT(results[0].fault.message, HasSubstr("mismatch: y"));
+}
+
 TEST(ProgramProofTest, SignalsOfKernels) {
   Program program("message", 2);
   const Kernel kernel = test::Message{}.kernel();

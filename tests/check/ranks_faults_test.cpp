@@ -20,7 +20,7 @@ namespace {
 // One launch a rank and run.
 struct RanksSubject {
   RanksSubject(const Kernel& kernel, int ranks, DType dtype,
-               const std::vector<std::vector<std::int64_t>>& shapes)
+               const std::vector<std::vector<Dim>>& shapes)
       : program("faults", ranks) {
     std::vector<Part> parts;
     for (const auto& shape : shapes) {

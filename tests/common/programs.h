@@ -23,6 +23,37 @@ inline Kernel scale() {
   return kernel;
 }
 
+// Y += X, in blocks of 16 rows.
+inline Kernel add() {
+  Kernel kernel("add");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, kColumns}),
+               Y = kernel.inout("Y", f32, {rows, kColumns});
+  const auto [x] = kernel.grid(ceil_div(rows, 16));
+  const Block block = rows.block(x, 16);
+  store(Y(block, all), load(Y(block, all)) + load(X(block, all)));
+  return kernel;
+}
+
+// y = (rows + run) x in the first rows, and half of it, by way of scratch and of zeros, behind.
+struct AllLengths {
+  AllLengths() : program("all_lengths"), rows(program.dim("rows", at_most(1000))) {
+    x = program.in("x", f32, {rows, kColumns});
+    y = program.out("y", f32, {2 * rows, kColumns});
+    scaled = program.scratch("scaled", f32, {rows, kColumns});
+    sum = program.zeroed("sum", f32, {rows, kColumns});
+    const Stream stream = program.rank(0).stream();
+    stream.launch(scale(), {x, scaled}, {RunNumber(rows) + program.run()});
+    stream.copy(y.rows(0, rows), scaled);
+    stream.launch(scale(), {scaled, scaled}, {0.5});
+    stream.launch(add(), {scaled, sum});
+    stream.copy(y.rows(rows, rows), sum);
+  }
+  Program program;
+  Dim rows;
+  Buffer x, y, scaled, sum;
+};
+
 struct TwoKernels {
   explicit TwoKernels(const char* second_stream, bool event)
       : program("two_kernels"),

@@ -138,6 +138,7 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
   return 0;
 }
 int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  ++fake_cuda_state.allocations;
   if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
   if (const int failed = take_result()) return failed;
   *pointer = reinterpret_cast<uint64_t>(std::malloc(bytes));
@@ -170,7 +171,15 @@ int cuMemcpy2DAsync_v2(const cuda::Copy2D* copy, CUstream_st*) {
   return 0;
 }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st*) {
+  ++fake_cuda_state.memsets;
   std::memset(reinterpret_cast<void*>(to), value, bytes);
+  return 0;
+}
+int cuMemsetD2D8Async(uint64_t to, size_t pitch, unsigned char value, size_t bytes, size_t rows,
+                      CUstream_st*) {
+  for (size_t row = 0; row < rows; ++row) {
+    std::memset(reinterpret_cast<void*>(to + row * pitch), value, bytes);
+  }
   return 0;
 }
 int cuStreamCreate(CUstream_st** stream, unsigned) { return new_handle(stream); }
@@ -178,6 +187,10 @@ int cuStreamDestroy_v2(CUstream_st* stream) { return free_handle(stream); }
 int cuStreamSynchronize(CUstream_st*) {
   usleep(1000u * static_cast<unsigned>(fake_cuda_state.synchronise_milliseconds));
   return take_result();
+}
+int cuStreamIsCapturing(CUstream_st*, int* status) {
+  *status = fake_cuda_state.capturing;
+  return 0;
 }
 int cuStreamWaitEvent(CUstream_st*, CUevent_st*, unsigned) { return 0; }
 int cuEventCreate(CUevent_st** event, unsigned) { return new_handle(event); }

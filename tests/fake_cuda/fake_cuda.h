@@ -10,11 +10,14 @@ struct FakeCudaState {
   int device_count;
   int max_threads;               // of a block, by what the kernels were compiled for
   int synchronise_milliseconds;  // that waiting for a stream takes
+  int capturing;                 // whether all streams are
   int next_result;               // returned once, by the next call of those that can fail
   // Counted or recorded by the driver.
   int live_allocations;
   int live_handles;  // streams, events and modules
+  int allocations;   // so far
   int launches;
+  int memsets;
   int copies;
   unsigned grid[3], block[3], cluster[3];
   unsigned shared_bytes;

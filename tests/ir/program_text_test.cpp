@@ -40,7 +40,7 @@ TEST(ProgramText, ReadsWhatItWrites) {
   EXPECT_EQ(program.ranks, 2);
   ASSERT_EQ(program.operations.size(), 6u);
   const ProgramOperation& launch = program.operations[0];
-  EXPECT_EQ(launch.tensors[1].starts, (std::vector<std::int64_t>{8, 0}));
+  EXPECT_EQ(constants(launch.tensors[1].starts), (std::vector<std::int64_t>{8, 0}));
   EXPECT_EQ(launch.scalars[0].at(3), 6.5);
   EXPECT_EQ(program.operations[1].value.at(1), 0);
   EXPECT_EQ(program.operations[3].to.rank, 1);
@@ -82,18 +82,124 @@ TEST(ProgramText, NamesTheLineOfWhatIsWrong) {
       {"wait \"pull\" of 1 \"made\"", "wait \"pull\" of 1 \"x\"", "layer.twp:17",
        "not inside of x"},
       {"to \"y\" of 1 [0, 0] [8, 32]", "to \"y\" of 1 [0, 0] [8, 31]", "layer.twp:18",
-       "different shapes"},
+       "copy: y f32 {8, 31} from x"},
       {"wait_event \"pull\" of 1 event 0", "wait_event \"pull\" of 1 event 1", "layer.twp:20",
        "not recorded before"},
       {"wait_event \"pull\" of 1", "wait_event \"math\" of 0", "layer.twp:20", "the same rank"},
       {"grid (1)", "grid (1, 1)", "layer.twp:7", "verifier"},
       {"epochs 1 of 1", "epochs 2 of 1", "layer.twp:15", "number among those of a run"},
       {"i32[2]", "i32[2, 1]", "layer.twp:4", "one axis"},
-      {"record", "recite", "layer.twp:19", "expected stream, kernel, tensor"},
+      {"record", "recite", "layer.twp:19", "expected dim, scalar, stream, kernel, tensor"},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(each.to);
     EXPECT_THAT(error_of(each.from, each.to), AllOf(HasSubstr(each.line), HasSubstr(each.message)));
+  }
+}
+
+// The same for every length.
+constexpr const char* kDims = R"(program "layer" 1 ranks
+dim rows multiple_of(8)
+dim parts at_least(1)
+scalar "factor": f32
+in "x": f32[rows, 32]
+out "y": f32[(rows + 8), 32]
+scratch "halves": f32[parts, (rows // 2)]
+zeroed "sums": f32[(multiprocessors * 4)]
+stream "main" of 0
+kernel "twice" tile
+dim rows
+in X: f32[rows, 32] = %0
+out Y: f32[rows, 32] = %1
+scalar factor: f32 = %2
+grid (1)
+body (%3: i32) {
+}
+zero "main" of 0 "sums" of 0 [0] [(multiprocessors * 4)]
+launch "main" of 0 kernel 0 ("x" of 0 [0, 0] [rows, 32], "y" of 0 [8, 0] [rows, 32]) scalars (0.5 + 2 run + 3 dim (rows // 8) + -1 scalar "factor") epochs 1 of 1
+copy "main" of 0 to "y" of 0 [0, 0] [8, 32] from "x" of 0 [(rows - 8), 0] [8, 32]
+)";
+
+// Without what stands for lines that the text does not give.
+std::string without_places(std::string text) {
+  for (std::size_t at; (at = text.find(" @\"dims.twp\"")) != std::string::npos;) {
+    text.erase(at, text.find('\n', at) - at);
+  }
+  return text;
+}
+
+TEST(ProgramText, DimsScalarsAndRoles) {
+  const Program program = parse_program(kDims, "dims.twp");
+  EXPECT_EQ(without_places(to_text(program)), kDims);
+  const auto shape = [](std::int64_t rows) { return TensorShape{"t", DType::f32, {rows, 32}, {}}; };
+  for (const std::int64_t rows : {8, 24, 800}) {
+    const Program bound =
+        bind_program(program, {shape(rows), shape(rows + 8)}, 7, {1.5}, {{"parts", 3}});
+    EXPECT_EQ(constants(bound.buffers[2].shape), (std::vector<std::int64_t>{3, rows / 2}));
+    EXPECT_EQ(bound.buffers[3].bytes(), 7 * 4 * 4);
+    EXPECT_EQ(constants(bound.operations[2].from.starts), (std::vector<std::int64_t>{rows - 8, 0}));
+    const double base = 0.5 + 3 * (static_cast<double>(rows) / 8) - 1.5;
+    EXPECT_EQ(bound.operations[1].scalars[0].at(2), base + 4);
+    // What is bound is a program that may be written and read as well.
+    const std::string text = to_text(bound);
+    EXPECT_EQ(to_text(parse_program(text, "dims.twp")), text);
+  }
+}
+
+TEST(ProgramText, BindingSaysWhatDoesNotFit) {
+  const Program program = parse_program(kDims, "dims.twp");
+  const auto refused = [&](std::int64_t x, std::int64_t y, const DimValues& given,
+                           const std::vector<double>& scalars) {
+    return test::usage_error_of([&] {
+      bind_program(program, {{"X", DType::f32, {x, 32}, {}}, {"Y", DType::f32, {y, 32}, {}}}, 1,
+                   scalars, given);
+    });
+  };
+  EXPECT_THAT(refused(12, 20, {{"parts", 1}}, {1}),
+              AllOf(HasSubstr("the dim rows is 12 by axis 0 of X"), HasSubstr("multiple of 8")));
+  EXPECT_THAT(refused(16, 16, {{"parts", 1}}, {1}),
+              AllOf(HasSubstr("the dim rows is 16 by axis 0 of X, but 8 by axis 0 of Y")));
+  EXPECT_THAT(refused(16, 24, {}, {1}), HasSubstr("the dim parts has no value"));
+  EXPECT_THAT(refused(16, 24, {{"parts", 0}}, {1}), HasSubstr("at least 1"));
+  EXPECT_THAT(refused(16, 24, {{"part", 1}}, {1}), HasSubstr("there is no dim part"));
+  EXPECT_THAT(refused(16, 24, {{"parts", 1}}, {}), HasSubstr("takes 1 scalars"));
+  // A box that ends outside only now.
+  EXPECT_THAT(refused(0, 8, {{"parts", 1}}, {1}),
+              AllOf(HasSubstr("dims.twp:20"), HasSubstr("copy: {8, 32} elements from {-8, 0} on"),
+                    HasSubstr("not inside of x {0, 32}"), HasSubstr("rows = 0")));
+  EXPECT_THAT(test::usage_error_of([&] {
+                bind_program(program, {{"rows", 8}}, 1);
+              }),
+              HasSubstr("the dim parts has no value"));
+}
+
+TEST(ProgramText, WhatNoRunCanMendIsAnErrorAtItsLine) {
+  const struct {
+    const char *from, *to, *line, *message;
+  } cases[] = {
+      {"in \"x\"", "out \"x\"", "", ""},
+      {"f32[rows, 32]\nout", "f32[columns, 32]\nout", "dims.twp:5", "unknown dimension"},
+      {"dim parts", "dim rows", "dims.twp:3", "declared twice"},
+      {"-1 scalar \"factor\"", "-1 scalar \"actor\"", "dims.twp:19", "no such scalar"},
+      {"to \"y\" of 0 [0, 0] [8", "to \"y\" of 0 [0, 0] [9", "dims.twp:20", "copy: y f32 {9, 32}"},
+      {"to \"y\"", "to \"x\"", "dims.twp:20", "x is passed to be read, and this copy writes it"},
+      {"(\"x\" of 0 [0, 0] [rows, 32], \"y\" of 0 [8, 0]",
+       "(\"y\" of 0 [0, 0] [rows, 32], \"x\" of 0 [0, 0]", "dims.twp:19",
+       "x is passed to be read, and twice, as its Y, writes it"},
+      {"[8, 0] [rows, 32])", "[8, 1] [rows, 31])", "dims.twp:19", "size 31"},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.to);
+    std::string text = kDims;
+    const std::size_t at = text.find(each.from);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, std::string(each.from).size(), each.to);
+    if (*each.message == '\0') {
+      parse_program(text, "dims.twp");
+      continue;
+    }
+    EXPECT_THAT(test::usage_error_of([&] { parse_program(text, "dims.twp"); }),
+                AllOf(HasSubstr(each.line), HasSubstr(each.message)));
   }
 }
 

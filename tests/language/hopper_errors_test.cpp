@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "ir/ir.h"
 #include "language/misuse.h"
 
 // Misuse of the explicit level that is found while tracing.
@@ -443,6 +444,27 @@ TEST(RoleErrors, WarpsAndRegisters) {
   misuse("roles(", {"no role", "fix: "}, [&] {
     TracedRoles t;
     t.kernel.roles({});
+  });
+}
+
+// As many as C++ decides while it records.
+TEST(RoleErrors, RolesOfAVector) {
+  Kernel kernel("k");
+  kernel.ctas(1);
+  std::vector<RoleSpec> roles{role("load", warps(1), registers(24), [] {})};
+  std::vector<std::string> bodies;
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "math" + std::to_string(i);
+    roles.push_back(
+        role(name, warpgroups(1), registers(160), [&bodies, name] { bodies.push_back(name); }));
+  }
+  kernel.roles(roles);
+  EXPECT_EQ(bodies, (std::vector<std::string>{"math0", "math1", "math2"}));
+  EXPECT_EQ(kernel.finish().threads, 512);
+  misuse("roles(", {"no role", "fix: "}, [] { Traced().kernel.roles(std::vector<RoleSpec>()); });
+  misuse("\"many\"", {"two roles are named \"many\"", "fix: "}, [] {
+    const std::vector<RoleSpec> two(2, role("many", warps(1), registers(24), [] {}));
+    Traced().kernel.roles(two);
   });
 }
 

@@ -84,6 +84,57 @@ TEST_F(ProgramErrorsTest, CopiesWithinABuffer) {
   stream.copy(x.on(1).rows(0, 32), x.rows(0, 32));
 }
 
+TEST_F(ProgramErrorsTest, DimsOfAnotherProgram) {
+  const Dim rows = program.dim("rows");
+  misuse("late", {"late: program sample has no dim keys", "program.dim(\"keys\")"},
+         [&] { program.in("late", f32, {Dim::symbol("keys")}); });
+  misuse("rows", {"rows: program sample has no dim keys"},
+         [&] { stream.copy(x.rows(0, Dim::symbol("keys") * 2), x); });
+  misuse("dim", {"\"rows\" is declared twice"}, [&] { program.dim("rows"); });
+  misuse("dim", {"\"multiprocessors\""}, [&] { program.dim("multiprocessors"); });
+  misuse("launch", {"program sample has no dim keys"}, [&] {
+    stream.launch(copy_rows(), {x, x}, {Dim::symbol("keys")});
+  });
+  misuse("launch", {"program sample has no scalar factor"}, [&] {
+    stream.launch(copy_rows(), {x, x}, {Program("other").scalar("factor", f32)});
+  });
+  misuse("factor", {"scalar factor of bf16", "f32 or i32"},
+         [&] { program.scalar("factor", bf16); });
+}
+
+TEST_F(ProgramErrorsTest, WhatIsWrongWhateverTheDimsAre) {
+  const Dim rows = program.dim("rows");
+  const Buffer own = program.buffer("own", f32, {rows, 32});
+  misuse("launch", {"narrow", "size 16", "32"}, [&] { stream.launch(copy_rows(), {own, narrow}); });
+  misuse("launch", {"half is bf16"}, [&] { stream.launch(copy_rows(), {own, half}); });
+  misuse("copy", {"own f32 {rows, 32} from narrow f32 {64, 16}"},
+         [&] { stream.copy(own, narrow); });
+  misuse("rows", {"{-1, 32} elements from {0, 0} on are not inside of own {rows, 32}"},
+         [&] { stream.copy(own.rows(0, -1), x.rows(0, 1)); });
+  // What may fit.
+  stream.launch(copy_rows(), {own, x});
+  stream.copy(own.rows(8, 8), x.rows(0, 8));
+}
+
+TEST_F(ProgramErrorsTest, WhatACallerPassesToBeRead) {
+  const Buffer given = program.in("given", f32, {64, 32});
+  misuse("launch", {"given is passed to be read, and copy_rows, as its Y, writes it", "inout"},
+         [&] {
+           stream.launch(copy_rows(), {x, given});
+         });
+  misuse("copy", {"given is passed to be read"}, [&] { stream.copy(given, x); });
+  misuse("zero", {"given is passed to be read"}, [&] { stream.zero(given); });
+}
+
+TEST_F(ProgramErrorsTest, ZerosOfAnotherRank) {
+  const Buffer sums = program.zeroed("sums", f32, {64, 32});
+  misuse("zero", {"sums of rank 1 is set to zero in a stream of rank 0"},
+         [&] { stream.zero(sums.on(1)); });
+  misuse("copy", {"sums of rank 1 begins as zeros", "a stream of rank 0", "stream.zero(sums)"},
+         [&] { stream.copy(sums.on(1), x); });
+  stream.copy(x, sums);
+}
+
 TEST_F(ProgramErrorsTest, WordsThatAreNone) {
   misuse("write", {"x {64, 32} is not one word of signals"}, [&] { stream.write(x, 1); });
   misuse("wait", {"ready {4} is not one word", "ready[0]"}, [&] { stream.wait(ready, 1); });

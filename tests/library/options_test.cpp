@@ -3,6 +3,7 @@
 
 #include "common/error_text.h"
 #include "ir/ir.h"
+#include "ir/program.h"
 #include "library/library_build.h"
 #include "library/workload.h"
 #include "tilewright/library.h"
@@ -95,16 +96,17 @@ TEST(OptionsTest, EntriesAgreeWithTheirKernels) {
   for (const LibraryKernel& entry : kernel_library()) {
     SCOPED_TRACE(entry.name);
     const OptionValues options = resolve_options(entry, {});
-    std::vector<Kernel> kernels;
-    kernels.push_back(build_choice(entry, choose_schedule(entry, options, "")));
-    kernels.back().finish();
+    std::vector<ir::Kernel> kernels;
+    const auto add = [&](const ScheduleChoice& choice) {
+      kernels.push_back(entry.is_program() ? signature_of(build_program(entry, choice).finish())
+                                           : build_choice(entry, choice).finish());
+    };
+    add(choose_schedule(entry, options, ""));
     for (const LibrarySchedule& schedule : entry.schedules) {
       const OptionValues set = resolve_options(entry, {"schedule=" + schedule.name});
-      kernels.push_back(build_choice(entry, choose_schedule(entry, set, schedule.target)));
-      kernels.back().finish();
+      add(choose_schedule(entry, set, schedule.target));
     }
-    for (const Kernel& kernel : kernels) {
-      const ir::Kernel& traced = kernel.finish();
+    for (const ir::Kernel& traced : kernels) {
       ASSERT_GE(traced.parameters.size(), tensor_count(entry, options));
       for (std::size_t i = 0; i < tensor_count(entry, options); ++i) {
         const ir::Parameter& parameter = traced.parameters[i];

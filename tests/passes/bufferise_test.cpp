@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "ir/text.h"
 #include "passes/explicit_kernel.h"
@@ -260,6 +262,86 @@ TEST(BufferiseTest, ARegisterOperandIsNotOverwrittenWhileItsProductRuns) {
     t.save(product + (sum - once * 7));
   });
   expect_multiple(machine, 1);
+}
+
+// A B^T, and products of registers that add to one that runs: 1 + 2 + 4 times column sums.
+ir::Kernel continued_products() {
+  ExplicitKernel t;
+  return t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile product = wait(t.product(slot));
+    const auto all = [&](double value) { return (product * 0 + value).cast(bf16); };
+    const Tile one = all(1), two = all(2);
+    const Pending first = wgmma(one, slot[0]);
+    const Pending second = wgmma(two, slot[0], first);
+    const Pending third = wgmma(all(4), slot[0], second);
+    const Tile sums = wait(third);
+    const Tile seven = wait(wgmma((one.cast(f32) * 3 + two.cast(f32) * 2).cast(bf16), slot[0]));
+    t.ring.release(slot);
+    t.save(product + (sums - seven));
+  });
+}
+
+// They are three groups and one wait, which hands back the registers that all of them read.
+TEST(BufferiseTest, ProductsOfRegistersContinueEachOtherInFlight) {
+  const ir::Kernel machine = continued_products();
+  expect_multiple(machine, 1);
+  std::vector<std::size_t> handed_back;
+  std::vector<std::int64_t> left;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op != ir::Op::wgmma_wait) return;
+    handed_back.push_back(o.operands.size());
+    left.push_back(o.attributes.integer(ir::Key::count));
+  });
+  // Those of A B^T alone, of the sum with its three factors, and of the last product with its own.
+  EXPECT_EQ(handed_back, (std::vector<std::size_t>{1, 4, 2})) << ir::to_text(machine);
+  EXPECT_EQ(left, (std::vector<std::int64_t>{0, 0, 0}));
+}
+
+// Around a loop: the next factor is made once the product before is done, to which it adds.
+TEST(BufferiseTest, ProductsOfRegistersContinueAroundALoop) {
+  ExplicitKernel t;
+  const ir::Kernel machine = t.lower([&] {
+    const Slot slot = t.ring.consume();
+    const Tile product = wait(t.product(slot));
+    Var level{product * 0 + 1};
+    Cell<Pending> sum(as_pending(zeros({64, 64})));
+    for (Index i : range(3)) {
+      (void)i;
+      const Pending before = sum;
+      retire(before);
+      const Tile factor = Tile(level).cast(bf16);
+      level = level * 2;
+      sum = wgmma(factor, slot[0], before);
+    }
+    const Tile sums = wait(sum);
+    const Tile seven = wait(wgmma((product * 0 + 7).cast(bf16), slot[0]));
+    t.ring.release(slot);
+    t.save(product + (sums - seven));
+  });
+  expect_multiple(machine, 1);
+}
+
+// Whichever of the waits is left out, the machine tells what is in flight.
+TEST(BufferiseTest, ARegisterOperandThatIsUsedInFlightIsFound) {
+  ir::Kernel machine = continued_products();
+  int wait = 0;
+  const std::function<void(ir::Block&)> leave_out = [&](ir::Block& block) {
+    for (ir::Operation& o : block.body) {
+      for (ir::Block& inner : o.blocks) leave_out(inner);
+    }
+    block.body.erase(std::remove_if(block.body.begin(), block.body.end(),
+                                    [&](const ir::Operation& o) {
+                                      return o.op == ir::Op::wgmma_wait && ++wait == 2;
+                                    }),
+                     block.body.end());
+  };
+  leave_out(machine.body);
+  const test::ExplicitResult result = test::run(machine);
+  ASSERT_FALSE(result.faults.empty());
+  EXPECT_EQ(result.faults[0].kind, "wgmma");
+  EXPECT_NE(result.faults[0].message.find("is in flight as"), std::string::npos)
+      << result.faults[0].message;
 }
 
 TEST(BufferiseTest, RowSumsOfOneLoop) {

@@ -117,6 +117,40 @@ TEST(LoweringErrors, AnOperandInRegistersIsReadWhileItsProductRuns) {
          });
 }
 
+// Also of a product that another one continues.
+TEST(LoweringErrors, AnOperandOfAContinuedProductIsReadWhileItRuns) {
+  misuse("",
+         {"cast reads a tile in registers that a product in flight reads as its A",
+          "it is issued at", "fix: wait for the product first"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           const Tile a = load(slot[0]), b = load(slot[1]);
+           const Pending both = wgmma(b, slot[1].T(), wgmma(a, slot[1].T()));
+           const Tile twice = a.cast(f32) * 2;
+           t.save(wait(both) + twice);
+           t.ring.release(slot);
+         });
+}
+
+TEST(LoweringErrors, AnOperandOfAContinuedProductIsMadeAgainWhileItRuns) {
+  misuse("",
+         {"cast writes a tile in registers that a product in flight reads as its A",
+          "it is issued at"},
+         [](test::ExplicitKernel& t) {
+           const Slot slot = t.ring.consume();
+           Var x{wait(t.product(slot))};
+           Cell<Pending> sum(as_pending(zeros({64, 64})));
+           for (Index i : range(3)) {
+             (void)i;
+             const Tile a = (x * 0.5).cast(bf16);
+             sum = wgmma(a, slot[1].T(), sum);
+             x = x + 1;
+           }
+           t.save(wait(sum));
+           t.ring.release(slot);
+         });
+}
+
 TEST(LoweringErrors, AnOperandInRegistersIsMadeAgainWhileItsProductRuns) {
   misuse("",
          {"cast writes a tile in registers that a product in flight reads as its A",

@@ -29,6 +29,9 @@ class SimulateProgram : public testing::Test {
     simulate(Push(true).program);
     simulate(Push(false, 2).program);
     simulate(TwoKernels("second", true).program);
+    const AllLengths all;
+    ProgramMemory memory(all.program, {{"rows", 1}});
+    simulate(all.program, memory);
     unsetenv("TILEWRIGHT_DUMP");
     write_text(kernel_, ir::to_text(examples::all_reduce().finish()));
   }
@@ -104,7 +107,7 @@ TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(words.status, 0) << words.output;
   const Json json = words.json();
   EXPECT_EQ(json["runs"], 3);
-  ASSERT_EQ(json["kinds"].size(), 7u);
+  ASSERT_EQ(json["kinds"].size(), 8u);
   EXPECT_EQ(json["kinds"][2]["absent"], "no site here: no waits for events");
   EXPECT_EQ(json["kinds"][3]["caught"], 6);
   const Answer kernel = tilewright(kernel_line() + "--faults --ranks 2 --set rows=70");
@@ -112,6 +115,23 @@ TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
   EXPECT_THAT(kernel.output,
               AllOf(HasSubstr("23 signal before its data"),
                     HasSubstr("27 a word that is not waited for"), Not(HasSubstr("survivors:"))));
+}
+
+TEST_F(SimulateProgram, OfTheSizesThatAreSet) {
+  const std::string line = simulate_line("all_lengths.twp");
+  for (const char* rows : {"0", "37"}) {
+    const Answer answer = tilewright(line + "--schedules 2 --set rows=" + rows);
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    EXPECT_THAT(answer.output, HasSubstr("2 schedules of 2 runs of 3 launches"));
+  }
+  const Answer faults = tilewright(line + "--faults --set rows=20");
+  EXPECT_EQ(faults.status, 0) << faults.output;
+  EXPECT_THAT(faults.output, HasSubstr("31 memory that is not set to zero"));
+  expect_failure(line, 2, {"the dim rows has no value", "--set rows=128"});
+  expect_failure(line + "--set rows=1001", 2, {"the dim rows is 1001", "at most 1000"});
+  expect_failure(line + "--set rows=many", 2, {"--set rows=many: no size"});
+  expect_failure(line + "--set rows=9 --set keys=9", 2, {"there is no dim keys"});
+  expect_failure(line + "--shrunken", 2, {"--shrunken", "--set name=value"});
 }
 
 TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {

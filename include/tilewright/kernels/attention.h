@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tilewright/kernel.h"
+#include "tilewright/program.h"
 
 namespace tilewright::kernels {
 
@@ -35,6 +36,15 @@ Kernel attention_forward(const Attention& attention, SourceLocation where = here
 // out  O [total_queries, heads, dim_v], LSE f32 [heads, total_queries]
 // in   with sinks: sinks f32 [heads]
 Kernel attention_varlen_forward(const Attention& attention, SourceLocation where = here());
+
+// Attention of one query a sequence, which sees all keys: decoding. A program of two kernels, since
+// the keys are divided among the CTAs that the GPU has places for; sums follow in the order of the
+// parts, so that two kinds of GPU may round differently. At most 128 heads share keys; there is no
+// window and there are no sinks.
+// in   Q [batch, kv_heads, heads / kv_heads, dim], as {batch, heads, dim} lies in memory,
+//      K [batch, keys, kv_heads, dim], V [batch, keys, kv_heads, dim_v]
+// out  O [batch, kv_heads, heads / kv_heads, dim_v], LSE f32 [batch, kv_heads, heads / kv_heads]
+Program attention_decode(const Attention& attention, SourceLocation where = here());
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the

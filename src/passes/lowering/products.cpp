@@ -1,5 +1,7 @@
 #include "passes/lowering/products.h"
 
+#include <algorithm>
+
 #include "ir/descriptor.h"
 
 namespace tilewright::passes {
@@ -58,7 +60,6 @@ void ProductLowering::product(const Operation& o) {
                std::move(attributes), o.where);
   }
   code_.emit(Op::wgmma_commit, {}, {}, o.where);
-  if (a_in_registers) operands_of_[result] = code_.array(o.operands[0]);
 }
 
 ProductLowering::Side ProductLowering::side(const View& view, int k_axis, const Operation& o) {
@@ -84,8 +85,13 @@ void ProductLowering::wait(const Operation& o) {
   std::vector<ValueId> readable;
   // Where the product wrote, which the copy below may read.
   if (o.op == Op::wait) readable.push_back(code_.array(o.operands[0]));
-  const auto a = operands_of_.find(o.operands[0]);
-  if (a != operands_of_.end()) readable.push_back(a->second);
+  // Of the products that it continues as well, and of those of the round before.
+  for (const ValueId a : operands_.of(o.operands[0])) {
+    const ValueId array = code_.array(a);
+    if (std::find(readable.begin(), readable.end(), array) == readable.end()) {
+      readable.push_back(array);
+    }
+  }
   code_.emit(Op::wgmma_wait, std::move(readable), {{Key::count, o.attributes.integer(Key::count)}},
              o.where);
   if (o.op != Op::wait || !code_.must_move(o.results[0], o.operands[0], o.where)) return;

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "analysis/product_operands.h"
 #include "passes/lowering/role_code.h"
 #include "passes/lowering/views.h"
 
@@ -10,7 +11,8 @@ namespace tilewright::passes {
 // Lowers products and the waits for them.
 class ProductLowering {
  public:
-  ProductLowering(RoleCode& code, Views& views) : code_(code), views_(views) {}
+  ProductLowering(const ir::Kernel& kernel, const ir::Block& role, RoleCode& code, Views& views)
+      : operands_(kernel, role), code_(code), views_(views) {}
   void product(const ir::Operation& o);
   void wait(const ir::Operation& o);
   // What is copied in a block matters to the products of that block only.
@@ -26,9 +28,9 @@ class ProductLowering {
   // `k_axis`: the axis of the tile in memory that is summed over.
   Side side(const View& view, int k_axis, const ir::Operation& o);
 
+  const analysis::ProductOperands operands_;
   RoleCode& code_;
   Views& views_;
-  std::map<ir::ValueId, ir::ValueId> operands_of_;  // register operand of a pending product
   std::map<ir::ValueId, ir::ValueId> copied_;  // from an accumulator in this block, and to where
 };
 

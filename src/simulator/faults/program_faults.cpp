@@ -12,16 +12,17 @@ namespace {
 using ir::ProgramOperation;
 using Kind = ProgramOperation::Kind;
 
-enum KindNumber : std::size_t { kEventWait, kWordWait, kEarlyWrite, kNoReset, kSameWord };
+enum KindNumber : std::size_t { kEventWait, kWordWait, kEarlyWrite, kNoReset, kSameWord, kNotZero };
 
 std::string describe(const ir::Program& program, const ProgramOperation& operation) {
   const std::string stream = " in " + name_of(program, program.streams[operation.stream]);
   if (operation.kind == Kind::wait_event) {
     return fmt::format("wait for event {}{}", operation.event, stream);
   }
-  return fmt::format("{} {}[{}]{}", operation.kind == Kind::wait ? "wait for" : "write of",
-                     name_of(program, operation.to.buffer, operation.to.rank),
-                     operation.to.starts.front(), stream);
+  const std::string to = name_of(program, operation.to.buffer, operation.to.rank);
+  if (operation.kind == Kind::zero) return fmt::format("zeros of {}{}", to, stream);
+  return fmt::format("{} {}[{}]{}", operation.kind == Kind::wait ? "wait for" : "write of", to,
+                     ir::constant(operation.to.starts.front()), stream);
 }
 
 // The operation before it in its stream that a word may announce, behind no wait: -1: none.
@@ -71,6 +72,7 @@ const std::vector<FaultKind>& program_fault_kinds() {
        {"deadlock", "race", "mismatch"},
        nullptr,
        "no words count up with the runs"},
+      {31, "memory that is not set to zero", {"mismatch"}, nullptr, "nothing is set to zero"},
   };
   return kinds;
 }
@@ -91,6 +93,7 @@ std::vector<ProgramMutant> program_mutants(const ir::Program& program) {
     };
     const bool waits = operation.kind == Kind::wait;
     if (operation.kind == Kind::wait_event) add(kEventWait, "left out").is_wait = true;
+    if (operation.kind == Kind::zero) add(kNotZero, "left out");
     if (waits) add(kWordWait, "left out").is_wait = true;
     if (operation.kind == Kind::write) {
       add(kNoReset, "left out");

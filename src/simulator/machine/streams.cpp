@@ -33,15 +33,8 @@ Streams::Streams(World& world, const ir::Program& program, const std::vector<ir:
   std::vector<bool> written(program.buffers.size(), false);
   for (const ir::ProgramOperation& operation : program.operations) {
     streams_[operation.stream].operations.push_back(&operation);
-    if (operation.kind == Kind::copy || operation.kind == Kind::write) {
-      written[operation.to.buffer] = true;
-    }
-    if (operation.kind != Kind::launch) continue;
-    std::size_t tensor = 0;
-    for (const ir::Parameter& parameter : kernels[operation.kernel].parameters) {
-      if (!parameter.is_tensor()) continue;
-      const int buffer = operation.tensors[tensor++].buffer;
-      if (parameter.kind != ir::Parameter::Kind::in) written[buffer] = true;
+    for (int buffer = 0; buffer < static_cast<int>(written.size()); ++buffer) {
+      if (ir::writes(program, operation, buffer)) written[buffer] = true;
     }
   }
   for (int buffer = 0; buffer < static_cast<int>(written.size()); ++buffer) {
@@ -196,6 +189,9 @@ bool Streams::step(Stream& stream) {
       if (copy(stream)) return true;
       world_.add_stream_event(number);
       return false;
+    case Kind::zero:
+      zero(stream);
+      return true;
     case Kind::write:
       write(stream);
       return true;
@@ -237,6 +233,19 @@ bool Streams::copy(Stream& stream) {
     }
   });
   return stream.read.empty();
+}
+
+// At one instant: nobody who is ordered behind it sees a part of it.
+void Streams::zero(Stream& stream) {
+  const TensorArgument to = argument_of(program_, stream.current->source->to, address_);
+  ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) {
+    for (std::int64_t row = 0; row < set.rows; ++row) {
+      std::byte* const first = set.to + row * set.to_pitch;
+      access(stream, first, set.bytes, /*write=*/true, /*atomic=*/false);
+      std::memset(first, 0, static_cast<std::size_t>(set.bytes));
+      world_.changed(first, set.bytes);
+    }
+  });
 }
 
 void Streams::write(Stream& stream) {
@@ -311,7 +320,7 @@ void Streams::check_workspaces(const Stream& stream) {
     const ir::ProgramBuffer& buffer = program_.buffers[part.buffer];
     if (buffer.kind != ir::ProgramBuffer::Kind::workspace) continue;
     std::byte* const first = address_(part.buffer, part.rank);
-    for (std::int64_t i = 0; i < buffer.shape[0]; ++i) {
+    for (std::int64_t i = 0; i < ir::constant(buffer.shape[0]); ++i) {
       std::int32_t value = 0;
       std::memcpy(&value, first + 4 * i, 4);
       if (value == 0) continue;
@@ -373,10 +382,12 @@ void Streams::report(const Stream& stream, const Access& earlier, const Access& 
 
 std::string Streams::access_line(const Access& access, const StreamOperation& operation) const {
   const ir::ProgramOperation& source = *operation.source;
-  constexpr const char* kNames[] = {"launch", "copy", "write of word", "wait", "record", "wait"};
-  return fmt::format("  {:6} {:16} {}  {}, run {}", access.write ? "write" : "read",
-                     kNames[static_cast<int>(source.kind)], format_location(source.where),
-                     name_of(program_, named(source)), operation.run);
+  std::string_view name = ir::name_of(source.kind);
+  if (source.kind == Kind::write) name = "write of word";
+  if (source.kind == Kind::wait_event) name = "wait";
+  return fmt::format("  {:6} {:16} {}  {}, run {}", access.write ? "write" : "read", name,
+                     format_location(source.where), name_of(program_, named(source)),
+                     operation.run);
 }
 
 std::vector<Streams::Waiting> Streams::waiting() const {

@@ -87,6 +87,7 @@ class Streams {
   std::byte* word_of(const ir::ProgramOperation& operation) const;
 
   bool copy(Stream& stream);
+  void zero(Stream& stream);
   void write(Stream& stream);
   bool wait(Stream& stream);
   void launch(Stream& stream);

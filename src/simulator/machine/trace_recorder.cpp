@@ -20,7 +20,7 @@ constexpr std::int64_t kStreamOperation = 100;
 // What moves a stream's clock on, where nothing is waited for.
 std::int64_t copy_cycles(const ir::Program& program, const ir::ProgramOperation& copy) {
   std::int64_t bytes = size_of(program.buffers[copy.to.buffer].dtype);
-  for (const std::int64_t extent : copy.to.sizes) bytes *= extent;
+  for (const Dim& extent : copy.to.sizes) bytes *= ir::constant(extent);
   const target::Device& device = target::device_of(ir::kDefaultTarget);
   const auto bytes_per_cycle = static_cast<std::int64_t>(device.peer_bytes / device.clock);
   return kStreamOperation + bytes / bytes_per_cycle;
@@ -78,7 +78,7 @@ void TraceRecorder::slice(const StreamOperation& operation, Kind kind, const std
 
 std::string TraceRecorder::word_text(const ir::ProgramOperation& operation) const {
   return fmt::format("{}[{}]", name_of(*program_, operation.to.buffer, operation.to.rank),
-                     operation.to.starts.front());
+                     ir::constant(operation.to.starts.front()));
 }
 
 std::string TraceRecorder::wait_name(const ir::ProgramOperation& operation) const {
@@ -118,6 +118,10 @@ void TraceRecorder::finish(const StreamOperation& operation) {
             context_.text("from " + name_of(*program_, source.from.buffer, source.from.rank)), end);
       return;
     }
+    case ProgramKind::zero:
+      slice(operation, Kind::memory,
+            "zeros " + name_of(*program_, source.to.buffer, source.to.rank), 0, soon);
+      return;
     case ProgramKind::write:
       slice(operation, Kind::issue, "writes " + word_text(source), 0, soon);
       return;

@@ -1,0 +1,349 @@
+#include "api/caller_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "check/pass_check.h"
+#include "compiler/launch_key.h"
+#include "compiler/simulation.h"
+#include "compiler/written_tensors.h"
+#include "library/program_simulation.h"
+#include "simulator/interpreter.h"
+#include "simulator/machine/streams.h"
+#include "support/diagnostic.h"
+
+namespace tilewright {
+namespace {
+
+using ProgramKind = ir::ProgramOperation::Kind;
+using TargetKind = compiler::Target::Kind;
+
+// Of each buffer of scratch in the stream's memory.
+constexpr std::size_t kScratchAlignment = 256;
+
+std::size_t tensors_passed(const ir::Kernel& kernel) {
+  return static_cast<std::size_t>(
+      std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
+                    [](const auto& each) { return each.is_tensor() && !each.is_owned(); }));
+}
+
+[[noreturn]] void refuse(const ir::Program& program, SourceLocation where, const std::string& what,
+                         const std::string& fix) {
+  Diagnostic(where, fmt::format("program {} on a caller's tensors: {}", program.name, what))
+      .fix(fix)
+      .raise();
+}
+
+// What a caller's run may not hang on: other ranks, other streams, and how often it has run.
+void check_callable(const ir::Program& program) {
+  constexpr const char* kRanks = "load a ProgramMemory, run and store it: that is for all programs";
+  if (program.ranks > 1) {
+    refuse(program, program.where, "it has " + ir::ranks_text(program.ranks), kRanks);
+  }
+  if (program.streams.size() > 1) {
+    refuse(program, program.streams[1].where, "it has a second stream, and a caller gives one",
+           "queue all of it on one stream");
+  }
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    if (buffer.kind == ir::ProgramBuffer::Kind::signals) {
+      refuse(program, buffer.where, "the signals " + buffer.name + " count its runs", kRanks);
+    }
+  }
+  for (const ir::ProgramOperation& operation : program.operations) {
+    for (const RunNumber& scalar : operation.scalars) {
+      if (scalar.per_run == 0) continue;
+      refuse(program, operation.where, "a scalar hangs on the number of the run",
+             "make it a scalar of the program, which each run is given");
+    }
+  }
+}
+
+void check_outputs_are_written(const ir::Program& program) {
+  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i) {
+    const ir::ProgramBuffer& buffer = program.buffers[i];
+    if (buffer.kind != ir::ProgramBuffer::Kind::out) continue;
+    const bool is_written =
+        std::any_of(program.operations.begin(), program.operations.end(),
+                    [&](const auto& operation) { return writes(program, operation, i); });
+    if (is_written) continue;
+    Diagnostic(buffer.where,
+               fmt::format("program {}: nothing writes the output {}", program.name, buffer.name))
+        .token(buffer.name)
+        .fix("launch a kernel that stores to it, or leave it out")
+        .raise();
+  }
+}
+
+void copy_on_host(const TensorArgument& to, const TensorArgument& from) {
+  ir::for_each_rows(to, from, [](const ir::CopiedRows& copied) {
+    for (std::int64_t row = 0; row < copied.rows; ++row) {
+      std::memcpy(copied.to + row * copied.to_pitch, copied.from + row * copied.from_pitch,
+                  static_cast<std::size_t>(copied.bytes));
+    }
+  });
+}
+
+void zero_on_host(const TensorArgument& to) {
+  ir::for_each_rows(to, to, [](const ir::CopiedRows& set) {
+    for (std::int64_t row = 0; row < set.rows; ++row) {
+      std::memset(set.to + row * set.to_pitch, 0, static_cast<std::size_t>(set.bytes));
+    }
+  });
+}
+
+// The caller's tensors where they lie, and memory for the rest, from multiples of 1024 bytes on.
+class HostMemory {
+ public:
+  HostMemory(const ir::Program& bound, const Arguments& arguments) {
+    std::size_t next = 0;
+    for (const ir::ProgramBuffer& buffer : bound.buffers) {
+      if (buffer.is_passed()) {
+        address_.push_back(arguments.tensors[next++].data);
+        continue;
+      }
+      // Poison, but for what launches leave zero.
+      const int fill = buffer.kind == ir::ProgramBuffer::Kind::workspace ? 0 : 0xFF;
+      own_.emplace_back(static_cast<std::size_t>(buffer.bytes()) + kAlignment,
+                        static_cast<std::byte>(fill));
+      std::byte* const first = own_.back().data();
+      const auto past = reinterpret_cast<std::uintptr_t>(first) % kAlignment;
+      address_.push_back(first + (kAlignment - past) % kAlignment);
+    }
+  }
+  std::byte* at(int buffer) const { return address_[buffer]; }
+
+ private:
+  static constexpr std::size_t kAlignment = 1024;
+  std::vector<std::vector<std::byte>> own_;
+  std::vector<std::byte*> address_;
+};
+
+}  // namespace
+
+// What one run queues, in order.
+struct CallerRuns::Prepared {
+  struct Step {
+    const compiler::CompiledKernel* kernel = nullptr;  // null: zeros, or a copy
+    std::vector<TensorRef> tensors;
+    std::vector<double> scalars;
+    bool zeros = false;
+    std::vector<ir::CopiedRows> rows;
+  };
+  std::vector<std::int64_t> key;
+  std::vector<Step> steps;
+};
+
+CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& target,
+                       const Numerics& numerics,
+                       std::vector<const compiler::CompiledKernel*> kernels)
+    : program_(program),
+      signature_(signature_of(program)),
+      target_(target),
+      numerics_(numerics),
+      compiled_(std::move(kernels)),
+      is_scratch_(program.buffers.size(), false) {
+  check_callable(program_);
+  check_outputs_are_written(program_);
+  if (target.kind == TargetKind::simulator) {
+    forms_ = library::machine_forms(program_, target.arch, numerics);
+  }
+  for (const auto& kernel : program_.kernels) {
+    if (target.kind != TargetKind::interpreter || kernel->form == ir::Form::tile) continue;
+    refuse(program_, kernel->where,
+           "kernel " + kernel->name +
+               " is written at the explicit level, and the interpreter runs the tile level",
+           "interpret a program of the tile-level kernels, or simulate this one");
+  }
+  // Compiled kernels have memory of their own for what no caller passes to them.
+  for (const ir::ProgramOperation& operation : program_.operations) {
+    const auto mark = [&](const ir::ProgramPart& part) {
+      is_scratch_[part.buffer] = !program_.buffers[part.buffer].is_passed();
+    };
+    if (operation.kind == ProgramKind::launch) {
+      const std::size_t passed = tensors_passed(*program_.kernels[operation.kernel]);
+      for (std::size_t i = 0; i < passed; ++i) mark(operation.tensors[i]);
+    } else if (operation.kind == ProgramKind::copy || operation.kind == ProgramKind::zero) {
+      mark(operation.to);
+      if (operation.kind == ProgramKind::copy) mark(operation.from);
+    }
+  }
+}
+
+CallerRuns::~CallerRuns() = default;
+
+void CallerRuns::run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
+                     void* stream) const {
+  if (target_.kind == TargetKind::architecture) {
+    refuse(program_, program_.where,
+           "it is built for " + target_.name + ", which is not tied to a GPU of this machine",
+           "compile for cuda, the GPU that is here");
+  }
+  if (target_.kind != TargetKind::cuda) return run_on_host(tensors, scalars);
+  const runtime::Stream queue =
+      runtime::Stream::borrow(compiled_.front()->device(), static_cast<CUstream_st*>(stream));
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<const Prepared> prepared = this->prepared(queue, tensors, scalars);
+  for (const Prepared::Step& step : prepared->steps) {
+    if (step.kernel) step.kernel->launch(queue, step.tensors, step.scalars);
+    for (const ir::CopiedRows& rows : step.rows) {
+      if (step.zeros) {
+        runtime::zero_rows_async(rows.to, rows.to_pitch, rows.bytes, rows.rows, queue);
+      } else {
+        runtime::copy_rows_async(rows.to, rows.to_pitch, rows.from, rows.from_pitch, rows.bytes,
+                                 rows.rows, queue);
+      }
+    }
+  }
+}
+
+void CallerRuns::prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
+                         void* stream) const {
+  if (target_.kind != TargetKind::cuda) return;
+  const runtime::Stream queue =
+      runtime::Stream::borrow(compiled_.front()->device(), static_cast<CUstream_st*>(stream));
+  const std::lock_guard lock(mutex_);
+  for (const Prepared::Step& step : prepared(queue, tensors, scalars)->steps) {
+    if (step.kernel) step.kernel->prepare(queue, step.tensors, step.scalars);
+  }
+}
+
+ir::Program CallerRuns::bound(const Arguments& arguments, std::int64_t multiprocessors) const {
+  std::vector<ir::TensorShape> shapes;
+  for (const TensorArgument& tensor : arguments.tensors) {
+    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+  }
+  ir::Program bound = bind_program(program_, shapes, multiprocessors, arguments.scalars);
+  ir::check_memory(signature_, arguments.tensors);
+  return bound;
+}
+
+void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
+                             const std::vector<double>& scalars) const {
+  const Arguments arguments = compiler::make_arguments(signature_, tensors, scalars);
+  const simulator::MachineOptions machine;
+  ir::Program program = bound(arguments, machine.multiprocessors);
+  if (target_.kind == TargetKind::simulator) {
+    // Each list of forms on what the tensors hold now; the first one's results stay.
+    const compiler::WrittenTensors written(signature_, arguments);
+    for (auto forms = forms_.rbegin(); forms != forms_.rend(); ++forms) {
+      written.restore();
+      ir::Program own = program;
+      ir::add_owned(own, *forms);
+      const HostMemory memory(own, arguments);
+      const auto address = [&](int buffer, int) { return memory.at(buffer); };
+      const simulator::MachineReport report =
+          simulator::run_program(own, *forms, address, machine, 1);
+      if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
+    }
+    return;
+  }
+  const HostMemory memory(program, arguments);
+  const auto address = [&](int buffer, int) { return memory.at(buffer); };
+  for (const ir::ProgramOperation& operation : program.operations) {
+    switch (operation.kind) {
+      case ProgramKind::launch: {
+        const ir::Kernel& kernel = *program.kernels[operation.kernel];
+        const Arguments given = arguments_of(program, operation, 1, address);
+        if (target_.kind == TargetKind::passes) {
+          checks::check_passes(kernel, given, numerics_);
+          break;
+        }
+        simulator::InterpreterOptions options;
+        options.threads = 0;
+        simulator::interpret(kernel, given, options);
+        break;
+      }
+      case ProgramKind::copy:
+        copy_on_host(argument_of(program, operation.to, address),
+                     argument_of(program, operation.from, address));
+        break;
+      case ProgramKind::zero:
+        zero_on_host(argument_of(program, operation.to, address));
+        break;
+      case ProgramKind::write:
+      case ProgramKind::wait:
+      case ProgramKind::record:
+      case ProgramKind::wait_event:
+        break;  // of one stream, whose order is that of the operations
+    }
+  }
+}
+
+std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(
+    const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
+    const std::vector<double>& scalars) const {
+  thread_local std::vector<std::int64_t> key;
+  compiler::make_key(tensors, scalars, key);
+  key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(stream.handle())));
+  const std::uint64_t hash = compiler::hash_of(key);
+  const auto found = prepared_.find(hash);
+  if (found != prepared_.end() && found->second->key == key) return found->second;
+
+  const Arguments arguments = compiler::make_arguments(signature_, tensors, scalars);
+  const ir::Program program = bound(arguments, stream.device().info().multiprocessors);
+  std::vector<std::size_t> offsets(program.buffers.size(), 0);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    if (!is_scratch_[i]) continue;
+    offsets[i] = bytes;
+    bytes += (static_cast<std::size_t>(program.buffers[i].bytes()) + kScratchAlignment - 1) /
+             kScratchAlignment * kScratchAlignment;
+  }
+  std::byte* const own = scratch(stream, bytes);
+  std::vector<std::byte*> addresses;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    addresses.push_back(program.buffers[i].is_passed() ? arguments.tensors[next++].data
+                                                       : own + offsets[i]);
+  }
+  const auto address = [&](int buffer, int) { return addresses[buffer]; };
+
+  const auto made = std::make_shared<Prepared>();
+  made->key = key;
+  for (const ir::ProgramOperation& operation : program.operations) {
+    Prepared::Step step;
+    if (operation.kind == ProgramKind::launch) {
+      step.kernel = compiled_[operation.kernel];
+      Arguments given = arguments_of(program, operation, 1, address);
+      given.tensors.resize(tensors_passed(*program.kernels[operation.kernel]));
+      for (TensorArgument& tensor : given.tensors) {
+        step.tensors.push_back(
+            {tensor.data, tensor.dtype, std::move(tensor.shape), std::move(tensor.strides)});
+      }
+      step.scalars = std::move(given.scalars);
+    } else if (operation.kind == ProgramKind::copy || operation.kind == ProgramKind::zero) {
+      step.zeros = operation.kind == ProgramKind::zero;
+      const TensorArgument to = argument_of(program, operation.to, address);
+      const TensorArgument from = step.zeros ? to : argument_of(program, operation.from, address);
+      ir::for_each_rows(to, from, [&](const ir::CopiedRows& rows) { step.rows.push_back(rows); });
+    }
+    made->steps.push_back(std::move(step));
+  }
+  if (prepared_.size() >= compiler::kMaximumPrepared) prepared_.clear();
+  prepared_[hash] = made;
+  return made;
+}
+
+// Sizes go by powers of two, so that growing lengths leave few behind.
+std::byte* CallerRuns::scratch(const runtime::Stream& stream, std::size_t bytes) const {
+  if (bytes == 0) return nullptr;
+  std::map<std::size_t, runtime::DeviceBuffer>& own = scratch_[stream.handle()];
+  auto found = own.lower_bound(bytes);
+  if (found == own.end()) {
+    stream.require_no_capture(program_.where, fmt::format("{}: the run needs {} bytes of scratch "
+                                                          "memory first",
+                                                          program_.name, bytes));
+    constexpr std::size_t kLeast = 1 << 16;
+    const std::size_t size = std::max(std::bit_ceil(bytes), kLeast);
+    found = own.emplace(size,
+                        runtime::DeviceBuffer(stream.device(), size, "scratch of " + program_.name))
+                .first;
+  }
+  return static_cast<std::byte*>(found->second.data());
+}
+
+}  // namespace tilewright

@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/error_text.h"
+#include "common/programs.h"
+#include "runtime/fake_driver.h"
+#include "runtime/nvrtc_available.h"
+#include "tilewright/program.h"
+
+// Programs on the tensors and the stream of a caller.
+namespace tilewright {
+namespace {
+
+using test::add;
+using test::kColumns;
+using test::scale;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// y = factor x + x, by way of scratch and of zeros.
+struct Called {
+  Called() : program("called") {
+    const Dim rows = program.dim("rows");
+    const RunNumber factor = program.scalar("factor", f32);
+    const Buffer x = program.in("x", f32, {rows, kColumns});
+    const Buffer y = program.out("y", f32, {rows, kColumns});
+    const Buffer scaled = program.scratch("scaled", f32, {rows, kColumns});
+    const Buffer sum = program.zeroed("sum", f32, {rows, kColumns});
+    const Stream stream = program.rank(0).stream();
+    stream.launch(scale(), {x, scaled}, {factor});
+    stream.launch(add(), {scaled, sum});
+    stream.launch(add(), {x, sum});
+    stream.copy(y, sum);
+  }
+  Program program;
+};
+
+class CalledTargets : public testing::TestWithParam<const char*> {};
+
+TEST_P(CalledTargets, OfAllLengthsOnHostTensors) {
+  const ProgramExecutable executable = compile(Called().program, GetParam());
+  for (const std::int64_t rows : {0, 1, 40}) {
+    HostTensor x = HostTensor::random_normal(f32, {rows, kColumns}, 3);
+    HostTensor y = HostTensor::poisoned(f32, {rows, kColumns});
+    executable.run({ref(x), ref(y)}, {2});
+    executable.run({ref(x), ref(y)}, {4});
+    for (std::int64_t i = 0; i < rows * kColumns; ++i) {
+      ASSERT_NEAR(y.flat(i), 5 * x.flat(i), 1e-5 * (1 + std::abs(x.flat(i)))) << rows << " " << i;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Targets, CalledTargets,
+                         testing::Values("interpreter", "sim:sm_90a", "passes:sm_90a"));
+
+TEST(CallerProgram, RowsThatAreApart) {
+  const ProgramExecutable executable = compile(Called().program, "interpreter");
+  HostTensor x = HostTensor::random_normal(f32, {5, 64}, 3);
+  HostTensor y = HostTensor::poisoned(f32, {5, kColumns});
+  executable.run({{x.data(), f32, {5, kColumns}, {64, 1}}, ref(y)}, {1});
+  EXPECT_FLOAT_EQ(static_cast<float>(y.at({4, 7})), static_cast<float>(2 * x.at({4, 7})));
+}
+
+TEST(CallerProgram, TensorsThatDoNotFit) {
+  const ProgramExecutable executable = compile(Called().program, "interpreter");
+  HostTensor x = HostTensor::zeros(f32, {5, kColumns}), y = HostTensor::zeros(f32, {4, kColumns});
+  const auto refused = [&](const std::vector<TensorRef>& tensors,
+                           const std::vector<double>& scalars) {
+    return test::usage_error_of([&] { executable.run(tensors, scalars); });
+  };
+  EXPECT_THAT(refused({ref(x), ref(y)}, {1}),
+              HasSubstr("the dim rows is 5 by axis 0 of x, but 4 by axis 0 of y"));
+  EXPECT_THAT(refused({ref(x)}, {1}), HasSubstr("there is also y"));
+  EXPECT_THAT(refused({ref(x), ref(x)}, {}), HasSubstr("takes 1 scalars"));
+  EXPECT_THAT(refused({{nullptr, f32, {5, kColumns}, {}}, ref(x)}, {1}), HasSubstr("is null"));
+}
+
+TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
+  const auto refused = [](const Program& program) {
+    return test::usage_error_of([&] { compile(program, "interpreter"); });
+  };
+  EXPECT_THAT(refused(Program("two", 2)), HasSubstr("it has 2 ranks"));
+  EXPECT_THAT(refused(test::TwoKernels("second", true).program), HasSubstr("a second stream"));
+  EXPECT_THAT(refused(test::TwoKernels("first", false).program),
+              HasSubstr("a scalar hangs on the number of the run"));
+  Program words("words");
+  words.signals("count", 1);
+  EXPECT_THAT(refused(words), HasSubstr("the signals count"));
+  Program nothing("nothing");
+  nothing.out("y", f32, {4});
+  EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));
+}
+
+// On a driver that executes nothing: what is allocated, and when.
+class CallerProgramOnFake : public runtime::FakeDriverTest {
+ protected:
+  void SetUp() override {
+    state_->max_threads = 1024;
+    if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  }
+  static std::vector<TensorRef> tensors(std::int64_t rows) {
+    static HostTensor x = HostTensor::zeros(f32, {4096, kColumns}), y = x;
+    return {{x.data(), f32, {rows, kColumns}, {}}, {y.data(), f32, {rows, kColumns}, {}}};
+  }
+};
+
+TEST_F(CallerProgramOnFake, ScratchIsThereOnceForAStreamAndSize) {
+  char stream = 0, other = 0;
+  {
+    const ProgramExecutable executable = compile(Called().program, "cuda");
+    const auto run = [&](std::int64_t rows, void* on) { executable.run(tensors(rows), {2}, on); };
+    run(64, &stream);
+    EXPECT_EQ(state_->allocations, 1);
+    EXPECT_EQ(state_->launches, 3);
+    EXPECT_EQ(state_->memsets, 1);
+    EXPECT_EQ(state_->copies, 1);
+    run(64, &stream);
+    run(10, &stream);  // less has room in it
+    EXPECT_EQ(state_->allocations, 1);
+    run(4096, &stream);
+    run(64, &other);
+    EXPECT_EQ(state_->allocations, 3);
+    run(4000, &stream);
+    EXPECT_EQ(state_->allocations, 3);
+  }
+  EXPECT_EQ(state_->live_allocations, 0);
+}
+
+TEST_F(CallerProgramOnFake, ACaptureNeedsARunOrPrepareBefore) {
+  char stream = 0;
+  const ProgramExecutable executable = compile(Called().program, "cuda");
+  state_->capturing = 1;
+  EXPECT_THAT(test::usage_error_of([&] { executable.run(tensors(64), {2}, &stream); }),
+              AllOf(HasSubstr("called: the run needs"), HasSubstr("captured in a CUDA graph"),
+                    HasSubstr("or call prepare")));
+  EXPECT_EQ(state_->allocations, 0);
+  state_->capturing = 0;
+  executable.prepare(tensors(64), {2}, &stream);
+  EXPECT_EQ(state_->launches, 0);
+  state_->capturing = 1;
+  executable.run(tensors(64), {2}, &stream);
+  EXPECT_EQ(state_->launches, 3);
+  EXPECT_EQ(state_->allocations, 1);
+}
+
+}  // namespace
+}  // namespace tilewright
