@@ -71,7 +71,7 @@ Kernel decode_join(const Attention& a) {
   const Tensor O = kernel.out("O", a.dtype, {batch, a.kv_heads, group, a.dim_v});
   const Tensor LSE = kernel.out("LSE", f32, {batch, a.kv_heads, group});
   const int size = std::min(16, static_cast<int>(std::bit_ceil(static_cast<unsigned>(group))));
-  const auto [x, head, b] = kernel.grid(ceil_div(group, size), a.kv_heads, batch);
+  const auto [x, head, b] = kernel.grid(ceil_div(Dim(group), Dim(size)), a.kv_heads, batch);
   const Block rows = Dim(group).block(x, size);
   const auto sums_of = [&, head = head, b = b](const Index& part) {
     return load(L(b, part, head, rows)).reshape({size, 1});

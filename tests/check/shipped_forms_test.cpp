@@ -9,6 +9,7 @@
 #include "check/fuzz/recipe.h"
 #include "compiler/build.h"
 #include "compiler/simulation.h"
+#include "ir/program.h"
 #include "ir/text.h"
 #include "library/library_build.h"
 #include "library/schedule_choice.h"
@@ -19,6 +20,7 @@
 #include "simulator/machine/recorder.h"
 #include "support/diagnostic.h"
 #include "tilewright/library.h"
+#include "tilewright/program.h"
 
 // From the cubin on: the machine form that it was printed from is one that the simulator executes.
 namespace tilewright::checks {
@@ -77,10 +79,26 @@ void expect_simulated(const ir::Kernel& traced, const std::function<Arguments()>
       << name << ": the cubin is of another form than those that the simulator executed";
 }
 
+// Of a program's kernel, which takes memory that the program has for it.
+void expect_among_forms(const ir::Kernel& traced) {
+  const BuiltKernel built = compiler::build_kernel(traced, "sm_90a", {}, true);
+  std::vector<std::uint64_t> forms;
+  for (const ir::Kernel& form : compiler::simulated_forms(traced, "sm_90a")) {
+    forms.push_back(ir::form_hash(form));
+  }
+  EXPECT_EQ(std::count(forms.begin(), forms.end(), form_of_cubin(built.build)), 1) << traced.name;
+}
+
 TEST(ShippedForms, OfTheLibrarysKernelsAreSimulated) {
   skip_without_assembler();
   if (IsSkipped()) return;
   for (const LibraryKernel& kernel : kernel_library()) {
+    if (kernel.is_program()) {
+      const OptionValues options = resolve_options(kernel, {});
+      const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
+      for (const auto& each : program.finish().kernels) expect_among_forms(*each);
+      continue;
+    }
     std::vector<std::string> schedules = {"tile"};
     for (const LibrarySchedule& schedule : kernel.schedules) schedules.push_back(schedule.name);
     // Of gemm's many variants, some of each way to divide the work.

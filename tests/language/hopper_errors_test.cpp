@@ -461,10 +461,14 @@ TEST(RoleErrors, RolesOfAVector) {
   kernel.roles(roles);
   EXPECT_EQ(bodies, (std::vector<std::string>{"math0", "math1", "math2"}));
   EXPECT_EQ(kernel.finish().threads, 512);
-  misuse("roles(", {"no role", "fix: "}, [] { Traced().kernel.roles(std::vector<RoleSpec>()); });
+  misuse("roles(", {"no role", "fix: "}, [] {
+    TracedRoles t;
+    t.kernel.roles(std::vector<RoleSpec>());
+  });
   misuse("\"many\"", {"two roles are named \"many\"", "fix: "}, [] {
+    TracedRoles t;
     const std::vector<RoleSpec> two(2, role("many", warps(1), registers(24), [] {}));
-    Traced().kernel.roles(two);
+    t.kernel.roles(two);
   });
 }
 
