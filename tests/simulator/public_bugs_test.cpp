@@ -14,7 +14,7 @@
 
 // Faults that were published in the trackers of other projects or found by their reviewers, rebuilt
 // as small kernels: each is found, and the kernel without it is clean. Those between ranks are in
-// tests/driver/public_bugs_ranks_test.cpp; flashinfer #5334 is about tensor memory, which Hopper
+// tests/check/public_bugs_ranks_test.cpp; flashinfer #5334 is about tensor memory, which Hopper
 // has not.
 namespace tilewright {
 namespace {
