@@ -9,8 +9,7 @@
 #include "passes/pipeline.h"
 #include "simulator/faults/fault_kinds.h"
 #include "simulator/machine/machine.h"
-#include "tilewright/hopper.h"
-#include "tilewright/host_tensor.h"
+#include "simulator/tma_reduce_kernel.h"
 
 // TMA's reduction to global memory: what it computes, in any order, and what orders it.
 namespace tilewright {
@@ -19,54 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-
-constexpr int kRows = 64, kColumns = 64, kCtas = 3;
-
-// What a kernel leaves out, or does beside its reductions.
-enum class Mistake { none, fence, read_wait, plain_load, plain_store, tma_store };
-
-// Every CTA adds its 64 rows of X to Y, or takes the smaller or larger elements.
-Kernel accumulate(DType dtype, Reduction how, int columns, Mistake mistake = Mistake::none) {
-  Kernel kernel("accumulate");
-  const Tensor X = kernel.in("X", dtype, {kCtas * kRows, columns});
-  const Tensor Y = kernel.inout("Y", dtype, {kRows, columns});
-  const Tensor D = kernel.out("D", dtype, {kCtas * kRows, columns});
-  kernel.ctas(kCtas);
-  const SharedTile staging(kernel, "staging", dtype, kRows, columns);
-  NamedBarrier written(kernel, 128);
-  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
-    const Block own = Dim(kCtas * kRows).block(cta_index(), kRows);
-    const Tile tile = load(X(own, all));
-    store(staging, tile);
-    if (mistake != Mistake::fence) fence_proxy_async();
-    written.sync();
-    when(warp_index() == 0, [&] {
-      tma_reduce(Y(all, all), staging, how);
-      bulk_commit();
-      if (mistake != Mistake::read_wait) bulk_wait_read(0);
-      warp_sync();
-    });
-    written.sync();
-    // The staging buffer is used again.
-    store(staging, tile + tile);
-    fence_proxy_async();
-    written.sync();
-    when(warp_index() == 0, [&] {
-      if (mistake == Mistake::tma_store) {
-        tma_store(Y(all, all), staging);
-      } else {
-        tma_store(D(own, all), staging);
-      }
-      bulk_commit();
-      bulk_wait(0);
-    });
-    when(cta_index() == 1, [&] {
-      if (mistake == Mistake::plain_store) store(Y(all, all), tile);
-      if (mistake == Mistake::plain_load) store(D(own, all), load(Y(all, all)));
-    });
-  })});
-  return kernel;
-}
 
 ir::Kernel lowered(const Kernel& kernel) {
   ir::Kernel machine = kernel.finish();
@@ -96,70 +47,22 @@ Execution execute(const ir::Kernel& machine, std::uint64_t seed, HostTensor X, H
   return run;
 }
 
-HostTensor numbers(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
-  if (is_float(dtype)) return HostTensor::random_normal(dtype, std::move(shape), seed);
-  HostTensor made = HostTensor::zeros(dtype, std::move(shape));
-  for (std::int64_t i = 0; i < made.elements(); ++i) {
-    made.set_flat(
-        i, static_cast<double>((i * 7919 + static_cast<std::int64_t>(seed) * 31) % 2001 - 1000));
-  }
-  return made;
-}
-
 Execution execute(const ir::Kernel& machine, DType dtype, int columns, std::uint64_t seed) {
   return execute(machine, seed, numbers(dtype, {kCtas * kRows, columns}, 1),
                  numbers(dtype, {kRows, columns}, 2));
 }
 
-double combined(Reduction how, double a, double b) {
-  switch (how) {
-    case Reduction::add:
-      return a + b;
-    case Reduction::min:
-      return std::fmin(a, b);
-    case Reduction::max:
-      return std::fmax(a, b);
-  }
-  return a;
-}
-
-void expect_result(const Execution& run, Reduction how, int columns, double unit) {
+void expect_result(const Execution& run, const ReductionCase& each) {
   ASSERT_TRUE(run.report.ok()) << run.report.faults.front().message;
-  for (std::int64_t row = 0; row < kRows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      double wanted = run.before.at({row, column}), magnitude = std::abs(wanted);
-      for (std::int64_t cta = 0; cta < kCtas; ++cta) {
-        const double x = run.X.at({cta * kRows + row, column});
-        wanted = combined(how, wanted, x);
-        magnitude += std::abs(x);
-      }
-      ASSERT_NEAR(run.Y.at({row, column}), wanted,
-                  how == Reduction::add ? kCtas * unit * magnitude : 0)
-          << row << ", " << column;
-    }
-  }
+  expect_reduced(run.X, run.before, run.Y, each);
 }
-
-struct Case {
-  DType dtype;
-  Reduction how;
-  int columns;
-  double unit;  // of rounding
-};
 
 TEST(TmaReduce, CombinesWhatAllCtasBring) {
-  // 64 columns of f32 are two panels with a swizzle of 128 bytes; 4 of them have none.
-  const Case cases[] = {{f32, Reduction::add, 64, 0x1p-24}, {f32, Reduction::add, 4, 0x1p-24},
-                        {f32, Reduction::add, 32, 0x1p-24}, {f16, Reduction::add, 64, 0x1p-11},
-                        {bf16, Reduction::add, 64, 0x1p-8}, {i32, Reduction::add, 32, 0},
-                        {f16, Reduction::min, 64, 0},       {bf16, Reduction::max, 64, 0},
-                        {i32, Reduction::min, 32, 0},       {i32, Reduction::max, 32, 0}};
-  for (const Case& each : cases) {
+  for (const ReductionCase& each : reduction_cases()) {
     SCOPED_TRACE(std::string(name_of(each.dtype)) + " " + std::to_string(each.columns));
     const ir::Kernel machine = lowered(accumulate(each.dtype, each.how, each.columns));
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      expect_result(execute(machine, each.dtype, each.columns, seed), each.how, each.columns,
-                    each.unit);
+      expect_result(execute(machine, each.dtype, each.columns, seed), each);
     }
   }
 }
@@ -172,7 +75,7 @@ TEST(TmaReduce, PassesNaNOver) {
   X.set({kRows + 3, 5}, kNaN);
   Y.set({7, 9}, kNaN);
   const Execution run = execute(machine, 1, std::move(X), std::move(Y));
-  expect_result(run, Reduction::max, kColumns, 0);
+  expect_result(run, {bf16, Reduction::max, kColumns, 0});
   EXPECT_FALSE(std::isnan(run.Y.at({3, 5})));
   EXPECT_FALSE(std::isnan(run.Y.at({7, 9})));
 }
