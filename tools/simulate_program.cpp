@@ -117,7 +117,6 @@ Simulated simulated(const Request& request, const Cut& cut,
                     const std::vector<ir::Kernel>& machine) {
   Simulated made;
   made.sizes = cut.sizes;
-  made.tolerance = library::tolerance_of(cut.program);
   const auto before = std::make_shared<library::ProgramTensors>(
       ir::initial_tensors(cut.program, {}, request.input_seed.value_or(request.seed) + 1));
   const auto after = std::make_shared<library::ProgramTensors>();
@@ -250,7 +249,6 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     ir::Program own = program;
     ir::add_owned(own, machine);
     Simulated made;
-    made.tolerance = workload.kernel->tolerance(workload.options);
     made.launch = [&](const simulator::MachineOptions& how) {
       return library::simulate_program(own, machine, before, &after, how, title.runs);
     };

@@ -9,6 +9,7 @@
 
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
+#include "library/accuracy.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
 #include "target/verify.h"
@@ -148,7 +149,7 @@ class Runner {
   Run run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
     Run found = run_launches(kernel, number, with_seed(seed));
     if (!found.fault.kind.empty()) return found;
-    if (references_[number].empty()) references_[number] = reference_of(workloads_[number]);
+    if (references_[number].values.empty()) references_[number] = reference_of(workloads_[number]);
     return compared(workloads_[number], references_[number], number, seed);
   }
   Run run_launches(const ir::Kernel& kernel, std::size_t number,
@@ -179,12 +180,11 @@ class Runner {
     }
     return false;
   }
-  static Run compared(const library::Workload& workload,
-                      const std::vector<std::vector<double>>& reference, std::size_t number,
-                      std::uint64_t seed) {
+  static Run compared(const library::Workload& workload, const library::Reference& reference,
+                      std::size_t number, std::uint64_t seed) {
     const library::Comparison comparison = compare(workload, reference);
-    if (comparison.max_relative_error <= workload.kernel->tolerance(workload.options)) return {};
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, number, seed};
+    if (comparison.ok()) return {};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}}, number, seed};
   }
   // The workload with one of its floating inputs shifted, in either direction. Those on which
   // rounding alone makes the kernel itself wrong are left out.
@@ -249,7 +249,7 @@ class Runner {
   const ir::Kernel& machine_;
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
   const Numbers usual_, further_;
-  std::vector<std::vector<std::vector<double>>> references_;        // none yet: empty
+  std::vector<library::Reference> references_;                      // none yet: empty
   std::vector<std::optional<std::vector<library::Workload>>> far_;  // none yet: empty
   const ProofOptions& options_;
 };

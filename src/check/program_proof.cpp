@@ -169,8 +169,8 @@ class Prover {
     if (!report.ok()) return {std::move(report.faults.front()), seed, report.operations};
     if (!values) return {{}, seed, report.operations};
     const library::Comparison comparison = library::compare_buffers(program, after, wanted_);
-    if (comparison.max_relative_error <= library::tolerance_of(program)) return {};
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, seed, report.operations};
+    if (comparison.ok()) return {};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}}, seed, report.operations};
   }
 
   static void catch_mutant(MutantResult& result, Found found) {
