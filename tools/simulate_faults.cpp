@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "check/coverage.h"
 #include "check/fault_proof.h"
 #include "check/program_proof.h"
 #include "check/shrunken_sizes.h"
@@ -80,18 +81,17 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   Subject subject;
   std::vector<std::string> built = request.settings;
   subject.forms = build(built);
-  const auto shrunken = [&](bool further) {
+  const auto shrunken = [&](checks::Sizes which) {
     return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
-                                  subject.forms.front(), further);
+                                  subject.forms.front(), which);
   };
-  const std::vector<std::vector<std::string>> choices = shrunken(false);
+  const std::vector<std::vector<std::string>> choices = shrunken(checks::Sizes::usual);
   // Lengths choose among a kernel's variants, and it is the one that was asked for that is proven.
   for (const std::string& size : choices.front()) {
     if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.forms = build(built);
   const auto maker = [&](const std::vector<std::string>& sizes) {
-    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
     return [&entry, all, files = parse_files(request.inputs, "--in"),
@@ -101,11 +101,48 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   };
   for (const std::vector<std::string>& sizes : choices) {
     subject.workloads.push_back(maker(sizes)());
+    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
   }
-  if (!request.faults) return subject;
-  for (const std::vector<std::string>& sizes : shrunken(true)) {
-    subject.further.push_back(maker(sizes));
+  // What the usual sizes do not come to, and the further ones if faults are seeded, is looked for
+  // among many others.
+  std::vector<std::vector<std::string>> more;
+  if (request.faults) more = shrunken(checks::Sizes::further);
+  const std::size_t always = more.size();
+  for (std::vector<std::string>& sizes : shrunken(checks::Sizes::candidates)) {
+    more.push_back(std::move(sizes));
   }
+  std::vector<std::function<library::Workload()>> makers;
+  for (const std::vector<std::string>& sizes : more) makers.push_back(maker(sizes));
+  const ir::Kernel& machine = subject.forms.front();
+  checks::Coverage coverage;
+  const auto cover = [&](std::size_t first, std::size_t last, bool further) {
+    constexpr std::int64_t kOperations = 3'000'000;
+    return checks::covering(machine, {makers.begin() + first, makers.begin() + last},
+                            checks::shrunken_multiprocessors(machine, further), request.seed,
+                            kOperations, coverage);
+  };
+  std::int64_t executed = 0;
+  for (library::Workload& workload : subject.workloads) {
+    coverage.add(checks::coverage_of(machine, workload.arguments(),
+                                     checks::shrunken_multiprocessors(machine), request.seed,
+                                     executed));
+  }
+  const auto take = [&](std::size_t i) {
+    subject.sizes.push_back(fmt::format("{}", fmt::join(more[i], " ")));
+    if (request.faults) {
+      subject.further.push_back(makers[i]);
+    } else {
+      subject.workloads.push_back(makers[i]());
+    }
+  };
+  for (std::size_t i = 0; i < always; ++i) {
+    library::Workload workload = makers[i]();
+    coverage.add(checks::coverage_of(machine, workload.arguments(),
+                                     checks::shrunken_multiprocessors(machine, true), request.seed,
+                                     executed));
+    take(i);
+  }
+  for (const std::size_t i : cover(always, makers.size(), request.faults)) take(always + i);
   return subject;
 }
 

@@ -202,7 +202,8 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
   if (request.shrunken) {
     const compiler::MachineForm form = compiler::compile_to_machine(
         kernel, target.arch, {compiler::parse_numerics(request.numerics)});
-    sizes = checks::shrunken_sizes(entry, request.settings, options, form.kernel);
+    sizes =
+        checks::shrunken_sizes(entry, request.settings, options, form.kernel, checks::Sizes::usual);
   }
   std::vector<Cut> cuts;
   for (const std::vector<std::string>& each : sizes) {

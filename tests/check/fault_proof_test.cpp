@@ -39,8 +39,8 @@ ir::Kernel machine_of(const LibraryKernel& entry, const std::vector<std::string>
 Subject subject_of(const std::string& name, const std::vector<std::string>& settings) {
   const LibraryKernel& entry = find_kernel(name);
   Subject subject{machine_of(entry, settings), {}};
-  for (const std::vector<std::string>& sizes :
-       shrunken_sizes(entry, settings, resolve_options(entry, settings), subject.machine)) {
+  for (const std::vector<std::string>& sizes : shrunken_sizes(
+           entry, settings, resolve_options(entry, settings), subject.machine, Sizes::usual)) {
     std::vector<std::string> all = settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
     subject.workloads.push_back(library::make_workload(entry, all, {}, 0));
@@ -261,7 +261,7 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   const ir::Kernel machine = machine_of(entry, settings);
   // Blocks of 192 query and 128 key rows, rings of four stages.
   const std::vector<std::vector<std::string>> sizes =
-      shrunken_sizes(entry, settings, resolve_options(entry, settings), machine);
+      shrunken_sizes(entry, settings, resolve_options(entry, settings), machine, Sizes::usual);
   ASSERT_EQ(sizes.size(), 6u);
   EXPECT_EQ(sizes[0], (std::vector<std::string>{"queries=552", "keys=624"}));
   EXPECT_EQ(sizes[1], (std::vector<std::string>{"queries=824", "keys=752"}));
@@ -292,8 +292,9 @@ TEST(FaultProof, ProvesThatALoopOfAWindowHasOneTurnAtMost) {
 TEST(FaultProof, HasASizeWithinABlock) {
   const LibraryKernel& entry = find_kernel("attention_forward");
   const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};
-  const std::vector<std::vector<std::string>> sizes = shrunken_sizes(
-      entry, settings, resolve_options(entry, settings), machine_of(entry, settings), true);
+  const std::vector<std::vector<std::string>> sizes =
+      shrunken_sizes(entry, settings, resolve_options(entry, settings), machine_of(entry, settings),
+                     Sizes::further);
   EXPECT_EQ(sizes.back(), (std::vector<std::string>{"queries=168", "keys=112"}));
 }
 
@@ -304,7 +305,7 @@ TEST(FaultProof, ShrinksEachAxisByTheCtasAlongIt) {
   const auto sizes_of = [&](const std::string& schedule) {
     const std::vector<std::string> settings = {"schedule=" + schedule};
     return shrunken_sizes(entry, settings, resolve_options(entry, settings),
-                          machine_of(entry, settings))
+                          machine_of(entry, settings), Sizes::usual)
         .front();
   };
   // Tiles of 128 x 128 in rings of six stages; of 64 x 128, two of them below each other, in rings

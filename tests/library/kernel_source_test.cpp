@@ -71,8 +71,8 @@ TEST(KernelSource, OfAFileThatAProgramWrote) {
   const Comparison comparison = compare(workload, wanted);
   EXPECT_TRUE(comparison.ok()) << comparison.text();
   // In sizes that the dims take.
-  for (const auto& sizes :
-       checks::shrunken_sizes(entry, {}, resolve_options(entry, {}), machine, /*further=*/true)) {
+  for (const auto& sizes : checks::shrunken_sizes(entry, {}, resolve_options(entry, {}), machine,
+                                                  checks::Sizes::further)) {
     EXPECT_NO_THROW(make_workload(entry, sizes, {}, 0)) << testing::PrintToString(sizes);
   }
   EXPECT_THAT(usage_error_of([&] { make_workload(entry, {"k=40"}, {}, 0); }),
