@@ -99,51 +99,59 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
       return library::make_workload(entry, all, files, seed);
     };
   };
-  for (const std::vector<std::string>& sizes : choices) {
-    subject.workloads.push_back(maker(sizes)());
-    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
-  }
-  // What the usual sizes do not come to, and the further ones if faults are seeded, is looked for
-  // among many others.
-  std::vector<std::vector<std::string>> more;
-  if (request.faults) more = shrunken(checks::Sizes::further);
-  const std::size_t always = more.size();
-  for (std::vector<std::string>& sizes : shrunken(checks::Sizes::candidates)) {
-    more.push_back(std::move(sizes));
-  }
-  std::vector<std::function<library::Workload()>> makers;
-  for (const std::vector<std::string>& sizes : more) makers.push_back(maker(sizes));
   const ir::Kernel& machine = subject.forms.front();
-  checks::Coverage coverage;
-  const auto cover = [&](std::size_t first, std::size_t last, bool further) {
-    constexpr std::int64_t kOperations = 3'000'000;
-    return checks::covering(machine, {makers.begin() + first, makers.begin() + last},
-                            checks::shrunken_multiprocessors(machine, further), request.seed,
-                            kOperations, coverage);
-  };
+  // Of --faults the further ones have more multiprocessors.
+  const std::int64_t few = checks::shrunken_multiprocessors(machine);
+  const std::int64_t many = checks::shrunken_multiprocessors(machine, request.faults);
   std::int64_t executed = 0;
-  for (library::Workload& workload : subject.workloads) {
-    coverage.add(checks::coverage_of(machine, workload.arguments(),
-                                     checks::shrunken_multiprocessors(machine), request.seed,
-                                     executed));
-  }
-  const auto take = [&](std::size_t i) {
-    subject.sizes.push_back(fmt::format("{}", fmt::join(more[i], " ")));
-    if (request.faults) {
-      subject.further.push_back(makers[i]);
+  const auto take = [&](const std::vector<std::string>& sizes, bool further) {
+    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
+    library::Workload workload = maker(sizes)();
+    subject.coverage.add(checks::coverage_of(machine, workload.arguments(), further ? many : few,
+                                             request.seed, executed));
+    if (further && request.faults) {
+      subject.further.push_back(maker(sizes));
     } else {
-      subject.workloads.push_back(makers[i]());
+      subject.workloads.push_back(std::move(workload));
     }
   };
-  for (std::size_t i = 0; i < always; ++i) {
-    library::Workload workload = makers[i]();
-    coverage.add(checks::coverage_of(machine, workload.arguments(),
-                                     checks::shrunken_multiprocessors(machine, true), request.seed,
-                                     executed));
-    take(i);
+  for (const std::vector<std::string>& sizes : choices) take(sizes, false);
+  if (request.faults) {
+    for (const auto& sizes : shrunken(checks::Sizes::further)) take(sizes, true);
   }
-  for (const std::size_t i : cover(always, makers.size(), request.faults)) take(always + i);
+  // What these do not come to is looked for among many others.
+  const auto candidates = shrunken(checks::Sizes::candidates);
+  std::vector<std::function<library::Workload()>> makers;
+  for (const std::vector<std::string>& sizes : candidates) makers.push_back(maker(sizes));
+  checks::Coverage coverage = subject.coverage;
+  for (const std::size_t i : checks::covering(machine, makers, many, request.seed, coverage)) {
+    take(candidates[i], true);
+  }
   return subject;
+}
+
+void print_unreached(const Subject& subject) {
+  for (const ir::Operation* operation : subject.coverage.missing(subject.forms.front())) {
+    fmt::print("  no size comes to {} at {}\n", ir::info(operation->op).name,
+               format_location(operation->where));
+  }
+  const std::vector<std::uint64_t>& phases = subject.coverage.phases;
+  const auto few = std::count_if(phases.begin(), phases.end(), [](std::uint64_t count) {
+    return count < checks::Coverage::kPhases;
+  });
+  if (few > 0) {
+    fmt::print("  {} of {} barriers complete less than {} phases\n", few, phases.size(),
+               checks::Coverage::kPhases);
+  }
+}
+
+nlohmann::ordered_json unreached_json(const Subject& subject) {
+  Json list = Json::array();
+  for (const ir::Operation* operation : subject.coverage.missing(subject.forms.front())) {
+    list.push_back({{"operation", ir::info(operation->op).name},
+                    {"where", format_location(operation->where)}});
+  }
+  return list;
 }
 
 int simulate_faults(const Request& request, const library::KernelSource& source,
@@ -171,6 +179,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                  {"sizes", subject.sizes},
                  {"schedules", options.more},
                  {"launches", options.launches}};
+    json["unreached"] = unreached_json(subject);
     json.update(table_json(kinds, results, subject.sizes));
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -184,6 +193,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                                               : "for what these do not come to",
                  subject.sizes[i]);
     }
+    print_unreached(subject);
     print_table(kinds, results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);

@@ -108,10 +108,11 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
 std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   const std::vector<std::function<library::Workload()>>& candidates,
                                   std::int64_t multiprocessors, std::uint64_t seed,
-                                  std::int64_t operations, Coverage& begun) {
+                                  Coverage& begun) {
+  constexpr std::int64_t kOperations = 10'000'000;
   std::vector<std::size_t> chosen;
   std::int64_t executed = 0;
-  for (std::size_t i = 0; i < candidates.size() && !begun.all() && executed < operations; ++i) {
+  for (std::size_t i = 0; i < candidates.size() && !begun.all() && executed < kOperations; ++i) {
     library::Workload workload = candidates[i]();
     const Coverage own =
         coverage_of(machine, workload.arguments(), multiprocessors, seed, executed);

@@ -36,10 +36,10 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
 
 // Those of the candidates, in their order, that come to something which neither `begun` nor an
 // earlier one of them comes to; `begun` becomes what all together come to. It ends when that is
-// everything, or when `operations` have been executed.
+// everything, or when some seconds are spent.
 std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   const std::vector<std::function<library::Workload()>>& candidates,
                                   std::int64_t multiprocessors, std::uint64_t seed,
-                                  std::int64_t operations, Coverage& begun);
+                                  Coverage& begun);
 
 }  // namespace tilewright::checks
