@@ -186,6 +186,14 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options =
               SourceLocation where = here());
 // Shared to global, by one lane; elements that do not exist are not written.
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
+// Shared to global, by one lane: each element that exists becomes the sum (minimum, maximum) of
+// what is in memory and what the view has, at once for all CTAs of the GPU, but in no order among
+// them: the rounding of sums is that of the order that happens. add takes f32, f16, bf16 and i32;
+// min and max f16, bf16 and i32, and pass a NaN over. PTX has no min and max of f32 here. Raises
+// for those, for other dtypes, and for an input.
+enum class Reduction { add, min, max };
+void tma_reduce(const TensorView& to, const SharedView& from, Reduction how = Reduction::add,
+                SourceLocation where = here());
 void bulk_commit(SourceLocation where = here());
 // Until at most `groups` of this thread's are under way: their sources may be written again (read),
 // or their results are in memory.

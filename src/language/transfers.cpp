@@ -194,6 +194,22 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
   plain(tracer, Op::tma_store_tile, copied(tracer, view, from, "tma_store", where), {}, where);
 }
 
+void tma_reduce(const TensorView& to, const SharedView& from, Reduction how, SourceLocation where) {
+  constexpr Op kFunctions[] = {Op::add, Op::min, Op::max};
+  const Op function = kFunctions[static_cast<int>(how)];
+  Tracer& tracer = in_role("tma_reduce", where);
+  const ResolvedView view = resolve(tracer, to, "tma_reduce", where);
+  require_written(view, "tma_reduce", "inout", where);
+  const std::string problem =
+      ir::info(Op::tma_reduce_tile).function_problem(function, view.parameter->dtype);
+  if (!problem.empty()) {
+    refuse(view, "tma_reduce", problem,
+           "take what there is, or another dtype of " + view.parameter->name, where);
+  }
+  plain(tracer, Op::tma_reduce_tile, copied(tracer, view, from, "tma_reduce", where),
+        {{Key::function, function}}, where);
+}
+
 void bulk_commit(SourceLocation where) {
   plain(in_role("bulk_commit", where), Op::bulk_commit, {}, {}, where);
 }

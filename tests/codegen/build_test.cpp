@@ -118,6 +118,9 @@ body () {
   }
   role {name = "store", first_warp = 1, warps = 1, registers = 24} (%11: i32) {
     tma_store %6, %2, %7, %7, %7
+    tma_reduce %6, %2, %7, %7, %7 {function = add}
+    tma_reduce %6, %2, %7, %7, %7 {function = min, step = 8192}
+    tma_reduce %6, %2, %7, %7, %7 {function = max}
     bulk_commit
     bulk_wait {count = 0, read = 1}
     bulk_wait {count = 0, read = 0}

@@ -338,6 +338,20 @@ void expect_golden(const std::string& name) {
   if (why_no_nvrtc().empty()) expect_builds(source, true);
 }
 
+TEST(CudaPrinter, ReductionsNameTheirFunction) {
+  std::string kernel = with_role(
+      "tma_reduce %14, %10, %12, %12, %20 {function = add}\n"
+      "    tma_reduce %14, %10, %12, %13, %20 {function = max}",
+      "%14: tensor_map = tensor_map %1 {name = \"Y\", box = [1, 8], swizzle = 0}");
+  kernel.replace(kernel.find("out Y: f32"), 10, "out Y: f16");
+  const std::string text = print_cuda(parsed(kernel)).text;
+  EXPECT_THAT(text, HasSubstr("tma_reduce_add_2d(flags_4, Y_8, 0, v9);"));
+  EXPECT_THAT(text, HasSubstr("tma_reduce_max_2d(flags_4, Y_8, 7, v9);"));
+  EXPECT_THAT(text,
+              HasSubstr("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
+                        "[%1, {%2, %3}], [%0];"));
+}
+
 TEST(CudaPrinter, GoldenProduct) { expect_golden("product"); }
 TEST(CudaPrinter, GoldenRowSums) { expect_golden("row_sums"); }
 

@@ -192,6 +192,34 @@ body (%1: i32) {
   for (const Case& each : cases) expect_rejected(sample, each);
 }
 
+TEST(Verifier, RejectsWhatTmaDoesNotReduce) {
+  const char* sample = R"(kernel "reduce" machine
+inout Y: f32[64, 32] = %0
+in X: f32[64, 32] = %1
+grid (1)
+threads 32
+shared_bytes 8192
+body () {
+  %2: shared<f32, 1x64x32> = shared {name = "box", layout = shared_layout[64x32*4|64@0:128,32@1:4|x3.4.3], stages = 1, offset = 0}
+  %3: tensor_map = tensor_map %0 {name = "Y", box = [64, 32], swizzle = 128}
+  %4: tensor_map = tensor_map %1 {name = "X", box = [64, 32], swizzle = 128}
+  %5: i32 = constant {value = 0}
+  tma_reduce %3, %2, %5, %5, %5 {function = add}
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"{function = add}", "{function = max}",
+       "there is no max of f32, but add of f32, max of f16, max of bf16, max of i32"},
+      {"{function = add}", "{function = mul}", "there is no mul of f32, but add of f32"},
+      {"{function = add}", "", "lacks the attribute \"function\" (function)"},
+      {"{function = add}", "{function = add, cache = 1}", "has no attribute \"cache\""},
+      {"tma_reduce %3", "tma_reduce %4", "writes X, which is an input"},
+      {"%5, %5, %5 {", "%5, %5 {", "1 coordinates, but the map of Y has 2"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+}
+
 TEST(Verifier, RejectsBrokenScheduledForm) {
   const Case cases[] = {
       {"grid (multiprocessors)", "grid (1, 2)", "the grid has 2 axes, expected 1"},

@@ -59,6 +59,8 @@ const std::map<Op, Sample>& samples() {
       {Op::load_words, {words + "    warp_sync\n" + changed(words, "store_", "load_"), words}},
       {Op::tma_load, {changed(copy_tile_in(), "%25", "%26"), store_tile(), store_box}},
       {Op::tma_store, {"    tma_store %26, %23, %0, %0, %0\n", store_tile(), store_box}},
+      {Op::tma_reduce,
+       {"    tma_reduce %26, %23, %0, %0, %0 {function = add}\n", store_tile(), store_box}},
       {Op::wgmma_rs, {begin_product + product(), store_tile(), "", 4}},
       {Op::wgmma_ss,
        {begin_product + "    wgmma_ss %33, %23, %0, %23, %0, %10 {n = 16, k = 16, descriptor_a = "

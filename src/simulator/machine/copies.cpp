@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "ir/multicast.h"
+#include "simulator/evaluate_elementwise.h"
 #include "simulator/machine/launch.h"
+#include "support/number_formats.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -44,6 +46,26 @@ void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
       visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
+  }
+}
+
+// The elements in memory become the function of them and of those that are brought.
+void combine(const Elementwise& how, std::int64_t bytes, const std::byte* brought,
+             std::byte* memory) {
+  const auto count = static_cast<std::size_t>(bytes / size_of(how.dtype));
+  if (is_float(how.dtype)) {
+    float a[8], b[8];
+    to_float(how.dtype, memory, a, count);
+    to_float(how.dtype, brought, b, count);
+    const float* const operands[] = {a, b};
+    evaluate(how, count, operands, a);
+    return from_float(how.dtype, a, memory, count);
+  }
+  for (std::int64_t at = 0; at < bytes; at += size_of(how.dtype)) {
+    std::int64_t a = to_integer(how.dtype, memory + at), b = to_integer(how.dtype, brought + at);
+    const std::int64_t* const operands[] = {&a, &b};
+    evaluate(how, 1, operands, &a);
+    from_integer(how.dtype, a, memory + at);
   }
 }
 
@@ -212,7 +234,9 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
   };
   launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
                       instruction.object, copy.address, copy.map.box_bytes());
-  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, false}), copy.map,
+  // What reads elements to write them does so atomically for the GPU, in any order.
+  const bool reduces = ir::info(instruction.op).reads(ir::Memory::global);
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), copy.map,
                copy.data, copy.address, copy.start);
   warp.stores.push_back(store);
   Event event;
@@ -270,12 +294,19 @@ void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage)
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
+    const ir::Attributes& attributes = instruction.operation->attributes;
     bool cut = false;
     for_chunks(map, store.to, store.address, store.coordinates,
                [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  cut |= skip == 0 && bytes > 0 && bytes < 16;
                  const std::byte* chunk = store.data.data() + (address - store.address);
-                 if (bytes > 0 && launch.kernel.valued) std::memcpy(global, chunk + skip, bytes);
+                 if (bytes == 0 || !launch.kernel.valued) return;
+                 if (!attributes.has(ir::Key::function)) {
+                   return void(std::memcpy(global, chunk + skip, bytes));
+                 }
+                 // Integers run over.
+                 combine({attributes.function(), map.tensor->dtype, {}, /*may_not_exist=*/true},
+                         bytes, chunk + skip, global);
                });
     store.stage = Store::Stage::written;
     // Seen on an H200: what follows the row is overwritten.
