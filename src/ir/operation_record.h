@@ -273,6 +273,10 @@ struct OpInfo {
   // Gives booleans of whatever it compares.
   constexpr bool is_comparison() const { return elementwise() && kind == FunctionKind::comparison; }
   constexpr bool is_place() const { return family == Family::place || family == Family::array; }
+  // Done by a unit beside the threads, on memory that they see too.
+  constexpr bool asynchronous() const {
+    return touches(Memory::global, Proxy::async) || touches(Memory::shared, Proxy::async);
+  }
   // Free to move and to drop.
   constexpr bool pure() const {
     return touched_ == 0 && agent == Agent::none && !synchronises && !is_place() &&
@@ -301,6 +305,17 @@ struct OpInfo {
   }
   constexpr void exist_in(Form form) { forms_ |= 1u << static_cast<int>(form); }
   constexpr void exist_in_plans() { forms_ |= kPlanned; }
+  // As the instruction that it becomes.
+  constexpr void behave_as(const OpInfo& instruction) {
+    touched_ = instruction.touched_;
+    agent = instruction.agent;
+    completion = instruction.completion;
+    for (const FunctionRule& rule : instruction.functions) combine(rule);
+  }
+  constexpr void combine(FunctionRule rule) {
+    if (functions.count == 0) attributes.add({Key::function, AttributeType::function, true});
+    functions.add(rule);
+  }
 
  private:
   static constexpr std::uint32_t kPlanned = 1u << 3;

@@ -12,7 +12,9 @@
 #include "check/fuzz/recipe.h"
 #include "codegen/cuda/cuda_printer.h"
 #include "codegen/example_kernels.h"
+#include "codegen/machine_text.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/text.h"
 #include "tilewright/library.h"
 
 // Every synchronisation, copy and product that is printed stands in the machine form, and the other
@@ -217,6 +219,11 @@ struct Count {
   int kernels = 0, refused = 0;
 };
 
+void expect_one_to_one(const ir::Kernel& machine) {
+  const std::string text = print_cuda(machine).text;
+  EXPECT_EQ(difference(machine, text) + misplaced_instructions(text) + unknown_in(text), "");
+}
+
 void expect_one_to_one(const Kernel& kernel, Count& count) {
   ir::Kernel machine;
   try {
@@ -227,8 +234,7 @@ void expect_one_to_one(const Kernel& kernel, Count& count) {
     return;
   }
   ++count.kernels;
-  const std::string text = print_cuda(machine).text;
-  EXPECT_EQ(difference(machine, text) + misplaced_instructions(text) + unknown_in(text), "");
+  expect_one_to_one(machine);
 }
 
 void expect_library_kernel(const LibraryKernel& entry, const std::vector<std::string>& settings,
@@ -252,6 +258,13 @@ TEST(OneToOne, EveryOperationOutsideOfRegistersIsCounted) {
       for (const Op known : row.operations) counted = counted || known == op;
     }
     EXPECT_TRUE(counted) << record.name;
+  }
+}
+
+TEST(OneToOne, SamplesOfEveryOperation) {
+  for (const MachineSample& sample : machine_samples()) {
+    SCOPED_TRACE(sample.name);
+    expect_one_to_one(ir::parse_text(sample.text, "kernel.tw"));
   }
 }
 

@@ -22,9 +22,11 @@ Order::Order(Launch& launch, bool strict, bool enabled)
       launch.world.memory.add_written(GlobalMemory::range_of(tensor));
     }
   };
-  for (const Instruction& instruction : kernel.code) {
-    const TensorArgument* const tensor = kernel.tensor_of(instruction, launch.arguments);
-    if (tensor && ir::info(instruction.op).writes(ir::Memory::global)) add(*tensor);
+  std::size_t next = 0;
+  for (const ir::Parameter& parameter : kernel.source->parameters) {
+    if (!parameter.is_tensor()) continue;
+    const TensorArgument& tensor = launch.arguments.tensors[next++];
+    if (parameter.kind != ir::Parameter::Kind::in) add(tensor);
   }
 }
 
@@ -171,6 +173,7 @@ Order::Verdict Order::judge(const Warp& warp, const Access& earlier, const Acces
 
 void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
                    const BlockRun& run) {
+  if (launch_.recorder) launch_.recorder->ordered(launch_, access, ir::Memory::shared);
   cta.shadow.touch(access, run, [&](const ShadowBlock::Record& earlier, std::int64_t block) {
     const Verdict verdict = judge(warp, earlier, access, /*global=*/false);
     if (verdict == Verdict::ordered) return;
@@ -220,6 +223,7 @@ bool Order::is_written(const std::byte* data) const {
 }
 
 void Order::global(const Warp& warp, const Access& access, ByteSet& set) {
+  if (launch_.recorder) launch_.recorder->ordered(launch_, access, ir::Memory::global);
   set.drain([&](std::uint64_t block, Bytes touched) {
     launch_.world.memory.shadow(block).touch(
         access, touched, [&](const ShadowBlock::Record& earlier) {

@@ -83,7 +83,7 @@ class Order {
   void fence(Warp& warp, bool elected, Scope scope);
   void fence_proxy_global(Warp& warp, bool elected) const;
 
-  // Whether the tensor's memory is written by the kernel; accesses to others are not looked at.
+  // Whether the kernel may write the tensor's memory; accesses to inputs are not looked at.
   bool is_written(const std::byte* data) const;
   void global(const Warp& warp, const Access& access, ByteSet& bytes);
 
