@@ -48,7 +48,7 @@ struct TargetLimits {
 };
 
 // An unknown name is a usage error that lists the known ones.
-const TargetLimits& target_limits(std::string_view target = "sm_90a", SourceLocation where = {});
+const TargetLimits& target_limits(std::string_view target, SourceLocation where = {});
 
 // Registers of each thread of a CTA from its launch on: a multiprocessor's, in whole units. The
 // assembler allots them as if roles had none of their own.

@@ -9,6 +9,8 @@
 namespace tilewright::target {
 namespace {
 
+using ir::Memory;
+
 std::vector<std::unique_ptr<const Target>>& records() {
   static std::vector<std::unique_ptr<const Target>> all = [] {
     std::vector<std::unique_ptr<const Target>> first;
@@ -26,6 +28,29 @@ bool Target::has(const ir::OpInfo& operation) const {
 
 bool Target::has(Move move) const {
   return std::find(moves.begin(), moves.end(), move) != moves.end();
+}
+
+std::optional<Move> Target::missing_move(const ir::OpInfo& operation) const {
+  constexpr Memory kMemories[] = {Memory::global, Memory::shared, Memory::registers};
+  const auto has_tile = [](const auto& kinds) {
+    return std::any_of(kinds.begin(), kinds.end(), [](const ir::OperandKind& each) {
+      return each.kind == ir::OperandKind::Kind::tile;
+    });
+  };
+  // A tile of the scheduled form is in registers.
+  const auto from = [&](Memory memory) {
+    return operation.reads(memory) || (memory == Memory::registers && has_tile(operation.operands));
+  };
+  const auto to = [&](Memory memory) {
+    return operation.writes(memory) || (memory == Memory::registers && has_tile(operation.results));
+  };
+  for (const Memory source : kMemories) {
+    for (const Memory destination : kMemories) {
+      const Move move{source, destination};
+      if (source != destination && from(source) && to(destination) && !has(move)) return move;
+    }
+  }
+  return std::nullopt;
 }
 
 const Space& Target::space(ir::Memory memory) const {
@@ -73,6 +98,7 @@ const Target& find_target(std::string_view name, SourceLocation where) {
     known += (known.empty() ? "" : ", ") + record->name;
   }
   Diagnostic(where, "there is no target '" + std::string(name) + "'")
+      .token(std::string(name))
       .fix("use one of: " + known)
       .raise();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,8 @@ struct Target {
 
   bool has(const ir::OpInfo& operation) const;
   bool has(Move move) const;
+  // A move of the operation's that it lacks.
+  std::optional<Move> missing_move(const ir::OpInfo& operation) const;
   const Space& space(ir::Memory memory) const;
   bool multiplies(DType operand) const;
   std::string product_dtype_list() const;  // "bf16, f16 or f8e4m3"

@@ -50,7 +50,7 @@ class FormsExecuted : public simulator::Recorder {
   void begin(const simulator::Launch& launch) override {
     forms.push_back(ir::form_hash(*launch.kernel.source));
   }
-  void begin(const ir::Program&, std::int64_t) override {}
+  void begin(const ir::Program&, const std::vector<ir::Kernel>&, std::int64_t) override {}
   void starts(const simulator::StreamOperation&) override {}
   void executed(const simulator::StreamOperation&, bool) override {}
   void changed(const std::byte*, std::int64_t) override {}
@@ -123,7 +123,7 @@ TEST(ShippedForms, OfRandomKernelsAreSimulated) {
     try {
       fuzz::Traced traced = fuzz::trace(recipe);
       const Kernel kernel = recipe.style == fuzz::Recipe::Style::explicit_level
-                                ? fuzz::trace_explicit(recipe)
+                                ? fuzz::trace_explicit(recipe, "sm_90a")
                                 : std::move(traced.kernel);
       expect_simulated(
           kernel.finish(), [&] { return traced.launch.arguments(); }, fmt::format("seed {}", seed));

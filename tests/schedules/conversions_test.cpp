@@ -29,7 +29,7 @@ HostTensor output(DType dtype, std::vector<std::int64_t> shape) {
 
 std::size_t conversions(const Kernel& kernel) {
   return compiler::conversions_in(
-             compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel)
+             compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel)
       .size();
 }
 
@@ -276,7 +276,7 @@ TEST(Conversions, TakeRoomFromRings) {
   for (Block depth : blocks(k, 128)) sum = dot(load(A(own, depth)), load(B(depth, all)), sum);
   store(C(own, all), Tile(sum).slice({0, 1}, {64, 128}));
   const ir::Kernel machine =
-      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   ASSERT_EQ(compiler::conversions_in(machine).size(), 1u);
   EXPECT_EQ(compiler::conversions_in(machine)[0].bytes, 64 * 256 * 4);
   check(kernel, {random(bf16, {70, 144}, 1), random(bf16, {144, 256}, 2), output(f32, {70, 128})},

@@ -13,7 +13,7 @@ namespace {
 const target::Device& kDevice = target::device_of("sm_90a");
 
 ir::Kernel machine_of(const Kernel& kernel) {
-  return compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+  return compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
 }
 
 kernels::Gemm tiles(int m, int n, int split = 1) {

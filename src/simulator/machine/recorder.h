@@ -5,8 +5,9 @@
 #include <vector>
 
 namespace tilewright::ir {
+struct Kernel;
 struct Program;
-}
+}  // namespace tilewright::ir
 
 // What an observer of the virtual GPU is told. Nothing it does changes the execution, and without
 // one nothing is spent on it.
@@ -27,8 +28,10 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   virtual ~Recorder() = default;
 
-  // Of a program, which runs so many times: before all else.
-  virtual void begin(const ir::Program& program, std::int64_t runs) = 0;
+  // Of a program, whose kernels have these machine forms and which runs so many times: before all
+  // else.
+  virtual void begin(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+                     std::int64_t runs) = 0;
   // Around each step of a stream's operation; `over` with the last one. A launch is over when its
   // kernel is.
   virtual void starts(const StreamOperation& operation) = 0;
