@@ -29,6 +29,11 @@ enum class Family : std::uint8_t {
 #include "ir/families.def"
 };
 
+inline constexpr Family kFamilies[] = {
+#define TW_FAMILY(name) Family::name,
+#include "ir/families.def"
+};
+
 // The members of families, and of kinds of functions, that are told apart by name:
 // as<ControlOp>(op) where info(op).family is that family. A switch over one of these names every
 // member, so that none is forgotten.
