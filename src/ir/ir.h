@@ -118,6 +118,12 @@ struct Operation {
   SourceLocation where;
 };
 
+// What a product's result is added to; none where it starts anew.
+inline ValueId accumulator_of(const Operation& product) {
+  const auto at = static_cast<std::size_t>(info(product.op).accumulator);
+  return at < product.operands.size() ? product.operands[at] : kNoValue;
+}
+
 // Of what the runtime owns, in bytes.
 constexpr int kOwnedAlignment = 16;
 
@@ -188,6 +194,14 @@ constexpr std::string_view default_target() { return "sm_90a"; }
 // What the kernel's text leaves out.
 constexpr std::string_view implied_target(Form form) {
   return form == Form::tile ? "" : default_target();
+}
+
+// Whether a product goes on reading the operand, a tile in registers, until it is waited for.
+inline bool is_read_in_flight(const Kernel& kernel, const Operation& o, std::size_t operand) {
+  const OpInfo& record = info(o.op);
+  return record.is_asynchronous_product() && record.reads(Memory::registers, Proxy::async) &&
+         static_cast<int>(operand) != record.accumulator &&
+         kernel.type(o.operands[operand]).is_tile();
 }
 
 // The symbol that a launch binds to the number of multiprocessors of its device.

@@ -208,12 +208,14 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
   if (kernel_.form == ir::Form::scheduled && !info.in(ir::Form::scheduled)) {
     Diagnostic(where, name + ": it has no place at the explicit level")
         .token(name)
-        .fix(op == ir::Op::dot ? "use wgmma on tiles in shared memory"
-                               : "bring it into shared memory with tma_load, then load(view)")
+        .fix(op == ir::Op::dot
+                 ? "use wgmma on tiles in shared memory (hopper.h), where the target has it"
+                 : "bring it into shared memory with tma_load, then load(view)")
         .raise();
   }
   check_record(op, where);
-  if (in_role_ && role_.warps % 4 != 0 && info.agent == ir::Agent::warpgroup) {
+  if (in_role_ && role_.warps % target::target_of(kernel_).limits.group_warps != 0 &&
+      info.agent == ir::Agent::warpgroup) {
     Diagnostic(where, name + ": the role \"" + role_.name + "\" has " +
                           std::to_string(role_.warps) + " warps, and whole warpgroups do this")
         .token(name)

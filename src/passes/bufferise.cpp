@@ -56,7 +56,7 @@ class RoleLowering {
       case Family::tile:
         return tile(o);
       case Family::tile_product:
-        return products_.product(o);
+        return product(o);
       case Family::pending:
         return pending(o);
       case Family::shared_tile:
@@ -119,6 +119,15 @@ class RoleLowering {
       case ir::ControlOp::yield:
       case ir::ControlOp::role:
         return code_.append(std::move(o));
+    }
+  }
+
+  void product(const Operation& o) {
+    switch (ir::as<ir::TileProductOp>(o.op)) {
+      case ir::TileProductOp::wgmma:
+        return products_.product(o);
+      case ir::TileProductOp::dot:  // of the tile form
+        return;
     }
   }
 

@@ -29,6 +29,7 @@ TargetLimits limits() {
   l.product_columns = 256;      // PTX, wgmma: n
   l.product_column_unit = 8;    // the same
   l.product_depth_bytes = 32;   // PTX, wgmma: k16 of 2 bytes, k32 of 1
+  l.product_groups = 7;         // PTX, wgmma.wait_group: a literal from 0 to 7
   l.copy_axes = 5;              // CUDA driver API, cuTensorMapEncodeTiled
   l.copy_extent = 256;          // the same
   l.copy_bytes = 16;            // the same

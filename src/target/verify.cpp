@@ -185,7 +185,7 @@ void verify_operation(const VerifierContext& context, const Target& target) {
                  target.space(move->to).name);
   }
   if (operation.op == Op::tensor_map) verify_box(context, target.limits);
-  if (operation.op == Op::wgmma) {
+  if (record.is_asynchronous_product()) {
     context.require(context.result().shape[0] % target.limits.group_rows == 0,
                     "m is {}, expected a multiple of {}", context.result().shape[0],
                     target.limits.group_rows);
