@@ -68,6 +68,21 @@ std::vector<Space> spaces(const TargetLimits& l) {
           {Memory::registers, "registers", "a multiprocessor", l.registers * 4}};
 }
 
+std::vector<Unit> units() {
+  using ir::Pipe;
+  return {{"tensor cores", {Family::product}, {}},
+          {"TMA", {Family::bulk_copy, Family::prefetch}, {}},
+          {"arithmetic units", {Family::computation}, {Pipe::arithmetic, Pipe::integer}},
+          // Functions of several instructions count where the first of these goes.
+          {"special function units", {}, {Pipe::special, Pipe::reduced_special, Pipe::polynomial}},
+          {"conversion units", {}, {Pipe::conversion}},
+          {"load and store units",
+           {Family::global_access, Family::matrix_access, Family::element_access,
+            Family::fragment_access, Family::shared_word, Family::word, Family::word_wait,
+            Family::mbarrier},
+           {}}};
+}
+
 // Every family is named here, so that a new one does not compile before this target says whether it
 // has it.
 constexpr bool has(Family family) {
@@ -152,6 +167,7 @@ Target sm_90a() {
   t.product_dtypes = {DType::bf16, DType::f16, DType::f8e4m3};
   t.accumulator = accumulator;
   t.product_operand = product_operand;
+  t.units = units();
   t.operations = operations();
   t.preparation = {// Of the kernel's own starts: later passes shift them.
                    "check_starts", "materialise_extents", "drop_selects", "fold_accumulators",

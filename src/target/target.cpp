@@ -61,6 +61,26 @@ const Space& Target::space(ir::Memory memory) const {
   return none;
 }
 
+const Unit& Target::unit_of(ir::Family family) const {
+  static const Unit none;
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) {
+    return std::find(unit.families.begin(), unit.families.end(), family) != unit.families.end();
+  });
+  return found == units.end() ? none : *found;
+}
+
+const Unit& Target::unit_of(const ir::Operation& instruction) const {
+  const bool combines = instruction.attributes.has(ir::Key::function) &&
+                        ir::info(instruction.op).family == ir::Family::computation;
+  const ir::OpInfo& record =
+      ir::info(combines ? instruction.attributes.function() : instruction.op);
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) {
+    return record.elementwise() &&
+           std::find(unit.pipes.begin(), unit.pipes.end(), record.pipe) != unit.pipes.end();
+  });
+  return found == units.end() ? unit_of(record.family) : *found;
+}
+
 bool Target::multiplies(DType operand) const {
   return std::find(product_dtypes.begin(), product_dtypes.end(), operand) != product_dtypes.end();
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,12 @@ Target core(std::int64_t buffer_bytes) {
                   Family::tile_copy,     Family::tile_access, Family::position,
                   Family::array,         Family::computation, Family::element_access,
                   Family::global_access, Family::bulk_copy,   Family::prefetch};
+  t.units = {{"matrix unit", {Family::product}, {}},
+             {"copy engine", {Family::bulk_copy}, {}},
+             {"vector unit",
+              {Family::computation},
+              {ir::Pipe::arithmetic, ir::Pipe::integer, ir::Pipe::conversion, ir::Pipe::special,
+               ir::Pipe::reduced_special, ir::Pipe::polynomial}}};
   t.lowering = {"assign_layouts", "bufferise", "allocate_shared", "simplify_addresses",
                 "eliminate_dead_addresses"};
   return t;
@@ -319,6 +326,12 @@ TEST(MachinesTest, AnExplicitKernelIsWrittenForIt) {
     ASSERT_TRUE(report.ok()) << report.faults.front().message;
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i]) << i;
   }
+  // Its own units do the work.
+  std::set<std::string> units;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    units.insert(target_of(machine).unit_of(operation).name);
+  });
+  EXPECT_THAT(units, testing::UnorderedElementsAre("", "copy engine", "vector unit"));
   EXPECT_THAT(error_of([&] { compiler::compile_to_machine(written, "sm_90a"); }),
               HasSubstr("doubled is written for core, and is compiled for sm_90a"));
 }
