@@ -43,6 +43,9 @@ void print_resources(const explanations::Explanation& explanation) {
   for (const auto& [name, count] : explanation.instructions) {
     fmt::print("{:<36} {:8}\n", name, count);
   }
+  for (const auto& [name, count] : explanation.units) {
+    fmt::print("unit {:<31} {:8}\n", name, count);
+  }
   for (const auto& [name, count] : explanation.sass.instructions) {
     fmt::print("SASS {:<31} {:8}\n", name, count);
   }

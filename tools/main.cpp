@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/fuzz/campaign.h"
 #include "command.h"
 #include "support/diagnostic.h"
 #include "tilewright/error.h"
@@ -217,7 +218,7 @@ class CommandLine {
                          "Compile random kernels, and compare what they compute with bounds that "
                          "follow from each",
                          tilewright::tools::fuzz);
-    request_.target = "sm_90a";
+    request_.target = tilewright::checks::fuzz::CampaignOptions{}.machine;
     fuzz->add_option("--target", request_.target,
                      "interpreter; sm_90a: what ships to the GPU too, on a simulated one; cuda: on "
                      "the GPU that is here too")

@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::explanations {
 namespace {
@@ -161,6 +162,16 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   }
 }
 
+std::map<std::string, std::int64_t> units_of(const ir::Kernel& machine) {
+  const target::Target& target = target::target_of(machine);
+  std::map<std::string, std::int64_t> counts;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    const std::string& name = target.unit_of(operation).name;
+    if (!name.empty()) ++counts[name];
+  });
+  return counts;
+}
+
 Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
                            const compiler::Target& target, const Numerics& numerics) {
   Explanation explanation;
@@ -180,6 +191,7 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
     explain_gpu(explanation, record, traced, target, numerics);
   }
   explanation.instructions = compiler::count_instructions(explanation.last);
+  if (!explanation.last.target.empty()) explanation.units = units_of(explanation.last);
   return explanation;
 }
 

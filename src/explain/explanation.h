@@ -49,6 +49,7 @@ struct Explanation {
   Resources resources;
   std::vector<compiler::SharedUse> shared;
   std::map<std::string, std::int64_t> instructions;  // operations of the last form, by name
+  std::map<std::string, std::int64_t> units;         // how many of them each unit executes
   std::vector<AppliedRewrite> rewrites;              // none for the interpreter, which has none
   std::vector<compiler::Approximation> approximations;
   std::vector<compiler::CheckedClaim> claims;

@@ -13,6 +13,7 @@ using enum Memory;
 using enum Agent;
 using enum Completion;
 using enum Semantics;
+using enum Scope;
 constexpr Proxy async = Proxy::async;
 
 struct Touch {
@@ -28,6 +29,7 @@ constexpr Touch writes(Memory memory, Proxy proxy = Proxy::generic) {
 }
 constexpr Agent by(Agent agent) { return agent; }
 constexpr Completion done(Completion completion) { return completion; }
+constexpr Scope within(Scope scope) { return scope; }
 struct Synchronises {};
 constexpr Synchronises synchronises;
 template <typename... Words>
@@ -45,6 +47,15 @@ struct Becomes {
   Op op;
 };
 constexpr Becomes becomes(Op op) { return {op}; }
+
+struct Accumulates {
+  int operand;
+};
+struct MadeOf {
+  Op op;
+};
+constexpr MadeOf made_of(Op op) { return {op}; }
+constexpr Accumulates accumulates_in(int operand) { return {operand}; }
 
 constexpr AttributeType kTypes[] = {
 #define TW_ATTRIBUTE(name, type) AttributeType::type,
@@ -78,6 +89,7 @@ constexpr void add(OpInfo& record, Touch touch) {
 }
 constexpr void add(OpInfo& record, Agent agent) { record.agent = agent; }
 constexpr void add(OpInfo& record, Completion completion) { record.completion = completion; }
+constexpr void add(OpInfo& record, Scope scope) { record.scope = scope; }
 constexpr void add(OpInfo& record, Synchronises) { record.synchronises = true; }
 constexpr void add(OpInfo& record, Few<Semantics, 4> list) { record.semantics = list; }
 constexpr void add(OpInfo& record, const Rules& list) {
@@ -85,6 +97,8 @@ constexpr void add(OpInfo& record, const Rules& list) {
 }
 constexpr void add(OpInfo& record, FunctionRule rule) { record.combine(rule); }
 constexpr void add(OpInfo& record, Becomes becomes) { record.becomes = becomes.op; }
+constexpr void add(OpInfo& record, MadeOf made_of) { record.made_of = made_of.op; }
+constexpr void add(OpInfo& record, Accumulates it) { record.accumulator = it.operand; }
 constexpr void add(OpInfo& record, Domain domain) { record.domain = domain; }
 constexpr void add(OpInfo& record, Pipe pipe) { record.pipe = pipe; }
 

@@ -227,7 +227,7 @@ void expect_one_to_one(const ir::Kernel& machine) {
 void expect_one_to_one(const Kernel& kernel, Count& count) {
   ir::Kernel machine;
   try {
-    machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+    machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     ++count.refused;
@@ -322,7 +322,7 @@ TEST(OneToOne, RandomKernels) {
     const checks::fuzz::Recipe recipe = checks::fuzz::random_recipe(seed);
     expect_one_to_one(checks::fuzz::trace(recipe).kernel, count);
     if (recipe.style == checks::fuzz::Recipe::Style::explicit_level) {
-      expect_one_to_one(checks::fuzz::trace_explicit(recipe), count);
+      expect_one_to_one(checks::fuzz::trace_explicit(recipe, ir::default_target()), count);
     }
   }
   EXPECT_LT(count.refused, count.kernels / 20);
@@ -335,7 +335,7 @@ TEST(OneToOne, OneMoreOrOneFewerIsNoticed) {
     const OptionValues options = resolve_options(entry, {schedule});
     const Kernel kernel = build_choice(entry, choose_schedule(entry, options, "sm_90a"));
     const ir::Kernel machine =
-        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+        compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
     const std::string text = print_cuda(machine).text;
     ASSERT_EQ(difference(machine, text), "");
     std::map<const Row*, std::pair<std::string, std::size_t>> calls;

@@ -147,7 +147,7 @@ TEST(ShippedForms, OfRandomKernelsAreSimulated) {
     try {
       fuzz::Traced traced = fuzz::trace(recipe);
       const Kernel kernel = recipe.style == fuzz::Recipe::Style::explicit_level
-                                ? fuzz::trace_explicit(recipe)
+                                ? fuzz::trace_explicit(recipe, "sm_90a")
                                 : std::move(traced.kernel);
       expect_simulated(
           kernel.finish(), [&] { return traced.launch.arguments(); }, fmt::format("seed {}", seed));

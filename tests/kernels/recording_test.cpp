@@ -67,7 +67,7 @@ TEST(Recording, EverySchedule) {
       const ScheduleChoice choice =
           choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
       const ir::Kernel machine =
-          compiler::compile_to_machine(build_choice(kernel, choice).finish(), ir::kDefaultTarget)
+          compiler::compile_to_machine(build_choice(kernel, choice).finish(), ir::default_target())
               .kernel;
       const std::string hash = content_hash(ir::to_text(machine, {.locations = false}));
       text += fmt::format("{} {} {}\n", hash, kernel.name, fmt::join(settings, " "));

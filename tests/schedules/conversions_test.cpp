@@ -29,7 +29,7 @@ HostTensor output(DType dtype, std::vector<std::int64_t> shape) {
 
 std::size_t conversions(const Kernel& kernel) {
   return compiler::conversions_in(
-             compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel)
+             compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel)
       .size();
 }
 
@@ -282,7 +282,7 @@ Kernel full_kernel() {
 TEST(Conversions, TakeRoomFromRings) {
   const Kernel kernel = full_kernel();
   const ir::Kernel machine =
-      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   ASSERT_EQ(compiler::conversions_in(machine).size(), 1u);
   EXPECT_EQ(compiler::conversions_in(machine)[0].bytes, 64 * 256 * 4);
   check(kernel, {random(bf16, {70, 144}, 1), random(bf16, {144, 256}, 2), output(f32, {70, 128})},

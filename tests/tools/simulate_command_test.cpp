@@ -37,7 +37,10 @@ TEST(CommandTest, Fuzzes) {
   EXPECT_EQ(json["kernels"], 6);
   EXPECT_TRUE(json["failures"].empty());
   EXPECT_GT(json["elements"], 1000);
-  expect_failure("fuzz --target gpu", 2, {"there is no target 'gpu'", "interpreter, sm_90a, cuda"});
+  expect_failure("fuzz --target passes:sm_90a", 2,
+                 {"target passes:sm_90a is not compared by fuzz"});
+  expect_failure("fuzz --target gpu", 2,
+                 {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a"});
 }
 
 TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {

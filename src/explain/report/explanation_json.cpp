@@ -128,6 +128,7 @@ std::string explanation_json(const Explanation& explanation) {
                        {"shared_bytes", known(resources.shared_bytes)}}},
                      {"shared", shared},
                      {"instructions", explanation.instructions},
+                     {"units", explanation.units},
                      {"sass_instructions", explanation.sass.instructions},
                      {"sass_missing", explanation.sass.missing},
                      {"numerics", numerics_of(explanation)},

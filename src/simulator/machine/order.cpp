@@ -58,7 +58,7 @@ void Order::release_into(View& to, Warp& warp, bool elected) const {
   ++view.generic[own_agent(warp, elected)];
 }
 
-void Order::release_remote_into(View& to, Warp& warp, bool elected) const {
+void Order::release_beyond_into(View& to, Warp& warp, bool elected) const {
   if (!enabled_) return;
   View& view = warp.view(elected);
   if (view.beyond) to.join_beyond(view.beyond);
@@ -71,9 +71,15 @@ void Order::release_remote_into(View& to, Warp& warp, bool elected) const {
   ++view.generic[own_agent(warp, elected)];
 }
 
-void Order::acquire(Warp& warp, bool elected, const View& view) const {
-  warp.elected.join(view);
-  if (!elected) warp.lanes.join(view);
+void Order::acquire(Warp& warp, bool elected, const View& view, Scope scope) const {
+  for (const bool lane : {true, false}) {
+    if (elected && !lane) continue;
+    View& own = warp.view(lane);
+    own.join(view);
+    if (scope < Scope::cluster) continue;
+    own.generic.join(own.remote);
+    own.cluster.join(view.generic);
+  }
 }
 
 void Order::meet(Warp& warp) const {
@@ -106,14 +112,6 @@ void Order::fence_cluster(Warp& warp, bool elected) const {
     view.generic.join(view.remote);
     view.cluster.join(view.generic);
     ++view.generic[own_agent(warp, lane)];
-  }
-}
-
-void Order::acquire_cluster(Warp& warp, const View& view) const {
-  acquire(warp, false, view);
-  for (View* own : {&warp.lanes, &warp.elected}) {
-    own->generic.join(own->remote);
-    own->cluster.join(view.generic);
   }
 }
 

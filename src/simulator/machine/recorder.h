@@ -5,6 +5,7 @@
 #include <vector>
 
 namespace tilewright::ir {
+struct Kernel;
 struct Program;
 enum class Memory : std::uint8_t;
 }  // namespace tilewright::ir
@@ -29,8 +30,10 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   virtual ~Recorder() = default;
 
-  // Of a program, which runs so many times: before all else.
-  virtual void begin(const ir::Program& /*program*/, std::int64_t /*runs*/) {}
+  // Of a program, whose kernels have these machine forms and which runs so many times: before all
+  // else.
+  virtual void begin(const ir::Program& /*program*/, const std::vector<ir::Kernel>& /*kernels*/,
+                     std::int64_t /*runs*/) {}
   // Around each step of a stream's operation; `over` with the last one. A launch is over when its
   // kernel is.
   virtual void starts(const StreamOperation& /*operation*/) {}
