@@ -7,6 +7,7 @@
 #include "check/fuzz/faults.h"
 #include "command.h"
 #include "compiler/target.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 
@@ -147,7 +148,8 @@ int fuzz(const Request& request) {
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   for (const fuzz::Failure& failure : report.failures) print(failure, request.target);
-  fmt::print("{} kernels from seed {}: {} agreed", report.kernels, options.seed, report.agreed);
+  fmt::print("{} from seed {}: {} agreed", counted(report.kernels, "kernel"), options.seed,
+             report.agreed);
   for (const auto& [style, count] : report.styles) fmt::print(", {} {}", count, style);
   fmt::print("; {} refused, {} undecided, {} failed; {} elements compared, {:.0f} s\n", refused,
              report.undecided, report.failures.size(), report.checked, report.seconds);
