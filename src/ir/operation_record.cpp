@@ -237,7 +237,7 @@ static_assert(all_of([](const OpInfo& o) {
               "what is over with a phase of an mbarrier writes that, asynchronously");
 static_assert(all_of([](const OpInfo& o) {
                 if (o.completion == now) return true;
-                return o.agent == (o.completion == wgmma ? warpgroup : lane);
+                return o.agent == (o.completion == products ? warpgroup : lane);
               }),
               "a warpgroup issues products, and one lane what TMA does");
 static_assert(all_of([](const OpInfo& o) {

@@ -64,7 +64,7 @@ TEST(Recording, EverySchedule) {
   std::string text;
   for (const LibraryKernel& kernel : kernel_library()) {
     const auto hash_of = [](const ir::Kernel& traced) {
-      const ir::Kernel machine = compiler::compile_to_machine(traced, ir::kDefaultTarget).kernel;
+      const ir::Kernel machine = compiler::compile_to_machine(traced, ir::default_target()).kernel;
       return content_hash(ir::to_text(machine, {.locations = false}));
     };
     const auto add = [&](const std::vector<std::string>& settings) {

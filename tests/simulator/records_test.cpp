@@ -78,7 +78,7 @@ std::string commit(Completion completion) {
       break;
     case Completion::bulk:
       return "    bulk_commit\n";
-    case Completion::wgmma:
+    case Completion::products:
       return "    wgmma_commit\n";
   }
   return "";
@@ -91,7 +91,7 @@ std::string wait(Completion completion) {
       return "    mbarrier_wait %21, %1, %0\n";
     case Completion::bulk:
       return kBulkWait;
-    case Completion::wgmma:
+    case Completion::products:
       return "    wgmma_wait %33 {count = 0}\n";
   }
   return "";
@@ -103,7 +103,7 @@ Completion completion_of(Agents::Kind agent) {
     case Agents::Kind::elected_lane:
       break;
     case Agents::Kind::products:
-      return Completion::wgmma;
+      return Completion::products;
     case Agents::Kind::store_reads:
     case Agents::Kind::store_writes:
       return Completion::bulk;

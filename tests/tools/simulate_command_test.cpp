@@ -208,7 +208,7 @@ TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
   EXPECT_THAT(tilewright(some).output,
               HasSubstr("10 of " + possible + " schedules with at most two delays"));
   EXPECT_THAT(tilewright(gemm + "--set m=0 --search delays --schedules 10").output,
-              HasSubstr("all 1 schedules with at most two delays"));
+              HasSubstr("all 1 schedule with at most two delays"));
   expect_failure(gemm + "--search luck", 2, {"luck", "random", "delays"});
 
   const Json shrunken = tilewright(gemm + "--shrunken --strict --schedules 2 --json").json();
