@@ -6,6 +6,7 @@
 #include "compiler/rewrites.h"
 #include "compiler/target.h"
 #include "library/timing.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "tilewright/library_executable.h"
 #include "workload.h"
@@ -46,8 +47,8 @@ int bench(const Request& request) {
     fmt::print("{}\n", json.dump(2));
     return 0;
   }
-  fmt::print("{} on {}: median {:.4g} ms of {} runs ({:.4g} to {:.4g}), {:.4g} TFLOP/s\n",
-             entry.name, target.name, timing.median() * 1e3, timing.seconds.size(),
+  fmt::print("{} on {}: median {:.4g} ms of {} ({:.4g} to {:.4g}), {:.4g} TFLOP/s\n", entry.name,
+             target.name, timing.median() * 1e3, counted(timing.seconds.size(), "run"),
              timing.seconds.front() * 1e3, timing.seconds.back() * 1e3, rate / 1e12);
   return 0;
 }

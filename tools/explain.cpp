@@ -43,6 +43,9 @@ void print_resources(const explanations::Explanation& explanation) {
   for (const auto& [name, count] : explanation.instructions) {
     fmt::print("{:<36} {:8}\n", name, count);
   }
+  for (const auto& [name, count] : explanation.units) {
+    fmt::print("unit {:<31} {:8}\n", name, count);
+  }
   for (const auto& [name, count] : explanation.sass.instructions) {
     fmt::print("SASS {:<31} {:8}\n", name, count);
   }
@@ -104,6 +107,12 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   for (const std::string& warning : explanation.warnings) fmt::print("warning: {}\n", warning);
 }
 
+void print_places(const Request& request) {
+  if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
+  if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
+  if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);
+}
+
 // What ends the command.
 int status_of(const explanations::Explanation& explanation) {
   std::fflush(stdout);
@@ -116,38 +125,46 @@ int status_of(const explanations::Explanation& explanation) {
   return static_cast<int>(ErrorKind::unavailable);
 }
 
-// Each of its kernels by itself; the files of one are in a folder of its name.
+void print(const explanations::ProgramExplanation& program, bool with_diffs) {
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    fmt::print("{:>3} {}\n", i + 1, program.steps[i].text);
+  }
+  for (const explanations::Explanation& kernel : program.kernels) {
+    fmt::print("\n{}\n", kernel.kernel);
+    print(kernel, with_diffs);
+  }
+  if (program.work) print_roofline(*program.work);
+  if (program.schedule) fmt::print("{}", library::to_text(*program.schedule));
+}
+
+// The files of a kernel are in a folder of its name.
 int explain_program(const Request& request, const LibraryKernel& entry, const OptionValues& options,
                     const compiler::Target& target) {
-  if (!request.html.empty() || !request.layouts.empty()) {
-    Diagnostic({},
-               fmt::format("{} is a program of several kernels, and a page shows one", entry.name))
-        .fix("--dump DIR writes the stages and the source of each")
-        .raise();
-  }
-  const ir::Program program = library::KernelSource(entry).program(options, target);
-  int status = 0;
-  std::string json;
-  for (const auto& kernel : program.kernels) {
-    const explanations::Explanation explanation =
-        explanations::explain(*kernel, target, compiler::parse_numerics(request.numerics));
+  explanations::ProgramExplanation program =
+      explanations::explain(library::KernelSource(entry).program(options, target), target,
+                            compiler::parse_numerics(request.numerics));
+  program.work = explanations::work_of(entry, options);
+  program.schedule = library::report_schedule(entry, options, target);
+  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
+    const std::string folder = "/" + program.folder(i);
+    const explanations::Explanation& kernel = program.kernels[i];
     if (!request.dump.empty()) {
-      compiler::write_dump(request.dump + "/" + kernel->name,
-                           explanations::dump_files(explanation));
+      compiler::write_dump(request.dump + folder, explanations::dump_files(kernel));
     }
-    if (request.json) {
-      json += (json.empty() ? "" : ",\n") + explanations::explanation_json(explanation);
-    } else {
-      fmt::print("{}\n", kernel->name);
-      print(explanation, request.diff);
+    if (!request.layouts.empty()) {
+      compiler::write_dump(request.layouts + folder, explanations::layout_files(kernel));
     }
-    status = std::max(status, status_of(explanation));
   }
+  if (!request.html.empty()) write_text(request.html, explanations::page(program));
   if (request.json) {
-    fmt::print("{{\"program\": \"{}\", \"kernels\": [\n{}\n]}}\n", program.name, json);
+    fmt::print("{}\n", explanations::explanation_json(program));
   } else {
-    print_roofline(explanations::work_of(entry, options));
-    if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
+    print(program, request.diff);
+    print_places(request);
+  }
+  int status = 0;
+  for (const explanations::Explanation& kernel : program.kernels) {
+    status = std::max(status, status_of(kernel));
   }
   return status;
 }
@@ -174,9 +191,7 @@ int explain(const Request& request) {
     fmt::print("{}\n", explanations::explanation_json(explanation));
   } else {
     print(explanation, request.diff);
-    if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
-    if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
-    if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);
+    print_places(request);
   }
   return status_of(explanation);
 }

@@ -6,6 +6,8 @@
 #include "check/fuzz/campaign.h"
 #include "check/fuzz/faults.h"
 #include "command.h"
+#include "compiler/target.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 
@@ -15,12 +17,25 @@ namespace {
 namespace fuzz = checks::fuzz;
 using Json = nlohmann::ordered_json;
 
-fuzz::Target target_of(const std::string& name) {
-  if (name == "interpreter") return fuzz::Target::interpreter;
-  if (name == "sm_90a" || name == "sim:sm_90a") return fuzz::Target::simulator;
-  if (name == "cuda") return fuzz::Target::cuda;
-  Diagnostic({}, "there is no target '" + name + "' to compare")
-      .fix("use one of: interpreter, sm_90a, cuda")
+void set_target(fuzz::CampaignOptions& options, const std::string& name) {
+  const compiler::Target target = compiler::parse_target(name);
+  if (!target.arch.empty()) options.machine = target.arch;
+  switch (target.kind) {
+    case compiler::Target::Kind::interpreter:
+      options.target = fuzz::Target::interpreter;
+      return;
+    case compiler::Target::Kind::simulator:
+    case compiler::Target::Kind::architecture:
+      options.target = fuzz::Target::simulator;
+      return;
+    case compiler::Target::Kind::cuda:
+      options.target = fuzz::Target::cuda;
+      return;
+    case compiler::Target::Kind::passes:
+      break;
+  }
+  Diagnostic({}, "target " + name + " is not compared by fuzz")
+      .fix("use interpreter, cuda or " + options.machine)
       .raise();
 }
 
@@ -72,7 +87,10 @@ void print(const fuzz::Failure& failure, const std::string& target) {
 }
 
 int seeded_faults(const Request& request) {
-  const std::vector<fuzz::TimeToKill> found = fuzz::time_to_kill(request.seed, request.count);
+  fuzz::CampaignOptions options;
+  set_target(options, request.target);
+  const std::vector<fuzz::TimeToKill> found =
+      fuzz::time_to_kill(request.seed, request.count, options.machine);
   Json list = Json::array();
   std::size_t killed = 0;
   for (const fuzz::TimeToKill& f : found) {
@@ -104,7 +122,7 @@ int fuzz(const Request& request) {
   fuzz::CampaignOptions options;
   options.seed = request.seed;
   options.count = request.count;
-  options.target = target_of(request.target);
+  set_target(options, request.target);
   options.threads = request.threads;
   ProgressBar progress("kernels", options.count);
   const fuzz::CampaignReport report =
@@ -130,7 +148,8 @@ int fuzz(const Request& request) {
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   for (const fuzz::Failure& failure : report.failures) print(failure, request.target);
-  fmt::print("{} kernels from seed {}: {} agreed", report.kernels, options.seed, report.agreed);
+  fmt::print("{} from seed {}: {} agreed", counted(report.kernels, "kernel"), options.seed,
+             report.agreed);
   for (const auto& [style, count] : report.styles) fmt::print(", {} {}", count, style);
   fmt::print("; {} refused, {} undecided, {} failed; {} elements compared, {:.0f} s\n", refused,
              report.undecided, report.failures.size(), report.checked, report.seconds);

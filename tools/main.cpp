@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/fuzz/campaign.h"
 #include "command.h"
 #include "support/diagnostic.h"
 #include "tilewright/error.h"
@@ -178,7 +179,8 @@ class CommandLine {
     simulate
         ->add_flag("--shrunken", request_.shrunken,
                    "Sizes that are not set are several small choices, with stages + 1 steps and "
-                   "tails, on one multiprocessor for each CTA of a cluster; as with --faults")
+                   "tails, on one multiprocessor for each CTA of a cluster; as with --faults. "
+                   "Of a library's program also on as many as it divides its work among")
         ->excludes("--faults");
     seed(simulate, "Of the random inputs and of the first schedule");
     simulate->add_option("--input-seed", request_.input_seed,
@@ -217,7 +219,7 @@ class CommandLine {
                          "Compile random kernels, and compare what they compute with bounds that "
                          "follow from each",
                          tilewright::tools::fuzz);
-    request_.target = "sm_90a";
+    request_.target = tilewright::checks::fuzz::CampaignOptions{}.machine;
     fuzz->add_option("--target", request_.target,
                      "interpreter; sm_90a: what ships to the GPU too, on a simulated one; cuda: on "
                      "the GPU that is here too")
@@ -300,7 +302,8 @@ class CommandLine {
   }
   void kernel(CLI::App* app, const char* targets) {
     app->add_option("kernel", request_.kernel,
-                    "The kernel's name; for simulate and stress also a file that ends in .tw, "
+                    "The name of a kernel, or of an operation that is a program of several "
+                    "(tilewright list); for simulate and stress also a file that ends in .tw, "
                     "as TILEWRIGHT_DUMP makes them of your kernels; for simulate also one that "
                     "ends in .twp, as it makes them of a Program of several kernels and ranks")
         ->required();

@@ -17,6 +17,7 @@
 #include "compiler/claims.h"
 #include "compiler/rewrites.h"
 #include "fault_table.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -56,14 +57,14 @@ checks::ProofOptions proof_options(const Request& request) {
   return options;
 }
 
+}  // namespace
+
 bool is_length(const LibraryKernel& entry, const std::string& setting) {
   const std::string name = setting.substr(0, setting.find('='));
   return std::any_of(entry.options.begin(), entry.options.end(), [&](const KernelOption& option) {
     return option.name == name && option.is_length;
   });
 }
-
-}  // namespace
 
 Subject subject_of(const Request& request, const library::KernelSource& source,
                    const compiler::Target& target) {
@@ -183,9 +184,9 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
     json.update(table_json(kinds, results, subject.sizes));
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{} on simulated {}: {} mutants, each under up to {} schedules of {} launches\n",
-               subject.forms.front().name, target.name, results.size(), options.more,
-               options.launches);
+    fmt::print("{} on simulated {}: {}, each under up to {} of {}\n", subject.forms.front().name,
+               target.name, counted(results.size(), "mutant"), counted(options.more, "schedule"),
+               counted(options.launches, "launch"));
     for (std::size_t i = 0; i < subject.sizes.size(); ++i) {
       if (subject.sizes[i].empty()) continue;
       fmt::print("  shrunken sizes ({}): {}\n",
@@ -199,10 +200,9 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }
 
-int simulate_program_faults(const Request& request, const ir::Program& program,
-                            const std::vector<std::vector<ir::Kernel>>& forms,
-                            const simulator::MachineOptions& how, const Title& title,
-                            bool all_of_kernels) {
+int simulate_program_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
+                            const std::vector<std::vector<ir::Kernel>>& forms, const Title& title,
+                            const std::vector<std::string>& sizes, bool all_of_kernels) {
   checks::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
   if (options.parts > 1) {
@@ -215,10 +215,10 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
   std::vector<MutantResult> results;
   for (const std::vector<ir::Kernel>& machine : forms) {
     std::unique_ptr<ProgressBar> progress;
-    ir::Program own = program;
-    ir::add_owned(own, machine);
+    std::vector<checks::ProgramCase> own = cases;
+    for (checks::ProgramCase& each : own) ir::add_owned(each.program, machine);
     std::vector<MutantResult> more = checks::prove_program(
-        own, machine, how, options,
+        own, machine, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
         [&] { progress->advance(); }, all_of_kernels);
     std::move(more.begin(), more.end(), std::back_inserter(results));
@@ -230,15 +230,17 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                  {"program", title.name},
                  {"target", title.target},
                  {"ranks", title.ranks},
+                 {"sizes", sizes},
                  {"schedules", options.more},
                  {"runs", options.launches},
                  {"launches", title.launches}};
-    json.update(table_json(kinds, results, {}));
+    json.update(table_json(kinds, results, sizes));
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}, {}, on simulated {}: {} mutants, each under up to {} schedules of {} runs\n",
-               title.name, ir::ranks_text(title.ranks), title.target, results.size(), options.more,
-               options.launches);
+    fmt::print("{}, {}, on simulated {}: {}, each under up to {} of {}\n", title.name,
+               ir::ranks_text(title.ranks), title.target, counted(results.size(), "mutant"),
+               counted(options.more, "schedule"), counted(options.launches, "run"));
+    for (const std::string& each : sizes) fmt::print("  shrunken sizes: {}\n", each);
     print_table(kinds, results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);

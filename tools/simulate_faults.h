@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check/coverage.h"
+#include "check/program_proof.h"
 #include "command.h"
 #include "compiler/build.h"
 #include "compiler/target.h"
@@ -35,9 +36,13 @@ nlohmann::ordered_json unreached_json(const Subject& subject);
 // `simulate --faults`.
 int simulate_faults(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target);
-int simulate_program_faults(const Request& request, const ir::Program& program,
-                            const std::vector<std::vector<ir::Kernel>>& forms,
-                            const simulator::MachineOptions& how, const Title& title,
+// `sizes`: of each case, where they are shrunken.
+int simulate_program_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
+                            const std::vector<std::vector<ir::Kernel>>& forms, const Title& title,
+                            const std::vector<std::string>& sizes = {},
                             bool all_of_kernels = false);
+
+// Whether the setting "name=value" is of a length.
+bool is_length(const LibraryKernel& entry, const std::string& setting);
 
 }  // namespace tilewright::tools

@@ -10,6 +10,7 @@
 #include "explain/report/trace_json.h"
 #include "explain/report/trace_page.h"
 #include "library/program_simulation.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
 
@@ -47,11 +48,12 @@ void print_faults(const Request& request, const Outcome& outcome) {
 }
 
 std::string schedules_of(const Case& each) {
-  if (each.possible == 0) return fmt::format("{} schedules", each.schedules);
+  if (each.possible == 0) return counted(each.schedules, "schedule");
   if (each.schedules >= each.possible) {
-    return fmt::format("all {} schedules with at most two delays", each.possible);
+    return fmt::format("all {} with at most two delays", counted(each.possible, "schedule"));
   }
-  return fmt::format("{} of {} schedules with at most two delays", each.schedules, each.possible);
+  return fmt::format("{} of {} with at most two delays", each.schedules,
+                     counted(each.possible, "schedule"));
 }
 
 std::int64_t schedules_of_each_form(const Outcome& outcome, const Title& title) {
@@ -62,11 +64,12 @@ std::int64_t schedules_of_each_form(const Outcome& outcome, const Title& title) 
 // "20 schedules of 2 launches", "20 schedules of 2 runs of 5 launches".
 std::string extent(const std::string& schedules, const Title& title) {
   if (title.ranks == 0) {
-    return title.launches > 1 ? fmt::format("{} of {} launches", schedules, title.launches)
-                              : schedules;
+    return title.launches > 1
+               ? fmt::format("{} of {}", schedules, counted(title.launches, "launch"))
+               : schedules;
   }
-  return fmt::format("{} of {} run{} of {} launch{}", schedules, title.runs,
-                     title.runs == 1 ? "" : "s", title.launches, title.launches == 1 ? "" : "es");
+  return fmt::format("{} of {} of {}", schedules, counted(title.runs, "run"),
+                     counted(title.launches, "launch"));
 }
 
 void print_results(const Request& request, const Outcome& outcome, const Title& title) {
@@ -75,7 +78,9 @@ void print_results(const Request& request, const Outcome& outcome, const Title& 
     return;
   }
   const Case& worst = outcome.worst();
-  if (title.ranks > 0) fmt::print("the schedules' results beside the first one's: ");
+  if (title.ranks > 0 && !title.against_reference) {
+    fmt::print("the schedules' results beside the first one's: ");
+  }
   print_comparison(worst.comparison);
 }
 
@@ -121,15 +126,14 @@ void print_outcome(const Request& request, const Outcome& outcome, const Title& 
   for (const Case& each : outcome.cases) {
     if (request.shrunken) fmt::print("  {}: {}\n", each.sizes, schedules_of(each));
   }
-  const std::string schedules =
-      outcome.cases.size() == title.forms
-          ? schedules_of(outcome.cases.front())
-          : fmt::format("{} schedules", schedules_of_each_form(outcome, title));
+  const std::string schedules = outcome.cases.size() == title.forms
+                                    ? schedules_of(outcome.cases.front())
+                                    : counted(schedules_of_each_form(outcome, title), "schedule");
   const std::string name = title.ranks == 0
                                ? title.name
                                : fmt::format("{}, {},", title.name, ir::ranks_text(title.ranks));
-  fmt::print("{} on simulated {}: {}, {} operations, {} faults\n", name, title.target,
-             extent(schedules, title), outcome.operations, outcome.faults.size());
+  fmt::print("{} on simulated {}: {}, {}, {}\n", name, title.target, extent(schedules, title),
+             counted(outcome.operations, "operation"), counted(outcome.faults.size(), "fault"));
   if (title.forms > 1) {
     fmt::print("  of each of {} machine forms: an assembler settles which one ships\n",
                title.forms);

@@ -20,6 +20,9 @@ struct Title {
   std::int64_t runs = 1;
   // Machine forms, of which an assembler settles the one that ships: each was executed.
   std::size_t forms = 1;
+  // Whether a program's results are held against a reference, as a kernel's are, or against each
+  // other.
+  bool against_reference = false;
 };
 
 // Raises for a --trace whose ending says neither what it is.

@@ -14,6 +14,7 @@
 #include "compiler/target.h"
 #include "library/kernel_source.h"
 #include "simulate_faults.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "workload.h"
 
@@ -119,9 +120,10 @@ int print(const Request& request, const Json& json) {
                                          : simulator);
   if (json.contains("gpu")) {
     const Json& gpu = json["gpu"];
-    fmt::print("{} runs with injected delays, {} without: {} hangs, {} mismatches{}{}\n",
-               int(gpu["delayed_runs"]), int(gpu["plain_runs"]), int(gpu["hangs"]),
-               int(gpu["plain_mismatches"]) + int(gpu["delayed_mismatches"]),
+    const int mismatches = int(gpu["plain_mismatches"]) + int(gpu["delayed_mismatches"]);
+    fmt::print("{} with injected delays, {} without: {}, {}{}{}\n",
+               counted(int(gpu["delayed_runs"]), "run"), int(gpu["plain_runs"]),
+               counted(int(gpu["hangs"]), "hang"), counted(mismatches, "mismatch"),
                std::string(gpu["error"]).empty() ? "" : ", ended by: ", std::string(gpu["error"]));
     if (!std::string(gpu["first_mismatch"]).empty()) {
       fmt::print("first mismatch: {}\n", std::string(gpu["first_mismatch"]));
@@ -159,8 +161,8 @@ void check_alone(const Request& request, const library::KernelSource& source) {
 
 void check_mutant(const Request& request, const LibraryKernel& entry, std::size_t mutants) {
   if (!request.mutant || *request.mutant < mutants) return;
-  Diagnostic({},
-             fmt::format("--mutant {}: {} has {} mutants", *request.mutant, entry.name, mutants))
+  Diagnostic({}, fmt::format("--mutant {}: {} has {}", *request.mutant, entry.name,
+                             counted(mutants, "mutant")))
       .fix("see --list-mutants")
       .raise();
 }

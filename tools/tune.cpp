@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -13,9 +14,11 @@
 #include "library/tuning/estimate_fit.h"
 #include "library/tuning/tuner.h"
 #include "runtime/device.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
 #include "support/progress.h"
+#include "tilewright/compile.h"
 
 namespace tilewright::tools {
 namespace {
@@ -219,8 +222,8 @@ void report_fitted(const Request& request, const library::FittedRules& fitted, J
     report["worst_ratio"] = fitted.worst;
     fmt::print("{}\n", report.dump(2));
   } else {
-    fmt::print("\nrules: the estimates of {} variants fitted; at worst {:.3f} of the best's time\n",
-               fitted.variants, fitted.worst);
+    fmt::print("\nrules: the estimates of {} fitted; at worst {:.3f} of the best's time\n",
+               counted(fitted.variants, "variant"), fitted.worst);
   }
 }
 
@@ -231,10 +234,20 @@ void report_rules(const Request& request, const library::TunedRules& rules, Json
     report["worst_ratio"] = rules.worst;
     fmt::print("{}\n", report.dump(2));
   } else {
-    fmt::print("\nrules: {} variants; at worst {:.3f} of the best's time\n", rules.variants,
-               rules.worst);
+    fmt::print("\nrules: {}; at worst {:.3f} of the best's time\n",
+               counted(rules.variants, "variant"), rules.worst);
     for (const std::string& line : rules.lines) fmt::print("  {}\n", line);
   }
+}
+
+// A variant on the tensors of a launch, on the default stream.
+library::Launch built(const LibraryKernel& entry, const ScheduleChoice& choice) {
+  const auto launch = [](auto executable) -> library::Launch {
+    return [shared = std::make_shared<const decltype(executable)>(std::move(executable))](
+               const std::vector<TensorRef>& tensors) { shared->run(tensors); };
+  };
+  return entry.is_program() ? launch(compile(build_program(entry, choice), "cuda"))
+                            : launch(compile(build_choice(entry, choice), "cuda"));
 }
 
 }  // namespace
@@ -258,7 +271,9 @@ int tune(const Request& request) {
   }
   if (on_gpu) {
     ProgressBar bar("building", static_cast<std::int64_t>(tuner.count_builds(results)));
-    tuner.build(results, [&] { bar.advance(); });
+    tuner.build(
+        results, [&](const ScheduleChoice& choice) { return built(entry, choice); },
+        [&] { bar.advance(); });
   }
   Json json = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -189,7 +189,8 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
 // Shared to global, by one lane: each element that exists becomes the sum (minimum, maximum) of
 // what is in memory and what the view has, at once for all CTAs of the GPU, but in no order among
 // them: the rounding of sums is that of the order that happens. add takes f32, f16, bf16 and i32;
-// min and max f16, bf16 and i32, and pass a NaN over.
+// min and max f16, bf16 and i32, and pass a NaN over. PTX has no min and max of f32 here. Raises
+// for those, for other dtypes, and for an input.
 enum class Reduction { add, min, max };
 void tma_reduce(const TensorView& to, const SharedView& from, Reduction how = Reduction::add,
                 SourceLocation where = here());

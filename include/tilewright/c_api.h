@@ -64,7 +64,7 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, cons
 /* NULL is allowed. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
 
-/* Number of tensors that a run takes. */
+/* Number of tensors that a run takes; 0 for NULL. */
 TILEWRIGHT_API int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel);
 /* The name of one of them, in the order in which a run takes them; NULL when there is none. */
 TILEWRIGHT_API const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel,
@@ -77,7 +77,8 @@ TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_output(const tilewright_kerne
  * all sizes. */
 TILEWRIGHT_API int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel);
 /* Builds those variants that are not built yet. Without it the first run that needs one waits for
- * its build; only the one for the options' own sizes is built at creation. */
+ * its build; only the one for the options' own sizes is built at creation. USAGE for a NULL kernel
+ * and for a variant that cannot be built, UNAVAILABLE where its compiler is missing. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel);
 
 /* On cuda, queues one run on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and
@@ -91,7 +92,8 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* 
 /* Does all of a run on cuda but queue its work: builds the variant, and allocates the memory that
  * it needs beside the tensors, for this stream and these sizes. A run with the same arguments
  * neither allocates nor waits, and can be captured in a CUDA graph; a capture without it, and
- * without an earlier run, is an error. */
+ * without an earlier run, is an error. The same statuses as tilewright_kernel_run; on the other
+ * targets there is nothing to do. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
                                                                const tilewright_tensor* tensors,
                                                                int32_t count, void* stream);

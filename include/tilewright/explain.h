@@ -5,6 +5,7 @@
 
 #include "tilewright/kernel.h"
 #include "tilewright/numerics.h"
+#include "tilewright/program.h"
 
 // What `tilewright explain` says, of a kernel of one's own. `target` is "sm_90a", "cuda" or
 // "interpreter". A kernel that cannot be compiled raises as compile() does. Claims that do not
@@ -16,6 +17,13 @@ std::string explain_json(const Kernel& kernel, std::string_view target,
                          const Numerics& numerics = {});
 // As `tilewright explain --html`: one document that needs nothing else.
 std::string explain_page(const Kernel& kernel, std::string_view target,
+                         const Numerics& numerics = {});
+
+// The same of a program: what it queues, in order, and each of its kernels. Its dims need no
+// values.
+std::string explain_json(const Program& program, std::string_view target,
+                         const Numerics& numerics = {});
+std::string explain_page(const Program& program, std::string_view target,
                          const Numerics& numerics = {});
 
 }  // namespace tilewright

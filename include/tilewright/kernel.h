@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -201,7 +202,12 @@ class Kernel {
   std::array<Index, 2> grid(const GridExtent& x, const GridExtent& y);
   std::array<Index, 3> grid(const GridExtent& x, const GridExtent& y, const GridExtent& z);
 
-  // Explicit level (hopper.h): the CTAs of a one-dimensional grid, and the roles of their warps.
+  // Explicit level: the target whose record (target.h) the kernel is written for; sm_90a where none
+  // is named. It comes before all else that is explicit, which is checked by this record: an
+  // operation that the target lacks is an error at its line. A kernel of the tile level has no
+  // target.
+  void target(std::string_view name, SourceLocation where = here());
+  // The CTAs of a one-dimensional grid, and the roles of their warps (asynchronous.h).
   void ctas(const Dim& count, int cluster = 1, SourceLocation where = here());
   void roles(std::initializer_list<RoleSpec> roles, SourceLocation where = here());
   // As many as C++ decides: such as a std::vector of them.

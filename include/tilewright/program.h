@@ -19,6 +19,11 @@
 // which stream, and what waits for what. It is recorded once, by ordinary C++, and then simulated
 // or run, as often as one likes. Its shapes may hang on dims, which each run binds: one recording
 // serves all lengths.
+//
+// Every function that records raises Error(usage) at its caller's line: for names that are taken,
+// for what is of another program, for parts outside of their buffer, and for tensors or scalars
+// that the kernel does not take. Sizes, starts and counts are in elements. What hangs on dims is
+// checked by the run that binds them, and raises Error(usage) at the same line.
 namespace tilewright {
 
 namespace ir {
@@ -263,7 +268,9 @@ struct SimulationReport {
 
 // Executes the program on simulated GPUs, one for each rank; what the memory holds is the same
 // before each schedule, and afterwards what the last one made of it. A program with dims needs a
-// memory, whose sizes they are.
+// memory, whose sizes they are. Faults are in the report and are not raised. Raises Error(usage)
+// for fewer than one schedule or run, for a dim without a value, and for scalars, which only a
+// caller's run is given.
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options = {});
 SimulationReport simulate(const Program& program, const SimulationOptions& options = {});
@@ -284,15 +291,17 @@ class ProgramExecutable {
   // captured in a CUDA graph. A graph works in the scratch of the stream that was captured: it must
   // not run at the same time as that stream's runs, or as itself. It may be called by several
   // threads at once. Raises a usage error for a program that hangs on more than that, for tensors
-  // that do not fit, and for a capture of a first run.
+  // that do not fit, for a capture of a first run, and for a target that only builds; Error(result)
+  // for a fault on a simulated GPU.
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
            void* stream = nullptr) const;
   // All of such a run but the work: then it can be captured.
   void prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
                void* stream = nullptr) const;
 
-  // On cuda. Copies the buffers to the GPUs, which hold zeros before; signals are zeros again, and
-  // runs are counted from 1.
+  // These three raise Error(usage) on other targets than cuda; run where dims have no values yet,
+  // and store for memory of other sizes than the one that was loaded. Copies the buffers to the
+  // GPUs, which hold zeros before; signals are zeros again, and runs are counted from 1.
   void load(const ProgramMemory& memory);
   // So many in a row, at least 1; they have ended at return.
   void run(int runs = 1);

@@ -37,6 +37,7 @@ struct TargetLimits {
   // Products of a warpgroup: of group_rows rows, in whole units of columns.
   std::int64_t product_columns = 0, product_column_unit = 0;
   std::int64_t product_depth_bytes = 0;  // of a row of its first operand
+  std::int64_t product_groups = 0;       // that a wait for products can leave in flight, at most
 
   // Copies by the asynchronous unit.
   std::int64_t copy_axes = 0;    // of a tensor
@@ -48,7 +49,7 @@ struct TargetLimits {
 };
 
 // An unknown name is a usage error that lists the known ones.
-const TargetLimits& target_limits(std::string_view target = "sm_90a", SourceLocation where = {});
+const TargetLimits& target_limits(std::string_view target, SourceLocation where = {});
 
 // Registers of each thread of a CTA from its launch on: a multiprocessor's, in whole units. The
 // assembler allots them as if roles had none of their own.

@@ -11,7 +11,8 @@ namespace {
 // Whether the result may lie where an operand of the same type lay: each register is read before it
 // is written.
 bool in_place(const Operation& o) {
-  return ir::info(o.op).elementwise() || o.op == Op::wgmma || o.op == Op::wait ||
+  const ir::OpInfo& record = ir::info(o.op);
+  return record.elementwise() || record.is_asynchronous_product() || o.op == Op::wait ||
          o.op == Op::as_pending || o.op == Op::complete;
 }
 
@@ -104,13 +105,12 @@ void Interference::walk(const ir::Block& block, Live& live) {
     for (const ValueId result : o.results) {
       define(result, live);
       if (!tracked(result)) continue;
-      for (const ValueId operand : o.operands) {
+      for (std::size_t i = 0; i < o.operands.size(); ++i) {
+        const ValueId operand = o.operands[i];
         if (!tracked(operand)) continue;
         const bool same = kernel_.type(operand).shape == kernel_.type(result).shape &&
                           kernel_.type(operand).dtype == kernel_.type(result).dtype;
-        // A product reads its register operand while it runs.
-        const bool a = o.op == Op::wgmma && operand == o.operands[0];
-        if (!in_place(o) || !same || a) add(result, operand);
+        if (!in_place(o) || !same || ir::is_read_in_flight(kernel_, o, i)) add(result, operand);
       }
     }
     // Retiring only waits: the product's registers may by then hold a later product.

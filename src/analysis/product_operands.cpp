@@ -26,9 +26,12 @@ void ProductOperands::flow(ValueId from, ValueId to) {
 void ProductOperands::collect(const ir::Kernel& kernel, const ir::Block& block) {
   for (const Operation& o : block.body) {
     for (const ir::Block& inner : o.blocks) collect(kernel, inner);
-    if (o.op == Op::wgmma) {
-      if (kernel.type(o.operands[0]).is_tile()) operands_of_[o.results[0]].insert(o.operands[0]);
-      if (o.operands.size() > 2) flow(o.operands[2], o.results[0]);
+    if (ir::info(o.op).is_asynchronous_product()) {
+      for (std::size_t i = 0; i < o.operands.size(); ++i) {
+        if (ir::is_read_in_flight(kernel, o, i)) operands_of_[o.results[0]].insert(o.operands[i]);
+      }
+      const ValueId accumulator = ir::accumulator_of(o);
+      if (accumulator != ir::kNoValue) flow(accumulator, o.results[0]);
     } else if (o.op == Op::for_loop || o.op == Op::while_loop) {
       const Carried c = carried(o);
       for (std::size_t i = 0; i < o.results.size(); ++i) {

@@ -249,7 +249,7 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
         const ir::Kernel& kernel = *program.kernels[operation.kernel];
         const Arguments given = arguments_of(program, operation, 1, address);
         if (target_.kind == TargetKind::passes) {
-          checks::check_passes(kernel, given, numerics_);
+          checks::check_passes(kernel, target_.arch, given, numerics_);
           break;
         }
         simulator::InterpreterOptions options;

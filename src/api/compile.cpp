@@ -62,7 +62,7 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       return;
     }
     case compiler::Target::Kind::passes:
-      return checks::check_passes(state_->kernel,
+      return checks::check_passes(state_->kernel, state_->target.arch,
                                   compiler::make_arguments(state_->kernel, tensors, scalars),
                                   state_->numerics);
     case compiler::Target::Kind::cuda: {

@@ -15,7 +15,8 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   const ir::Program recorded =
       ir::bind_program(program.finish(), memory.sizes(), options.multiprocessors);
   ir::check_tensors(recorded, memory.tensors);
-  const std::vector<std::vector<ir::Kernel>> forms = library::machine_forms(recorded);
+  const std::vector<std::vector<ir::Kernel>> forms =
+      library::machine_forms(recorded, library::target_of(recorded));
   simulator::MachineOptions machine;
   machine.multiprocessors = machine.resident = options.multiprocessors;
   machine.strict = options.strict;

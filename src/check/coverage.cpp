@@ -13,6 +13,8 @@ namespace {
 
 class Recorded : public simulator::Recorder {
  public:
+  using Recorder::begin;
+  using Recorder::starts;
   explicit Recorded(const ir::Kernel& machine) {
     ir::for_each(machine.body, [&](const ir::Operation& operation) {
       const std::size_t number = numbers_.size();
@@ -23,10 +25,6 @@ class Recorded : public simulator::Recorder {
   }
   Coverage take() { return std::move(coverage_); }
 
-  void begin(const ir::Program&, std::int64_t) override {}
-  void starts(const simulator::StreamOperation&) override {}
-  void executed(const simulator::StreamOperation&, bool) override {}
-  void changed(const std::byte*, std::int64_t) override {}
   void begin(const simulator::Launch& launch) override {
     coverage_.phases.assign(static_cast<std::size_t>(launch.kernel.barriers), 0);
     for (const simulator::Instruction& instruction : launch.kernel.code) {
@@ -38,16 +36,11 @@ class Recorded : public simulator::Recorder {
     const auto found = numbers_.find(instruction.operation);
     if (found != numbers_.end()) coverage_.reached[found->second] = true;
   }
-  void executed(const simulator::Warp&, const simulator::Instruction&) override {}
-  void load_issued(const simulator::Event&) override {}
-  void load_finished(const simulator::Event&) override {}
-  void arrived(const simulator::Warp&, const simulator::Cta&, int) override {}
   void phase_completed(const simulator::Cta& cta, int barrier) override {
     std::uint64_t& most = coverage_.phases[static_cast<std::size_t>(barrier)];
     most = std::max(
         most, std::min(cta.barriers[static_cast<std::size_t>(barrier)].phase, Coverage::kPhases));
   }
-  void end(const std::vector<simulator::Fault>&) override {}
 
  private:
   std::unordered_map<const ir::Operation*, std::size_t> numbers_;

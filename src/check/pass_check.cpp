@@ -192,9 +192,8 @@ class PassCheck {
 
 }  // namespace
 
-void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
-                  const Spoil& spoil) {
-  const std::string target = kernel.target.empty() ? ir::kDefaultTarget : kernel.target;
+void check_passes(const ir::Kernel& kernel, std::string_view target, const Arguments& arguments,
+                  const Numerics& numerics, const Spoil& spoil) {
   PassCheck check(kernel, arguments, spoil);
   std::optional<compiler::MachineOptions> options = compiler::MachineOptions{numerics};
   while (options) {

@@ -16,7 +16,7 @@ namespace tilewright::checks {
 // last is in the outputs.
 // `spoil`, for tests of this check: changes what a pass left, as a wrong pass would.
 using Spoil = std::function<void(std::string_view pass, ir::Kernel& after)>;
-void check_passes(const ir::Kernel& kernel, const Arguments& arguments, const Numerics& numerics,
-                  const Spoil& spoil = {});
+void check_passes(const ir::Kernel& kernel, std::string_view target, const Arguments& arguments,
+                  const Numerics& numerics, const Spoil& spoil = {});
 
 }  // namespace tilewright::checks

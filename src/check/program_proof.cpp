@@ -21,6 +21,7 @@ using simulator::FaultKind;
 
 struct Found {
   simulator::Fault fault;  // no kind: none
+  std::size_t number = 0;  // of the case
   std::uint64_t seed = 0;
   std::int64_t operations = 0;  // executed by warps
   explicit operator bool() const { return !fault.kind.empty(); }
@@ -32,32 +33,35 @@ struct Seeded {
   std::size_t kernel = 0;  // else
 };
 
+// What a mutant makes of the program, whatever its sizes.
+using Change = std::function<ir::Program(const ir::Program&)>;
+
 class Prover {
  public:
-  Prover(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
-         const simulator::MachineOptions& machine, const ProofOptions& options)
-      : program_(program),
-        kernels_(kernels),
-        machine_(machine),
-        options_(options),
-        before_(ir::initial_tensors(program, {}, options.seed + 1)) {}
+  Prover(const std::vector<ProgramCase>& cases, const std::vector<ir::Kernel>& kernels,
+         const ProofOptions& options)
+      : cases_(cases), kernels_(kernels), options_(options), wanted_(cases.size()) {}
 
   // Raises where the program has a fault of its own.
   void require_clean() {
-    simulator::MachineOptions machine = machine_;
-    for (std::int64_t i = 0; i < options_.schedules; ++i) {
-      machine.seed = options_.seed + static_cast<std::uint64_t>(i);
-      const simulator::MachineReport report = library::simulate_program(
-          program_, kernels_, before_, &wanted_, machine, options_.launches);
-      if (report.ok()) continue;
-      Diagnostic text = compiler::diagnostic_of(report.faults.front());
-      text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed)).raise();
+    for (std::size_t number = 0; number < cases_.size(); ++number) {
+      const ProgramCase& each = cases_[number];
+      simulator::MachineOptions machine = each.machine;
+      for (std::int64_t i = 0; i < options_.schedules; ++i) {
+        machine.seed = options_.seed + static_cast<std::uint64_t>(i);
+        const simulator::MachineReport report = library::simulate_program(
+            each.program, kernels_, each.before, &wanted_[number], machine, options_.launches);
+        if (report.ok()) continue;
+        Diagnostic text = compiler::diagnostic_of(report.faults.front());
+        text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed))
+            .raise();
+      }
     }
   }
 
   void judge(const Seeded& seeded, MutantResult& result) const {
     try {
-      Found found = seeded.program ? run(seeded.program->apply(program_), kernels_)
+      Found found = seeded.program ? run(change_of(seeded), kernels_, options_.more)
                                    : run_kernel(seeded, result);
       if (!found && result.verdict != Verdict::survived) return;
       if (found) catch_mutant(result, std::move(found));
@@ -88,7 +92,7 @@ class Prover {
           "orders the same",
           results[*other].mutant.operation, format_location(results[*other].mutant.where));
     });
-    if (left.size() > 2 && run(without(seeded, left), kernels_)) {
+    if (left.size() > 2 && run(without(seeded, left), kernels_, options_.more)) {
       for (const std::size_t i : left) {
         if (!results[i].mutant.equivalent.empty()) continue;
         results[i].mutant.equivalent =
@@ -102,8 +106,13 @@ class Prover {
   }
 
  private:
+  static Change change_of(const Seeded& seeded) {
+    return [&seeded](const ir::Program& program) { return seeded.program->apply(program); };
+  }
+  static ir::Program unchanged(const ir::Program& program) { return program; }
+
   // With several mutants of waits at once.
-  ir::Program without(const std::vector<Seeded>& seeded, std::vector<std::size_t> numbers) const {
+  static Change without(const std::vector<Seeded>& seeded, std::vector<std::size_t> numbers) {
     const auto mutant = [&](std::size_t number) -> const simulator::ProgramMutant& {
       return *seeded[number].program;
     };
@@ -112,83 +121,96 @@ class Prover {
       if (mutant(a).site != mutant(b).site) return mutant(a).site > mutant(b).site;
       return !mutant(a).edit && mutant(b).edit;
     });
-    ir::Program changed = program_;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      if (i > 0 && mutant(numbers[i]).site == mutant(numbers[i - 1]).site) continue;
-      changed = mutant(numbers[i]).apply(changed);
-    }
-    return changed;
+    return [&seeded, numbers](const ir::Program& program) {
+      ir::Program changed = program;
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const simulator::ProgramMutant& each = *seeded[numbers[i]].program;
+        if (i > 0 && each.site == seeded[numbers[i - 1]].program->site) continue;
+        changed = each.apply(changed);
+      }
+      return changed;
+    };
   }
 
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
     target::verify(changed[seeded.kernel]);
-    Found found = run(program_, changed);
+    Found found = run(unchanged, changed, options_.more);
     if (found) return found;
     if (!result.mutant.equivalent.empty()) {
       result.verdict = Verdict::equivalent;
       return {};
     }
     changed[seeded.kernel] = result.mutant.probe(kernels_[seeded.kernel]);
-    if (!run_once(program_, changed, options_.seed, false)) result.verdict = Verdict::unreached;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      if (run_once(i, cases_[i].program, changed, options_.seed, false)) return {};
+    }
+    result.verdict = Verdict::unreached;
     return {};
   }
 
-  // Some schedules with values, then many without.
-  Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels) const {
-    return run(program, kernels, options_.more);
-  }
-  Found run(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
-            std::int64_t more) const {
+  // Of all cases some schedules with values, then many without.
+  Found run(const Change& change, const std::vector<ir::Kernel>& kernels, std::int64_t more) const {
+    std::vector<ir::Program> programs;
+    for (const ProgramCase& each : cases_) programs.push_back(change(each.program));
     // A wrong result says nothing of where it comes from: another schedule may.
     Found mismatch;
-    for (std::int64_t i = 0; i < options_.schedules; ++i) {
-      Found found = run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), true);
-      if (found && found.fault.kind != "mismatch") return found;
-      if (found && !mismatch) mismatch = std::move(found);
+    for (std::size_t number = 0; number < programs.size(); ++number) {
+      for (std::int64_t i = 0; i < options_.schedules; ++i) {
+        Found found = run_once(number, programs[number], kernels,
+                               options_.seed + static_cast<std::uint64_t>(i), true);
+        if (found && found.fault.kind != "mismatch") return found;
+        if (found && !mismatch) mismatch = std::move(found);
+      }
     }
-    std::int64_t operations = 0;
-    for (std::int64_t i = 0; i < more; ++i) {
-      if (i >= options_.few && operations >= options_.operations) break;
-      Found found =
-          run_once(program, kernels, options_.seed + static_cast<std::uint64_t>(i), false);
-      if (found) return found;
-      operations += found.operations;
+    for (std::size_t number = 0; number < programs.size(); ++number) {
+      std::int64_t operations = 0;
+      for (std::int64_t i = 0; i < more; ++i) {
+        if (i >= options_.few && operations >= options_.operations) break;
+        Found found = run_once(number, programs[number], kernels,
+                               options_.seed + static_cast<std::uint64_t>(i), false);
+        if (found) return found;
+        operations += found.operations;
+      }
     }
     return mismatch;
   }
-  Found run_once(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
-                 std::uint64_t seed, bool values) const {
-    simulator::MachineOptions machine = machine_;
+  Found run_once(std::size_t number, const ir::Program& program,
+                 const std::vector<ir::Kernel>& kernels, std::uint64_t seed, bool values) const {
+    simulator::MachineOptions machine = cases_[number].machine;
     machine.seed = seed;
     machine.control_only = !values;
     library::ProgramTensors after;
-    simulator::MachineReport report = library::simulate_program(
-        program, kernels, before_, values ? &after : nullptr, machine, options_.launches);
-    if (!report.ok()) return {std::move(report.faults.front()), seed, report.operations};
-    if (!values) return {{}, seed, report.operations};
-    const library::Comparison comparison = library::compare_buffers(program, after, wanted_);
+    simulator::MachineReport report =
+        library::simulate_program(program, kernels, cases_[number].before,
+                                  values ? &after : nullptr, machine, options_.launches);
+    if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
+    if (!values) return {{}, number, seed, report.operations};
+    const library::Comparison comparison =
+        library::compare_buffers(program, after, wanted_[number]);
     if (comparison.ok()) return {};
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}}, seed, report.operations};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}},
+            number,
+            seed,
+            report.operations};
   }
 
   static void catch_mutant(MutantResult& result, Found found) {
     const auto& classes = result.kind->classes;
     result.verdict = Verdict::caught;
     result.fault = std::move(found.fault);
+    result.workload = found.number;
     result.seed = found.seed;
     result.right_class =
         std::find(classes.begin(), classes.end(), result.fault.kind) != classes.end();
     result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
   }
 
-  const ir::Program& program_;
+  const std::vector<ProgramCase>& cases_;
   const std::vector<ir::Kernel>& kernels_;
-  const simulator::MachineOptions& machine_;
   const ProofOptions& options_;
-  const library::ProgramTensors before_;
-  library::ProgramTensors wanted_;
+  std::vector<library::ProgramTensors> wanted_;  // of each case
 };
 
 void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const FaultKind& kind,
@@ -215,13 +237,17 @@ std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
   return list;
 }
 
-std::vector<MutantResult> prove_program(const ir::Program& program,
+ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
+                         std::uint64_t seed) {
+  return {program, machine, ir::initial_tensors(program, {}, seed + 1)};
+}
+
+std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::vector<ir::Kernel>& kernels,
-                                        const simulator::MachineOptions& machine,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin,
                                         const std::function<void()>& advance, bool all_of_kernels) {
-  Prover prover(program, kernels, machine, options);
+  Prover prover(cases, kernels, options);
   prover.require_clean();
   std::vector<Seeded> seeded;
   std::vector<MutantResult> results;
@@ -230,7 +256,7 @@ std::vector<MutantResult> prove_program(const ir::Program& program,
       add_kernel_mutants(kernels[i], i, *kind, seeded, results);
     }
   }
-  for (simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
+  for (simulator::ProgramMutant& mutant : simulator::program_mutants(cases.front().program)) {
     MutantResult& result = results.emplace_back();
     result.kind = mutant.kind;
     result.mutant.where = mutant.where;

@@ -7,6 +7,7 @@
 
 #include "check/fault_proof.h"
 #include "ir/program.h"
+#include "library/program_simulation.h"
 #include "simulator/machine/machine.h"
 
 // Whether the simulated GPUs find the faults that are seeded into a program.
@@ -16,12 +17,23 @@ namespace tilewright::checks {
 // about signals, or all of them, and those of programs (simulator/faults/program_faults.h).
 std::vector<const simulator::FaultKind*> proof_kinds(bool all_of_kernels = false);
 
-// As prove_by_faults: options.launches are the program's runs, and `machine` says how it is
-// executed; the faults of its kernels are those about signals unless it is told otherwise. A wrong
-// result is one that differs from that of the program without a fault.
-std::vector<MutantResult> prove_program(const ir::Program& program,
+// A bound program, how it is executed, and what its buffers hold before, of each rank each
+// buffer's.
+struct ProgramCase {
+  ir::Program program;
+  simulator::MachineOptions machine;
+  library::ProgramTensors before;
+};
+// On what a ProgramMemory of the next seed holds.
+ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
+                         std::uint64_t seed);
+
+// As prove_by_faults, on the cases in their order: one recording that is bound to several sizes, of
+// which `kernels` are the machine forms. options.launches are the program's runs; the faults of its
+// kernels are those about signals unless it is told otherwise. A wrong result is one that differs
+// from that of the program without a fault.
+std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::vector<ir::Kernel>& kernels,
-                                        const simulator::MachineOptions& machine,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin = {},
                                         const std::function<void()>& advance = {},

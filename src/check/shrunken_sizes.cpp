@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -25,8 +26,9 @@ using Axes = std::map<std::string, Axis>;
 // or, of stores, in one block of the program.
 class Copies {
  public:
-  Copies(const LibraryKernel& kernel, const ir::Kernel& machine)
-      : kernel_(kernel), machine_(machine), across_cluster_(machine) {
+  explicit Copies(const SizedKernel& kernel)
+      : kernel_(kernel), machine_(*kernel.machine), across_cluster_(machine_) {
+    const ir::Kernel& machine = machine_;
     ir::for_each(machine.body, [&](const ir::Operation& operation) {
       if (operation.op == ir::Op::tensor_map) maps_[operation.results[0]] = &operation;
     });
@@ -92,14 +94,11 @@ class Copies {
   }
   const LibraryTensor* tensor_of(ir::ValueId value) const {
     const ir::Parameter* parameter = machine_.parameter_of(value);
-    for (const LibraryTensor& tensor : kernel_.tensors) {
-      if (parameter && tensor.name == parameter->name) return &tensor;
-    }
-    return nullptr;
+    return parameter ? kernel_.tensor(parameter->name) : nullptr;
   }
 
   using Step = std::array<std::size_t, 4>;  // block, map, barriers, stage
-  const LibraryKernel& kernel_;
+  const SizedKernel& kernel_;
   const ir::Kernel& machine_;
   const analysis::ClusterValues across_cluster_;
   std::map<ir::ValueId, const ir::Operation*> maps_;
@@ -108,7 +107,7 @@ class Copies {
   std::size_t block_ = 0;
 };
 
-Axes axes_of(const LibraryKernel& kernel, const ir::Kernel& machine) {
+Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launched) {
   Axes axes;
   for (const LibraryTensor& tensor : kernel.tensors) {
     for (const std::string& extent : tensor.shape) {
@@ -116,32 +115,36 @@ Axes axes_of(const LibraryKernel& kernel, const ir::Kernel& machine) {
       axis.is_output = axis.is_output || tensor.is_output;
     }
   }
-  Copies(kernel, machine).add_to(axes);
+  for (const SizedKernel& each : launched) Copies(each).add_to(axes);
   axes.erase("");
   return axes;
 }
 
 // The next size that the option takes; at the least one whose rows TMA can copy.
-std::int64_t allowed(const ir::Kernel& machine, const KernelOption& option, std::int64_t size) {
+std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOption& option,
+                     std::int64_t size) {
   constexpr std::int64_t kRowMultiple = 8;
   if (size < option.minimum) {
     size = (option.minimum + kRowMultiple - 1) / kRowMultiple * kRowMultiple;
   }
   size = std::min(size, option.maximum);
-  for (const Dim& dim : machine.dims) {
-    if (dim.name() != option.name) continue;
-    const std::int64_t multiple = dim.facts().multiple;
-    size = (size + multiple - 1) / multiple * multiple;
+  std::int64_t multiple = 1;
+  for (const SizedKernel& each : launched) {
+    for (const Dim& dim : each.dims) {
+      if (dim.name() == option.name) multiple = std::lcm(multiple, dim.facts().multiple);
+    }
   }
-  return size;
+  return (size + multiple - 1) / multiple * multiple;
 }
 
-std::int64_t most_stages(const ir::Kernel& machine) {
+std::int64_t most_stages(const std::vector<SizedKernel>& launched) {
   std::int64_t stages = 1;
-  ir::for_each(machine.body, [&](const ir::Operation& operation) {
-    if (operation.op != ir::Op::shared) return;
-    stages = std::max(stages, operation.attributes.integer_or(ir::Key::stages, 1));
-  });
+  for (const SizedKernel& each : launched) {
+    ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
+      if (operation.op != ir::Op::shared) return;
+      stages = std::max(stages, operation.attributes.integer_or(ir::Key::stages, 1));
+    });
+  }
   return stages;
 }
 
@@ -155,8 +158,8 @@ struct Lengths {
 class Sizer {
  public:
   Sizer(const LibraryKernel& kernel, const std::vector<std::string>& settings,
-        const OptionValues& options, const ir::Kernel& machine)
-      : kernel_(kernel), options_(options), machine_(machine), axes_(axes_of(kernel, machine)) {
+        const OptionValues& options, const std::vector<SizedKernel>& launched)
+      : kernel_(kernel), options_(options), launched_(launched), axes_(axes_of(kernel, launched)) {
     for (const std::string& setting : settings) {
       is_set_.insert(setting.substr(0, setting.find('=')));
     }
@@ -185,7 +188,7 @@ class Sizer {
       } else {
         continue;
       }
-      sizes.push_back(fmt::format("{}={}", option.name, allowed(machine_, option, size)));
+      sizes.push_back(fmt::format("{}={}", option.name, allowed(launched_, option, size)));
     }
     return sizes;
   }
@@ -216,7 +219,7 @@ class Sizer {
  private:
   const LibraryKernel& kernel_;
   const OptionValues& options_;
-  const ir::Kernel& machine_;
+  const std::vector<SizedKernel>& launched_;
   const Axes axes_;
   std::set<std::string> is_set_;
   std::int64_t sequences_ = 1;
@@ -253,17 +256,73 @@ std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
   return candidates;
 }
 
+// How a LibraryTensor writes an axis of what a launch is given: no expression is an option's.
+std::string axis_text(const Dim& size) {
+  return size.is_constant() || size.kind() == Dim::Kind::symbol ? size.to_string() : "1";
+}
+
+bool hangs_on(const Dim& dim, const std::string& name) {
+  if (dim.is_constant()) return false;
+  if (dim.kind() == Dim::Kind::symbol) return dim.name() == name;
+  return hangs_on(dim.lhs(), name) || hangs_on(dim.rhs(), name);
+}
+
 }  // namespace
+
+const LibraryTensor* SizedKernel::tensor(const std::string& name) const {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const LibraryTensor& each) { return each.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Program& program,
+                                       const std::vector<ir::Kernel>& machine) {
+  std::map<int, const LibraryTensor*> passed;  // by the buffer's number
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    if (!program.buffers[i].is_passed()) continue;
+    passed.emplace(static_cast<int>(i), &kernel.tensors.at(passed.size()));
+  }
+  std::vector<SizedKernel> launched;
+  for (const ir::ProgramOperation& operation : program.operations) {
+    if (operation.kind != ir::ProgramOperation::Kind::launch) continue;
+    SizedKernel& made = launched.emplace_back();
+    made.machine = &machine[operation.kernel];
+    made.dims = program.dims;
+    std::size_t next = 0;
+    for (const ir::Parameter& parameter : program.kernels[operation.kernel]->parameters) {
+      if (!parameter.is_tensor()) continue;
+      LibraryTensor& tensor = made.tensors.emplace_back();
+      tensor.name = parameter.name;
+      const ir::ProgramPart& part = operation.tensors[next++];
+      const std::vector<Dim>& sizes = part.sizes;
+      const auto entry = passed.find(part.buffer);
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const bool is_whole = sizes[i] == program.buffers[part.buffer].shape[i];
+        tensor.shape.push_back(entry != passed.end() && is_whole ? entry->second->shape[i]
+                                                                 : axis_text(sizes[i]));
+        const Dim& asked = parameter.shape[i];
+        if (sizes[i].kind() != Dim::Kind::symbol || asked.kind() != Dim::Kind::symbol) continue;
+        made.dims.push_back(Dim::symbol(sizes[i].name(), asked.facts()));
+      }
+    }
+  }
+  return launched;
+}
 
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,
-                                                     const ir::Kernel& machine, Sizes which) {
-  const std::int64_t steps = most_stages(machine) + 1;
-  const bool cooperative = ir::is_cooperative(machine);
-  const std::int64_t few = machine.cluster > 1 || cooperative ? 2 : 3;
+                                                     const std::vector<SizedKernel>& launched,
+                                                     Sizes which) {
+  const std::int64_t steps = most_stages(launched) + 1;
+  bool cooperative = false, clusters = false;
+  for (const SizedKernel& each : launched) {
+    cooperative = cooperative || ir::is_cooperative(*each.machine);
+    clusters = clusters || each.machine->cluster > 1;
+  }
+  const std::int64_t few = clusters || cooperative ? 2 : 3;
   const std::int64_t parts = cooperative ? 2 : 1;
-  const Sizer sizer(kernel, settings, options, machine);
+  const Sizer sizer(kernel, settings, options, launched);
   std::vector<std::vector<std::string>> result;
   if (which == Sizes::candidates) {
     for (const Candidate& candidate : candidates_of(sizer, steps)) {
@@ -313,6 +372,39 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   }
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
+}
+
+std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
+                                                     const std::vector<std::string>& settings,
+                                                     const OptionValues& options,
+                                                     const ir::Kernel& machine, Sizes which) {
+  return shrunken_sizes(kernel, settings, options, {{&machine, kernel.tensors, machine.dims}},
+                        which);
+}
+
+std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
+                                                   const std::vector<ir::Kernel>& machine,
+                                                   std::int64_t usual) {
+  std::int64_t least = 1;
+  for (const ir::Kernel& kernel : machine) {
+    least = std::max(least, shrunken_multiprocessors(kernel));
+  }
+  const auto hangs = [](const std::vector<Dim>& dims) {
+    return std::any_of(dims.begin(), dims.end(),
+                       [](const Dim& dim) { return hangs_on(dim, ir::kMultiprocessors); });
+  };
+  const bool divides =
+      std::any_of(program.buffers.begin(), program.buffers.end(),
+                  [&](const ir::ProgramBuffer& buffer) { return hangs(buffer.shape); }) ||
+      std::any_of(program.operations.begin(), program.operations.end(),
+                  [&](const ir::ProgramOperation& operation) {
+                    return std::any_of(operation.tensors.begin(), operation.tensors.end(),
+                                       [&](const ir::ProgramPart& part) {
+                                         return hangs(part.starts) || hangs(part.sizes);
+                                       });
+                  });
+  if (!divides || least >= usual) return {least};
+  return {least, usual};
 }
 
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further) {

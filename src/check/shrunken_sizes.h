@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "ir/program.h"
 #include "tilewright/library.h"
 
 namespace tilewright::checks {
@@ -17,7 +18,7 @@ enum class Sizes : std::uint8_t {
   further,
   // Many more, small ones first: lengths that are equal or one off, that lie at the edge of a
   // window, or are several times as long, of one head and of several blocks. Of these
-  // covering_sizes() takes those that come to something.
+  // covering() takes those (coverage.h) that come to something.
   candidates,
 };
 
@@ -29,8 +30,34 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const OptionValues& options,
                                                      const ir::Kernel& machine, Sizes which);
 
+// A machine form that is launched, and what the options make of its tensors: by the names of its
+// parameters, with the options that axes are as long as.
+struct SizedKernel {
+  const ir::Kernel* machine = nullptr;
+  std::vector<LibraryTensor> tensors;
+  std::vector<Dim> dims;  // what is asked of options, by their names
+  // Null where there is none of this name.
+  const LibraryTensor* tensor(const std::string& name) const;
+};
+// Of the program of an entry, not bound: of each launch, of which `machine` has the kernels' forms.
+// They are in use as long as the answer.
+std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Program& program,
+                                       const std::vector<ir::Kernel>& machine);
+// The same for several kernels: the pipelines of all wrap around. What a kernel hands to the next
+// has no tensor of the library's entry, and is as long as its axes say.
+std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
+                                                     const std::vector<std::string>& settings,
+                                                     const OptionValues& options,
+                                                     const std::vector<SizedKernel>& launched,
+                                                     Sizes which);
+
 // How many multiprocessors there are for them: as many as a cluster has CTAs, or for two clusters
 // where these wait for each other, and for the further sizes five.
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further = false);
+// For a program: those of the kernel that wants most. Where its sizes hang on their number, `usual`
+// as well: on few of them such a program divides nothing.
+std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
+                                                   const std::vector<ir::Kernel>& machine,
+                                                   std::int64_t usual);
 
 }  // namespace tilewright::checks

@@ -26,7 +26,7 @@ struct GpuProgram {
 
 GpuProgram print(MachineForm form);
 // The first of the kernel's machine forms, printed, whatever an assembler says of it.
-GpuProgram translate(const ir::Kernel& kernel, std::string_view target = ir::kDefaultTarget,
+GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
                      const MachineOptions& options = {}, const StageObserver& observer = {});
 
 // The form that ships: the first that the assembler has the registers for, or the last. Where no

@@ -103,11 +103,13 @@ std::string fix_for(const Claim& claim, std::int64_t found, const ir::Kernel& ma
     return "let tiles that meet be made alike: `tilewright explain` (or explain_json) names the "
            "lines at which they are not";
   }
-  if (claim.name == "wgmma_rs" && !too_many) {
+  const std::optional<ir::Op> op = ir::find_op(claim.name);
+  const bool is_product = op && ir::info(*op).family == ir::Family::product && !too_many;
+  if (is_product && ir::info(*op).reads(ir::Memory::registers, ir::Proxy::async)) {
     return "a product takes its first operand from registers when a tile that was computed, or "
            "loaded to registers, is given to it";
   }
-  if (claim.name == "wgmma_ss" && !too_many) {
+  if (is_product) {
     return "a product takes its first operand from shared memory when a tile that was loaded "
            "there is given to it";
   }
@@ -135,9 +137,9 @@ std::map<std::string, std::int64_t> count_instructions(const ir::Kernel& kernel)
   }
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
     if (is_structure(operation)) return;
-    const bool is_product = operation.op == ir::Op::wgmma_ss || operation.op == ir::Op::wgmma_rs;
-    ++counts[std::string(ir::info(operation.op).name)];
-    if (is_product) ++counts["wgmma"];
+    const ir::OpInfo& record = ir::info(operation.op);
+    ++counts[std::string(record.name)];
+    if (record.made_of) ++counts[std::string(ir::info(*record.made_of).name)];
   });
   return counts;
 }

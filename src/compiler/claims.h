@@ -13,7 +13,8 @@
 // What kernels' authors require (tilewright/require.h), held against what was made.
 namespace tilewright::compiler {
 
-// Operations of the kernel that become instructions, by name; "wgmma" counts both of its kinds.
+// Operations of the kernel that become instructions, by name; "wgmma" counts all that it is made
+// into.
 std::map<std::string, std::int64_t> count_instructions(const ir::Kernel& kernel);
 
 struct CheckedClaim {

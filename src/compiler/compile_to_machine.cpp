@@ -9,6 +9,7 @@
 #include "passes/allocate_shared.h"
 #include "passes/pipeline.h"
 #include "schedules/schedule.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "target/verify.h"
 
@@ -53,9 +54,8 @@ class Compilation {
     form.applied = std::move(rewrites_.applied);
     const auto overlapped = form.applied.find(kOverlap);
     if (overlapped != form.applied.end() && overlapped->second > 0) {
-      decisions_.push_back({kOverlap, fmt::format("{} products run while what others read is "
-                                                  "computed",
-                                                  overlapped->second)});
+      decisions_.push_back({kOverlap, counted(overlapped->second, "product") +
+                                          " in flight while what others read is computed"});
       form.otherwise = options_;
       form.otherwise->overlap_products = false;
     }

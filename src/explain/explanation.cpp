@@ -1,12 +1,15 @@
 #include "explain/explanation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::explanations {
 namespace {
@@ -161,6 +164,52 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   }
 }
 
+std::map<std::string, std::int64_t> units_of(const ir::Kernel& machine) {
+  const target::Target& target = target::target_of(machine);
+  std::map<std::string, std::int64_t> counts;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    const std::string& name = target.unit_of(operation).name;
+    if (!name.empty()) ++counts[name];
+  });
+  return counts;
+}
+
+// "launch scale {x, scaled}, stream main".
+std::string step_text(const ir::Program& program, const ir::ProgramOperation& operation) {
+  using Kind = ir::ProgramOperation::Kind;
+  const auto part_text = [&](const ir::ProgramPart& part) {
+    const ir::ProgramBuffer& buffer = program.buffers[part.buffer];
+    std::string text = name_of(program, part.buffer, part.rank);
+    if (part.sizes != buffer.shape) {
+      text += " " + ir::braced(part.sizes) + " from " + ir::braced(part.starts);
+    }
+    return text;
+  };
+  std::string text(name_of(operation.kind));
+  switch (operation.kind) {
+    case Kind::launch: {
+      std::vector<std::string> tensors;
+      for (const ir::ProgramPart& part : operation.tensors) tensors.push_back(part_text(part));
+      text += fmt::format(" {} {{{}}}", program.kernels[operation.kernel]->name,
+                          fmt::join(tensors, ", "));
+      break;
+    }
+    case Kind::copy:
+      text += fmt::format(" {} to {}", part_text(operation.from), part_text(operation.to));
+      break;
+    case Kind::zero:
+    case Kind::write:
+    case Kind::wait:
+      text += " " + part_text(operation.to);
+      break;
+    case Kind::record:
+    case Kind::wait_event:
+      text += fmt::format(" {}", operation.event);
+      break;
+  }
+  return text + ", " + name_of(program, program.streams[operation.stream]);
+}
+
 Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
                            const compiler::Target& target, const Numerics& numerics) {
   Explanation explanation;
@@ -180,6 +229,7 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
     explain_gpu(explanation, record, traced, target, numerics);
   }
   explanation.instructions = compiler::count_instructions(explanation.last);
+  if (!explanation.last.target.empty()) explanation.units = units_of(explanation.last);
   return explanation;
 }
 
@@ -201,6 +251,30 @@ Explanation explain(const Kernel& kernel, const compiler::Target& target,
 Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
                     const Numerics& numerics) {
   return explain_traced(traced, 0, target, numerics);
+}
+
+std::string ProgramExplanation::folder(std::size_t kernel) const {
+  const std::string& name = kernels[kernel].kernel;
+  const auto first = kernels.begin();
+  const auto earlier = std::count_if(first, first + static_cast<std::ptrdiff_t>(kernel),
+                                     [&](const Explanation& each) { return each.kernel == name; });
+  return earlier == 0 ? name : fmt::format("{}-{}", name, earlier + 1);
+}
+
+ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
+                           const Numerics& numerics) {
+  ProgramExplanation made;
+  made.program = program.name;
+  made.target = target.name;
+  for (const auto& kernel : program.kernels) {
+    made.kernels.push_back(explain(*kernel, target, numerics));
+  }
+  for (const ir::ProgramOperation& operation : program.operations) {
+    const bool launches = operation.kind == ir::ProgramOperation::Kind::launch;
+    made.steps.push_back({step_text(program, operation), launches ? operation.kernel : -1,
+                          format_location(operation.where)});
+  }
+  return made;
 }
 
 std::vector<compiler::DumpFile> dump_files(const Explanation& explanation) {

@@ -14,6 +14,7 @@
 #include "compiler/target.h"
 #include "explain/roofline.h"
 #include "explain/sass.h"
+#include "ir/program.h"
 #include "ir/text_diff.h"
 #include "library/tuning/schedule_report.h"
 #include "tilewright/kernel.h"
@@ -49,6 +50,7 @@ struct Explanation {
   Resources resources;
   std::vector<compiler::SharedUse> shared;
   std::map<std::string, std::int64_t> instructions;  // operations of the last form, by name
+  std::map<std::string, std::int64_t> units;         // how many of them each unit executes
   std::vector<AppliedRewrite> rewrites;              // none for the interpreter, which has none
   std::vector<compiler::Approximation> approximations;
   std::vector<compiler::CheckedClaim> claims;
@@ -77,6 +79,25 @@ Explanation explain(const Kernel& kernel, const compiler::Target& target,
 
 Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
                     const Numerics& numerics = {});
+
+// What a program is compiled to: its kernels, each once, and what it queues, in order.
+struct ProgramExplanation {
+  struct Step {
+    std::string text;  // "launch scale {x, y}, stream main of rank 0"
+    int kernel = -1;   // the number of the kernel that is launched
+    std::string where;
+  };
+  std::string program, target;
+  std::vector<Step> steps;
+  std::vector<Explanation> kernels;
+  std::optional<Work> work;                         // as of a kernel
+  std::optional<library::ScheduleReport> schedule;  // of a program of the library
+  // A name for the kernel's files: its own, with its number where another has the same.
+  std::string folder(std::size_t kernel) const;
+};
+
+ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
+                           const Numerics& numerics = {});
 
 // The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
 // what it takes.

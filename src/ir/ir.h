@@ -118,6 +118,12 @@ struct Operation {
   SourceLocation where;
 };
 
+// What a product's result is added to; none where it starts anew.
+inline ValueId accumulator_of(const Operation& product) {
+  const auto at = static_cast<std::size_t>(info(product.op).accumulator);
+  return at < product.operands.size() ? product.operands[at] : kNoValue;
+}
+
 // Of what the runtime owns, in bytes.
 constexpr int kOwnedAlignment = 16;
 
@@ -181,11 +187,21 @@ struct Kernel {
   bool has_owned() const { return !parameters.empty() && parameters.back().is_owned(); }
 };
 
-// Of kernels past the tile form that name none, in text and at the explicit level.
-inline constexpr const char* kDefaultTarget = "sm_90a";
+// The target that is meant where nobody names one: by an explicit kernel without Kernel::target, by
+// a text, and by whoever checks a kernel of the tile form. Products at the explicit level
+// (tilewright/hopper.h) are there for this one alone.
+constexpr std::string_view default_target() { return "sm_90a"; }
 // What the kernel's text leaves out.
-inline std::string_view implied_target(Form form) {
-  return form == Form::tile ? "" : kDefaultTarget;
+constexpr std::string_view implied_target(Form form) {
+  return form == Form::tile ? "" : default_target();
+}
+
+// Whether a product goes on reading the operand, a tile in registers, until it is waited for.
+inline bool is_read_in_flight(const Kernel& kernel, const Operation& o, std::size_t operand) {
+  const OpInfo& record = info(o.op);
+  return record.is_asynchronous_product() && record.reads(Memory::registers, Proxy::async) &&
+         static_cast<int>(operand) != record.accumulator &&
+         kernel.type(o.operands[operand]).is_tile();
 }
 
 // The symbol that a launch binds to the number of multiprocessors of its device.

@@ -45,7 +45,8 @@ std::string order_problem(Op op, Semantics semantics) {
 
 MemoryOrder order_of(const Operation& operation) {
   const Attributes& attributes = operation.attributes;
-  MemoryOrder order{*info(operation.op).semantics.begin(), Scope::gpu};
+  const OpInfo& record = info(operation.op);
+  MemoryOrder order{*record.semantics.begin(), record.scope.value_or(Scope::block)};
   if (attributes.has(Key::semantics)) {
     order.semantics = *find_semantics(attributes.text(Key::semantics));
   }

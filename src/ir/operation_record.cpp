@@ -13,6 +13,7 @@ using enum Memory;
 using enum Agent;
 using enum Completion;
 using enum Semantics;
+using enum Scope;
 constexpr Proxy async = Proxy::async;
 
 struct Touch {
@@ -28,6 +29,7 @@ constexpr Touch writes(Memory memory, Proxy proxy = Proxy::generic) {
 }
 constexpr Agent by(Agent agent) { return agent; }
 constexpr Completion done(Completion completion) { return completion; }
+constexpr Scope within(Scope scope) { return scope; }
 struct Synchronises {};
 constexpr Synchronises synchronises;
 template <typename... Words>
@@ -45,6 +47,15 @@ struct Becomes {
   Op op;
 };
 constexpr Becomes becomes(Op op) { return {op}; }
+
+struct Accumulates {
+  int operand;
+};
+struct MadeOf {
+  Op op;
+};
+constexpr MadeOf made_of(Op op) { return {op}; }
+constexpr Accumulates accumulates_in(int operand) { return {operand}; }
 
 constexpr AttributeType kTypes[] = {
 #define TW_ATTRIBUTE(name, type) AttributeType::type,
@@ -78,13 +89,16 @@ constexpr void add(OpInfo& record, Touch touch) {
 }
 constexpr void add(OpInfo& record, Agent agent) { record.agent = agent; }
 constexpr void add(OpInfo& record, Completion completion) { record.completion = completion; }
+constexpr void add(OpInfo& record, Scope scope) { record.scope = scope; }
 constexpr void add(OpInfo& record, Synchronises) { record.synchronises = true; }
 constexpr void add(OpInfo& record, Few<Semantics, 4> list) { record.semantics = list; }
 constexpr void add(OpInfo& record, const Rules& list) {
   for (const AttributeRule& rule : list) record.attributes.add(rule);
 }
-constexpr void add(OpInfo& record, FunctionRule rule) { record.functions.add(rule); }
+constexpr void add(OpInfo& record, FunctionRule rule) { record.combine(rule); }
 constexpr void add(OpInfo& record, Becomes becomes) { record.becomes = becomes.op; }
+constexpr void add(OpInfo& record, MadeOf made_of) { record.made_of = made_of.op; }
+constexpr void add(OpInfo& record, Accumulates it) { record.accumulator = it.operand; }
 constexpr void add(OpInfo& record, Domain domain) { record.domain = domain; }
 constexpr void add(OpInfo& record, Pipe pipe) { record.pipe = pipe; }
 
@@ -188,11 +202,68 @@ constexpr OpInfo elementwise(std::string_view name, FunctionKind kind, int arity
   return made;
 }
 
-constexpr std::array kOperations = {
+constexpr std::array kWritten = {
 #define TW_ELEMENTWISE(name, kind, ...) elementwise(#name, FunctionKind::kind, __VA_ARGS__),
 #define TW_OPERATION(name, family, ...) record(#name, Family::family, __VA_ARGS__),
 #include "ir/operations.def"
 };
+constexpr std::array kOperations = [] {
+  auto all = kWritten;
+  for (OpInfo& operation : all) {
+    if (operation.becomes == Op::yield) continue;
+    operation.behave_as(kWritten[static_cast<std::size_t>(operation.becomes)]);
+  }
+  return all;
+}();
+
+// What parts of a record say must agree: a record that forgets one of them does not compile.
+template <typename Holds>
+constexpr bool all_of(Holds holds) {
+  for (const OpInfo& record : kOperations) {
+    if (!holds(record)) return false;
+  }
+  return true;
+}
+static_assert(all_of([](const OpInfo& o) { return o.asynchronous() == (o.completion != now); }),
+              "what works asynchronously on memory says what tells that it is over, no other does");
+static_assert(all_of([](const OpInfo& o) {
+                return !o.asynchronous() ||
+                       (!o.touches(global, Proxy::generic) && !o.touches(shared, Proxy::generic));
+              }),
+              "an asynchronous unit accesses memory through its own proxy alone");
+static_assert(all_of([](const OpInfo& o) {
+                return o.writes(barrier, Proxy::async) == (o.completion == mbarrier);
+              }),
+              "what is over with a phase of an mbarrier writes that, asynchronously");
+static_assert(all_of([](const OpInfo& o) {
+                if (o.completion == now) return true;
+                return o.agent == (o.completion == products ? warpgroup : lane);
+              }),
+              "a warpgroup issues products, and one lane what TMA does");
+static_assert(all_of([](const OpInfo& o) {
+                const bool outside = o.reads(global) || o.writes(global) || o.reads(shared) ||
+                                     o.writes(shared) || o.touches(barrier, Proxy::generic);
+                return !outside || o.agent != none;
+              }),
+              "somebody issues what touches memory");
+static_assert(all_of([](const OpInfo& o) {
+                return o.functions.count == 0 || !o.writes(global) || o.reads(global);
+              }),
+              "what combines elements in memory reads them");
+static_assert(all_of([](const OpInfo& o) {
+                for (const Semantics semantics : o.semantics) {
+                  const bool both = semantics == acq_rel && o.family != Family::fence;
+                  if ((both || semantics == acquire) && !o.reads(global)) return false;
+                  if ((both || semantics == release) && !o.writes(global)) return false;
+                }
+                return true;
+              }),
+              "what acquires reads memory, and what releases writes it");
+static_assert(all_of([](const OpInfo& o) {
+                const OpInfo& machine = kOperations[static_cast<std::size_t>(o.becomes)];
+                return (o.family == Family::tile_copy) == (machine.family == Family::bulk_copy);
+              }),
+              "a copy of tiles says which instruction it becomes, and nothing else does");
 
 }  // namespace records
 
@@ -212,16 +283,21 @@ const AttributeRule* OpInfo::find(Key key) const {
 }
 
 std::string OpInfo::function_problem(Op function, DType dtype) const {
-  std::string names;
+  std::string there;  // functions of the dtype, and dtypes of the function
+  const auto add = [&](std::string_view name, DType of) {
+    there += (there.empty() ? "" : ", ") + std::string(name) + " of ";
+    there += tilewright::name_of(of);
+  };
   for (const FunctionRule& rule : functions) {
-    if (rule.function == function && rule.takes(dtype)) return {};
-    if (!rule.takes(dtype)) continue;
-    if (!names.empty()) names += " or ";
-    names += info(rule.function).name;
+    if (rule.takes(dtype)) add(info(rule.function).name, dtype);
+    if (rule.function != function) continue;
+    if (rule.takes(dtype)) return {};
+    for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) {
+      if (rule.takes(static_cast<DType>(i))) add(info(function).name, static_cast<DType>(i));
+    }
   }
-  if (names.empty()) return "it does not combine " + std::string(tilewright::name_of(dtype));
-  return "the function is " + std::string(info(function).name) + ", expected " + names + " of " +
-         std::string(tilewright::name_of(dtype));
+  return "there is no " + std::string(info(function).name) + " of " +
+         std::string(tilewright::name_of(dtype)) + (there.empty() ? "" : ", but " + there);
 }
 
 const OpInfo& info(Op op) { return kOperations[static_cast<std::size_t>(op)]; }

@@ -19,6 +19,11 @@ enum class Op : std::uint8_t {
 #include "ir/operations.def"
 };
 
+inline constexpr std::size_t kOperationCount = 0
+#define TW_OPERATION(...) +1
+#include "ir/operations.def"
+    ;
+
 enum class Key : std::uint8_t {
 #define TW_ATTRIBUTE(name, type) name,
 #include "ir/attributes.def"
@@ -26,6 +31,11 @@ enum class Key : std::uint8_t {
 
 enum class Family : std::uint8_t {
 #define TW_FAMILY(name) name,
+#include "ir/families.def"
+};
+
+inline constexpr Family kFamilies[] = {
+#define TW_FAMILY(name) Family::name,
 #include "ir/families.def"
 };
 
@@ -160,7 +170,7 @@ enum class Proxy : std::uint8_t { generic, async };
 enum class Agent : std::uint8_t { none, lane, warp, warpgroup, cta };
 // What tells that an operation is over: nothing (it is, at once), the phase of an mbarrier, a wait
 // for bulk groups, a wait for groups of products.
-enum class Completion : std::uint8_t { now, mbarrier, bulk, wgmma };
+enum class Completion : std::uint8_t { now, mbarrier, bulk, products };
 // division: of integers. real: of floating-point numbers alone. choice: what passes its operands
 // on.
 enum class FunctionKind : std::uint8_t {
@@ -259,7 +269,12 @@ struct OpInfo {
   Few<AttributeRule, 10> attributes;
   Few<FunctionRule, 3> functions;
   Op becomes = Op::yield;       // in the machine form, of a copy of tiles
+  std::optional<Op> made_of;    // in the scheduled form, of a product
+  int accumulator = -1;         // of a product: the operand that the others' product is added to
   Few<Semantics, 4> semantics;  // first what it means where no attribute says
+  // Whose threads it orders with this one, where no attribute says. Nothing: an operation that
+  // orders no threads, lanes of one warp alone, or whom its attribute has to say.
+  std::optional<Scope> scope;
   // Of an elementwise function.
   FunctionKind kind = FunctionKind::arithmetic;
   int arity = 0;
@@ -270,9 +285,17 @@ struct OpInfo {
   // In the tile form of a kernel that knows its target.
   constexpr bool in_plans() const { return (forms_ & kPlanned) != 0 || in(Form::tile); }
   constexpr bool elementwise() const { return family == Family::function; }
+  // Of tiles, which its warps go on beside: the result is pending.
+  constexpr bool is_asynchronous_product() const {
+    return family == Family::tile_product && completion != Completion::now;
+  }
   // Gives booleans of whatever it compares.
   constexpr bool is_comparison() const { return elementwise() && kind == FunctionKind::comparison; }
   constexpr bool is_place() const { return family == Family::place || family == Family::array; }
+  // Done by a unit beside the threads, on memory that they see too.
+  constexpr bool asynchronous() const {
+    return touches(Memory::global, Proxy::async) || touches(Memory::shared, Proxy::async);
+  }
   // Free to move and to drop.
   constexpr bool pure() const {
     return touched_ == 0 && agent == Agent::none && !synchronises && !is_place() &&
@@ -301,6 +324,17 @@ struct OpInfo {
   }
   constexpr void exist_in(Form form) { forms_ |= 1u << static_cast<int>(form); }
   constexpr void exist_in_plans() { forms_ |= kPlanned; }
+  // As the instruction that it becomes.
+  constexpr void behave_as(const OpInfo& instruction) {
+    touched_ = instruction.touched_;
+    agent = instruction.agent;
+    completion = instruction.completion;
+    for (const FunctionRule& rule : instruction.functions) combine(rule);
+  }
+  constexpr void combine(FunctionRule rule) {
+    if (functions.count == 0) attributes.add({Key::function, AttributeType::function, true});
+    functions.add(rule);
+  }
 
  private:
   static constexpr std::uint32_t kPlanned = 1u << 3;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/binding.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
@@ -203,7 +204,7 @@ std::string name_of(const Program& program, int buffer, int rank) {
   return program.ranks > 1 ? fmt::format("{} of rank {}", name, rank) : name;
 }
 
-std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+std::string ranks_text(int ranks) { return counted(ranks, "rank"); }
 
 std::string name_of(const Program& program, const ProgramStream& stream) {
   return program.ranks > 1 ? fmt::format("stream {} of rank {}", stream.name, stream.rank)

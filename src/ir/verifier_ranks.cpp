@@ -36,9 +36,9 @@ void verify_order(const VerifierContext& context) {
                     "semantics \"{}\" {} a scope", text,
                     attributes.has(Key::scope) ? "with" : "without");
   }
-  context.require(
-      !attributes.has(Key::scope) || attributes.has(Key::semantics) || operation.op == Op::fence,
-      "a scope without semantics");
+  const bool says_semantics = info(operation.op).find(Key::semantics) != nullptr;
+  context.require(!attributes.has(Key::scope) || attributes.has(Key::semantics) || !says_semantics,
+                  "a scope without semantics");
   const Op op = operation.op;
   if (attributes.has(Key::semantics) && (op == Op::atomic_add || op == Op::load_index)) {
     const Type& value = context.result();

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "language/explicit_tracing.h"
-#include "tilewright/target.h"
+#include "target/target.h"
 
 namespace tilewright {
 
@@ -118,6 +118,10 @@ Index cluster_rank(SourceLocation where) {
 Index warp_index(SourceLocation where) { return special(Op::warp_index, "warp_index", where); }
 Dim multiprocessors() { return Dim::symbol(ir::kMultiprocessors, at_least(1)); }
 
+void Kernel::target(std::string_view name, SourceLocation where) {
+  tracer_->name_target(name, where);
+}
+
 void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
   Tracer& tracer = scheduled("ctas", where);
   tracer.require_no_grid("ctas", where);
@@ -191,6 +195,9 @@ void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
   Tracer& tracer = scheduled("roles", where);
   check_roles_place(tracer, roles.size(), where);
   const TargetLimits& limits = target_limits(tracer.kernel().target, where);
+  const auto group = static_cast<int>(limits.group_warps);
+  const auto group_threads = limits.group_threads();
+  const auto groups = [group](std::int64_t warps) { return (warps + group - 1) / group; };
   int warp = 0, budget = 0;
   std::int64_t registers = 0;
   for (const RoleSpec& role : roles) {
@@ -200,8 +207,9 @@ void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
     for (const RoleSpec* other = roles.data(); other != &role; ++other) {
       if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
     }
-    if (role.warps <= 0 || (role.warps > 4 && role.warps % 4 != 0)) {
-      fail(std::to_string(role.warps) + " warps", "1 to 4 warps, or whole warpgroups");
+    if (role.warps <= 0 || (role.warps > group && role.warps % group != 0)) {
+      fail(std::to_string(role.warps) + " warps",
+           "1 to " + std::to_string(group) + " warps, or whole warpgroups");
     }
     if (role.registers < limits.least_role_registers ||
         role.registers > limits.most_role_registers || role.registers % limits.register_unit != 0) {
@@ -211,13 +219,14 @@ void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
                std::to_string(limits.register_unit) + " (setmaxnreg)");
     }
     // A warpgroup's warps share one budget: small roles go together, others start a warpgroup.
-    const bool joins = warp % 4 != 0 && warp % 4 + role.warps <= 4 && budget == role.registers;
-    if (!joins) warp = (warp + 3) / 4 * 4;
+    const bool joins =
+        warp % group != 0 && warp % group + role.warps <= group && budget == role.registers;
+    if (!joins) warp = static_cast<int>(groups(warp)) * group;
     budget = role.registers;
     if (role.warps > limits.warps() || warp + role.warps > limits.warps()) {
       fail("the roles so far take " +
-               std::to_string((std::int64_t{warp} + role.warps + 3) / 4 * 128) + " threads of " +
-               std::to_string(limits.threads),
+               std::to_string(groups(std::int64_t{warp} + role.warps) * group_threads) +
+               " threads of " + std::to_string(limits.threads),
            "use fewer warps");
     }
     registers += registers_of(role);
@@ -233,8 +242,17 @@ void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
                       role.body, role.where);
     warp += role.warps;
   }
-  tracer.kernel().threads = (warp + 3) / 4 * 128;
+  tracer.kernel().threads = groups(warp) * group_threads;
   check_barriers(tracer, where);
+  const target::Target& target = target::target_of(tracer.kernel());
+  if (target.has(ir::info(Op::set_max_registers))) return;
+  const int at_launch = launch_registers(limits, tracer.kernel().threads);
+  for (const RoleSpec& role : roles) {
+    if (role.registers <= at_launch) continue;
+    refuse_role(roles, role, std::to_string(role.registers) + " registers a thread",
+                target.name + " gives all threads " + std::to_string(at_launch) +
+                    ", and lets no role have more: lower the budget");
+  }
 }
 
 }  // namespace tilewright

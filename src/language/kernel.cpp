@@ -322,11 +322,11 @@ Kernel& Kernel::operator=(Kernel&&) noexcept = default;
 void Kernel::require(std::initializer_list<Claim> claims) {
   for (const Claim& claim : claims) {
     tracer_->require_open("require", claim.where);
-    // Names of several instructions.
-    const bool several = claim.name == "wgmma" || claim.name == "convert";
-    if (claim.figure == Claim::Figure::instructions && !several) {
+    if (claim.figure == Claim::Figure::instructions && claim.name != "convert") {
       const std::optional<Op> op = ir::find_op(claim.name);
-      if (!op || !ir::info(*op).in(ir::Form::machine)) {
+      // An asynchronous product is a name for all that it is made into.
+      if (!op ||
+          !(ir::info(*op).in(ir::Form::machine) || ir::info(*op).is_asynchronous_product())) {
         Diagnostic(claim.where, "require: there is no instruction \"" + claim.name + "\"")
             .token(claim.name)
             .fix(

@@ -208,17 +208,14 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
   if (kernel_.form == ir::Form::scheduled && !info.in(ir::Form::scheduled)) {
     Diagnostic(where, name + ": it has no place at the explicit level")
         .token(name)
-        .fix(op == ir::Op::dot ? "use wgmma on tiles in shared memory"
-                               : "bring it into shared memory with tma_load, then load(view)")
+        .fix(op == ir::Op::dot
+                 ? "use wgmma on tiles in shared memory (hopper.h), where the target has it"
+                 : "bring it into shared memory with tma_load, then load(view)")
         .raise();
   }
-  if (kernel_.form == ir::Form::scheduled && !target::target_of(kernel_).has(info)) {
-    Diagnostic(where, name + ": " + kernel_.target + " has no such operation")
-        .token(name)
-        .fix("write this kernel with what the target has, or for another target")
-        .raise();
-  }
-  if (in_role_ && role_.warps % 4 != 0 && info.agent == ir::Agent::warpgroup) {
+  check_record(op, where);
+  if (in_role_ && role_.warps % target::target_of(kernel_).limits.group_warps != 0 &&
+      info.agent == ir::Agent::warpgroup) {
     Diagnostic(where, name + ": the role \"" + role_.name + "\" has " +
                           std::to_string(role_.warps) + " warps, and whole warpgroups do this")
         .token(name)
@@ -232,6 +229,24 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
         .token(name)
         .fix("call it before elect, or behind it")
         .raise();
+  }
+}
+
+void Tracer::check_record(ir::Op op, SourceLocation where) const {
+  if (kernel_.form != ir::Form::scheduled) return;
+  const target::Target& target = target::target_of(kernel_);
+  const ir::OpInfo& info = ir::info(op);
+  const auto refuse = [&](const std::string& problem) {
+    Diagnostic error(where, std::string(info.name) + ": " + problem);
+    if (target_where_.file) error.note(target_where_, target.name + " is named");
+    error.token(std::string(info.name))
+        .fix("write this kernel with what the target has, or for another target")
+        .raise();
+  };
+  if (!target.has(info)) refuse(target.name + " has no such operation");
+  if (const std::optional<target::Move> move = target.missing_move(info)) {
+    refuse(target.name + " moves nothing from " + target.space(move->from).name + " to " +
+           target.space(move->to).name);
   }
 }
 
@@ -340,6 +355,7 @@ ir::ValueId Tracer::arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLo
 
 ir::ValueId Tracer::place(ir::Op op, std::vector<ir::ValueId> operands, ir::Type result,
                           ir::Attributes attributes, SourceLocation where) {
+  check_record(op, where);
   check_size(result, std::string(ir::info(op).name), where);
   ir::Operation operation;
   operation.op = op;
@@ -393,6 +409,14 @@ void Tracer::require_no_grid(const char* what, SourceLocation where) const {
 
 std::vector<Handle> Tracer::open_grid(std::vector<Dim> extents, SourceLocation where) {
   require_no_grid("grid", where);
+  if (target_where_.file) {
+    Diagnostic(where, "grid: \"" + kernel_.name + "\" is written for " + kernel_.target +
+                          ", and a grid is of the tile level, which has no target")
+        .token("grid")
+        .note(target_where_, kernel_.target + " is named")
+        .fix("call Kernel::ctas; or name no target, and compile the kernel for it")
+        .raise();
+  }
   std::vector<Handle> indices;
   for (const Dim& extent : extents) {
     check_count(extent, "grid", "blocks", where);
@@ -403,15 +427,36 @@ std::vector<Handle> Tracer::open_grid(std::vector<Dim> extents, SourceLocation w
   return indices;
 }
 
+void Tracer::name_target(std::string_view name, SourceLocation where) {
+  require_open("target", where);
+  const auto refuse = [&](const std::string& problem, SourceLocation other, const char* what,
+                          const char* fix) {
+    Diagnostic(where, "target: " + problem).token("target").note(other, what).fix(fix).raise();
+  };
+  if (target_where_.file) {
+    refuse("the target of \"" + kernel_.name + "\" is named twice", target_where_,
+           "it is named first", "call Kernel::target once");
+  }
+  if (kernel_.form == ir::Form::scheduled) {
+    refuse("\"" + kernel_.name + "\" is written for " + kernel_.target + " so far", explicit_where_,
+           "its first explicit operation stands",
+           "call Kernel::target before all else that is explicit");
+  }
+  kernel_.target = target::find_target(name, where).name;
+  target_where_ = where;
+  make_scheduled(where);
+}
+
 void Tracer::make_scheduled(SourceLocation where) {
   if (kernel_.form == ir::Form::scheduled) return;
+  explicit_where_ = where;
   if (!kernel_.grid.empty()) {
     Diagnostic(where, "\"" + kernel_.name + "\" has a tile-level grid and explicit operations")
         .fix("use Kernel::ctas and roles at the explicit level")
         .raise();
   }
   kernel_.form = ir::Form::scheduled;
-  if (kernel_.target.empty()) kernel_.target = ir::kDefaultTarget;
+  if (kernel_.target.empty()) kernel_.target = ir::default_target();
   // What was recorded before it was known.
   for (const Frame& frame : frames_) {
     ir::for_each(frame.block, [this](const ir::Operation& o) { check_place(o.op, o.where); });

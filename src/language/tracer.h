@@ -115,6 +115,7 @@ class Tracer {
 
   // Explicit level.
   void make_scheduled(SourceLocation where);
+  void name_target(std::string_view name, SourceLocation where);
   struct Role {
     std::string name;
     int first_warp, warps;
@@ -172,9 +173,13 @@ class Tracer {
   // Raises when the operation is not of the kernel's form, or not for the role's warps, or for more
   // than the one lane that is elected.
   void check_place(ir::Op op, SourceLocation where) const;
+  // Raises when the target of an explicit kernel lacks the operation, or what it moves.
+  void check_record(ir::Op op, SourceLocation where) const;
   static void check_size(const ir::Type& type, const std::string& what, SourceLocation where);
 
   ir::Kernel kernel_;
+  SourceLocation target_where_;    // where the author names the target
+  SourceLocation explicit_where_;  // of the first explicit operation
   SourceLocation at_;
   std::uint64_t serial_;
   std::vector<Frame> frames_;

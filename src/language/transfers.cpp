@@ -12,6 +12,15 @@ using ir::Type;
 
 namespace {
 
+[[noreturn]] void refuse(const ResolvedView& view, const char* what, const std::string& problem,
+                         const std::string& fix, SourceLocation where) {
+  Diagnostic(where, std::string(what) + ": " + problem)
+      .token(what)
+      .note(view.parameter->where, view.parameter->name + " is declared")
+      .fix(fix)
+      .raise();
+}
+
 // The axis on which the view ends before its tensor may; -1 where it ends with it.
 int ragged_axis(const Tracer& tracer, const ResolvedView& view, const char* what,
                 SourceLocation where) {
@@ -26,12 +35,10 @@ int ragged_axis(const Tracer& tracer, const ResolvedView& view, const char* what
           last       ? "the last axis of a copy ends with the tensor"
           : rank > 4 ? "of at most 4 axes one may end before the tensor does"
                      : "axis " + std::to_string(ragged) + " does so too, and one axis may";
-      Diagnostic(where, std::string(what) + ": on axis " + std::to_string(axis) + " the part of " +
-                            view.parameter->name + " ends before " + size.to_string())
-          .token(what)
-          .note(view.parameter->where, view.parameter->name + " is declared")
-          .fix("take the block of the axis's own dimension; " + other)
-          .raise();
+      refuse(view, what,
+             "on axis " + std::to_string(axis) + " the part of " + view.parameter->name +
+                 " ends before " + size.to_string(),
+             "take the block of the axis's own dimension; " + other, where);
     }
     ragged = axis;
   }
@@ -74,14 +81,12 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
     std::string shape;
     for (const std::int64_t n : view.shape)
       shape += (shape.empty() ? "" : ", ") + std::to_string(n);
-    Diagnostic(where, std::string(what) + ": the part of " + view.parameter->name + " is " +
-                          std::string(name_of(view.parameter->dtype)) + " {" + shape +
-                          "}, the shared tile is " + std::string(name_of(dtype)) + " {" +
-                          std::to_string(rows) + ", " + std::to_string(columns) + "}")
-        .token(what)
-        .note(view.parameter->where, view.parameter->name + " is declared")
-        .fix("both must agree; the innermost axis is the tile's columns, the others its rows")
-        .raise();
+    refuse(view, what,
+           "the part of " + view.parameter->name + " is " +
+               std::string(name_of(view.parameter->dtype)) + " {" + shape +
+               "}, the shared tile is " + std::string(name_of(dtype)) + " {" +
+               std::to_string(rows) + ", " + std::to_string(columns) + "}",
+           "both must agree; the innermost axis is the tile's columns, the others its rows", where);
   }
   const auto panels = layout.as_panels();
   std::vector<std::int64_t> box;
@@ -114,6 +119,24 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
                      Type::of(Type::Kind::tensor_map), {}, where);
 }
 
+// What every copy names: the map, the part of shared memory, and where the part of the tensor is.
+std::vector<ir::ValueId> copied(Tracer& tracer, const ResolvedView& view, const SharedView& shared,
+                                const char* what, SourceLocation where) {
+  const ir::ValueId part = ExplicitTracing::emit(tracer, shared, what, where);
+  const int ragged = ragged_axis(tracer, view, what, where);
+  std::vector<ir::ValueId> operands{tensor_map(tracer, view, ragged, shared, what, where), part};
+  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
+  operands.insert(operands.end(), at.begin(), at.end());
+  return operands;
+}
+
+void require_written(const ResolvedView& view, const char* what, const char* kind,
+                     SourceLocation where) {
+  if (view.parameter->kind != ir::Parameter::Kind::in) return;
+  refuse(view, what, view.parameter->name + " is an input",
+         std::string("declare it with Kernel::") + kind, where);
+}
+
 }  // namespace
 
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
@@ -129,12 +152,8 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
         .raise();
   }
   const ResolvedView view = resolve(tracer, from, "tma_load", where);
-  const ir::ValueId shared = ExplicitTracing::emit(tracer, to, "tma_load", where);
-  const int ragged = ragged_axis(tracer, view, "tma_load", where);
-  const ir::ValueId map = tensor_map(tracer, view, ragged, to, "tma_load", where);
-  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
-  std::vector<ir::ValueId> operands{map, shared, tracer.filling->barriers, tracer.filling->stage};
-  operands.insert(operands.end(), at.begin(), at.end());
+  std::vector<ir::ValueId> operands = copied(tracer, view, to, "tma_load", where);
+  operands.insert(operands.begin() + 2, {tracer.filling->barriers, tracer.filling->stage});
   const std::int64_t cluster = tracer.kernel().cluster;
   const std::int64_t group = tracer.filling->multicast;
   const bool multicast = options.multicast && cluster > 1;
@@ -168,48 +187,27 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
       rows * columns * size_of(view.parameter->dtype) * (multicast ? receivers : 1);
 }
 
-namespace {
-
-// From shared memory to the tensor: tma_store, or with a function tma_reduce.
-void copy_out(const char* what, Op op, const TensorView& to, const SharedView& from,
-              ir::Attributes attributes, SourceLocation where) {
-  Tracer& tracer = in_role(what, where);
-  const ResolvedView view = resolve(tracer, to, what, where);
-  const ir::Parameter& tensor = *view.parameter;
-  const bool reduces = attributes.has(Key::function),
-             input = tensor.kind == ir::Parameter::Kind::in;
-  const std::string problem =
-      input     ? tensor.name + " is an input"
-      : reduces ? ir::info(op).function_problem(attributes.function(), tensor.dtype)
-                : "";
-  if (!problem.empty()) {
-    Diagnostic(where, std::string(what) + ": " + problem)
-        .token(what)
-        .note(tensor.where, tensor.name + " is declared")
-        .fix(!input    ? "take another function, or declare " + tensor.name + " of f16, bf16 or i32"
-             : reduces ? "declare it with Kernel::inout"
-                       : "declare it with Kernel::out")
-        .raise();
-  }
-  const ir::ValueId shared = ExplicitTracing::emit(tracer, from, what, where);
-  const int ragged = ragged_axis(tracer, view, what, where);
-  const ir::ValueId map = tensor_map(tracer, view, ragged, from, what, where);
-  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
-  std::vector<ir::ValueId> operands{map, shared};
-  operands.insert(operands.end(), at.begin(), at.end());
-  plain(tracer, op, std::move(operands), std::move(attributes), where);
-}
-
-}  // namespace
-
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where) {
-  copy_out("tma_store", Op::tma_store_tile, to, from, {}, where);
+  Tracer& tracer = in_role("tma_store", where);
+  const ResolvedView view = resolve(tracer, to, "tma_store", where);
+  require_written(view, "tma_store", "out", where);
+  plain(tracer, Op::tma_store_tile, copied(tracer, view, from, "tma_store", where), {}, where);
 }
 
 void tma_reduce(const TensorView& to, const SharedView& from, Reduction how, SourceLocation where) {
   constexpr Op kFunctions[] = {Op::add, Op::min, Op::max};
-  copy_out("tma_reduce", Op::tma_reduce_tile, to, from,
-           {{Key::function, kFunctions[static_cast<int>(how)]}}, where);
+  const Op function = kFunctions[static_cast<int>(how)];
+  Tracer& tracer = in_role("tma_reduce", where);
+  const ResolvedView view = resolve(tracer, to, "tma_reduce", where);
+  require_written(view, "tma_reduce", "inout", where);
+  const std::string problem =
+      ir::info(Op::tma_reduce_tile).function_problem(function, view.parameter->dtype);
+  if (!problem.empty()) {
+    refuse(view, "tma_reduce", problem,
+           "take what there is, or another dtype of " + view.parameter->name, where);
+  }
+  plain(tracer, Op::tma_reduce_tile, copied(tracer, view, from, "tma_reduce", where),
+        {{Key::function, function}}, where);
 }
 
 void bulk_commit(SourceLocation where) {

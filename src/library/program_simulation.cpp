@@ -64,6 +64,13 @@ class AlignedMemory {
 
 }  // namespace
 
+std::string target_of(const ir::Program& program) {
+  for (const auto& kernel : program.kernels) {
+    if (!kernel->target.empty()) return kernel->target;
+  }
+  return std::string(ir::default_target());
+}
+
 std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
                                                    std::string_view target,
                                                    const Numerics& numerics) {

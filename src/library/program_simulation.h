@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/program.h"
@@ -14,11 +16,13 @@ namespace tilewright::library {
 // Of each rank, each buffer's.
 using ProgramTensors = std::vector<std::vector<HostTensor>>;
 
+// What the program's explicit kernels are written for; the default where it has none.
+std::string target_of(const ir::Program& program);
 // The machine forms of the program's kernels, in their order. Where an assembler's report settles
 // which form of a kernel ships there are several such lists, which together hold all of them. What
 // the authors claim is checked.
 std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
-                                                   std::string_view target = ir::kDefaultTarget,
+                                                   std::string_view target,
                                                    const Numerics& numerics = {});
 
 // Executes the program so many times in a row on virtual GPUs, one for each rank. `after`, unless

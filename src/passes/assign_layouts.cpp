@@ -117,7 +117,7 @@ class LayoutAssignment {
           set(o.results[0], o.attributes.register_layout(), result(o));
         }
       }
-      if (o.op != Op::wgmma) return;
+      if (!ir::info(o.op).is_asynchronous_product()) return;
       products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
       set(o.results[0], accumulator(shape, o.where), result(o));
@@ -126,7 +126,7 @@ class LayoutAssignment {
         set(o.operands[0], target_.product_operand(a.shape[0], a.shape[1], a.dtype, o.where),
             operand(o, 0));
       }
-      if (o.operands.size() > 2) unify(o.results[0], o.operands[2], operand(o, 2));
+      accumulate(o, o.results[0], ir::accumulator_of(o));
     });
   }
 
@@ -276,9 +276,13 @@ class LayoutAssignment {
     if (family == ir::Family::tile) return tile(o);
     if (family == ir::Family::control) return control(o);
     if (family == ir::Family::pending) return pending(o);
-    if (o.op == Op::wgmma && o.operands.size() > 2) {
-      unify(o.operands[2], o.results[0], operand(o, 2));
-    }
+    if (family == ir::Family::tile_product) accumulate(o, ir::accumulator_of(o), o.results[0]);
+  }
+
+  // A product's result lies as what it is added to, if anything.
+  void accumulate(const Operation& o, ValueId from, ValueId to) {
+    if (from == ir::kNoValue || to == ir::kNoValue) return;
+    unify(from, to, operand(o, static_cast<std::size_t>(ir::info(o.op).accumulator)));
   }
 
   void pending(const Operation& o) {

@@ -56,7 +56,7 @@ class RoleLowering {
       case Family::tile:
         return tile(o);
       case Family::tile_product:
-        return products_.product(o);
+        return product(o);
       case Family::pending:
         return pending(o);
       case Family::shared_tile:
@@ -119,6 +119,15 @@ class RoleLowering {
       case ir::ControlOp::yield:
       case ir::ControlOp::role:
         return code_.append(std::move(o));
+    }
+  }
+
+  void product(const Operation& o) {
+    switch (ir::as<ir::TileProductOp>(o.op)) {
+      case ir::TileProductOp::wgmma:
+        return products_.product(o);
+      case ir::TileProductOp::dot:  // of the tile form
+        return;
     }
   }
 
@@ -323,7 +332,8 @@ void bufferise(ir::Kernel& kernel) {
   for (const Operation& o : source) {
     if (ir::info(o.op).is_place()) places[o.results[0]] = &o;
   }
-  const std::int64_t group_warps = target::target_of(kernel).limits.group_warps;
+  const target::Target& target = target::target_of(kernel);
+  const std::int64_t group_warps = target.limits.group_warps;
   const auto of_warpgroups = [&](const Operation& role) {
     return role.attributes.integer(Key::warps) % group_warps == 0;
   };
@@ -331,9 +341,11 @@ void bufferise(ir::Kernel& kernel) {
   // The only role has its registers from the launch, and leaves the others to further CTAs.
   const bool alone = std::count_if(source.begin(), source.end(),
                                    [](const Operation& o) { return o.op == Op::role; }) == 1;
+  // Where registers cannot change hands, all threads keep those of the launch.
+  const bool budgets = !alone && target.has(ir::info(Op::set_max_registers));
   std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
-    if (o.op == Op::role) lower_role(kernel, places, o, !alone && of_warpgroups(o));
+    if (o.op == Op::role) lower_role(kernel, places, o, budgets && of_warpgroups(o));
     if (o.op == Op::role && alone) kernel.resident = resident_ctas(kernel, o);
     if (o.op == Op::tensor_map && !o.attributes.has(Key::peers)) {
       prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));
@@ -346,7 +358,7 @@ void bufferise(ir::Kernel& kernel) {
   // Only now: lowering the roles looks places up where they stand.
   std::set<std::int64_t> shared_warpgroups;
   for (Operation& o : source) {
-    if (o.op == Op::role && !alone && !of_warpgroups(o)) {
+    if (o.op == Op::role && budgets && !of_warpgroups(o)) {
       const std::int64_t first = o.attributes.integer(Key::first_warp) / group_warps * group_warps;
       if (shared_warpgroups.insert(first).second) {
         rest.push_back(set_registers(kernel, o));

@@ -52,7 +52,8 @@ class Sharing {
   }
 
   void tie_products(const Operation& o) {
-    if (o.op == Op::wgmma && o.operands.size() > 2) tie(o.operands[2], o.results[0]);
+    const ValueId accumulator = ir::accumulator_of(o);
+    if (accumulator != ir::kNoValue) tie(accumulator, o.results[0]);
     if (o.op == Op::wait || o.op == Op::as_pending || o.op == Op::reshape || o.op == Op::complete) {
       tie(o.operands[0], o.results[0]);
     }

@@ -29,10 +29,12 @@ class Divergence {
       // A reduction that crosses warps has shared memory for it.
       const bool reduction = (o.op == Op::reduce || o.op == Op::complete) && o.operands.size() > 1;
       const bool conversion = o.op == Op::convert && o.attributes.has(ir::Key::first);
-      if (!(o.op == Op::wgmma || reduction || conversion) || !around) continue;
+      const ir::OpInfo& record = ir::info(o.op);
+      const bool product = record.is_asynchronous_product() && record.agent == ir::Agent::warpgroup;
+      if (!(product || reduction || conversion) || !around) continue;
       const std::string name(conversion  ? "a tile changes places between warps"
                              : reduction ? "reduce"
-                                         : "wgmma");
+                                         : record.name);
       Diagnostic(o.where, name +
                               ": inside a loop or condition that the warps of a warpgroup may "
                               "decide differently")

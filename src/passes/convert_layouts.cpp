@@ -76,7 +76,7 @@ class Converting {
     const Operation* found = nullptr;
     ir::for_each(kernel_.body, [&](const Operation& o) {
       for (const ValueId result : o.results) made[result] = &o;
-      if (o.op != Op::wgmma) return;
+      if (!ir::info(o.op).is_asynchronous_product()) return;
       const Type& a = kernel_.type(o.operands[0]);
       if (!a.is_tile() || size_of(a.dtype) != 1) return;
       const auto by = made.find(o.operands[0]);

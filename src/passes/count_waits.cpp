@@ -6,12 +6,12 @@
 
 #include "analysis/product_operands.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 namespace {
 
 using ir::Key;
-using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
@@ -23,13 +23,14 @@ using Ages = std::map<ValueId, int>;
 
 class WaitCounts {
  public:
-  explicit WaitCounts(ir::Kernel& kernel) : kernel_(kernel) {}
+  explicit WaitCounts(ir::Kernel& kernel)
+      : kernel_(kernel), most_(target::target_of(kernel).limits.product_groups) {}
 
   void visit(ir::Block& block, Ages& ages) {
     for (Operation& o : block.body) {
       check_operands(o, ages);
       const ir::OpInfo& record = ir::info(o.op);
-      if (record.completion == ir::Completion::wgmma) {
+      if (record.completion == ir::Completion::products) {
         for (auto& [value, age] : ages) {
           if (age >= 0) ++age;
         }
@@ -44,8 +45,6 @@ class WaitCounts {
   }
 
  private:
-  static constexpr std::int64_t kMost = 7;  // wgmma.wait_group takes small literals
-
   void pending_tile(Operation& o, Ages& ages) {
     switch (ir::as<ir::PendingOp>(o.op)) {
       case ir::PendingOp::as_pending:
@@ -56,7 +55,7 @@ class WaitCounts {
         const int age = ages.at(o.operands[0]);
         if (age == kDisagreeing) raise_disagreement(o.operands[0]);
         const std::int64_t count =
-            std::min<std::int64_t>(age == kComplete ? in_flight(ages) : age, kMost);
+            std::min<std::int64_t>(age == kComplete ? in_flight(ages) : age, most_);
         if (recording_) o.attributes.set(Key::count, count);
         for (auto& [value, other] : ages) {
           if (other >= count) other = kComplete;
@@ -148,7 +147,7 @@ class WaitCounts {
       }
     };
     for (std::size_t i = 0; i < o.operands.size(); ++i) {
-      if (o.op != Op::wgmma || i > 0) check(o.operands[i], " reads");
+      if (!ir::is_read_in_flight(kernel_, o, i)) check(o.operands[i], " reads");
     }
     for (const ValueId result : o.results) check(result, " writes");
   }
@@ -202,6 +201,7 @@ class WaitCounts {
   };
 
   ir::Kernel& kernel_;
+  const std::int64_t most_;                            // groups that a wait can leave in flight
   std::optional<analysis::ProductOperands> operands_;  // of the role
   std::map<ValueId, SourceLocation> issued_;
   std::map<ValueId, Disagreement> disagreements_;

@@ -90,7 +90,8 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.chain = rounds * cta.chain * second;
   result.memory = tensor_bytes(machine, binding) / device.reached.memory_bytes;
 
-  const std::pair<double, const char*> bounds[] = {{result.products, "tensor cores"},
+  const std::string& unit = target.unit_of(ir::Family::product).name;
+  const std::pair<double, std::string> bounds[] = {{result.products, unit},
                                                    {result.instructions, "instructions"},
                                                    {result.loads, "loads from L2"},
                                                    {result.chain, "a warp's own chain"},

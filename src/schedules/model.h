@@ -14,12 +14,12 @@ namespace tilewright::schedules {
 struct Estimate {
   double seconds = 0;
   // What each would take alone; the largest decides.
-  double products = 0;      // tensor cores
+  double products = 0;      // the target's unit for them
   double instructions = 0;  // the schedulers
   double loads = 0;         // L2 to shared memory
   double chain = 0;         // what the slowest warps do one after the other
   double memory = 0;        // every tensor once
-  const char* bound = "";   // which of them it is
+  std::string bound;        // which of them it is
   std::int64_t ctas = 0;
   std::int64_t resident = 0;  // CTAs that a multiprocessor holds
   std::int64_t shared_bytes = 0;

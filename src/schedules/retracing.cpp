@@ -41,7 +41,7 @@ Recording::Recording(const ir::Kernel& tile)
       kernel_(tile.name, tile.where),
       tracer_(Tracer::get("schedule", tile.where)),
       values_(tile.types.size(), ir::kNoValue) {
-  tracer_.kernel().target = tile.target;
+  kernel_.target(tile.target, tile.where);
 }
 
 void Recording::declare() {

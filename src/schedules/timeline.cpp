@@ -350,8 +350,8 @@ class Follower {
 
   // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.
   void product(const Operation& operation) {
-    const bool a_is_shared = operation.op == Op::wgmma_ss;
-    const ValueId b = operation.operands[a_is_shared ? 3 : 2];
+    const bool a_is_shared = !ir::info(operation.op).reads(ir::Memory::registers, ir::Proxy::async);
+    const ValueId b = operation.operands[operation.operands.size() - 3];  // offset, accumulate
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);

@@ -29,6 +29,7 @@ TargetLimits limits() {
   l.product_columns = 256;      // PTX, wgmma: n
   l.product_column_unit = 8;    // the same
   l.product_depth_bytes = 32;   // PTX, wgmma: k16 of 2 bytes, k32 of 1
+  l.product_groups = 7;         // PTX, wgmma.wait_group: a literal from 0 to 7
   l.copy_axes = 5;              // CUDA driver API, cuTensorMapEncodeTiled
   l.copy_extent = 256;          // the same
   l.copy_bytes = 16;            // the same
@@ -67,6 +68,78 @@ std::vector<Space> spaces(const TargetLimits& l) {
           {Memory::registers, "registers", "a multiprocessor", l.registers * 4}};
 }
 
+std::vector<Unit> units() {
+  using ir::Pipe;
+  return {{"tensor cores", {Family::product}, {}},
+          {"TMA", {Family::bulk_copy, Family::prefetch}, {}},
+          {"arithmetic units", {Family::computation}, {Pipe::arithmetic, Pipe::integer}},
+          // Functions of several instructions count where the first of these goes.
+          {"special function units", {}, {Pipe::special, Pipe::reduced_special, Pipe::polynomial}},
+          {"conversion units", {}, {Pipe::conversion}},
+          {"load and store units",
+           {Family::global_access, Family::matrix_access, Family::element_access,
+            Family::fragment_access, Family::shared_word, Family::word, Family::word_wait,
+            Family::mbarrier},
+           {}}};
+}
+
+// Every family is named here, so that a new one does not compile before this target says whether it
+// has it.
+constexpr bool has(Family family) {
+  switch (family) {
+    // Of the scheduled form alone.
+    case Family::tile:
+    case Family::tile_access:
+    case Family::tile_product:
+    case Family::tile_copy:
+    case Family::pending:
+    case Family::view:
+    case Family::shared_tile:
+    case Family::fragment_tile:
+    case Family::own_rows:
+    // Of both.
+    case Family::constant:
+    case Family::position:
+    case Family::peer:
+    case Family::control:
+    case Family::place:
+    case Family::function:
+    case Family::shared_word:
+    case Family::word:
+    case Family::word_wait:
+    case Family::mbarrier:
+    case Family::named_barrier:
+    case Family::cta_barrier:
+    case Family::cluster_barrier:
+    case Family::fence:
+    case Family::lane_order:
+    case Family::commit:
+    case Family::group_wait:
+    case Family::prefetch:
+    // Of the machine form.
+    case Family::array:
+    case Family::computation:
+    case Family::global_access:
+    case Family::matrix_access:
+    case Family::element_access:
+    case Family::fragment_access:
+    case Family::bulk_copy:
+    case Family::product:
+    case Family::product_fence:
+    case Family::register_budget:
+      return true;
+  }
+  return false;
+}
+
+std::vector<Family> operations() {
+  std::vector<Family> all;
+  for (const Family family : ir::kFamilies) {
+    if (has(family)) all.push_back(family);
+  }
+  return all;
+}
+
 ir::RegisterLayout accumulator(std::int64_t rows, std::int64_t columns, DType,
                                SourceLocation where) {
   return ir::wgmma_accumulator(rows, columns, where);
@@ -94,19 +167,8 @@ Target sm_90a() {
   t.product_dtypes = {DType::bf16, DType::f16, DType::f8e4m3};
   t.accumulator = accumulator;
   t.product_operand = product_operand;
-  t.operations = {
-      // Of the scheduled form alone.
-      Family::tile, Family::tile_access, Family::tile_product, Family::tile_copy, Family::pending,
-      Family::view, Family::shared_tile, Family::fragment_tile, Family::own_rows,
-      // Of both.
-      Family::constant, Family::position, Family::peer, Family::control, Family::place,
-      Family::function, Family::shared_word, Family::word, Family::word_wait, Family::mbarrier,
-      Family::named_barrier, Family::cta_barrier, Family::cluster_barrier, Family::fence,
-      Family::lane_order, Family::commit, Family::group_wait,
-      // Of the machine form.
-      Family::array, Family::computation, Family::global_access, Family::matrix_access,
-      Family::element_access, Family::fragment_access, Family::bulk_copy, Family::prefetch,
-      Family::product, Family::product_fence, Family::register_budget};
+  t.units = units();
+  t.operations = operations();
   t.preparation = {// Of the kernel's own starts: later passes shift them.
                    "check_starts", "materialise_extents", "drop_selects", "fold_accumulators",
                    // The passes behind it count who reads a value.

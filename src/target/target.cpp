@@ -9,6 +9,8 @@
 namespace tilewright::target {
 namespace {
 
+using ir::Memory;
+
 std::vector<std::unique_ptr<const Target>>& records() {
   static std::vector<std::unique_ptr<const Target>> all = [] {
     std::vector<std::unique_ptr<const Target>> first;
@@ -28,12 +30,55 @@ bool Target::has(Move move) const {
   return std::find(moves.begin(), moves.end(), move) != moves.end();
 }
 
+std::optional<Move> Target::missing_move(const ir::OpInfo& operation) const {
+  constexpr Memory kMemories[] = {Memory::global, Memory::shared, Memory::registers};
+  const auto has_tile = [](const auto& kinds) {
+    return std::any_of(kinds.begin(), kinds.end(), [](const ir::OperandKind& each) {
+      return each.kind == ir::OperandKind::Kind::tile;
+    });
+  };
+  // A tile of the scheduled form is in registers.
+  const auto from = [&](Memory memory) {
+    return operation.reads(memory) || (memory == Memory::registers && has_tile(operation.operands));
+  };
+  const auto to = [&](Memory memory) {
+    return operation.writes(memory) || (memory == Memory::registers && has_tile(operation.results));
+  };
+  for (const Memory source : kMemories) {
+    for (const Memory destination : kMemories) {
+      const Move move{source, destination};
+      if (source != destination && from(source) && to(destination) && !has(move)) return move;
+    }
+  }
+  return std::nullopt;
+}
+
 const Space& Target::space(ir::Memory memory) const {
   for (const Space& space : spaces) {
     if (space.memory == memory) return space;
   }
   static const Space none;
   return none;
+}
+
+const Unit& Target::unit_of(ir::Family family) const {
+  static const Unit none;
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) {
+    return std::find(unit.families.begin(), unit.families.end(), family) != unit.families.end();
+  });
+  return found == units.end() ? none : *found;
+}
+
+const Unit& Target::unit_of(const ir::Operation& instruction) const {
+  const bool combines = instruction.attributes.has(ir::Key::function) &&
+                        ir::info(instruction.op).family == ir::Family::computation;
+  const ir::OpInfo& record =
+      ir::info(combines ? instruction.attributes.function() : instruction.op);
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) {
+    return record.elementwise() &&
+           std::find(unit.pipes.begin(), unit.pipes.end(), record.pipe) != unit.pipes.end();
+  });
+  return found == units.end() ? unit_of(record.family) : *found;
 }
 
 bool Target::multiplies(DType operand) const {
@@ -73,6 +118,7 @@ const Target& find_target(std::string_view name, SourceLocation where) {
     known += (known.empty() ? "" : ", ") + record->name;
   }
   Diagnostic(where, "there is no target '" + std::string(name) + "'")
+      .token(std::string(name))
       .fix("use one of: " + known)
       .raise();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,14 @@ struct Move {
   friend bool operator==(const Move&, const Move&) = default;
 };
 
+// What executes instructions of the machine form: by their names traces, estimates and
+// explanations say what is busy.
+struct Unit {
+  std::string name;                  // "tensor cores"
+  std::vector<ir::Family> families;  // that it executes
+  std::vector<ir::Pipe> pipes;       // the same of functions of elements
+};
+
 // Where the elements of a product's result, or of its first operand in registers, have to lie.
 using RegisterLayoutOf = ir::RegisterLayout (*)(std::int64_t rows, std::int64_t columns,
                                                 DType element, SourceLocation where);
@@ -62,6 +71,7 @@ struct Target {
   std::vector<Move> moves;
   std::vector<DType> product_dtypes;  // of operands
   RegisterLayoutOf accumulator = nullptr, product_operand = nullptr;
+  std::vector<Unit> units;
   std::vector<ir::Family> operations;  // of the scheduled and the machine form, that it has
 
   // The way of a kernel, by names that the layers list: passes from the simplified tile form to the
@@ -72,7 +82,12 @@ struct Target {
 
   bool has(const ir::OpInfo& operation) const;
   bool has(Move move) const;
+  // A move of the operation's that it lacks.
+  std::optional<Move> missing_move(const ir::OpInfo& operation) const;
   const Space& space(ir::Memory memory) const;
+  // What executes the family, or the instruction: one without a name where nothing does.
+  const Unit& unit_of(ir::Family family) const;
+  const Unit& unit_of(const ir::Operation& instruction) const;
   bool multiplies(DType operand) const;
   std::string product_dtype_list() const;  // "bf16, f16 or f8e4m3"
 };

@@ -180,17 +180,12 @@ void verify_operation(const VerifierContext& context, const Target& target) {
   const Operation& operation = context.operation();
   const ir::OpInfo& record = ir::info(operation.op);
   context.require(target.has(record), "{} has no such operation", target.name);
-  constexpr Memory kMemories[] = {Memory::global, Memory::shared, Memory::registers};
-  for (const Memory from : kMemories) {
-    for (const Memory to : kMemories) {
-      if (from == to || !record.reads(from) || !record.writes(to) || target.has({from, to}))
-        continue;
-      context.fail("{} moves nothing from {} to {}", target.name, target.space(from).name,
-                   target.space(to).name);
-    }
+  if (const std::optional<Move> move = target.missing_move(record)) {
+    context.fail("{} moves nothing from {} to {}", target.name, target.space(move->from).name,
+                 target.space(move->to).name);
   }
   if (operation.op == Op::tensor_map) verify_box(context, target.limits);
-  if (operation.op == Op::wgmma) {
+  if (record.is_asynchronous_product()) {
     context.require(context.result().shape[0] % target.limits.group_rows == 0,
                     "m is {}, expected a multiple of {}", context.result().shape[0],
                     target.limits.group_rows);

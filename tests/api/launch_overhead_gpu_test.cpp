@@ -61,7 +61,7 @@ TEST(LaunchOverhead, IsSmallBesideTheDriversOwnTime) {
   }
 
   const Kernel kernel = kernels::gemm_sm90({});
-  const compiler::GpuProgram program = compiler::translate(kernel.finish());
+  const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
   const runtime::Build build = compiler::assemble(program, "sm_90a");
   compiler::LaunchPlan plan = compiler::plan_launch(
       program.machine, program.source.parameters,

@@ -176,7 +176,8 @@ TEST(ProgramDimsTest, ACounterOfTheSchedulesOwn) {
                o = program.out("o", bf16, {1, rows, 1, 64});
   const Buffer lse = program.out("lse", f32, {1, 1, rows});
   program.rank(0).stream().launch(kernels::attention_forward(a), {q, k, v, o, lse});
-  const std::vector<ir::Kernel> machine = library::machine_forms(program.finish()).front();
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(program.finish(), ir::default_target()).front();
   ir::Program bound = ir::bind_program(program.finish(), DimValues{{"rows", 200}}, 8);
   ir::add_owned(bound, machine);
   ASSERT_EQ(bound.buffers.size(), 6u);

@@ -32,7 +32,7 @@ ir::Kernel machine_of(const LibraryKernel& entry, const std::vector<std::string>
   const compiler::Target target = compiler::parse_target("sm_90a");
   return compiler::compile_to_machine(
              library::trace_entry(entry, resolve_options(entry, settings), target).finish(),
-             ir::kDefaultTarget)
+             ir::default_target())
       .kernel;
 }
 
@@ -97,7 +97,7 @@ TEST(FaultProof, FindsAllOfAutomaticCausalAttention) {
 // A kernel of a file in one size.
 Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
                    const library::KernelSource& source) {
-  Subject subject{compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel, {}};
+  Subject subject{compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel, {}};
   subject.workloads.push_back(library::make_workload(source.entry(), sizes, {}, 0));
   return subject;
 }

@@ -28,7 +28,7 @@ TEST_F(FuzzGpuTest, ProductsOfClustersReadAllOfTheirOperand) {
   recipe.steps.clear();
   ASSERT_EQ(recipe.plan.cluster, 2);
   ASSERT_FALSE(recipe.plan.b_by_rows);
-  const Verdict verdict = judge(recipe, Target::cuda);
+  const Verdict verdict = judge(recipe, Target::cuda, ir::default_target());
   EXPECT_EQ(verdict.kind, Verdict::Kind::agrees) << verdict.stage << ": " << verdict.text;
 }
 

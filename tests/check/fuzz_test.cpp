@@ -28,7 +28,7 @@ TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
 // What a compiler could get wrong is noticed within few kernels. Of fences between the proxies the
 // simulated GPU knows nothing.
 TEST(FuzzTest, SeededFaultsAreNoticed) {
-  for (const TimeToKill& found : time_to_kill(1, 12)) {
+  for (const TimeToKill& found : time_to_kill(1, 12, ir::default_target())) {
     if (found.fault->name == std::string("no_proxy_fence")) continue;
     EXPECT_TRUE(found.killed) << found.fault->name << ", planted in " << found.planted << " of "
                               << found.kernels << " kernels";
@@ -67,7 +67,7 @@ TEST(FuzzTest, ASeedMakesTheSameKernelAgain) {
 // A loop's variable began as one half of a tile and took on the other, which ends 16 columns
 // earlier: how much of it exists, and so its kernel's result, hung on the turn.
 TEST(FuzzTest, VariablesDoNotTakeOnTilesThatEndEarlier) {
-  const Verdict verdict = judge(random_recipe(710004744), Target::simulator);
+  const Verdict verdict = judge(random_recipe(710004744), Target::simulator, ir::default_target());
   EXPECT_FALSE(verdict.failed()) << verdict.text;
 }
 

@@ -43,7 +43,7 @@ TEST_P(PassCheck, EveryPassKeepsWhatTheKernelComputes) {
   workload.poison_outputs();
   const ScheduleChoice choice = choose_schedule(entry, workload.options, "sm_90a");
   const Kernel kernel = build_choice(entry, choice);
-  check_passes(kernel.finish(), workload.arguments(), Numerics());
+  check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics());
   // What the last pass made is right too.
   const library::Comparison comparison =
       library::compare(workload, library::reference_of(workload));
@@ -85,7 +85,7 @@ TEST(PassCheckTest, NamesThePass) {
                                Spoilt{"allocate_shared", "up to allocate_shared", moved},
                                Spoilt{"simplify_addresses", "pass simplify_addresses", moved}}) {
     try {
-      check_passes(kernel.finish(), workload.arguments(), Numerics(),
+      check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics(),
                    [&](std::string_view pass, ir::Kernel& after) {
                      if (pass == spoilt.pass) spoilt.how(after);
                    });

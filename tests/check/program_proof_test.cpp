@@ -20,13 +20,14 @@ using testing::HasSubstr;
 using Verdict = MutantResult::Verdict;
 
 std::vector<MutantResult> prove(const Program& program, std::int64_t more = 100) {
-  const std::vector<ir::Kernel> machine = library::machine_forms(program.finish()).front();
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(program.finish(), ir::default_target()).front();
   simulator::MachineOptions how;
   how.multiprocessors = how.resident = 8;
   ProofOptions options;
   options.launches = 3;
   options.more = more;
-  return prove_program(program.finish(), machine, how, options);
+  return prove_program({program_case(program.finish(), how, options.seed)}, machine, options);
 }
 
 // How many mutants of each kind there are, all of which have to be caught as what they are.
@@ -58,7 +59,8 @@ TEST(ProgramProofTest, MemoryThatIsNotSetToZero) {
   const test::AllLengths all;
   const ir::Program program = ir::bind_program(all.program.finish(), DimValues{{"rows", 20}}, 8);
   const std::vector<MutantResult> results =
-      prove_program(program, library::machine_forms(program).front(), {}, {});
+      prove_program({program_case(program, {}, 0)},
+                    library::machine_forms(program, ir::default_target()).front(), {});
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].kind->number, 31);
   EXPECT_EQ(results[0].mutant.operation, "zeros of sum in stream main");

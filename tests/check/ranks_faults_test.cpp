@@ -27,7 +27,7 @@ struct RanksSubject {
       parts.push_back(program.buffer("t" + std::to_string(parts.size()), dtype, shape));
     }
     program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
-    machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+    machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   }
 
   // The kind of fault that shows in one schedule of some runs; "" for none.

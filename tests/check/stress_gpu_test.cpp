@@ -22,7 +22,7 @@ TEST_F(StressGpuTest, DelaysChangeNoBit) {
         compiler::compile_to_machine(library::trace_entry(entry, resolve_options(entry, settings),
                                                           compiler::parse_target("sm_90a"))
                                          .finish(),
-                                     ir::kDefaultTarget)
+                                     ir::default_target())
             .kernel;
     std::vector<library::Workload> workloads = {library::make_workload(entry, settings, {}, 0)};
     EXPECT_EQ(simulate_workloads(machine, workloads, {}).kind, "");

@@ -24,7 +24,7 @@ ir::Kernel machine() {
   return compiler::compile_to_machine(library::trace_entry(entry, resolve_options(entry, kSettings),
                                                            compiler::parse_target("sm_90a"))
                                           .finish(),
-                                      ir::kDefaultTarget)
+                                      ir::default_target())
       .kernel;
 }
 

@@ -410,20 +410,18 @@ yield
   return t.text();
 }
 
-struct Sample {
-  const char* name;
-  std::string text;
-  bool exact;  // nothing may have been added by ptxas
-};
+}  // namespace
 
-std::vector<Sample> samples() {
+std::vector<MachineSample> machine_samples() {
   return {{"scalars", kScalars, true},           {"synchronisation", kSynchronisation, true},
           {"functions", functions_text(), true}, {"stores", stores_text(), true},
           {"products", products_text(), true},   {"gemm", gemm_text(), true},
           {"attention", attention_text(), true}, {"ranks", ranks_text(), true}};
 }
 
-class Build : public testing::TestWithParam<Sample> {};
+namespace {
+
+class Build : public testing::TestWithParam<MachineSample> {};
 
 TEST_P(Build, CompilesWithoutStackAndWarnings) {
   const CudaSource source = print_cuda(parsed(GetParam().text));
@@ -431,7 +429,7 @@ TEST_P(Build, CompilesWithoutStackAndWarnings) {
   expect_builds(source, GetParam().exact);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Build, testing::ValuesIn(samples()),
+INSTANTIATE_TEST_SUITE_P(Kernels, Build, testing::ValuesIn(machine_samples()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Names that CUDA C++ has already: of functions, of types, and of nothing in PTX.
@@ -452,7 +450,7 @@ TEST(Build, KernelsNamedLikeWordsOfTheLanguage) {
 
 TEST(Build, SamplesHaveEveryOperationOfTheMachineForm) {
   std::set<Op> seen;
-  for (const Sample& sample : samples()) {
+  for (const MachineSample& sample : machine_samples()) {
     ir::for_each(parsed(sample.text).body, [&](const ir::Operation& o) { seen.insert(o.op); });
   }
   for (int i = 0; i <= static_cast<int>(Op::set_max_registers); ++i) {

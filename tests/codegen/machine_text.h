@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilewright::codegen {
 
@@ -38,5 +39,13 @@ std::string gemm_text();
 
 // O = softmax(Q K^T) V for 128 x 128 tiles of head dimension 128, one tile of queries a CTA.
 std::string attention_text();
+
+// Kernels that have every operation of the machine form between them (build_test.cpp).
+struct MachineSample {
+  const char* name;
+  std::string text;
+  bool exact;  // ptxas may add nothing to it
+};
+std::vector<MachineSample> machine_samples();
 
 }  // namespace tilewright::codegen

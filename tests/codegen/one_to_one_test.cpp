@@ -12,7 +12,9 @@
 #include "check/fuzz/recipe.h"
 #include "codegen/cuda/cuda_printer.h"
 #include "codegen/example_kernels.h"
+#include "codegen/machine_text.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/text.h"
 #include "tilewright/library.h"
 
 // Every synchronisation, copy and product that is printed stands in the machine form, and the other
@@ -217,18 +219,22 @@ struct Count {
   int kernels = 0, refused = 0;
 };
 
+void expect_one_to_one(const ir::Kernel& machine) {
+  const std::string text = print_cuda(machine).text;
+  EXPECT_EQ(difference(machine, text) + misplaced_instructions(text) + unknown_in(text), "");
+}
+
 void expect_one_to_one(const Kernel& kernel, Count& count) {
   ir::Kernel machine;
   try {
-    machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+    machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     ++count.refused;
     return;
   }
   ++count.kernels;
-  const std::string text = print_cuda(machine).text;
-  EXPECT_EQ(difference(machine, text) + misplaced_instructions(text) + unknown_in(text), "");
+  expect_one_to_one(machine);
 }
 
 void expect_library_kernel(const LibraryKernel& entry, const std::vector<std::string>& settings,
@@ -252,6 +258,13 @@ TEST(OneToOne, EveryOperationOutsideOfRegistersIsCounted) {
       for (const Op known : row.operations) counted = counted || known == op;
     }
     EXPECT_TRUE(counted) << record.name;
+  }
+}
+
+TEST(OneToOne, SamplesOfEveryOperation) {
+  for (const MachineSample& sample : machine_samples()) {
+    SCOPED_TRACE(sample.name);
+    expect_one_to_one(ir::parse_text(sample.text, "kernel.tw"));
   }
 }
 
@@ -309,7 +322,7 @@ TEST(OneToOne, RandomKernels) {
     const checks::fuzz::Recipe recipe = checks::fuzz::random_recipe(seed);
     expect_one_to_one(checks::fuzz::trace(recipe).kernel, count);
     if (recipe.style == checks::fuzz::Recipe::Style::explicit_level) {
-      expect_one_to_one(checks::fuzz::trace_explicit(recipe), count);
+      expect_one_to_one(checks::fuzz::trace_explicit(recipe, ir::default_target()), count);
     }
   }
   EXPECT_LT(count.refused, count.kernels / 20);
@@ -322,7 +335,7 @@ TEST(OneToOne, OneMoreOrOneFewerIsNoticed) {
     const OptionValues options = resolve_options(entry, {schedule});
     const Kernel kernel = build_choice(entry, choose_schedule(entry, options, "sm_90a"));
     const ir::Kernel machine =
-        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+        compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
     const std::string text = print_cuda(machine).text;
     ASSERT_EQ(difference(machine, text), "");
     std::map<const Row*, std::pair<std::string, std::size_t>> calls;

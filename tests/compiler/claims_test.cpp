@@ -24,8 +24,8 @@ TEST(ClaimsTest, TrueClaimsChangeNothing) {
   claimed.require({wgmma_ss, instructions("wgmma_rs") == 0, instructions("wgmma") >= 4,
                    shared_bytes <= 232448, stages("ab") >= 2, stages("ab0") >= 2});
   compile_simulated(claimed);
-  EXPECT_EQ(compiler::translate(plain.finish()).source.text,
-            compiler::translate(claimed.finish()).source.text);
+  EXPECT_EQ(compiler::translate(plain.finish(), ir::default_target()).source.text,
+            compiler::translate(claimed.finish(), ir::default_target()).source.text);
 }
 
 TEST(ClaimsTest, FalseClaimsAreErrorsAtTheirLine) {
@@ -92,7 +92,7 @@ TEST(ClaimsTest, TravelThroughTextAndPasses) {
   other.claims[0].bound = 200;
   EXPECT_FALSE(ir::equal(other, again));
 
-  const ir::Kernel machine = compiler::compile_to_machine(traced, ir::kDefaultTarget).kernel;
+  const ir::Kernel machine = compiler::compile_to_machine(traced, ir::default_target()).kernel;
   std::string text;
   for (const Claim& claim : machine.claims) text += claim.to_string() + "; ";
   EXPECT_EQ(text,
@@ -113,7 +113,7 @@ TEST(ClaimsTest, AreHeldAgainstTheAssemblersReport) {
   Kernel kernel = kernels::gemm_sm90({});
   kernel.require({no_stack, no_spills, registers <= 200, stack_bytes <= 8, spill_bytes == 4});
   const ir::Kernel machine =
-      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   const auto holds = [&](const runtime::FunctionResources* resources) {
     std::string text;
     for (const compiler::CheckedClaim& each : compiler::check_claims(machine, resources)) {

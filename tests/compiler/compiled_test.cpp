@@ -121,7 +121,7 @@ TEST_F(CompiledTest, WhatSpillsWhenOverlappedIsNotOverlapped) {
   a.causal = true;
   a.block_k = 96;
   const Kernel kernel = kernels::attention_forward(a);
-  const compiler::GpuProgram program = compiler::translate(kernel.finish());
+  const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
   EXPECT_GT(compiler::build(program, "sm_90a").kernel.report.find("attention_forward")->stack_bytes,
             0);
   EXPECT_NO_THROW(compile(kernel, "sm_90a"));

@@ -43,7 +43,7 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
                   bulk_wait(0);
                   ring.release(slot);
                 })});
-  const GpuProgram program = translate(kernel.finish());
+  const GpuProgram program = translate(kernel.finish(), ir::default_target());
   const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
   Arguments given;
   given.tensors = {{"X", bf16, {100, 2, 64}, {256, 128, 1}, data(0x100000)},
@@ -72,7 +72,7 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
 // Each rank passes the memory of all: pointers for threads, tensor maps for copies.
 TEST(LaunchPlan, RanksPassTheMemoryOfTheirPeers) {
   const Kernel kernel = test::Copied{}.kernel();
-  const GpuProgram program = translate(kernel.finish());
+  const GpuProgram program = translate(kernel.finish(), ir::default_target());
   const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
   const std::vector<std::int64_t> shape{64, 64}, strides{64, 1};
   Arguments given;
@@ -109,7 +109,7 @@ class LaunchPlanTest : public testing::Test {
   LaunchPlanTest() {
     const LibraryKernel& entry = find_kernel("gemm");
     const Kernel kernel = entry.schedules[0].build(resolve_options(entry, {}));
-    program_ = translate(kernel.finish());
+    program_ = translate(kernel.finish(), ir::default_target());
   }
 
   static TensorArgument tensor(const char* name, std::int64_t rows, std::int64_t columns,

@@ -27,7 +27,8 @@ const TraceOrigin kOrigin{"push", "sm_90a", 0, "tilewright simulate push.twp"};
 
 // Of the first schedule with a fault of the kind, or, for no kind, of a clean one.
 Trace trace_of(const Program& program, const std::string& kind) {
-  const std::vector<ir::Kernel> machine = library::machine_forms(program.finish()).front();
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(program.finish(), ir::default_target()).front();
   const ProgramMemory memory(program);
   simulator::MachineOptions options;
   options.multiprocessors = options.resident = 8;

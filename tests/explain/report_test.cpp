@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/programs.h"
 #include "explain/report/layout_svg.h"
 #include "explain/report/page.h"
 #include "explain/report/pipeline_graph.h"
@@ -207,6 +208,34 @@ TEST(PageTest, OfAKernelOfOnesOwn) {
 
 // Bytes change lanes between two products, through a place in shared memory that bears no name; and
 // a tile of three axes is drawn by the rows of the first two.
+TEST(PageTest, OfAProgramShowsWhatItQueuesAndEachKernel) {
+  setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+  const test::AllLengths all;
+  const Json json = Json::parse(explain_json(all.program, "sm_90a"));
+  EXPECT_EQ(json["program"], "all_lengths");
+  ASSERT_EQ(json["kernels"].size(), 2u);
+  EXPECT_EQ(json["kernels"][1]["kernel"], "add");
+  std::vector<std::string> steps;
+  for (const Json& step : json["steps"]) steps.push_back(step["text"]);
+  EXPECT_THAT(steps,
+              testing::ElementsAre("launch scale {x, scaled}, stream main",
+                                   "copy scaled to y {rows, 32} from {0, 0}, stream main",
+                                   "launch scale {scaled, scaled}, stream main",
+                                   "zero sum, stream main", "launch add {scaled, sum}, stream main",
+                                   "copy sum to y {rows, 32} from {rows, 0}, stream main"));
+  EXPECT_EQ(json["steps"][4]["kernel"], 1);
+  EXPECT_EQ(json["steps"][1]["kernel"], -1);
+  const Json data =
+      Json::parse(page_data(explain(all.program.finish(), compiler::parse_target("sm_90a"))));
+  ASSERT_EQ(data["kernels"].size(), 2u);
+  for (const Json& kernel : data["kernels"]) {
+    EXPECT_FALSE(kernel["source"]["cuda"].empty());
+    EXPECT_FALSE(kernel["pipeline"]["roles"].empty());
+  }
+  EXPECT_EQ(data["steps"], json["steps"]);
+  EXPECT_THAT(explain_page(all.program, "sm_90a"), HasSubstr("program-steps"));
+}
+
 TEST(PageTest, OfAKernelWithAConversionAndThreeAxes) {
   setenv("TILEWRIGHT_NVRTC", "/nonexistent/libnvrtc.so", 1);
   Kernel kernel("quantised");

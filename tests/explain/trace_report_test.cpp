@@ -122,7 +122,7 @@ TEST(TracePageTest, HoldsTheTraceAndNeedsNothingElse) {
 
 TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
   const Kernel kernel = kernels::attention_forward_sm90(kernels::with_sm90_blocks({.dim = 128}));
-  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   const auto count = [&](ir::Op op) {
     int found = 0;
     ir::for_each(machine.body, [&](const ir::Operation& each) { found += each.op == op; });
@@ -141,7 +141,7 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
 
 TEST(BreakageTest, TakesTheWarpSyncsFromBeforeArrivals) {
   const Kernel kernel = kernels::attention_forward_sm90(kernels::with_sm90_blocks({.dim = 64}));
-  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   const auto syncs = [&] {
     int found = 0;
     ir::for_each(machine.body,

@@ -56,7 +56,7 @@ TEST(Builder, RolesAndElection) {
   Kernel kernel;
   kernel.name = "roles";
   kernel.form = Form::machine;
-  kernel.target = kDefaultTarget;
+  kernel.target = default_target();
   kernel.grid = {1};
   kernel.threads = 128;
   Builder b(kernel, kernel.body, {"roles.cpp", 5});

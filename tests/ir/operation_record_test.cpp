@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace tilewright::ir {
 namespace {
 
@@ -49,6 +51,41 @@ TEST(OperationRecord, NamesTheMembersOfFamilies) {
   EXPECT_EQ(info(Op::fence_cluster).family, Family::fence);
   EXPECT_EQ(info(Op::exp2).family, Family::function);
   EXPECT_EQ(info(Op::exp2).kind, FunctionKind::real);
+}
+
+// Whoever orders others says whose threads, by the record or by an attribute that it has to have.
+TEST(OperationRecordTest, WhatOrdersThreadsHasAScope) {
+  for (std::size_t i = 0; i < kOperationCount; ++i) {
+    const OpInfo& record = info(static_cast<Op>(i));
+    const AttributeRule* const says = record.find(Key::scope);
+    const bool orders = record.semantics.count != 0 || record.family == Family::mbarrier ||
+                        record.family == Family::named_barrier ||
+                        record.family == Family::cta_barrier ||
+                        record.family == Family::cluster_barrier;
+    EXPECT_TRUE(!says || record.semantics.count != 0) << record.name;
+    if (!orders) continue;
+    EXPECT_NE(record.scope.has_value(), says && says->required) << record.name;
+  }
+  EXPECT_EQ(info(Op::cta_sync).scope, Scope::block);
+  EXPECT_EQ(info(Op::cluster_sync).scope, Scope::cluster);
+  EXPECT_EQ(info(Op::fence_cluster).scope, Scope::cluster);
+  EXPECT_EQ(info(Op::warp_sync).scope, std::nullopt);
+  EXPECT_EQ(info(Op::atomic_add).scope, Scope::gpu);
+}
+
+// What passes ask of a product, whichever target's.
+TEST(OperationRecordTest, ProductsSayWhatRunsOn) {
+  EXPECT_TRUE(info(Op::wgmma).is_asynchronous_product());
+  EXPECT_FALSE(info(Op::dot).is_asynchronous_product());
+  for (std::size_t i = 0; i < kOperationCount; ++i) {
+    const OpInfo& record = info(static_cast<Op>(i));
+    const bool product = record.family == Family::product || record.family == Family::tile_product;
+    EXPECT_EQ(record.accumulator >= 0, product) << record.name;
+    if (record.family == Family::product) {
+      ASSERT_TRUE(record.made_of.has_value()) << record.name;
+      EXPECT_TRUE(info(*record.made_of).is_asynchronous_product()) << record.name;
+    }
+  }
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"%17: tile<f32, 64x64> = mul", "%17: tile<f32, 64x32> = mul",
        "gives tile<f32, 64x32>, expected tile<f32, 64x64>"},
       {"splat %10", "splat %9", "gives tile<f32, 64x1>, expected tile<i32, 64x1>"},
-      {"function = add", "function = mul", "the function is mul, expected add or min or max of"},
+      {"function = add", "function = mul",
+       "there is no mul of f32, but add of f32, min of f32, max of f32"},
       {"exp2 %17", "bit_not %17", "operand 0 is f32, expected an integer"},
       {"axis = 1", "axis = 2", "axis 2 of a tile of rank 2"},
       {"axis = 1", "axis = 0", "gives tile<f32, 64x1>, expected tile<f32, 1x64>"},
@@ -208,8 +209,9 @@ body () {
 )";
   ASSERT_NO_THROW(verify(parse_text(sample, "")));
   const Case cases[] = {
-      {"{function = add}", "{function = max}", "the function is max, expected add of f32"},
-      {"{function = add}", "{function = mul}", "the function is mul, expected add of f32"},
+      {"{function = add}", "{function = max}",
+       "there is no max of f32, but add of f32, max of f16, max of bf16, max of i32"},
+      {"{function = add}", "{function = mul}", "there is no mul of f32, but add of f32"},
       {"{function = add}", "", "lacks the attribute \"function\" (function)"},
       {"{function = add}", "{function = add, cache = 1}", "has no attribute \"cache\""},
       {"tma_reduce %3", "tma_reduce %4", "writes X, which is an input"},

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "compiler/compile_to_machine.h"
+#include "ir/program.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "support/hash.h"
@@ -62,15 +63,22 @@ TEST(Recording, AttentionWithAWindow) {
 TEST(Recording, EverySchedule) {
   std::string text;
   for (const LibraryKernel& kernel : kernel_library()) {
-    if (kernel.is_program()) continue;
+    const auto hash_of = [](const ir::Kernel& traced) {
+      const ir::Kernel machine = compiler::compile_to_machine(traced, ir::default_target()).kernel;
+      return content_hash(ir::to_text(machine, {.locations = false}));
+    };
     const auto add = [&](const std::vector<std::string>& settings) {
       const ScheduleChoice choice =
           choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
-      const ir::Kernel machine =
-          compiler::compile_to_machine(build_choice(kernel, choice).finish(), ir::kDefaultTarget)
-              .kernel;
-      const std::string hash = content_hash(ir::to_text(machine, {.locations = false}));
-      text += fmt::format("{} {} {}\n", hash, kernel.name, fmt::join(settings, " "));
+      const std::string name = fmt::format("{} {}", kernel.name, fmt::join(settings, " "));
+      if (!kernel.is_program()) {
+        text += fmt::format("{} {}\n", hash_of(build_choice(kernel, choice).finish()), name);
+        return;
+      }
+      const Program program = build_program(kernel, choice);
+      for (const auto& each : program.finish().kernels) {
+        text += fmt::format("{} {} {}\n", hash_of(*each), name, each->name);
+      }
     };
     add({"schedule=tile"});
     for (const LibrarySchedule& schedule : kernel.schedules) add({"schedule=" + schedule.name});

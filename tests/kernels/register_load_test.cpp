@@ -97,7 +97,8 @@ TEST(RegisterLoads, EpilogueOfAProduct) {
 
 TEST(RegisterLoads, EpilogueBuilds) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const compiler::GpuProgram program = compiler::translate(explicit_gemm().finish());
+  const compiler::GpuProgram program =
+      compiler::translate(explicit_gemm().finish(), ir::default_target());
   codegen::expect_builds(program.source);
 }
 
@@ -137,7 +138,8 @@ TEST(RegisterLoads, CopyOfEveryType) {
 // A thread with many vectors asks once whether all of them exist, one with few asks each.
 TEST(RegisterLoads, ManyVectorsAreLoadedWithoutAskingEach) {
   const auto unasked = [](int columns) {
-    const std::string text = compiler::translate(copy(f32, columns).finish()).source.text;
+    const std::string text =
+        compiler::translate(copy(f32, columns).finish(), ir::default_target()).source.text;
     return text.find(", true);") != std::string::npos;
   };
   EXPECT_FALSE(unasked(64));
@@ -147,7 +149,8 @@ TEST(RegisterLoads, ManyVectorsAreLoadedWithoutAskingEach) {
 TEST(RegisterLoads, CopyBuildsAndLoadsVectors) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   for (const DType dtype : {f32, bf16, f16, i32, f8e4m3, i8, u8}) {
-    const compiler::GpuProgram program = compiler::translate(copy(dtype, 64).finish());
+    const compiler::GpuProgram program =
+        compiler::translate(copy(dtype, 64).finish(), ir::default_target());
     EXPECT_NE(program.source.text.find("load_vector_16("), std::string::npos);
     codegen::expect_builds(program.source);
   }
@@ -247,7 +250,8 @@ TEST(RegisterLoads, SumsAcrossWarps) {
 
 TEST(RegisterLoads, SumsAcrossWarpsBuild) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const compiler::GpuProgram program = compiler::translate(centre(512).finish());
+  const compiler::GpuProgram program =
+      compiler::translate(centre(512).finish(), ir::default_target());
   EXPECT_NE(program.source.text.find("bar.sync"), std::string::npos);
   codegen::expect_builds(program.source);
 }

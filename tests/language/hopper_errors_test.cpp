@@ -160,20 +160,22 @@ TEST(ReduceErrors, ToAnInputAndOfAnotherDType) {
           {"tma_reduce: X is an input", "X is declared at", "fix: declare it with Kernel::inout"},
           [](TracedRoles& t) { tma_reduce(t.X(t.block, all), t.tile); });
   misuse("tma_reduce(",
-         {"tma_reduce: the function is max, expected add of f32", "A is declared at",
-          "fix: take another function, or declare A of f16, bf16 or i32"},
+         {"tma_reduce: there is no max of f32, but add of f32, max of f16, max of bf16, max of i32",
+          "A is declared at", "fix: take what there is, or another dtype of A"},
          [] {
            TracedRoles t;
            const Tensor A = t.kernel.inout("A", f32, {t.rows, 32});
            SharedTile staging(t.kernel, "staging", f32, 64, 32);
            t.in_role([&] { tma_reduce(A(t.block, all), staging, Reduction::max); });
          });
-  misuse("tma_reduce(", {"tma_reduce: it does not combine f8e4m3", "A is declared at"}, [] {
-    TracedRoles t;
-    const Tensor A = t.kernel.inout("A", f8e4m3, {t.rows, 64});
-    SharedTile staging(t.kernel, "staging", f8e4m3, 64, 64);
-    t.in_role([&] { tma_reduce(A(t.block, all), staging); });
-  });
+  misuse("tma_reduce(",
+         {"tma_reduce: there is no add of f8e4m3, but add of f32, add of f16", "A is declared at"},
+         [] {
+           TracedRoles t;
+           const Tensor A = t.kernel.inout("A", f8e4m3, {t.rows, 64});
+           SharedTile staging(t.kernel, "staging", f8e4m3, 64, 64);
+           t.in_role([&] { tma_reduce(A(t.block, all), staging); });
+         });
   in_role("tma_reduce(", {"the part of Y is bf16 {64, 64}, the shared tile is"},
           [](TracedRoles& t) { tma_reduce(t.Y(t.block, all), t.tile.rows(0, 32)); });
 }

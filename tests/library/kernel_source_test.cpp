@@ -65,7 +65,7 @@ TEST(KernelSource, OfAFileThatAProgramWrote) {
 
   const ir::Kernel machine =
       compiler::compile_to_machine(
-          source.traced(workload.options, compiler::parse_target("sm_90a")), ir::kDefaultTarget)
+          source.traced(workload.options, compiler::parse_target("sm_90a")), ir::default_target())
           .kernel;
   EXPECT_TRUE(compiler::simulate(machine, workload.arguments(), {}).ok());
   const Comparison comparison = compare(workload, wanted);
@@ -106,7 +106,7 @@ TEST(KernelSource, RefusesWhatNoCommandCanRun) {
 
   const std::string machine = folder / "machine.tw";
   std::ofstream(machine) << ir::to_text(
-      compiler::compile_to_machine(scaled_product().finish(), ir::kDefaultTarget).kernel);
+      compiler::compile_to_machine(scaled_product().finish(), ir::default_target()).kernel);
   EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(machine); }), HasSubstr("machine form"));
 
   // Attributes that an operation does not have, or lacks: the user's text is wrong, not Tilewright.

@@ -9,6 +9,7 @@
 #include "library/tuning/tuner.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
+#include "tilewright/compile.h"
 #include "tilewright/kernels/gemm.h"
 
 namespace tilewright::library {
@@ -68,6 +69,21 @@ TEST(TunerTest, RanksKernelsWithOptionalTensors) {
       for (const TuneEntry& entry : result.entries) EXPECT_GT(entry.predicted, 0) << entry.name;
     }
   }
+}
+
+// The kernels of a program come one after the other: it takes at least what each takes.
+TEST(TunerTest, RanksAProgramByTheSumOfItsKernels) {
+  LibraryKernel kernel = find_kernel("attention_decode");
+  kernel.schedules.push_back({"one", "sm_90a", "", {}, kernel.build_program});
+  const Tuner tuner(kernel, {"kv_heads=2"}, compiler::parse_target("sm_90a"), {});
+  const TuneResult few = tuner.rank({"keys=256"}), many = tuner.rank({"keys=65536"});
+  ASSERT_EQ(few.entries.size(), 2u);
+  EXPECT_EQ(few.refused, 0u);
+  EXPECT_EQ(few.entries[0].predicted, few.entries[1].predicted);
+  EXPECT_GT(many.entries[0].predicted, few.entries[0].predicted);
+  // Two launches, of which each has its own cost.
+  const double launch = target::device_of("sm_90a").reached.launch_seconds;
+  EXPECT_GT(few.entries[0].predicted, 2 * launch);
 }
 
 TEST(TunerTest, RanksByTheModelAndCountsWhatItSkips) {
@@ -309,7 +325,7 @@ TEST(ScheduleReportTest, SaysWhyAndWhatTheOthersCost) {
   EXPECT_LE(report.alternatives[0].estimate.seconds, report.alternatives[1].estimate.seconds);
   EXPECT_THAT(to_text(report), AllOf(HasSubstr("because    gemm.txt:3: else: schedule=128x256"),
                                      HasSubstr("2 for all lengths"), HasSubstr("tensor cores"),
-                                     HasSubstr("1 do not take these options")));
+                                     HasSubstr("not for these options: 1 variant")));
 }
 
 class TunerOnFakeGpuTest : public runtime::FakeDriverTest {
@@ -328,7 +344,12 @@ TEST_F(TunerOnFakeGpuTest, AResultThatIsNotWrittenIsFoundBeforeAnythingIsTimed) 
   Tuner tuner(kernel, {"m=64", "n=64", "k=64", "schedule=64x256"}, compiler::parse_target("cuda"),
               {});
   std::vector<TuneResult> results = {tuner.rank({})};
-  tuner.build(results, [] {});
+  const auto build = [&](const ScheduleChoice& choice) -> Launch {
+    const auto executable =
+        std::make_shared<Executable>(compile(build_choice(kernel, choice), "cuda"));
+    return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+  };
+  tuner.build(results, build, [] {});
   EXPECT_EQ(results[0].failed, 0u);
   EXPECT_EQ(state_->launches, 0);
   try {

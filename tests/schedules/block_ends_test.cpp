@@ -110,14 +110,15 @@ TEST(BlockEnds, AStencilReadsZerosAroundThePlane) {
 
 // What the simulated GPU knows by itself has to be printed for a real one, and only where needed.
 TEST(BlockEnds, PrintedLoadsAskWhetherABlockBeginsBefore) {
-  const std::string before = compiler::translate(stencil().finish()).source.text;
+  const std::string before =
+      compiler::translate(stencil().finish(), ir::default_target()).source.text;
   EXPECT_THAT(before, testing::HasSubstr(" >= 0 && "));
   Kernel copy("copy");
   const Dim n = copy.dim("n");
   const Tensor X = copy.in("X", f32, {n}), Y = copy.out("Y", f32, {n});
   const auto [i] = copy.grid(ceil_div(n, 256));
   store(Y(n.block(i, 256)), load(X(n.block(i, 256))));
-  EXPECT_THAT(compiler::translate(copy.finish()).source.text,
+  EXPECT_THAT(compiler::translate(copy.finish(), ir::default_target()).source.text,
               testing::Not(testing::HasSubstr(" >= 0 && ")));
 }
 

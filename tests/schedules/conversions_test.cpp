@@ -29,7 +29,7 @@ HostTensor output(DType dtype, std::vector<std::int64_t> shape) {
 
 std::size_t conversions(const Kernel& kernel) {
   return compiler::conversions_in(
-             compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel)
+             compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel)
       .size();
 }
 
@@ -265,7 +265,8 @@ TEST(Conversions, AllWarpsAgreeWithoutProducts) {
 }
 
 // Rings that fill what a CTA has make room for what a conversion needs.
-TEST(Conversions, TakeRoomFromRings) {
+// Its rings leave no room for what is converted until they are shorter.
+Kernel full_kernel() {
   Kernel kernel("full");
   const Dim m = kernel.dim("m"), k = kernel.dim("k");
   const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {k, 256});
@@ -275,12 +276,30 @@ TEST(Conversions, TakeRoomFromRings) {
   Var sum{zeros({own, 256})};
   for (Block depth : blocks(k, 128)) sum = dot(load(A(own, depth)), load(B(depth, all)), sum);
   store(C(own, all), Tile(sum).slice({0, 1}, {64, 128}));
+  return kernel;
+}
+
+TEST(Conversions, TakeRoomFromRings) {
+  const Kernel kernel = full_kernel();
   const ir::Kernel machine =
-      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   ASSERT_EQ(compiler::conversions_in(machine).size(), 1u);
   EXPECT_EQ(compiler::conversions_in(machine)[0].bytes, 64 * 256 * 4);
   check(kernel, {random(bf16, {70, 144}, 1), random(bf16, {144, 256}, 2), output(f32, {70, 128})},
         2, 1e-2);
+}
+
+// Every target goes through the same compiler, which shortens the rings for each.
+TEST(Conversions, TakeRoomFromRingsForEveryTarget) {
+  const Kernel kernel = full_kernel();
+  HostTensor A = random(bf16, {70, 144}, 1), B = random(bf16, {144, 256}, 2);
+  std::vector<HostTensor> results;
+  for (const char* target : {"interpreter", "sim:sm_90a", "passes:sm_90a"}) {
+    results.push_back(output(f32, {70, 128}));
+    SCOPED_TRACE(target);
+    compile(kernel, target).run(std::vector{ref(A), ref(B), ref(results.back())}, {});
+    test::expect_near(results.back(), results.front(), 1e-2);
+  }
 }
 
 TEST(Conversions, AnAuthorMayForbidThem) {

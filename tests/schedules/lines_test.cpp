@@ -19,7 +19,7 @@ std::set<int> lines_of(const ir::Kernel& machine, ir::Op op) {
 }
 
 ir::Kernel lowered(const Kernel& kernel) {
-  return compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+  return compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
 }
 
 TEST(Lines, OfProductsAndTheirLoads) {

@@ -13,7 +13,7 @@ namespace {
 const target::Device& kDevice = target::device_of("sm_90a");
 
 ir::Kernel machine_of(const Kernel& kernel) {
-  return compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+  return compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
 }
 
 kernels::Gemm tiles(int m, int n, int split = 1) {
@@ -74,13 +74,13 @@ TEST(ModelTest, TilesFromACounterAreDoneOnceToo) {
 TEST(ModelTest, TheSlowestResourceBinds) {
   const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
   const Estimate large = estimate(machine, gemm_sizes(8192, 8192, 8192), kDevice);
-  EXPECT_STREQ(large.bound, "tensor cores");
+  EXPECT_EQ(large.bound, "tensor cores");
   EXPECT_EQ(large.ctas, 132);
   EXPECT_EQ(large.resident, 1);
   EXPECT_EQ(large.shared_bytes, machine.shared_bytes);
   const Estimate thin = estimate(machine_of(kernels::gemm_sm90(tiles(64, 128, 4))),
                                  gemm_sizes(16, 8192, 8192), kDevice);
-  EXPECT_STREQ(thin.bound, "memory");
+  EXPECT_EQ(thin.bound, "memory");
   EXPECT_GT(thin.seconds, 8192.0 * 8192 * 2 / 4.8e12);
 }
 

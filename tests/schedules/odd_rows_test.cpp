@@ -53,7 +53,7 @@ TEST(OddRows, OfProductsAreNamedAtTheirLoad) {
   const Tile a = load(A(all, depth));
   const int line = __LINE__ - 1;
   store(C(all, all), dot(a, load(B(all, all)).T()));
-  const compiler::GpuProgram program = compiler::translate(kernel.finish());
+  const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
   const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
   Arguments given;
   given.tensors = {{"A", bf16, {64, kColumns}, {kColumns, 1}, data(0x10000)},

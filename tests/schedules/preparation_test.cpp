@@ -51,7 +51,7 @@ void expect_kept(Case c, const std::set<std::string>& passes_that_apply = {}) {
   std::set<std::string> changed;
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(
-      kernel, ir::kDefaultTarget,
+      kernel, ir::default_target(),
       [&](std::string_view pass, const ir::Kernel& now, double, bool differs) {
         if (differs) changed.insert(std::string(pass));
         Case again = c;

@@ -39,7 +39,7 @@ void check(const Kernel& kernel, const Launch& launch) {
 
 void expect_builds(const Kernel& kernel) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  codegen::expect_builds(compiler::translate(kernel.finish()).source);
+  codegen::expect_builds(compiler::translate(kernel.finish(), ir::default_target()).source);
 }
 
 HostTensor drawn(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
@@ -143,7 +143,7 @@ TEST(RowwiseSchedule, WarpsShareAMaximumInALoop) {
   }
   HostTensor x = drawn(f32, {2, 3000}, 1), want = poison(f32, {2, 3000});
   compile(kernel, "interpreter").run({ref(x), ref(want)});
-  const ir::Kernel machine = compiler::translate(kernel.finish()).machine;
+  const ir::Kernel machine = compiler::translate(kernel.finish(), ir::default_target()).machine;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     HostTensor got = poison(f32, {2, 3000});
     const auto argument = [](const char* name, HostTensor& t) {

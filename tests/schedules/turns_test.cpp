@@ -57,7 +57,7 @@ Kernel triangle() {
 
 int arrivals(const Kernel& kernel) {
   const ir::Kernel machine =
-      compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   int count = 0;
   ir::for_each(machine.body,
                [&](const ir::Operation& o) { count += o.op == ir::Op::named_arrive; });

@@ -111,7 +111,7 @@ TEST(HopperSchedule, FourWarpgroups) {
   const Kernel kernel = kernels::gemm(g);
   check(kernel, {random({300, 72}, 1), random({136, 72}, 2)}, {poison({300, 136})});
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  codegen::expect_builds(compiler::translate(kernel.finish()).source);
+  codegen::expect_builds(compiler::translate(kernel.finish(), ir::default_target()).source);
 }
 
 // Of 192 rows and keys, blocks of 64: the warpgroups see 1, 2 and 3 of them, with two products
@@ -125,7 +125,7 @@ TEST(HopperSchedule, WarpgroupsLeaveOutWhatTheirRowsDoNotSee) {
   for (HostTensor& tensor : tensors) given.push_back(ref(tensor));
   const auto products = [&](const Numerics& numerics) {
     const ir::Kernel machine =
-        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget, {numerics}).kernel;
+        compiler::compile_to_machine(kernel.finish(), ir::default_target(), {numerics}).kernel;
     const simulator::MachineReport report =
         compiler::simulate(machine, compiler::make_arguments(machine, given, {}), {.seed = 1});
     EXPECT_TRUE(report.ok());
@@ -143,7 +143,7 @@ TEST(HopperSchedule, LanesMeetBehindTheLoop) {
   kernels::Attention a;
   a.causal = true;
   const compiler::MachineForm form =
-      compiler::compile_to_machine(kernels::attention_forward(a).finish(), ir::kDefaultTarget);
+      compiler::compile_to_machine(kernels::attention_forward(a).finish(), ir::default_target());
   const ir::Kernel& machine = form.kernel;
   EXPECT_GT(form.applied.at("overlap_products"), 0);
   int within = 0;
@@ -327,7 +327,7 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   store(Y(rows, all), acc);
   ir::Kernel tile = kernel.finish();
   passes::Rewrites rewrites;
-  passes::prepare_for_schedule(tile, ir::kDefaultTarget, {}, rewrites);
+  passes::prepare_for_schedule(tile, ir::default_target(), {}, rewrites);
   const ir::Kernel scheduled = schedules::schedule_warpgroups(tile);
   int reads = 0, releases = 0;
   bool unfenced = false;

@@ -44,7 +44,7 @@ void expect_close(const Kernel& kernel, std::vector<HostTensor> inputs,
     }
   }
   if (codegen::why_no_nvrtc().empty()) {
-    codegen::expect_builds(compiler::translate(kernel.finish()).source);
+    codegen::expect_builds(compiler::translate(kernel.finish(), ir::default_target()).source);
   }
 }
 
@@ -243,7 +243,7 @@ TEST(WrittenKernels, WeightsOfBytesAndOfHalves) {
 TEST(WrittenKernels, BytesMoveSixteenAtOnce) {
   for (const Kernel& kernel : {int8_gemm(), int4_gemm()}) {
     const ir::Kernel machine =
-        compiler::compile_to_machine(kernel.finish(), ir::kDefaultTarget).kernel;
+        compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
     EXPECT_TRUE(compiler::conversions_in(machine).empty()) << kernel.name();
     int loads = 0, stores = 0;
     ir::for_each(machine.body, [&](const ir::Operation& o) {

@@ -2,17 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "codegen/print.h"
+#include "compiler/compile_to_machine.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "schedules/schedule.h"
 #include "simulator/machine/machine.h"
 #include "target/target.h"
 #include "target/verify.h"
-#include "tilewright/kernel.h"
+#include "tilewright/asynchronous.h"
 
 // Machines that are records and nothing else: what plans, verifies, allocates and executes follows
 // what they say.
@@ -128,6 +130,12 @@ Target core(std::int64_t buffer_bytes) {
                   Family::tile_copy,     Family::tile_access, Family::position,
                   Family::array,         Family::computation, Family::element_access,
                   Family::global_access, Family::bulk_copy,   Family::prefetch};
+  t.units = {{"matrix unit", {Family::product}, {}},
+             {"copy engine", {Family::bulk_copy}, {}},
+             {"vector unit",
+              {Family::computation},
+              {ir::Pipe::arithmetic, ir::Pipe::integer, ir::Pipe::conversion, ir::Pipe::special,
+               ir::Pipe::reduced_special, ir::Pipe::polynomial}}};
   t.lowering = {"assign_layouts", "bufferise", "allocate_shared", "simplify_addresses",
                 "eliminate_dead_addresses"};
   return t;
@@ -247,6 +255,167 @@ TEST(MachinesTest, AMoveThatItLacksIsRefused) {
       "    store_tile %21, %11\n";
   EXPECT_THAT(error_of([&] { lowered(doubled(load)); }),
               HasSubstr("core moves nothing from the device's memory to vector registers"));
+}
+
+// The same through the public way: one role copies in, another computes and copies out.
+Target core_with_roles() {
+  Target t = core(64 << 10);
+  t.limits.threads = 256;
+  t.limits.registers = 32 << 10;
+  t.limits.named_barriers = 2;
+  t.operations.push_back(Family::named_barrier);
+  t.lowering.push_back("order_lanes");  // one lane releases what all have read
+  return t;
+}
+
+Kernel written_for_core() {
+  Kernel kernel("doubled");
+  kernel.target("core");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {m, n}), Y = kernel.out("Y", f32, {m, n});
+  kernel.ctas(1);
+  Ring in(kernel, "in", stages(2), {{f32, 64, 32}});
+  SharedTile out(kernel, "out", f32, 64, 32);
+  NamedBarrier written(kernel, 128);
+  const auto rows = [&](const Index& i) { return m.block(i, 64); };
+  kernel.roles({role("copy", warps(1), registers(128),
+                     [&] {
+                       for (Index i : range(ceil_div(m, 64))) {
+                         in.produce(
+                             [&](const Slot& slot) { tma_load(X(rows(i), n.block(0, 32)), slot); });
+                       }
+                     }),
+                role("compute", warpgroups(1), registers(128), [&] {
+                  for (Index i : range(ceil_div(m, 64))) {
+                    const Slot slot = in.consume();
+                    const Tile x = load(slot);
+                    in.release(slot);
+                    store(out, x + x);
+                    fence_proxy_async();
+                    written.sync();
+                    when(warp_index() == 0, [&] {
+                      elect([&] {
+                        tma_store(Y(rows(i), n.block(0, 32)), out);
+                        bulk_commit();
+                        bulk_wait_read(0);
+                      });
+                    });
+                    written.sync();
+                  }
+                })});
+  return kernel;
+}
+
+TEST(MachinesTest, AnExplicitKernelIsWrittenForIt) {
+  const AddedTarget added(core_with_roles());
+  const ir::Kernel written = written_for_core().finish();
+  EXPECT_EQ(written.target, "core");
+  EXPECT_THAT(ir::to_text(written), HasSubstr("target \"core\""));
+  const ir::Kernel machine = compiler::compile_to_machine(written, "core").kernel;
+  EXPECT_EQ(machine.target, "core");
+  const int m = 150;
+  std::vector<float> x(m * 32), y(m * 32, -1);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 97) - 40;
+  Arguments arguments;
+  arguments.tensors = {{"X", f32, {m, 32}, {32, 1}, reinterpret_cast<std::byte*>(x.data())},
+                       {"Y", f32, {m, 32}, {32, 1}, reinterpret_cast<std::byte*>(y.data())}};
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    simulator::MachineOptions options;
+    options.seed = seed;
+    const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i]) << i;
+  }
+  // Its own units do the work.
+  std::set<std::string> units;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    units.insert(target_of(machine).unit_of(operation).name);
+  });
+  EXPECT_THAT(units, testing::UnorderedElementsAre("", "copy engine", "vector unit"));
+  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(written, "sm_90a"); }),
+              HasSubstr("doubled is written for core, and is compiled for sm_90a"));
+}
+
+TEST(MachinesTest, OfOneWithLessSharedMemoryToo) {
+  const AddedTarget added(smaller("sm_90a_small", 80 << 10));
+  const auto copies = [](int stage_count) {
+    Kernel kernel("copies");
+    kernel.target("sm_90a_small");
+    const Tensor X = kernel.in("X", f32, {64, 32});
+    kernel.ctas(1);
+    Ring ring(kernel, "ring", stages(stage_count), {{f32, 64, 32}});
+    kernel.roles(
+        {role("load", warps(1), registers(24),
+              [&] { ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot); }); }),
+         role("read", warpgroups(1), registers(128), [&] { ring.release(ring.consume()); })});
+    return compiler::compile_to_machine(kernel.finish(), "sm_90a_small").kernel;
+  };
+  EXPECT_EQ(copies(4).target, "sm_90a_small");
+  EXPECT_THAT(error_of([&] { copies(12); }), HasSubstr("a CTA has 81920"));
+}
+
+TEST(MachinesTest, WhatItLacksIsRefusedAtTheLine) {
+  const AddedTarget added(core_with_roles());
+  const auto refused = [](const std::function<void(Kernel&, const Tensor&)>& body) {
+    return error_of([&] {
+      Kernel kernel("refused");
+      kernel.target("core");
+      const Tensor X = kernel.in("X", f32, {64, 32});
+      kernel.ctas(1);
+      body(kernel, X);
+    });
+  };
+  const auto in_role = [&](const std::function<void(const Tensor&)>& body) {
+    return refused([&](Kernel& kernel, const Tensor& X) {
+      kernel.roles({role("all", warpgroups(1), registers(128), [&] { body(X); })});
+    });
+  };
+  std::string line = std::to_string(__LINE__ + 1);
+  std::string message = in_role([](const Tensor&) { cluster_sync(); });
+  EXPECT_THAT(message, HasSubstr("machines_test.cpp:" + line));
+  EXPECT_THAT(message, HasSubstr("cluster_sync: core has no such operation"));
+  EXPECT_THAT(message, HasSubstr("core is named at"));
+  line = std::to_string(__LINE__ + 1);
+  message = in_role([](const Tensor& X) { load(X(all, all)); });
+  EXPECT_THAT(message, HasSubstr("machines_test.cpp:" + line));
+  EXPECT_THAT(message,
+              HasSubstr("load: core moves nothing from the device's memory to vector registers"));
+  message = refused([](Kernel& kernel, const Tensor&) {
+    kernel.roles({role("few", warps(1), registers(24), [] {}),
+                  role("many", warpgroups(1), registers(240), [] {})});
+  });
+  EXPECT_THAT(message, HasSubstr("core gives all threads 128, and lets no role have more"));
+  message = refused([](Kernel& kernel, const Tensor&) {
+    kernel.roles({role("all", warpgroups(3), registers(40), [] {})});
+  });
+  EXPECT_THAT(message, HasSubstr("384 threads of 256"));
+}
+
+TEST(MachinesTest, TheTargetIsNamedOnceAndFirst) {
+  const std::string line = std::to_string(__LINE__ + 1);
+  std::string message = error_of([] { Kernel("k").target("sm_80"); });
+  EXPECT_THAT(message, HasSubstr("machines_test.cpp:" + line));
+  EXPECT_THAT(message, HasSubstr("there is no target 'sm_80'"));
+  EXPECT_THAT(message, HasSubstr("use one of: sm_90a"));
+  message = error_of([] {
+    Kernel kernel("k");
+    kernel.target("sm_90a");
+    kernel.target("sm_90a");
+  });
+  EXPECT_THAT(message, HasSubstr("the target of \"k\" is named twice"));
+  message = error_of([] {
+    Kernel kernel("k");
+    kernel.ctas(1);
+    kernel.target("sm_90a");
+  });
+  EXPECT_THAT(message, HasSubstr("\"k\" is written for sm_90a so far"));
+  EXPECT_THAT(message, HasSubstr("its first explicit operation stands at"));
+  message = error_of([] {
+    Kernel kernel("k");
+    kernel.target("sm_90a");
+    kernel.grid(1);
+  });
+  EXPECT_THAT(message, HasSubstr("a grid is of the tile level, which has no target"));
 }
 
 TEST(MachinesTest, AKernelThatNoScheduleTakesSaysSo) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <set>
+
 #include "target/devices.h"
 
 namespace tilewright::target {
@@ -51,7 +54,41 @@ TEST(TargetTest, RecordsAgreeWithThemselves) {
       EXPECT_FALSE(target->space(move.to).name.empty());
     }
     EXPECT_NO_THROW(device_of(target->name));
+    // A family or a pipe has one unit at most, and what runs beside the warps has one.
+    std::set<ir::Family> families;
+    std::set<ir::Pipe> pipes;
+    for (const Unit& unit : target->units) {
+      EXPECT_FALSE(unit.name.empty());
+      for (const ir::Family family : unit.families) EXPECT_TRUE(families.insert(family).second);
+      for (const ir::Pipe pipe : unit.pipes) EXPECT_TRUE(pipes.insert(pipe).second);
+    }
+    EXPECT_EQ(pipes.size(), static_cast<std::size_t>(ir::Pipe::polynomial) + 1);
+    for (std::size_t i = 0; i < ir::kOperationCount; ++i) {
+      const ir::OpInfo& record = ir::info(static_cast<ir::Op>(i));
+      const bool beside = record.completion != ir::Completion::now && record.in(ir::Form::machine);
+      if (!beside || !target->has(record)) continue;
+      EXPECT_EQ(families.count(record.family), 1u) << record.name;
+    }
   }
+}
+
+TEST(TargetTest, InstructionsHaveUnits) {
+  const Target& target = find_target("sm_90a");
+  const auto unit_of = [&](ir::Op op, std::optional<ir::Op> function = {}) {
+    ir::Operation instruction;
+    instruction.op = op;
+    if (function) instruction.attributes.set(ir::Key::function, *function);
+    return target.unit_of(instruction).name;
+  };
+  EXPECT_EQ(unit_of(ir::Op::wgmma_rs), "tensor cores");
+  EXPECT_EQ(unit_of(ir::Op::tma_load), "TMA");
+  EXPECT_EQ(unit_of(ir::Op::compute, ir::Op::exp2), "special function units");
+  EXPECT_EQ(unit_of(ir::Op::compute, ir::Op::cast), "conversion units");
+  EXPECT_EQ(unit_of(ir::Op::reduce_lanes, ir::Op::max), "arithmetic units");
+  EXPECT_EQ(unit_of(ir::Op::copy), "arithmetic units");
+  // Its function is what happens to memory, and not in a pipe of the multiprocessor.
+  EXPECT_EQ(unit_of(ir::Op::tma_reduce, ir::Op::add), "TMA");
+  EXPECT_EQ(unit_of(ir::Op::cta_sync), "");
 }
 
 TEST(TargetTest, EachDeviceIsOfATarget) {

@@ -38,7 +38,10 @@ TEST(CommandTest, Fuzzes) {
   EXPECT_EQ(json["kernels"], 6);
   EXPECT_TRUE(json["failures"].empty());
   EXPECT_GT(json["elements"], 1000);
-  expect_failure("fuzz --target gpu", 2, {"there is no target 'gpu'", "interpreter, sm_90a, cuda"});
+  expect_failure("fuzz --target passes:sm_90a", 2,
+                 {"target passes:sm_90a is not compared by fuzz"});
+  expect_failure("fuzz --target gpu", 2,
+                 {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a"});
 }
 
 TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {
@@ -206,7 +209,7 @@ TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
   EXPECT_THAT(tilewright(some).output,
               HasSubstr("10 of " + possible + " schedules with at most two delays"));
   EXPECT_THAT(tilewright(gemm + "--set m=0 --search delays --schedules 10").output,
-              HasSubstr("all 1 schedules with at most two delays"));
+              HasSubstr("all 1 schedule with at most two delays"));
   expect_failure(gemm + "--search luck", 2, {"luck", "random", "delays"});
 
   const Json shrunken = tilewright(gemm + "--shrunken --strict --schedules 2 --json").json();

@@ -17,6 +17,7 @@ namespace tilewright::test {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
@@ -90,7 +91,7 @@ TEST_F(SimulateProgram, SearchesAndTraces) {
 TEST_F(SimulateProgram, LaunchesAKernelInEachRank) {
   const Answer two = tilewright(kernel_line() + "--set rows=70 --launches 3");
   EXPECT_EQ(two.status, 0) << two.output;
-  EXPECT_THAT(two.output, HasSubstr("all_reduce, 2 ranks, on simulated sm_90a: 1 schedules of 3 "
+  EXPECT_THAT(two.output, HasSubstr("all_reduce, 2 ranks, on simulated sm_90a: 1 schedule of 3 "
                                     "runs of 2 launches"));
   const Json json = tilewright(kernel_line() + "--ranks 3 --shrunken --schedules 2 --json").json();
   EXPECT_EQ(json["ok"], true);
@@ -157,6 +158,63 @@ TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
   expect_failure("stress " + kernel_ + " --target sm_90a", 2, {"reaches other ranks"});
   write_text(folder_ / "broken.twp", "program \"p\" 2 ranks\nstream \"s\" of 7\n");
   expect_failure(simulate_line("broken.twp"), 2, {"broken.twp:2", "a rank from 0 to 1"});
+}
+
+// Sizes at which the pipelines of all kernels wrap around: on one multiprocessor, and on as many as
+// the program divides its work among.
+TEST(SimulateOperation, TakesShrunkenSizes) {
+  const std::string line = "simulate attention_decode --target sm_90a --set dim=64 ";
+  const Answer answer = tilewright(line + "--shrunken --json");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  const Json json = answer.json();
+  EXPECT_EQ(json["ok"], true);
+  std::vector<std::string> sizes;
+  for (const Json& each : json["cases"]) sizes.push_back(each["sizes"]);
+  EXPECT_THAT(sizes, AllOf(Contains("batch=1 kv_heads=2 keys=304, 1 multiprocessor"),
+                           Contains("batch=1 kv_heads=2 keys=304, 8 multiprocessors"),
+                           Contains(HasSubstr("keys=0,"))));
+  const Json set = tilewright(line + "--shrunken --set keys=70 --multiprocessors 3 --json").json();
+  EXPECT_EQ(set["cases"][0]["sizes"], "batch=1 kv_heads=2, 3 multiprocessors");
+  EXPECT_THAT(
+      tilewright(line + "--set keys=70").output,
+      AllOf(HasSubstr("1 schedule of 2 runs of 2 launches"), HasSubstr("max relative error")));
+}
+
+// At one size here, and few schedules: it takes minutes at all of the shrunken ones.
+TEST(SimulateOperation, SeedsFaultsIntoItsKernels) {
+  const Json json = tilewright(
+                        "simulate attention_decode --target sm_90a --set dim=16 --set group=1 "
+                        "--set batch=1 --set kv_heads=1 --set keys=70 --multiprocessors 1 "
+                        "--faults --more-schedules 1 --json")
+                        .json();
+  EXPECT_EQ(json["runs"], 3);
+  int parts = 0;
+  for (const Json& mutant : json["mutants"]) {
+    if (mutant["verdict"] != "caught") continue;
+    const std::string operation = mutant["operation"];
+    parts += operation.find("of attention_decode_parts") != operation.npos;
+  }
+  EXPECT_GT(parts, 50);
+}
+
+TEST(SimulateOperation, TunesAndExplainsPrograms) {
+  const TemporaryFolder folder;
+  const Answer tuned = tilewright(
+      "tune attention_decode --target sm_90a --model-only --sizes keys=256,4096 --json --out " +
+      (folder / "rules.txt"));
+  EXPECT_EQ(tuned.status, 0) << tuned.output;
+  EXPECT_EQ(tuned.json()["variants"], 1);
+  EXPECT_THAT(read_text(folder / "rules.txt"), HasSubstr("else: schedule=tile"));
+  const WithoutNvrtc without;
+  const std::string page = folder / "page.html";
+  const Answer explained = tilewright("explain attention_decode --target sm_90a --html " + page +
+                                      " --layouts " + (folder / "layouts"));
+  EXPECT_EQ(explained.status, 3);  // no cubin
+  EXPECT_THAT(explained.output, HasSubstr("  2 launch attention_decode_join {P, L, O, LSE}"));
+  const std::string text = read_text(page);
+  EXPECT_TRUE(text.find("\"text\":\"launch attention_decode_join") != text.npos);
+  EXPECT_TRUE(text.find("program-steps") != text.npos);
+  EXPECT_FALSE(read_text(folder / "layouts/attention_decode_parts/tilewright-explain.txt").empty());
 }
 
 }  // namespace

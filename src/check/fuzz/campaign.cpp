@@ -119,7 +119,7 @@ class Campaign {
 
   void judge_recipe(Current& current, std::uint64_t seed) {
     const Recipe recipe = random_recipe(seed);
-    Verdict verdict = judge(recipe, options_.target);
+    Verdict verdict = judge(recipe, options_.target, options_.machine);
     std::optional<Failure> failure;
     if (verdict.failed()) failure = shrink(current, seed, recipe, std::move(verdict));
     const std::lock_guard lock(mutex_);
@@ -143,12 +143,12 @@ class Campaign {
     // The same kind of fault in the same execution: not just any.
     const auto fails = [&](const Recipe& candidate) {
       begin(current, seed);
-      const Verdict again = judge(candidate, options_.target);
+      const Verdict again = judge(candidate, options_.target, options_.machine);
       return again.kind == failure.verdict.kind && again.stage == failure.verdict.stage &&
              (again.kind != Kind::internal || reason(again.text) == reason(failure.verdict.text));
     };
     failure.recipe = shrunken(recipe, fails);
-    failure.shrunken = judge(failure.recipe, options_.target);
+    failure.shrunken = judge(failure.recipe, options_.target, options_.machine);
     return failure;
   }
 

@@ -14,8 +14,9 @@ struct CampaignOptions {
   std::uint64_t seed = 0;  // of the first kernel; the next ones have the next seeds
   std::int64_t count = 100;
   Target target = Target::simulator;
-  int threads = 0;        // 0: as many as the machine has
-  double patience = 120;  // seconds that one kernel may take: longer is a hang
+  std::string machine{ir::default_target()};  // that kernels are compiled for
+  int threads = 0;                            // 0: as many as the machine has
+  double patience = 120;                      // seconds that one kernel may take: longer is a hang
 };
 
 struct Failure {

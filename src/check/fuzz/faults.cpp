@@ -263,7 +263,8 @@ const std::vector<SeededFault>& seeded_faults() {
   return faults;
 }
 
-std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience) {
+std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience,
+                                     std::string_view machine) {
   using Clock = std::chrono::steady_clock;
   std::vector<TimeToKill> result;
   for (const SeededFault& fault : seeded_faults()) {
@@ -274,7 +275,7 @@ std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience) 
     for (std::uint64_t next = seed;
          !found.killed && found.planted < patience && found.kernels < 20 * patience; ++next) {
       ++found.kernels;
-      const std::optional<Verdict> verdict = judge_fault(random_recipe(next), fault);
+      const std::optional<Verdict> verdict = judge_fault(random_recipe(next), fault, machine);
       if (!verdict) continue;
       ++found.planted;
       if (!verdict->failed()) continue;

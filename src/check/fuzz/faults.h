@@ -35,6 +35,7 @@ struct TimeToKill {
 };
 
 // Of each fault, over kernels of consecutive seeds, at most `patience` of them with it.
-std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience);
+std::vector<TimeToKill> time_to_kill(std::uint64_t seed, std::int64_t patience,
+                                     std::string_view machine);
 
 }  // namespace tilewright::checks::fuzz

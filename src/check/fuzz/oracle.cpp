@@ -22,8 +22,6 @@ namespace {
 
 using Kind = Verdict::Kind;
 
-constexpr const char* kTarget = ir::kDefaultTarget;
-
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // Ends the judgement with a verdict.
@@ -33,9 +31,10 @@ struct Decided {
 
 class Judge {
  public:
-  Judge(const Recipe& recipe, Target target)
+  Judge(const Recipe& recipe, Target target, std::string_view machine)
       : recipe_(recipe),
         target_(target),
+        machine_(machine),
         traced_(trace(recipe)),
         kernel_(traced_.kernel.finish()) {}
 
@@ -45,9 +44,8 @@ class Judge {
     interpret();
     if (target_ == Target::interpreter) return verdict_;
     stage_ = "lowering";
-    const ir::Kernel source =
-        recipe_.style == Recipe::Style::explicit_level ? trace_explicit(recipe_).finish() : kernel_;
-    for (const compiler::MachineForm& form : compiler::machine_forms(source, kTarget)) {
+    const ir::Kernel source = is_explicit() ? explicit_kernel() : kernel_;
+    for (const compiler::MachineForm& form : compiler::machine_forms(source, machine_)) {
       simulate(form.kernel);
     }
     if (target_ == Target::cuda) launch(source);
@@ -56,16 +54,14 @@ class Judge {
 
   std::optional<Verdict> run(const SeededFault& fault) {
     stage_ = "planting";
-    const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
-    if (is_explicit && fault.form == ir::Form::tile) return {};
+    if (is_explicit() && fault.form == ir::Form::tile) return {};
     Random random(recipe_.seed);
-    ir::Kernel kernel =
-        is_explicit ? trace_explicit(recipe_).finish() : compiler::prepare(kernel_, kTarget);
+    ir::Kernel kernel = is_explicit() ? explicit_kernel() : compiler::prepare(kernel_, machine_);
     if (fault.form == ir::Form::tile && !fault.plant(kernel, random)) return {};
     planted_ = fault.form == ir::Form::tile;
     compiler::MachineOptions options;
-    options.taken_up = !is_explicit;
-    kernel = compiler::compile_to_machine(kernel, kTarget, options).kernel;
+    options.taken_up = !is_explicit();
+    kernel = compiler::compile_to_machine(kernel, machine_, options).kernel;
     if (fault.form == ir::Form::machine && !fault.plant(kernel, random)) return {};
     planted_ = true;
     envelope_ = envelope_of(kernel_, traced_.launch, precision_);
@@ -92,7 +88,6 @@ class Judge {
     stage_ = "interpreter in float64";
     compare(interpreted(kernel_, true));
     stage_ = "passes of the tile form";
-    const bool is_explicit = recipe_.style == Recipe::Style::explicit_level;
     bool simplifies = true;  // and keeps every bit
     const auto observe = [&](std::string_view pass, const ir::Kernel& now, bool changed) {
       simplifies = simplifies && pass != "materialise_extents";
@@ -106,14 +101,14 @@ class Judge {
       }
       stage_ = "a pass behind " + std::string(pass);
     };
-    if (is_explicit) {
+    if (is_explicit()) {
       ir::Kernel simplified = kernel_;
       return passes::simplify_kernel(
           simplified, [&](std::string_view pass, const ir::Kernel& now, double, bool changed) {
             observe(pass, now, changed);
           });
     }
-    compiler::prepare(kernel_, kTarget, {},
+    compiler::prepare(kernel_, machine_, {},
                       [&](const compiler::Stage& stage, const ir::Kernel& now) {
                         observe(stage.name, now, stage.changed);
                       });
@@ -189,6 +184,9 @@ class Judge {
     }
   }
 
+  bool is_explicit() const { return recipe_.style == Recipe::Style::explicit_level; }
+  ir::Kernel explicit_kernel() const { return trace_explicit(recipe_, machine_).finish(); }
+
   [[noreturn]] void differ(const LaunchTensor& tensor, std::int64_t place, double value,
                            const std::string& wanted) {
     const std::vector<std::int64_t>& outer = tensor.memory.shape();
@@ -206,6 +204,7 @@ class Judge {
 
   const Recipe& recipe_;
   Target target_;
+  std::string_view machine_;
   Traced traced_;
   ir::Kernel kernel_;
   Precision precision_;
@@ -238,21 +237,22 @@ Verdict verdict_of(const std::string& stage, const std::function<Verdict()>& run
 
 }  // namespace
 
-Verdict judge(const Recipe& recipe, Target target) {
+Verdict judge(const Recipe& recipe, Target target, std::string_view machine) {
   std::optional<Judge> judge;
   Verdict verdict = verdict_of("tracing", [&] {
-    judge.emplace(recipe, target);
+    judge.emplace(recipe, target, machine);
     return judge->run();
   });
   if (judge) verdict.stage = judge->stage();
   return verdict;
 }
 
-std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault) {
+std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault,
+                                   std::string_view machine) {
   std::optional<Judge> judge;
   bool has_place = true;
   const Verdict verdict = verdict_of("seeded fault", [&]() -> Verdict {
-    judge.emplace(recipe, Target::simulator);
+    judge.emplace(recipe, Target::simulator, machine);
     const std::optional<Verdict> result = judge->run(fault);
     has_place = result.has_value();
     return result.value_or(Verdict{});

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "check/fuzz/recipe.h"
 #include "ir/ir.h"
@@ -26,14 +27,15 @@ struct Verdict {
   bool failed() const { return kind >= Kind::mismatch; }
 };
 
-// Runs the recipe's kernel every way that the target has, and holds each result against the bounds
-// that follow from the kernel.
-Verdict judge(const Recipe& recipe, Target target);
+// Runs the recipe's kernel every way that the target has, compiled for the machine of that name,
+// and holds each result against the bounds that follow from the kernel.
+Verdict judge(const Recipe& recipe, Target target, std::string_view machine);
 
 struct SeededFault;
 // The same of the simulated GPU alone, with a fault planted on the way; nothing where the kernel
 // has no place for it.
-std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault);
+std::optional<Verdict> judge_fault(const Recipe& recipe, const SeededFault& fault,
+                                   std::string_view machine);
 
 // The kernel of the tile form, as text.
 std::string text_of(const Recipe& recipe);

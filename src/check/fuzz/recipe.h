@@ -67,7 +67,7 @@ struct Traced {
 };
 // The kernel of the tile level, and what it is launched with.
 Traced trace(const Recipe& recipe);
-// The same at the explicit level; of recipes in that style.
-Kernel trace_explicit(const Recipe& recipe);
+// The same at the explicit level, for that target; of recipes in that style.
+Kernel trace_explicit(const Recipe& recipe, std::string_view target);
 
 }  // namespace tilewright::checks::fuzz

@@ -45,7 +45,8 @@ class ExplicitKernel {
         columns_(ceil_div(tracing_.columns, recipe.block_columns)),
         tiles_(ceil_div(tracing_.rows, kGroupRows * plan_.warpgroups * plan_.cluster) * columns_) {}
 
-  Kernel trace() {
+  Kernel trace(std::string_view target) {
+    kernel_.target(target);
     const int cluster = plan_.cluster;
     kernel_.ctas(
         plan_.persistent ? min(multiprocessors() / cluster, tiles_) * cluster : tiles_ * cluster,
@@ -67,7 +68,7 @@ class ExplicitKernel {
                      {{sum, kProductAxes, kProductCuts}});
       });
     };
-    const RoleRegisters share = role_registers(target_limits("sm_90a"), plan_.warpgroups);
+    const RoleRegisters share = role_registers(target_limits(target), plan_.warpgroups);
     kernel_.roles(
         {role("load", warps(1), registers(share.loading), load_role),
          role("math", warpgroups(plan_.warpgroups), registers(share.computing), math_role)});
@@ -157,6 +158,8 @@ Traced trace(const Recipe& recipe) {
   return traced;
 }
 
-Kernel trace_explicit(const Recipe& recipe) { return ExplicitKernel(recipe).trace(); }
+Kernel trace_explicit(const Recipe& recipe, std::string_view target) {
+  return ExplicitKernel(recipe).trace(target);
+}
 
 }  // namespace tilewright::checks::fuzz

@@ -30,28 +30,27 @@ std::string list(std::string_view pattern, int count, int first = 0) {
 }
 
 struct TmaShape {
-  bool load = true;
+  std::string_view operation;
   std::string_view function;  // of a reduction
+  bool load = true;
   int rank = 0;
   bool multicast = false;
   bool hint = false;
 
   std::string name() const {
-    return fmt::format("tma_{}_{}d{}{}",
-                       load               ? "load"
-                       : function.empty() ? "store"
-                                          : fmt::format("reduce_{}", function),
-                       rank, multicast ? "_multicast" : "", hint ? "_hint" : "");
+    return fmt::format("{}{}{}_{}d{}{}", operation, function.empty() ? "" : "_", function, rank,
+                       multicast ? "_multicast" : "", hint ? "_hint" : "");
   }
 
   std::string wrapper() const {
     const int first = 2, bar = first + rank;
     int next = bar + (load ? 1 : 0);
-    std::string instruction = fmt::format(
-        "cp.{}.bulk.tensor.{}d.{}", function.empty() ? "async" : "reduce.async", rank,
-        load               ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-        : function.empty() ? "global.shared::cta.tile.bulk_group"
-                           : fmt::format("global.shared::cta.{}.tile.bulk_group", function));
+    const std::string_view reduce = function.empty() ? "" : "reduce.";
+    const std::string dot = function.empty() ? "" : fmt::format(".{}", function);
+    std::string instruction =
+        fmt::format("cp.{}async.bulk.tensor.{}d.{}", reduce, rank,
+                    load ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                         : fmt::format("global.shared::cta{}.tile.bulk_group", dot));
     std::string parameters =
         fmt::format("u32 address, const TensorMap& map, {}", list("int x{}", rank));
     std::string arguments =
@@ -153,6 +152,7 @@ void print_tma(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ValueId>& operands = operation.operands;
   TmaShape shape;
+  shape.operation = ir::info(operation.op).name;
   shape.load = ir::info(operation.op).writes(ir::Memory::shared);
   if (attributes.has(Key::function)) shape.function = ir::info(attributes.function()).name;
   const std::size_t first = shape.load ? 5 : 3;

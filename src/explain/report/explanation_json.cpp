@@ -28,9 +28,9 @@ Json stages_of(const Explanation& explanation) {
   return stages;
 }
 
-Json roofline_of(const Explanation& explanation) {
-  if (!explanation.work) return {};
-  const Work& work = *explanation.work;
+Json roofline_of(const std::optional<Work>& known) {
+  if (!known) return {};
+  const Work& work = *known;
   Json devices = Json::array();
   for (const RooflinePoint& point : roofline(work)) {
     devices.push_back({{"device", point.device->name},
@@ -62,9 +62,9 @@ Json cost_of(const schedules::Estimate& cost) {
           {"shared_bytes", cost.shared_bytes}};
 }
 
-Json schedule_of(const Explanation& explanation) {
-  if (!explanation.schedule) return {};
-  const library::ScheduleReport& report = *explanation.schedule;
+Json schedule_of(const std::optional<library::ScheduleReport>& given) {
+  if (!given) return {};
+  const library::ScheduleReport& report = *given;
   Json alternatives = Json::array();
   for (const library::ScheduleReport::Alternative& other : report.alternatives) {
     alternatives.push_back({{"name", other.name}, {"cost", cost_of(other.estimate)}});
@@ -128,16 +128,34 @@ std::string explanation_json(const Explanation& explanation) {
                        {"shared_bytes", known(resources.shared_bytes)}}},
                      {"shared", shared},
                      {"instructions", explanation.instructions},
+                     {"units", explanation.units},
                      {"sass_instructions", explanation.sass.instructions},
                      {"sass_missing", explanation.sass.missing},
                      {"numerics", numerics_of(explanation)},
                      {"claims", claims_of(explanation)},
-                     {"roofline", roofline_of(explanation)},
-                     {"schedule", schedule_of(explanation)},
+                     {"roofline", roofline_of(explanation.work)},
+                     {"schedule", schedule_of(explanation.schedule)},
                      {"form", fmt::format("{:016x}", explanation.form)},
                      {"decisions", decisions},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
+  return json.dump(2);
+}
+
+std::string explanation_json(const ProgramExplanation& program) {
+  Json steps = Json::array(), kernels = Json::array();
+  for (const ProgramExplanation::Step& step : program.steps) {
+    steps.push_back({{"text", step.text}, {"kernel", step.kernel}, {"where", step.where}});
+  }
+  for (const Explanation& kernel : program.kernels) {
+    kernels.push_back(Json::parse(explanation_json(kernel)));
+  }
+  const Json json = {{"program", program.program},
+                     {"target", program.target},
+                     {"steps", steps},
+                     {"roofline", roofline_of(program.work)},
+                     {"schedule", schedule_of(program.schedule)},
+                     {"kernels", kernels}};
   return json.dump(2);
 }
 

@@ -94,16 +94,43 @@ Json layouts_of(const Explanation& explanation) {
 
 }  // namespace
 
-std::string page_data(const Explanation& explanation) {
-  const Json json = {{"summary", Json::parse(explanation_json(explanation))},
-                     {"stages", stage_diffs(explanation)},
-                     {"source", source_of(explanation)},
-                     {"pipeline", pipeline_of(explanation)},
-                     {"layouts", layouts_of(explanation)},
-                     {"ptx", explanation.ptx},
-                     {"sass", explanation.sass.text}};
-  // Sources may hold any bytes.
+namespace {
+
+Json data_of(const Explanation& explanation) {
+  return {{"summary", Json::parse(explanation_json(explanation))},
+          {"stages", stage_diffs(explanation)},
+          {"source", source_of(explanation)},
+          {"pipeline", pipeline_of(explanation)},
+          {"layouts", layouts_of(explanation)},
+          {"ptx", explanation.ptx},
+          {"sass", explanation.sass.text}};
+}
+
+// Sources may hold any bytes.
+std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string page_of(const std::string& data) {
+  return html_document(
+      {"tilewright explain", kPageHtml, {kPageCss}, {kPageScript, kDrawingsScript}}, data);
+}
+
+}  // namespace
+
+std::string page_data(const Explanation& explanation) { return text_of(data_of(explanation)); }
+
+std::string page_data(const ProgramExplanation& program) {
+  Json json = Json::parse(explanation_json(program));
+  Json kernels = Json::array();
+  for (const Explanation& kernel : program.kernels) {
+    Json& data = kernels.emplace_back(data_of(kernel));
+    // What is known of the program as a whole.
+    data["summary"]["roofline"] = json["roofline"];
+    data["summary"]["schedule"] = json["schedule"];
+  }
+  json["kernels"] = std::move(kernels);
+  return text_of(json);
 }
 
 std::vector<compiler::DumpFile> layout_files(const Explanation& explanation) {
@@ -115,10 +142,8 @@ std::vector<compiler::DumpFile> layout_files(const Explanation& explanation) {
   return files;
 }
 
-std::string page(const Explanation& explanation) {
-  return html_document(
-      {"tilewright explain", kPageHtml, {kPageCss}, {kPageScript, kDrawingsScript}},
-      page_data(explanation));
-}
+std::string page(const Explanation& explanation) { return page_of(page_data(explanation)); }
+
+std::string page(const ProgramExplanation& program) { return page_of(page_data(program)); }
 
 }  // namespace tilewright::explanations

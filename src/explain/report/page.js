@@ -1,6 +1,9 @@
 'use strict';
 
-const data = JSON.parse(document.getElementById('data').textContent);
+// The whole page; of a program it holds several kernels, of which `data` is the one that is shown.
+const whole = JSON.parse(document.getElementById('data').textContent);
+const kernelNumber = () => Math.min(Number(location.hash.slice(1)) || 0, whole.kernels.length - 1);
+const data = whole.kernels ? whole.kernels[kernelNumber()] : whole;
 const summary = data.summary;
 const byId = (id) => document.getElementById(id);
 
@@ -26,6 +29,22 @@ const tip = (text) => draw('title', {}, text);
 
 const count = (n) => n.toLocaleString('en');
 const bytes = (n) => (n >= 1024 && n % 1024 === 0 ? n / 1024 + ' KiB' : count(n) + ' B');
+
+// A page shows one kernel: another is another page.
+function program() {
+  if (!whole.kernels) return;
+  byId('program').classList.remove('hidden');
+  for (const step of whole.steps) {
+    const shown = step.kernel === kernelNumber();
+    const text = step.kernel < 0 ? step.text
+      : make('a', shown ? 'shown' : '', { href: '#' + step.kernel }, step.text);
+    byId('program-steps').append(make('li', '', { title: step.where }, text));
+  }
+  addEventListener('hashchange', () => {
+    if (/^#\d+$/.test(location.hash)) location.reload();
+  });
+  byId('subtitle').textContent += ', of the program ' + whole.program;
+}
 
 function head() {
   document.title = summary.kernel + ' - tilewright explain';
@@ -300,6 +319,7 @@ function layouts() {
 // Once the drawings are known.
 function show() {
   head();
+  program();
   pipeline();
   sharedMap();
   sourcePanes();

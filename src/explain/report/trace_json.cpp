@@ -10,8 +10,8 @@ namespace tilewright::explanations {
 
 const char* const kTraceAxis =
     "modelled cycles of this schedule, not a measurement: each operation costs a fixed number, and "
-    "waits end when what they wait for is there; warps slow each other at the tensor cores and the "
-    "copies' port alone";
+    "waits end when what they wait for is there; warps slow each other at the unit of products and "
+    "the copies' port alone";
 
 namespace {
 
@@ -37,10 +37,10 @@ const char* category(TraceSlice::Kind kind) {
   return "";
 }
 
-const char* category(TraceFlight::Kind kind) {
+std::string category(TraceFlight::Kind kind, const simulator::TraceLaunch& launch) {
   switch (kind) {
     case TraceFlight::Kind::load:
-      return "TMA loads";
+      return launch.copy_unit + " loads";
     case TraceFlight::Kind::store:
       return "bulk stores";
     case TraceFlight::Kind::products:
@@ -104,7 +104,7 @@ class Events {
       for (const TraceSlice& slice : lane.slices) this->slice(process, thread, slice);
       ++thread;
     }
-    name(process, thread, "thread", "tensor cores", thread);
+    name(process, thread, "thread", launch.product_unit, thread);
     for (const simulator::TraceProduct& product : cta.products) {
       Json& event = add("X", process, thread, text(product.name));
       event["cat"] = "product";
@@ -113,7 +113,7 @@ class Events {
       event["args"] = arguments(product.where, 0, 0);
     }
     ++thread;
-    for (const TraceFlight& flight : cta.flights) this->flight(process, flight);
+    for (const TraceFlight& flight : cta.flights) this->flight(process, launch, flight);
     for (std::size_t array = 0; array < launch.barrier_arrays.size(); ++array) {
       name(process, thread + static_cast<int>(array), "thread",
            "mbarriers " + launch.barrier_arrays[array], thread + static_cast<int>(array));
@@ -139,7 +139,7 @@ class Events {
     event["args"] = std::move(more);
   }
 
-  void flight(int process, const TraceFlight& flight) {
+  void flight(int process, const simulator::TraceLaunch& launch, const TraceFlight& flight) {
     Json more = arguments(flight.where, flight.detail, flight.iteration);
     more["issuer"] = fmt::format("warp {}", flight.issuer);
     if (!flight.complete) more["state"] = "in flight when the run ended";
@@ -147,7 +147,7 @@ class Events {
     for (const char* phase : {"b", "e"}) {
       const bool begins = *phase == 'b';
       Json& event = add(phase, process, flight.issuer + 1, text(flight.name));
-      event["cat"] = category(flight.kind);
+      event["cat"] = category(flight.kind, launch);
       event["id"] = flights_;
       event["ts"] = time(begins ? flight.issue : flight.end);
       if (begins) event["args"] = more;

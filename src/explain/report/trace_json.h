@@ -19,9 +19,9 @@ struct TraceOrigin {
 extern const char* const kTraceAxis;
 
 // The trace event format, which Perfetto and chrome://tracing read: a process for each stream
-// and each CTA, a thread for each warp and for the tensor cores, asynchronous events for copies,
-// products and bulk stores, an instant for each end of an mbarrier's phase and for each access of a
-// fault. A cycle is a nanosecond.
+// and each CTA, a thread for each warp and for the unit of products, asynchronous events for
+// copies, products and bulk stores, an instant for each end of an mbarrier's phase and for each
+// access of a fault. A cycle is a nanosecond.
 std::string trace_events(const simulator::Trace& trace, const TraceOrigin& origin);
 
 }  // namespace tilewright::explanations

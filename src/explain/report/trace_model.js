@@ -86,10 +86,10 @@ function groupsOf(cta) {
       rows: packed.map((items, i) => ({ label: i === 0 ? label : '', height: 14, kind: 'flights', items })),
     });
   };
-  add('TMA loads', 0, 'in flight');
+  add(launch.copy_unit + ' loads', 0, 'in flight');
   if (cta.products.length > 0) {
     groups.push({
-      title: 'tensor cores', open: true,
+      title: launch.product_unit, open: true,
       rows: [{
         label: 'busy', height: 16, kind: 'products',
         items: records(cta.products, 4, ([start, length, name, where]) =>

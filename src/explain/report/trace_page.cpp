@@ -68,6 +68,8 @@ Json json_of(const simulator::TraceLaunch& launch) {
           {"rank", launch.rank},
           {"roles", launch.roles},
           {"arrays", launch.barrier_arrays},
+          {"product_unit", launch.product_unit},
+          {"copy_unit", launch.copy_unit},
           {"barriers", std::move(barriers)}};
 }
 

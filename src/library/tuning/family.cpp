@@ -25,26 +25,103 @@ std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionVal
   return members;
 }
 
-schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
-                             const OptionValues& options, int multiprocessors) {
-  if (member.machine == nullptr) {
+namespace {
+
+FamilyMember::Lowered lower(const LibraryKernel& kernel, const FamilyMember& member) {
+  FamilyMember::Lowered made;
+  if (!kernel.is_program()) {
     const Kernel traced = build_choice(kernel, member.choice);
-    member.machine = std::make_unique<const ir::Kernel>(
-        compiler::compile_to_machine(traced.finish(), member.target).kernel);
+    made.machine.push_back(compiler::compile_to_machine(traced.finish(), member.target).kernel);
+    return made;
   }
+  made.program = build_program(kernel, member.choice).finish();
+  for (const auto& each : made.program.kernels) {
+    made.machine.push_back(compiler::compile_to_machine(*each, member.target).kernel);
+  }
+  return made;
+}
+
+std::vector<ir::TensorShape> shapes_of(const LibraryKernel& kernel, const OptionValues& options) {
   std::vector<ir::TensorShape> shapes;
   for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
     const LibraryTensor& tensor = kernel.tensors[i];
     shapes.push_back({tensor.name, dtype_of(tensor, options), shape_of(tensor, options), {}});
   }
-  for (const ir::Parameter& parameter : member.machine->parameters) {
-    if (!parameter.is_owned()) continue;
+  return shapes;
+}
+
+// What no caller passes comes last.
+schedules::Estimate estimate_launch(const ir::Kernel& machine, std::vector<ir::TensorShape> shapes,
+                                    const target::Device& device) {
+  std::size_t tensors = 0;
+  for (const ir::Parameter& parameter : machine.parameters) {
+    if (!parameter.is_tensor() || tensors++ < shapes.size()) continue;
     shapes.push_back({parameter.name, parameter.dtype, parameter.constant_shape(), {}});
   }
-  target::Device device = target::device_of(member.machine->target);
+  return schedules::estimate(machine, ir::bind(machine, shapes, device.multiprocessors), device);
+}
+
+double bytes_of(const ir::Program& program, const ir::ProgramPart& part) {
+  double bytes = size_of(program.buffers[part.buffer].dtype);
+  for (const Dim& size : part.sizes) bytes *= static_cast<double>(ir::constant(size));
+  return bytes;
+}
+
+schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
+                                     const std::vector<ir::TensorShape>& shapes,
+                                     const target::Device& device) {
+  using Kind = ir::ProgramOperation::Kind;
+  const ir::Program program = ir::bind_program(lowered.program, shapes, device.multiprocessors);
+  schedules::Estimate sum;
+  double slowest = 0;
+  const auto add = [&](const schedules::Estimate& each) {
+    sum.seconds += each.seconds;
+    sum.products += each.products;
+    sum.instructions += each.instructions;
+    sum.loads += each.loads;
+    sum.chain += each.chain;
+    sum.memory += each.memory;
+    if (each.seconds < slowest) return;
+    slowest = each.seconds;
+    sum.bound = each.bound;
+    sum.ctas = each.ctas;
+    sum.resident = each.resident;
+    sum.shared_bytes = each.shared_bytes;
+  };
+  for (const ir::ProgramOperation& operation : program.operations) {
+    if (operation.kind == Kind::launch) {
+      const ir::Kernel& machine = lowered.machine[operation.kernel];
+      std::vector<ir::TensorShape> given;
+      for (const ir::ProgramPart& part : operation.tensors) {
+        const ir::ProgramBuffer& buffer = program.buffers[part.buffer];
+        given.push_back({buffer.name, buffer.dtype, ir::constants(part.sizes), buffer.strides});
+      }
+      add(estimate_launch(machine, std::move(given), device));
+    } else if (operation.kind == Kind::copy || operation.kind == Kind::zero) {
+      const double passes = operation.kind == Kind::copy ? 2 : 1;
+      schedules::Estimate moved;
+      moved.memory = passes * bytes_of(program, operation.to) / device.reached.memory_bytes;
+      moved.seconds = device.reached.launch_seconds + moved.memory;
+      moved.bound = "memory";
+      add(moved);
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
+                             const OptionValues& options, int multiprocessors) {
+  if (member.lowered == nullptr) {
+    member.lowered = std::make_unique<const FamilyMember::Lowered>(lower(kernel, member));
+  }
+  const FamilyMember::Lowered& lowered = *member.lowered;
+  target::Device device = target::device_of(lowered.machine.front().target);
   device.multiprocessors = multiprocessors;
-  return schedules::estimate(*member.machine, ir::bind(*member.machine, shapes, multiprocessors),
-                             device);
+  std::vector<ir::TensorShape> shapes = shapes_of(kernel, options);
+  return kernel.is_program() ? estimate_program(lowered, shapes, device)
+                             : estimate_launch(lowered.machine.front(), std::move(shapes), device);
 }
 
 }  // namespace tilewright::library

@@ -6,6 +6,7 @@
 
 #include "library/schedule_choice.h"
 #include "library/tuning/family.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::library {
@@ -14,8 +15,9 @@ namespace {
 constexpr std::size_t kShown = 6;
 
 std::string cost_text(const schedules::Estimate& e) {
-  return fmt::format("{:9.4g} us  {}; {} CTAs, {} a multiprocessor, {} bytes of shared memory\n",
-                     e.seconds * 1e6, e.bound, e.ctas, e.resident, e.shared_bytes);
+  return fmt::format("{:9.4g} us  {}; {}, {} a multiprocessor, {} of shared memory\n",
+                     e.seconds * 1e6, e.bound, counted(e.ctas, "CTA"), e.resident,
+                     counted(e.shared_bytes, "byte"));
 }
 
 }  // namespace
@@ -68,8 +70,9 @@ std::string to_text(const ScheduleReport& report) {
     text += fmt::format("  {:<36} {}", other.name, cost_text(other.estimate));
   }
   if (report.alternatives.size() > shown || report.refused > 0) {
-    text += fmt::format("  {} others are slower by the model, {} do not take these options\n",
-                        report.alternatives.size() - shown, report.refused);
+    text += fmt::format("  slower by the model: {}; not for these options: {}\n",
+                        counted(report.alternatives.size() - shown, "other"),
+                        counted(report.refused, "variant"));
   }
   return text;
 }

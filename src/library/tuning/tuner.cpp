@@ -71,11 +71,6 @@ double difference(const HostTensor& got, const HostTensor& wanted) {
 
 bool is_measurable(const TuneEntry& entry) { return entry.skipped.empty(); }
 
-// On the stream that timings are taken on.
-void launch(const compiler::CompiledKernel& kernel, const std::vector<TensorRef>& tensors) {
-  kernel.launch(runtime::Stream::borrow(kernel.device(), nullptr), tensors, {});
-}
-
 // What variants compute of the same inputs, against what one of them did.
 class ResultCheck {
  public:
@@ -87,9 +82,9 @@ class ResultCheck {
   }
   const compiler::DeviceTensors& on_device() const { return on_device_; }
 
-  void compute(const compiler::CompiledKernel& kernel) {
+  void compute(const Launch& launch) {
     for (const std::size_t i : outputs_) on_device_.poison(i);
-    launch(kernel, on_device_.refs());
+    launch(on_device_.refs());
     for (const std::size_t i : outputs_) on_device_.download(i, tensors_[i]);
   }
   // The last result is what others are held against; false where it has elements that are no
@@ -115,7 +110,7 @@ class ResultCheck {
 }  // namespace
 
 struct Tuner::Built {
-  std::unique_ptr<compiler::CompiledKernel> kernel;
+  Launch launch;  // null where it failed
   std::string failure;
 };
 
@@ -189,7 +184,8 @@ std::size_t Tuner::count_builds(const std::vector<TuneResult>& results) const {
   return names.size();
 }
 
-void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>& progress) {
+void Tuner::build(std::vector<TuneResult>& results, const Builder& builder,
+                  const std::function<void()>& progress) {
   std::vector<std::string> names;
   for (const TuneResult& result : results) {
     for (const TuneEntry& entry : result.entries) {
@@ -203,8 +199,7 @@ void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>&
   in_parallel(thread_count(0), names.size(), [&](std::size_t i, unsigned) {
     Built& built = *built_.at(names[i]);
     try {
-      const Kernel traced = build_choice(kernel_, member(names[i]).choice);
-      built.kernel = compiler::compile_for_device(traced.finish(), runtime::Device::get());
+      built.launch = builder(member(names[i]).choice);
     } catch (const Error& error) {
       built.failure = error.message();
     }
@@ -219,10 +214,10 @@ void Tuner::build(std::vector<TuneResult>& results, const std::function<void()>&
   }
 }
 
-const compiler::CompiledKernel& Tuner::standard_of(const TuneResult& result) const {
+const Launch& Tuner::standard_of(const TuneResult& result) const {
   const auto standard = built_.find(result.standard);
-  if (standard != built_.end() && standard->second->kernel) {
-    return *standard->second->kernel;
+  if (standard != built_.end() && standard->second->launch) {
+    return standard->second->launch;
   }
   Diagnostic(
       {}, fmt::format("{}: {}, which the rules choose here, cannot be built: {}", kernel_.name,
@@ -247,8 +242,8 @@ void Tuner::measure(TuneResult& result) {
   std::vector<Launch> launches;
   for (TuneEntry& entry : result.entries) {
     if (!is_measurable(entry)) continue;
-    const compiler::CompiledKernel& kernel = *built_.at(entry.name)->kernel;
-    results.compute(kernel);
+    const Launch& launch = built_.at(entry.name)->launch;
+    results.compute(launch);
     if (const double share = results.worst(); !(share <= 1)) {
       entry.skipped = fmt::format("differs from {} by {:.3g} times what rounding explains",
                                   result.standard, share);
@@ -256,8 +251,7 @@ void Tuner::measure(TuneResult& result) {
       continue;
     }
     measured.push_back(&entry);
-    launches.push_back(
-        [&kernel](const std::vector<TensorRef>& tensors) { launch(kernel, tensors); });
+    launches.push_back(launch);
   }
   const std::vector<Timing> timings = time_in_turn(launches, results.on_device(), how_.rounds);
   for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->measured = timings[i].median();

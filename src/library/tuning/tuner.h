@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/compiled.h"
+#include "library/timing.h"
 #include "library/tuning/family.h"
 #include "library/tuning/rule_writer.h"
 
@@ -48,8 +48,11 @@ class Tuner {
   TuneResult rank(const std::vector<std::string>& sizes) const;
   // How many variants the results keep, each of which is built once.
   std::size_t count_builds(const std::vector<TuneResult>& results) const;
+  // Builds one variant for the GPU, from any thread; raises where that cannot be.
+  using Builder = std::function<Launch(const ScheduleChoice&)>;
   // Builds them, several at once.
-  void build(std::vector<TuneResult>& results, const std::function<void()>& progress);
+  void build(std::vector<TuneResult>& results, const Builder& builder,
+             const std::function<void()>& progress);
   // Each variant's result is checked against that of the rules' present choice, then all are
   // measured in turn, with a cold L2 cache. cuda only.
   void measure(TuneResult& result);
@@ -59,7 +62,7 @@ class Tuner {
  private:
   struct Built;
   const FamilyMember& member(const std::string& name) const;
-  const compiler::CompiledKernel& standard_of(const TuneResult& result) const;
+  const Launch& standard_of(const TuneResult& result) const;
   std::vector<std::string> with(const std::vector<std::string>& sizes) const;
 
   const LibraryKernel& kernel_;

@@ -20,7 +20,7 @@ void ProductLowering::product(const Operation& o) {
   const bool a_in_registers = code_.in_registers(o.operands[0]);
   const View b = views_.at(o.operands[1]);
   const DType dtype = code_.type(o.operands[1]).dtype;
-  const std::int64_t step_k = 32 / size_of(dtype);
+  const std::int64_t step_k = depth_bytes_ / size_of(dtype);
   const int b_axis = b.transposed ? 1 : 0;
   const std::int64_t depth = code_.type(o.operands[1]).shape[b_axis];
 
@@ -70,7 +70,7 @@ ProductLowering::Side ProductLowering::side(const View& view, int k_axis, const 
   side.descriptor = static_cast<std::int64_t>(operand.high_bits >> 14);  // above the address
   side.transposed = operand.major == ir::Major::mn;
   side.steps = operand.k_steps;
-  const std::int64_t step_k = 32 / size_of(code_.type(view.shared).dtype);
+  const std::int64_t step_k = depth_bytes_ / size_of(code_.type(view.shared).dtype);
   if (k_axis == 1) {
     if (view.column % step_k != 0) views_.panel_step(view, o);
     side.first = view.column / step_k;

@@ -5,14 +5,18 @@
 #include "analysis/product_operands.h"
 #include "passes/lowering/role_code.h"
 #include "passes/lowering/views.h"
+#include "target/target.h"
 
 namespace tilewright::passes {
 
-// Lowers products and the waits for them.
+// Lowers wgmma and the waits for it.
 class ProductLowering {
  public:
   ProductLowering(const ir::Kernel& kernel, const ir::Block& role, RoleCode& code, Views& views)
-      : operands_(kernel, role), code_(code), views_(views) {}
+      : operands_(kernel, role),
+        depth_bytes_(target::target_of(kernel).limits.product_depth_bytes),
+        code_(code),
+        views_(views) {}
   void product(const ir::Operation& o);
   void wait(const ir::Operation& o);
   // What is copied in a block matters to the products of that block only.
@@ -29,6 +33,7 @@ class ProductLowering {
   Side side(const View& view, int k_axis, const ir::Operation& o);
 
   const analysis::ProductOperands operands_;
+  const std::int64_t depth_bytes_;  // of an operand's row, that one instruction takes
   RoleCode& code_;
   Views& views_;
   std::map<ir::ValueId, ir::ValueId> copied_;  // from an accumulator in this block, and to where

@@ -13,7 +13,7 @@ using ir::ValueId;
 
 namespace {
 
-bool is_product(Op op) { return ir::info(op).completion == ir::Completion::wgmma; }
+bool is_product(Op op) { return ir::info(op).completion == ir::Completion::products; }
 
 bool is_array(const Sites& sites, ValueId value) {
   return sites.kernel().type(value).is(ir::Type::Kind::registers);

@@ -18,7 +18,7 @@ Consumer consumer_of(const Sites& sites, const Site& fence) {
     if (site.role != fence.role) break;
     const ir::Completion completion = ir::info(site.op()).completion;
     if (completion == ir::Completion::bulk) return Consumer::store;
-    if (completion == ir::Completion::wgmma) return Consumer::product;
+    if (completion == ir::Completion::products) return Consumer::product;
     if (site.op() == Op::mbarrier_arrive) return Consumer::release;
   }
   return Consumer::none;

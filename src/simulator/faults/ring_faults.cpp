@@ -120,7 +120,7 @@ std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& rele
   }
   for (std::size_t i = release.number; i-- > 0;) {
     const Site& site = sites.at(i);
-    if (ir::info(site.op()).completion != ir::Completion::wgmma) continue;
+    if (ir::info(site.op()).completion != ir::Completion::products) continue;
     for (const ValueId operand : site.operation->operands) {
       if (guarded.count(operand) == 0) continue;
       result.push_back(site.operation->where);
@@ -206,7 +206,7 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
     if (!is_read_behind(sites, *wait)) mutants.back().alone = without_waits_beside(sites, *wait);
     const Site* product = nullptr;
     for (const Site* at = sites.next(*wait); at; at = sites.next(*at)) {
-      if (ir::info(at->op()).completion == ir::Completion::wgmma) product = at;
+      if (ir::info(at->op()).completion == ir::Completion::products) product = at;
       if (at->op() != Op::wgmma_commit || !product) continue;
       mutants.push_back(
           moved(sites, *wait, {wait->number, at->number, Side::after}, "moved behind the product"));

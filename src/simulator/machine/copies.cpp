@@ -49,26 +49,23 @@ void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
   }
 }
 
-// The elements in memory become the function of them and of those that are brought; integers run
-// over.
-void combine(ir::Op function, DType dtype, std::int64_t bytes, const std::byte* brought,
+// The elements in memory become the function of them and of those that are brought.
+void combine(const Elementwise& how, std::int64_t bytes, const std::byte* brought,
              std::byte* memory) {
-  const auto count = static_cast<std::size_t>(bytes / size_of(dtype));
-  if (is_float(dtype)) {
+  const auto count = static_cast<std::size_t>(bytes / size_of(how.dtype));
+  if (is_float(how.dtype)) {
     float a[8], b[8];
-    to_float(dtype, memory, a, count);
-    to_float(dtype, brought, b, count);
+    to_float(how.dtype, memory, a, count);
+    to_float(how.dtype, brought, b, count);
     const float* const operands[] = {a, b};
-    evaluate({function, dtype, {}}, count, operands, a);
-    return from_float(dtype, a, memory, count);
+    evaluate(how, count, operands, a);
+    return from_float(how.dtype, a, memory, count);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t a = to_integer(dtype, memory + 4 * i);
-    const std::int64_t b = to_integer(dtype, brought + 4 * i);
-    const std::int64_t combined = function == ir::Op::add   ? a + b
-                                  : function == ir::Op::min ? std::min(a, b)
-                                                            : std::max(a, b);
-    from_integer(dtype, combined, memory + 4 * i);
+  for (std::int64_t at = 0; at < bytes; at += size_of(how.dtype)) {
+    std::int64_t a = to_integer(how.dtype, memory + at), b = to_integer(how.dtype, brought + at);
+    const std::int64_t* const operands[] = {&a, &b};
+    evaluate(how, 1, operands, &a);
+    from_integer(how.dtype, a, memory + at);
   }
 }
 
@@ -237,8 +234,8 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
   };
   launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
                       instruction.object, copy.address, copy.map.box_bytes());
-  // Reductions of an element are atomic for the GPU, and come in any order.
-  const bool reduces = instruction.operation->attributes.has(ir::Key::function);
+  // What reads elements to write them does so atomically for the GPU, in any order.
+  const bool reduces = ir::info(instruction.op).reads(ir::Memory::global);
   order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), copy.map,
                copy.data, copy.address, copy.start);
   warp.stores.push_back(store);
@@ -286,7 +283,6 @@ void finish_load(Launch& launch, const Event& event) {
 
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {
   const Instruction& instruction = *store.instruction;
-  const ir::Attributes& attributes = instruction.operation->attributes;
   const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[instruction.detail].map];
   if (store.stage == Store::Stage::issued) {
     const Cta& cta = *warp.cta;
@@ -298,15 +294,19 @@ void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage)
     store.stage = Store::Stage::read;
   }
   if (store.stage == Store::Stage::read && stage == Store::Stage::written) {
-    const bool reduces = attributes.has(ir::Key::function);
+    const ir::Attributes& attributes = instruction.operation->attributes;
     bool cut = false;
     for_chunks(map, store.to, store.address, store.coordinates,
                [&](std::int64_t address, std::byte* global, std::int64_t skip, std::int64_t bytes) {
                  cut |= skip == 0 && bytes > 0 && bytes < 16;
                  const std::byte* chunk = store.data.data() + (address - store.address);
                  if (bytes == 0 || !launch.kernel.valued) return;
-                 if (!reduces) return void(std::memcpy(global, chunk + skip, bytes));
-                 combine(attributes.function(), map.tensor->dtype, bytes, chunk + skip, global);
+                 if (!attributes.has(ir::Key::function)) {
+                   return void(std::memcpy(global, chunk + skip, bytes));
+                 }
+                 // Integers run over.
+                 combine({attributes.function(), map.tensor->dtype, {}, /*may_not_exist=*/true},
+                         bytes, chunk + skip, global);
                });
     store.stage = Store::Stage::written;
     // Seen on an H200: what follows the row is overwritten.

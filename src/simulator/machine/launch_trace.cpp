@@ -50,6 +50,8 @@ LaunchTrace::LaunchTrace(TraceContext& context, const Launch& launch, std::int64
   TraceLaunch& own = trace_.launches.emplace_back();
   own.name = launch.place.name;
   own.rank = launch.place.rank;
+  own.product_unit = kernel.target->unit_of(ir::Family::product).name;
+  own.copy_unit = kernel.target->unit_of(ir::Family::bulk_copy).name;
   for (const Role& role : kernel.roles) own.roles.push_back(role.name);
   for (const BarrierArray& array : kernel.barrier_arrays) {
     for (int i = 0; i < array.count; ++i) {

@@ -108,7 +108,7 @@ class LaunchTrace {
     std::array<Meeting, 16> named;
     TraceSignal pool;
     Timetable port;
-    Timetable tensor_cores;
+    Timetable product_unit;
     std::map<std::pair<int, std::uint64_t>, std::int64_t> products;  // warpgroup, sequence: end
     std::map<std::pair<int, std::int64_t>, std::size_t> groups;      // warpgroup, group: flight
   };

@@ -22,9 +22,11 @@ Order::Order(Launch& launch, bool strict, bool enabled)
       launch.world.memory.add_written(GlobalMemory::range_of(tensor));
     }
   };
-  for (const Instruction& instruction : kernel.code) {
-    const TensorArgument* const tensor = kernel.tensor_of(instruction, launch.arguments);
-    if (tensor && ir::info(instruction.op).writes(ir::Memory::global)) add(*tensor);
+  std::size_t next = 0;
+  for (const ir::Parameter& parameter : kernel.source->parameters) {
+    if (!parameter.is_tensor()) continue;
+    const TensorArgument& tensor = launch.arguments.tensors[next++];
+    if (parameter.kind != ir::Parameter::Kind::in) add(tensor);
   }
 }
 
@@ -56,7 +58,7 @@ void Order::release_into(View& to, Warp& warp, bool elected) const {
   ++view.generic[own_agent(warp, elected)];
 }
 
-void Order::release_remote_into(View& to, Warp& warp, bool elected) const {
+void Order::release_beyond_into(View& to, Warp& warp, bool elected) const {
   if (!enabled_) return;
   View& view = warp.view(elected);
   if (view.beyond) to.join_beyond(view.beyond);
@@ -69,9 +71,15 @@ void Order::release_remote_into(View& to, Warp& warp, bool elected) const {
   ++view.generic[own_agent(warp, elected)];
 }
 
-void Order::acquire(Warp& warp, bool elected, const View& view) const {
-  warp.elected.join(view);
-  if (!elected) warp.lanes.join(view);
+void Order::acquire(Warp& warp, bool elected, const View& view, Scope scope) const {
+  for (const bool lane : {true, false}) {
+    if (elected && !lane) continue;
+    View& own = warp.view(lane);
+    own.join(view);
+    if (scope < Scope::cluster) continue;
+    own.generic.join(own.remote);
+    own.cluster.join(view.generic);
+  }
 }
 
 void Order::meet(Warp& warp) const {
@@ -104,14 +112,6 @@ void Order::fence_cluster(Warp& warp, bool elected) const {
     view.generic.join(view.remote);
     view.cluster.join(view.generic);
     ++view.generic[own_agent(warp, lane)];
-  }
-}
-
-void Order::acquire_cluster(Warp& warp, const View& view) const {
-  acquire(warp, false, view);
-  for (View* own : {&warp.lanes, &warp.elected}) {
-    own->generic.join(own->remote);
-    own->cluster.join(view.generic);
   }
 }
 
@@ -171,6 +171,7 @@ Order::Verdict Order::judge(const Warp& warp, const Access& earlier, const Acces
 
 void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
                    const BlockRun& run) {
+  if (launch_.recorder) launch_.recorder->ordered(launch_, access, ir::Memory::shared);
   cta.shadow.touch(access, run, [&](const ShadowBlock::Record& earlier, std::int64_t block) {
     const Verdict verdict = judge(warp, earlier, access, /*global=*/false);
     if (verdict == Verdict::ordered) return;
@@ -220,6 +221,7 @@ bool Order::is_written(const std::byte* data) const {
 }
 
 void Order::global(const Warp& warp, const Access& access, ByteSet& set) {
+  if (launch_.recorder) launch_.recorder->ordered(launch_, access, ir::Memory::global);
   set.drain([&](std::uint64_t block, Bytes touched) {
     launch_.world.memory.shadow(block).touch(
         access, touched, [&](const ShadowBlock::Record& earlier) {

@@ -48,17 +48,17 @@ class Order {
   // What the warp, or its elected lane, hands on; it counts up.
   View release(Warp& warp, bool elected) const;
   void release_into(View& to, Warp& warp, bool elected) const;
-  // The same to another CTA: threads' accesses only behind a fence of cluster scope.
-  void release_remote_into(View& to, Warp& warp, bool elected) const;
-  void acquire(Warp& warp, bool elected, const View& view) const;
+  // The same to threads outside of the scope of who hands on: what threads of this CTA have
+  // accessed, only where a fence of cluster scope stands before.
+  void release_beyond_into(View& to, Warp& warp, bool elected) const;
+  // By an operation of that scope.
+  void acquire(Warp& warp, bool elected, const View& view, Scope scope) const;
   // The lanes of the warp wait for each other.
   void meet(Warp& warp) const;
   // Every lane has handed on what it did.
   void count_up(Warp& warp) const;
   void fence_proxy(Warp& warp, bool elected) const;
   void fence_cluster(Warp& warp, bool elected) const;
-  // As after a barrier of the whole cluster.
-  void acquire_cluster(Warp& warp, const View& view) const;
   // `count` groups or phases of asynchronous work of the warp's CTA are over.
   void complete(Warp& warp, bool elected, Agents::Kind kind, int index, std::int64_t count) const;
   // Whether the warp knows of an epoch of an agent of its cluster.
@@ -83,7 +83,7 @@ class Order {
   void fence(Warp& warp, bool elected, Scope scope);
   void fence_proxy_global(Warp& warp, bool elected) const;
 
-  // Whether the tensor's memory is written by the kernel; accesses to others are not looked at.
+  // Whether the kernel may write the tensor's memory; accesses to inputs are not looked at.
   bool is_written(const std::byte* data) const;
   void global(const Warp& warp, const Access& access, ByteSet& bytes);
 

@@ -423,7 +423,7 @@ MachineReport run_program(const ir::Program& program, const std::vector<ir::Kern
   World world(options, report);
   Streams streams(world, program, kernels, address, options, runs);
   world.streams = &streams;
-  if (options.recorder) options.recorder->begin(program, runs);
+  if (options.recorder) options.recorder->begin(program, kernels, runs);
   try {
     streams.begin();
     world.run();

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::int64_t kTxLimit = (std::int64_t{1} << 20) - 1;
 
+// Of a barrier, whose record always says it.
+Scope scope_of(const Instruction& instruction) { return *ir::info(instruction.op).scope; }
+
 void wake_waiting(Launch& launch, Cta& cta, Warp::State state, int barrier) {
   for (Warp& warp : cta.warps) {
     if (warp.state == state && warp.barrier == barrier) launch.wake(warp);
@@ -48,8 +51,8 @@ void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& 
     use.phase = static_cast<Epoch>(state.phase + 1);
     cta.foreign_uses.add(std::move(use));
   }
-  if (remote) {
-    launch.order.release_remote_into(state.accumulated, warp, instruction.elected);
+  if (remote && scope_of(instruction) < Scope::cluster) {
+    launch.order.release_beyond_into(state.accumulated, warp, instruction.elected);
   } else {
     launch.order.release_into(state.accumulated, warp, instruction.elected);
   }
@@ -195,7 +198,7 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   const std::uint64_t current = state.phase & 1;
   if (current != static_cast<std::uint64_t>(parity & 1)) {
     warp.waits_at = nullptr;
-    launch.order.acquire(warp, instruction.elected, state.completed);
+    launch.order.acquire(warp, instruction.elected, state.completed, scope_of(instruction));
     launch.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
                           static_cast<std::int64_t>(state.phase));
     ++warp.pc;
@@ -317,10 +320,10 @@ void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction) {
     const NamedBarrier over = std::exchange(barrier, {});
     barrier.handed = launch.order.nothing();
     for (Warp* other : over.waiting) {
-      launch.order.acquire(*other, /*elected=*/false, over.handed);
+      launch.order.acquire(*other, /*elected=*/false, over.handed, scope_of(instruction));
       launch.wake(*other);
     }
-    if (sync) launch.order.acquire(warp, /*elected=*/false, over.handed);
+    if (sync) launch.order.acquire(warp, /*elected=*/false, over.handed, scope_of(instruction));
   } else if (sync) {
     barrier.waiting.push_back(&warp);
     warp.barrier = static_cast<int>(number);
@@ -340,10 +343,10 @@ void cluster_sync(Launch& launch, Warp& warp, const Instruction& instruction) {
     const std::vector<Warp*> waiting = std::exchange(cluster.waiting, {});
     const View handed = std::exchange(cluster.handed, launch.order.nothing());
     for (Warp* other : waiting) {
-      launch.order.acquire_cluster(*other, handed);
+      launch.order.acquire(*other, /*elected=*/false, handed, scope_of(instruction));
       launch.wake(*other);
     }
-    launch.order.acquire_cluster(warp, handed);
+    launch.order.acquire(warp, /*elected=*/false, handed, scope_of(instruction));
     return;
   }
   cluster.waiting.push_back(&warp);

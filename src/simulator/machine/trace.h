@@ -43,7 +43,7 @@ struct TraceFlight {
   SourceLocation where;
 };
 
-// A product from the instant that the tensor cores begin it.
+// A product from the instant that its unit begins it.
 struct TraceProduct {
   std::int64_t start = 0, end = 0;
   int name = 0;
@@ -95,6 +95,7 @@ struct TraceLaunch {
   std::vector<std::string> roles;  // role 0 is the kernel's own body: warps in no role
   std::vector<TraceBarrier> barriers;
   std::vector<std::string> barrier_arrays;
+  std::string product_unit, copy_unit;  // of its target
 };
 
 // What a program has queued in it: launches for as long as they run, copies, words, events.

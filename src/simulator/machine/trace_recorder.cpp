@@ -18,18 +18,21 @@ using Kind = TraceSlice::Kind;
 constexpr std::int64_t kStreamOperation = 100;
 
 // What moves a stream's clock on, where nothing is waited for.
-std::int64_t copy_cycles(const ir::Program& program, const ir::ProgramOperation& copy) {
+std::int64_t copy_cycles(const ir::Program& program, const ir::ProgramOperation& copy,
+                         std::string_view target) {
   std::int64_t bytes = size_of(program.buffers[copy.to.buffer].dtype);
   for (const Dim& extent : copy.to.sizes) bytes *= ir::constant(extent);
-  const target::Device& device = target::device_of(ir::kDefaultTarget);
+  const target::Device& device = target::device_of(target);
   const auto bytes_per_cycle = static_cast<std::int64_t>(device.peer_bytes / device.clock);
   return kStreamOperation + bytes / bytes_per_cycle;
 }
 
 }  // namespace
 
-void TraceRecorder::begin(const ir::Program& program, std::int64_t runs) {
+void TraceRecorder::begin(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+                          std::int64_t runs) {
   program_ = &program;
+  target_ = kernels.empty() ? ir::default_target() : std::string_view(kernels.front().target);
   runs_ = runs;
   streams_.resize(program.streams.size());
   events_.resize(static_cast<std::size_t>(program.events));
@@ -112,7 +115,7 @@ void TraceRecorder::finish(const StreamOperation& operation) {
             stream.launch->end());
       return;
     case ProgramKind::copy: {
-      const std::int64_t end = stream.clock + copy_cycles(*program_, source);
+      const std::int64_t end = stream.clock + copy_cycles(*program_, source, target_);
       slice(operation, Kind::memory,
             fmt::format("copy to {}", name_of(*program_, source.to.buffer, source.to.rank)),
             context_.text("from " + name_of(*program_, source.from.buffer, source.from.rank)), end);

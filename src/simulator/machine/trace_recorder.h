@@ -21,7 +21,8 @@ namespace tilewright::simulator {
 // whose clock launches, copies and waits move on.
 class TraceRecorder : public Recorder {
  public:
-  void begin(const ir::Program& program, std::int64_t runs) override;
+  void begin(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+             std::int64_t runs) override;
   void starts(const StreamOperation& operation) override;
   void executed(const StreamOperation& operation, bool over) override;
   void changed(const std::byte* first, std::int64_t bytes) override;
@@ -70,6 +71,7 @@ class TraceRecorder : public Recorder {
   std::vector<std::unique_ptr<LaunchTrace>> launches_;
   std::unordered_map<const Launch*, LaunchTrace*> by_launch_;
   const ir::Program* program_ = nullptr;
+  std::string target_;  // of the program's kernels
   std::int64_t runs_ = 0;
   std::vector<StreamState> streams_;
   std::vector<TraceSignal> events_;

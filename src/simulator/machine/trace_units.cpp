@@ -97,15 +97,15 @@ void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
 
   CtaState& cta = state_of(*warp.cta);
   TraceCta& trace = trace_.ctas[cta.trace];
-  // The four warps of a warpgroup issue a product together; the tensor cores begin it for the first
-  // of them that was executed.
-  const int warpgroup = warp.index / 4;
+  // The warps of a warpgroup issue a product together; its unit begins it for the first of them
+  // that was executed.
+  const int warpgroup = warp.index / static_cast<int>(kernel.target->limits.group_warps);
   const auto [begun, is_first] =
       cta.products.emplace(std::pair(warpgroup, warp.product_sequence), 0);
   const std::int64_t cycles = product_cycles(launch_->kernel, product);
   if (is_first) {
     const std::int64_t start =
-        cta.tensor_cores.reserve(std::max(state.clock, state.product_end), cycles);
+        cta.product_unit.reserve(std::max(state.clock, state.product_end), cycles);
     begun->second = start + cycles;
     trace.products.push_back({start, start + cycles, name, instruction.where()});
   }
@@ -137,7 +137,7 @@ void LaunchTrace::wait_for_products(const Warp& warp, WarpState& state,
   for (const Pending& work : state.products) {
     if (work.group < groups) trace_of(state).flights[work.flight].complete = true;
   }
-  wait_until(state, instruction, text("waits for the tensor cores"),
+  wait_until(state, instruction, text("waits for the " + trace_.launches[number_].product_unit),
              {end_of(state.products, groups, &Pending::end),
               text(fmt::format("at most {} committed groups are in flight", instruction.value))});
   state.products.erase(std::remove_if(state.products.begin(), state.products.end(),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check/fuzz/recipe.h"
+#include "codegen/example_kernels.h"
 #include "compiler/build.h"
 #include "compiler/simulation.h"
 #include "ir/program.h"
@@ -50,17 +51,6 @@ class FormsExecuted : public simulator::Recorder {
   void begin(const simulator::Launch& launch) override {
     forms.push_back(ir::form_hash(*launch.kernel.source));
   }
-  void begin(const ir::Program&, std::int64_t) override {}
-  void starts(const simulator::StreamOperation&) override {}
-  void executed(const simulator::StreamOperation&, bool) override {}
-  void changed(const std::byte*, std::int64_t) override {}
-  void starts(const simulator::Warp&, const simulator::Instruction&) override {}
-  void executed(const simulator::Warp&, const simulator::Instruction&) override {}
-  void load_issued(const simulator::Event&) override {}
-  void load_finished(const simulator::Event&) override {}
-  void arrived(const simulator::Warp&, const simulator::Cta&, int) override {}
-  void phase_completed(const simulator::Cta&, int) override {}
-  void end(const std::vector<simulator::Fault>&) override {}
 };
 
 // The arguments are for each form anew, since outputs are poisoned.
@@ -79,7 +69,7 @@ void expect_simulated(const ir::Kernel& traced, const std::function<Arguments()>
       << name << ": the cubin is of another form than those that the simulator executed";
 }
 
-// Of a program's kernel, which takes memory that the program has for it.
+// Without arguments: the forms that any execution on the virtual GPU takes.
 void expect_among_forms(const ir::Kernel& traced) {
   const BuiltKernel built = compiler::build_kernel(traced, "sm_90a", {}, true);
   std::vector<std::uint64_t> forms;
@@ -89,29 +79,63 @@ void expect_among_forms(const ir::Kernel& traced) {
   EXPECT_EQ(std::count(forms.begin(), forms.end(), form_of_cubin(built.build)), 1) << traced.name;
 }
 
-TEST(ShippedForms, OfTheLibrarysKernelsAreSimulated) {
-  skip_without_assembler();
-  if (IsSkipped()) return;
+struct Variant {
+  const LibraryKernel* kernel = nullptr;
+  std::string schedule;
+  bool executed = true;  // here; of others the forms that are to be executed are compared
+};
+
+std::vector<Variant> library_variants() {
+  std::vector<Variant> all;
   for (const LibraryKernel& kernel : kernel_library()) {
-    if (kernel.is_program()) {
-      const OptionValues options = resolve_options(kernel, {});
-      const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
-      for (const auto& each : program.finish().kernels) expect_among_forms(*each);
-      continue;
-    }
-    std::vector<std::string> schedules = {"tile"};
-    for (const LibrarySchedule& schedule : kernel.schedules) schedules.push_back(schedule.name);
-    // Of gemm's many variants, some of each way to divide the work.
-    const std::size_t step = schedules.size() > 20 ? schedules.size() / 10 : 1;
-    for (std::size_t i = 0; i < schedules.size(); i += step) {
-      const std::vector<std::string> settings = {"schedule=" + schedules[i]};
-      library::Workload work = library::make_workload(kernel, settings, {}, 1);
-      const compiler::Target target = compiler::parse_target("sm_90a");
-      const Kernel traced = library::trace_entry(kernel, work.options, target);
-      expect_simulated(
-          traced.finish(), [&] { return work.arguments(); }, kernel.name + " " + schedules[i]);
+    all.push_back({&kernel, "tile"});
+    // Of gemm's many schedules, some of each way to divide the work are executed.
+    const std::size_t count = kernel.schedules.size(), step = count > 20 ? count / 10 : 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      all.push_back({&kernel, kernel.schedules[i].name, (i + 1) % step == 0});
     }
   }
+  return all;
+}
+
+void expect_shipped(const Variant& variant) {
+  const LibraryKernel& kernel = *variant.kernel;
+  const std::vector<std::string> settings = {"schedule=" + variant.schedule};
+  const ScheduleChoice choice =
+      choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
+  if (kernel.is_program()) {
+    const Program program = build_program(kernel, choice);
+    for (const auto& each : program.finish().kernels) expect_among_forms(*each);
+    return;
+  }
+  const Kernel traced = build_choice(kernel, choice);
+  if (!variant.executed) return expect_among_forms(traced.finish());
+  library::Workload work = library::make_workload(kernel, settings, {}, 1);
+  expect_simulated(
+      traced.finish(), [&] { return work.arguments(); }, kernel.name + " " + variant.schedule);
+}
+
+// In parts, which are tests that run beside each other.
+constexpr std::size_t kParts = 8;
+class ShippedLibrary : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(ShippedLibrary, IsSimulated) {
+  skip_without_assembler();
+  if (IsSkipped()) return;
+  const std::vector<Variant> all = library_variants();
+  EXPECT_GT(all.size(), 100u);
+  for (std::size_t i = GetParam(); i < all.size(); i += kParts) {
+    SCOPED_TRACE(all[i].kernel->name + " " + all[i].schedule);
+    expect_shipped(all[i]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, ShippedLibrary, testing::Range(std::size_t{0}, kParts));
+
+TEST(ShippedForms, OfExamplesAreSimulated) {
+  skip_without_assembler();
+  if (IsSkipped()) return;
+  for (const Kernel& kernel : codegen::example_kernels()) expect_among_forms(kernel.finish());
 }
 
 TEST(ShippedForms, OfRandomKernelsAreSimulated) {
@@ -123,7 +147,7 @@ TEST(ShippedForms, OfRandomKernelsAreSimulated) {
     try {
       fuzz::Traced traced = fuzz::trace(recipe);
       const Kernel kernel = recipe.style == fuzz::Recipe::Style::explicit_level
-                                ? fuzz::trace_explicit(recipe)
+                                ? fuzz::trace_explicit(recipe, "sm_90a")
                                 : std::move(traced.kernel);
       expect_simulated(
           kernel.finish(), [&] { return traced.launch.arguments(); }, fmt::format("seed {}", seed));
