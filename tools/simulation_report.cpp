@@ -79,7 +79,9 @@ void print_results(const Request& request, const Outcome& outcome, const Title& 
   }
   const Case& worst = outcome.worst();
   if (title.ranks > 0 && !title.against_reference) {
-    fmt::print("the schedules' results beside the first one's: ");
+    const bool same = worst.comparison.outputs.empty();
+    fmt::print("the schedules' results: {}\n",
+               same ? "the same bits" : "beside those of the first one");
   }
   print_comparison(worst.comparison);
 }

@@ -93,9 +93,9 @@ struct LibraryKernel {
   std::function<std::vector<std::vector<double>>(const OptionValues&,
                                                  const std::vector<HostTensor>& inputs)>
       reference;
-  // The same outputs as the kernel's own types round them: how far from the reference rounding takes
-  // a result. Without it the interpreter runs what `build` gives; of a program the dtypes of its
-  // outputs say it.
+  // The same outputs as the kernel's own types round them: how far from the reference rounding
+  // takes a result. Without it the interpreter runs what `build` gives; of a program the dtypes of
+  // its outputs say it.
   std::function<std::vector<std::vector<double>>(const OptionValues&,
                                                  const std::vector<HostTensor>& inputs)>
       rounded = {};

@@ -20,60 +20,72 @@ class Recorded : public simulator::Recorder {
       const std::size_t number = numbers_.size();
       numbers_.emplace(&operation, number);
     });
-    coverage_.reached.resize(numbers_.size());
+    coverage_.turns.resize(numbers_.size());
+    first_.resize(numbers_.size());
     coverage_.executable.resize(numbers_.size());
   }
   Coverage take() { return std::move(coverage_); }
 
   void begin(const simulator::Launch& launch) override {
     coverage_.phases.assign(static_cast<std::size_t>(launch.kernel.barriers), 0);
+    for (const simulator::BarrierArray& array : launch.kernel.barrier_arrays) {
+      coverage_.wanted.insert(coverage_.wanted.end(), static_cast<std::size_t>(array.count),
+                              Coverage::phases_wanted(array.arrivals));
+    }
     for (const simulator::Instruction& instruction : launch.kernel.code) {
       const auto found = numbers_.find(instruction.operation);
       if (found != numbers_.end()) coverage_.executable[found->second] = true;
     }
   }
-  void starts(const simulator::Warp&, const simulator::Instruction& instruction) override {
+  void starts(const simulator::Warp& warp, const simulator::Instruction& instruction) override {
     const auto found = numbers_.find(instruction.operation);
-    if (found != numbers_.end()) coverage_.reached[found->second] = true;
+    if (found == numbers_.end()) return;
+    const simulator::Warp*& first = first_[found->second];
+    if (!first) first = &warp;
+    std::uint64_t& turns = coverage_.turns[found->second];
+    if (first == &warp && turns < Coverage::kTurns) ++turns;
   }
   void phase_completed(const simulator::Cta& cta, int barrier) override {
     std::uint64_t& most = coverage_.phases[static_cast<std::size_t>(barrier)];
-    most = std::max(
-        most, std::min(cta.barriers[static_cast<std::size_t>(barrier)].phase, Coverage::kPhases));
+    const auto number = static_cast<std::size_t>(barrier);
+    most = std::max(most, std::min(cta.barriers[number].phase, coverage_.wanted[number]));
   }
 
  private:
   std::unordered_map<const ir::Operation*, std::size_t> numbers_;
+  std::vector<const simulator::Warp*> first_;  // that came to each operation
   Coverage coverage_;
 };
 
 }  // namespace
 
-bool Coverage::all() const {
-  return reached == executable && std::all_of(phases.begin(), phases.end(),
-                                              [](std::uint64_t count) { return count >= kPhases; });
+std::uint64_t Coverage::phases_wanted(int arrivals) {
+  return static_cast<std::uint64_t>(std::max(4, arrivals + 2));
 }
 
-bool Coverage::adds_to(const Coverage& other) const {
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    if (reached[i] && !(i < other.reached.size() && other.reached[i])) return true;
-  }
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (phases[i] > (i < other.phases.size() ? other.phases[i] : 0)) return true;
-  }
-  return false;
+std::uint64_t Coverage::gain(const Coverage& other) const {
+  std::uint64_t gain = 0;
+  const auto add = [&](const std::vector<std::uint64_t>& own,
+                       const std::vector<std::uint64_t>& more) {
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      const std::uint64_t had = i < own.size() ? own[i] : 0;
+      gain += more[i] > had ? more[i] - had : 0;
+    }
+  };
+  add(turns, other.turns);
+  add(phases, other.phases);
+  return gain;
 }
 
 void Coverage::add(const Coverage& other) {
-  reached.resize(std::max(reached.size(), other.reached.size()));
   if (executable.empty()) executable = other.executable;
-  phases.resize(std::max(phases.size(), other.phases.size()));
-  for (std::size_t i = 0; i < other.reached.size(); ++i) {
-    reached[i] = reached[i] || other.reached[i];
-  }
-  for (std::size_t i = 0; i < other.phases.size(); ++i) {
-    phases[i] = std::max(phases[i], other.phases[i]);
-  }
+  if (wanted.empty()) wanted = other.wanted;
+  const auto take = [](std::vector<std::uint64_t>& own, const std::vector<std::uint64_t>& more) {
+    own.resize(std::max(own.size(), more.size()));
+    for (std::size_t i = 0; i < more.size(); ++i) own[i] = std::max(own[i], more[i]);
+  };
+  take(turns, other.turns);
+  take(phases, other.phases);
 }
 
 std::vector<const ir::Operation*> Coverage::missing(const ir::Kernel& machine) const {
@@ -81,7 +93,7 @@ std::vector<const ir::Operation*> Coverage::missing(const ir::Kernel& machine) c
   std::size_t number = 0;
   ir::for_each(machine.body, [&](const ir::Operation& operation) {
     const std::size_t own = number++;
-    if (own < executable.size() && executable[own] && !reached[own]) list.push_back(&operation);
+    if (own < executable.size() && executable[own] && turns[own] == 0) list.push_back(&operation);
   });
   return list;
 }
@@ -101,19 +113,27 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
 std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   const std::vector<std::function<library::Workload()>>& candidates,
                                   std::int64_t multiprocessors, std::uint64_t seed,
-                                  Coverage& begun) {
-  constexpr std::int64_t kOperations = 10'000'000;
-  std::vector<std::size_t> chosen;
+                                  std::int64_t operations, Coverage begun) {
+  std::vector<Coverage> all;
   std::int64_t executed = 0;
-  for (std::size_t i = 0; i < candidates.size() && !begun.all() && executed < kOperations; ++i) {
-    library::Workload workload = candidates[i]();
-    const Coverage own =
-        coverage_of(machine, workload.arguments(), multiprocessors, seed, executed);
-    if (!own.adds_to(begun)) continue;
-    begun.add(own);
-    chosen.push_back(i);
+  while (all.size() < candidates.size() && executed < operations) {
+    library::Workload workload = candidates[all.size()]();
+    all.push_back(coverage_of(machine, workload.arguments(), multiprocessors, seed, executed));
   }
-  return chosen;
+  std::vector<std::size_t> chosen;
+  for (;;) {
+    std::size_t best = all.size();
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::uint64_t gain = begun.gain(all[i]);
+      if (gain <= most) continue;
+      most = gain;
+      best = i;
+    }
+    if (best == all.size()) return chosen;
+    begun.add(all[best]);
+    chosen.push_back(best);
+  }
 }
 
 }  // namespace tilewright::checks

@@ -319,7 +319,7 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
       result.verdict = Verdict::unreached;
       return;
     }
-    if (!by_usual) found = runner.run(changed, further, options.schedules);
+    found = runner.run(changed, further, by_usual ? 1 : options.schedules);
     if (found.fault.kind.empty() && shows_in_values(*result.kind)) {
       found = runner.run_unusual(changed);
     }

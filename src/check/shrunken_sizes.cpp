@@ -329,7 +329,12 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
       const auto is = [](std::int64_t length) {
         return [length](const Axis&, std::int64_t) { return length; };
       };
-      result.push_back(sizer.sizes({is(candidate.contraction), is(candidate.other)}));
+      // So many that what comes to the end of a sequence is not the end of the run.
+      constexpr std::int64_t kWork = 400'000;
+      const std::int64_t work = candidate.contraction * candidate.other;
+      const std::int64_t batch =
+          std::clamp<std::int64_t>(kWork / std::max<std::int64_t>(work, 1), 2, 14);
+      result.push_back(sizer.sizes({is(candidate.contraction), is(candidate.other), batch}));
     }
     std::set<std::vector<std::string>> seen;
     result.erase(std::remove_if(result.begin(), result.end(),
@@ -369,6 +374,17 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                     return choice.other * block - choice.tail(axis.box);
                                   },
                                   choice.batch}));
+  }
+  if (which == Sizes::further) {
+    // Long ones of equal lengths, where tiles follow each other many times, and one off.
+    std::int64_t length = 6 * sizer.block(true);
+    for (const std::int64_t edge : sizer.edges()) {
+      length = std::max(length, 4 * edge + 3 * sizer.block(false));
+    }
+    for (const std::int64_t more : {0, 1}) {
+      result.push_back(sizer.sizes({[&](const Axis&, std::int64_t) { return length + more; },
+                                    [&](const Axis&, std::int64_t) { return length; }}));
+    }
   }
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
