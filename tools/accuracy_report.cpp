@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 namespace tilewright::tools {
 
 void print_comparison(const library::Comparison& comparison) {
