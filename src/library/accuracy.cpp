@@ -23,8 +23,6 @@ constexpr double kRoom = 1.5, kElementRoom = 2;
 // What an output of f32 is allowed at least: sums of thousands of terms, and ex2.approx, which errs
 // by 2^-22.
 constexpr double kSingle = 2e-5;
-// Hardware's tanh.approx errs by up to 2^-11 of its result. The simulator's does not.
-constexpr double kSingleByHardware = 0x1p-11;
 
 // The largest relative error of rounding to nearest.
 double unit_roundoff(DType dtype) {
@@ -232,13 +230,7 @@ Reference reference_of(const Workload& workload, Executed by) {
     measured.whole = std::hypot(measured.whole, of_bytes);
     measured.row = std::hypot(measured.row, of_bytes);
     measured.element = std::hypot(measured.element, kTail * of_bytes);
-    Errors allowed = allowed_errors(measured, tensor.dtype(), tensor.shape());
-    if (by == Executed::by_hardware && tensor.dtype() == DType::f32) {
-      for (double* each : {&allowed.whole, &allowed.row, &allowed.element}) {
-        *each = std::max(*each, kSingleByHardware);
-      }
-    }
-    reference.allowed.push_back(allowed);
+    reference.allowed.push_back(allowed_errors(measured, tensor.dtype(), tensor.shape()));
   }
   return reference;
 }
