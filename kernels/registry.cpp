@@ -47,18 +47,6 @@ KernelOption dtype_option() {
           0,       {"bf16", "f16", "f32"}};
 }
 
-// Roundings of the result itself and of what is rounded on the way (the weights of a softmax).
-double rounding_tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::bf16:
-      return 2e-2;
-    case DType::f16:
-      return 2.5e-3;
-    default:
-      return 2e-5;
-  }
-}
-
 Attention attention_of(const OptionValues& options) {
   Attention a;
   a.heads = static_cast<int>(options.integer("heads"));
@@ -140,9 +128,6 @@ LibraryKernel attention_forward_entry() {
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
     return attention_reference(attention_sizes_of(options), inputs);
   };
-  kernel.tolerance = [](const OptionValues& options) {
-    return rounding_tolerance(options.dtype("dtype"));
-  };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>&) {
     return attention_operations(o, static_cast<double>(o.integer("batch")) *
                                        static_cast<double>(o.integer("queries")) *
@@ -204,9 +189,6 @@ LibraryKernel attention_decode_entry() {
   kernel.reference = [sizes_of](const OptionValues& options,
                                 const std::vector<HostTensor>& inputs) {
     return attention_reference(sizes_of(options), inputs);
-  };
-  kernel.tolerance = [](const OptionValues& options) {
-    return rounding_tolerance(options.dtype("dtype"));
   };
   kernel.floating_operations = [sizes_of](const OptionValues& o, const std::vector<HostTensor>&) {
     const AttentionSizes s = sizes_of(o);
@@ -314,9 +296,6 @@ LibraryKernel gemm_entry() {
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
     return gemm_reference(inputs);
   };
-  kernel.tolerance = [](const OptionValues& options) {
-    return rounding_tolerance(options.dtype("dtype"));
-  };
   kernel.floating_operations = [](const OptionValues& options, const std::vector<HostTensor>&) {
     return 2.0 * static_cast<double>(options.integer("m")) *
            static_cast<double>(options.integer("n")) * static_cast<double>(options.integer("k"));
@@ -347,7 +326,6 @@ LibraryKernel gemm_fp8_entry() {
   }
   g.block_k = 128;
   kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
-  kernel.tolerance = [](const OptionValues&) { return rounding_tolerance(bf16); };
   return kernel;
 }
 

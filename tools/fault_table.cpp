@@ -45,6 +45,8 @@ const char* name_of(Verdict verdict) {
       return "equivalent";
     case Verdict::unreached:
       return "unreached";
+    case Verdict::undecided:
+      return "undecided";
     case Verdict::survived:
       return "survived";
   }
@@ -64,15 +66,15 @@ std::string mutant_text(const MutantResult& result) {
 
 void print_rows(const Kinds& kinds, const std::map<int, Row>& rows) {
   const auto print = [](const std::string& name, const Row& row) {
-    fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>6} {:>5} {:>5} {:>8}\n", name,
+    fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>9} {:>6} {:>5} {:>5} {:>8}\n", name,
                row.sites.size(), row.mutants, row.count(Verdict::rejected),
                row.count(Verdict::equivalent), row.count(Verdict::unreached),
-               row.count(Verdict::caught), row.right_class, row.both_lines,
-               row.count(Verdict::survived));
+               row.count(Verdict::undecided), row.count(Verdict::caught), row.right_class,
+               row.both_lines, row.count(Verdict::survived));
   };
-  fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>6} {:>5} {:>5} {:>8}\n", "fault", "sites",
-             "mutants", "rejected", "equivalent", "unreached", "caught", "class", "lines",
-             "survived");
+  fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>9} {:>6} {:>5} {:>5} {:>8}\n", "fault",
+             "sites", "mutants", "rejected", "equivalent", "unreached", "undecided", "caught",
+             "class", "lines", "survived");
   Row all;
   for (const simulator::FaultKind* each : kinds) {
     const simulator::FaultKind& kind = *each;
@@ -124,6 +126,11 @@ void print_details(const std::vector<MutantResult>& results) {
       [](const MutantResult& r) { return r.verdict == Verdict::unreached; },
       [](const MutantResult&) { return "unknown whether it is found"; });
   list(
+      "undecided:", [](const MutantResult& r) { return r.verdict == Verdict::undecided; },
+      [](const MutantResult&) {
+        return "no result differs by a bit on these inputs, and no rule says that none can";
+      });
+  list(
       "survivors:", [](const MutantResult& r) { return r.verdict == Verdict::survived; },
       [](const MutantResult&) { return "not caught"; });
 }
@@ -163,7 +170,7 @@ Json json_of(const Kinds& kinds_of_table, const std::map<int, Row>& rows) {
       json["sites"] = row.sites.size();
       json["mutants"] = row.mutants;
       for (const Verdict verdict : {Verdict::caught, Verdict::rejected, Verdict::equivalent,
-                                    Verdict::unreached, Verdict::survived}) {
+                                    Verdict::unreached, Verdict::undecided, Verdict::survived}) {
         json[name_of(verdict)] = row.count(verdict);
       }
       json["right_class"] = row.right_class;

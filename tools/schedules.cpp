@@ -75,7 +75,6 @@ void execute(const Request& request, const Simulated& simulated, simulator::Mach
   const bool delays = options.search == simulator::Search::delays;
   Case done;
   done.sizes = simulated.sizes;
-  done.tolerance = simulated.tolerance;
   std::int64_t available = INT64_MAX;
   if (delays) {
     done.possible = delayed_schedules(simulated, options);
@@ -90,9 +89,9 @@ void execute(const Request& request, const Simulated& simulated, simulator::Mach
     const bool finished = launch(request, simulated, options, outcome);
     // What a faulty execution leaves in the outputs means nothing.
     if (finished && simulated.compare) {
-      const library::Comparison comparison = simulated.compare();
-      if (comparison.max_relative_error > done.comparison.max_relative_error) {
-        done.comparison = comparison;
+      library::Comparison comparison = simulated.compare();
+      if (done.comparison.outputs.empty() || comparison.share() > done.comparison.share()) {
+        done.comparison = std::move(comparison);
       }
     }
     progress.advance();

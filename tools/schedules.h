@@ -9,7 +9,7 @@
 
 #include "command.h"
 #include "compiler/simulation.h"
-#include "library/workload.h"
+#include "library/accuracy.h"
 
 // What `simulate` executes in many schedules, and what came of it.
 namespace tilewright::tools {
@@ -22,7 +22,6 @@ struct Simulated {
   std::int64_t launches = 1;  // calls of it in a schedule, one after the other
   // The results of the last call; null where nothing is compared.
   std::function<library::Comparison()> compare;
-  double tolerance = 0;
 };
 
 // What was run of one of them.
@@ -30,8 +29,7 @@ struct Case {
   std::string sizes;
   std::int64_t schedules = 0, possible = 0;  // possible: with at most two delays
   library::Comparison comparison;
-  double tolerance = 0;
-  bool ok() const { return comparison.max_relative_error <= tolerance; }
+  bool ok() const { return comparison.ok(); }
 };
 
 struct Outcome {
@@ -50,11 +48,10 @@ struct Outcome {
     for (const Case& each : cases) sum += each.schedules;
     return sum;
   }
-  // The one that is furthest from its tolerance.
+  // The one with the largest error, as a share of what is allowed.
   const Case& worst() const {
     return *std::max_element(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
-      return a.comparison.max_relative_error * b.tolerance <
-             b.comparison.max_relative_error * a.tolerance;
+      return a.comparison.share() < b.comparison.share();
     });
   }
 };

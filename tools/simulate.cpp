@@ -39,7 +39,6 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, library::
   Simulated made;
   made.sizes = sizes;
   made.launches = request.launches.value_or(1);
-  made.tolerance = workload.kernel->tolerance(workload.options);
   made.launch = [&](const simulator::MachineOptions& options) {
     workload.poison_outputs();
     return compiler::simulate(machine, workload.arguments(), options);

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "check/coverage.h"
 #include "check/fault_proof.h"
 #include "check/program_proof.h"
 #include "check/shrunken_sizes.h"
@@ -81,18 +82,17 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   Subject subject;
   std::vector<std::string> built = request.settings;
   subject.forms = build(built);
-  const auto shrunken = [&](bool further) {
+  const auto shrunken = [&](checks::Sizes which) {
     return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
-                                  subject.forms.front(), further);
+                                  subject.forms.front(), which);
   };
-  const std::vector<std::vector<std::string>> choices = shrunken(false);
+  const std::vector<std::vector<std::string>> choices = shrunken(checks::Sizes::usual);
   // Lengths choose among a kernel's variants, and it is the one that was asked for that is proven.
   for (const std::string& size : choices.front()) {
     if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.forms = build(built);
   const auto maker = [&](const std::vector<std::string>& sizes) {
-    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
     return [&entry, all, files = parse_files(request.inputs, "--in"),
@@ -100,14 +100,62 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
       return library::make_workload(entry, all, files, seed);
     };
   };
-  for (const std::vector<std::string>& sizes : choices) {
-    subject.workloads.push_back(maker(sizes)());
+  const ir::Kernel& machine = subject.forms.front();
+  // Of --faults the further ones have more multiprocessors.
+  const std::int64_t few = checks::shrunken_multiprocessors(machine);
+  const std::int64_t many = checks::shrunken_multiprocessors(machine, request.faults);
+  std::int64_t executed = 0;
+  const auto take = [&](const std::vector<std::string>& sizes, bool further) {
+    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
+    library::Workload workload = maker(sizes)();
+    subject.coverage.add(checks::coverage_of(machine, workload.arguments(), further ? many : few,
+                                             request.seed, executed));
+    if (further && request.faults) {
+      subject.further.push_back(maker(sizes));
+    } else {
+      subject.workloads.push_back(std::move(workload));
+    }
+  };
+  for (const std::vector<std::string>& sizes : choices) take(sizes, false);
+  if (request.faults) {
+    for (const auto& sizes : shrunken(checks::Sizes::further)) take(sizes, true);
   }
-  if (!request.faults) return subject;
-  for (const std::vector<std::string>& sizes : shrunken(true)) {
-    subject.further.push_back(maker(sizes));
+  // Faults are looked for where what they change happens many times over, and without faults every
+  // operation is executed.
+  if (!request.faults && subject.coverage.missing(machine).empty()) return subject;
+  const auto candidates = shrunken(checks::Sizes::candidates);
+  std::vector<std::function<library::Workload()>> makers;
+  for (const std::vector<std::string>& sizes : candidates) makers.push_back(maker(sizes));
+  for (const std::size_t i :
+       checks::covering(machine, makers, many, request.seed,
+                        request.faults ? 40'000'000 : 4'000'000, subject.coverage)) {
+    take(candidates[i], true);
   }
   return subject;
+}
+
+void print_unreached(const Subject& subject) {
+  for (const ir::Operation* operation : subject.coverage.missing(subject.forms.front())) {
+    fmt::print("  no size comes to {} at {}\n", ir::info(operation->op).name,
+               format_location(operation->where));
+  }
+  const std::vector<std::uint64_t>&phases = subject.coverage.phases,
+        &wanted = subject.coverage.wanted;
+  std::int64_t few = 0;
+  for (std::size_t i = 0; i < phases.size(); ++i) few += phases[i] < wanted[i];
+  if (few > 0) {
+    fmt::print("  {} of {} complete fewer phases than a missing arrival needs to show\n", few,
+               counted(static_cast<std::int64_t>(phases.size()), "barrier"));
+  }
+}
+
+nlohmann::ordered_json unreached_json(const Subject& subject) {
+  Json list = Json::array();
+  for (const ir::Operation* operation : subject.coverage.missing(subject.forms.front())) {
+    list.push_back({{"operation", ir::info(operation->op).name},
+                    {"where", format_location(operation->where)}});
+  }
+  return list;
 }
 
 int simulate_faults(const Request& request, const library::KernelSource& source,
@@ -135,6 +183,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                  {"sizes", subject.sizes},
                  {"schedules", options.more},
                  {"launches", options.launches}};
+    json["unreached"] = unreached_json(subject);
     json.update(table_json(kinds, results, subject.sizes));
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -148,6 +197,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                                               : "for what these do not come to",
                  subject.sizes[i]);
     }
+    print_unreached(subject);
     print_table(kinds, results);
   }
   return ok ? 0 : static_cast<int>(ErrorKind::result);

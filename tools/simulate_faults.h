@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "check/coverage.h"
 #include "check/program_proof.h"
 #include "command.h"
 #include "compiler/build.h"
@@ -22,9 +24,14 @@ struct Subject {
   // Of --faults, for what those do not execute.
   std::vector<std::function<library::Workload()>> further;
   std::vector<std::string> sizes;  // of each workload, then of the further ones: "keys=496"
+  checks::Coverage coverage;       // of all of them, of the first form
 };
 Subject subject_of(const Request& request, const library::KernelSource& source,
                    const compiler::Target& target);
+
+// Operations of the kernel that none of the sizes comes to, and barriers that hardly turn.
+void print_unreached(const Subject& subject);
+nlohmann::ordered_json unreached_json(const Subject& subject);
 
 // `simulate --faults`.
 int simulate_faults(const Request& request, const library::KernelSource& source,

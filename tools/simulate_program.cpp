@@ -119,7 +119,6 @@ Simulated simulated(const Request& request, const Cut& cut,
                     const std::vector<ir::Kernel>& machine) {
   Simulated made;
   made.sizes = cut.sizes;
-  made.tolerance = library::tolerance_of(cut.program);
   const auto before = std::make_shared<library::ProgramTensors>(
       ir::initial_tensors(cut.program, {}, request.input_seed.value_or(request.seed) + 1));
   const auto after = std::make_shared<library::ProgramTensors>();
@@ -219,15 +218,15 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
                                         compiler::parse_numerics(request.numerics));
   };
   build(request.settings);
-  const auto shrunken = [&](bool further) {
+  const auto shrunken = [&](checks::Sizes which) {
     return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
                                   checks::sized_kernels(entry, made.recorded, made.forms.front()),
-                                  further);
+                                  which);
   };
   std::vector<std::vector<std::string>> choices{{}};
   std::vector<std::int64_t> multiprocessors{options_of(request).multiprocessors};
   if (request.shrunken || request.faults) {
-    choices = shrunken(false);
+    choices = shrunken(checks::Sizes::usual);
     // What is no length is the same in all choices, and the build depends on it.
     std::vector<std::string> built = request.settings;
     for (const std::string& size : choices.front()) {
@@ -247,7 +246,8 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   }
   if (!request.faults) return made;
   // More tiles than rings have stages, for each CTA.
-  for (const std::vector<std::string>& sizes : shrunken(true)) add(sizes, multiprocessors.front());
+  for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::further))
+    add(sizes, multiprocessors.front());
   return made;
 }
 
@@ -256,7 +256,6 @@ Simulated simulated(const Request& request, OperationCut& cut,
                     const std::vector<ir::Kernel>& machine, std::int64_t runs) {
   Simulated made;
   made.sizes = cut.sizes;
-  made.tolerance = cut.workload.kernel->tolerance(cut.workload.options);
   ir::Program program = cut.program;
   ir::add_owned(program, machine);
   const auto after = std::make_shared<library::ProgramTensors>();
@@ -318,7 +317,8 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
   if (request.shrunken) {
     const compiler::MachineForm form = compiler::compile_to_machine(
         kernel, target.arch, {compiler::parse_numerics(request.numerics)});
-    sizes = checks::shrunken_sizes(entry, request.settings, options, form.kernel);
+    sizes =
+        checks::shrunken_sizes(entry, request.settings, options, form.kernel, checks::Sizes::usual);
   }
   std::vector<Cut> cuts;
   for (const std::vector<std::string>& each : sizes) {

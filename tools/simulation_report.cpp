@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "accuracy_report.h"
 #include "compiler/simulation.h"
 #include "explain/report/trace_json.h"
 #include "explain/report/trace_page.h"
@@ -77,12 +78,12 @@ void print_results(const Request& request, const Outcome& outcome, const Title& 
     return;
   }
   const Case& worst = outcome.worst();
-  fmt::print("{} {:.3g}, tolerance {:.3g}: {}\n",
-             title.ranks == 0 || title.against_reference
-                 ? "max relative error"
-                 : "the schedules' results differ by at most",
-             worst.comparison.max_relative_error, worst.tolerance, worst.ok() ? "ok" : "too large");
-  if (!worst.ok()) fmt::print("{}\n", worst.comparison.worst);
+  if (title.ranks > 0 && !title.against_reference) {
+    const bool same = worst.comparison.outputs.empty();
+    fmt::print("the schedules' results: {}\n",
+               same ? "the same bits" : "beside those of the first one");
+  }
+  print_comparison(worst.comparison);
 }
 
 }  // namespace
@@ -167,8 +168,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   }
   if (request.shrunken || request.search == "delays") json["cases"] = cases;
   if (!request.control_only) {
-    json["max_relative_error"] = outcome.worst().comparison.max_relative_error;
-    json["tolerance"] = outcome.worst().tolerance;
+    json["outputs"] = json_of(outcome.worst().comparison);
   }
   if (!outcome.faults.empty()) json["replay"] = replay(request, outcome.seed);
   fmt::print("{}\n", json.dump(2));

@@ -93,9 +93,12 @@ struct LibraryKernel {
   std::function<std::vector<std::vector<double>>(const OptionValues&,
                                                  const std::vector<HostTensor>& inputs)>
       reference;
-  // Largest difference from the reference that rounding explains, relative to the magnitude of the
-  // output.
-  std::function<double(const OptionValues&)> tolerance;
+  // The same outputs as the kernel's own types round them: how far from the reference rounding
+  // takes a result. Without it the interpreter runs what `build` gives; of a program the dtypes of
+  // its outputs say it.
+  std::function<std::vector<std::vector<double>>(const OptionValues&,
+                                                 const std::vector<HostTensor>& inputs)>
+      rounded = {};
   // Without inputs where it hangs on what they hold, as the sequences' lengths: of equal ones.
   std::function<double(const OptionValues&, const std::vector<HostTensor>& inputs)>
       floating_operations;

@@ -9,6 +9,7 @@
 
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
+#include "library/accuracy.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
 #include "target/verify.h"
@@ -34,6 +35,13 @@ bool shows_in_values(const simulator::FaultKind& kind) {
   return std::find(kind.classes.begin(), kind.classes.end(), "mismatch") != kind.classes.end();
 }
 
+// Inputs that are not drawn as usual.
+struct Unusual {
+  library::Workload workload;
+  library::Reference reference;
+  std::string how;
+};
+
 // What one thread runs the mutants of a kernel on.
 class Runner {
  public:
@@ -46,7 +54,7 @@ class Runner {
         options_(options) {
     workloads_.resize(usual_.size() + further_.size());
     references_.resize(workloads_.size());
-    far_.resize(workloads_.size());
+    unusual_workloads_.resize(workloads_.size());
   }
 
   const Numbers& usual() const { return usual_; }
@@ -72,18 +80,28 @@ class Runner {
     return found;
   }
   // On inputs of which one lies far from zero: what does not exist, which reads as zeros, then is
-  // by far the largest element, or the smallest, and outlives even what forgives a wrong shift.
-  Run run_far_from_zero(const ir::Kernel& kernel) {
+  // by far the largest element, or the smallest, and outlives even what forgives a wrong shift. And
+  // on inputs that grow along an axis: what a kernel does when a later block has larger elements.
+  Run run_unusual(const ir::Kernel& kernel) {
     for (const std::size_t i : usual_) {
-      for (library::Workload& workload : far_from_zero(i)) {
-        Run found = run_values(kernel, workload, options_.seed);
+      for (Unusual& unusual : unusual_of(i)) {
+        Run found = run_values(kernel, unusual.workload, unusual.reference, options_.seed);
         if (found.fault.kind.empty()) continue;
         found.workload = i;
-        found.fault.message += "\n  where one of the inputs lies 256 from zero";
+        found.fault.message += "\n  where " + unusual.how;
         return found;
       }
     }
     return {};
+  }
+  bool unusual_reaches(const simulator::Mutant& mutant) {
+    const ir::Kernel probe = mutant.probe(machine_);
+    for (const std::size_t i : usual_) {
+      for (Unusual& unusual : unusual_of(i)) {
+        if (!launch(probe, unusual.workload, with_seed(options_.seed)).ok()) return true;
+      }
+    }
+    return false;
   }
   // Whether the mask that the mutant leaves out puts the number there that is there already, such
   // as the zeros of what TMA finds past a tensor's end: no input tells the two apart by a bit, but
@@ -95,6 +113,22 @@ class Runner {
       if (!run(filled, usual_, 1).fault.kind.empty()) return same_bits(changed);
     }
     return false;
+  }
+  // Whether it gives the kernel's results, bit for bit, on unusual inputs too.
+  bool same_bits(const ir::Kernel& changed) {
+    const auto same_on = [&](library::Workload& workload) {
+      launch(machine_, workload, with_seed(options_.seed));
+      const std::vector<HostTensor> wanted = workload.tensors;
+      launch(changed, workload, with_seed(options_.seed));
+      return workload.tensors == wanted;
+    };
+    for (const std::size_t i : usual_) {
+      if (!same_on(workloads_[i])) return false;
+      for (Unusual& unusual : unusual_of(i)) {
+        if (!same_on(unusual.workload)) return false;
+      }
+    }
+    return true;
   }
   // Many more schedules, without arithmetic.
   Run run_control(const ir::Kernel& kernel, const Numbers& workloads) {
@@ -148,7 +182,7 @@ class Runner {
   Run run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
     Run found = run_launches(kernel, number, with_seed(seed));
     if (!found.fault.kind.empty()) return found;
-    if (references_[number].empty()) references_[number] = reference_of(workloads_[number]);
+    if (references_[number].values.empty()) references_[number] = reference_of(workloads_[number]);
     return compared(workloads_[number], references_[number], number, seed);
   }
   Run run_launches(const ir::Kernel& kernel, std::size_t number,
@@ -179,32 +213,49 @@ class Runner {
     }
     return false;
   }
-  static Run compared(const library::Workload& workload,
-                      const std::vector<std::vector<double>>& reference, std::size_t number,
-                      std::uint64_t seed) {
+  static Run compared(const library::Workload& workload, const library::Reference& reference,
+                      std::size_t number, std::uint64_t seed) {
     const library::Comparison comparison = compare(workload, reference);
-    if (comparison.max_relative_error <= workload.kernel->tolerance(workload.options)) return {};
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, number, seed};
+    if (comparison.ok()) return {};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}}, number, seed};
   }
-  // The workload with one of its floating inputs shifted, in either direction. Those on which
-  // rounding alone makes the kernel itself wrong are left out.
-  std::vector<library::Workload>& far_from_zero(std::size_t number) {
-    constexpr double kFar = 256;  // exp(-kFar) is 0 in f32; e4m3 reaches to 448
-    std::optional<std::vector<library::Workload>>& made = far_[number];
+  // The workload with one of its floating inputs shifted, in either direction, or growing along one
+  // of its axes. Those on which rounding alone makes the kernel itself wrong are left out.
+  std::vector<Unusual>& unusual_of(std::size_t number) {
+    std::optional<std::vector<Unusual>>& made = unusual_workloads_[number];
     if (made) return *made;
     made.emplace();
-    for (std::size_t input = 0; input < workloads_[number].tensors.size(); ++input) {
-      const bool is_output = workloads_[number].kernel->tensors[input].is_output;
-      if (is_output || !is_float(workloads_[number].tensors[input].dtype())) continue;
+    const library::Workload& usual = workloads_[number];
+    const auto add = [&](std::size_t input, const std::string& how, const auto& changed) {
+      Unusual unusual{usual, {}, usual.kernel->tensors[input].name + " " + how};
+      HostTensor& tensor = unusual.workload.tensors[input];
+      for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+        tensor.set_flat(i, changed(tensor.flat(i), i));
+      }
+      unusual.reference = reference_of(unusual.workload);
+      if (run_values(machine_, unusual.workload, unusual.reference, options_.seed)
+              .fault.kind.empty()) {
+        made->push_back(std::move(unusual));
+      }
+    };
+    constexpr double kFar = 256;  // exp(-kFar) is 0 in f32; e4m3 reaches to 448
+    constexpr double kGrowth = 2;
+    for (std::size_t input = 0; input < usual.tensors.size(); ++input) {
+      const HostTensor& tensor = usual.tensors[input];
+      if (usual.kernel->tensors[input].is_output || !is_float(tensor.dtype())) continue;
       for (const double shift : {-kFar, kFar}) {
-        library::Workload far = workloads_[number];
-        HostTensor& tensor = far.tensors[input];
-        for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-          tensor.set_flat(i, tensor.flat(i) + shift);
-        }
-        if (run_values(machine_, far, options_.seed).fault.kind.empty()) {
-          made->push_back(std::move(far));
-        }
+        add(input, fmt::format("lies {} from zero", shift),
+            [&](double value, std::int64_t) { return value + shift; });
+      }
+      std::int64_t inner = tensor.elements();
+      for (std::size_t axis = 0; axis + 1 < tensor.shape().size() && inner > 0; ++axis) {
+        const std::int64_t extent = tensor.shape()[axis];
+        inner /= extent;
+        if (extent == 1) continue;
+        add(input, fmt::format("grows along axis {}", axis), [&](double value, std::int64_t i) {
+          const double at = static_cast<double>(i / inner % extent);
+          return value * (1 + kGrowth * at / static_cast<double>(extent - 1));
+        });
       }
     }
     return *made;
@@ -214,24 +265,11 @@ class Runner {
     machine.seed = seed;
     return machine;
   }
-  // One launch of inputs that are used seldom, so that no reference of theirs is kept.
-  Run run_values(const ir::Kernel& kernel, library::Workload& workload, std::uint64_t seed) {
+  Run run_values(const ir::Kernel& kernel, library::Workload& workload,
+                 const library::Reference& reference, std::uint64_t seed) {
     MachineReport report = launch(kernel, workload, with_seed(seed));
     if (!report.ok()) return {std::move(report.faults.front()), 0, seed};
-    return compared(workload, reference_of(workload), 0, seed);
-  }
-  bool same_bits(const ir::Kernel& changed) {
-    const auto same_on = [&](library::Workload& workload) {
-      launch(machine_, workload, with_seed(options_.seed));
-      const std::vector<HostTensor> wanted = workload.tensors;
-      launch(changed, workload, with_seed(options_.seed));
-      return workload.tensors == wanted;
-    };
-    for (const std::size_t i : usual_) {
-      std::vector<library::Workload>& far = far_from_zero(i);
-      if (!same_on(workloads_[i]) || !std::all_of(far.begin(), far.end(), same_on)) return false;
-    }
-    return true;
+    return compared(workload, reference, 0, seed);
   }
   MachineReport launch(const ir::Kernel& kernel, std::size_t number,
                        const simulator::MachineOptions& machine) {
@@ -249,8 +287,8 @@ class Runner {
   const ir::Kernel& machine_;
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
   const Numbers usual_, further_;
-  std::vector<std::vector<std::vector<double>>> references_;        // none yet: empty
-  std::vector<std::optional<std::vector<library::Workload>>> far_;  // none yet: empty
+  std::vector<library::Reference> references_;                          // none yet: empty
+  std::vector<std::optional<std::vector<Unusual>>> unusual_workloads_;  // none yet: empty
   const ProofOptions& options_;
 };
 
@@ -277,13 +315,13 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
     const bool by_usual = !reached.empty();
     const Numbers further = runner.that_reach(result.mutant, runner.further());
     reached.insert(reached.end(), further.begin(), further.end());
-    if (reached.empty()) {
+    if (reached.empty() && !runner.unusual_reaches(result.mutant)) {
       result.verdict = Verdict::unreached;
       return;
     }
-    if (!by_usual) found = runner.run(changed, further, options.schedules);
+    found = runner.run(changed, further, by_usual ? 1 : options.schedules);
     if (found.fault.kind.empty() && shows_in_values(*result.kind)) {
-      found = runner.run_far_from_zero(changed);
+      found = runner.run_unusual(changed);
     }
     if (found.fault.kind.empty() && result.mutant.filled &&
         runner.puts_what_is_there(result.mutant, changed)) {
@@ -293,8 +331,12 @@ void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runne
           "already; an infinity in its place is found";
       return;
     }
+    if (found.fault.kind.empty() && shows_in_values(*result.kind) && runner.same_bits(changed)) {
+      result.verdict = Verdict::undecided;
+      return;
+    }
     // Which phase of a barrier an arrival counts for may hang on the order of the work.
-    if (found.fault.kind.empty()) found = runner.run_control(changed, reached);
+    if (found.fault.kind.empty() && !reached.empty()) found = runner.run_control(changed, reached);
     if (found.fault.kind.empty()) {
       if (!runner.shows_alone(*result.kind, result.mutant, reached)) return;
       result.verdict = Verdict::equivalent;

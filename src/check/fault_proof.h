@@ -37,6 +37,7 @@ struct MutantResult {
     rejected,    // by the verifier, or before the first instruction
     equivalent,  // Mutant::equivalent says why; its runs are clean
     unreached,   // no workload executes the operation
+    undecided,   // no workload's results differ by a bit, and no rule says that none can
     survived,
   };
   const simulator::FaultKind* kind = nullptr;

@@ -189,9 +189,11 @@ class Prover {
     if (!values) return {{}, number, seed, report.operations};
     const library::Comparison comparison =
         library::compare_buffers(program, after, wanted_[number]);
-    if (comparison.max_relative_error <= library::tolerance_of(program)) return {};
-    return {
-        {"mismatch", {}, {}, "mismatch: " + comparison.worst, {}}, number, seed, report.operations};
+    if (comparison.ok()) return {};
+    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}},
+            number,
+            seed,
+            report.operations};
   }
 
   static void catch_mutant(MutantResult& result, Found found) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -147,6 +148,114 @@ std::int64_t most_stages(const std::vector<SizedKernel>& launched) {
   return stages;
 }
 
+// Of one workload: how long contractions and other lengths are, as functions of the axis.
+struct Lengths {
+  std::function<std::int64_t(const Axis&axis, std::int64_t block)> contraction, other;
+  std::int64_t batch = 1;
+};
+
+// The sizes that the settings leave open, of each choice of lengths.
+class Sizer {
+ public:
+  Sizer(const LibraryKernel& kernel, const std::vector<std::string>& settings,
+        const OptionValues& options, const std::vector<SizedKernel>& launched)
+      : kernel_(kernel), options_(options), launched_(launched), axes_(axes_of(kernel, launched)) {
+    for (const std::string& setting : settings) {
+      is_set_.insert(setting.substr(0, setting.find('=')));
+    }
+    // Sequences of a packed batch share the lengths.
+    for (const KernelOption& option : kernel.options) {
+      const auto axis = axes_.find(option.name);
+      if (option.is_length && axis != axes_.end() && axis->second.box == 0) sequences_ = 2;
+    }
+  }
+
+  std::vector<std::string> sizes(const Lengths& lengths) const {
+    std::vector<std::string> sizes;
+    for (const KernelOption& option : kernel_.options) {
+      const auto found = axes_.find(option.name);
+      if (found == axes_.end() || is_set_.count(option.name) != 0) continue;
+      const Axis& axis = found->second;
+      std::int64_t size = 0;
+      if (option.is_length && axis.box > 1) {
+        const std::int64_t block = axis.span * sequences_;
+        size = axis.is_output ? lengths.other(axis, block) : lengths.contraction(axis, block);
+        size = std::max<std::int64_t>(size, 0);
+      } else if (option.is_length) {
+        size = sequences_ * lengths.batch;
+      } else if (axis.box == 1 && !options_.has(option.standard)) {
+        size = 2;
+      } else {
+        continue;
+      }
+      sizes.push_back(fmt::format("{}={}", option.name, allowed(launched_, option, size)));
+    }
+    return sizes;
+  }
+
+  // The longest block of a length of each sort.
+  std::int64_t block(bool of_output) const {
+    std::int64_t longest = 1;
+    for (const KernelOption& option : kernel_.options) {
+      const auto axis = axes_.find(option.name);
+      if (!option.is_length || axis == axes_.end() || axis->second.is_output != of_output) continue;
+      longest = std::max(longest, axis->second.span * sequences_);
+    }
+    return longest;
+  }
+
+  // Numbers among the options that are no sizes, such as a window: lengths at which a kernel does
+  // something else.
+  std::vector<std::int64_t> edges() const {
+    std::vector<std::int64_t> edges;
+    for (const KernelOption& option : kernel_.options) {
+      if (option.kind != KernelOption::Kind::integer || axes_.count(option.name) != 0) continue;
+      const std::int64_t value = options_.integer(option.name);
+      if (value > 1) edges.push_back(value);
+    }
+    return edges;
+  }
+
+ private:
+  const LibraryKernel& kernel_;
+  const OptionValues& options_;
+  const std::vector<SizedKernel>& launched_;
+  const Axes axes_;
+  std::set<std::string> is_set_;
+  std::int64_t sequences_ = 1;
+};
+
+struct Candidate {
+  std::int64_t contraction = 0, other = 0;
+};
+
+std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
+  const std::int64_t across = sizer.block(false), along = sizer.block(true);
+  std::vector<std::int64_t> lengths = {1, along, across, along + across, 2 * along - 24};
+  for (const std::int64_t times : {steps, 2 * steps, 4 * steps}) {
+    lengths.push_back(times * across - 16);
+  }
+  for (const std::int64_t edge : sizer.edges()) {
+    for (const std::int64_t length :
+         {edge, edge + along, 2 * edge + across, 4 * edge + 3 * across, 8 * edge + 5 * along}) {
+      lengths.push_back(length);
+    }
+  }
+  std::vector<Candidate> candidates;
+  for (const std::int64_t length : lengths) {
+    for (const std::int64_t more : {-1, 0, 1}) {
+      candidates.push_back({length + more, length});
+      candidates.push_back({length + across + more, length});
+    }
+    for (const std::int64_t tiles : {1, 6, 20}) candidates.push_back({length, tiles * along - 24});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return a.contraction * a.other < b.contraction * b.other;
+                   });
+  return candidates;
+}
+
 // How a LibraryTensor writes an axis of what a launch is given: no expression is an option's.
 std::string axis_text(const Dim& size) {
   return size.is_constant() || size.kind() == Dim::Kind::symbol ? size.to_string() : "1";
@@ -204,7 +313,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,
                                                      const std::vector<SizedKernel>& launched,
-                                                     bool further) {
+                                                     Sizes which) {
   const std::int64_t steps = most_stages(launched) + 1;
   bool cooperative = false, clusters = false;
   for (const SizedKernel& each : launched) {
@@ -213,6 +322,26 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   }
   const std::int64_t few = clusters || cooperative ? 2 : 3;
   const std::int64_t parts = cooperative ? 2 : 1;
+  const Sizer sizer(kernel, settings, options, launched);
+  std::vector<std::vector<std::string>> result;
+  if (which == Sizes::candidates) {
+    for (const Candidate& candidate : candidates_of(sizer, steps)) {
+      const auto is = [](std::int64_t length) {
+        return [length](const Axis&, std::int64_t) { return length; };
+      };
+      // So many that what comes to the end of a sequence is not the end of the run.
+      constexpr std::int64_t kWork = 400'000;
+      const std::int64_t work = candidate.contraction * candidate.other;
+      const std::int64_t batch =
+          std::clamp<std::int64_t>(kWork / std::max<std::int64_t>(work, 1), 2, 14);
+      result.push_back(sizer.sizes({is(candidate.contraction), is(candidate.other), batch}));
+    }
+    std::set<std::vector<std::string>> seen;
+    result.erase(std::remove_if(result.begin(), result.end(),
+                                [&](const auto& sizes) { return !seen.insert(sizes).second; }),
+                 result.end());
+    return result;
+  }
   // Of the last block all rows but these: some of each warpgroup's, or of the first one's alone.
   // The tails differ from those of contractions, so that diagonals cross blocks.
   const auto small_tail = [](std::int64_t) { return std::int64_t{24}; };
@@ -237,37 +366,24 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                       {3 * steps + 2, 4 * few, small_tail, 2},
                                       {5 * steps, 3 * few, large_tail, 3},
                                       {1, 1, small_tail, 1}};
-  const std::vector<Choice>& choices = further ? others : usual;
-  std::set<std::string> is_set;
-  for (const std::string& setting : settings) is_set.insert(setting.substr(0, setting.find('=')));
-  const std::map<std::string, Axis> axes = axes_of(kernel, launched);
-  // Sequences of a packed batch share the lengths.
-  std::int64_t sequences = 1;
-  for (const KernelOption& option : kernel.options) {
-    const auto axis = axes.find(option.name);
-    if (option.is_length && axis != axes.end() && axis->second.box == 0) sequences = 2;
+  for (const Choice& choice : which == Sizes::further ? others : usual) {
+    result.push_back(sizer.sizes({[&](const Axis&, std::int64_t block) {
+                                    return choice.contraction * parts * block - kContractionTail;
+                                  },
+                                  [&](const Axis& axis, std::int64_t block) {
+                                    return choice.other * block - choice.tail(axis.box);
+                                  },
+                                  choice.batch}));
   }
-  std::vector<std::vector<std::string>> result;
-  for (const Choice& choice : choices) {
-    std::vector<std::string>& sizes = result.emplace_back();
-    for (const KernelOption& option : kernel.options) {
-      const auto found = axes.find(option.name);
-      if (found == axes.end() || is_set.count(option.name) != 0) continue;
-      const Axis& axis = found->second;
-      std::int64_t size = 0;
-      if (option.is_length && axis.box > 1) {
-        const std::int64_t block = axis.span * sequences;
-        size = axis.is_output ? choice.other * block - choice.tail(axis.box)
-                              : std::max<std::int64_t>(
-                                    choice.contraction * parts * block - kContractionTail, 0);
-      } else if (option.is_length) {
-        size = sequences * choice.batch;
-      } else if (axis.box == 1 && !options.has(option.standard)) {
-        size = 2;
-      } else {
-        continue;
-      }
-      sizes.push_back(fmt::format("{}={}", option.name, allowed(launched, option, size)));
+  if (which == Sizes::further) {
+    // Long ones of equal lengths, where tiles follow each other many times, and one off.
+    std::int64_t length = 6 * sizer.block(true);
+    for (const std::int64_t edge : sizer.edges()) {
+      length = std::max(length, 4 * edge + 3 * sizer.block(false));
+    }
+    for (const std::int64_t more : {0, 1}) {
+      result.push_back(sizer.sizes({[&](const Axis&, std::int64_t) { return length + more; },
+                                    [&](const Axis&, std::int64_t) { return length; }}));
     }
   }
   result.erase(std::unique(result.begin(), result.end()), result.end());
@@ -277,9 +393,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,
                                                      const OptionValues& options,
-                                                     const ir::Kernel& machine, bool further) {
+                                                     const ir::Kernel& machine, Sizes which) {
   return shrunken_sizes(kernel, settings, options, {{&machine, kernel.tensors, machine.dims}},
-                        further);
+                        which);
 }
 
 std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,

@@ -17,6 +17,7 @@
 #include "compiler/device_tensors.h"
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
+#include "library/accuracy.h"
 #include "support/diagnostic.h"
 #include "target/verify.h"
 
@@ -132,10 +133,6 @@ bool same_outputs(const library::Workload& a, const library::Workload& b) {
   return true;
 }
 
-bool within_tolerance(const library::Comparison& comparison, const library::Workload& workload) {
-  return comparison.max_relative_error <= workload.kernel->tolerance(workload.options);
-}
-
 class Stress {
  public:
   Stress(const StressOptions& options,
@@ -152,19 +149,18 @@ class Stress {
     const Subject without(plain(machine), device, stream);
     for (library::Workload& workload : workloads) {
       const compiler::DeviceTensors tensors(workload.tensors);
-      const std::vector<std::vector<double>> wanted = reference_of(workload);
+      const library::Reference wanted = reference_of(workload, library::Executed::by_hardware);
       for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
                                       shrunken_multiprocessors(machine)}) {
         launch(reference, tensors, workload, grid);
         const library::Workload first = workload;
-        const bool is_right = within_tolerance(compare(workload, wanted), workload);
+        const bool is_right = compare(workload, wanted).ok();
         const auto differs = [&] {
           if (is_right && same_outputs(workload, first)) return false;
           if (report_.first_mismatch.empty()) {
             const library::Comparison comparison = compare(workload, wanted);
-            report_.first_mismatch = within_tolerance(comparison, workload)
-                                         ? "not bit by bit the first run's outputs"
-                                         : comparison.worst;
+            report_.first_mismatch =
+                comparison.ok() ? "not bit by bit the first run's outputs" : comparison.text();
           }
           return true;
         };
@@ -224,7 +220,7 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine,
                                     std::vector<library::Workload>& workloads,
                                     const StressOptions& options) {
   for (library::Workload& workload : workloads) {
-    const std::vector<std::vector<double>> reference = reference_of(workload);
+    const library::Reference reference = reference_of(workload);
     simulator::MachineOptions how;
     how.multiprocessors = shrunken_multiprocessors(machine);
     for (std::int64_t schedule = 0; schedule < options.schedules; ++schedule) {
@@ -235,8 +231,8 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine,
         if (!report.ok()) return std::move(report.faults.front());
       }
       const library::Comparison comparison = compare(workload, reference);
-      if (!within_tolerance(comparison, workload)) {
-        return {"mismatch", {}, {}, "mismatch: " + comparison.worst, {}};
+      if (!comparison.ok()) {
+        return {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
       }
     }
   }

@@ -116,10 +116,11 @@ void check_multiples(const ir::Kernel& kernel, const OptionValues& options) {
   }
 }
 
-// The outputs of one execution: float64 where there is an oracle.
-std::vector<std::vector<double>> reference(const LibraryKernel& entry, const ir::Kernel& kernel,
-                                           const OptionValues& options,
-                                           const std::vector<HostTensor>& inputs) {
+// The outputs of one execution: of the tile form by the interpreter, in float64 or as its own types
+// round them; of others by the simulated GPU.
+std::vector<std::vector<double>> outputs_of(const LibraryKernel& entry, const ir::Kernel& kernel,
+                                            const OptionValues& options,
+                                            const std::vector<HostTensor>& inputs, bool float64) {
   Workload workload{&entry, options, {}};
   std::size_t next = 0;
   for (const LibraryTensor& tensor : entry.tensors) {
@@ -129,7 +130,7 @@ std::vector<std::vector<double>> reference(const LibraryKernel& entry, const ir:
   }
   if (kernel.form == ir::Form::tile) {
     simulator::InterpreterOptions how;
-    how.float64 = true;
+    how.float64 = float64;
     how.threads = 0;
     simulator::interpret(kernel, workload.arguments(), how);
   } else {
@@ -145,12 +146,6 @@ std::vector<std::vector<double>> reference(const LibraryKernel& entry, const ir:
     for (std::int64_t j = 0; j < tensor.elements(); ++j) values.push_back(tensor.flat(j));
   }
   return outputs;
-}
-
-double tolerance(const ir::Kernel& kernel) {
-  std::vector<DType> dtypes;
-  for (const ir::Parameter& parameter : kernel.parameters) dtypes.push_back(parameter.dtype);
-  return tolerance_of(dtypes);
 }
 
 std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>& kernel) {
@@ -169,9 +164,14 @@ std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>&
   const LibraryKernel* const own = entry.get();
   entry->reference = [own, kernel](const OptionValues& options,
                                    const std::vector<HostTensor>& inputs) {
-    return reference(*own, *kernel, options, inputs);
+    return outputs_of(*own, *kernel, options, inputs, /*float64=*/true);
   };
-  entry->tolerance = [kernel](const OptionValues&) { return tolerance(*kernel); };
+  if (kernel->form == ir::Form::tile) {
+    entry->rounded = [own, kernel](const OptionValues& options,
+                                   const std::vector<HostTensor>& inputs) {
+      return outputs_of(*own, *kernel, options, inputs, /*float64=*/false);
+    };
+  }
   entry->floating_operations = [](const OptionValues&, const std::vector<HostTensor>&) {
     return 0.0;
   };

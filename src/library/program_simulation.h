@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/program.h"
-#include "library/workload.h"
+#include "library/accuracy.h"
 #include "passes/pipeline.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/host_tensor.h"
@@ -34,10 +34,8 @@ simulator::MachineReport simulate_program(const ir::Program& program,
                                           std::int64_t runs);
 
 // The buffers against those of another execution of the program; bits that are the same, NaN too,
-// are no difference.
+// are no difference. Allowed is what different orders of sums may make of a buffer's dtype.
 Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got,
                            const ProgramTensors& wanted);
-// What different orders of sums may make of the coarsest of the buffers' dtypes.
-double tolerance_of(const ir::Program& program);
 
 }  // namespace tilewright::library

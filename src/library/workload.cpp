@@ -4,17 +4,11 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <limits>
-#include <span>
-
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::library {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("{{{}}}", fmt::join(shape, ", "));
@@ -84,32 +78,6 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
           .raise();
     }
   }
-}
-
-std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t index) {
-  std::vector<std::int64_t> indices(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    indices[axis] = index % shape[axis];
-    index /= shape[axis];
-  }
-  return fmt::format("[{}]", fmt::join(indices, ", "));
-}
-
-double error_of(double got, double want, double scale) {
-  if (got == want) return 0;
-  if (!std::isfinite(got) || !std::isfinite(want)) return kInfinity;
-  const double magnitude = std::max(std::abs(want), scale);
-  return std::abs(got - want) / magnitude;
-}
-
-double root_mean_square(std::span<const double> values) {
-  double sum = 0, count = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    sum += value * value;
-    ++count;
-  }
-  return count == 0 ? 0 : std::sqrt(sum / count);
 }
 
 }  // namespace
@@ -198,50 +166,6 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
                                            : HostTensor::random_normal(dtype, shape, seed + i);
   }
   return workload;
-}
-
-std::vector<std::vector<double>> reference_of(const Workload& workload) {
-  return workload.kernel->reference(workload.options, workload.inputs());
-}
-
-void compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,
-                    const std::string& name, const std::string& of_what, Comparison& result) {
-  const std::size_t row =
-      static_cast<std::size_t>(tensor.shape().empty() ? 1 : tensor.shape().back());
-  const double whole = root_mean_square(wanted);
-  double scale = 0;
-  for (std::size_t j = 0; j < wanted.size(); ++j) {
-    if (j % row == 0) {
-      scale = std::max(whole, root_mean_square(std::span(wanted).subspan(j, row)));
-    }
-    const double got = tensor.flat(static_cast<std::int64_t>(j));
-    const double error = error_of(got, wanted[j], scale);
-    if (error <= result.max_relative_error) continue;
-    result.max_relative_error = error;
-    result.worst = fmt::format("{}{} is {}, and {} {}", name,
-                               index_text(tensor.shape(), static_cast<std::int64_t>(j)), got,
-                               wanted[j], of_what);
-  }
-}
-
-Comparison compare(const Workload& workload, const std::vector<std::vector<double>>& reference) {
-  Comparison result;
-  std::size_t output = 0;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (!workload.kernel->tensors[i].is_output) continue;
-    compare_tensor(workload.tensors[i], reference[output++], workload.kernel->tensors[i].name,
-                   "in float64", result);
-  }
-  return result;
-}
-
-double tolerance_of(const std::vector<DType>& dtypes) {
-  double worst = 2e-5;
-  for (const DType dtype : dtypes) {
-    if (dtype == DType::f16) worst = std::max(worst, 2.5e-3);
-    if (!is_integer(dtype) && size_of(dtype) < 4 && dtype != DType::f16) worst = 2e-2;
-  }
-  return worst;
 }
 
 }  // namespace tilewright::library

@@ -6,7 +6,7 @@
 #include <functional>
 #include <ostream>
 
-#include "library/workload.h"
+#include "library/accuracy.h"
 #include "tilewright/library.h"
 
 namespace tilewright::checks {
@@ -45,8 +45,9 @@ TEST_P(PassCheck, EveryPassKeepsWhatTheKernelComputes) {
   const Kernel kernel = build_choice(entry, choice);
   check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics());
   // What the last pass made is right too.
-  EXPECT_LT(library::compare(workload, library::reference_of(workload)).max_relative_error,
-            entry.tolerance(workload.options));
+  const library::Comparison comparison =
+      library::compare(workload, library::reference_of(workload));
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Library, PassCheck, testing::ValuesIn(kCases));

@@ -12,7 +12,7 @@
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
 #include "ir/text.h"
-#include "library/workload.h"
+#include "library/accuracy.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernel.h"
 
@@ -56,22 +56,23 @@ TEST(KernelSource, OfAFileThatAProgramWrote) {
   EXPECT_EQ(workload.tensors[0].shape(), (std::vector<std::int64_t>{70, 48}));
   EXPECT_EQ(workload.tensors[2].shape(), (std::vector<std::int64_t>{71}));
   EXPECT_EQ(workload.tensors[2].flat(70), 0);
-  const std::vector<std::vector<double>> wanted = reference_of(workload);
+  const Reference wanted = reference_of(workload);
   double product = 0;
   for (std::int64_t d = 0; d < 48; ++d) {
     product += workload.tensors[0].at({69, d}) * workload.tensors[1].at({5, d});
   }
-  EXPECT_NEAR(wanted.at(0).at(69 * 64 + 5), 2 * product, 1e-4);
+  EXPECT_NEAR(wanted.values.at(0).at(69 * 64 + 5), 2 * product, 1e-4);
 
   const ir::Kernel machine =
       compiler::compile_to_machine(
           source.traced(workload.options, compiler::parse_target("sm_90a")), ir::default_target())
           .kernel;
   EXPECT_TRUE(compiler::simulate(machine, workload.arguments(), {}).ok());
-  EXPECT_LT(compare(workload, wanted).max_relative_error, entry.tolerance(workload.options));
+  const Comparison comparison = compare(workload, wanted);
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
   // In sizes that the dims take.
-  for (const auto& sizes :
-       checks::shrunken_sizes(entry, {}, resolve_options(entry, {}), machine, /*further=*/true)) {
+  for (const auto& sizes : checks::shrunken_sizes(entry, {}, resolve_options(entry, {}), machine,
+                                                  checks::Sizes::further)) {
     EXPECT_NO_THROW(make_workload(entry, sizes, {}, 0)) << testing::PrintToString(sizes);
   }
   EXPECT_THAT(usage_error_of([&] { make_workload(entry, {"k=40"}, {}, 0); }),

@@ -23,13 +23,6 @@ Workload small(std::uint64_t seed = 0) {
   return make_workload(gemm(), {"m=2", "n=3", "k=4", "dtype=f32"}, {}, seed);
 }
 
-// The outputs are what the reference says, rounded.
-Workload solved() {
-  Workload workload = small();
-  workload.tensors[2] = HostTensor::from_values(f32, {2, 3}, reference_of(workload)[0]);
-  return workload;
-}
-
 TEST(WorkloadTest, InputsAreRandomByTheSeedAndOutputsPoisoned) {
   const Workload workload = small(1);
   EXPECT_EQ(workload.tensors[0].shape(), (std::vector<std::int64_t>{2, 4}));
@@ -119,53 +112,7 @@ TEST(WorkloadTest, SizesThatOverflowOrExceedMemoryAreErrors) {
 }
 
 TEST(WorkloadTest, EmptyTensorsAreValid) {
-  const Workload workload = make_workload(gemm(), {"m=0", "n=3", "k=4"}, {}, 0);
-  EXPECT_EQ(workload.tensors[2].elements(), 0);
-  EXPECT_EQ(compare(workload, reference_of(workload)).max_relative_error, 0);
-}
-
-TEST(WorkloadTest, TheReferenceItselfComparesEqual) {
-  const Workload workload = solved();
-  EXPECT_LT(compare(workload, reference_of(workload)).max_relative_error, 1e-7);
-}
-
-TEST(WorkloadTest, OneWrongElementIsNamed) {
-  Workload workload = solved();
-  const double was = workload.tensors[2].at({1, 2});
-  workload.tensors[2].set({1, 2}, was + 100);
-  const Comparison comparison = compare(workload, reference_of(workload));
-  EXPECT_GT(comparison.max_relative_error, 1);
-  EXPECT_THAT(comparison.worst, HasSubstr("C[1, 2] is "));
-}
-
-TEST(WorkloadTest, AnElementThatWasNotWrittenIsInfinitelyWrong) {
-  const Workload workload = small();
-  EXPECT_TRUE(std::isinf(compare(workload, reference_of(workload)).max_relative_error));
-}
-
-TEST(WorkloadTest, RowsThatSeeNothingHaveMinusInfinityInBoth) {
-  Workload workload =
-      make_workload(find_kernel("attention_forward"),
-                    {"heads=1", "queries=4", "keys=2", "dim=8", "causal=true"}, {}, 0);
-  const std::vector<std::vector<double>> reference = reference_of(workload);
-  EXPECT_EQ(reference[1][0], -std::numeric_limits<double>::infinity());
-  EXPECT_EQ(reference[0][0], 0);
-  EXPECT_TRUE(std::isfinite(reference[1][3]));
-  workload.tensors[3] = HostTensor::from_values(bf16, {1, 4, 1, 8}, reference[0]);
-  workload.tensors[4] = HostTensor::from_values(f32, {1, 1, 4}, reference[1]);
-  EXPECT_LT(compare(workload, reference).max_relative_error, 0.01);
-}
-
-// One row is a thousand times larger than the others: its rounding is judged by its own size.
-TEST(WorkloadTest, ErrorsAreRelativeToTheirRow) {
-  Workload workload = make_workload(gemm(), {"m=400", "n=2", "k=1", "dtype=f32"}, {}, 0);
-  std::vector<double> wanted(800, 1);
-  wanted[0] = 1000;
-  wanted[1] = 0.001;
-  std::vector<double> got = wanted;
-  got[1] += 0.1;
-  workload.tensors[2] = HostTensor::from_values(f32, {400, 2}, got);
-  EXPECT_NEAR(compare(workload, {wanted}).max_relative_error, 0.1 / std::sqrt(500000.0), 1e-6);
+  EXPECT_EQ(make_workload(gemm(), {"m=0", "n=3", "k=4"}, {}, 0).tensors[2].elements(), 0);
 }
 
 }  // namespace

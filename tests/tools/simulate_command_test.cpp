@@ -26,7 +26,8 @@ TEST(CommandTest, Simulates) {
   EXPECT_EQ(json["ok"], true);
   EXPECT_EQ(json["schedules"], 2);
   EXPECT_TRUE(json["faults"].empty());
-  EXPECT_LE(json["max_relative_error"], json["tolerance"]);
+  EXPECT_EQ(json["outputs"].size(), 2u);
+  EXPECT_EQ(json["outputs"][1]["ok"], true);
 }
 
 TEST(CommandTest, Fuzzes) {
@@ -172,7 +173,7 @@ TEST(CommandTest, SimulatesControlAlone) {
     const Json json = answer.json();
     EXPECT_EQ(json["control_only"], true);
     EXPECT_GT(json["operations"], 1000);
-    EXPECT_FALSE(json.contains("max_relative_error")) << "there is no result to compare";
+    EXPECT_FALSE(json.contains("outputs")) << "there is no result to compare";
   }
 }
 
@@ -242,8 +243,8 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(answer.status, 0) << answer.output;
   const Json json = answer.json();
   EXPECT_EQ(json["ok"], true);
-  EXPECT_EQ(json["sizes"].size(), 13u);  // of which seven are for what the others do not execute
-  ASSERT_EQ(json["kinds"].size(), 25u);
+  EXPECT_GE(json["sizes"].size(), 13u);  // of which seven are for what the others do not execute
+  ASSERT_EQ(json["kinds"].size(), 27u);
   EXPECT_EQ(json["kinds"][11]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
   std::size_t mutants = 0;
   for (const Json& kind : json["kinds"]) {
@@ -267,7 +268,7 @@ TEST(CommandTest, RunsOnTheSimulatedGpu) {
   const Answer answer = tilewright(
       "run attention_forward --target sim:sm_90a --set heads=1 --set queries=70 --check --json");
   EXPECT_EQ(answer.status, 0) << answer.output;
-  EXPECT_LE(answer.json()["max_relative_error"], answer.json()["tolerance"]);
+  EXPECT_EQ(answer.json()["ok"], true);
 }
 
 TEST(CommandTest, SimulatesEmptyLaunches) {

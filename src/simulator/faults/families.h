@@ -46,5 +46,7 @@ std::vector<Mutant> seed_same_epoch(const Sites& sites);
 
 // value_faults.cpp
 std::vector<Mutant> seed_wrong_elements(const Sites& sites);
+std::vector<Mutant> seed_shifted_masks(const Sites& sites);
+std::vector<Mutant> seed_wrong_weights(const Sites& sites);
 
 }  // namespace tilewright::simulator

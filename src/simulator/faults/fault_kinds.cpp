@@ -159,6 +159,9 @@ const std::vector<FaultKind>& fault_kinds() {
        {"mismatch", "out_of_bounds"},
        seed_wrong_elements,
        "no masks, groups of heads nor tables of pages; TMA clips at the tensors' ends"},
+      // 26 to 31 are of programs (program_faults.h).
+      {32, "mask off by one", {"mismatch", "out_of_bounds"}, seed_shifted_masks, "no masks"},
+      {33, "a weight off by half a percent", {"mismatch"}, seed_wrong_weights, "no weights"},
   };
   return kinds;
 }

@@ -168,7 +168,67 @@ void add_masks(const Sites& sites, std::vector<Mutant>& mutants) {
   }
 }
 
+// A strict bound as one that is not, and the other way round.
+Op other_strictness(Op comparison) {
+  if (comparison == Op::lt) return Op::le;
+  return comparison == Op::le ? Op::lt : comparison;
+}
+
 }  // namespace
+
+// Bounds on where an element lies: one more of them, or one less, is within.
+std::vector<Mutant> seed_shifted_masks(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  const std::set<ValueId> places = positional(sites);
+  for (const Site* site : sites.of(Op::compute)) {
+    const Op comparison = site->operation->attributes.function();
+    const Op other = other_strictness(comparison);
+    const std::vector<ValueId>& operands = site->operation->operands;
+    if (other == comparison || places.count(operands[0]) == 0) continue;
+    const DType dtype = sites.kernel().type(operands[1]).dtype;
+    if (!is_integer(dtype)) continue;
+    mutants.push_back(
+        mutant_at(sites, *site,
+                  fmt::format("{} becomes {}", ir::info(comparison).name, ir::info(other).name)));
+    mutants.back().edit = [number = site->number, other](ir::Kernel& kernel) {
+      operation_at(kernel, number).attributes.set(Key::function, other);
+    };
+  }
+  return mutants;
+}
+
+// The exponentials of a softmax, and factors of one array to another.
+std::vector<Mutant> seed_wrong_weights(const Sites& sites) {
+  static constexpr double kFactor = 1.005;
+  std::vector<Mutant> mutants;
+  for (const Site* site : sites.of(Op::compute)) {
+    const Op function = site->operation->attributes.function();
+    const std::vector<ValueId>& operands = site->operation->operands;
+    const ir::Type& type = sites.kernel().type(operands[0]);
+    const bool scales =
+        function == Op::mul && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
+          return !sites.kernel().type(operand).is_scalar();
+        });
+    if ((function != Op::exp && function != Op::exp2 && !scales) || type.dtype != DType::f32) {
+      continue;
+    }
+    mutants.push_back(mutant_at(sites, *site, "its result times 1.005"));
+    mutants.back().edit = [number = site->number, result = operands[0],
+                           count = type.shape[0]](ir::Kernel& kernel) {
+      const ValueId factor =
+          insert_scalar(kernel, number, Op::constant, {}, DType::f32, {{Key::value, kFactor}});
+      const std::vector<ir::IndexMap> maps = {{{1, count, 1}}, {}};
+      insert(kernel, number + 1, Side::after,
+             {Op::compute,
+              {result, result, factor},
+              {},
+              {{Key::function, Op::mul}, {Key::maps, maps}},
+              {},
+              operation_at(kernel, number + 1).where});
+    };
+  }
+  return mutants;
+}
 
 std::vector<Mutant> seed_wrong_elements(const Sites& sites) {
   std::vector<Mutant> mutants;

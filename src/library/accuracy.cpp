@@ -1,0 +1,269 @@
+#include "library/accuracy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/target.h"
+#include "library/library_build.h"
+#include "simulator/interpreter.h"
+
+namespace tilewright::library {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A row that is small beside the others by cancellation is judged by this much of the whole.
+constexpr double kSmallRow = 0x1p-10;
+// Room over the errors of the interpreter, which sums in one order and takes exact functions.
+constexpr double kRoom = 1.5, kElementRoom = 2;
+// What an output of f32 is allowed at least: sums of thousands of terms, and ex2.approx, which errs
+// by 2^-22.
+constexpr double kSingle = 2e-5;
+
+// The largest relative error of rounding to nearest.
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f16:
+      return 0x1p-11;
+    case DType::f8e4m3:
+      return 0x1p-4;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::i32:
+    case DType::i64:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      return 0;
+  }
+  return 0;
+}
+
+std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t index) {
+  std::vector<std::int64_t> indices(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    indices[axis] = index % shape[axis];
+    index /= shape[axis];
+  }
+  return fmt::format("[{}]", fmt::join(indices, ", "));
+}
+
+std::size_t row_of(const std::vector<std::int64_t>& shape) {
+  return static_cast<std::size_t>(shape.empty() ? 1 : std::max<std::int64_t>(shape.back(), 1));
+}
+
+double root_mean_square(std::span<const double> values) {
+  double sum = 0, count = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / count);
+}
+
+double difference(double got, double wanted) {
+  if (got == wanted) return 0;
+  return std::isfinite(got) && std::isfinite(wanted) ? std::abs(got - wanted) : kInfinity;
+}
+
+// 0 / 0 is no error.
+double share_of(double error, double of) {
+  if (error == 0) return 0;
+  return of == 0 ? kInfinity : error / of;
+}
+
+// Calls `each` with every element's number, its difference and the magnitude that it is relative
+// to, row after row, and `end` with each row's sum of squares and magnitude.
+template <typename Each, typename End>
+void for_each_error(std::span<const double> got, std::span<const double> wanted, std::size_t row,
+                    const Each& each, const End& end) {
+  const double small = kSmallRow * root_mean_square(wanted);
+  for (std::size_t first = 0; first < wanted.size(); first += row) {
+    const double scale = std::max(root_mean_square(wanted.subspan(first, row)), small);
+    double squares = 0;
+    for (std::size_t i = first; i < first + row; ++i) {
+      const double error = difference(got[i], wanted[i]);
+      squares += error * error;
+      each(i, error, std::isfinite(wanted[i]) ? std::max(std::abs(wanted[i]), scale) : scale);
+    }
+    end(squares, scale);
+  }
+}
+
+std::vector<double> values_of(const HostTensor& tensor) {
+  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    values[static_cast<std::size_t>(i)] = tensor.flat(i);
+  }
+  return values;
+}
+
+// The outputs as the kernel's own types round them; nothing where its meaning is not one kernel of
+// the tile level.
+std::vector<std::vector<double>> rounded_outputs(const Workload& workload) {
+  const LibraryKernel& kernel = *workload.kernel;
+  if (kernel.rounded) return kernel.rounded(workload.options, workload.inputs());
+  if (!kernel.build) return {};
+  Workload run = workload;
+  run.poison_outputs();
+  OptionValues options = run.options;
+  if (options.has("schedule")) options.set("schedule", "tile");
+  const ir::Kernel meaning =
+      trace_entry(kernel, options, compiler::parse_target("interpreter")).finish();
+  simulator::InterpreterOptions how;
+  how.threads = 0;
+  simulator::interpret(meaning, run.arguments(), how);
+  std::vector<std::vector<double>> outputs;
+  for (std::size_t i = 0; i < run.tensors.size(); ++i) {
+    if (kernel.tensors[i].is_output) outputs.push_back(values_of(run.tensors[i]));
+  }
+  return outputs;
+}
+
+// Relative root mean square of what tensor cores lose in a sum of `terms` products of 8-bit floats.
+// Measured with cuBLAS's fast accumulation on an H200 (docs/log/2026-11-23-rows-again.md): 1.3e-3
+// at 4096, 3.1e-3 at 16384, so at most 3.2e-7 for each.
+constexpr double kByteProduct = 3.2e-7;
+
+double error_of_byte_products(const Workload& workload) {
+  bool has_bytes = false;
+  double elements = 0;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    const DType dtype = workload.tensors[i].dtype();
+    const bool is_output = workload.kernel->tensors[i].is_output;
+    has_bytes = has_bytes || (!is_output && is_float(dtype) && size_of(dtype) == 1);
+    if (is_output) elements = std::max(elements, double(workload.tensors[i].elements()));
+  }
+  if (!has_bytes || elements == 0) return 0;
+  const double operations = workload.kernel->floating_operations(workload.options, {});
+  return kByteProduct * operations / (2 * elements);
+}
+
+}  // namespace
+
+Errors errors_of(std::span<const double> got, std::span<const double> wanted,
+                 const std::vector<std::int64_t>& shape) {
+  Errors errors;
+  double squares = 0;
+  const std::size_t row = row_of(shape);
+  for_each_error(
+      got, wanted, row,
+      [&](std::size_t, double error, double scale) {
+        errors.element = std::max(errors.element, share_of(error, scale));
+      },
+      [&](double of_row, double scale) {
+        squares += of_row;
+        errors.row =
+            std::max(errors.row, share_of(std::sqrt(of_row / static_cast<double>(row)), scale));
+      });
+  if (!wanted.empty()) {
+    errors.whole =
+        share_of(std::sqrt(squares / static_cast<double>(wanted.size())), root_mean_square(wanted));
+  }
+  return errors;
+}
+
+Errors allowed_errors(const Errors& measured, DType dtype, const std::vector<std::int64_t>& shape) {
+  if (!is_float(dtype)) return {};
+  const double unit = unit_roundoff(dtype);
+  const double least = dtype == DType::f32 ? kSingle : 0;
+  // Errors that are spread evenly over an ulp have this root mean square, over numbers of all
+  // magnitudes. That of few of them scatters: six of its standard deviations.
+  const double usual = 0.43 * unit;
+  const auto scatter = [](double count) { return std::sqrt(1 + 6 / std::sqrt(count)); };
+  double elements = 1;
+  for (const std::int64_t extent : shape) elements *= static_cast<double>(extent);
+  elements = std::max(elements, 1.0);
+  const double row = static_cast<double>(row_of(shape));
+  return {std::max(kRoom * std::max(measured.whole, usual * scatter(elements)), least),
+          std::max(kRoom * std::max(measured.row, usual * scatter(row)), least),
+          std::max(kElementRoom * std::max(measured.element, unit), least)};
+}
+
+double OutputComparison::share() const {
+  return std::max({share_of(errors.whole, allowed.whole), share_of(errors.row, allowed.row),
+                   share_of(errors.element, allowed.element)});
+}
+
+double Comparison::share() const {
+  double largest = 0;
+  for (const OutputComparison& output : outputs) largest = std::max(largest, output.share());
+  return largest;
+}
+
+std::string Comparison::text() const {
+  const auto worst = std::max_element(
+      outputs.begin(), outputs.end(),
+      [](const OutputComparison& a, const OutputComparison& b) { return a.share() < b.share(); });
+  if (worst == outputs.end()) return {};
+  std::string text = fmt::format(
+      "{}: relative errors {:.3g} of the whole, {:.3g} of a row, {:.3g} of an element; rounding "
+      "explains {:.3g}, {:.3g}, {:.3g}",
+      worst->name, worst->errors.whole, worst->errors.row, worst->errors.element,
+      worst->allowed.whole, worst->allowed.row, worst->allowed.element);
+  if (!worst->worst.empty()) text += "\n  " + worst->worst;
+  return text;
+}
+
+Reference reference_of(const Workload& workload, Executed by) {
+  Reference reference;
+  reference.values = workload.kernel->reference(workload.options, workload.inputs());
+  const std::vector<std::vector<double>> rounded = rounded_outputs(workload);
+  const double of_bytes = by == Executed::by_hardware ? error_of_byte_products(workload) : 0;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.kernel->tensors[i].is_output) continue;
+    const HostTensor& tensor = workload.tensors[i];
+    const std::size_t output = reference.allowed.size();
+    Errors measured;
+    if (!rounded.empty()) {
+      measured = errors_of(rounded[output], reference.values[output], tensor.shape());
+    }
+    // Of independent errors the squares add up; the largest of many lies at some of these.
+    constexpr double kTail = 5;
+    measured.whole = std::hypot(measured.whole, of_bytes);
+    measured.row = std::hypot(measured.row, of_bytes);
+    measured.element = std::hypot(measured.element, kTail * of_bytes);
+    reference.allowed.push_back(allowed_errors(measured, tensor.dtype(), tensor.shape()));
+  }
+  return reference;
+}
+
+OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,
+                                const std::string& name, const Errors& allowed,
+                                const std::string& of_what) {
+  const std::vector<double> got = values_of(tensor);
+  OutputComparison result{name, errors_of(got, wanted, tensor.shape()), allowed, {}};
+  double most = 0;
+  for_each_error(
+      got, wanted, row_of(tensor.shape()),
+      [&](std::size_t i, double error, double scale) {
+        if (share_of(error, scale) <= most) return;
+        most = share_of(error, scale);
+        result.worst = fmt::format("{}{} is {}, and {} {}", name,
+                                   index_text(tensor.shape(), static_cast<std::int64_t>(i)), got[i],
+                                   wanted[i], of_what);
+      },
+      [](double, double) {});
+  return result;
+}
+
+Comparison compare(const Workload& workload, const Reference& reference) {
+  Comparison result;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.kernel->tensors[i].is_output) continue;
+    const std::size_t output = result.outputs.size();
+    result.outputs.push_back(compare_tensor(workload.tensors[i], reference.values[output],
+                                            workload.kernel->tensors[i].name,
+                                            reference.allowed[output], "in float64"));
+  }
+  return result;
+}
+
+}  // namespace tilewright::library

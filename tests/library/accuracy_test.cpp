@@ -1,0 +1,153 @@
+#include "library/accuracy.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tilewright/library.h"
+
+// What counts as rounding, and what does not.
+namespace tilewright::library {
+namespace {
+
+using ::testing::HasSubstr;
+
+Workload attention(std::vector<std::string> more) {
+  std::vector<std::string> settings = {"heads=2", "queries=70", "keys=70", "dim=64"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return make_workload(find_kernel("attention_forward"), settings, {}, 3);
+}
+
+// The workload with the outputs of another reference, rounded to their dtypes once.
+Workload solved(Workload workload, const std::vector<std::vector<double>>& outputs) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.kernel->tensors[i].is_output) continue;
+    workload.tensors[i] = HostTensor::from_values(workload.tensors[i].dtype(),
+                                                  workload.tensors[i].shape(), outputs[next++]);
+  }
+  return workload;
+}
+
+const OutputComparison& output(const Comparison& comparison, std::string_view name) {
+  for (const OutputComparison& each : comparison.outputs) {
+    if (each.name == name) return each;
+  }
+  throw std::out_of_range("no output of this name");
+}
+
+TEST(Accuracy, TheReferenceRoundedIsAllowed) {
+  for (const char* dtype : {"dtype=bf16", "dtype=f16", "dtype=f32"}) {
+    const Workload workload = attention({dtype, "causal=true"});
+    const Reference reference = reference_of(workload);
+    const Comparison comparison = compare(solved(workload, reference.values), reference);
+    EXPECT_TRUE(comparison.ok()) << dtype << ": " << comparison.text();
+  }
+}
+
+// A key too many, or one too few, at the edge of a mask.
+TEST(Accuracy, AMaskOffByOneIsNotRounding) {
+  const Workload workload = attention({"causal=true", "window=40"});
+  const Reference reference = reference_of(workload);
+  for (const char* window : {"window=39", "window=41"}) {
+    const Workload other = attention({"causal=true", window});
+    const Comparison comparison = compare(
+        solved(workload, other.kernel->reference(other.options, other.inputs())), reference);
+    EXPECT_GT(output(comparison, "O").share(), 1.5) << window;
+    EXPECT_GT(output(comparison, "LSE").share(), 100) << window;
+  }
+}
+
+TEST(Accuracy, HalfAPercentIsNotRounding) {
+  const Workload workload = attention({});
+  const Reference reference = reference_of(workload);
+  const std::size_t row = 64;
+  std::vector<std::vector<double>> all = reference.values, one = reference.values;
+  for (double& value : all[0]) value *= 1.005;
+  for (std::size_t i = 0; i < row; ++i) one[0][37 * row + i] *= 1.005;
+  EXPECT_GT(output(compare(solved(workload, all), reference), "O").share(), 1.5);
+  EXPECT_GT(output(compare(solved(workload, one), reference), "O").share(), 1);
+}
+
+TEST(Accuracy, ASmallShiftOfTheLogSumIsNotRounding) {
+  const Workload workload = attention({});
+  const Reference reference = reference_of(workload);
+  std::vector<std::vector<double>> shifted = reference.values;
+  shifted[1][17] += 0.02;
+  const Comparison comparison = compare(solved(workload, shifted), reference);
+  EXPECT_GT(comparison.share(), 100);
+  EXPECT_THAT(comparison.text(), HasSubstr("LSE[0, 0, 17] is "));
+}
+
+TEST(Accuracy, OneWrongElementIsNamed) {
+  const Workload workload = make_workload(find_kernel("gemm"), {"m=2", "n=3", "k=4"}, {}, 0);
+  const Reference reference = reference_of(workload);
+  std::vector<std::vector<double>> wrong = reference.values;
+  wrong[0][5] *= 1.02;
+  const Comparison comparison = compare(solved(workload, wrong), reference);
+  EXPECT_FALSE(comparison.ok());
+  EXPECT_THAT(comparison.text(), HasSubstr("C[1, 2] is "));
+}
+
+TEST(Accuracy, AnElementThatWasNotWrittenIsInfinitelyWrong) {
+  const Workload workload = attention({});
+  EXPECT_TRUE(std::isinf(compare(workload, reference_of(workload)).share()));
+}
+
+TEST(Accuracy, RowsThatSeeNothingHaveMinusInfinityInBoth) {
+  Workload workload =
+      make_workload(find_kernel("attention_forward"),
+                    {"heads=1", "queries=4", "keys=2", "dim=8", "causal=true"}, {}, 0);
+  const Reference reference = reference_of(workload);
+  EXPECT_EQ(reference.values[1][0], -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(reference.values[0][0], 0);
+  EXPECT_TRUE(std::isfinite(reference.values[1][3]));
+  EXPECT_TRUE(compare(solved(workload, reference.values), reference).ok());
+  std::vector<std::vector<double>> finite = reference.values;
+  finite[1][0] = -1e30;
+  EXPECT_TRUE(std::isinf(compare(solved(workload, finite), reference).share()));
+}
+
+TEST(Accuracy, EmptyTensorsAreRight) {
+  const Workload workload = make_workload(find_kernel("gemm"), {"m=0", "n=3", "k=4"}, {}, 0);
+  EXPECT_EQ(compare(workload, reference_of(workload)).share(), 0);
+}
+
+// One row is a thousand times larger than the others: each is judged by its own size.
+TEST(Accuracy, ErrorsAreRelativeToTheirRow) {
+  std::vector<double> wanted(800, 1);
+  wanted[0] = wanted[1] = 1000;
+  std::vector<double> got = wanted;
+  got[1] += 1;
+  EXPECT_NEAR(errors_of(got, wanted, {400, 2}).element, 1e-3, 1e-9);
+  got = wanted;
+  got[7] += 0.1;
+  const Errors errors = errors_of(got, wanted, {400, 2});
+  EXPECT_NEAR(errors.element, 0.1, 1e-9);
+  EXPECT_NEAR(errors.row, 0.1 / std::sqrt(2), 1e-9);
+}
+
+// Exact where nothing is rounded.
+TEST(Accuracy, IntegersAreExact) {
+  const Errors allowed = allowed_errors({}, i32, {4, 4});
+  EXPECT_EQ(allowed.element, 0);
+  std::vector<double> wanted(16, 1000000), got = wanted;
+  got[3] += 1;
+  EXPECT_GT((OutputComparison{"Y", errors_of(got, wanted, {4, 4}), allowed, {}}).share(), 1);
+}
+
+// Of tensor cores' sums of 8-bit floats, and of nothing else.
+TEST(Accuracy, HardwareIsAllowedItsSumsOfBytes) {
+  const Workload bytes = make_workload(find_kernel("gemm_fp8"), {"m=32", "n=32", "k=4096"}, {}, 0);
+  EXPECT_GT(reference_of(bytes, Executed::by_hardware).allowed[0].whole,
+            1.1 * reference_of(bytes).allowed[0].whole);
+  EXPECT_LT(reference_of(bytes, Executed::by_hardware).allowed[0].whole, 5e-3);
+  const Workload halves = make_workload(find_kernel("gemm"), {"m=32", "n=32", "k=4096"}, {}, 0);
+  EXPECT_EQ(reference_of(halves, Executed::by_hardware).allowed[0].whole,
+            reference_of(halves).allowed[0].whole);
+}
+
+}  // namespace
+}  // namespace tilewright::library
