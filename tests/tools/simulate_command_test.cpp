@@ -242,7 +242,7 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(answer.status, 0) << answer.output;
   const Json json = answer.json();
   EXPECT_EQ(json["ok"], true);
-  EXPECT_EQ(json["sizes"].size(), 13u);  // of which seven are for what the others do not execute
+  EXPECT_EQ(json["sizes"].size(), 14u);  // of which eight are for what the others do not execute
   ASSERT_EQ(json["kinds"].size(), 25u);
   EXPECT_EQ(json["kinds"][11]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
   std::size_t mutants = 0;
