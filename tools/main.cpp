@@ -237,10 +237,11 @@ class CommandLine {
     json(fuzz);
   }
   void add_stress() {
-    CLI::App* stress = add("stress",
-                           "Simulate a kernel, then run it on the GPU with injected delays, and "
-                           "count hangs and mismatches",
-                           tilewright::tools::stress);
+    CLI::App* stress =
+        add("stress",
+            "Simulate a kernel or a program of the library, then run it on the GPU with "
+            "injected delays, and count hangs and mismatches",
+            tilewright::tools::stress);
     kernel(
         stress,
         "cuda (the GPU that is here), or sm_90a: simulate, and assemble with and without delays");

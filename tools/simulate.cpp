@@ -75,10 +75,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
     print_json(request, outcome, title);
     return status_of(outcome);
   }
-  if (breakage) {
-    fmt::print("{} is broken at {}: {}\n", title.name, format_location(breakage->where),
-               breakage->what);
-  }
+  if (breakage) print_breakage(title, *breakage);
   print_outcome(request, outcome, title);
   return status_of(outcome);
 }

@@ -208,9 +208,9 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
                             const std::vector<std::string>& sizes, bool all_of_kernels) {
   checks::ProofOptions options = proof_options(request);
   options.launches = std::max(kProofRuns, title.runs);
-  if (options.parts > 1) {
-    Diagnostic({}, fmt::format("--part {}: the faults of a program are judged together, since its "
-                               "waits may stand in for each other",
+  if (options.parts > 1 && checks::has_waits(cases.front().program)) {
+    Diagnostic({}, fmt::format("--part {}: the faults of a program with waits are judged together, "
+                               "since these may stand in for each other",
                                request.part))
         .fix("leave --part out; --threads shares them out")
         .raise();

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "check/breakage.h"
 #include "check/program_proof.h"
 #include "check/shrunken_sizes.h"
 #include "compiler/build.h"
 #include "compiler/rewrites.h"
 #include "library/program_simulation.h"
 #include "library/program_source.h"
+#include "operation.h"
 #include "schedules.h"
 #include "simulate_faults.h"
 #include "simulation_report.h"
@@ -107,13 +109,6 @@ std::int64_t launches_of(const ir::Program& program) {
                        });
 }
 
-simulator::MachineOptions options_of(const Request& request) {
-  simulator::MachineOptions options = machine_options(request);
-  options.multiprocessors = request.multiprocessors.value_or(SimulationOptions().multiprocessors);
-  options.resident = options.multiprocessors;
-  return options;
-}
-
 // The results of later schedules are compared with those of the first one.
 Simulated simulated(const Request& request, const Cut& cut,
                     const std::vector<ir::Kernel>& machine) {
@@ -141,7 +136,7 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
   title.runs = runs_of(request);
-  const simulator::MachineOptions options = options_of(request);
+  const simulator::MachineOptions options = program_machine_options(request);
   if (request.faults) {
     return simulate_program_faults(request, {checks::program_case(program, options, request.seed)},
                                    forms, title);
@@ -162,114 +157,23 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   return status_of(outcome);
 }
 
-// A program of the library at one choice of sizes.
-struct OperationCut {
-  library::Workload workload;
-  ir::Program program;  // bound
-  simulator::MachineOptions options;
-  std::string sizes;  // empty: as the command says
-  library::ProgramTensors before() const {
-    library::ProgramTensors tensors(1);
-    std::size_t next = 0;
-    for (const ir::ProgramBuffer& buffer : program.buffers) {
-      tensors[0].push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
-    }
-    return tensors;
-  }
-};
-
-struct Operation {
-  ir::Program recorded;
-  std::vector<std::vector<ir::Kernel>> forms;
-  std::vector<OperationCut> cuts;
-};
-
-OperationCut operation_cut(const Request& request, const LibraryKernel& entry,
-                           const ir::Program& recorded, const std::vector<std::string>& sizes,
-                           std::int64_t multiprocessors) {
-  std::vector<std::string> settings = request.settings;
-  settings.insert(settings.end(), sizes.begin(), sizes.end());
-  OperationCut cut;
-  cut.workload = library::make_workload(entry, settings, parse_files(request.inputs, "--in"),
-                                        request.input_seed.value_or(request.seed));
-  cut.options = options_of(request);
-  cut.options.multiprocessors = cut.options.resident = static_cast<int>(multiprocessors);
-  std::vector<ir::TensorShape> shapes;
-  for (const HostTensor& tensor : cut.workload.tensors) {
-    shapes.push_back(
-        {entry.tensors[shapes.size()].name, tensor.dtype(), tensor.shape(), tensor.strides()});
-  }
-  cut.program = ir::bind_program(recorded, shapes, multiprocessors);
-  if (!sizes.empty()) {
-    cut.sizes =
-        fmt::format("{}, {}", fmt::join(sizes, " "), counted(multiprocessors, "multiprocessor"));
-  }
-  return cut;
-}
-
-// The sizes as the command says, or shrunken ones, which --faults takes too.
-Operation operation_of(const Request& request, const library::KernelSource& source,
-                       const compiler::Target& target) {
-  const LibraryKernel& entry = source.entry();
-  Operation made;
-  const auto build = [&](const std::vector<std::string>& settings) {
-    made.recorded = source.program(resolve_options(entry, settings), target);
-    made.forms = library::machine_forms(made.recorded, target.arch,
-                                        compiler::parse_numerics(request.numerics));
-  };
-  build(request.settings);
-  const auto shrunken = [&](checks::Sizes which) {
-    return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
-                                  checks::sized_kernels(entry, made.recorded, made.forms.front()),
-                                  which);
-  };
-  std::vector<std::vector<std::string>> choices{{}};
-  std::vector<std::int64_t> multiprocessors{options_of(request).multiprocessors};
-  if (request.shrunken || request.faults) {
-    choices = shrunken(checks::Sizes::usual);
-    // What is no length is the same in all choices, and the build depends on it.
-    std::vector<std::string> built = request.settings;
-    for (const std::string& size : choices.front()) {
-      if (!is_length(entry, size)) built.push_back(size);
-    }
-    if (built.size() > request.settings.size()) build(built);
-    if (!request.multiprocessors) {
-      multiprocessors = checks::shrunken_multiprocessors(made.recorded, made.forms.front(),
-                                                         multiprocessors.front());
-    }
-  }
-  const auto add = [&](const std::vector<std::string>& sizes, std::int64_t count) {
-    made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count));
-  };
-  for (const std::int64_t count : multiprocessors) {
-    for (const std::vector<std::string>& sizes : choices) add(sizes, count);
-  }
-  if (!request.faults) return made;
-  // More tiles than rings have stages, for each CTA.
-  for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::further))
-    add(sizes, multiprocessors.front());
-  return made;
-}
-
 // The results are held against float64.
 Simulated simulated(const Request& request, OperationCut& cut,
                     const std::vector<ir::Kernel>& machine, std::int64_t runs) {
   Simulated made;
   made.sizes = cut.sizes;
-  ir::Program program = cut.program;
+  library::Workload& workload = cut.made.workload;
+  ir::Program program = cut.made.program;
   ir::add_owned(program, machine);
   const auto after = std::make_shared<library::ProgramTensors>();
-  made.launch = [&machine, program, before = cut.before(), after,
+  made.launch = [&machine, program, before = cut.made.before(), after,
                  runs](const simulator::MachineOptions& options) {
     return library::simulate_program(program, machine, before, after.get(), options, runs);
   };
   if (request.control_only) return made;
-  made.compare = [&cut, after, reference = library::reference_of(cut.workload)] {
-    std::size_t tensor = 0;
-    for (std::size_t i = 0; i < cut.program.buffers.size(); ++i) {
-      if (cut.program.buffers[i].is_passed()) cut.workload.tensors[tensor++] = (*after)[0][i];
-    }
-    return library::compare(cut.workload, reference);
+  made.compare = [&cut, after, reference = library::reference_of(workload)] {
+    cut.made.take(*after);
+    return library::compare(cut.made.workload, reference);
   };
   return made;
 }
@@ -293,10 +197,11 @@ int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
   const ir::Program program = read_program(request);
   const DimValues sizes = sizes_of(request, program);
-  return simulate_cuts(request,
-                       {{ir::bind_program(program, sizes, options_of(request).multiprocessors),
-                         ir::values_text(sizes)}},
-                       target);
+  return simulate_cuts(
+      request,
+      {{ir::bind_program(program, sizes, program_machine_options(request).multiprocessors),
+        ir::values_text(sizes)}},
+      target);
 }
 
 int simulate_ranks(const Request& request, const library::KernelSource& source,
@@ -330,9 +235,11 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
 
 int simulate_operation(const Request& request, const library::KernelSource& source,
                        const compiler::Target& target) {
-  refuse_kernel_options(request);
   if (request.ranks) refuse("--ranks", "the library's programs have one rank", "leave it out");
-  Operation operation = operation_of(request, source, target);
+  Operation operation = operation_of(request, source, target,
+                                     request.faults     ? OperationSizes::further
+                                     : request.shrunken ? OperationSizes::shrunken
+                                                        : OperationSizes::set);
   Title title{source.entry().name, operation.recorded.name, target.name, 1};
   title.launches = launches_of(operation.recorded);
   title.runs = runs_of(request);
@@ -341,16 +248,18 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     std::vector<checks::ProgramCase> cases;
     std::vector<std::string> sizes;
     for (const OperationCut& cut : operation.cuts) {
-      cases.push_back({cut.program, cut.options, {cut.before()}});
+      cases.push_back({cut.made.program, cut.options, cut.made.before()});
       sizes.push_back(cut.sizes);
     }
     return simulate_program_faults(request, cases, operation.forms, title, sizes,
                                    /*all_of_kernels=*/true);
   }
+  std::optional<checks::Breakage> breakage;
   Outcome outcome;
   outcome.seed = request.seed;
   title.forms = operation.forms.size();
-  for (const std::vector<ir::Kernel>& machine : operation.forms) {
+  for (std::vector<ir::Kernel>& machine : operation.forms) {
+    if (!request.breakage.empty()) breakage = checks::break_one_of(machine, request.breakage);
     for (OperationCut& cut : operation.cuts) {
       execute(request, simulated(request, cut, machine, title.runs), cut.options, outcome);
     }
@@ -358,9 +267,10 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
   write_traces(request, outcome, title);
   if (request.json) {
     print_json(request, outcome, title);
-  } else {
-    print_outcome(request, outcome, title);
+    return status_of(outcome);
   }
+  if (breakage) print_breakage(title, *breakage);
+  print_outcome(request, outcome, title);
   return status_of(outcome);
 }
 

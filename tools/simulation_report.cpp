@@ -143,6 +143,11 @@ void print_outcome(const Request& request, const Outcome& outcome, const Title& 
   if (outcome.faults.empty()) print_results(request, outcome, title);
 }
 
+void print_breakage(const Title& title, const checks::Breakage& breakage) {
+  fmt::print("{} is broken at {}: {}\n", title.name, format_location(breakage.where),
+             breakage.what);
+}
+
 void print_json(const Request& request, const Outcome& outcome, const Title& title) {
   Json faults = Json::array(), cases = Json::array();
   for (const simulator::Fault& fault : outcome.faults) faults.push_back(json_of(fault));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "check/breakage.h"
 #include "command.h"
 #include "schedules.h"
 
@@ -30,6 +31,7 @@ void check_traces(const Request& request);
 // To the files of --trace.
 void write_traces(const Request& request, const Outcome& outcome, const Title& title);
 void print_outcome(const Request& request, const Outcome& outcome, const Title& title);
+void print_breakage(const Title& title, const checks::Breakage& breakage);
 void print_json(const Request& request, const Outcome& outcome, const Title& title);
 // The exit status.
 int status_of(const Outcome& outcome);

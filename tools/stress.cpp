@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "command.h"
 #include "compiler/target.h"
 #include "library/kernel_source.h"
+#include "operation.h"
 #include "simulate_faults.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -26,13 +29,31 @@ using Json = nlohmann::ordered_json;
 struct Listed {
   const simulator::FaultKind* kind = nullptr;
   simulator::Mutant mutant;
+  std::size_t kernel = 0;  // of the operation's
 };
 
-std::vector<Listed> all_mutants(const ir::Kernel& machine) {
+// What is stressed: the kernels of an operation of the library, one alone or a program's, and how
+// they are run.
+struct Stressed {
+  std::vector<ir::Kernel> machine;
+  std::vector<std::string> sizes;
+  std::function<simulator::Fault(const std::vector<ir::Kernel>& machine,
+                                 const checks::StressOptions&)>
+      simulate;
+  std::function<checks::StressReport(
+      const std::vector<ir::Kernel>& machine, const checks::StressOptions&,
+      const std::function<void(const checks::StressReport&, bool delayed)>& hung)>
+      run;
+};
+
+std::vector<Listed> all_mutants(const std::vector<ir::Kernel>& machine) {
   std::vector<Listed> all;
-  for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
-    for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
-      all.push_back({&kind, std::move(mutant)});
+  for (std::size_t i = 0; i < machine.size(); ++i) {
+    for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
+      for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine[i])) {
+        if (machine.size() > 1) mutant.operation += " of " + machine[i].name;
+        all.push_back({&kind, std::move(mutant), i});
+      }
     }
   }
   return all;
@@ -47,34 +68,105 @@ Json json_of(const Listed& listed) {
           {"equivalent", listed.mutant.equivalent}};
 }
 
+// What is set and is no length; and whether lengths are set beside it.
+struct BesideLengths {
+  std::vector<std::string> settings;
+  bool has_lengths = false;
+};
+BesideLengths beside_lengths(const Request& request, const LibraryKernel& entry,
+                             const std::string& sizes) {
+  BesideLengths beside{request.settings};
+  std::istringstream words(sizes);
+  for (std::string word; words >> word;) {
+    if (is_length(entry, word)) {
+      beside.has_lengths = true;
+    } else {
+      beside.settings.push_back(word);
+    }
+  }
+  return beside;
+}
+constexpr const char* kDefaultLengths = "default lengths";
+
 // All workloads have shrunken lengths; one more has those that the kernel has by default.
 void add_default_lengths(const Request& request, const LibraryKernel& entry, Subject& subject) {
-  std::vector<std::string> settings = request.settings;
-  bool is_other = false;
-  std::istringstream words(subject.sizes.front());
-  for (std::string word; words >> word;) {
-    const std::string name = word.substr(0, word.find('='));
-    const bool is_length = std::any_of(
-        entry.options.begin(), entry.options.end(),
-        [&](const KernelOption& option) { return option.name == name && option.is_length; });
-    is_other = is_other || is_length;
-    if (!is_length) settings.push_back(word);
-  }
-  if (!is_other) return;
-  subject.workloads.push_back(library::make_workload(entry, settings, {}, request.seed));
-  subject.sizes.push_back("default lengths");
+  const BesideLengths beside = beside_lengths(request, entry, subject.sizes.front());
+  if (!beside.has_lengths) return;
+  subject.workloads.push_back(library::make_workload(entry, beside.settings, {}, request.seed));
+  subject.sizes.emplace_back(kDefaultLengths);
 }
 
-// Leaves out what takes seconds to simulate, such as whole blocks for each CTA of a large cluster.
-void drop_large(const LibraryKernel& entry, Subject& subject) {
+// What takes seconds to simulate, such as whole blocks for each CTA of a large cluster.
+bool is_large(const library::Workload& workload) {
   constexpr double kMostOperations = 7e8;
-  for (std::size_t i = subject.workloads.size(); i-- > 0 && subject.workloads.size() > 1;) {
-    const library::Workload& workload = subject.workloads[i];
-    const double operations = entry.floating_operations(workload.options, workload.inputs());
-    if (operations <= kMostOperations) continue;
-    subject.workloads.erase(subject.workloads.begin() + static_cast<std::ptrdiff_t>(i));
-    subject.sizes.erase(subject.sizes.begin() + static_cast<std::ptrdiff_t>(i));
+  return workload.kernel->floating_operations(workload.options, workload.inputs()) >
+         kMostOperations;
+}
+
+// Leaves that out, while anything is left.
+template <typename Cases, typename IsLarge>
+void drop_large(Cases& cases, std::vector<std::string>& sizes, const IsLarge& is_large_case) {
+  for (std::size_t i = cases.size(); i-- > 0 && cases.size() > 1;) {
+    if (!is_large_case(cases[i])) continue;
+    cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(i));
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+Stressed stressed_kernel(const Request& request, const library::KernelSource& source,
+                         const compiler::Target& target) {
+  const auto subject = std::make_shared<Subject>(subject_of(request, source, target));
+  add_default_lengths(request, source.entry(), *subject);
+  drop_large(subject->workloads, subject->sizes, is_large);
+  Stressed made;
+  made.machine = {subject->forms.front()};
+  made.sizes = subject->sizes;
+  made.simulate = [subject](const std::vector<ir::Kernel>& machine,
+                            const checks::StressOptions& options) {
+    return checks::simulate_workloads(machine.front(), subject->workloads, options);
+  };
+  made.run = [subject](const std::vector<ir::Kernel>& machine, const checks::StressOptions& options,
+                       const auto& hung) {
+    return checks::stress_on_gpu(subject->forms.front(), machine.front(), subject->workloads,
+                                 options, hung);
+  };
+  return made;
+}
+
+Stressed stressed_program(const Request& request, const library::KernelSource& source,
+                          const compiler::Target& target) {
+  const LibraryKernel& entry = source.entry();
+  Operation operation = operation_of(request, source, target, OperationSizes::shrunken);
+  const auto programs = std::make_shared<std::vector<checks::StressedProgram>>();
+  Stressed made;
+  const auto add = [&](const OperationCut& cut, std::string sizes) {
+    programs->push_back({cut.made, cut.options.multiprocessors});
+    made.sizes.push_back(std::move(sizes));
+  };
+  const std::string shrunken = operation.cuts.front().sizes;
+  for (OperationCut& cut : operation.cuts) add(cut, cut.sizes);
+  const BesideLengths beside =
+      beside_lengths(request, entry, shrunken.substr(0, shrunken.find(',')));
+  if (beside.has_lengths) {
+    Request usual = request;
+    usual.settings = beside.settings;
+    add(operation_cut(usual, entry, operation.recorded, {},
+                      program_machine_options(request).multiprocessors),
+        kDefaultLengths);
+  }
+  drop_large(*programs, made.sizes,
+             [](const checks::StressedProgram& each) { return is_large(each.made.workload); });
+  made.machine = operation.forms.front();
+  made.simulate = [programs](const std::vector<ir::Kernel>& machine,
+                             const checks::StressOptions& options) {
+    return checks::simulate_programs(machine, *programs, options);
+  };
+  made.run = [programs, recorded = operation.recorded, original = made.machine](
+                 const std::vector<ir::Kernel>& machine, const checks::StressOptions& options,
+                 const auto& hung) {
+    return checks::stress_on_gpu(recorded, original, machine, *programs, options, hung);
+  };
+  return made;
 }
 
 void add_gpu(Json& json, const checks::StressReport& report, bool hangs, bool delayed) {
@@ -89,10 +181,10 @@ void add_gpu(Json& json, const checks::StressReport& report, bool hangs, bool de
 }
 
 // What the simulated GPU finds: empty where nothing.
-std::string simulate_kind(const ir::Kernel& machine, Subject& subject,
+std::string simulate_kind(const Stressed& stressed, const std::vector<ir::Kernel>& machine,
                           const checks::StressOptions& options) {
   try {
-    return checks::simulate_workloads(machine, subject.workloads, options).kind;
+    return stressed.simulate(machine, options).kind;
   } catch (const Error& error) {
     return "refused: " + error.message();
   }
@@ -176,9 +268,10 @@ checks::StressOptions stress_options_of(const Request& request) {
   return options;
 }
 
-// Runs the kernel with delays on the GPU, or assembles it for one; whether nothing was found.
-bool run_with_delays(const Request& request, const compiler::Target& target, Subject& subject,
-                     const ir::Kernel& machine, const checks::StressOptions& options, Json& json) {
+// Runs it with delays on the GPU, or assembles it for one; whether nothing was found.
+bool run_with_delays(const Request& request, const compiler::Target& target,
+                     const Stressed& stressed, const std::vector<ir::Kernel>& machine,
+                     const checks::StressOptions& options, Json& json) {
   const auto hangs = [&](const checks::StressReport& found, bool delayed) {
     add_gpu(json, found, true, delayed);
     print(request, json);
@@ -189,12 +282,13 @@ bool run_with_delays(const Request& request, const compiler::Target& target, Sub
   checks::StressReport report;
   try {
     if (target.kind != compiler::Target::Kind::cuda) {
-      checks::assemble_with_delays(machine, target.arch, options.seed);
+      for (const ir::Kernel& each : machine) {
+        checks::assemble_with_delays(each, target.arch, options.seed);
+      }
       json["assembled"] = true;
       return true;
     }
-    report =
-        checks::stress_on_gpu(subject.forms.front(), machine, subject.workloads, options, hangs);
+    report = stressed.run(machine, options, hangs);
   } catch (const Error& error) {
     if (!request.mutant) throw;
     // What the assembler refuses of a fault, it has noticed.
@@ -213,11 +307,10 @@ int stress(const Request& request) {
   const bool is_gpu = target.kind == compiler::Target::Kind::cuda;
   check_target(request, target);
   check_alone(request, source);
-  Subject subject = subject_of(request, source, target);
-  add_default_lengths(request, entry, subject);
-  drop_large(entry, subject);
+  const Stressed stressed = entry.is_program() ? stressed_program(request, source, target)
+                                               : stressed_kernel(request, source, target);
   std::vector<Listed> mutants;
-  if (request.list_mutants || request.mutant) mutants = all_mutants(subject.forms.front());
+  if (request.list_mutants || request.mutant) mutants = all_mutants(stressed.machine);
   if (request.list_mutants) return print_mutants(mutants);
   check_mutant(request, entry, mutants.size());
   const checks::StressOptions options = stress_options_of(request);
@@ -226,26 +319,26 @@ int stress(const Request& request) {
                {"kernel", entry.name},
                {"target", target.name},
                {"settings", request.settings},
-               {"sizes", subject.sizes}};
-  ir::Kernel machine = subject.forms.front();
+               {"sizes", stressed.sizes}};
+  std::vector<ir::Kernel> machine = stressed.machine;
   if (request.mutant) {
     const Listed& listed = mutants[*request.mutant];
     json["mutant"] = json_of(listed);
-    machine = listed.mutant.apply(subject.forms.front());
-    if (const std::string why = checks::why_not_well_formed(machine); !why.empty()) {
+    machine[listed.kernel] = listed.mutant.apply(stressed.machine[listed.kernel]);
+    if (const std::string why = checks::why_not_well_formed(machine[listed.kernel]); !why.empty()) {
       json["rejected"] = why;
       return print(request, json);
     }
   }
   bool ok = true;
   if (!request.no_simulation) {
-    const std::string kind = simulate_kind(machine, subject, options);
+    const std::string kind = simulate_kind(stressed, machine, options);
     json["simulator"] = kind;
     ok = kind.empty();
   }
   // A kernel that the simulator finds at fault is run only to see what the hardware notices.
   if (!is_gpu || ok || request.mutant) {
-    ok = run_with_delays(request, target, subject, machine, options, json) && ok;
+    ok = run_with_delays(request, target, stressed, machine, options, json) && ok;
   }
   json["ok"] = ok;
   return print(request, json);

@@ -11,7 +11,10 @@
 
 // The explicit level of GPUs with asynchronous copies: shared memory, rings, roles, TMA, barriers.
 // The compiler itself lowers to it. Products are each target's own: tilewright/hopper.h. Rows and
-// columns count elements. What does not fit raises Error(usage) at the caller's line.
+// columns count elements. What does not fit raises Error(usage) at the caller's line: sizes that
+// the target's record (target.h) does not allow, and operations outside of the role that they
+// belong to. What takes too many registers, or too much shared memory, raises it in compile().
+// Races and deadlocks raise nothing here: the simulator finds them.
 namespace tilewright {
 
 struct Stages {
@@ -82,6 +85,7 @@ class SharedView {
   bool transposed_ = false;
 };
 
+// The rows are a multiple of 8.
 class SharedTile : public SharedView {
  public:
   SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,

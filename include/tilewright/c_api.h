@@ -64,7 +64,7 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, cons
 /* NULL is allowed. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
 
-/* Number of tensors that a run takes; 0 for NULL. */
+/* Number of tensors that a run takes; 0 for a NULL kernel. */
 TILEWRIGHT_API int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel);
 /* The name of one of them, in the order in which a run takes them; NULL when there is none. */
 TILEWRIGHT_API const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel,
@@ -74,7 +74,7 @@ TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_output(const tilewright_kerne
                                                           int32_t index);
 
 /* How many variants the kernel's rules choose among, by the sizes of a run: each is built once, for
- * all sizes. */
+ * all sizes. 0 for NULL. */
 TILEWRIGHT_API int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel);
 /* Builds those variants that are not built yet. Without it the first run that needs one waits for
  * its build; only the one for the options' own sizes is built at creation. USAGE for a NULL kernel
@@ -83,8 +83,9 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_prepare(const tilewright_kern
 
 /* On cuda, queues one run on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and
  * returns; the tensors must stay until the stream has passed it. On the other targets it is done at
- * return. USAGE where the number, dtypes, shapes or strides of the tensors do not fit the kernel,
- * or rows that TMA copies do not begin at multiples of 16 bytes; RESULT for a fault. */
+ * return. USAGE for a NULL kernel, where the number, dtypes, shapes or strides of the tensors do
+ * not fit the kernel, and where rows that TMA copies do not begin at multiples of 16 bytes;
+ * UNAVAILABLE where memory runs out, or the variant's compiler is missing; RESULT for a fault. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                                        const tilewright_tensor* tensors,
                                                        int32_t count, void* stream);

@@ -39,7 +39,8 @@ class Executable {
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
            void* stream = nullptr) const;
   // All of such a run but the work, on cuda: memory that the kernel needs beside its tensors is
-  // then there, and the run can be captured in a CUDA graph.
+  // then there, and the run can be captured in a CUDA graph. Raises what run raises. On other
+  // targets it does nothing.
   void prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
                void* stream = nullptr) const;
 

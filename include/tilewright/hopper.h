@@ -4,7 +4,9 @@
 
 #include "tilewright/asynchronous.h"
 
-// The explicit level for sm_90a: what any GPU with asynchronous copies has, and wgmma.
+// The explicit level for sm_90a: what any GPU with asynchronous copies has, and wgmma. Raises
+// Error(usage) at the caller's line for operands of shapes, dtypes or layouts that there is no
+// product of, and in kernels whose target has no wgmma.
 namespace tilewright {
 
 // a {64, k} (shared, or registers) times b {k, n} (shared) for this warpgroup: one commit group.

@@ -15,7 +15,10 @@
 #include "tilewright/require.h"
 #include "tilewright/tile.h"
 
-// Kernels: parameters, a grid, traced control flow. What does not fit raises Error(usage).
+// Kernels: parameters, a grid, traced control flow. What does not fit raises Error(usage) at its
+// caller's line: names that are taken or no identifiers, shapes and dtypes that an operation does
+// not take, values of another kernel, and what is declared behind finish(). Extents, sizes and
+// indices count elements.
 namespace tilewright {
 
 namespace ir {
@@ -166,6 +169,7 @@ class Kernel {
   Kernel& operator=(Kernel&&) noexcept;
 
   Dim dim(std::string name, DimFacts facts = {}, SourceLocation where = here());
+  // A tensor of 1 to 5 axes. Its shape may be expressions of dims, which a launch's tensors bind.
   Tensor in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor inout(std::string name, DType dtype, std::vector<Dim> shape,
@@ -188,7 +192,7 @@ class Kernel {
                    SourceLocation where = here());
   // `count` i32 words in every rank that no caller passes: zero at the first launch, and then what
   // the launches before have left.
-  Signals signals(std::string name, int count, SourceLocation where = here());
+  Signals signals(std::string name, int count, SourceLocation where = here());  // ranks.h
   // This rank's number, from 0.
   Index rank(SourceLocation where = here());
   // How many ranks there are; at most 8.

@@ -31,7 +31,9 @@ struct KernelOption {
   bool is_length = false;
 };
 
-// The values of all options of a kernel, and the schedule, if one is set.
+// The values of all options of a kernel, and the schedule, if one is set. Asking for an option by
+// its name raises Error(usage) where there is none, or where its value is not what is asked for: an
+// integer, true or false, the name of a dtype.
 class OptionValues {
  public:
   bool has(const std::string& name) const { return values_.count(name) != 0; }
@@ -111,17 +113,20 @@ const LibraryKernel& find_kernel(std::string_view name);
 // Checks each setting "name=value" against the kernel's options and fills in what is not set: from
 // `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is
 // known to every kernel: "tile", or the name of one of its schedules; it is left out where it is
-// not set.
+// not set. Raises Error(usage) for what is no setting or stands twice, for an unknown option,
+// schedule or value, and for options that do not fit together.
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
-// An axis "name", "name + n" or "n" (without an option) of a LibraryTensor.
+// An axis "name", "name + n" or "n" (without an option) of a LibraryTensor, in elements. An n that
+// is no number of 64 bits is a usage error.
 struct LibraryAxis {
   std::string option;
   std::int64_t more = 0;
 };
 LibraryAxis parse_axis(const std::string& text);
-// Of the kernel's tensors so many are there with these options, from the first.
+// Of the kernel's tensors so many are there with these options, from the first. Here and below,
+// options without one that a tensor names are a usage error.
 std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options);
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options);
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options);
@@ -140,13 +145,14 @@ struct ScheduleOptions {
   std::string rules_folder = {};
 };
 
-// The schedule that was set, else what the kernel's rules for the target choose. Raises a usage
-// error when the schedule that was set is for another target.
+// The schedule that was set, else what the kernel's rules for the target choose. Raises
+// Error(usage) when the schedule that was set is for another target, and for rules that cannot be
+// read.
 ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& options,
                                std::string_view target, const ScheduleOptions& how = {});
 
-// The kernel that was chosen; of an operation that is a program, that. Raise a usage error for
-// an operation that is the other.
+// The kernel that was chosen; of an operation that is a program, that. Raise Error(usage) for an
+// operation that is the other, and for options that its author refuses.
 Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice);
 Program build_program(const LibraryKernel& kernel, const ScheduleChoice& choice);
 

@@ -12,15 +12,16 @@ namespace tilewright {
 
 // An operation of the library, a kernel or a program, ready for launches of every length. A
 // launch's sizes choose a variant by the kernel's rules; each variant is built once, when a launch
-// first needs it. It may be run from several threads at once.
+// first needs it. It may be run from several threads at once. The entry must outlive it.
 class LibraryExecutable {
  public:
   ~LibraryExecutable();
   LibraryExecutable(LibraryExecutable&&) noexcept;
   LibraryExecutable& operator=(LibraryExecutable&&) noexcept;
 
-  // As Executable::run, and raises what it raises. The first launch that needs a variant waits for
-  // its build, and raises what compile() raises: call prepare() before where that must not happen.
+  // As Executable::run, or ProgramExecutable::run, and raises what that raises. The first launch
+  // that needs a variant waits for its build, and raises what compile() raises: call prepare()
+  // before where that must not happen.
   void run(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
 
   struct Variant {
@@ -29,10 +30,10 @@ class LibraryExecutable {
   };
   // All that the rules name and that exist for these options, in the rules' order.
   std::vector<Variant> variants() const;
-  // Builds all of them.
+  // Builds all of them. Raises what compile() raises, at the first that cannot be built.
   void prepare() const;
   // All of a run but the work, on cuda: such a run can then be captured in a CUDA graph
-  // (program.h).
+  // (program.h). Raises what run raises. On other targets it only builds the variant.
   void prepare(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
 
  private:

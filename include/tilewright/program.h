@@ -21,8 +21,9 @@
 // serves all lengths.
 //
 // Every function that records raises Error(usage) at its caller's line: for names that are taken,
-// for what is of another program, for parts outside of their buffer, and for tensors or scalars
-// that the kernel does not take. Sizes, starts and counts are in elements. What hangs on dims is
+// for what is of another program, for parts outside of their buffer, for tensors or scalars that
+// the kernel does not take, and, in a program of one rank without words, for reading scratch or
+// outputs that nothing has written. Sizes, starts and counts are in elements. What hangs on dims is
 // checked by the run that binds them, and raises Error(usage) at the same line.
 namespace tilewright {
 
@@ -66,9 +67,9 @@ struct ElementNumber {
   SourceLocation where;
 };
 
-// A box of a buffer's elements, in one rank. One that is not inside of what it is cut from is an
-// error: where the numbers are known at once, and where they hang on dims, of the buffer, at the
-// run that binds them.
+// A box of a buffer's elements, in one rank. What no sizes of the dims bring inside of the part
+// that it is cut from raises Error(usage) at once. The rest is held against the buffer by the run
+// that binds the dims.
 class Part {
  public:
   // Rows first .. first + count - 1 of the part's first axis.
@@ -197,7 +198,7 @@ class Program {
   // What the caller passes: only read, or written without being read before.
   Buffer in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Buffer out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
-  // Memory of the program's own, in which a run finds anything.
+  // Memory of the program's own, in which a run finds anything: in the simulator's first run NaN.
   Buffer scratch(std::string name, DType dtype, std::vector<Dim> shape,
                  SourceLocation where = here());
   // The same, of zeros in every run: the stream that uses it first, in the order of recording, sets
@@ -291,8 +292,8 @@ class ProgramExecutable {
   // captured in a CUDA graph. A graph works in the scratch of the stream that was captured: it must
   // not run at the same time as that stream's runs, or as itself. It may be called by several
   // threads at once. Raises a usage error for a program that hangs on more than that, for tensors
-  // that do not fit, for a capture of a first run, and for a target that only builds; Error(result)
-  // for a fault on a simulated GPU.
+  // that do not fit, and for a capture of a first run; Error(unavailable) for a target that only
+  // builds; Error(result) for a fault on a simulated GPU.
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
            void* stream = nullptr) const;
   // All of such a run but the work: then it can be captured.

@@ -51,8 +51,8 @@ struct TargetLimits {
 // An unknown name is a usage error that lists the known ones.
 const TargetLimits& target_limits(std::string_view target, SourceLocation where = {});
 
-// Registers of each thread of a CTA from its launch on: a multiprocessor's, in whole units. The
-// assembler allots them as if roles had none of their own.
+// Registers of each thread of a CTA of 1 to TargetLimits::threads from its launch on: a
+// multiprocessor's, in whole units. The assembler allots them as if roles had none of their own.
 int launch_registers(const TargetLimits& limits, std::int64_t threads);
 
 // What a warpgroup that loads gives of them to so many warpgroups that compute, a thread. One that

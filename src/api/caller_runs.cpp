@@ -178,9 +178,12 @@ CallerRuns::~CallerRuns() = default;
 void CallerRuns::run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
                      void* stream) const {
   if (target_.kind == TargetKind::architecture) {
-    refuse(program_, program_.where,
-           "it is built for " + target_.name + ", which is not tied to a GPU of this machine",
-           "compile for cuda, the GPU that is here");
+    Diagnostic(program_.where,
+               fmt::format("program {} is built for {}, which is not tied to a GPU of this machine",
+                           program_.name, target_.name),
+               ErrorKind::unavailable)
+        .fix("compile for cuda, the GPU that is here")
+        .raise();
   }
   if (target_.kind != TargetKind::cuda) return run_on_host(tensors, scalars);
   const runtime::Stream queue =

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,27 +69,46 @@ constexpr BreakageKind kBreakages[] = {
     {"warp_sync", unordered_lanes, "has no warp_sync before an arrival"},
 };
 
-}  // namespace
-
-Breakage break_kernel(ir::Kernel& machine, const std::string& name) {
+const BreakageKind& find_breakage(const std::string& name) {
   const BreakageKind* kind =
       std::find_if(std::begin(kBreakages), std::end(kBreakages),
                    [&](const BreakageKind& each) { return each.name == name; });
-  if (kind == std::end(kBreakages)) {
-    Diagnostic({}, fmt::format("there is no breakage '{}'", name))
-        .fix("use: release, warp_sync")
-        .raise();
-  }
-  const std::vector<Mutant> mutants = kind->seed(Sites(machine));
-  if (mutants.empty()) {
-    Diagnostic(machine.where,
-               fmt::format("kernel {} {}: there is nothing to break", machine.name, kind->absent))
-        .fix("break a kernel with a ring and products, such as attention_forward")
-        .raise();
-  }
+  if (kind != std::end(kBreakages)) return *kind;
+  Diagnostic({}, fmt::format("there is no breakage '{}'", name))
+      .fix("use: release, warp_sync")
+      .raise();
+}
+
+// Nothing where the kernel has nothing to break so.
+std::optional<Breakage> broken(ir::Kernel& machine, const BreakageKind& kind) {
+  const std::vector<Mutant> mutants = kind.seed(Sites(machine));
+  if (mutants.empty()) return std::nullopt;
   for (const Mutant& mutant : mutants) mutant.edit(machine);
   const Mutant& first = mutants.front();
-  return {fmt::format("{} is {}", first.operation, first.change), first.where};
+  return Breakage{fmt::format("{} is {}", first.operation, first.change), first.where};
+}
+
+[[noreturn]] void nothing_to_break(const ir::Kernel& machine, const BreakageKind& kind) {
+  Diagnostic(machine.where,
+             fmt::format("kernel {} {}: there is nothing to break", machine.name, kind.absent))
+      .fix("break a kernel with a ring and products, such as attention_forward")
+      .raise();
+}
+
+}  // namespace
+
+Breakage break_kernel(ir::Kernel& machine, const std::string& name) {
+  const BreakageKind& kind = find_breakage(name);
+  if (const std::optional<Breakage> breakage = broken(machine, kind)) return *breakage;
+  nothing_to_break(machine, kind);
+}
+
+Breakage break_one_of(std::vector<ir::Kernel>& machine, const std::string& name) {
+  const BreakageKind& kind = find_breakage(name);
+  for (ir::Kernel& each : machine) {
+    if (const std::optional<Breakage> breakage = broken(each, kind)) return *breakage;
+  }
+  nothing_to_break(machine.front(), kind);
 }
 
 }  // namespace tilewright::checks

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "ir/ir.h"
 
@@ -19,5 +20,7 @@ struct Breakage {
 // still read, for want of the warp_sync before its arrival: all that stand right before one. An
 // unknown name, and a kernel with nothing to break so, are usage errors.
 Breakage break_kernel(ir::Kernel& machine, const std::string& name);
+// The same of the first of a program's kernels that has something to break so.
+Breakage break_one_of(std::vector<ir::Kernel>& machine, const std::string& name);
 
 }  // namespace tilewright::checks

@@ -226,6 +226,17 @@ void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const Faul
   }
 }
 
+void keep_part(const ProofOptions& options, std::vector<Seeded>& seeded,
+               std::vector<MutantResult>& results) {
+  std::size_t kept = 0;
+  for (std::size_t i = options.part; i < results.size(); i += options.parts, ++kept) {
+    std::swap(seeded[kept], seeded[i]);
+    std::swap(results[kept], results[i]);
+  }
+  seeded.resize(kept);
+  results.resize(kept);
+}
+
 }  // namespace
 
 std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
@@ -235,6 +246,13 @@ std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
   }
   for (const FaultKind& kind : simulator::program_fault_kinds()) list.push_back(&kind);
   return list;
+}
+
+bool has_waits(const ir::Program& program) {
+  return std::any_of(program.operations.begin(), program.operations.end(), [](const auto& each) {
+    return each.kind == ir::ProgramOperation::Kind::wait ||
+           each.kind == ir::ProgramOperation::Kind::wait_event;
+  });
 }
 
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
@@ -266,6 +284,7 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
     result.mutant.change = mutant.change;
     seeded.emplace_back().program = std::move(mutant);
   }
+  keep_part(options, seeded, results);
   if (begin) begin(static_cast<std::int64_t>(results.size()));
   in_parallel(thread_count(options.threads), results.size(), [&](std::size_t i, unsigned) {
     prover.judge(seeded[i], results[i]);

@@ -28,6 +28,9 @@ struct ProgramCase {
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
                          std::uint64_t seed);
 
+// Whether its operations wait for others. Such a program is proven as a whole.
+bool has_waits(const ir::Program& program);
+
 // As prove_by_faults, on the cases in their order: one recording that is bound to several sizes, of
 // which `kernels` are the machine forms. options.launches are the program's runs; the faults of its
 // kernels are those about signals unless it is told otherwise. A wrong result is one that differs

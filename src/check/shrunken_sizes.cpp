@@ -365,7 +365,10 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                       {2, 4 * few, small_tail, 1},
                                       {3 * steps + 2, 4 * few, small_tail, 2},
                                       {5 * steps, 3 * few, large_tail, 3},
-                                      {1, 1, small_tail, 1}};
+                                      {1, 1, small_tail, 1},
+                                      // Stages of what is loaded once a tile are used again, and
+                                      // no step's stages order that.
+                                      {1, few, small_tail, 3}};
   for (const Choice& choice : which == Sizes::further ? others : usual) {
     result.push_back(sizer.sizes({[&](const Axis&, std::int64_t block) {
                                     return choice.contraction * parts * block - kContractionTail;

@@ -82,15 +82,43 @@ class Watchdog {
 };
 
 // One build of a kernel, launched with a grid for any number of multiprocessors.
-class Subject {
+class LoadedForm {
  public:
-  Subject(compiler::GpuProgram program, const runtime::Device& device,
-          const runtime::Stream& stream)
+  LoadedForm(compiler::GpuProgram program, const runtime::Device& device)
       : program_(std::move(program)),
         kernel_(device, build(program_, device.info().arch()).kernel.cubin, program_.source.entry) {
     kernel_.reserve_shared(static_cast<std::size_t>(program_.machine.shared_bytes));
     if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
-    for (const ir::Parameter& parameter : program_.machine.parameters) {
+  }
+  const ir::Kernel& machine() const { return program_.machine; }
+
+  // `arguments`: also of what no caller passes.
+  void launch(const Arguments& arguments, std::int64_t multiprocessors,
+              const runtime::Stream& stream) const {
+    compiler::LaunchPlan plan = compiler::plan_launch(program_.machine, program_.source.parameters,
+                                                      arguments, multiprocessors);
+    if (plan.empty) return;
+    for (const compiler::LaunchPlan::Map& map : plan.maps) {
+      plan.parameters.set(map.offset, runtime::encode(map.spec));
+    }
+    kernel_.launch(plan.shape, stream, plan.parameters.pointers().data());
+  }
+
+ private:
+  const compiler::GpuProgram program_;
+  runtime::LoadedKernel kernel_;
+};
+
+// What is run, on tensors that lie on the GPU.
+using Queue = std::function<void(const compiler::DeviceTensors&)>;
+
+// A kernel with the workspaces that it leaves zero.
+class LoadedKernel {
+ public:
+  LoadedKernel(compiler::GpuProgram program, const runtime::Device& device,
+               const runtime::Stream& stream)
+      : form_(std::move(program), device) {
+    for (const ir::Parameter& parameter : form_.machine().parameters) {
       if (!parameter.is_owned()) continue;
       const std::int64_t count = parameter.element_count();
       workspaces_.emplace_back(device, static_cast<std::size_t>(count) * sizeof(std::int32_t),
@@ -99,28 +127,107 @@ class Subject {
     }
   }
 
-  void launch(const compiler::DeviceTensors& tensors, std::int64_t multiprocessors) const {
-    std::vector<TensorRef> refs = tensors.refs();
-    auto workspace = workspaces_.begin();
-    for (const ir::Parameter& parameter : program_.machine.parameters) {
-      if (!parameter.is_owned()) continue;
-      refs.push_back({workspace->data(), parameter.dtype, parameter.constant_shape(), {}});
-      ++workspace;
-    }
-    compiler::LaunchPlan plan = compiler::plan_launch(
-        program_.machine, program_.source.parameters,
-        compiler::make_arguments(program_.machine, refs, {}), multiprocessors);
-    if (plan.empty) return;
-    for (const compiler::LaunchPlan::Map& map : plan.maps) {
-      plan.parameters.set(map.offset, runtime::encode(map.spec));
-    }
-    kernel_.launch(plan.shape, tensors.stream(), plan.parameters.pointers().data());
+  Queue queue(std::int64_t multiprocessors) const {
+    return [this, multiprocessors](const compiler::DeviceTensors& tensors) {
+      std::vector<TensorRef> refs = tensors.refs();
+      auto workspace = workspaces_.begin();
+      for (const ir::Parameter& parameter : form_.machine().parameters) {
+        if (!parameter.is_owned()) continue;
+        refs.push_back({workspace->data(), parameter.dtype, parameter.constant_shape(), {}});
+        ++workspace;
+      }
+      form_.launch(compiler::make_arguments(form_.machine(), refs, {}), multiprocessors,
+                   tensors.stream());
+    };
   }
 
  private:
-  const compiler::GpuProgram program_;
-  runtime::LoadedKernel kernel_;
+  LoadedForm form_;
   std::vector<runtime::DeviceBuffer> workspaces_;
+};
+
+// A program of one stream.
+class LoadedProgram {
+ public:
+  LoadedProgram(const std::vector<ir::Kernel>& machine, const runtime::Device& device,
+                const std::function<compiler::GpuProgram(const ir::Kernel&)>& print)
+      : device_(device), machine_(machine) {
+    for (const ir::Kernel& each : machine) {
+      forms_.push_back(std::make_unique<LoadedForm>(print(each), device));
+    }
+  }
+
+  // `bound`: to so many multiprocessors.
+  Queue queue(const ir::Program& bound, std::int64_t multiprocessors,
+              const runtime::Stream& stream) const {
+    const auto run = std::make_shared<Run>(Run{bound, {}});
+    ir::add_owned(run->program, machine_);
+    for (const ir::ProgramBuffer& buffer : run->program.buffers) {
+      const std::int64_t bytes = buffer.is_passed() ? 0 : buffer.bytes();
+      run->own.emplace_back(device_, static_cast<std::size_t>(bytes), buffer.name);
+      run->own.back().fill(0, stream);
+    }
+    return [this, run, multiprocessors](const compiler::DeviceTensors& tensors) {
+      execute(*run, multiprocessors, tensors);
+    };
+  }
+
+ private:
+  using Kind = ir::ProgramOperation::Kind;
+  struct Run {
+    ir::Program program;
+    std::vector<runtime::DeviceBuffer> own;  // of each buffer; empty where a caller passes it
+  };
+
+  void execute(const Run& run, std::int64_t multiprocessors,
+               const compiler::DeviceTensors& tensors) const {
+    const runtime::Stream& stream = tensors.stream();
+    const std::vector<TensorRef> refs = tensors.refs();
+    std::vector<std::byte*> addresses;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < run.own.size(); ++i) {
+      const ir::ProgramBuffer& buffer = run.program.buffers[i];
+      addresses.push_back(
+          static_cast<std::byte*>(buffer.is_passed() ? refs[next++].data : run.own[i].data()));
+      // Else a run could find what it should have waited for, as the run before has left it.
+      const bool is_scratch = buffer.kind == ir::ProgramBuffer::Kind::scratch ||
+                              buffer.kind == ir::ProgramBuffer::Kind::zeroed;
+      if (is_scratch) run.own[i].fill(0xFF, stream);
+    }
+    const auto address = [&](int buffer, int) { return addresses[buffer]; };
+    for (const ir::ProgramOperation& operation : run.program.operations) {
+      switch (operation.kind) {
+        case Kind::launch:
+          forms_[operation.kernel]->launch(arguments_of(run.program, operation, 1, address),
+                                           multiprocessors, stream);
+          break;
+        case Kind::copy:
+          ir::for_each_rows(
+              argument_of(run.program, operation.to, address),
+              argument_of(run.program, operation.from, address), [&](const ir::CopiedRows& rows) {
+                runtime::copy_rows_async(rows.to, rows.to_pitch, rows.from, rows.from_pitch,
+                                         rows.bytes, rows.rows, stream);
+              });
+          break;
+        case Kind::zero: {
+          const TensorArgument to = argument_of(run.program, operation.to, address);
+          ir::for_each_rows(to, to, [&](const ir::CopiedRows& rows) {
+            runtime::zero_rows_async(rows.to, rows.to_pitch, rows.bytes, rows.rows, stream);
+          });
+          break;
+        }
+        case Kind::write:
+        case Kind::wait:
+        case Kind::record:
+        case Kind::wait_event:
+          break;  // of one stream, whose order is that of the operations
+      }
+    }
+  }
+
+  const runtime::Device& device_;
+  const std::vector<ir::Kernel>& machine_;
+  std::vector<std::unique_ptr<LoadedForm>> forms_;
 };
 
 bool same_outputs(const library::Workload& a, const library::Workload& b) {
@@ -140,45 +247,35 @@ class Stress {
       : options_(options),
         watchdog_(options.patience, [this, &hung] { hung(report_, delayed_); }) {}
 
-  void run(const ir::Kernel& original, const ir::Kernel& machine,
-           std::vector<library::Workload>& workloads) {
-    const runtime::Device& device = runtime::Device::get();
-    const runtime::Stream stream = runtime::Stream::borrow(device, nullptr);
-    const Subject reference(plain(original), device, stream);
-    const Subject with(delayed(machine, options_.seed), device, stream);
-    const Subject without(plain(machine), device, stream);
-    for (library::Workload& workload : workloads) {
-      const compiler::DeviceTensors tensors(workload.tensors);
-      const library::Reference wanted = reference_of(workload, library::Executed::by_hardware);
-      for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
-                                      shrunken_multiprocessors(machine)}) {
-        launch(reference, tensors, workload, grid);
-        const library::Workload first = workload;
-        const bool is_right = compare(workload, wanted).ok();
-        const auto differs = [&] {
-          if (is_right && same_outputs(workload, first)) return false;
-          if (report_.first_mismatch.empty()) {
-            const library::Comparison comparison = compare(workload, wanted);
-            report_.first_mismatch =
-                comparison.ok() ? "not bit by bit the first run's outputs" : comparison.text();
-          }
-          return true;
-        };
-        repeat(without, tensors, workload, grid, false, differs);
-        repeat(with, tensors, workload, grid, true, differs);
+  // One workload: first as `reference` has it, then without delays and with them.
+  void run(library::Workload& workload, const compiler::DeviceTensors& tensors,
+           const Queue& reference, const Queue& without, const Queue& with) {
+    const library::Reference wanted = reference_of(workload, library::Executed::by_hardware);
+    launch(reference, tensors, workload);
+    const library::Workload first = workload;
+    const bool is_right = compare(workload, wanted).ok();
+    const auto differs = [&] {
+      if (is_right && same_outputs(workload, first)) return false;
+      if (report_.first_mismatch.empty()) {
+        const library::Comparison comparison = compare(workload, wanted);
+        report_.first_mismatch =
+            comparison.ok() ? "not bit by bit the first run's outputs" : comparison.text();
       }
-    }
+      return true;
+    };
+    repeat(without, tensors, workload, false, differs);
+    repeat(with, tensors, workload, true, differs);
   }
   StressReport& report() { return report_; }
 
  private:
-  void launch(const Subject& subject, const compiler::DeviceTensors& tensors,
-              library::Workload& workload, std::int64_t grid) {
+  void launch(const Queue& queue, const compiler::DeviceTensors& tensors,
+              library::Workload& workload) {
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
       if (workload.kernel->tensors[i].is_output) tensors.poison(i);
     }
     watchdog_.start();
-    subject.launch(tensors, grid);
+    queue(tensors);
     tensors.synchronize();
     watchdog_.stop();
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -186,13 +283,12 @@ class Stress {
     }
   }
   template <typename Differs>
-  void repeat(const Subject& subject, const compiler::DeviceTensors& tensors,
-              library::Workload& workload, std::int64_t grid, bool delayed,
-              const Differs& differs) {
+  void repeat(const Queue& queue, const compiler::DeviceTensors& tensors,
+              library::Workload& workload, bool delayed, const Differs& differs) {
     delayed_ = delayed;
     const std::int64_t runs = delayed ? options_.runs : std::min<std::int64_t>(options_.runs, 2);
     for (std::int64_t i = 0; i < runs; ++i) {
-      launch(subject, tensors, workload, grid);
+      launch(queue, tensors, workload);
       const bool mismatch = differs();
       (delayed ? report_.delayed_runs : report_.plain_runs) += 1;
       (delayed ? report_.delayed_mismatches : report_.plain_mismatches) += mismatch;
@@ -239,16 +335,93 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine,
   return {};
 }
 
-StressReport stress_on_gpu(const ir::Kernel& original, const ir::Kernel& machine,
-                           std::vector<library::Workload>& workloads, const StressOptions& options,
-                           const std::function<void(const StressReport&, bool delayed)>& hung) {
+simulator::Fault simulate_programs(const std::vector<ir::Kernel>& machine,
+                                   std::vector<StressedProgram>& programs,
+                                   const StressOptions& options) {
+  for (StressedProgram& each : programs) {
+    library::Workload& workload = each.made.workload;
+    const library::Reference reference = reference_of(workload);
+    ir::Program program = each.made.program;
+    ir::add_owned(program, machine);
+    const library::ProgramTensors before = each.made.before();
+    simulator::MachineOptions how;
+    how.multiprocessors = how.resident = static_cast<int>(each.multiprocessors);
+    for (std::int64_t schedule = 0; schedule < options.schedules; ++schedule) {
+      how.seed = options.seed + static_cast<std::uint64_t>(schedule);
+      library::ProgramTensors after;
+      simulator::MachineReport report =
+          library::simulate_program(program, machine, before, &after, how, options.launches);
+      if (!report.ok()) return std::move(report.faults.front());
+      each.made.take(after);
+      const library::Comparison comparison = compare(workload, reference);
+      if (!comparison.ok()) {
+        return {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
+      }
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// What ends the runs is a part of the report.
+StressReport report_of(const StressOptions& options,
+                       const std::function<void(const StressReport&, bool delayed)>& hung,
+                       const std::function<void(Stress&)>& runs) {
   Stress stress(options, hung);
   try {
-    stress.run(original, machine, workloads);
+    runs(stress);
   } catch (const Error& error) {
     stress.report().error = error.message();
   }
   return std::move(stress.report());
+}
+
+}  // namespace
+
+StressReport stress_on_gpu(const ir::Kernel& original, const ir::Kernel& machine,
+                           std::vector<library::Workload>& workloads, const StressOptions& options,
+                           const std::function<void(const StressReport&, bool delayed)>& hung) {
+  return report_of(options, hung, [&](Stress& stress) {
+    const runtime::Device& device = runtime::Device::get();
+    const runtime::Stream stream = runtime::Stream::borrow(device, nullptr);
+    const LoadedKernel reference(plain(original), device, stream);
+    const LoadedKernel with(delayed(machine, options.seed), device, stream);
+    const LoadedKernel without(plain(machine), device, stream);
+    for (library::Workload& workload : workloads) {
+      const compiler::DeviceTensors tensors(workload.tensors);
+      for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
+                                      shrunken_multiprocessors(machine)}) {
+        stress.run(workload, tensors, reference.queue(grid), without.queue(grid), with.queue(grid));
+      }
+    }
+  });
+}
+
+StressReport stress_on_gpu(const ir::Program& recorded, const std::vector<ir::Kernel>& original,
+                           const std::vector<ir::Kernel>& machine,
+                           std::vector<StressedProgram>& programs, const StressOptions& options,
+                           const std::function<void(const StressReport&, bool delayed)>& hung) {
+  return report_of(options, hung, [&](Stress& stress) {
+    const runtime::Device& device = runtime::Device::get();
+    const runtime::Stream stream = runtime::Stream::borrow(device, nullptr);
+    const LoadedProgram reference(original, device, plain);
+    const LoadedProgram without(machine, device, plain);
+    const LoadedProgram with(machine, device,
+                             [&](const ir::Kernel& each) { return delayed(each, options.seed); });
+    for (StressedProgram& each : programs) {
+      library::Workload& workload = each.made.workload;
+      const compiler::DeviceTensors tensors(workload.tensors);
+      for (const std::int64_t count :
+           {static_cast<std::int64_t>(device.info().multiprocessors), each.multiprocessors}) {
+        const ir::Program bound = library::bind_workload(recorded, workload, count);
+        const auto queue = [&](const LoadedProgram& loaded) {
+          return loaded.queue(bound, count, stream);
+        };
+        stress.run(workload, tensors, queue(reference), queue(without), queue(with));
+      }
+    }
+  });
 }
 
 void assemble_with_delays(const ir::Kernel& machine, const std::string& arch, std::uint64_t seed) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "library/program_simulation.h"
 #include "library/workload.h"
 #include "simulator/machine/machine.h"
 
@@ -30,6 +31,15 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine,
                                     std::vector<library::Workload>& workloads,
                                     const StressOptions& options);
 
+// The same of a program at some sizes, of whose kernels `machine` has the forms.
+struct StressedProgram {
+  library::ProgramWorkload made;
+  std::int64_t multiprocessors = 0;  // that it is bound to, and simulated on
+};
+simulator::Fault simulate_programs(const std::vector<ir::Kernel>& machine,
+                                   std::vector<StressedProgram>& programs,
+                                   const StressOptions& options);
+
 struct StressReport {
   std::int64_t plain_runs = 0, delayed_runs = 0;
   // Runs whose outputs are not, bit by bit, those of the kernel's first run, or not the float64
@@ -48,6 +58,13 @@ struct StressReport {
 // must end the process.
 StressReport stress_on_gpu(const ir::Kernel& original, const ir::Kernel& machine,
                            std::vector<library::Workload>& workloads, const StressOptions& options,
+                           const std::function<void(const StressReport&, bool delayed)>& hung);
+
+// The same of the program that was recorded: on as many multiprocessors as each of `programs` is
+// bound to, and as there are. Scratch memory is poisoned before each run.
+StressReport stress_on_gpu(const ir::Program& recorded, const std::vector<ir::Kernel>& original,
+                           const std::vector<ir::Kernel>& machine,
+                           std::vector<StressedProgram>& programs, const StressOptions& options,
                            const std::function<void(const StressReport&, bool delayed)>& hung);
 
 // Whether both forms, as they are and with delays, assemble for the architecture; needs no GPU.

@@ -114,14 +114,14 @@ class Solver {
         fail(kernel_.where,
              fmt::format("{} tensors are given, but there is also {}", shapes_.size(),
                          parameter.name),
-             "pass every tensor in the order of the kernel's parameters");
+             "pass every tensor, in the order of their declaration");
       }
     }
     if (tensors_.size() != shapes_.size()) {
       fail(kernel_.where,
            fmt::format("{} tensors are given, but there are only {}", shapes_.size(),
                        tensors_.size()),
-           "pass every tensor in the order of the kernel's parameters");
+           "pass every tensor, in the order of their declaration");
     }
     for (const auto& [parameter, shape] : tensors_) {
       check_tensor(*parameter, *shape);
@@ -330,8 +330,8 @@ void check_scalars(const Kernel& kernel, const std::vector<double>& scalars) {
         .raise();
   }
   if (wanted == scalars.size()) return;
-  Diagnostic(kernel.where, fmt::format("kernel {} takes {} scalars, and the launch gives {}",
-                                       kernel.name, wanted, scalars.size()))
+  Diagnostic(kernel.where, fmt::format("{} takes {} scalars, and the launch gives {}", kernel.name,
+                                       wanted, scalars.size()))
       .fix("pass one for each parameter, in the order of their declaration")
       .raise();
 }

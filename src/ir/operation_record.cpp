@@ -232,6 +232,11 @@ static_assert(all_of([](const OpInfo& o) {
               }),
               "an asynchronous unit accesses memory through its own proxy alone");
 static_assert(all_of([](const OpInfo& o) {
+                return !o.synchronises || (!o.asynchronous() && !o.writes(global) &&
+                                           !o.writes(shared) && !o.writes(registers));
+              }),
+              "what orders other work neither moves nor computes anything itself");
+static_assert(all_of([](const OpInfo& o) {
                 return o.writes(barrier, Proxy::async) == (o.completion == mbarrier);
               }),
               "what is over with a phase of an mbarrier writes that, asynchronously");

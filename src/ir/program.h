@@ -126,7 +126,7 @@ TensorArgument argument_of(const Program& program, const ProgramPart& part,
 Arguments arguments_of(const Program& program, const ProgramOperation& launch, std::int64_t run,
                        const BufferAddress& address);
 
-// Whether the box is not inside of a shape, as far as that is known.
+// Whether the box is for certain not inside of a shape, whatever the dims are.
 bool is_outside(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
                 const std::vector<Dim>& of);
 // Whether there may be such a shape: no size below 0, fewer than 2^63 bytes.

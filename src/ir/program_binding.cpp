@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/program.h"
+#include "ir/text_words.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
@@ -81,6 +82,15 @@ class ProgramBinder {
 // Those of the dims and of what the runtime binds.
 DimValues checked_values(const Program& program, const DimValues& sizes,
                          std::int64_t multiprocessors) {
+  for (const auto& [name, size] : sizes) {
+    const bool is_known = std::any_of(program.dims.begin(), program.dims.end(),
+                                      [&](const Dim& dim) { return dim.name() == name; });
+    if (is_known) continue;
+    Diagnostic(program.where, fmt::format("program {}: there is no dim {}", program.name, name))
+        .fix(program.dims.empty() ? "leave it out: the program has no dims"
+                                  : "its dims are " + dims_text(program.dims))
+        .raise();
+  }
   for (const Dim& dim : program.dims) {
     if (sizes.count(dim.name()) != 0) continue;
     Diagnostic(program.where,

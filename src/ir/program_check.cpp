@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/dim_order.h"
 #include "ir/program.h"
 #include "ir/text_words.h"
 #include "support/diagnostic.h"
@@ -193,13 +194,14 @@ bool is_outside(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
                 const std::vector<Dim>& of) {
   if (starts.size() != of.size() || sizes.size() != of.size()) return true;
   for (std::size_t axis = 0; axis < of.size(); ++axis) {
-    const Dim &start = starts[axis], &size = sizes[axis];
-    if (start.is_constant() && start.constant() < 0) return true;
-    if (!size.is_constant()) continue;
-    if (size.constant() < 0) return true;
-    if (!of[axis].is_constant()) continue;
-    const std::int64_t room = of[axis].constant() - size.constant();
-    if (room < 0 || (start.is_constant() && start.constant() > room)) return true;
+    const Dim &start = starts[axis], &size = sizes[axis], &extent = of[axis];
+    if (never_less(-1, start) || never_less(-1, size)) return true;
+    if (start.is_constant() && size.is_constant() && extent.is_constant()) {
+      if (start.constant() > extent.constant() - size.constant()) return true;
+      continue;
+    }
+    // Both: of a start that nothing is known of, the size alone may be too large.
+    if (never_less(size, extent + 1) || never_less(start + size, extent + 1)) return true;
   }
   return false;
 }

@@ -172,8 +172,50 @@ void zero_before_use(ir::Program& program, const ProgramPart& part, const Progra
   program.operations.push_back(std::move(zero));
 }
 
+// What a run finds in scratch memory, or in an output, is nothing to read. A write may be recorded
+// behind a read only where words order the two.
+void check_written_before(const ir::Program& program, const ProgramPart& part,
+                          const ProgramOperation& reader, const std::string& as) {
+  const ProgramBuffer& buffer = program.buffers[part.buffer];
+  const bool holds_anything =
+      buffer.kind == ProgramBuffer::Kind::scratch || buffer.kind == ProgramBuffer::Kind::out;
+  const bool has_words = std::any_of(
+      program.buffers.begin(), program.buffers.end(),
+      [](const ProgramBuffer& each) { return each.kind == ProgramBuffer::Kind::signals; });
+  if (!holds_anything || has_words || program.ranks > 1) return;
+  const bool is_written = std::any_of(
+      program.operations.begin(), program.operations.end(),
+      [&](const ProgramOperation& each) { return ir::writes(program, each, part.buffer); });
+  if (is_written) return;
+  const std::string verb(ir::name_of(reader.kind));
+  Diagnostic(reader.where, fmt::format("{}: {} reads {}, which nothing has written before", verb,
+                                       as, buffer.name))
+      .token(verb)
+      .note(buffer.where, buffer.name + " is made")
+      .fix(fmt::format("launch what writes {} first, or make it with Program::{}", buffer.name,
+                       buffer.kind == ProgramBuffer::Kind::scratch ? "zeroed" : "inout"))
+      .raise();
+}
+
+void check_written_before(const ir::Program& program, const ProgramOperation& reader) {
+  if (reader.kind == ProgramOperation::Kind::copy) {
+    check_written_before(program, reader.from, reader, "it");
+  }
+  if (reader.kind != ProgramOperation::Kind::launch) return;
+  const ir::Kernel& kernel = *program.kernels[reader.kernel];
+  std::size_t tensor = 0;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor()) continue;
+    const ProgramPart& part = reader.tensors[tensor++];
+    if (parameter.kind != ir::Parameter::Kind::in) continue;
+    check_written_before(program, part, reader,
+                         fmt::format("{}, as its {},", kernel.name, parameter.name));
+  }
+}
+
 void record_operation(ir::Program& program, ProgramOperation operation) {
   ir::check_operation(program, operation);
+  check_written_before(program, operation);
   for (const ProgramPart& part : operation.tensors) zero_before_use(program, part, operation);
   if (operation.kind == ProgramOperation::Kind::copy ||
       operation.kind == ProgramOperation::Kind::zero) {

@@ -25,6 +25,12 @@ std::vector<std::string> names_of(const List& list) {
   return names;
 }
 
+std::string names_text(const std::map<std::string, std::string>& values) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) names.push_back(name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string list_text(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -97,15 +103,28 @@ std::string checked_setting(const LibraryKernel& kernel, const std::string& name
 const std::string& OptionValues::text(const std::string& name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) {
-    Diagnostic({}, fmt::format("the kernel's entry declares no option '{}'", name),
-               ErrorKind::internal)
-        .raise();
+    fail(fmt::format("there is no option '{}' among these values", name),
+         fmt::format("ask for one of: {}", names_text(values_)));
   }
   return found->second;
 }
 
-std::int64_t OptionValues::integer(const std::string& name) const { return std::stoll(text(name)); }
-bool OptionValues::boolean(const std::string& name) const { return text(name) == "true"; }
+std::int64_t OptionValues::integer(const std::string& name) const {
+  const std::string& value = text(name);
+  std::int64_t number = 0;
+  const char* const end = value.data() + value.size();
+  if (std::from_chars(value.data(), end, number) == std::from_chars_result{end, {}}) return number;
+  fail(fmt::format("option {} = '{}' is no integer", name, value),
+       fmt::format("ask for {} as what it is: text, dtype or boolean", name));
+}
+
+bool OptionValues::boolean(const std::string& name) const {
+  const std::string& value = text(name);
+  if (value == "true" || value == "false") return value == "true";
+  fail(fmt::format("option {} = '{}' is neither true nor false", name, value),
+       fmt::format("ask for {} as what it is: text, dtype or integer", name));
+}
+
 DType OptionValues::dtype(const std::string& name) const { return parse_dtype(text(name)); }
 
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
@@ -139,10 +158,16 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
 }
 
 LibraryAxis parse_axis(const std::string& text) {
-  if (text.find_first_not_of("0123456789") == text.npos) return {"", std::stoll(text)};
+  const auto number = [&](std::string_view digits) {
+    std::int64_t value = 0;
+    const char* const end = digits.data() + digits.size();
+    if (std::from_chars(digits.data(), end, value) == std::from_chars_result{end, {}}) return value;
+    fail(fmt::format("'{}' is no axis", text), "write name, name + n or n");
+  };
+  if (text.find_first_not_of("0123456789") == text.npos) return {"", number(text)};
   const std::size_t plus = text.find(" + ");
   if (plus == text.npos) return {text, 0};
-  return {text.substr(0, plus), std::stoll(text.substr(plus + 3))};
+  return {text.substr(0, plus), number(std::string_view(text).substr(plus + 3))};
 }
 
 std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options) {

@@ -105,6 +105,32 @@ simulator::MachineReport simulate_program(const ir::Program& program,
   return report;
 }
 
+ProgramTensors ProgramWorkload::before() const {
+  ProgramTensors tensors(1);
+  std::size_t next = 0;
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    tensors[0].push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+  }
+  return tensors;
+}
+
+void ProgramWorkload::take(const ProgramTensors& after) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    if (program.buffers[i].is_passed()) workload.tensors[next++] = after[0][i];
+  }
+}
+
+ir::Program bind_workload(const ir::Program& recorded, const Workload& workload,
+                          std::int64_t multiprocessors) {
+  std::vector<ir::TensorShape> shapes;
+  for (const HostTensor& tensor : workload.tensors) {
+    const LibraryTensor& entry = workload.kernel->tensors[shapes.size()];
+    shapes.push_back({entry.name, tensor.dtype(), tensor.shape(), tensor.strides()});
+  }
+  return ir::bind_program(recorded, shapes, multiprocessors);
+}
+
 Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got,
                            const ProgramTensors& wanted) {
   Comparison result;

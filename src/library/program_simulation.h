@@ -33,6 +33,18 @@ simulator::MachineReport simulate_program(const ir::Program& program,
                                           const simulator::MachineOptions& options,
                                           std::int64_t runs);
 
+// An operation of the library that is a program, at some sizes.
+struct ProgramWorkload {
+  Workload workload;
+  ir::Program program;  // bound to the workload's tensors
+  // What its buffers hold before it runs; and the workload's tensors as they are behind that.
+  ProgramTensors before() const;
+  void take(const ProgramTensors& after);
+};
+// The recorded program on the workload's tensors.
+ir::Program bind_workload(const ir::Program& recorded, const Workload& workload,
+                          std::int64_t multiprocessors);
+
 // The buffers against those of another execution of the program; bits that are the same, NaN too,
 // are no difference. Allowed is what different orders of sums may make of a buffer's dtype.
 Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got,

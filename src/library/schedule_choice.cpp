@@ -90,9 +90,7 @@ void check_choice(const LibraryKernel& kernel, bool as_program) {
   if (kernel.is_program() == as_program) return;
   Diagnostic({}, fmt::format("{} is a {}", kernel.name,
                              kernel.is_program() ? "program of several kernels" : "single kernel"))
-      .fix(kernel.is_program() ? "run, bench, simulate and explain take it as it is; its kernels "
-                                 "are in the files that TILEWRIGHT_DUMP writes"
-                               : "build_choice builds it")
+      .fix(kernel.is_program() ? "build_program builds it" : "build_choice builds it")
       .raise();
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "schedules/followed_scalars.h"
 #include "target/target.h"
 
 namespace tilewright::schedules {
@@ -23,8 +24,6 @@ constexpr std::int64_t kFollowedTurns = 6;
 constexpr int kMostTurns =
     1 << 16;  // of a loop whose end the kernel decides: none is followed for ever
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-
 bool has_loop(const ir::Block& block) {
   bool found = false;
   ir::for_each(block, [&](const Operation& operation) {
@@ -33,14 +32,8 @@ bool has_loop(const ir::Block& block) {
   return found;
 }
 
-// A scalar that may be unknown: what was read from a tile.
-struct Scalar {
-  std::int64_t value = 0;
-  bool known = false;
-};
-
 // Numbers that one role hands to another through shared memory, element by element.
-using Numbers = std::map<std::pair<ValueId, std::int64_t>, std::vector<Scalar>>;
+using Numbers = std::map<std::pair<ValueId, std::int64_t>, std::vector<FollowedScalar>>;
 
 // One warp, or a warpgroup's four in step.
 class Follower {
@@ -72,7 +65,7 @@ class Follower {
   void set(ValueId value, std::int64_t number) { scalars_[value] = {number, true}; }
 
  private:
-  Scalar scalar(ValueId value) const { return scalars_[value]; }
+  FollowedScalar scalar(ValueId value) const { return scalars_[value]; }
 
   void spend(double cycles) {
     now_ += cycles;
@@ -94,34 +87,35 @@ class Follower {
   }
 
   // Binds a block's arguments and runs it; the values that it yields.
-  std::vector<Scalar> enter(const ir::Block& block, const std::vector<Scalar>& arguments) {
+  std::vector<FollowedScalar> enter(const ir::Block& block,
+                                    const std::vector<FollowedScalar>& arguments) {
     for (std::size_t i = 0; i < block.arguments.size() && i < arguments.size(); ++i) {
       scalars_[block.arguments[i]] = arguments[i];
     }
     run(block);
-    std::vector<Scalar> yielded;
+    std::vector<FollowedScalar> yielded;
     for (const ValueId value : block.body.back().operands) yielded.push_back(scalar(value));
     return yielded;
   }
 
-  std::vector<Scalar> carried(const Operation& operation, std::size_t first) const {
-    std::vector<Scalar> values;
+  std::vector<FollowedScalar> carried(const Operation& operation, std::size_t first) const {
+    std::vector<FollowedScalar> values;
     for (std::size_t i = first; i < operation.operands.size(); ++i) {
       values.push_back(scalar(operation.operands[i]));
     }
     return values;
   }
 
-  void finish(const Operation& operation, const std::vector<Scalar>& values) {
+  void finish(const Operation& operation, const std::vector<FollowedScalar>& values) {
     for (std::size_t i = 0; i < operation.results.size(); ++i) {
-      scalars_[operation.results[i]] = i < values.size() ? values[i] : Scalar{};
+      scalars_[operation.results[i]] = i < values.size() ? values[i] : FollowedScalar{};
     }
   }
 
   void for_loop(const Operation& operation) {
-    std::vector<Scalar> values = carried(operation, 3);
-    const Scalar low = scalar(operation.operands[0]), high = scalar(operation.operands[1]);
-    const Scalar step = scalar(operation.operands[2]);
+    std::vector<FollowedScalar> values = carried(operation, 3);
+    const FollowedScalar low = scalar(operation.operands[0]), high = scalar(operation.operands[1]);
+    const FollowedScalar step = scalar(operation.operands[2]);
     const bool known = low.known && high.known && step.known && step.value > 0;
     const std::int64_t turns =
         known ? std::max<std::int64_t>(
@@ -131,7 +125,7 @@ class Follower {
     const std::int64_t followed = is_innermost ? std::min(turns, kFollowedTurns) : turns;
     for (std::int64_t turn = 0; turn < followed; ++turn) {
       const State before = state();
-      std::vector<Scalar> arguments = {{low.value + turn * step.value, known}};
+      std::vector<FollowedScalar> arguments = {{low.value + turn * step.value, known}};
       arguments.insert(arguments.end(), values.begin(), values.end());
       values = enter(operation.blocks[0], arguments);
       if (turn + 1 == followed) repeat(before, static_cast<double>(turns - followed));
@@ -140,8 +134,8 @@ class Follower {
   }
 
   void while_loop(const Operation& operation) {
-    Scalar going = scalar(operation.operands[0]);
-    std::vector<Scalar> values = carried(operation, 1);
+    FollowedScalar going = scalar(operation.operands[0]);
+    std::vector<FollowedScalar> values = carried(operation, 1);
     for (int turn = 0; turn < kMostTurns && (!going.known || going.value != 0); ++turn) {
       const bool once = !going.known;
       values = enter(operation.blocks[0], values);
@@ -153,14 +147,14 @@ class Follower {
   }
 
   void if_then(const Operation& operation) {
-    const Scalar condition = scalar(operation.operands[0]);
+    const FollowedScalar condition = scalar(operation.operands[0]);
     const bool taken = !condition.known || condition.value != 0;
     finish(operation, enter(operation.blocks[taken ? 0 : 1], {}));
   }
 
   void store_number(const Operation& operation) {
     spend(rates_.issue_integer);
-    const Scalar element = scalar(operation.operands[1]);
+    const FollowedScalar element = scalar(operation.operands[1]);
     if (!element.known) return;
     numbers_[{operation.operands[0], element.value}].push_back(scalar(operation.operands[2]));
   }
@@ -169,7 +163,7 @@ class Follower {
   void load_number(const Operation& operation) {
     spend(rates_.barrier);
     const ValueId index = operation.operands[1];
-    Scalar& value = scalars_[operation.results[0]];
+    FollowedScalar& value = scalars_[operation.results[0]];
     value = {};
     if (!scalar(index).known) return;
     const auto place = std::make_pair(operation.operands[0], scalar(index).value);
@@ -195,9 +189,10 @@ class Follower {
   // CTAs take tiles in turn; whatever else is counted is not known.
   void count_tile(const Operation& operation) {
     spend(rates_.issue_integer);
-    const Scalar amount = scalar(operation.operands[2]);
-    scalars_[operation.results[0]] =
-        amount.known && amount.value == 1 ? Scalar{cta_ + ctas_ * tiles_++, true} : Scalar{};
+    const FollowedScalar amount = scalar(operation.operands[2]);
+    scalars_[operation.results[0]] = amount.known && amount.value == 1
+                                         ? FollowedScalar{cta_ + ctas_ * tiles_++, true}
+                                         : FollowedScalar{};
   }
 
   void computation(const Operation& operation) {
@@ -302,7 +297,7 @@ class Follower {
     if (operation.op == Op::dim) return result(operation, dim_value(operation));
     const ir::Attribute* value = operation.attributes.find(Key::value);
     const auto* integer = std::get_if<std::int64_t>(value);
-    scalars_[operation.results[0]] = integer ? Scalar{*integer, true} : Scalar{};
+    scalars_[operation.results[0]] = integer ? FollowedScalar{*integer, true} : FollowedScalar{};
   }
 
   void note(const Operation& operation) {
@@ -384,90 +379,18 @@ class Follower {
   // Integers and booleans; anything else is not known.
   void scalar_function(const Operation& operation) {
     unknown(operation);
-    Scalar in[3];
+    FollowedScalar in[3];
     bool known = true;
     for (std::size_t i = 0; i < operation.operands.size(); ++i) {
       in[i] = scalar(operation.operands[i]);
       known = known && in[i].known;
     }
-    Scalar& out = scalars_[operation.results[0]];
+    FollowedScalar& out = scalars_[operation.results[0]];
     if (operation.op == Op::select && in[0].known) {
       out = in[0].value != 0 ? in[1] : in[2];
       return;
     }
-    out = known ? evaluate(operation.op, in[0].value, in[1].value) : Scalar{};
-  }
-
-  static Scalar arithmetic(Op op, std::int64_t a, std::int64_t b) {
-    switch (ir::as<ir::ArithmeticFunction>(op)) {
-      case ir::ArithmeticFunction::add:
-        return {a + b, true};
-      case ir::ArithmeticFunction::sub:
-        return {a - b, true};
-      case ir::ArithmeticFunction::mul:
-        return {a * b, true};
-      case ir::ArithmeticFunction::div:
-        return b > 0 ? Scalar{floor_div(a, b), true} : Scalar{};
-      case ir::ArithmeticFunction::min:
-        return {std::min(a, b), true};
-      case ir::ArithmeticFunction::max:
-        return {std::max(a, b), true};
-      case ir::ArithmeticFunction::neg:
-        return {-a, true};
-      case ir::ArithmeticFunction::abs:
-        return {std::abs(a), true};
-      case ir::ArithmeticFunction::fma:
-        break;
-    }
-    return {};
-  }
-
-  static bool compare(Op op, std::int64_t a, std::int64_t b) {
-    switch (ir::as<ir::ComparisonFunction>(op)) {
-      case ir::ComparisonFunction::lt:
-        return a < b;
-      case ir::ComparisonFunction::le:
-        return a <= b;
-      case ir::ComparisonFunction::eq:
-        return a == b;
-      case ir::ComparisonFunction::ne:
-        return a != b;
-    }
-    return false;
-  }
-
-  static bool logic(Op op, bool a, bool b) {
-    switch (ir::as<ir::LogicFunction>(op)) {
-      case ir::LogicFunction::logical_and:
-        return a && b;
-      case ir::LogicFunction::logical_or:
-        return a || b;
-      case ir::LogicFunction::logical_not:
-        return !a;
-    }
-    return false;
-  }
-
-  // Of select, its caller knows more.
-  static Scalar evaluate(Op op, std::int64_t a, std::int64_t b) {
-    switch (ir::info(op).kind) {
-      case ir::FunctionKind::arithmetic:
-        return arithmetic(op, a, b);
-      case ir::FunctionKind::division: {
-        if (b <= 0) return {};
-        return {op == Op::mod ? a - floor_div(a, b) * b : floor_div(a + b - 1, b), true};
-      }
-      case ir::FunctionKind::comparison:
-        return {compare(op, a, b), true};
-      case ir::FunctionKind::logic:
-        return {logic(op, a != 0, b != 0), true};
-      case ir::FunctionKind::choice:
-        return op == Op::cast ? Scalar{a, true} : Scalar{};
-      case ir::FunctionKind::real:
-      case ir::FunctionKind::bits:
-        break;
-    }
-    return {};
+    out = known ? evaluate_scalar(operation.op, in[0].value, in[1].value) : FollowedScalar{};
   }
 
   struct State {
@@ -503,7 +426,7 @@ class Follower {
   const std::int64_t cta_, ctas_;
   Numbers& numbers_;
   CtaTimeline& total_;
-  std::vector<Scalar> scalars_;
+  std::vector<FollowedScalar> scalars_;
   std::unordered_map<const Operation*, std::int64_t> dims_;
   std::unordered_map<ValueId, const Operation*> maps_;
   std::unordered_map<ValueId, std::int64_t> waits_;  // by the index that was waited for

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "ir/type_rules.h"
 #include "simulator/evaluate_elementwise.h"
 #include "simulator/matrix_product.h"
 #include "simulator/tensor_access.h"
+#include "simulator/tile_rearrangement.h"
 #include "simulator/tile_reduction.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -39,14 +39,6 @@ class Row final : public RowFunction {
 template <typename T>
 const T* as(const std::byte* bytes) {
   return reinterpret_cast<const T*>(bytes);
-}
-
-std::string text(const std::vector<std::int64_t>& extents) {
-  std::string result = "{";
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    result += (i ? ", " : "") + std::to_string(extents[i]);
-  }
-  return result + "}";
 }
 
 void multiply_add_integers(const Operation& operation, const Value& a, const Value& b, Value& c,
@@ -130,7 +122,8 @@ void TileEvaluator<Real>::tile(const Operation& operation) {
       return rearrange(operation, axes, operation.attributes.integers(Key::offsets));
     }
     case ir::TileOp::reshape:
-      return reshape(operation);
+      return set(operation.results[0], reshape_tile(operation, operand(operation, 0),
+                                                    kernel_.types[operation.results[0]]));
     case ir::TileOp::complete:
     case ir::TileOp::convert:
       return refuse(operation);
@@ -402,9 +395,9 @@ void TileEvaluator<Real>::load(const Operation& operation) {
   const Box box = this->box(operation, 1);
   Value tile = make(operation.results[0]);
   if (tile.rank() == 0 && !index_exists(box)) {
-    Diagnostic(operation.where, "load: element " + text(box.starts) + " is outside " +
+    Diagnostic(operation.where, "load: element " + shape_text(box.starts) + " is outside " +
                                     box.tensor->name + ", whose shape is " +
-                                    text(box.tensor->shape))
+                                    shape_text(box.tensor->shape))
         .token(box.tensor->name)
         .raise();
   }
@@ -425,8 +418,8 @@ void TileEvaluator<Real>::load_index(const Operation& operation) {
     element += at[axis] * tensor.strides[axis];
   }
   if (!exists) {
-    Diagnostic(operation.where, "load_index: element " + text(at) + " is outside " + tensor.name +
-                                    ", whose shape is " + text(tensor.shape))
+    Diagnostic(operation.where, "load_index: element " + shape_text(at) + " is outside " +
+                                    tensor.name + ", whose shape is " + shape_text(tensor.shape))
         .token(tensor.name)
         .raise();
   }
@@ -525,94 +518,18 @@ void TileEvaluator<Real>::reduce(const Operation& operation) {
 }
 
 template <typename Real>
-void TileEvaluator<Real>::any(const Operation& operation) {
-  Value result = make(operation.results[0]);
-  *result.template data<std::uint8_t>() = any_element(operand(operation, 0));
-  set(operation.results[0], std::move(result));
-}
-
-template <typename Real>
 void TileEvaluator<Real>::rearrange(const Operation& operation,
                                     const std::vector<std::int64_t>& axes,
                                     const std::vector<std::int64_t>& offsets) {
-  const Value& source = operand(operation, 0);
   Value result = make(operation.results[0]);
-  const std::vector<std::int64_t> from = row_major_strides(source.type().shape);
-  const std::vector<std::int64_t> to = row_major_strides(result.type().shape);
-  std::vector<std::int64_t> strides;  // of the source, by the result's axes
-  std::int64_t origin = 0;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axes[i]);
-    strides.push_back(from[axis]);
-    origin += offsets[i] * from[axis];
-    result.extents()[i] =
-        std::clamp<std::int64_t>(source.extents()[axis] - offsets[i], 0, result.extents()[i]);
-  }
-  if (!any_empty(result.extents())) {
-    with_element<Real>(source.kind(), [&](auto zero) {
-      using T = decltype(zero);
-      std::vector<std::int64_t> outer = result.extents();
-      const std::int64_t row = outer.empty() ? 1 : outer.back();
-      const std::int64_t step = strides.empty() ? 1 : strides.back();
-      if (!outer.empty()) outer.pop_back();
-      std::vector<std::int64_t> index(outer.size());
-      do {
-        const T* x = source.data<T>() + origin;
-        T* y = result.data<T>();
-        for (std::size_t i = 0; i < index.size(); ++i) {
-          x += index[i] * strides[i];
-          y += index[i] * to[i];
-        }
-        for (std::int64_t i = 0; i < row; ++i) y[i] = x[i * step];
-      } while (advance(index, outer));
-    });
-  }
+  rearrange_tile<Real>(axes, offsets, operand(operation, 0), result);
   set(operation.results[0], std::move(result));
 }
 
-namespace {
-
-// How much exists of the axes that a reshape makes of others; of these the first alone may be cut,
-// and where whole rows of the new ones come of it.
-bool reshape_extents(const ir::ReshapedAxes& axes, const Value& source,
-                     const std::vector<std::int64_t>& to, std::vector<std::int64_t>& extents) {
-  std::int64_t count = source.extents()[axes.from[0]], row = 1;
-  for (std::size_t i = 1; i < axes.from.size(); ++i) {
-    const std::size_t axis = axes.from[i];
-    if (source.extents()[axis] != source.type().shape[axis]) return false;
-    count *= source.type().shape[axis];
-  }
-  for (std::size_t i = 1; i < axes.to.size(); ++i) row *= to[axes.to[i]];
-  if (count % row != 0) return false;
-  extents[axes.to[0]] = count / row;
-  return true;
-}
-
-}  // namespace
-
 template <typename Real>
-void TileEvaluator<Real>::reshape(const Operation& operation) {
-  const Value& source = operand(operation, 0);
-  const ir::Type& type = kernel_.types[operation.results[0]];
-  Value result = source.with_type(type);
-  for (const ir::ReshapedAxes& axes : ir::reshaped_axes(source.type().shape, type.shape)) {
-    if (reshape_extents(axes, source, type.shape, result.extents())) continue;
-    if (any_empty(source.extents())) {  // nothing is part of any shape
-      result.extents()[axes.to[0]] = 0;
-      continue;
-    }
-    Diagnostic(operation.where, "reshape: of a tile of shape " + text(source.type().shape) +
-                                    " only " + text(source.extents()) + " exists, which is no " +
-                                    "part of " + text(type.shape))
-        .token("reshape")
-        .fix("split a cut axis so that the parts exist whole, or address the tensor by its axes")
-        .raise();
-  }
-  // Axes keep what exists of them, so that a sum of no rows is 0 in every column; but an axis of
-  // size 1 is in no group.
-  if (any_empty(source.extents()) && !any_empty(result.extents())) {
-    for (std::int64_t& extent : result.extents()) extent = 0;
-  }
+void TileEvaluator<Real>::any(const Operation& operation) {
+  Value result = make(operation.results[0]);
+  *result.template data<std::uint8_t>() = any_element(operand(operation, 0));
   set(operation.results[0], std::move(result));
 }
 

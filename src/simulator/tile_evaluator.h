@@ -65,7 +65,6 @@ class TileEvaluator {
   // transpose and slice: result axis i runs along the operand's axes[i] from offsets[i].
   void rearrange(const ir::Operation& operation, const std::vector<std::int64_t>& axes,
                  const std::vector<std::int64_t>& offsets);
-  void reshape(const ir::Operation& operation);
 
   const TileLaunch& launch_;
   const ir::Kernel& kernel_;

@@ -84,6 +84,14 @@ Value Value::with_type(const ir::Type& type) const {
   return result;
 }
 
+std::string shape_text(const std::vector<std::int64_t>& extents) {
+  std::string result = "{";
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    result += (i ? ", " : "") + std::to_string(extents[i]);
+  }
+  return result + "}";
+}
+
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ir/ir.h"
@@ -66,6 +67,8 @@ class Value {
   alignas(8) std::byte scalar_[8] = {};
 };
 
+// "{64, 32}"
+std::string shape_text(const std::vector<std::int64_t>& extents);
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 
 // Steps `index` to the next element of `extents`, last axis fastest; false after the last one.

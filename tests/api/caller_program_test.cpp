@@ -90,6 +90,19 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
   EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));
 }
 
+TEST(CallerProgram, IsNotRunWhereTheTargetOnlyBuilds) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const ProgramExecutable executable = compile(Called().program, "sm_90a");
+  HostTensor x = HostTensor::zeros(f32, {5, kColumns}), y = HostTensor::zeros(f32, {5, kColumns});
+  try {
+    executable.run({ref(x), ref(y)}, {1});
+    FAIL() << "it runs";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_THAT(error.what(), HasSubstr("program called is built for sm_90a, which is not tied"));
+  }
+}
+
 // On a driver that executes nothing: what is allocated, and when.
 class CallerProgramOnFake : public runtime::FakeDriverTest {
  protected:

@@ -54,7 +54,10 @@ TEST(ProgramDimsTest, WhatDoesNotFitIsAnErrorOfTheRun) {
   EXPECT_THAT(refused({}), AllOf(HasSubstr("the dim rows has no value"), HasSubstr("--set rows")));
   EXPECT_THAT(refused({{"rows", 1001}}), HasSubstr("at most 1000"));
   EXPECT_THAT(refused({{"rows", -1}}), HasSubstr("expected 0 to 2^31 - 1"));
-  EXPECT_THAT(refused({{"rows", 8}, {"keys", 8}}), HasSubstr("there is no dim keys"));
+  EXPECT_THAT(refused({{"rows", 8}, {"keys", 8}}),
+              AllOf(HasSubstr("program all_lengths: there is no dim keys"),
+                    HasSubstr("its dims are rows")));
+  EXPECT_THAT(refused({{"row", 8}}), HasSubstr("there is no dim row"));
   EXPECT_THAT(test::usage_error_of([&] { simulate(all.program); }),
               HasSubstr("the dim rows has no value"));
   ProgramMemory memory(all.program, {{"rows", 8}});
@@ -79,6 +82,34 @@ TEST(ProgramDimsTest, APartThatEndsOutsideOfItsBuffer) {
               AllOf(HasSubstr("program_dims_test.cpp:" + std::to_string(line)),
                     HasSubstr("{8, 32} elements from {8, 0} on are not inside of x {15, 32}"),
                     HasSubstr("rows = 15")));
+}
+
+// At the line that cuts the part, before anything is bound.
+TEST(ProgramDimsTest, APartThatNoSizeBringsInside) {
+  Program program("never_inside");
+  const Dim rows = program.dim("rows"), more = program.dim("more", at_least(1));
+  const Buffer x = program.buffer("x", f32, {rows, kColumns});
+  const auto refused = [&](const std::function<void()>& cut, const std::string& problem) {
+    EXPECT_THAT(test::usage_error_of(cut), AllOf(HasSubstr("program_dims_test.cpp:"),
+                                                 HasSubstr(problem), HasSubstr("x is made")));
+  };
+  refused([&] { x.rows(rows, 1); }, "{1, 32} elements from {rows, 0} on are not inside of x {rows");
+  refused([&] { x.rows(0, rows + 1); }, "{(rows + 1), 32} elements from {0, 0} on");
+  refused([&] { x.rows(more, rows); }, "{rows, 32} elements from {more, 0} on");
+  refused([&] { x.rows(0 - more, 1); }, "{1, 32} elements from {(0 - more), 0} on");
+  refused([&] { x.rows(0, 0 - more); }, "{(0 - more), 32} elements");
+  refused([&] { x.rows(INT64_MAX, rows + 1); }, "elements from {9223372036854775807, 0} on");
+  // Of the part that it is cut from, though the buffer has the rows.
+  const Part first = x.rows(0, more);
+  refused([&] { first.rows(0, more + 1); }, "are not inside of x {more, 32}");
+  refused([&] { first.rows(more, more); }, "{more, 32} elements from {more, 0} on");
+  refused([&] { first.box({0, 1}, {more, kColumns}); }, "from {0, 1} on");
+  // Which some sizes bring inside.
+  first.rows(more - 1, 1);
+  x.rows(more, rows - more);
+  x.rows(rows, 0);
+  x.rows(rows / 2, rows);
+  x.rows(0, more);
 }
 
 TEST(ProgramDimsTest, ALaunchThatNoKernelTakes) {
@@ -119,6 +150,7 @@ TEST(ProgramDimsTest, WhatNobodyWroteIsPoison) {
   const Buffer x = program.out("x", f32, {16, kColumns}), y = program.out("y", f32, {16, kColumns});
   const Buffer scratch = program.scratch("scratch", f32, {16, kColumns});
   const Stream stream = program.rank(0).stream();
+  stream.zero(scratch.rows(8, 8));
   stream.launch(scale(), {scratch, x}, {1});
   stream.zero(y.rows(0, 8));
   ProgramMemory memory(program);
@@ -128,6 +160,32 @@ TEST(ProgramDimsTest, WhatNobodyWroteIsPoison) {
   EXPECT_TRUE(std::isnan(memory.at(x).flat(0)));
   EXPECT_EQ(memory.at(y).at({7, 31}), 0);
   EXPECT_TRUE(std::isnan(memory.at(y).at({8, 0})));
+}
+
+TEST(ProgramDimsTest, WhatNothingHasWrittenIsNotRead) {
+  Program program("early");
+  const Buffer x = program.in("x", f32, {16, kColumns}), y = program.out("y", f32, {16, kColumns});
+  const Buffer scratch = program.scratch("scratch", f32, {16, kColumns});
+  const Stream stream = program.rank(0).stream();
+  const auto refused = [](const std::function<void()>& body) { return test::usage_error_of(body); };
+  EXPECT_THAT(refused([&] {
+                stream.launch(scale(), {scratch, y}, {1});
+              }),
+              AllOf(HasSubstr("launch: scale, as its X, reads scratch, which nothing has written"),
+                    HasSubstr("scratch is made"), HasSubstr("Program::zeroed")));
+  EXPECT_THAT(refused([&] { stream.copy(scratch, y); }),
+              AllOf(HasSubstr("copy: it reads y"), HasSubstr("Program::inout")));
+  stream.launch(scale(), {x, scratch}, {1});
+  stream.launch(scale(), {scratch, y}, {1});
+  stream.copy(scratch, y);
+  // Behind a word there may be what is recorded later.
+  Program words("words");
+  const Buffer late = words.scratch("late", f32, {16, kColumns});
+  const Buffer z = words.inout("z", f32, {16, kColumns}), ready = words.signals("ready", 1);
+  const Stream first = words.rank(0).stream("first"), second = words.rank(0).stream("second");
+  second.wait(ready[0], words.run());
+  second.copy(z, late);
+  first.launch(scale(), {z, late}, {1});
 }
 
 // Zeros are set in the stream that uses them first; others have to be ordered behind.

@@ -416,14 +416,7 @@ TEST(ProgramTest, ARankThatRunsAheadIsFoundInTheSecondRun) {
 }
 
 TEST(ProgramTest, RanksThatWaitForEachOtherAreADeadlock) {
-  Program program("no_wait", 2);
-  const Buffer ready = program.signals("ready", 1);
-  program.on_each_rank([&](const Rank& rank) {
-    const Stream stream = rank.stream();
-    stream.wait(ready[0], 1);
-    stream.write(ready.on(rank.next())[0], 1);
-  });
-  EXPECT_THAT(text_of(simulate(program)),
+  EXPECT_THAT(text_of(simulate(test::no_wait_is_over())),
               AllOf(HasSubstr("deadlock: 2 streams wait"), HasSubstr("stream main of rank 0"),
                     HasSubstr("stream main of rank 1"),
                     HasSubstr("ready of rank 1 +0x0..0x3 >= 1, which is 0"),

@@ -69,14 +69,7 @@ TEST(ProgramProofTest, MemoryThatIsNotSetToZero) {
 }
 
 TEST(ProgramProofTest, SignalsOfKernels) {
-  Program program("message", 2);
-  const Kernel kernel = test::Message{}.kernel();
-  std::vector<Part> parts;
-  for (const char* name : {"x", "y", "box"}) {
-    parts.push_back(program.buffer(name, f32, {test::kSize, test::kSize}));
-  }
-  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
-  const std::vector<MutantResult> results = prove(program);
+  const std::vector<MutantResult> results = prove(test::message_in_each_rank());
   int caught = 0;
   for (const MutantResult& result : results) {
     SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);

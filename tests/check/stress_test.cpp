@@ -9,6 +9,7 @@
 
 #include "common/temporary_folder.h"
 #include "compiler/compile_to_machine.h"
+#include "library/kernel_source.h"
 #include "library/library_build.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
@@ -62,6 +63,56 @@ class StressOnFakeGpuTest : public runtime::FakeDriverTest {
   test::TemporaryFolder folder_;
   runtime::ScopedVariable cache_{"TILEWRIGHT_CACHE", folder_.path().string()};
 };
+
+const std::vector<std::string> kDecode = {"dim=16", "group=1", "batch=1", "kv_heads=1", "keys=70"};
+
+struct Decode {
+  Decode() {
+    const LibraryKernel& entry = find_kernel("attention_decode");
+    const library::KernelSource source(entry);
+    recorded = source.program(resolve_options(entry, kDecode), compiler::parse_target("sm_90a"));
+    machine = library::machine_forms(recorded, ir::default_target()).front();
+    for (const std::int64_t count : {1, 8}) {
+      StressedProgram& each = programs.emplace_back();
+      each.made.workload = library::make_workload(entry, kDecode, {}, 0);
+      each.made.program = library::bind_workload(recorded, each.made.workload, count);
+      each.multiprocessors = count;
+    }
+  }
+  ir::Program recorded;
+  std::vector<ir::Kernel> machine;
+  std::vector<StressedProgram> programs;
+};
+
+TEST(StressTest, SimulatesPrograms) {
+  Decode decode;
+  EXPECT_EQ(simulate_programs(decode.machine, decode.programs, {}).kind, "");
+  std::vector<ir::Kernel> broken = decode.machine;
+  for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
+    const std::vector<simulator::Mutant> mutants = simulator::mutants_of(kind, broken.front());
+    if (kind.number != 9 || mutants.empty()) continue;
+    broken.front() = mutants.front().apply(decode.machine.front());
+    EXPECT_NE(simulate_programs(broken, decode.programs, {}).kind, "");
+    return;
+  }
+  FAIL() << "no mutant of kind 9";
+}
+
+TEST_F(StressOnFakeGpuTest, CountsTheRunsOfAProgram) {
+  Decode decode;
+  StressOptions options;
+  options.runs = 3;
+  const StressReport report =
+      stress_on_gpu(decode.recorded, decode.machine, decode.machine, decode.programs, options,
+                    [](const StressReport&, bool) { std::abort(); });
+  EXPECT_EQ(report.error, "");
+  EXPECT_EQ(report.delayed_runs, 12);  // two sizes, each on all multiprocessors too
+  EXPECT_EQ(report.delayed_mismatches, 12);
+  EXPECT_EQ(report.plain_runs, 8);
+  EXPECT_EQ(state_->launches, 2 * (4 + 8 + 12));
+  EXPECT_EQ(state_->live_allocations, 0);
+  EXPECT_THAT(report.first_mismatch, testing::HasSubstr("nan"));
+}
 
 // The fake driver's launches write nothing: no run is right, although all leave the same bits.
 TEST_F(StressOnFakeGpuTest, CountsEveryRunThatLeavesItsOutputs) {

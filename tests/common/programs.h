@@ -98,4 +98,16 @@ struct Push {
   Buffer x, y, z;
 };
 
+// Each rank waits for the word of the other before it writes its own.
+inline Program no_wait_is_over() {
+  Program program("no_wait", 2);
+  const Buffer ready = program.signals("ready", 1);
+  program.on_each_rank([&](const Rank& rank) {
+    const Stream stream = rank.stream();
+    stream.wait(ready[0], 1);
+    stream.write(ready.on(rank.next())[0], 1);
+  });
+  return program;
+}
+
 }  // namespace tilewright::test

@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
+#include "tilewright/program.h"
 #include "tilewright/ranks.h"
 
 // Small kernels in which rank 0 writes into the memory of rank 1. What is not as it should be is
@@ -114,5 +116,17 @@ struct Copied {
     return kernel;
   }
 };
+
+// A message from rank 0 to rank 1.
+inline Program message_in_each_rank() {
+  Program program("message", 2);
+  const Kernel kernel = Message{}.kernel();
+  std::vector<Part> parts;
+  for (const char* name : {"x", "y", "box"}) {
+    parts.push_back(program.buffer(name, f32, {kSize, kSize}));
+  }
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
+  return program;
+}
 
 }  // namespace tilewright::test

@@ -115,14 +115,7 @@ TEST(ProgramTraceTest, LaunchesLieWhereTheirStreamHasThem) {
 }
 
 TEST(ProgramTraceTest, AKernelWaitsForAnotherRanksWord) {
-  Program program("message", 2);
-  const Kernel kernel = test::Message{}.kernel();
-  std::vector<Part> parts;
-  for (const char* name : {"x", "y", "box"}) {
-    parts.push_back(program.buffer(name, f32, {test::kSize, test::kSize}));
-  }
-  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
-  const Trace trace = trace_of(program, "");
+  const Trace trace = trace_of(test::message_in_each_rank(), "");
   int waits = 0;
   for (const simulator::TraceCta& cta : trace.ctas) {
     for (const simulator::TraceLane& lane : cta.lanes) {
@@ -163,14 +156,7 @@ TEST(ProgramTraceTest, MarksAFaultInStreamAndWarp) {
 }
 
 TEST(ProgramTraceTest, DrawsWhatADeadlockWaitsFor) {
-  Program program("no_wait", 2);
-  const Buffer ready = program.signals("ready", 1);
-  program.on_each_rank([&](const Rank& rank) {
-    const Stream stream = rank.stream();
-    stream.wait(ready[0], 1);
-    stream.write(ready.on(rank.next())[0], 1);
-  });
-  const Trace trace = trace_of(program, "deadlock");
+  const Trace trace = trace_of(test::no_wait_is_over(), "deadlock");
   for (const TraceStream& stream : trace.streams) {
     ASSERT_EQ(stream.slices.size(), 1u);
     EXPECT_EQ(stream.slices[0].kind, TraceSlice::Kind::wait);

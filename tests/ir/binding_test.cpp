@@ -187,11 +187,11 @@ TEST(Binding, ScalarsAreWhatTheirDTypeHolds) {
               std::string::npos);
   }
   EXPECT_EQ(error_of([&] { ir::check_scalars(kernel, {1}); }).message(),
-            "kernel scaled takes 2 scalars, and the launch gives 1");
+            "scaled takes 2 scalars, and the launch gives 1");
   EXPECT_EQ(error_of([&] {
               ir::check_scalars(kernel, {1, 2, 3});
             }).message(),
-            "kernel scaled takes 2 scalars, and the launch gives 3");
+            "scaled takes 2 scalars, and the launch gives 3");
 }
 
 TEST(Binding, TensorsHaveMemory) {

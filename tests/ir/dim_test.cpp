@@ -197,6 +197,16 @@ TEST(Dim, IsNeverLessThanTheSameTermsWithLessBesideThem) {
   // By what is known of them alone.
   EXPECT_TRUE(never_less(Dim(64), Dim::symbol("few", at_most(64))));
   EXPECT_FALSE(never_less(n, Dim::symbol("few", at_most(64))));
+  const Dim some = Dim::symbol("some", at_least(2));
+  EXPECT_TRUE(never_less(n + some, n + 2));
+  EXPECT_FALSE(never_less(n + some, n + 3));
+  EXPECT_FALSE(never_less(n + 2, n + some));
+  EXPECT_TRUE(never_less(n, n - some + 2));
+  EXPECT_TRUE(never_less(n + some / 2, n + 1));
+  // What leaves 64 bits proves nothing.
+  const Dim vast = Dim(INT64_MAX);
+  EXPECT_FALSE(never_less(n * vast + n * vast + n + n + n, n + k));
+  EXPECT_FALSE(never_less(k + vast + 1, (n + vast) + (k + vast)));
 }
 
 TEST(Dim, ParseErrorsNameTheColumn) {

@@ -37,6 +37,22 @@ TEST(OptionsTest, UnsetOptionsTakeTheirStandardOrFollowAnother) {
   EXPECT_EQ(options.dtype("dtype"), bf16);
 }
 
+TEST(OptionsTest, AskedForWhatItIsNot) {
+  const OptionValues options = resolve_options(attention(), {});
+  EXPECT_THAT(usage_error_of([&] { options.text("lengths"); }),
+              AllOf(HasSubstr("no option 'lengths'"), HasSubstr("ask for one of: batch, causal")));
+  EXPECT_THAT(usage_error_of([&] { options.integer("dtype"); }),
+              HasSubstr("option dtype = 'bf16' is no integer"));
+  EXPECT_THAT(usage_error_of([&] { options.boolean("heads"); }),
+              HasSubstr("option heads = '8' is neither true nor false"));
+  EXPECT_THAT(usage_error_of([&] { options.dtype("heads"); }), HasSubstr("unknown dtype \"8\""));
+  EXPECT_THAT(usage_error_of([] { parse_axis("batch + one"); }),
+              HasSubstr("'batch + one' is no axis"));
+  EXPECT_THAT(usage_error_of([] { parse_axis("99999999999999999999"); }), HasSubstr("is no axis"));
+  EXPECT_EQ(parse_axis("batch + 1").more, 1);
+  EXPECT_EQ(parse_axis("12").more, 12);
+}
+
 TEST(OptionsTest, GivenSizesAreWeakerThanSettings) {
   const OptionValues options =
       resolve_options(attention(), {"queries=100"}, {{"queries", 7}, {"batch", 3}});

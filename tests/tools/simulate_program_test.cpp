@@ -9,6 +9,7 @@
 #include "common/temporary_folder.h"
 #include "examples/all_reduce.h"
 #include "ir/text.h"
+#include "runtime/nvrtc_available.h"
 #include "support/file.h"
 #include "tools/run_command.h"
 
@@ -146,7 +147,8 @@ TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
   expect_failure(program + "--shrunken", 2, {"--shrunken", "the sizes with which it was recorded"});
   expect_failure(program + "--break release", 2, {"--break release", "--faults"});
   expect_failure(program + "--faults --control-only", 2, {"--faults"});
-  expect_failure(program + "--faults --part 2/3", 2, {"--part 2/3", "fix: leave --part out"});
+  expect_failure(program + "--faults --part 2/3", 2,
+                 {"--part 2/3", "a program with waits", "fix: leave --part out"});
   expect_failure(kernel + "--set columns=3", 2, {"columns", "rows"});
   expect_failure("simulate gemm --target sm_90a --ranks 2", 2, {"gemm", "reaches no other rank"});
   expect_failure("simulate gemm --target sm_90a --multiprocessors 2", 2, {"reaches no other rank"});
@@ -195,6 +197,51 @@ TEST(SimulateOperation, SeedsFaultsIntoItsKernels) {
     parts += operation.find("of attention_decode_parts") != operation.npos;
   }
   EXPECT_GT(parts, 50);
+}
+
+TEST(SimulateOperation, ProvesAPartOfTheFaults) {
+  const std::string line =
+      "simulate attention_decode --target sm_90a --set dim=16 --set group=1 --set batch=1 --set "
+      "kv_heads=1 --set keys=20 --multiprocessors 1 --faults --more-schedules 1 --json --part ";
+  const auto mutants = [&](const char* part) {
+    return tilewright(line + part).json()["mutants"].size();
+  };
+  const std::size_t all = mutants("1/1");
+  std::size_t sum = 0;
+  for (const char* part : {"1/3", "2/3", "3/3"}) {
+    const std::size_t some = mutants(part);
+    EXPECT_GE(some, all / 4) << part;
+    sum += some;
+  }
+  EXPECT_EQ(sum, all);
+}
+
+TEST(SimulateOperation, BreaksTheFirstKernelThatCanBeBrokenSo) {
+  const std::string line = "simulate attention_decode --target sm_90a --set dim=64 --shrunken ";
+  const Answer answer = tilewright(line + "--break release");
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  EXPECT_THAT(answer.output, AllOf(HasSubstr("attention_decode is broken at"),
+                                   HasSubstr("attention_decode_parts"), HasSubstr("race: ")));
+  expect_failure(line + "--break nothing", 2, {"there is no breakage 'nothing'"});
+}
+
+TEST(SimulateOperation, StressSimulatesAndAssemblesEachKernel) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const std::string line =
+      "stress attention_decode --target sm_90a --set dim=16 --set group=1 --set batch=1 --set "
+      "kv_heads=1 ";
+  const Json clean = tilewright(line + "--json").json();
+  EXPECT_TRUE(clean["ok"]);
+  EXPECT_EQ(clean["simulator"], "");
+  EXPECT_TRUE(clean["assembled"]);
+  EXPECT_THAT(clean["sizes"], Contains("default lengths"));
+  const Json mutants = tilewright(line + "--list-mutants").json();
+  ASSERT_GT(mutants.size(), 20u);
+  EXPECT_THAT(std::string(mutants[0]["operation"]), HasSubstr(" of attention_decode_parts"));
+  const Answer mutant = tilewright(line + "--json --mutant 0");
+  EXPECT_EQ(mutant.status, 1);
+  EXPECT_EQ(mutant.json()["mutant"], mutants[0]);
+  EXPECT_NE(mutant.json()["simulator"], "");
 }
 
 TEST(SimulateOperation, TunesAndExplainsPrograms) {

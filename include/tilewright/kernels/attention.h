@@ -57,7 +57,8 @@ Kernel attention_varlen_forward_sm90(const Attention& attention, SourceLocation 
 // measured best (docs/log/2026-11-21-attention-dims.md).
 Attention with_sm90_blocks(Attention attention, SourceLocation where = here());
 Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = here());
-// The same for the tile level through the automatic schedule.
+// The same for the tile level through the automatic schedule. Checks nothing: attention_forward
+// does.
 Attention with_tile_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

@@ -44,6 +44,7 @@ struct GemmVariant {
   bool grid_split;
 };
 const std::vector<GemmVariant>& gemm_variants();
+// Checks nothing: gemm_sm90 does.
 Gemm with_variant(Gemm gemm, const GemmVariant& variant);
 
 }  // namespace tilewright::kernels

@@ -16,6 +16,7 @@ inline constexpr double kNone =
 // The running softmax of rows that arrive block by block (Milakov and Gimelshein, 2018). The
 // maximum is taken of unscaled scores and the scale folded into the exponent, which needs a
 // positive scale. A row with nothing visible has weight 0 and log-sum-exp -inf.
+// Scores are {rows, keys} of f32.
 //
 // The maximum lags: it is raised only when a score exceeds it by 2^kSlack in the exponent, so that
 // most blocks rescale nothing. Weights stay below 2^kSlack of the exact ones and the normaliser

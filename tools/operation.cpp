@@ -1,0 +1,102 @@
+#include "operation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "check/shrunken_sizes.h"
+#include "compiler/build.h"
+#include "compiler/rewrites.h"
+#include "schedules.h"
+#include "simulate_faults.h"
+#include "support/counted.h"
+#include "workload.h"
+
+namespace tilewright::tools {
+namespace {
+
+std::vector<std::vector<ir::Kernel>> forms_of(const Request& request, const ir::Program& recorded,
+                                              const compiler::Target& target) {
+  const Numerics numerics = compiler::parse_numerics(request.numerics);
+  if (target.kind != compiler::Target::Kind::cuda) {
+    return library::machine_forms(recorded, target.arch, numerics);
+  }
+  std::vector<ir::Kernel> shipped;
+  for (const auto& kernel : recorded.kernels) {
+    shipped.push_back(compiler::choose_form(*kernel, target.arch, numerics).machine);
+  }
+  return {std::move(shipped)};
+}
+
+}  // namespace
+
+simulator::MachineOptions program_machine_options(const Request& request) {
+  simulator::MachineOptions options = machine_options(request);
+  options.multiprocessors = request.multiprocessors.value_or(SimulationOptions().multiprocessors);
+  options.resident = options.multiprocessors;
+  return options;
+}
+
+OperationCut operation_cut(const Request& request, const LibraryKernel& entry,
+                           const ir::Program& recorded, const std::vector<std::string>& sizes,
+                           std::int64_t multiprocessors) {
+  std::vector<std::string> settings = request.settings;
+  settings.insert(settings.end(), sizes.begin(), sizes.end());
+  OperationCut cut;
+  cut.made.workload = library::make_workload(entry, settings, parse_files(request.inputs, "--in"),
+                                             request.input_seed.value_or(request.seed));
+  cut.made.program = library::bind_workload(recorded, cut.made.workload, multiprocessors);
+  cut.options = program_machine_options(request);
+  cut.options.multiprocessors = cut.options.resident = static_cast<int>(multiprocessors);
+  if (!sizes.empty()) {
+    cut.sizes =
+        fmt::format("{}, {}", fmt::join(sizes, " "), counted(multiprocessors, "multiprocessor"));
+  }
+  return cut;
+}
+
+Operation operation_of(const Request& request, const library::KernelSource& source,
+                       const compiler::Target& target, OperationSizes wanted) {
+  const LibraryKernel& entry = source.entry();
+  Operation made;
+  const auto build = [&](const std::vector<std::string>& settings) {
+    made.recorded = source.program(resolve_options(entry, settings), target);
+    made.forms = forms_of(request, made.recorded, target);
+  };
+  build(request.settings);
+  const auto shrunken = [&](checks::Sizes which) {
+    return checks::shrunken_sizes(entry, request.settings, resolve_options(entry, request.settings),
+                                  checks::sized_kernels(entry, made.recorded, made.forms.front()),
+                                  which);
+  };
+  std::vector<std::vector<std::string>> choices{{}};
+  std::vector<std::int64_t> multiprocessors{program_machine_options(request).multiprocessors};
+  if (wanted != OperationSizes::set) {
+    choices = shrunken(checks::Sizes::usual);
+    // What is no length is the same in all choices, and the build depends on it.
+    std::vector<std::string> built = request.settings;
+    for (const std::string& size : choices.front()) {
+      if (!is_length(entry, size)) built.push_back(size);
+    }
+    if (built.size() > request.settings.size()) build(built);
+    if (!request.multiprocessors) {
+      multiprocessors = checks::shrunken_multiprocessors(made.recorded, made.forms.front(),
+                                                         multiprocessors.front());
+    }
+  }
+  const auto add = [&](const std::vector<std::string>& sizes, std::int64_t count) {
+    made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count));
+  };
+  for (const std::int64_t count : multiprocessors) {
+    for (const std::vector<std::string>& sizes : choices) add(sizes, count);
+  }
+  if (wanted != OperationSizes::further) return made;
+  // More tiles than rings have stages, for each CTA.
+  for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::further)) {
+    add(sizes, multiprocessors.front());
+  }
+  return made;
+}
+
+}  // namespace tilewright::tools

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "compiler/simulation.h"
+#include "compiler/target.h"
+#include "library/kernel_source.h"
+#include "library/program_simulation.h"
+
+// The operations of the library that are programs.
+namespace tilewright::tools {
+
+// One at one choice of sizes.
+struct OperationCut {
+  library::ProgramWorkload made;
+  simulator::MachineOptions options;
+  std::string sizes;  // empty: as the command says
+};
+
+struct Operation {
+  ir::Program recorded;
+  // Of its kernels, in their order: all that may ship. On cuda the one that does.
+  std::vector<std::vector<ir::Kernel>> forms;
+  std::vector<OperationCut> cuts;
+};
+
+enum class OperationSizes : std::uint8_t {
+  set,       // as the command says
+  shrunken,  // where it leaves them open
+  further,   // and more, for what those do not come to
+};
+Operation operation_of(const Request& request, const library::KernelSource& source,
+                       const compiler::Target& target, OperationSizes sizes);
+// Of the sizes that the command and the entry's options give.
+OperationCut operation_cut(const Request& request, const LibraryKernel& entry,
+                           const ir::Program& recorded, const std::vector<std::string>& sizes,
+                           std::int64_t multiprocessors);
+
+// How a request has programs executed.
+simulator::MachineOptions program_machine_options(const Request& request);
+
+}  // namespace tilewright::tools
