@@ -6,6 +6,7 @@
 #include "check/fuzz/campaign.h"
 #include "check/fuzz/faults.h"
 #include "command.h"
+#include "json_text.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 
@@ -90,7 +91,7 @@ int seeded_faults(const Request& request) {
                f.killed ? f.how : f.fault->description);
   }
   if (request.json) {
-    fmt::print("{}\n", Json{{"ok", killed == found.size()}, {"faults", list}}.dump(2));
+    fmt::print("{}\n", json_text(Json{{"ok", killed == found.size()}, {"faults", list}}));
   } else {
     fmt::print("{} of {} seeded faults found\n", killed, found.size());
   }
@@ -126,7 +127,7 @@ int fuzz(const Request& request) {
                        {"elements", report.checked},
                        {"failures", failures},
                        {"seconds", report.seconds}};
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   for (const fuzz::Failure& failure : report.failures) print(failure, request.target);

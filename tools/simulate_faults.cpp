@@ -16,6 +16,7 @@
 #include "compiler/claims.h"
 #include "compiler/rewrites.h"
 #include "fault_table.h"
+#include "json_text.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
 #include "workload.h"
@@ -135,7 +136,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                  {"schedules", options.more},
                  {"launches", options.launches}};
     json.update(table_json(kinds, results, subject.sizes));
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{} on simulated {}: {} mutants, each under up to {} schedules of {} launches\n",
                subject.forms.front().name, target.name, results.size(), options.more,
@@ -187,7 +188,7 @@ int simulate_program_faults(const Request& request, const ir::Program& program,
                  {"runs", options.launches},
                  {"launches", title.launches}};
     json.update(table_json(kinds, results, {}));
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{}, {}, on simulated {}: {} mutants, each under up to {} schedules of {} runs\n",
                title.name, ir::ranks_text(title.ranks), title.target, results.size(), options.more,

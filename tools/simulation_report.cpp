@@ -8,6 +8,7 @@
 #include "compiler/simulation.h"
 #include "explain/report/trace_json.h"
 #include "explain/report/trace_page.h"
+#include "json_text.h"
 #include "library/program_simulation.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
@@ -167,7 +168,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
     json["tolerance"] = outcome.worst().tolerance;
   }
   if (!outcome.faults.empty()) json["replay"] = replay(request, outcome.seed);
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json_text(json));
 }
 
 int status_of(const Outcome& outcome) {

@@ -112,10 +112,13 @@ const LibraryKernel& find_kernel(std::string_view name);
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 
-// An axis "name", "name + n" or "n" (without an option) of a LibraryTensor.
+// An axis "name", "name + n" or "n" (without an option) of a LibraryTensor. Any other text is an
+// expression of options, as Dim::to_string writes it: `option` is empty then, and a tensor's size
+// does not say what they are.
 struct LibraryAxis {
   std::string option;
   std::int64_t more = 0;
+  bool is_expression = false;
 };
 LibraryAxis parse_axis(const std::string& text);
 // Of the kernel's tensors so many are there with these options, from the first.

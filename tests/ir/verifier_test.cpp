@@ -32,6 +32,27 @@ void expect_rejected(const char* sample, const Case& each) {
   }
 }
 
+// Whatever stands in it, no element of the shape is read that is not there.
+TEST(Verifier, RejectsWhatIsNoPermutation) {
+  for (const char* list :
+       {"[0, 7]", "[-1, 0]", "[0, 0]", "[1]", "[]", "[0, 1, 2]", "[9223372036854775807, 0]"}) {
+    const std::string text = std::string(R"(kernel "k" tile
+grid (1)
+body (%0: i32) {
+  %1: f32 = constant {value = 0.0}
+  %2: tile<f32, 16x32> = splat %1
+  %3: tile<f32, 32x16> = transpose %2 {permutation = )") +
+                             list + "}\n}\n";
+    try {
+      verify(parse_text(text, "broken.tw"));
+      ADD_FAILURE() << "accepted: " << list;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("is no permutation of 2 axes"), std::string::npos)
+          << error.message();
+    }
+  }
+}
+
 TEST(Verifier, RejectsBrokenTileForm) {
   const Case cases[] = {
       // Signatures.
@@ -178,7 +199,7 @@ body (%1: i32) {
       {"dot %3, %4, %5", "dot %3, %4, %3", "the accumulator is tile<bf16, 64x32>, expected"},
       {"permutation = [1, 0]", "permutation = [1, 1]", "{1, 1} is no permutation of 2 axes"},
       {"permutation = [1, 0]", "permutation = [0, 1]", "expected tile<bf16, 64x32>"},
-      {"permutation = [1, 0]", "permutation = []", "a permutation of 0 axes on rank 2"},
+      {"permutation = [1, 0]", "permutation = []", "{} is no permutation of 2 axes"},
       {"f32, 32x128", "f32, 32x127", "{64, 64} has 4096 elements, {32, 127} has 4064"},
       {"[24, 112]", "[24, 113]", "axis 1: 16 elements from 113 of 128"},
       {"[24, 112]", "[24]", "1 offsets and a result of rank 2, of a tile of rank 2"},

@@ -138,7 +138,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"decisions", decisions},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
-  return json.dump(2);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace tilewright::explanations
