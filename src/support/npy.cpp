@@ -273,8 +273,8 @@ NpyArray read_npy(const std::string& path, NpyRaw raw) {
   const auto length = static_cast<int64_t>(
       little_endian(std::span(start).subspan(8, static_cast<size_t>(length_bytes))));
   if (length > kMaxNpyHeader) {
-    fail_damaged(path,
-                 fmt::format("has a header of {} bytes, and {} is the limit", length, kMaxNpyHeader));
+    fail_damaged(
+        path, fmt::format("has a header of {} bytes, and {} is the limit", length, kMaxNpyHeader));
   }
   const int64_t data_at = header_at + length;
   need(data_at, "the header");
