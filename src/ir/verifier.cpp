@@ -179,6 +179,11 @@ class Verifier {
         return "more than 2^31 elements";
       }
     }
+    // Far more than a thread has: each is looked at, one by one.
+    constexpr std::int64_t kMaximumRegisters = 1 << 16;
+    if (type.is(Kind::registers) && elements > kMaximumRegisters) {
+      return "more than 2^16 elements of a thread";
+    }
     if (type.layout.shape.empty()) return {};
     if (kernel_.form != Form::scheduled || !(type.is_tile() || type.is(Kind::pending))) {
       return "only tiles of the scheduled form have layouts";

@@ -32,6 +32,19 @@ void expect_rejected(const char* sample, const Case& each) {
   }
 }
 
+TEST(Verifier, RejectsMoreRegistersThanAreLookedAt) {
+  const std::string text =
+      "kernel \"k\" machine\ngrid (1)\nthreads 128\nbody () {\n"
+      "  role {name = \"r\", first_warp = 0, warps = 4} (%1: i32) {\n"
+      "    %2: registers<f32, 2000000000> = registers {name = \"x\"}\n    yield\n  }\n}\n";
+  try {
+    verify(parse_text(text, "broken.tw"));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("2^16 elements"), std::string::npos) << error.message();
+  }
+}
+
 // Products of sizes fit 64 bits then.
 TEST(Verifier, RejectsNumbersThatNoSizeHas) {
   for (const char* number : {"9223372036854775807", "-9223372036854775808", "2147483649"}) {
