@@ -27,6 +27,8 @@ struct Request {
   std::optional<std::uint64_t> input_seed;  // else `seed`
   std::int64_t keep = 8;
   double tolerance = 0.02;
+  double timeout = 0;  // seconds; 0: any time
+  std::int64_t max_operations = INT64_MAX;
   std::int64_t count = 100;
   bool seeded_faults = false;
   int threads = 0;
@@ -41,6 +43,7 @@ struct Request {
   bool list_mutants = false;
   bool no_simulation = false;
   bool check = false;
+  bool clear = false;
   bool control_only = false;
   bool provenance = false;
   bool diff = false;
@@ -62,5 +65,6 @@ int tune(const Request& request);
 int fuzz(const Request& request);
 int stress(const Request& request);
 int doctor(const Request& request);
+int cache(const Request& request);
 
 }  // namespace tilewright::tools

@@ -1,4 +1,5 @@
 #include "runtime/doctor.h"
+#include "json_text.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -56,7 +57,7 @@ Json json_of(const runtime::DoctorReport& report) {
 int doctor(const Request& request) {
   const runtime::DoctorReport report = runtime::examine_machine();
   if (request.json) {
-    fmt::print("{}\n", json_of(report).dump(2));
+    fmt::print("{}\n", json_text(json_of(report)));
     return 0;
   }
   fmt::print("cpu        {}, {} threads ({})\n", report.cpu.name, report.cpu.threads,

@@ -172,15 +172,21 @@ int explain_program(const Request& request, const LibraryKernel& entry, const Op
 }  // namespace
 
 int explain(const Request& request) {
-  const LibraryKernel& entry = find_kernel(request.kernel);
+  const library::KernelSource source = open_kernel(request.kernel);
+  const LibraryKernel& entry = source.entry();
   const compiler::Target target = compiler::parse_target(request.target);
   const OptionValues options = resolve_options(entry, request.settings);
   if (entry.is_program()) return explain_program(request, entry, options, target);
-  explanations::Explanation explanation =
-      explanations::explain([&] { return library::trace_entry(entry, options, target); }, target,
-                            compiler::parse_numerics(request.numerics));
-  explanation.work = explanations::work_of(entry, options);
-  explanation.schedule = library::report_schedule(entry, options, target);
+  const Numerics numerics = compiler::parse_numerics(request.numerics);
+  explanations::Explanation explanation;
+  if (source.is_file()) {
+    explanation = explanations::explain(source.traced(options, target), target, numerics);
+  } else {
+    explanation = explanations::explain(
+        [&] { return library::trace_entry(entry, options, target); }, target, numerics);
+    explanation.work = explanations::work_of(entry, options);
+    explanation.schedule = library::report_schedule(entry, options, target);
+  }
   if (!request.dump.empty())
     compiler::write_dump(request.dump, explanations::dump_files(explanation));
   if (!request.html.empty()) write_text(request.html, explanations::page(explanation));

@@ -7,6 +7,7 @@
 #include "check/fuzz/faults.h"
 #include "command.h"
 #include "compiler/target.h"
+#include "json_text.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
@@ -108,7 +109,7 @@ int seeded_faults(const Request& request) {
                f.killed ? f.how : f.fault->description);
   }
   if (request.json) {
-    fmt::print("{}\n", Json{{"ok", killed == found.size()}, {"faults", list}}.dump(2));
+    fmt::print("{}\n", json_text(Json{{"ok", killed == found.size()}, {"faults", list}}));
   } else {
     fmt::print("{} of {} seeded faults found\n", killed, found.size());
   }
@@ -144,7 +145,7 @@ int fuzz(const Request& request) {
                        {"elements", report.checked},
                        {"failures", failures},
                        {"seconds", report.seconds}};
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   for (const fuzz::Failure& failure : report.failures) print(failure, request.target);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "json_text.h"
 #include "library/schedule_choice.h"
 #include "tilewright/library.h"
 
@@ -101,7 +102,7 @@ int list(const Request& request) {
   if (request.json) {
     Json kernels = Json::array();
     for (const LibraryKernel& kernel : kernel_library()) kernels.push_back(json_of(kernel));
-    fmt::print("{}\n", Json{{"kernels", kernels}}.dump(2));
+    fmt::print("{}\n", json_text(Json{{"kernels", kernels}}));
     return 0;
   }
   for (const LibraryKernel& kernel : kernel_library()) print(kernel);

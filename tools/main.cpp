@@ -10,8 +10,10 @@
 #include "check/fuzz/campaign.h"
 #include "command.h"
 #include "support/diagnostic.h"
+#include "support/file.h"
 #include "tilewright/error.h"
 #include "tilewright/version.h"
+#include "timeout.h"
 
 namespace {
 
@@ -45,6 +47,7 @@ class CommandLine {
         ->type_name("NAME=FILE")
         ->allow_extra_args(false);
     run->add_flag("--check", request_.check, "Compare with a float64 reference");
+    timeout(run);
     seed(run, "Of the random inputs");
     json(run);
 
@@ -64,12 +67,14 @@ class CommandLine {
                      "Draw the layouts of registers and shared memory to DIR, as SVG")
         ->type_name("DIR");
     explain->add_flag("--diff", request_.diff, "Show what each stage changed");
+    timeout(explain);
     json(explain);
 
     add_simulate();
 
     CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
     kernel(bench, "interpreter, or cuda (the GPU that is here)");
+    timeout(bench);
     seed(bench, "Of the random inputs");
     json(bench);
 
@@ -80,6 +85,12 @@ class CommandLine {
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
     json(doctor);
+
+    CLI::App* cache =
+        add("cache", "Where built kernels are kept, how many, and whether they are used",
+            tilewright::tools::cache);
+    cache->add_flag("--clear", request_.clear, "Remove them, and make the folder yours alone");
+    json(cache);
   }
 
   int execute(int count, char** words) {
@@ -94,6 +105,7 @@ class CommandLine {
       std::fputs(app_.help().c_str(), stderr);
       return kUsage;
     }
+    if (request_.timeout > 0) tilewright::tools::end_after(request_.timeout);
     return command_(request_);
   }
 
@@ -181,6 +193,13 @@ class CommandLine {
                    "Sizes that are not set are several small choices, with stages + 1 steps and "
                    "tails, on one multiprocessor for each CTA of a cluster; as with --faults. "
                    "Of a library's program also on as many as it divides its work among")
+        ->excludes("--faults");
+    timeout(simulate);
+    simulate
+        ->add_option("--max-operations", request_.max_operations,
+                     "End with status 1 once warps have executed so many, of all schedules: for a "
+                     "kernel that may never come to its end")
+        ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
         ->excludes("--faults");
     seed(simulate, "Of the random inputs and of the first schedule");
     simulate->add_option("--input-seed", request_.input_seed,
@@ -304,9 +323,9 @@ class CommandLine {
   void kernel(CLI::App* app, const char* targets) {
     app->add_option("kernel", request_.kernel,
                     "The name of a kernel, or of an operation that is a program of several "
-                    "(tilewright list); for simulate and stress also a file that ends in .tw, "
-                    "as TILEWRIGHT_DUMP makes them of your kernels; for simulate also one that "
-                    "ends in .twp, as it makes them of a Program of several kernels and ranks")
+                    "(tilewright list); or a file that ends in .tw, as TILEWRIGHT_DUMP makes them "
+                    "of your kernels; for simulate also one that ends in .twp, as it makes them of "
+                    "a Program of several kernels and ranks")
         ->required();
     app->add_option("--target", request_.target, targets)->required();
     app->add_option("--set", request_.settings, "An option of the kernel, or schedule")
@@ -325,6 +344,11 @@ class CommandLine {
         ->take_last()  // what is printed to replay a fault is added to a command
         ->capture_default_str();
   }
+  void timeout(CLI::App* app) {
+    app->add_option("--timeout", request_.timeout,
+                    "End with status 1 after so many seconds, whatever it is at")
+        ->check(CLI::Range(0.001, 1e8));
+  }
   void json(CLI::App* app) { app->add_flag("--json", request_.json, "Print JSON"); }
 
   CLI::App app_;
@@ -336,9 +360,11 @@ class CommandLine {
 
 int main(int count, char** words) {
   try {
+    tilewright::remove_temporaries_on_signals();
     CommandLine line;
     const int status = line.execute(count, words);
-    if (std::fflush(stdout) == 0) return status;
+    // An earlier flush may have failed: nothing is left for this one then.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   } catch (const tilewright::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.kind());

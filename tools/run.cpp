@@ -9,11 +9,10 @@
 #include "accuracy_report.h"
 #include "command.h"
 #include "compiler/device_tensors.h"
-#include "compiler/rewrites.h"
 #include "compiler/target.h"
+#include "json_text.h"
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
-#include "tilewright/library_executable.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -22,8 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Seconds of one run, which leaves the outputs in the workload.
-double execute(const LibraryExecutable& executable, const compiler::Target& target,
-               library::Workload& workload) {
+double execute(const Runnable& run, const compiler::Target& target, library::Workload& workload) {
   std::optional<compiler::DeviceTensors> on_device;
   std::vector<TensorRef> tensors;
   if (target.kind == compiler::Target::Kind::cuda) {
@@ -33,7 +31,7 @@ double execute(const LibraryExecutable& executable, const compiler::Target& targ
     for (HostTensor& tensor : workload.tensors) tensors.push_back(ref(tensor));
   }
   const auto start = Clock::now();
-  executable.run(tensors);
+  run(tensors);
   if (on_device) on_device->synchronize();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (on_device) on_device->download(workload.tensors);
@@ -60,7 +58,8 @@ void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::
 }  // namespace
 
 int run(const Request& request) {
-  const LibraryKernel& entry = find_kernel(request.kernel);
+  const library::KernelSource source = open_kernel(request.kernel);
+  const LibraryKernel& entry = source.entry();
   const compiler::Target target = compiler::parse_target(request.target);
   if (target.kind == compiler::Target::Kind::architecture) {
     Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
@@ -71,10 +70,8 @@ int run(const Request& request) {
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
   library::Workload workload = workload_of(request, entry);
-  const LibraryExecutable executable =
-      compile(entry, workload.options, target.name,
-              {.numerics = compiler::parse_numerics(request.numerics)});
-  const double seconds = execute(executable, target, workload);
+  const Runnable runnable = runnable_of(request, source, workload.options, target);
+  const double seconds = execute(runnable, target, workload);
   for (const auto& [name, path] : outputs) {
     library::write_tensor(path, workload.tensors[library::find_tensor(entry, name, true)]);
   }
@@ -92,7 +89,7 @@ int run(const Request& request) {
     nlohmann::ordered_json json = {
         {"ok", ok}, {"kernel", entry.name}, {"target", target.name}, {"seconds", seconds}};
     if (request.check) json["outputs"] = json_of(comparison);
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   fmt::print("{} on {}: {:.3f} ms\n", entry.name, target.name, seconds * 1e3);

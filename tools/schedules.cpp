@@ -38,6 +38,7 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
             Outcome& outcome) {
   for (std::int64_t launch = 0; launch < simulated.launches; ++launch) {
     const bool clean = outcome.faults.empty();
+    options.max_operations = request.max_operations - outcome.operations;
     const bool traces = clean && !request.traces.empty();
     compiler::TracedRun run;
     if (traces) {

@@ -17,6 +17,7 @@
 #include "compiler/claims.h"
 #include "compiler/rewrites.h"
 #include "fault_table.h"
+#include "json_text.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
@@ -185,7 +186,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                  {"launches", options.launches}};
     json["unreached"] = unreached_json(subject);
     json.update(table_json(kinds, results, subject.sizes));
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{} on simulated {}: {}, each under up to {} of {}\n", subject.forms.front().name,
                target.name, counted(results.size(), "mutant"), counted(options.more, "schedule"),
@@ -238,7 +239,7 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
                  {"runs", options.launches},
                  {"launches", title.launches}};
     json.update(table_json(kinds, results, sizes));
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{}, {}, on simulated {}: {}, each under up to {} of {}\n", title.name,
                ir::ranks_text(title.ranks), title.target, counted(results.size(), "mutant"),

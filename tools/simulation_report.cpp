@@ -9,6 +9,7 @@
 #include "compiler/simulation.h"
 #include "explain/report/trace_json.h"
 #include "explain/report/trace_page.h"
+#include "json_text.h"
 #include "library/program_simulation.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -176,7 +177,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
     json["outputs"] = json_of(outcome.worst().comparison);
   }
   if (!outcome.faults.empty()) json["replay"] = replay(request, outcome.seed);
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json_text(json));
 }
 
 int status_of(const Outcome& outcome) {

@@ -14,6 +14,7 @@
 #include "check/stress.h"
 #include "command.h"
 #include "compiler/target.h"
+#include "json_text.h"
 #include "library/kernel_source.h"
 #include "operation.h"
 #include "simulate_faults.h"
@@ -193,7 +194,7 @@ std::string simulate_kind(const Stressed& stressed, const std::vector<ir::Kernel
 int print(const Request& request, const Json& json) {
   const bool ok = json["ok"];
   if (request.json) {
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   if (json.contains("rejected")) {
@@ -229,7 +230,7 @@ int print(const Request& request, const Json& json) {
 int print_mutants(const std::vector<Listed>& mutants) {
   Json list = Json::array();
   for (const Listed& listed : mutants) list.push_back(json_of(listed));
-  fmt::print("{}\n", list.dump(2));
+  fmt::print("{}\n", json_text(list));
   return 0;
 }
 

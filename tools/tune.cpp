@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "compiler/target.h"
+#include "json_text.h"
 #include "library/schedule_rules.h"
 #include "library/tuning/estimate_fit.h"
 #include "library/tuning/tuner.h"
@@ -220,7 +221,7 @@ void report_fitted(const Request& request, const library::FittedRules& fitted, J
   if (request.json) {
     report["fitted"] = fitted.variants;
     report["worst_ratio"] = fitted.worst;
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}\n", json_text(report));
   } else {
     fmt::print("\nrules: the estimates of {} fitted; at worst {:.3f} of the best's time\n",
                counted(fitted.variants, "variant"), fitted.worst);
@@ -232,7 +233,7 @@ void report_rules(const Request& request, const library::TunedRules& rules, Json
     report["rules"] = rules.lines;
     report["variants"] = rules.variants;
     report["worst_ratio"] = rules.worst;
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}\n", json_text(report));
   } else {
     fmt::print("\nrules: {}; at worst {:.3f} of the best's time\n",
                counted(rules.variants, "variant"), rules.worst);

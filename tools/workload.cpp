@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
+#include "compiler/compile_traced.h"
+#include "compiler/rewrites.h"
 #include "support/diagnostic.h"
+#include "tilewright/library_executable.h"
 
 namespace tilewright::tools {
 
@@ -37,6 +42,25 @@ library::KernelSource open_kernel(const std::string& name) {
                        "its environment: NAME.tw of a kernel, NAME.twp of a Program",
                        known))
       .raise();
+}
+
+Runnable runnable_of(const Request& request, const library::KernelSource& source,
+                     const OptionValues& options, const compiler::Target& target) {
+  const CompileOptions how{.numerics = compiler::parse_numerics(request.numerics)};
+  if (source.reaches_ranks()) {
+    Diagnostic(
+        {}, fmt::format("{} reaches other ranks, and runs as a program alone", source.entry().name))
+        .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
+        .raise();
+  }
+  if (source.is_file()) {
+    const auto executable = std::make_shared<Executable>(
+        compile_traced(source.traced(options, target), target.name, how));
+    return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+  }
+  const auto executable =
+      std::make_shared<LibraryExecutable>(compile(source.entry(), options, target.name, how));
+  return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
 }
 
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel) {

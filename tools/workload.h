@@ -1,12 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "command.h"
+#include "compiler/target.h"
 #include "library/kernel_source.h"
 #include "library/workload.h"
+#include "tilewright/tensor_ref.h"
 
 // What `run`, `simulate` and `bench` share.
 namespace tilewright::tools {
@@ -17,6 +20,11 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
 
 // Of the file, where the name ends in .tw; else of the library.
 library::KernelSource open_kernel(const std::string& name);
+
+// Runs the kernel on tensors, built for the target.
+using Runnable = std::function<void(const std::vector<TensorRef>& tensors)>;
+Runnable runnable_of(const Request& request, const library::KernelSource& source,
+                     const OptionValues& options, const compiler::Target& target);
 
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel);
 

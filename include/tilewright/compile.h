@@ -19,6 +19,8 @@ struct CompileOptions {
   Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
   // For kernels of the library: ScheduleOptions::rules_folder.
   std::string rules_folder = {};
+  // NVRTC compiles again what the cache of built kernels has, and the cache keeps that.
+  bool build_afresh = false;
 };
 
 // A compiled kernel. It may be run from several threads at once.
@@ -46,6 +48,7 @@ class Executable {
 
  private:
   friend Executable compile(const Kernel&, std::string_view, const CompileOptions&);
+  friend Executable compile_traced(const ir::Kernel&, std::string_view, const CompileOptions&);
   struct State;
   explicit Executable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

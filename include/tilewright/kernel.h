@@ -165,6 +165,7 @@ class Kernel {
  public:
   explicit Kernel(std::string name, SourceLocation where = here());
   ~Kernel();
+  // What is left behind can only be destroyed or assigned to: all else raises Error(usage).
   Kernel(Kernel&&) noexcept;
   Kernel& operator=(Kernel&&) noexcept;
 
@@ -227,6 +228,8 @@ class Kernel {
  private:
   Tensor parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
                    SourceLocation where);
+  // Raises where another Kernel has been made of this one.
+  Tracer& tracer(SourceLocation where = {}) const;
 
   std::unique_ptr<Tracer> tracer_;
 };

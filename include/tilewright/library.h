@@ -119,10 +119,12 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
                              const std::map<std::string, std::int64_t>& sizes = {});
 
 // An axis "name", "name + n" or "n" (without an option) of a LibraryTensor, in elements. An n that
-// is no number of 64 bits is a usage error.
+// is no number of 64 bits is a usage error. Any other text is an expression of options, as
+// Dim::to_string writes it: `option` is empty then, and a tensor's size does not say what they are.
 struct LibraryAxis {
   std::string option;
   std::int64_t more = 0;
+  bool is_expression = false;
 };
 LibraryAxis parse_axis(const std::string& text);
 // Of the kernel's tensors so many are there with these options, from the first. Here and below,

@@ -29,11 +29,11 @@ bool Interference::tracked(ValueId value) const {
 }
 
 void Interference::add(ValueId a, ValueId b) {
-  if (a != b) graph_.insert({a < b ? a : b, a < b ? b : a});
+  if (finds_edges_ && a != b) graph_.insert({a < b ? a : b, a < b ? b : a});
 }
 
 void Interference::define(ValueId value, const Live& live) {
-  if (!tracked(value)) return;
+  if (!finds_edges_ || !tracked(value)) return;
   for (const ValueId other : live) add(value, other);
 }
 
@@ -51,12 +51,20 @@ void Interference::loop(const Operation& o, Live& live) {
     }
   };
   yields(end);
-  Live start;
-  for (int round = 0; round < 2; ++round) {
-    start = end;
+  const auto at_start = [&] {
+    Live start = end;
     walk(body, start);
     for (const ValueId argument : body.arguments) start.erase(argument);
+    return start;
+  };
+  // One round finds what is live. Edges take a second one, once what is live is known:
+  // loops inside each other would be walked 2^depth times.
+  const bool outer = std::exchange(finds_edges_, false);
+  Live start = at_start();
+  finds_edges_ = outer;
+  if (finds_edges_) {
     end.insert(start.begin(), start.end());
+    start = at_start();
   }
   for (const ValueId argument : body.arguments) {
     define(argument, start);

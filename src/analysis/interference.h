@@ -29,6 +29,7 @@ class Interference {
   const ir::Kernel& kernel_;
   ProductOperands operands_;
   std::set<std::pair<ir::ValueId, ir::ValueId>> graph_;
+  bool finds_edges_ = true;
 };
 
 }  // namespace tilewright::analysis

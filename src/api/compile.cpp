@@ -4,6 +4,7 @@
 
 #include "check/pass_check.h"
 #include "compiler/build.h"
+#include "compiler/compile_traced.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/simulation.h"
@@ -110,9 +111,14 @@ void check_outputs_are_stored(const ir::Kernel& kernel) {
 }  // namespace
 
 Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
+  return compile_traced(kernel.finish(), target, options);
+}
+
+Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
+                          const CompileOptions& options) {
   auto state = std::make_unique<Executable::State>();
   state->target = compiler::parse_target(target, options.device);
-  state->kernel = kernel.finish();
+  state->kernel = kernel;
   check_outputs_are_stored(state->kernel);
   compiler::dump_traced(state->kernel);
   if (state->target.kind == compiler::Target::Kind::interpreter) {
@@ -134,12 +140,12 @@ Executable compile(const Kernel& kernel, std::string_view target, const CompileO
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {
-    state->compiled =
-        compiler::compile_for_device(state->kernel, runtime::Device::get(options.device),
-                                     options.numerics, options.allow_stack_frame);
+    state->compiled = compiler::compile_for_device(
+        state->kernel, runtime::Device::get(options.device), options.numerics,
+        options.allow_stack_frame, options.build_afresh);
   } else {
     compiler::build_kernel(state->kernel, state->target.arch, options.numerics,
-                           options.allow_stack_frame);
+                           options.allow_stack_frame, options.build_afresh);
   }
   return Executable(std::move(state));
 }

@@ -87,8 +87,8 @@ void ProgramExecutable::State::find_devices() {
 void ProgramExecutable::State::build() {
   kernels.resize(devices.size());
   for (const auto& kernel : recorded.kernels) {
-    const compiler::BuiltKernel built =
-        compiler::build_kernel(*kernel, target.arch, options.numerics, options.allow_stack_frame);
+    const compiler::BuiltKernel built = compiler::build_kernel(
+        *kernel, target.arch, options.numerics, options.allow_stack_frame, options.build_afresh);
     machine.push_back(built.program.machine);
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(

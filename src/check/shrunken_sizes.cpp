@@ -107,6 +107,18 @@ class Copies {
   std::size_t block_ = 0;
 };
 
+void add_lengths(const LibraryKernel& kernel, const Dim& extent, Axes& axes) {
+  if (extent.is_constant()) return;
+  if (extent.kind() != Dim::Kind::symbol) {
+    add_lengths(kernel, extent.lhs(), axes);
+    add_lengths(kernel, extent.rhs(), axes);
+    return;
+  }
+  for (const KernelOption& option : kernel.options) {
+    if (option.name == extent.name() && option.is_length) axes.try_emplace(option.name);
+  }
+}
+
 Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launched) {
   Axes axes;
   for (const LibraryTensor& tensor : kernel.tensors) {
@@ -117,6 +129,12 @@ Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launch
   }
   for (const SizedKernel& each : launched) Copies(each).add_to(axes);
   axes.erase("");
+  // Lengths that no axis is alone, such as of a grid of groups * 128 blocks.
+  for (const SizedKernel& each : launched) {
+    for (const std::vector<Dim>* extents : {&each.machine->grid, &each.machine->tile_grid}) {
+      for (const Dim& extent : *extents) add_lengths(kernel, extent, axes);
+    }
+  }
   return axes;
 }
 

@@ -15,9 +15,10 @@ namespace {
 
 // Why the form needs more registers than there are; nothing where the assembler builds it without
 // a stack frame.
-std::optional<std::string> why_refused(const GpuProgram& program, const std::string& arch) {
+std::optional<std::string> why_refused(const GpuProgram& program, const std::string& arch,
+                                       bool afresh) {
   try {
-    const runtime::Build result = build(program, arch);
+    const runtime::Build result = build(program, arch, afresh);
     const auto* resources = result.kernel.report.find(program.source.entry);
     if (!resources || (resources->stack_bytes <= 0 && resources->spill_bytes() <= 0)) {
       return std::nullopt;
@@ -90,7 +91,8 @@ GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
 }
 
 GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target, const Numerics& numerics,
-                       const StageObserver& observer, const std::function<void()>& restart) {
+                       const StageObserver& observer, const std::function<void()>& restart,
+                       bool afresh) {
   std::vector<Decision> refused;
   MachineOptions options{numerics};
   for (;;) {
@@ -99,7 +101,7 @@ GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target, const 
     if (!program.otherwise) return program;
     std::optional<std::string> why;
     try {
-      why = why_refused(program, std::string(target));
+      why = why_refused(program, std::string(target), afresh);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unavailable) throw;
       program.decisions.push_back(
@@ -123,7 +125,7 @@ runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_sta
   return {allow_stack_frame || traced.form == ir::Form::tile};
 }
 
-runtime::Build build(const GpuProgram& program, const std::string& arch) {
+runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh) {
   runtime::CompileRequest request;
   request.name = program.source.entry;
   request.source = program.source.text;
@@ -131,13 +133,14 @@ runtime::Build build(const GpuProgram& program, const std::string& arch) {
   // The machine form says itself where a product and a sum round once.
   request.options = {"--std=c++17", "--fmad=false"};
   request.where = program.machine.where;
+  request.afresh = afresh;
   return runtime::build_cubin(request, {.allow_stack_frame = true});
 }
 
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
-                        const runtime::ResourcePolicy& policy) {
+                        const runtime::ResourcePolicy& policy, bool afresh) {
   enforce_claims(program.machine, nullptr);
-  runtime::Build result = build(program, arch);
+  runtime::Build result = build(program, arch, afresh);
   // Before the policy: the author's own line says more than the kernel's.
   enforce_claims(program.machine, result.kernel.report.find(program.source.entry));
   runtime::check_report(result.kernel.report, policy, build_name(program, arch),
@@ -146,9 +149,9 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 }
 
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
-                         const Numerics& numerics, bool allow_stack_frame) {
-  BuiltKernel built{choose_form(traced, arch, numerics), {}};
-  built.build = assemble(built.program, arch, resource_policy(traced, allow_stack_frame));
+                         const Numerics& numerics, bool allow_stack_frame, bool afresh) {
+  BuiltKernel built{choose_form(traced, arch, numerics, {}, {}, afresh), {}};
+  built.build = assemble(built.program, arch, resource_policy(traced, allow_stack_frame), afresh);
   return built;
 }
 

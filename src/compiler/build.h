@@ -34,14 +34,15 @@ GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
 // is called before the stages of a further form.
 GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target,
                        const Numerics& numerics = {}, const StageObserver& observer = {},
-                       const std::function<void()>& restart = {});
+                       const std::function<void()>& restart = {}, bool afresh = false);
 
-// The cubin of the program, from the cache when it was built before. `build` checks nothing but
+// The cubin of the program, from the cache when it was built before, but where it is to be built
+// afresh. `build` checks nothing but
 // what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a
 // stack frame that the policy does not allow.
-runtime::Build build(const GpuProgram& program, const std::string& arch);
+runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh = false);
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
-                        const runtime::ResourcePolicy& policy = {});
+                        const runtime::ResourcePolicy& policy = {}, bool afresh = false);
 // An author who wrote out the roles is told of spilled registers by an error. Who left the schedule
 // to the compiler could not help it: such a kernel runs, slower, and explain says by how much.
 runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_stack_frame = false);
@@ -52,7 +53,8 @@ struct BuiltKernel {
   runtime::Build build;
 };
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
-                         const Numerics& numerics = {}, bool allow_stack_frame = false);
+                         const Numerics& numerics = {}, bool allow_stack_frame = false,
+                         bool afresh = false);
 // What a build is called in errors: "gemm for sm_90a".
 std::string build_name(const GpuProgram& program, const std::string& arch);
 

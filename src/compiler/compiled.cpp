@@ -73,9 +73,10 @@ Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>&
 
 std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
                                                    const runtime::Device& device,
-                                                   const Numerics& numerics,
-                                                   bool allow_stack_frame) {
-  BuiltKernel built = build_kernel(traced, device.info().arch(), numerics, allow_stack_frame);
+                                                   const Numerics& numerics, bool allow_stack_frame,
+                                                   bool afresh) {
+  BuiltKernel built =
+      build_kernel(traced, device.info().arch(), numerics, allow_stack_frame, afresh);
   return std::make_unique<CompiledKernel>(std::move(built.program), std::move(built.build), device);
 }
 

@@ -62,7 +62,8 @@ class CompiledKernel {
 std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
                                                    const runtime::Device& device,
                                                    const Numerics& numerics = {},
-                                                   bool allow_stack_frame = false);
+                                                   bool allow_stack_frame = false,
+                                                   bool afresh = false);
 
 // Names, default strides and checked ranks for what a launch was given.
 Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,

@@ -43,14 +43,14 @@ std::optional<fs::path> dump_folder() {
   return fs::path(folder);
 }
 
+}  // namespace
+
 std::string file_name(std::string name) {
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0 && c != '_' && c != '-'; }, '_');
   return name;
 }
-
-}  // namespace
 
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
   std::error_code failed;

@@ -20,6 +20,9 @@ struct DumpFile {
 // Lists what write_dump wrote into a folder, a name a line.
 inline constexpr const char* kDumpManifest = "tilewright-explain.txt";
 
+// The name as one of a file in a folder: letters, digits, _ and - as they are.
+std::string file_name(std::string name);
+
 // Writes the files into the folder, which is made where it is missing. What an earlier dump wrote
 // there, and no file else, is removed first: a stage of another kernel would mislead.
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files);

@@ -1,10 +1,11 @@
 #include "explain/sass.h"
 
-#include <stdlib.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <span>
 #include <vector>
@@ -17,23 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own that goes with the scope.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "tilewright-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+// Of a disassembler: the largest kernels take a second.
+constexpr std::chrono::seconds kPatience{60};
 
 bool is_name(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_name_or_digit(char c) { return is_name(c) || std::isdigit(static_cast<unsigned char>(c)); }
@@ -95,13 +81,17 @@ Sass disassemble(std::string_view cubin) {
         "$CUDA_HOME/bin";
     return sass;
   }
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "kernel.cubin").string();
-  write_file(file, {std::as_bytes(std::span(cubin.data(), cubin.size()))});
+  TemporaryFile file(fs::temp_directory_path().string(), 0600, ".cubin");
+  file.write({std::as_bytes(std::span(cubin.data(), cubin.size()))});
+  if (file.error() != 0) {
+    sass.missing = fmt::format("{}: cannot write: {}", file.path(), std::strerror(file.error()));
+    return sass;
+  }
   const bool dumps = program->ends_with("cuobjdump");
   const runtime::ProcessResult result =
-      runtime::run_process(dumps ? std::vector<std::string>{*program, "-sass", file}
-                                 : std::vector<std::string>{*program, file});
+      runtime::run_process(dumps ? std::vector<std::string>{*program, "-sass", file.path()}
+                                 : std::vector<std::string>{*program, file.path()},
+                           kPatience);
   if (result.status != 0) {
     sass.missing = *program + " failed: " + result.output.substr(0, result.output.find('\n'));
     return sass;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 
 #include "support/characters.h"
 #include "support/diagnostic.h"
@@ -284,7 +285,8 @@ constexpr int kMaximumNesting = 500;
 
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// Reads the form that Dim::to_string writes.
+// Reads what Dim::to_string writes, and the same without the parentheses that precedence makes
+// needless.
 class DimParser {
  public:
   DimParser(std::string_view text, const std::vector<Dim>& known) : text_(text), known_(known) {}
@@ -327,24 +329,36 @@ class DimParser {
 
   Dim expression() {
     if (++depth_ > kMaximumNesting) fail("too deep an expression");
-    const Dim result = nested_expression();
+    Dim result = product();
+    for (;;) {
+      const bool adds = accept("+");
+      if (!adds && !accept("-")) break;
+      result = Dim::binary(adds ? Dim::Kind::add : Dim::Kind::sub, result, product());
+    }
     --depth_;
     return result;
   }
 
-  Dim nested_expression() {
+  // The operators bind as in C++, and a division is one of integers, written / as there or //.
+  Dim product() {
+    Dim result = operand();
+    for (;;) {
+      const std::optional<Dim::Kind> kind = accept("*")    ? std::optional(Dim::Kind::mul)
+                                            : accept("//") ? std::optional(Dim::Kind::floordiv)
+                                            : accept("/")  ? std::optional(Dim::Kind::floordiv)
+                                            : accept("%")  ? std::optional(Dim::Kind::mod)
+                                                           : std::nullopt;
+      if (!kind) return result;
+      result = Dim::binary(*kind, result, operand());
+    }
+  }
+
+  Dim operand() {
     skip();
     if (accept("(")) {
-      const Dim a = expression();
-      const Dim::Kind kind = accept("+")    ? Dim::Kind::add
-                             : accept("-")  ? Dim::Kind::sub
-                             : accept("*")  ? Dim::Kind::mul
-                             : accept("//") ? Dim::Kind::floordiv
-                             : accept("%")  ? Dim::Kind::mod
-                                            : (fail("expected an operator"), Dim::Kind::add);
-      const Dim b = expression();
-      expect(")");
-      return Dim::binary(kind, a, b);
+      const Dim inner = expression();
+      if (!accept(")")) fail("expected an operator or \")\"");
+      return inner;
     }
     const std::size_t begin = at_;
     if (at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '-')) return number();

@@ -154,14 +154,11 @@ class ProgramParser {
   }
 
   void kernel() {
-    const std::size_t begin = in_.position();
     const Scanner::Passage passage = in_.through_line("}");
-    // So that errors name the line of this text.
-    const std::string text =
-        std::string(static_cast<std::size_t>(passage.lines), '\n') + std::string(passage.text);
-    Kernel kernel = parse_text(text, file_);
     // A hand has written it, and no pass.
-    in_.within(begin, [&] { verify(kernel); });
+    Kernel kernel = read_verified(
+        passage.text, file_, [](const Kernel& read) { verify(read, ErrorKind::usage); },
+        passage.lines);
     program_.kernels.push_back(std::make_shared<const Kernel>(std::move(kernel)));
     program_.kernel_texts.emplace_back(to_text(*program_.kernels.back(), {/*locations=*/false}));
   }

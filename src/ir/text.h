@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,12 @@ std::string to_text(const Kernel& kernel, const TextOptions& options = {});
 // The form that to_text writes. It checks syntax and names only: verify() does the rest. An
 // operation without a location gets its line of the text.
 Kernel parse_text(std::string_view text, std::string_view file_name);
+
+// The kernel of a file that somebody has written: parsed, and held against `verify`, whose errors
+// name the lines of this text rather than those that the text says it comes from. So many lines of
+// the file stand before it.
+Kernel read_verified(std::string_view text, std::string_view file_name,
+                     const std::function<void(const Kernel&)>& verify, int lines_before = 0);
 
 // Same kernel, apart from source locations and the numbering of values.
 bool equal(const Kernel& a, const Kernel& b);

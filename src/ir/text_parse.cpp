@@ -18,7 +18,9 @@ constexpr int kMaximumNesting = 100;
 
 class KernelParser {
  public:
-  KernelParser(std::string_view text, std::string_view file) : in_(text, file) {}
+  KernelParser(std::string_view text, std::string_view file, int lines_before = 0,
+               bool takes_places = true)
+      : in_(text, file, lines_before, takes_places) {}
 
   Kernel parse() {
     header();
@@ -329,6 +331,19 @@ class KernelParser {
 
 Kernel parse_text(std::string_view text, std::string_view file_name) {
   return KernelParser(text, file_name).parse();
+}
+
+Kernel read_verified(std::string_view text, std::string_view file_name,
+                     const std::function<void(const Kernel&)>& verify, int lines_before) {
+  Kernel kernel = KernelParser(text, file_name, lines_before).parse();
+  try {
+    verify(kernel);
+  } catch (const Error&) {
+    // Of the same kernel with the places where it stands in this text.
+    verify(KernelParser(text, file_name, lines_before, false).parse());
+    throw;
+  }
+  return kernel;
 }
 
 }  // namespace tilewright::ir

@@ -12,6 +12,7 @@
 
 #include "support/characters.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 #include "support/intern.h"
 #include "tilewright/dtype.h"
 
@@ -22,8 +23,14 @@ inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c))
 // Characters, words and numbers, with the position that errors point at.
 class Scanner {
  public:
-  Scanner(std::string_view text, std::string_view file)
-      : text_(text), file_(file.empty() ? nullptr : intern(file)) {}
+  // So many lines of the file stand before the text. Without `takes_places` location_or gives the
+  // text's own lines, whatever it says there.
+  Scanner(std::string_view text, std::string_view file, int lines_before = 0,
+          bool takes_places = true)
+      : text_(text),
+        file_(file.empty() ? nullptr : intern(file)),
+        takes_places_(takes_places),
+        lines_before_(lines_before) {}
 
   [[noreturn]] void fail(std::size_t position, std::string message) const {
     const std::size_t newline = position == 0 ? text_.npos : text_.rfind('\n', position - 1);
@@ -52,7 +59,7 @@ class Scanner {
 
   SourceLocation location(std::size_t position) const {
     const auto lines = std::count(text_.begin(), text_.begin() + position, '\n');
-    return {file_, static_cast<int>(lines) + 1};
+    return {file_, lines_before_ + static_cast<int>(lines) + 1};
   }
 
   // The location of the next token; called with growing positions, counts each line once.
@@ -60,7 +67,7 @@ class Scanner {
     skip();
     lines_ += static_cast<int>(std::count(text_.begin() + counted_, text_.begin() + at_, '\n'));
     counted_ = at_;
-    return {file_, lines_ + 1};
+    return {file_, lines_before_ + lines_ + 1};
   }
 
   std::size_t position() {
@@ -151,6 +158,9 @@ class Scanner {
     }
     if (at_ >= text_.size() || text_[at_] == '\n') fail(begin, "the text has no closing '\"'");
     ++at_;
+    if (find_control(result) != result.npos) {
+      fail(begin, "the text holds a line break or another control character");
+    }
     return result;
   }
 
@@ -207,9 +217,10 @@ class Scanner {
   SourceLocation location_or(SourceLocation otherwise) {
     if (!line_continues_with('@')) return otherwise;
     expect('@');
-    const char* file = intern(quoted("a file's name in quotes"));
+    const char* file = intern_claimed(quoted("a file's name in quotes"));
     expect(':');
-    return {file, integer<int>("a line number")};
+    const SourceLocation named{file, integer<int>("a line number")};
+    return takes_places_ ? named : otherwise;
   }
 
   // All up to the end of the next line that is the given one, and how many lines stand before.
@@ -218,9 +229,8 @@ class Scanner {
     int lines = 0;
   };
   Passage through_line(std::string_view line) {
-    skip();
+    const int lines = next_location().line - 1;
     const std::size_t begin = at_;
-    const auto lines = std::count(text_.begin(), text_.begin() + begin, '\n');
     for (std::size_t end = text_.find('\n', begin); end != text_.npos;
          end = text_.find('\n', end + 1)) {
       at_ = end + 1;
@@ -229,7 +239,7 @@ class Scanner {
       at_ += line.size();
       break;
     }
-    return {text_.substr(begin, at_ - begin), static_cast<int>(lines)};
+    return {text_.substr(begin, at_ - begin), lines};
   }
 
  private:
@@ -260,6 +270,8 @@ class Scanner {
 
   std::string_view text_;
   const char* file_;
+  bool takes_places_;
+  int lines_before_;
   std::size_t at_ = 0;
   std::size_t counted_ = 0;
   int lines_ = 0;

@@ -95,6 +95,16 @@ class Verifier {
     }
     context_.require(!kernel_.grid.empty(), "the grid has no axes");
     for (const Dim& extent : kernel_.grid) verify_symbols(extent, true, "the grid");
+    constexpr std::int64_t kLargest = std::int64_t{1} << 31;
+    for (const std::int64_t number :
+         {std::int64_t{kernel_.threads}, std::int64_t{kernel_.cluster},
+          std::int64_t{kernel_.resident}, std::int64_t{kernel_.shared_bytes}}) {
+      context_.require(
+          number <= kLargest,
+          "{} threads, clusters of {}, {} resident, {} bytes of shared memory, expected "
+          "at most 2^31",
+          kernel_.threads, kernel_.cluster, kernel_.resident, kernel_.shared_bytes);
+    }
     if (kernel_.form == Form::tile) return;
     context_.require(kernel_.grid.size() == 1, "the grid has {} axes, expected 1 after tile form",
                      kernel_.grid.size());
@@ -168,6 +178,11 @@ class Verifier {
       if (extent > kMaximumElements || (elements *= extent) > kMaximumElements) {
         return "more than 2^31 elements";
       }
+    }
+    // Far more than a thread has: each is looked at, one by one.
+    constexpr std::int64_t kMaximumRegisters = 1 << 16;
+    if (type.is(Kind::registers) && elements > kMaximumRegisters) {
+      return "more than 2^16 elements of a thread";
     }
     if (type.layout.shape.empty()) return {};
     if (kernel_.form != Form::scheduled || !(type.is_tile() || type.is(Kind::pending))) {

@@ -101,8 +101,11 @@ void verify_tma_tile(const VerifierContext& context, std::size_t first) {
   context.require(view.dtype == tensor.dtype, "{} is {}, but {} is {}", context.operand_text(1),
                   name_of(view.dtype), tensor.name, name_of(tensor.dtype));
   std::int64_t box = 1;
-  for (const std::int64_t extent : map.attributes.integers(Key::box)) box *= extent;
-  context.require(view.elements() % box == 0,
+  bool is_whole = true;
+  for (const std::int64_t extent : map.attributes.integers(Key::box)) {
+    is_whole = is_whole && !__builtin_mul_overflow(box, extent, &box);
+  }
+  context.require(is_whole && view.elements() % box == 0,
                   "{} has {} elements, which are no whole boxes of {} elements",
                   context.operand_text(1), view.elements(), box);
 }

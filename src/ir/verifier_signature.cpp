@@ -74,6 +74,22 @@ bool has_type(const Attribute& attribute, AttributeType type) {
   return false;
 }
 
+// So that products of a few of them fit 64 bits. Constants and descriptors may be larger.
+void verify_size(const VerifierContext& context, const AttributeRule& rule,
+                 const Attribute& attribute) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 31;
+  const auto check = [&](std::int64_t number) {
+    context.require(number >= -kLargest && number <= kLargest,
+                    "the attribute \"{}\" holds {}, expected -2^31 to 2^31", name_of(rule.key),
+                    number);
+  };
+  const bool is_descriptor = rule.key == Key::descriptor_a || rule.key == Key::descriptor_b;
+  if (rule.type == AttributeType::integer && !is_descriptor)
+    check(std::get<std::int64_t>(attribute));
+  if (rule.type != AttributeType::list) return;
+  for (const std::int64_t number : std::get<std::vector<std::int64_t>>(attribute)) check(number);
+}
+
 void verify_attributes(const VerifierContext& context, const OpInfo& record) {
   const Attributes& attributes = context.attributes();
   std::size_t known = 0;
@@ -83,7 +99,10 @@ void verify_attributes(const VerifierContext& context, const OpInfo& record) {
                     name_of(rule.key), name_of(rule.type));
     if (!attribute) continue;
     ++known;
-    if (has_type(*attribute, rule.type)) continue;
+    if (has_type(*attribute, rule.type)) {
+      verify_size(context, rule, *attribute);
+      continue;
+    }
     if (const auto* text = std::get_if<std::string>(attribute)) {
       context.fail("the attribute \"{}\" is \"{}\", expected {}", name_of(rule.key), *text,
                    name_of(rule.type));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "ir/type_rules.h"
 #include "ir/verifier_context.h"
@@ -78,16 +79,13 @@ void verify_reduce(const VerifierContext& context) {
 void verify_transpose(const VerifierContext& context) {
   const Type& from = context.operand(0);
   const Shape& permutation = context.attributes().integers(Key::permutation);
-  Shape sorted = permutation, shape;
+  Shape sorted = permutation, axes(from.shape.size()), shape;
   std::sort(sorted.begin(), sorted.end());
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] != static_cast<std::int64_t>(i) || sorted.size() != from.shape.size()) {
-      context.fail("{} is no permutation of {} axes", shape_text(permutation), from.shape.size());
-    }
-    shape.push_back(from.shape[permutation[i]]);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (sorted != axes) {
+    context.fail("{} is no permutation of {} axes", shape_text(permutation), axes.size());
   }
-  context.require(sorted.size() == from.shape.size(), "a permutation of {} axes on rank {}",
-                  sorted.size(), from.shape.size());
+  for (const std::int64_t axis : permutation) shape.push_back(from.shape[axis]);
   require_type(context, context.result(), Type::tile(from.dtype, shape));
 }
 

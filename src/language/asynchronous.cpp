@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "language/explicit_tracing.h"
+#include "support/escape.h"
 #include "target/target.h"
 
 namespace tilewright {
@@ -204,6 +205,9 @@ void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
     const auto fail = [&](const std::string& problem, const std::string& fix) {
       refuse_role(roles, role, problem, fix);
     };
+    if (find_control(role.name) != std::string::npos) {
+      fail("its name holds a line break or another control character", "name it by one word");
+    }
     for (const RoleSpec* other = roles.data(); other != &role; ++other) {
       if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
     }

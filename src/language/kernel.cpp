@@ -319,9 +319,16 @@ Kernel::~Kernel() = default;
 Kernel::Kernel(Kernel&&) noexcept = default;
 Kernel& Kernel::operator=(Kernel&&) noexcept = default;
 
+Tracer& Kernel::tracer(SourceLocation where) const {
+  if (tracer_) return *tracer_;
+  Diagnostic(where, "the kernel has been moved into another Kernel")
+      .fix("use the Kernel that it was moved into")
+      .raise();
+}
+
 void Kernel::require(std::initializer_list<Claim> claims) {
   for (const Claim& claim : claims) {
-    tracer_->require_open("require", claim.where);
+    tracer(claim.where).require_open("require", claim.where);
     if (claim.figure == Claim::Figure::instructions && claim.name != "convert") {
       const std::optional<Op> op = ir::find_op(claim.name);
       // An asynchronous product is a name for all that it is made into.
@@ -335,16 +342,16 @@ void Kernel::require(std::initializer_list<Claim> claims) {
             .raise();
       }
     }
-    tracer_->kernel().claims.push_back(claim);
+    tracer(claim.where).kernel().claims.push_back(claim);
   }
 }
 
-const std::string& Kernel::name() const { return tracer_->kernel().name; }
-const ir::Kernel& Kernel::finish() const { return tracer_->finish(); }
+const std::string& Kernel::name() const { return tracer().kernel().name; }
+const ir::Kernel& Kernel::finish() const { return tracer().finish(); }
 
 Dim Kernel::dim(std::string name, DimFacts facts, SourceLocation where) {
-  tracer_->require_open("dim", where);
-  return declare_dim(tracer_->kernel().dims, std::move(name), facts, where);
+  tracer(where).require_open("dim", where);
+  return declare_dim(tracer(where).kernel().dims, std::move(name), facts, where);
 }
 
 namespace {
@@ -371,14 +378,14 @@ void check_parameter(Tracer& tracer, ir::Parameter::Kind kind, const std::string
 }  // namespace
 
 Scalar Kernel::scalar(std::string name, DType dtype, SourceLocation where) {
-  check_parameter(*tracer_, ir::Parameter::Kind::scalar, name, where);
+  check_parameter(tracer(where), ir::Parameter::Kind::scalar, name, where);
   if (dtype != f32 && dtype != i32) {
     Diagnostic(where, "scalar \"" + name + "\": of " + std::string(name_of(dtype)))
         .token(name)
         .fix("a scalar is f32 or i32")
         .raise();
   }
-  ir::Kernel& kernel = tracer_->kernel();
+  ir::Kernel& kernel = tracer(where).kernel();
   ir::Parameter parameter;
   parameter.kind = ir::Parameter::Kind::scalar;
   parameter.name = std::move(name);
@@ -386,13 +393,13 @@ Scalar Kernel::scalar(std::string name, DType dtype, SourceLocation where) {
   parameter.where = where;
   parameter.value = kernel.add_value(Type::scalar(dtype));
   kernel.parameters.push_back(std::move(parameter));
-  return Scalar(tracer_->declare(kernel.parameters.back().value, where));
+  return Scalar(tracer(where).declare(kernel.parameters.back().value, where));
 }
 
 Tensor Kernel::parameter(int kind, std::string name, DType dtype, std::vector<Dim> shape,
                          SourceLocation where) {
-  check_parameter(*tracer_, static_cast<ir::Parameter::Kind>(kind), name, where);
-  ir::Kernel& kernel = tracer_->kernel();
+  check_parameter(tracer(where), static_cast<ir::Parameter::Kind>(kind), name, where);
+  ir::Kernel& kernel = tracer(where).kernel();
   const auto fail = [&](const std::string& problem, const std::string& fix) {
     Diagnostic(where, "parameter \"" + name + "\": " + problem).token(name).fix(fix).raise();
   };
@@ -404,7 +411,7 @@ Tensor Kernel::parameter(int kind, std::string name, DType dtype, std::vector<Di
     if (extent.is_constant() && extent.constant() < 0) {
       fail("the size " + extent.to_string() + " is negative", "sizes are zero or positive");
     }
-    tracer_->check_dim(extent, where);
+    tracer(where).check_dim(extent, where);
   }
   ir::Parameter parameter;
   parameter.kind = static_cast<ir::Parameter::Kind>(kind);
@@ -415,7 +422,7 @@ Tensor Kernel::parameter(int kind, std::string name, DType dtype, std::vector<Di
       Type::of(Type::Kind::tensor, dtype, {static_cast<std::int64_t>(shape.size())}));
   parameter.shape = std::move(shape);
   kernel.parameters.push_back(std::move(parameter));
-  return Tensor(tracer_->declare(kernel.parameters.back().value, where));
+  return Tensor(tracer(where).declare(kernel.parameters.back().value, where));
 }
 
 Tensor Kernel::in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where) {
@@ -442,15 +449,15 @@ Tensor Kernel::scratch(std::string name, int rows, int columns, SourceLocation w
 }
 
 std::array<Index, 1> Kernel::grid(const GridExtent& x) {
-  const std::vector<Handle> i = tracer_->open_grid({x.dim}, x.where);
+  const std::vector<Handle> i = tracer(x.where).open_grid({x.dim}, x.where);
   return {Index(i[0])};
 }
 std::array<Index, 2> Kernel::grid(const GridExtent& x, const GridExtent& y) {
-  const std::vector<Handle> i = tracer_->open_grid({x.dim, y.dim}, x.where);
+  const std::vector<Handle> i = tracer(x.where).open_grid({x.dim, y.dim}, x.where);
   return {Index(i[0]), Index(i[1])};
 }
 std::array<Index, 3> Kernel::grid(const GridExtent& x, const GridExtent& y, const GridExtent& z) {
-  const std::vector<Handle> i = tracer_->open_grid({x.dim, y.dim, z.dim}, x.where);
+  const std::vector<Handle> i = tracer(x.where).open_grid({x.dim, y.dim, z.dim}, x.where);
   return {Index(i[0]), Index(i[1]), Index(i[2])};
 }
 

@@ -141,22 +141,24 @@ Signals Kernel::signals(std::string name, int count, SourceLocation where) {
 }
 
 Index Kernel::rank(SourceLocation where) {
-  tracer_->require_open("rank", where);
-  return Index(tracer_->handle(tracer_->emit(Op::rank, {}, Type::scalar(i32), {}, where)));
+  tracer(where).require_open("rank", where);
+  return Index(
+      tracer(where).handle(tracer(where).emit(Op::rank, {}, Type::scalar(i32), {}, where)));
 }
 
 Index Kernel::epoch(SourceLocation where) {
-  tracer_->require_open("epoch", where);
-  return Index(tracer_->handle(tracer_->emit(Op::epoch, {}, Type::scalar(i32), {}, where)));
+  tracer(where).require_open("epoch", where);
+  return Index(
+      tracer(where).handle(tracer(where).emit(Op::epoch, {}, Type::scalar(i32), {}, where)));
 }
 
 Dim Kernel::ranks(SourceLocation where) {
-  for (const Dim& known : tracer_->kernel().dims) {
+  for (const Dim& known : tracer(where).kernel().dims) {
     if (known.name() == ir::kRanks) return known;
   }
-  tracer_->require_open("ranks", where);
-  tracer_->kernel().dims.push_back(Dim::symbol(ir::kRanks, {1, 1, ir::kMaximumRanks}));
-  return tracer_->kernel().dims.back();
+  tracer(where).require_open("ranks", where);
+  tracer(where).kernel().dims.push_back(Dim::symbol(ir::kRanks, {1, 1, ir::kMaximumRanks}));
+  return tracer(where).kernel().dims.back();
 }
 
 void signal(const Signals& to, const IndexOperand& index, const IndexOperand& value,

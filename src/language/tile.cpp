@@ -239,9 +239,9 @@ Tile::Tile(std::initializer_list<Extent> shape, const IndexOperand& value, Sourc
                 .handle();
 }
 
-DType Tile::dtype() const { return handle_.tracer()->type(handle_.id()).dtype; }
+DType Tile::dtype() const { return Tracer::of(handle_, "Tile").type(handle_.id()).dtype; }
 const std::vector<std::int64_t>& Tile::shape() const {
-  return handle_.tracer()->type(handle_.id()).shape;
+  return Tracer::of(handle_, "Tile").type(handle_.id()).shape;
 }
 
 Tile Tile::T(SourceLocation where) const {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <mutex>
 #include <sstream>
+#include <unordered_set>
 
 #include "ir/dim_order.h"
 #include "language/canonical_order.h"
@@ -66,6 +68,37 @@ bool takes_whole_warp(ir::Op op) {
 
 }  // namespace
 
+namespace {
+
+// The serial numbers of the tracers that are there, of all threads.
+class LiveTracers {
+ public:
+  void add(std::uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    serials_.insert(serial);
+  }
+  void remove(std::uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    serials_.erase(serial);
+  }
+  bool has(std::uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    return serials_.count(serial) != 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<std::uint64_t> serials_;
+};
+
+// Never destroyed: a Kernel may be a static of another file.
+LiveTracers& live() {
+  static auto& tracers = *new LiveTracers;
+  return tracers;
+}
+
+}  // namespace
+
 Tracer::Tracer(std::string name, SourceLocation where) : serial_(next_serial++) {
   if (current_tracer && current_tracer->nested()) {
     Diagnostic(where, "Kernel: \"" + name + "\" begins inside a loop, condition or role of \"" +
@@ -80,9 +113,22 @@ Tracer::Tracer(std::string name, SourceLocation where) : serial_(next_serial++) 
   kernel_.where = where;
   push(ir::Op::role, {}, where);
   current_tracer = this;
+  live().add(serial_);
 }
 
-Tracer::~Tracer() { abandon(); }
+Tracer::~Tracer() {
+  abandon();
+  live().remove(serial_);
+}
+
+const Tracer& Tracer::of(const Handle& handle, const char* what) {
+  if (handle.tracer() != nullptr && live().has(handle.serial())) return *handle.tracer();
+  Diagnostic(
+      {}, std::string(what) + (handle.tracer() == nullptr ? ": it holds no value"
+                                                          : ": its kernel is not there any more"))
+      .fix("use a kernel's values while its Kernel lives")
+      .raise();
+}
 
 void Tracer::abandon() {
   if (current_tracer == this) current_tracer = nullptr;

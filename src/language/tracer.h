@@ -23,6 +23,8 @@ class Tracer {
   static Tracer* current();
   // Raises when no kernel is being traced.
   static Tracer& get(const char* what, SourceLocation where);
+  // That of the value, whichever is being traced. Raises where its kernel has been destroyed.
+  static const Tracer& of(const Handle& handle, const char* what);
 
   ir::Kernel& kernel() { return kernel_; }
   const ir::Kernel& finish();

@@ -21,8 +21,9 @@ namespace tilewright::library {
 namespace {
 
 ir::Kernel read_kernel(const std::string& path) {
-  ir::Kernel kernel = ir::parse_text(read_text(path), path);
-  target::verify(kernel, ErrorKind::usage);
+  ir::Kernel kernel = ir::read_verified(read_text(path), path, [](const ir::Kernel& read) {
+    target::verify(read, ErrorKind::usage);
+  });
   if (kernel.form != ir::Form::machine) return kernel;
   Diagnostic(kernel.where,
              fmt::format("{}: kernel {} is in the machine form, which the passes have "
@@ -33,19 +34,13 @@ ir::Kernel read_kernel(const std::string& path) {
 }
 
 // How LibraryTensor writes an axis.
-std::string axis_text(const ir::Parameter& tensor, const Dim& extent) {
+std::string axis_text(const Dim& extent) {
   if (extent.is_constant() || extent.kind() == Dim::Kind::symbol) return extent.to_string();
   if (extent.kind() == Dim::Kind::add && extent.lhs().kind() == Dim::Kind::symbol &&
       extent.rhs().is_constant()) {
     return fmt::format("{} + {}", extent.lhs().to_string(), extent.rhs().to_string());
   }
-  Diagnostic(tensor.where,
-             fmt::format("tensor {} has an axis of {}, and a command sets an axis to a "
-                         "dim, a dim plus a number, or a number",
-                         tensor.name, extent.to_string()))
-      .token(tensor.name)
-      .fix("give the axis a dim of its own")
-      .raise();
+  return extent.to_string();
 }
 
 // Of a kernel that reaches other ranks: what shrunken sizes follow from.
@@ -76,7 +71,7 @@ LibraryTensor library_tensor(const ir::Parameter& parameter) {
   tensor.name = parameter.name;
   tensor.dtype = parameter.dtype;
   tensor.is_output = parameter.kind == ir::Parameter::Kind::out;
-  for (const Dim& extent : parameter.shape) tensor.shape.push_back(axis_text(parameter, extent));
+  for (const Dim& extent : parameter.shape) tensor.shape.push_back(axis_text(extent));
   // Which numbers a kernel takes as indices nobody knows; 0 is one wherever there is something.
   if (is_integer(parameter.dtype)) {
     tensor.values = [own = tensor](const OptionValues& options, std::uint64_t) {

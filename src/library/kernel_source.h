@@ -21,6 +21,7 @@ class KernelSource {
   explicit KernelSource(const LibraryKernel& entry) : entry_(&entry) {}
   static KernelSource of_file(const std::string& path);
   const LibraryKernel& entry() const { return *entry_; }
+  bool is_file() const { return file_ != nullptr; }
   // A file's kernel that does (library/program_source.h) runs as a program alone: its entry has
   // options, and tensors of which the names and the axes that are dims mean something.
   bool reaches_ranks() const;

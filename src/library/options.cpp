@@ -165,6 +165,7 @@ LibraryAxis parse_axis(const std::string& text) {
     fail(fmt::format("'{}' is no axis", text), "write name, name + n or n");
   };
   if (text.find_first_not_of("0123456789") == text.npos) return {"", number(text)};
+  if (text.find_first_of("()*/%-") != text.npos) return {"", 0, true};
   const std::size_t plus = text.find(" + ");
   if (plus == text.npos) return {text, 0};
   return {text.substr(0, plus), number(std::string_view(text).substr(plus + 3))};
@@ -181,11 +182,32 @@ DType dtype_of(const LibraryTensor& tensor, const OptionValues& options) {
   return tensor.dtype ? *tensor.dtype : options.dtype("dtype");
 }
 
+namespace {
+
+std::int64_t value_of_expression(const std::string& text, const LibraryTensor& tensor,
+                                 const OptionValues& options) {
+  std::vector<Dim> known;
+  for (const auto& [name, value] : options.all()) known.push_back(Dim::symbol(name));
+  const std::int64_t size = Dim::parse(text, known).evaluate([&](const std::string& name) {
+    return options.integer(name);
+  });
+  if (size >= 0) return size;
+  Diagnostic({}, fmt::format("axis {} of tensor {} is {}", text, tensor.name, size))
+      .fix("set other sizes: an axis has 0 elements or more")
+      .raise();
+}
+
+}  // namespace
+
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options) {
   std::vector<std::int64_t> shape;
   for (const std::string& text : tensor.shape) {
     const LibraryAxis axis = parse_axis(text);
-    shape.push_back((axis.option.empty() ? 0 : options.integer(axis.option)) + axis.more);
+    if (axis.is_expression) {
+      shape.push_back(value_of_expression(text, tensor, options));
+    } else {
+      shape.push_back((axis.option.empty() ? 0 : options.integer(axis.option)) + axis.more);
+    }
   }
   return shape;
 }

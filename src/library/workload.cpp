@@ -40,6 +40,7 @@ void note_sizes(const LibraryTensor& tensor, const HostTensor& read, const std::
                 std::map<std::string, FileSize>& sizes) {
   for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     const LibraryAxis known = parse_axis(tensor.shape[axis]);
+    if (known.is_expression) continue;  // it is held against the options' shape
     const std::int64_t size = read.shape()[axis] - known.more;
     if (known.option.empty()) {
       if (size == 0) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "analysis/product_operands.h"
 #include "support/diagnostic.h"
@@ -161,6 +162,31 @@ class WaitCounts {
     return both;
   }
 
+  // The ages at the head of the loop's body, in every turn, from those of the first.
+  Ages settled(Operation& o, const Ages& entry, std::size_t first, std::size_t extra) {
+    // Without what is known already, loops inside each other are visited 2^depth times.
+    std::map<Ages, Ages>& known = settled_[&o];
+    if (const auto found = known.find(entry); found != known.end()) return found->second;
+    ir::Block& body = o.blocks[0];
+    const bool outer = std::exchange(recording_, false);
+    Ages ages = entry;
+    for (;;) {
+      Ages after = ages;
+      visit(body, after);
+      Ages next = after;
+      for (std::size_t i = 0; i < o.results.size(); ++i) {
+        const ValueId argument = body.arguments[first + i];
+        if (!pending(argument)) continue;
+        next[argument] = after.at(passed(body.body.back().operands[extra + i], argument));
+      }
+      Ages merged = merge(ages, next, o);
+      if (merged == ages) break;
+      ages = std::move(merged);
+    }
+    recording_ = outer;
+    return known[entry] = ages;
+  }
+
   void loop(Operation& o, std::size_t leading, std::size_t extra, Ages& ages) {
     ir::Block& body = o.blocks[0];
     const std::size_t first = body.arguments.size() - o.results.size();
@@ -169,25 +195,11 @@ class WaitCounts {
       const ValueId argument = body.arguments[first + i];
       if (pending(argument)) entry[argument] = ages.at(passed(o.operands[leading + i], argument));
     }
-    const bool outer = recording_;
-    Ages after;
-    for (;;) {
-      recording_ = false;
-      after = entry;
+    entry = settled(o, std::move(entry), first, extra);
+    if (recording_) {
+      Ages after = entry;
       visit(body, after);
-      Ages next = after;
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        const ValueId argument = body.arguments[first + i];
-        if (!pending(argument)) continue;
-        next[argument] = after.at(passed(body.body.back().operands[extra + i], argument));
-      }
-      Ages merged = merge(entry, next, o);
-      if (merged == entry) break;
-      entry = std::move(merged);
     }
-    recording_ = outer;
-    after = entry;
-    visit(body, after);
     for (std::size_t i = 0; i < o.results.size(); ++i) {
       const ValueId argument = body.arguments[first + i];
       if (pending(argument)) entry[o.results[i]] = entry[passed(argument, o.results[i])];
@@ -205,6 +217,8 @@ class WaitCounts {
   std::optional<analysis::ProductOperands> operands_;  // of the role
   std::map<ValueId, SourceLocation> issued_;
   std::map<ValueId, Disagreement> disagreements_;
+  // Of each loop: by the ages where it is entered, those at the head of its body.
+  std::map<const Operation*, std::map<Ages, Ages>> settled_;
   bool recording_ = true;
 };
 

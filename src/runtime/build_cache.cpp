@@ -1,76 +1,157 @@
 #include "runtime/build_cache.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <span>
+#include <utility>
 
+#include "support/diagnostic.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "support/hash.h"
-#include "tilewright/error.h"
 
 namespace tilewright::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
-// An entry: this line, then "key hash count", then a line with the size of each part, then the
-// parts. The hash covers everything that follows it.
-constexpr std::string_view kMagic = "tilewright build 1\n";
+// An entry: this line, then the hash of everything that follows it, then a line with how many
+// inputs and parts there are and the size of each, then these.
+constexpr std::string_view kMagic = "tilewright build 2\n";
+constexpr std::string_view kEnding = ".build";
+constexpr std::string_view kTemporary = ".tilewright.";
+// More than any cubin with its PTX and source.
+constexpr std::int64_t kMaximumEntry = std::int64_t{256} << 20;
 
-std::string encode(std::string_view key, const std::vector<std::string>& parts) {
-  std::string body = fmt::format("{}", parts.size());
+std::string encode(const BuildCache::Inputs& inputs, const std::vector<std::string>& parts) {
+  std::string body = fmt::format("{} {}", inputs.size(), parts.size());
+  for (const std::string_view input : inputs) body += fmt::format(" {}", input.size());
   for (const std::string& part : parts) body += fmt::format(" {}", part.size());
   body += '\n';
+  for (const std::string_view input : inputs) body += input;
   for (const std::string& part : parts) body += part;
-  return fmt::format("{}{} {}\n{}", kMagic, key, content_hash(body), body);
+  return fmt::format("{}{}\n{}", kMagic, content_hash(body), body);
 }
 
-std::optional<size_t> take_number(std::string_view& text) {
-  size_t value = 0;
+std::optional<std::size_t> take_number(std::string_view& text) {
+  std::size_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc{}) return std::nullopt;
-  text.remove_prefix(static_cast<size_t>(parsed.ptr - text.data()));
+  text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
   if (!text.empty()) text.remove_prefix(1);
   return value;
 }
 
-std::optional<std::vector<std::string>> decode(std::string_view key, std::string_view entry) {
+std::optional<std::vector<std::string>> decode(const BuildCache::Inputs& inputs,
+                                               std::string_view entry) {
   if (entry.substr(0, kMagic.size()) != kMagic) return std::nullopt;
   entry.remove_prefix(kMagic.size());
-  const size_t line_end = entry.find('\n');
+  const std::size_t line_end = entry.find('\n');
   if (line_end == std::string_view::npos) return std::nullopt;
   std::string_view body = entry.substr(line_end + 1);
-  if (entry.substr(0, line_end) != fmt::format("{} {}", key, content_hash(body))) {
-    return std::nullopt;
-  }
+  if (entry.substr(0, line_end) != content_hash(body)) return std::nullopt;
 
-  const auto count = take_number(body);
-  if (!count) return std::nullopt;
-  std::vector<size_t> sizes;
-  for (size_t i = 0; i < *count; ++i) {
+  const auto input_count = take_number(body);
+  const auto part_count = take_number(body);
+  if (!part_count || input_count != inputs.size()) return std::nullopt;
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < *input_count + *part_count; ++i) {
     const auto size = take_number(body);
     if (!size) return std::nullopt;
     sizes.push_back(*size);
   }
   std::vector<std::string> parts;
-  for (const size_t size : sizes) {
-    if (size > body.size()) return std::nullopt;
-    parts.emplace_back(body.substr(0, size));
-    body.remove_prefix(size);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > body.size()) return std::nullopt;
+    const std::string_view text = body.substr(0, sizes[i]);
+    if (i >= inputs.size()) {
+      parts.emplace_back(text);
+    } else if (text != inputs[i]) {
+      return std::nullopt;
+    }
+    body.remove_prefix(sizes[i]);
   }
   return parts;
 }
 
+// An open file or folder; -1: none.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  explicit operator bool() const { return number_ >= 0; }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// Whether nobody else may change it.
+bool is_private(const struct stat& status) {
+  return status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// The folder, or none and why. Where there is no such folder, `why` is empty.
+Descriptor open_folder(const fs::path& folder, std::string& why) {
+  Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (!opened || ::fstat(opened.number(), &status) != 0) {
+    if (errno != ENOENT) why = std::strerror(errno);
+    return Descriptor(-1);
+  }
+  if (is_private(status)) return opened;
+  why = status.st_uid != ::geteuid() ? fmt::format("it belongs to user {}", status.st_uid)
+                                     : "others may write to it";
+  return Descriptor(-1);
+}
+
+std::optional<std::string> read_entry(const Descriptor& file) {
+  struct stat status {};
+  if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode) || !is_private(status) ||
+      status.st_size > kMaximumEntry) {
+    return std::nullopt;
+  }
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t count = ::read(file.number(), text.data() + at, text.size() - at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    at += static_cast<std::size_t>(count);
+  }
+  return text;
+}
+
+void remove_entry(const Descriptor& folder, const std::string& name) {
+  if (::unlinkat(folder.number(), name.c_str(), 0) == 0) return;
+  ::unlinkat(folder.number(), name.c_str(), AT_REMOVEDIR);  // where it is empty
+}
+
 void warn_once(const fs::path& folder, std::string_view why) {
-  static std::atomic<bool> warned = false;
-  if (warned.exchange(true)) return;
-  fmt::print(stderr,
-             "warning: the build cache {} cannot be written ({}): every run compiles again\n"
-             "  fix: make the folder writable, or set TILEWRIGHT_CACHE to one that is\n",
-             folder.string(), why);
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  const std::lock_guard lock(mutex);
+  if (!warned.insert(folder.string()).second) return;
+  fmt::print(
+      stderr,
+      "warning: the build cache {} cannot be used ({}): every run compiles again\n"
+      "  fix: make the folder yours alone (chown, chmod 700), or set TILEWRIGHT_CACHE to one "
+      "that is, or to off\n",
+      escaped_lines(folder.string()), escaped_lines(why));
 }
 
 const char* environment(const char* name) {
@@ -78,16 +159,26 @@ const char* environment(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
+std::string entry_name(const BuildCache::Inputs& inputs) {
+  return BuildCache::key(inputs).append(kEnding);
+}
+
 }  // namespace
 
+bool BuildCache::is_off() {
+  const char* chosen = environment("TILEWRIGHT_CACHE");
+  return chosen != nullptr && std::string_view(chosen) == "off";
+}
+
 fs::path BuildCache::default_folder() {
+  if (is_off()) return {};
   if (const char* chosen = environment("TILEWRIGHT_CACHE")) return chosen;
   if (const char* cache = environment("XDG_CACHE_HOME")) return fs::path(cache) / "tilewright";
   if (const char* home = environment("HOME")) return fs::path(home) / ".cache" / "tilewright";
   return {};
 }
 
-std::string BuildCache::key(const std::vector<std::string_view>& inputs) {
+std::string BuildCache::key(const Inputs& inputs) {
   std::string text;
   for (const std::string_view input : inputs) {
     text += fmt::format("{}\n", input.size());
@@ -96,35 +187,84 @@ std::string BuildCache::key(const std::vector<std::string_view>& inputs) {
   return content_hash(text);
 }
 
-fs::path BuildCache::entry_path(std::string_view key) const {
-  return folder_ / (std::string(key) + ".build");
-}
-
-std::optional<std::vector<std::string>> BuildCache::load(std::string_view key) const {
+std::optional<std::vector<std::string>> BuildCache::load(const Inputs& inputs) const {
   if (folder_.empty()) return std::nullopt;
-  const fs::path path = entry_path(key);
-  const std::optional<std::string> entry = try_read_text(path.string());
-  if (!entry) return std::nullopt;
-  auto parts = decode(key, *entry);
-  if (!parts) {
-    std::error_code ignored;
-    fs::remove(path, ignored);
-  }
+  std::string why;
+  const Descriptor folder = open_folder(folder_, why);
+  if (!why.empty()) warn_once(folder_, why);
+  if (!folder) return std::nullopt;
+  const std::string name = entry_name(inputs);
+  // Neither through a link, nor waiting for who writes to a pipe.
+  const Descriptor file(
+      ::openat(folder.number(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file && errno == ENOENT) return std::nullopt;
+  const std::optional<std::string> entry = file ? read_entry(file) : std::nullopt;
+  auto parts = entry ? decode(inputs, *entry) : std::nullopt;
+  if (!parts) remove_entry(folder, name);
   return parts;
 }
 
-void BuildCache::store(std::string_view key, const std::vector<std::string>& parts) const {
-  if (folder_.empty()) return warn_once("(none)", "TILEWRIGHT_CACHE and HOME are not set");
-  std::error_code failed;
-  fs::create_directories(folder_, failed);
-  if (failed) return warn_once(folder_, failed.message());
-
-  try {
-    // By rename: it replaces an equal entry, or adds the first.
-    write_text(entry_path(key).string(), encode(key, parts));
-  } catch (const Error& error) {
-    warn_once(folder_, error.message());
+void BuildCache::store(const Inputs& inputs, const std::vector<std::string>& parts) const {
+  if (folder_.empty()) {
+    if (!is_off()) warn_once("(none)", "TILEWRIGHT_CACHE and HOME are not set");
+    return;
   }
+  std::error_code ignored;
+  fs::create_directories(folder_.parent_path(), ignored);
+  ::mkdir(folder_.c_str(), 0700);
+  std::string why;
+  const Descriptor folder = open_folder(folder_, why);
+  if (!folder) return warn_once(folder_, why.empty() ? "it cannot be made" : why);
+
+  const std::string name = entry_name(inputs), text = encode(inputs, parts);
+  // By rename: it replaces an equal entry, or adds the first.
+  TemporaryFile file(folder_.string(), 0600);
+  file.write({std::as_bytes(std::span(text.data(), text.size()))});
+  file.rename((folder_ / name).string());
+  if (file.error() != 0) warn_once(folder_, std::strerror(file.error()));
+}
+
+BuildCache::State BuildCache::state() const {
+  State state;
+  if (folder_.empty()) {
+    state.unusable = is_off() ? "TILEWRIGHT_CACHE is off" : "TILEWRIGHT_CACHE and HOME are not set";
+    return state;
+  }
+  open_folder(folder_, state.unusable);
+  std::error_code failed;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_, failed)) {
+    struct stat status {};
+    const bool is_entry = file.path().extension() == kEnding &&
+                          ::lstat(file.path().c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    if (!is_entry) continue;
+    ++state.entries;
+    state.bytes += status.st_size;
+  }
+  return state;
+}
+
+BuildCache::State BuildCache::clear() const {
+  const State before = state();
+  std::error_code failed;
+  if (folder_.empty() || !fs::exists(folder_, failed)) return before;
+  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  const auto refuse = [&](const std::string& problem) {
+    Diagnostic({}, fmt::format("{}: the cache cannot be cleared: {}", folder_.string(), problem))
+        .fix("set TILEWRIGHT_CACHE to a folder of yours")
+        .raise();
+  };
+  if (!folder || ::fstat(folder.number(), &status) != 0) refuse(std::strerror(errno));
+  if (status.st_uid != ::geteuid()) refuse(fmt::format("it belongs to user {}", status.st_uid));
+  // First, so that nobody adds to it.
+  if (::fchmod(folder.number(), 0700) != 0) refuse(std::strerror(errno));
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_, failed)) {
+    const std::string name = file.path().filename().string();
+    if (file.path().extension() == kEnding || name.starts_with(kTemporary)) {
+      fs::remove_all(file.path(), failed);
+    }
+  }
+  return before;
 }
 
 }  // namespace tilewright::runtime

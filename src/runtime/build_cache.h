@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -8,31 +9,43 @@
 
 namespace tilewright::runtime {
 
-// A folder of build results, each a file named by the hash of everything that it was built from.
-// Any number of threads and processes may use one folder at once: an entry appears whole, by
-// rename, and never changes. A folder that cannot be written only costs time: one warning on
-// stderr.
+// A folder of build results, each a file named by the hash of everything that it was built from,
+// which it holds too: an entry is taken only where all of it is the same. Any number of threads and
+// processes may use one folder at once: an entry appears whole, by rename, and never changes.
+//
+// What is read runs on the user's GPU. So the folder must be the user's own, and entries are
+// regular files of his, that nobody else may write to. A folder that cannot be used only costs
+// time: one warning on stderr for each.
 class BuildCache {
  public:
   explicit BuildCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   // $TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright. Without any of
-  // them the cache keeps nothing.
+  // them, and where the first one is "off", there is none: the cache keeps nothing.
   static std::filesystem::path default_folder();
+  static bool is_off();
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  // The hash of the inputs. Their boundaries count: {"ab", "c"} is not {"a", "bc"}.
-  static std::string key(const std::vector<std::string_view>& inputs);
+  // What a result is built from, in order. Boundaries count: {"ab", "c"} is not {"a", "bc"}.
+  using Inputs = std::vector<std::string_view>;
+  static std::string key(const Inputs& inputs);
 
-  // Removes an entry that is damaged (cut short, altered, or of another key) and finds nothing
-  // then.
-  std::optional<std::vector<std::string>> load(std::string_view key) const;
-  void store(std::string_view key, const std::vector<std::string>& parts) const;
+  // Removes an entry that is damaged (cut short, altered, of other inputs, no regular file, or
+  // others' to write) and finds nothing then.
+  std::optional<std::vector<std::string>> load(const Inputs& inputs) const;
+  void store(const Inputs& inputs, const std::vector<std::string>& parts) const;
+
+  struct State {
+    std::int64_t entries = 0, bytes = 0;
+    std::string unusable;  // why nothing is read or kept; empty: it is
+  };
+  State state() const;
+  // Removes every entry, and what a process that was killed has left. The folder is then private
+  // to the user. Raises Error(usage) where it is not the user's.
+  State clear() const;
 
  private:
-  std::filesystem::path entry_path(std::string_view key) const;
-
   std::filesystem::path folder_;
 };
 

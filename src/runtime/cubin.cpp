@@ -49,9 +49,7 @@ class Image {
   [[noreturn]] void bad(std::string_view why) const {
     Diagnostic({}, fmt::format("a cubin of {} bytes is damaged: {}", bytes_.size(), why),
                ErrorKind::internal)
-        .fix(
-            "delete the cache folder ($TILEWRIGHT_CACHE, else ~/.cache/tilewright) and compile "
-            "again")
+        .fix("run `tilewright cache --clear` and compile again")
         .raise();
   }
 

@@ -9,22 +9,17 @@ namespace {
 
 enum Part : size_t { cubin, ptx, log, part_count };
 
-std::string key_of(const CompileRequest& request, const Nvrtc& compiler) {
-  const std::string identity = compiler.identity();
-  std::vector<std::string_view> inputs = {"cubin", identity, request.arch, request.name,
-                                          request.source};
-  for (const std::string& option : request.options) inputs.push_back(option);
-  return BuildCache::key(inputs);
-}
-
 }  // namespace
 
 Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
                   const Nvrtc& compiler, const BuildCache& cache) {
   compiler.require_arch(request.arch);
-  const std::string key = key_of(request, compiler);
+  const std::string identity = compiler.identity();
+  BuildCache::Inputs inputs = {"cubin", identity, request.arch, request.name, request.source};
+  for (const std::string& option : request.options) inputs.push_back(option);
   Build build;
-  if (auto parts = cache.load(key); parts && parts->size() == part_count) {
+  auto parts = request.afresh ? std::nullopt : cache.load(inputs);
+  if (parts && parts->size() == part_count) {
     build.from_cache = true;
     build.kernel.cubin = std::move((*parts)[cubin]);
     build.kernel.ptx = std::move((*parts)[ptx]);
@@ -32,7 +27,7 @@ Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
     build.kernel.report = make_report(build.kernel.log, build.kernel.cubin);
   } else {
     build.kernel = compiler.compile(request);
-    cache.store(key, {build.kernel.cubin, build.kernel.ptx, build.kernel.log});
+    cache.store(inputs, {build.kernel.cubin, build.kernel.ptx, build.kernel.log});
   }
   check_report(build.kernel.report, policy, fmt::format("{} for {}", request.name, request.arch),
                request.where);

@@ -69,7 +69,7 @@ void examine_compilers(DoctorReport& report) {
     const auto path = find_program(wanted.name);
     if (!path) continue;
     try {
-      const ProcessResult answer = run_process({*path, "--version"});
+      const ProcessResult answer = run_process({*path, "--version"}, std::chrono::seconds(10));
       if (answer.status != 0) continue;
       const std::string version = version_of(answer.output.substr(0, answer.output.find('\n')));
       report.compilers.push_back({wanted.name, *path, version});

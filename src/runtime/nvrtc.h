@@ -19,6 +19,7 @@ struct CompileRequest {
   std::string arch;                  // "sm_90a"
   std::vector<std::string> options;  // without the architecture
   SourceLocation where = {};         // of the kernel that the source was printed from, for errors
+  bool afresh = false;               // no earlier build of the same is taken
 };
 
 struct CompiledKernel {

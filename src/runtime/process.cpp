@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,7 +36,30 @@ std::optional<std::string> find_program(std::string_view name) {
   return std::nullopt;
 }
 
-ProcessResult run_process(const std::vector<std::string>& arguments) {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Whether there is something to read, or its end; false once the time is over.
+bool wait_for_output(int end, Clock::time_point deadline) {
+  for (;;) {
+    int milliseconds = -1;
+    if (deadline != Clock::time_point::max()) {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0) return false;
+      milliseconds = static_cast<int>(std::min<std::int64_t>(left, 1 << 30));
+    }
+    pollfd wanted{end, POLLIN, 0};
+    const int ready = poll(&wanted, 1, milliseconds);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+  }
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& arguments,
+                          std::chrono::milliseconds patience) {
   const auto refuse = [&](int error) {
     Diagnostic({}, fmt::format("{} cannot be started: {}", arguments.at(0), std::strerror(error)),
                ErrorKind::unavailable)
@@ -62,7 +89,14 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
 
   ProcessResult result;
   char buffer[4096];
+  const auto deadline = patience == kForever ? Clock::time_point::max() : Clock::now() + patience;
+  bool late = false;
   for (;;) {
+    if (!wait_for_output(ends[0], deadline)) {
+      late = true;
+      kill(process, SIGKILL);
+      break;
+    }
     const ssize_t count = read(ends[0], buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
@@ -73,6 +107,11 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (late) {
+    result.output = fmt::format("it took longer than {} s and was ended\n",
+                                static_cast<double>(patience.count()) / 1e3) +
+                    result.output;
+  }
   return result;
 }
 

@@ -1,12 +1,19 @@
 #include "support/diagnostic.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "support/escape.h"
 #include "support/file.h"
+#include "support/intern.h"
 
 namespace tilewright {
 namespace {
@@ -26,7 +33,7 @@ std::string shortened_path(std::string_view file) {
 
 std::optional<std::string> source_line(SourceLocation where) {
   if (where.file == nullptr || where.line <= 0) return std::nullopt;
-  const std::string text = try_read_text(where.file).value_or("");
+  const std::string text = try_read_source(where.file).value_or("");
   const std::vector<std::string_view> lines = lines_of(text);
   if (lines.size() < static_cast<size_t>(where.line)) return std::nullopt;
   const std::string_view line = lines[static_cast<size_t>(where.line) - 1];
@@ -34,6 +41,30 @@ std::optional<std::string> source_line(SourceLocation where) {
   if (first == std::string::npos) return std::nullopt;
   const auto last = line.find_last_not_of(" \t\r\f\v");
   return std::string(line.substr(first, last - first + 1));
+}
+
+bool is_source_name(const fs::path& path) {
+  constexpr std::array<std::string_view, 16> kEndings = {
+      ".c",   ".cc",  ".cpp", ".cxx", ".cu",  ".cuh", ".h",  ".hh",
+      ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".py",  ".tw", ".twp"};
+  return std::find(kEndings.begin(), kEndings.end(), path.extension().string()) != kEndings.end();
+}
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  const auto parted = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return parted.first == folder.end() && folder != folder.root_path();
+}
+
+// Behind links, so that a source's name does not lead elsewhere.
+bool is_plausible_source(const char* file) {
+  std::error_code failed;
+  const fs::path path = fs::canonical(file, failed);
+  if (failed || !is_source_name(path)) return false;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  if (status.st_uid == ::geteuid()) return true;
+  const fs::path here = fs::current_path(failed);
+  return !failed && is_below(path, here);
 }
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -63,15 +94,20 @@ std::string padding_under(std::string_view text) {
 
 }  // namespace
 
+std::optional<std::string> try_read_source(const char* file) {
+  if (file == nullptr || (is_claimed(file) && !is_plausible_source(file))) return std::nullopt;
+  return try_read_text(file);
+}
+
 std::string format_location(SourceLocation where) {
   if (where.file == nullptr) return {};
-  std::string text = shortened_path(where.file);
+  std::string text = escaped_lines(shortened_path(where.file));
   if (where.line > 0) text += ':' + std::to_string(where.line);
   return text;
 }
 
 Diagnostic::Diagnostic(SourceLocation where, std::string message, ErrorKind kind)
-    : where_(where), message_(std::move(message)), kind_(kind) {}
+    : where_(where), message_(escaped_lines(message)), kind_(kind) {}
 
 Diagnostic::~Diagnostic() = default;
 
@@ -87,12 +123,12 @@ Diagnostic& Diagnostic::line(std::string text, std::size_t column) {
 }
 
 Diagnostic& Diagnostic::note(SourceLocation where, std::string text) {
-  notes_.push_back({where, std::move(text)});
+  notes_.push_back({where, escaped_lines(text)});
   return *this;
 }
 
 Diagnostic& Diagnostic::fix(std::string text) {
-  fixes_.push_back(std::move(text));
+  fixes_.push_back(escaped_lines(text));
   return *this;
 }
 
@@ -102,7 +138,7 @@ std::string Diagnostic::render() const {
   text += "error: " + message_;
   const auto show = [&text](const std::string& line, std::size_t column) {
     const std::string_view before = std::string_view(line).substr(0, column);
-    text += "\n    " + line + "\n    " + padding_under(before) + '^';
+    text += "\n    " + escaped_lines(line) + "\n    " + padding_under(escaped_lines(before)) + '^';
   };
   if (!line_.empty()) {
     show(line_, column_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace tilewright {
 
-// Builds one error text and throws it:
+// Builds one error text and throws it. Control characters in what it is given print as \x and two
+// digits, line breaks and tabs aside:
 //
 //   attention.cpp:41: error: dot: inner dimensions differ: q {128, 64} x k {128, 96}
 //       Tile s = dot(q, k.T());
@@ -50,5 +52,10 @@ class Diagnostic {
 
 // "file:line" as the diagnostics print it: relative to the current directory when below it.
 std::string format_location(SourceLocation where);
+
+// The source's text, where it may be shown. A place that a file names, such as a .tw file's, may
+// name any other file. Of those only sources are read: regular files with a source's ending that
+// belong to the user or stand below the current folder.
+std::optional<std::string> try_read_source(const char* file);
 
 }  // namespace tilewright

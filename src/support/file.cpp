@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -56,19 +58,85 @@ void write_device(const std::string& path, const std::vector<std::span<const std
   if (error != 0) fail(path, "cannot write", error);
 }
 
-// Opens a new file in the folder, under a name that nobody has, and returns it with its path. The
-// kernel applies the process's umask: reading it would mean changing it for every thread.
-std::pair<int, std::string> create_temporary(const fs::path& folder) {
-  static std::atomic<unsigned> counter = 0;
-  for (;;) {
-    // A short name, since a long one may be at the limit already.
-    std::string path = (folder / fmt::format(".tilewright.{}.{}", ::getpid(), ++counter)).string();
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) return {descriptor, std::move(path)};
+// Names of temporary files where a signal's handler may read them.
+struct Slot {
+  std::atomic<bool> taken = false, ready = false;
+  std::array<char, 4096> path;
+};
+std::array<Slot, 16> slots;
+
+// -1 where all are taken or the path is too long: such a file stays behind after a signal.
+int take_slot(const std::string& path) {
+  for (std::size_t i = 0; i < slots.size() && path.size() < slots[i].path.size(); ++i) {
+    if (slots[i].taken.exchange(true)) continue;
+    std::memcpy(slots[i].path.data(), path.c_str(), path.size() + 1);
+    slots[i].ready = true;
+    return static_cast<int>(i);
   }
+  return -1;
+}
+
+void free_slot(int slot) {
+  if (slot < 0) return;
+  slots[static_cast<std::size_t>(slot)].ready = false;
+  slots[static_cast<std::size_t>(slot)].taken = false;
+}
+
+void remove_and_end(int signal) {
+  remove_temporaries();
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
 }
 
 }  // namespace
+
+TemporaryFile::TemporaryFile(const std::string& folder, unsigned mode, std::string_view ending) {
+  static std::atomic<unsigned> counter = 0;
+  do {
+    // A short name, since a long one may be at the limit already.
+    path_ = (fs::path(folder) / fmt::format(".tilewright.{}.{}{}", ::getpid(), ++counter, ending))
+                .string();
+    slot_ = take_slot(path_);
+    // The kernel applies the process's umask: reading it would mean changing it for every thread.
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    is_there_ = descriptor_ >= 0;
+    if (is_there_) return;
+    error_ = errno;
+    free_slot(std::exchange(slot_, -1));
+  } while (std::exchange(error_, error_ == EEXIST ? 0 : error_) == EEXIST);
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (is_there_) ::unlink(path_.c_str());
+  free_slot(slot_);
+}
+
+void TemporaryFile::write(const std::vector<std::span<const std::byte>>& parts) {
+  if (error_ == 0) note(write_parts(descriptor_, parts));
+}
+
+void TemporaryFile::rename(const std::string& target) {
+  if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) note(errno);
+  if (error_ == 0 && std::rename(path_.c_str(), target.c_str()) != 0) note(errno);
+  is_there_ = error_ != 0;
+}
+
+void remove_temporaries() {
+  for (const Slot& slot : slots) {
+    if (slot.ready) ::unlink(slot.path.data());
+  }
+}
+
+void remove_temporaries_on_signals() {
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) continue;
+    struct sigaction own {};
+    own.sa_handler = remove_and_end;
+    ::sigaction(number, &own, nullptr);
+  }
+}
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
@@ -113,19 +181,19 @@ void write_file(const std::string& path, const std::vector<std::span<const std::
   fs::path target = exists ? fs::canonical(path, unresolved) : fs::path(path);
   if (unresolved) target = path;
   // The same folder, since a rename cannot cross file systems.
-  const auto [descriptor, temporary] = create_temporary(target.parent_path());
-  if (descriptor < 0) fail(path, "cannot write into its folder", errno);
-  int error = write_parts(descriptor, parts);
-  if (error == 0 && exists && ::fchmod(descriptor, old.st_mode & 07777) != 0) error = errno;
-  if (::close(descriptor) != 0 && error == 0) error = errno;
-  if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  ::unlink(temporary.c_str());
-  fail(path, "cannot write", error);
+  TemporaryFile file(target.parent_path().string(), exists ? 0600 : 0666);
+  if (file.error() != 0) fail(path, "cannot write into its folder", file.error());
+  file.write(parts);
+  if (exists && ::fchmod(file.descriptor(), old.st_mode & 0777) != 0) {
+    fail(path, "cannot set its permissions", errno);
+  }
+  file.rename(target.string());
+  if (file.error() != 0) fail(path, "cannot write", file.error());
 }
 
 std::string read_text(const std::string& path) {
   const InputFile file(path);
+  if (file.size() > kMaximumText) refuse(path, "it has more than 256 MiB");
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;
@@ -135,7 +203,8 @@ std::optional<std::string> try_read_text(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return std::nullopt;
   struct stat status {};
-  bool readable = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  bool readable = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+                  status.st_size <= kMaximumText;
   std::string text;
   char part[1 << 14];
   // To its end: files of the system say that their size is 0.
@@ -144,6 +213,7 @@ std::optional<std::string> try_read_text(const std::string& path) {
     if (count == 0) break;
     readable = count > 0 || errno == EINTR;
     if (count > 0) text.append(part, static_cast<size_t>(count));
+    readable = readable && static_cast<int64_t>(text.size()) <= kMaximumText;
   }
   ::close(descriptor);
   return readable ? std::optional(std::move(text)) : std::nullopt;

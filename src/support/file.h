@@ -30,13 +30,50 @@ class InputFile {
   int64_t size_ = 0;
 };
 
+// A new file under a name that nobody has. It goes away with the object unless it was renamed, and
+// when a signal ends a process that called remove_temporaries_on_signals().
+class TemporaryFile {
+ public:
+  // `mode` as open() takes it. Where the file cannot be made, error() says why.
+  TemporaryFile(const std::string& folder, unsigned mode, std::string_view ending = {});
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  // An errno; 0 while all went well.
+  int error() const { return error_; }
+  const std::string& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
+  void write(const std::vector<std::span<const std::byte>>& parts);
+  // Replaces what is there, all at once.
+  void rename(const std::string& target);
+
+ private:
+  void note(int error) { error_ = error_ == 0 ? error : error_; }
+
+  std::string path_;
+  int descriptor_ = -1;
+  int slot_ = -1;
+  int error_ = 0;
+  bool is_there_ = false;
+};
+
+// Those that are open now. A signal's handler may call it.
+void remove_temporaries();
+// For programs that own their signals: SIGHUP, SIGINT and SIGTERM, where they are not ignored, end
+// the process as before, without a temporary file that stays behind.
+void remove_temporaries_on_signals();
+
 // The parts, one after the other, appear as `path` all at once; when anything fails, which is a
-// usage error, an old file stays as it was.
+// usage error, an old file stays as it was. The file has the old one's permissions, without the
+// bits that make a program run as its owner.
 void write_file(const std::string& path, const std::vector<std::span<const std::byte>>& parts);
 
+// What read_text takes: more than any text that is meant.
+constexpr std::int64_t kMaximumText = std::int64_t{256} << 20;
 // All of a file. What fails is a usage error that names the file.
 std::string read_text(const std::string& path);
-// Nothing where there is no such regular file, or it cannot be read.
+// Nothing where there is no such regular file, or it cannot be read or is longer than that.
 std::optional<std::string> try_read_text(const std::string& path);
 void write_text(const std::string& path, std::string_view text);
 // Without their ends.

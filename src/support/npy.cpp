@@ -36,6 +36,9 @@ constexpr size_t kNumpyTypes = 9;  // those at the front, which stand so in a fi
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
+// Far more than the entries take that are read.
+constexpr int64_t kMaxNpyHeader = 1 << 20;
+
 struct Header {
   std::string descr;
   std::vector<int64_t> shape;
@@ -269,6 +272,10 @@ NpyArray read_npy(const std::string& path, NpyRaw raw) {
   file.read(0, std::span(start).first(static_cast<size_t>(header_at)));
   const auto length = static_cast<int64_t>(
       little_endian(std::span(start).subspan(8, static_cast<size_t>(length_bytes))));
+  if (length > kMaxNpyHeader) {
+    fail_damaged(
+        path, fmt::format("has a header of {} bytes, and {} is the limit", length, kMaxNpyHeader));
+  }
   const int64_t data_at = header_at + length;
   need(data_at, "the header");
   std::string text(static_cast<size_t>(length), '\0');

@@ -16,6 +16,8 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
+  // As after so many next().
+  void skip(std::uint64_t count) { state_ += count * 0x9e3779b97f4a7c15u; }
   // 0 .. count - 1
   template <std::integral T>
   T below(T count) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ using nlohmann::json;
 constexpr std::string_view kEnding = ".safetensors";
 // The format's own limit, so that a damaged length is not taken for a long header.
 constexpr uint64_t kMaxHeader = 100'000'000;
+// The header, a tensor's entry and its lists take 3.
+constexpr int kMaxNesting = 16;
 
 struct TypeNames {
   std::string_view safetensors;
@@ -51,6 +54,26 @@ size_t separator(std::string_view text) {
 
 [[noreturn]] void refuse_damaged(const std::string& text, const std::string& message) {
   refuse(text, message, "write the file again with safetensors' save_file");
+}
+
+// What a JSON text nests at most: a recursion over its values must not exhaust the stack.
+int nesting_of(std::string_view text) {
+  int depth = 0, most = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      most = std::max(most, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return most;
 }
 
 std::string list_keys(const json& header) {
@@ -91,6 +114,10 @@ json read_header(const InputFile& file, int64_t& data_at) {
   }
   std::string text(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
+  if (nesting_of(text) > kMaxNesting) {
+    refuse_damaged(file.path(), fmt::format("the header nests objects and arrays more than {} deep",
+                                            kMaxNesting));
+  }
   json header = json::parse(text, nullptr, false);
   if (!header.is_object()) refuse_damaged(file.path(), "the header is not a JSON object");
   return header;

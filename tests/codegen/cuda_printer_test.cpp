@@ -95,6 +95,29 @@ body () {
   EXPECT_EQ(parameters[5].dtype, f32);
 }
 
+// The parser refuses such names; a kernel that a program makes may have them.
+TEST(CudaPrinter, NamesAndPlacesCannotLeaveTheirComments) {
+  ir::Kernel kernel = parsed(with_role("%30: i32 = cta_index", ""));
+  kernel.name = "k\n#error";
+  for (ir::Operation& operation : kernel.body.body) {
+    if (operation.op != ir::Op::role) continue;
+    operation.attributes.set(ir::Key::name, std::string("math\nasm(\"trap;\");\\"));
+    operation.blocks[0].body[0].where = {"a/b\r\nasm(\"trap;\");", 3};
+    operation.where = operation.blocks[0].body[0].where;
+  }
+  std::istringstream text(print_cuda(kernel).text);
+  int names = 0;
+  for (std::string line; std::getline(text, line);) {
+    const std::size_t at = std::min(line.find("trap"), line.find("#error"));
+    if (at == std::string::npos) continue;
+    ++names;
+    EXPECT_LT(line.find("//"), at) << line;
+    EXPECT_FALSE(line.ends_with("\\")) << line;
+    EXPECT_EQ(line.find('\r'), std::string::npos) << line;
+  }
+  EXPECT_EQ(names, 3);
+}
+
 TEST(CudaPrinter, DivisionFloorsWhereAnOperandMayBeNegative) {
   const std::string text = printed(R"(
     %30: i32 = dim {dim = dim(columns)}

@@ -209,12 +209,29 @@ TEST(Dim, IsNeverLessThanTheSameTermsWithLessBesideThem) {
   EXPECT_FALSE(never_less(k + vast + 1, (n + vast) + (k + vast)));
 }
 
+TEST(Dim, ParsesWhatAHandWrites) {
+  const std::vector<Dim> known = {n, k};
+  EXPECT_EQ(Dim::parse("n * 128", known), n * 128);
+  EXPECT_EQ(Dim::parse("n * ceil_div(k, 128) + 1", known), n * ceil_div(k, 128) + 1);
+  EXPECT_EQ(Dim::parse("n + k * 2 - 3", known), n + k * 2 - 3);
+  EXPECT_EQ(Dim::parse("n - k - 1", known), n - k - 1);
+  EXPECT_EQ(Dim::parse("n / 3 * 2 % 5", known), n / 3 * 2 % 5);
+  EXPECT_EQ(Dim::parse("n // 3", known), n / 3);
+  EXPECT_EQ(Dim::parse("(n + k) * 2", known), (n + k) * 2);
+  EXPECT_EQ(Dim::parse("((n))", known), n);
+  std::string chain = "n";
+  for (int i = 0; i < 100'000; ++i) chain += " + k";
+  EXPECT_THROW((void)Dim::parse(chain, known), Error);
+  EXPECT_THROW((void)Dim::parse(std::string(100'000, '('), known), Error);
+}
+
 TEST(Dim, ParseErrorsNameTheColumn) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "expected a dimension at column 1"},
       {"(n + )", "expected a dimension at column 6"},
-      {"(n ? 2)", "expected an operator at column 4"},
-      {"(n + 2", "expected \")\" at column 7"},
+      {"(n ? 2)", "expected an operator or \")\" at column 4"},
+      {"n + ", "expected a dimension at column 5"},
+      {"(n + 2", "expected an operator or \")\" at column 7"},
       {"n n", "unexpected text at column 3"},
       {"m", "unknown dimension \"m\""},
       {"sin(n, 2)", "unknown function \"sin\""},

@@ -86,7 +86,7 @@ TEST(ProgramText, NamesTheLineOfWhatIsWrong) {
       {"wait_event \"pull\" of 1 event 0", "wait_event \"pull\" of 1 event 1", "layer.twp:20",
        "not recorded before"},
       {"wait_event \"pull\" of 1", "wait_event \"math\" of 0", "layer.twp:20", "the same rank"},
-      {"grid (1)", "grid (1, 1)", "layer.twp:7", "verifier"},
+      {"grid (1)", "grid (1, 1)", "layer.twp:7", "the body has 1 arguments"},
       {"epochs 1 of 1", "epochs 2 of 1", "layer.twp:15", "number among those of a run"},
       {"i32[2]", "i32[2, 1]", "layer.twp:4", "one axis"},
       {"record", "recite", "layer.twp:19", "expected dim, scalar, stream, kernel, tensor"},

@@ -122,7 +122,7 @@ TEST(AttributeText, EveryTypeRoundTrips) {
       std::nan("5"),
       std::copysign(std::nan(""), -1.0),
       std::string(),
-      std::string("a \"quoted\"\n\ttext \\ with \x01 and \xc3\xa9 and } , ) ]"),
+      std::string("a \"quoted\" text \\ with \xc3\xa9 and } , ) ]"),
       std::vector<std::int64_t>{},
       std::vector<std::int64_t>{1, -2, 3},
       Op::exp2,
@@ -144,6 +144,45 @@ TEST(AttributeText, EveryTypeRoundTrips) {
     EXPECT_TRUE(equal(kernel, again)) << text;
     EXPECT_EQ(to_text(again), text);
   }
+}
+
+// They would end a comment of the printed source, or a line of a terminal.
+TEST(AttributeText, ControlCharactersAreRefusedAtTheirLine) {
+  for (const char* text : {"a\\nb", "\\x1b[0m", "\\x7f", "\\xc2\\x9b"}) {
+    const std::string quote = '"' + std::string(text) + '"';
+    for (const std::string& whole :
+         {"kernel " + quote + " tile\ngrid (1)\nbody (%0: i32) {\n}\n",
+          "kernel \"k\" tile @" + quote + ":3\ngrid (1)\nbody (%0: i32) {\n}\n",
+          "\nkernel \"k\" machine\ngrid (1)\nthreads 128\nbody () {\n  role {name = " + quote +
+              ", first_warp = 0, warps = 4} (%0: i32) {\n    yield\n  }\n}\n"}) {
+      try {
+        parse_text(whole, "hostile.tw");
+        ADD_FAILURE() << whole;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_STREQ(error.location().file, "hostile.tw");
+        EXPECT_EQ(error.location().line, whole[0] == '\n' ? 6 : 1);
+        EXPECT_NE(error.message().find("control character"), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
+// What it says of a place that the text names would not help who has written the text.
+TEST(ReadVerified, ErrorsNameTheTextsOwnLines) {
+  const std::string text =
+      "kernel \"k\" tile @\"a.cpp\":7\nin X: f32[16] = %0\ngrid (1)\nbody (%1: i32) {\n"
+      "  %2: i32 = neg %0 @\"a.cpp\":70\n}\n";
+  try {
+    read_verified(text, "mine.tw", [](const Kernel& kernel) { verify(kernel, ErrorKind::usage); });
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_STREQ(error.location().file, "mine.tw");
+    EXPECT_EQ(error.location().line, 5);
+  }
+  const std::string sound = "kernel \"k\" tile @\"a.cpp\":7\ngrid (1)\nbody (%1: i32) {\n}\n";
+  EXPECT_STREQ(read_verified(sound, "mine.tw", [](const Kernel&) {}).where.file, "a.cpp");
 }
 
 TEST(AttributeText, IntegersAndNumbersDiffer) {

@@ -32,6 +32,62 @@ void expect_rejected(const char* sample, const Case& each) {
   }
 }
 
+TEST(Verifier, RejectsMoreRegistersThanAreLookedAt) {
+  const std::string text =
+      "kernel \"k\" machine\ngrid (1)\nthreads 128\nbody () {\n"
+      "  role {name = \"r\", first_warp = 0, warps = 4} (%1: i32) {\n"
+      "    %2: registers<f32, 2000000000> = registers {name = \"x\"}\n    yield\n  }\n}\n";
+  try {
+    verify(parse_text(text, "broken.tw"));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("2^16 elements"), std::string::npos) << error.message();
+  }
+}
+
+// Products of sizes fit 64 bits then.
+TEST(Verifier, RejectsNumbersThatNoSizeHas) {
+  for (const char* number : {"9223372036854775807", "-9223372036854775808", "2147483649"}) {
+    for (const std::string& attributes :
+         {std::string("permutation = [1, ") + number + "]", std::string("axis = ") + number}) {
+      const bool is_list = attributes[0] == 'p';
+      const std::string text =
+          std::string(
+              "kernel \"k\" tile\ngrid (1)\nbody (%0: i32) {\n"
+              "  %1: f32 = constant {value = 0.0}\n  %2: tile<f32, 16x32> = splat %1\n"
+              "  %3: tile<f32, 32x16> = ") +
+          (is_list ? "transpose %2 {" : "reduce %2 {function = add, ") + attributes + "}\n}\n";
+      try {
+        verify(parse_text(text, "broken.tw"));
+        ADD_FAILURE() << "accepted: " << attributes;
+      } catch (const Error& error) {
+        EXPECT_NE(error.message().find("expected -2^31 to 2^31"), std::string::npos)
+            << error.message();
+      }
+    }
+  }
+}
+
+// Whatever stands in it, no element of the shape is read that is not there.
+TEST(Verifier, RejectsWhatIsNoPermutation) {
+  for (const char* list : {"[0, 7]", "[-1, 0]", "[0, 0]", "[1]", "[]", "[0, 1, 2]"}) {
+    const std::string text = std::string(R"(kernel "k" tile
+grid (1)
+body (%0: i32) {
+  %1: f32 = constant {value = 0.0}
+  %2: tile<f32, 16x32> = splat %1
+  %3: tile<f32, 32x16> = transpose %2 {permutation = )") +
+                             list + "}\n}\n";
+    try {
+      verify(parse_text(text, "broken.tw"));
+      ADD_FAILURE() << "accepted: " << list;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("is no permutation of 2 axes"), std::string::npos)
+          << error.message();
+    }
+  }
+}
+
 TEST(Verifier, RejectsBrokenTileForm) {
   const Case cases[] = {
       // Signatures.
@@ -179,7 +235,7 @@ body (%1: i32) {
       {"dot %3, %4, %5", "dot %3, %4, %3", "the accumulator is tile<bf16, 64x32>, expected"},
       {"permutation = [1, 0]", "permutation = [1, 1]", "{1, 1} is no permutation of 2 axes"},
       {"permutation = [1, 0]", "permutation = [0, 1]", "expected tile<bf16, 64x32>"},
-      {"permutation = [1, 0]", "permutation = []", "a permutation of 0 axes on rank 2"},
+      {"permutation = [1, 0]", "permutation = []", "{} is no permutation of 2 axes"},
       {"f32, 32x128", "f32, 32x127", "{64, 64} has 4096 elements, {32, 127} has 4064"},
       {"[24, 112]", "[24, 113]", "axis 1: 16 elements from 113 of 128"},
       {"[24, 112]", "[24]", "1 offsets and a result of rank 2, of a tile of rank 2"},

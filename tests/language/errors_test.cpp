@@ -1,6 +1,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "language/misuse.h"
 #include "tilewright/kernel.h"
@@ -21,6 +22,43 @@ struct Traced {
   Block block = rows.block(grid[0], 64);
   Tile x() { return load(X(block, all)); }
 };
+
+TEST(KernelErrors, AMovedKernelAndValuesOfOneThatIsGone) {
+  Kernel first("first");
+  const Dim rows = first.dim("rows");
+  Kernel second = std::move(first);
+  const std::function<void()> uses[] = {
+      [&] { first.dim("n"); },
+      [&] { first.in("X", f32, {rows}); },
+      [&] { first.scalar("a", f32); },
+      [&] { first.workspace("w", 1); },
+      [&] { first.grid(rows); },
+      [&] { first.grid(rows, 1, 1); },
+      [&] { (void)first.name(); },
+      [&] { first.finish(); },
+      [&] { first.rank(); },
+      [&] { first.ranks(); },
+      [&] {
+        first.require({Claim(Claim::Figure::registers, "", Claim::Relation::at_most, 1, here())});
+      },
+  };
+  for (const auto& use : uses) {
+    const std::string text = test::usage_error_of(use);
+    EXPECT_NE(text.find("has been moved into another Kernel"), std::string::npos) << text;
+  }
+  EXPECT_EQ(second.name(), "first");
+  first = Kernel("third");
+  EXPECT_EQ(first.name(), "third");
+
+  std::optional<Traced> gone(std::in_place);
+  const Tile tile = zeros({64, 64});
+  EXPECT_EQ(tile.shape().size(), 2u);
+  gone.reset();
+  for (const auto& text : {test::usage_error_of([&] { (void)tile.shape(); }),
+                           test::usage_error_of([&] { (void)tile.dtype(); })}) {
+    EXPECT_NE(text.find("its kernel is not there any more"), std::string::npos) << text;
+  }
+}
 
 TEST(ProductErrors, InnerDimensions) {
   Traced t;

@@ -89,6 +89,31 @@ TEST(CountWaitsTest, AcrossTheBackEdge) {
   expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
 }
 
+// Each would take twice the time of the one around it, were it visited twice whenever that is.
+TEST(CountWaitsTest, LoopsInLoops) {
+  constexpr int kDepth = 90;
+  const auto role = [](const std::string& retired, const std::string& last) {
+    std::string text = kViews +
+                       "    %20: f32 = constant {value = 0.0}\n"
+                       "    %21: tile<f32, 64x64> = splat %20\n"
+                       "    %22: pending<f32, 64x64> = as_pending %21\n";
+    std::string in = "%22", ends;
+    for (int i = 0; i < kDepth; ++i) {
+      const std::string number = std::to_string(100 + 3 * i);
+      const std::string index = std::to_string(101 + 3 * i), own = std::to_string(102 + 3 * i);
+      text += "    %" + number + ": pending<f32, 64x64> = for_loop %10, %11, %15, " + in + " (%" +
+              index + ": i32, %" + own + ": pending<f32, 64x64>) {\n";
+      in = "%" + own;
+      ends += "    yield %" +
+              (i == 0 ? std::string("26") : std::to_string(100 + 3 * (kDepth - i))) + "\n    }\n";
+    }
+    return role_kernel(text + "    %26: pending<f32, 64x64> = wgmma %12, %13, " + in +
+                       "\n    retire " + in + retired + "\n" + ends +
+                       "    %27: tile<f32, 64x64> = wait %100" + last + "\n" + stored("%27"));
+  };
+  expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
+}
+
 TEST(CountWaitsTest, PathsThatAgree) {
   const auto role = [](const std::string& count) {
     return role_kernel(

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <thread>
 
@@ -30,17 +31,21 @@ std::string read(const fs::path& path) {
 
 class BuildCacheTest : public testing::Test {
  protected:
+  fs::path entry(const BuildCache::Inputs& inputs) const {
+    return cache_.folder() / (BuildCache::key(inputs) + ".build");
+  }
+
   test::TemporaryFolder scratch_;
   BuildCache cache_{scratch_.path() / "deep" / "cache"};
-  std::string key_ = BuildCache::key({"a source", "its options"});
+  BuildCache::Inputs inputs_ = {"a source", "its options"};
   std::vector<std::string> parts_ = {std::string("binary\0\n\xff", 9), "", "text\n"};
 };
 
 TEST_F(BuildCacheTest, ReturnsWhatWasStored) {
-  EXPECT_FALSE(cache_.load(key_));
-  cache_.store(key_, parts_);
-  EXPECT_THAT(cache_.load(key_), testing::Optional(parts_));
-  EXPECT_FALSE(cache_.load(BuildCache::key({"another source"})));
+  EXPECT_FALSE(cache_.load(inputs_));
+  cache_.store(inputs_, parts_);
+  EXPECT_THAT(cache_.load(inputs_), testing::Optional(parts_));
+  EXPECT_FALSE(cache_.load({"another source"}));
 }
 
 TEST_F(BuildCacheTest, TheKeyKeepsInputsApart) {
@@ -51,29 +56,113 @@ TEST_F(BuildCacheTest, TheKeyKeepsInputsApart) {
 }
 
 TEST_F(BuildCacheTest, EveryDamagedByteDropsTheEntry) {
-  cache_.store(key_, parts_);
+  cache_.store(inputs_, parts_);
   const fs::path path = files_in(cache_.folder()).at(0);
   const std::string whole = read(path);
   for (size_t i = 0; i < whole.size(); ++i) {
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x20);
     std::ofstream(path, std::ios::binary) << damaged;
-    EXPECT_FALSE(cache_.load(key_)) << "byte " << i;
+    EXPECT_FALSE(cache_.load(inputs_)) << "byte " << i;
     EXPECT_FALSE(fs::exists(path)) << "byte " << i;
   }
   for (size_t size = 0; size < whole.size(); ++size) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
-    EXPECT_FALSE(cache_.load(key_)) << "cut to " << size;
+    EXPECT_FALSE(cache_.load(inputs_)) << "cut to " << size;
   }
   std::ofstream(path, std::ios::binary) << whole;
-  EXPECT_TRUE(cache_.load(key_));
+  EXPECT_TRUE(cache_.load(inputs_));
 }
 
 TEST_F(BuildCacheTest, AnEntryOfAnotherKeyIsNotTaken) {
-  cache_.store(key_, parts_);
-  const std::string other = BuildCache::key({"other"});
-  fs::rename(files_in(cache_.folder()).at(0), cache_.folder() / (other + ".build"));
+  cache_.store(inputs_, parts_);
+  const BuildCache::Inputs other = {"other"};
+  fs::rename(files_in(cache_.folder()).at(0), entry(other));
   EXPECT_FALSE(cache_.load(other));
+}
+
+// As if both hashes were equal: the inputs themselves are compared.
+TEST_F(BuildCacheTest, AnEntryOfOtherInputsWithTheSameHashIsNotTaken) {
+  cache_.store({"a source", "its option!"}, parts_);
+  fs::rename(files_in(cache_.folder()).at(0), entry(inputs_));
+  EXPECT_FALSE(cache_.load(inputs_));
+}
+
+TEST_F(BuildCacheTest, WhatIsMadeIsTheUsersAlone) {
+  const mode_t mask = umask(0);
+  cache_.store(inputs_, parts_);
+  umask(mask);
+  EXPECT_EQ(fs::status(cache_.folder()).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(entry(inputs_)).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(BuildCacheTest, AFolderThatOthersMayWriteIsNotBelieved) {
+  cache_.store(inputs_, parts_);
+  for (const fs::perms others : {fs::perms::group_write, fs::perms::others_write}) {
+    fs::permissions(cache_.folder(), fs::perms::owner_all | others);
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(cache_.load(inputs_));
+    testing::internal::GetCapturedStderr();
+    EXPECT_THAT(cache_.state().unusable, testing::HasSubstr("others may write"));
+  }
+  fs::permissions(cache_.folder(), fs::perms::owner_all);
+  EXPECT_TRUE(cache_.load(inputs_));
+}
+
+TEST_F(BuildCacheTest, AFolderOfSomebodyElseIsNotBelieved) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives a folder away";
+  cache_.store(inputs_, parts_);
+  ASSERT_EQ(chown(cache_.folder().c_str(), 12345, 12345), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(cache_.load(inputs_));
+  testing::internal::GetCapturedStderr();
+  EXPECT_THAT(cache_.state().unusable, testing::HasSubstr("belongs to user 12345"));
+  expect_error(ErrorKind::usage, {"belongs to user 12345"}, [&] { cache_.clear(); });
+  ASSERT_EQ(chown(cache_.folder().c_str(), geteuid(), getegid()), 0);
+  ASSERT_EQ(chown(entry(inputs_).c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(cache_.load(inputs_)) << "an entry of somebody else";
+}
+
+TEST_F(BuildCacheTest, AnEntryThatOthersMayWriteIsNotTaken) {
+  cache_.store(inputs_, parts_);
+  fs::permissions(entry(inputs_), fs::perms::others_write, fs::perm_options::add);
+  EXPECT_FALSE(cache_.load(inputs_));
+}
+
+// A pipe that nobody writes would wait for ever.
+TEST_F(BuildCacheTest, WhatIsNoFileIsAnEntryThatIsRebuilt) {
+  cache_.store(inputs_, parts_);
+  const fs::path path = entry(inputs_), elsewhere = scratch_.path() / "elsewhere";
+  fs::rename(path, elsewhere);
+  const std::function<void()> in_the_way[] = {
+      [&] { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); },
+      [&] { fs::create_directory(path); },
+      [&] { fs::create_symlink(elsewhere, path); },
+      [&] { fs::create_symlink("/dev/zero", path); },
+  };
+  for (const auto& put : in_the_way) {
+    put();
+    EXPECT_FALSE(cache_.load(inputs_));
+    cache_.store(inputs_, parts_);
+    EXPECT_THAT(cache_.load(inputs_), testing::Optional(parts_));
+    fs::remove(path);
+  }
+}
+
+TEST_F(BuildCacheTest, ShowsAndClears) {
+  EXPECT_EQ(cache_.state().entries, 0);
+  cache_.store(inputs_, parts_);
+  cache_.store({"another"}, parts_);
+  std::ofstream(cache_.folder() / ".tilewright.1.1") << "of a process that was killed";
+  std::ofstream(cache_.folder() / "notes.txt") << "the user's own";
+  fs::permissions(cache_.folder(), fs::perms::all);
+  EXPECT_EQ(cache_.state().entries, 2);
+  EXPECT_GT(cache_.state().bytes, 20);
+  EXPECT_EQ(cache_.clear().entries, 2);
+  EXPECT_EQ(cache_.state().entries, 0);
+  EXPECT_EQ(cache_.state().unusable, "");
+  EXPECT_THAT(files_in(cache_.folder()), testing::ElementsAre(cache_.folder() / "notes.txt"));
 }
 
 TEST_F(BuildCacheTest, ThreadsAndProcessesPublishAtOnce) {
@@ -90,8 +179,8 @@ TEST_F(BuildCacheTest, ThreadsAndProcessesPublishAtOnce) {
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&] {
         for (int round = 0; round < kRounds; ++round) {
-          cache_.store(key_, parts);
-          if (cache_.load(key_) != parts) ++wrong;
+          cache_.store(inputs_, parts);
+          if (cache_.load(inputs_) != parts) ++wrong;
         }
       });
     }
@@ -121,13 +210,13 @@ TEST_F(BuildCacheTest, AFolderThatCannotBeWrittenWarnsOnce) {
   std::ofstream(file) << "in the way";
   const BuildCache blocked(file / "cache");
   testing::internal::CaptureStderr();
-  blocked.store(key_, parts_);
-  blocked.store(key_, parts_);
+  blocked.store(inputs_, parts_);
+  blocked.store(inputs_, parts_);
   const std::string warnings = testing::internal::GetCapturedStderr();
   EXPECT_THAT(warnings, testing::HasSubstr((file / "cache").string()));
   EXPECT_THAT(warnings, testing::HasSubstr("TILEWRIGHT_CACHE"));
   EXPECT_EQ(warnings.find("warning:"), warnings.rfind("warning:"));
-  EXPECT_FALSE(blocked.load(key_));
+  EXPECT_FALSE(blocked.load(inputs_));
 }
 
 TEST(BuildCacheFolder, FollowsTheEnvironment) {
@@ -139,6 +228,15 @@ TEST(BuildCacheFolder, FollowsTheEnvironment) {
   EXPECT_EQ(BuildCache::default_folder(), "/caches/tilewright");
   setenv("TILEWRIGHT_CACHE", "/mine", 1);
   EXPECT_EQ(BuildCache::default_folder(), "/mine");
+  EXPECT_FALSE(BuildCache::is_off());
+  setenv("TILEWRIGHT_CACHE", "off", 1);
+  EXPECT_TRUE(BuildCache::is_off());
+  EXPECT_EQ(BuildCache::default_folder(), "");
+  testing::internal::CaptureStderr();
+  const BuildCache none(BuildCache::default_folder());
+  none.store({"a source"}, {"a part"});
+  EXPECT_FALSE(none.load({"a source"}));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

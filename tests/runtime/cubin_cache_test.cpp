@@ -55,6 +55,14 @@ TEST_F(CubinCacheTest, EveryInputIsPartOfTheKey) {
   EXPECT_TRUE(build(request_).from_cache);
 }
 
+TEST_F(CubinCacheTest, WhatIsBuiltAfreshIsKept) {
+  build(request_);
+  CompileRequest afresh = request_;
+  afresh.afresh = true;
+  EXPECT_FALSE(build(afresh).from_cache);
+  EXPECT_TRUE(build(request_).from_cache);
+}
+
 TEST_F(CubinCacheTest, ADamagedEntryIsBuiltAgain) {
   const std::string cubin = build(request_).kernel.cubin;
   for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {

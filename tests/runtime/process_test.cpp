@@ -20,6 +20,14 @@ TEST(Process, ReadsMoreThanAPipeHolds) {
   EXPECT_EQ(result.output.size(), 1000000U);
 }
 
+TEST(Process, OneThatNeverEndsIsEnded) {
+  const ProcessResult result =
+      run_process({"sh", "-c", "echo begun; sleep 1000"}, std::chrono::milliseconds(200));
+  EXPECT_EQ(result.status, 128 + 9);
+  EXPECT_THAT(result.output, testing::HasSubstr("took longer than 0.2 s"));
+  EXPECT_THAT(result.output, testing::HasSubstr("begun"));
+}
+
 TEST(Process, AMissingProgramIsNamed) {
   expect_error(ErrorKind::unavailable, {"/nonexistent/compiler", "install it"},
                [] { run_process({"/nonexistent/compiler"}); });

@@ -1,6 +1,7 @@
 #include "support/diagnostic.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -44,6 +45,54 @@ TEST_F(DiagnosticTest, ShowsPlaceLineCaretNotesAndFix) {
             "  q is loaded at attention.cpp:1\n"
             "  both are bf16\n"
             "  fix: load k with 64 columns");
+}
+
+// Of a file's name that stands in a file, anybody may have written it.
+TEST_F(DiagnosticTest, AClaimedPlaceShowsSourcesAlone) {
+  const auto shown = [](const std::string& file) {
+    return Diagnostic({intern_claimed(file), 3}, "m").render();
+  };
+  write("kernel.cpp", "Tile s = dot(q, k);");
+  EXPECT_EQ(shown("kernel.cpp"), "kernel.cpp:3: error: m\n    Tile s = dot(q, k);\n    ^");
+  EXPECT_EQ(shown((folder_ / "kernel.cpp").string()), shown("kernel.cpp"));
+  for (const char* secret : {"shadow", "key.pem", ".netrc", "id_rsa", "notes.txt"}) {
+    write(secret, "secret");
+    EXPECT_EQ(shown(secret), std::string(secret) + ":3: error: m");
+    // A place of the program's own is shown, whatever its name.
+    EXPECT_NE(Diagnostic({intern(secret), 3}, "m").render().find("    secret"), std::string::npos);
+  }
+  fs::create_symlink("shadow", "linked.cpp");
+  EXPECT_EQ(shown("linked.cpp"), "linked.cpp:3: error: m");
+  fs::create_directory("folder.cpp");
+  EXPECT_EQ(shown("folder.cpp"), "folder.cpp:3: error: m");
+}
+
+TEST_F(DiagnosticTest, AClaimedPlaceOfSomebodyElseIsShownBelowTheCurrentFolderAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives a file away";
+  write("theirs/kernel.py", "secret()");
+  const fs::path file = folder_ / "theirs" / "kernel.py";
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  const auto text = [&] { return Diagnostic({intern_claimed(file.string()), 3}, "m").render(); };
+  EXPECT_NE(text().find("secret()"), std::string::npos);
+  fs::create_directory("elsewhere");
+  fs::current_path(folder_ / "elsewhere");
+  EXPECT_EQ(text().find("secret()"), std::string::npos);
+}
+
+TEST_F(DiagnosticTest, ControlCharactersDoNotReachTheTerminal) {
+  write("a.cpp", "x = \x1b]0;title\x07 dot(y);");
+  const std::string text = Diagnostic({intern("a.cpp"), 3}, "there is no \x1b[2J")
+                               .token("dot")
+                               .note({}, "\xc2\x9b")
+                               .fix("name \r it")
+                               .render();
+  EXPECT_EQ(text,
+            "a.cpp:3: error: there is no \\x1b[2J\n"
+            "    x = \\x1b]0;title\\x07 dot(y);\n"
+            "                         ^\n"
+            "  \\xc2\\x9b\n"
+            "  fix: name \\x0d it");
+  EXPECT_EQ(format_location({"a\x1b.cpp", 3}), "a\\x1b.cpp:3");
 }
 
 TEST_F(DiagnosticTest, CaretPrefersTheTokenAsAWord) {

@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -94,6 +96,62 @@ TEST(WriteFileTest, KeepsTheModeOfAnOldFileAndGivesANewOneTheUsual) {
   write_file(folder / "a", {bytes_of("2")});
   ASSERT_EQ(stat((folder / "a").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(WriteFileTest, NobodyRunsItAsItsOldOwner) {
+  const TemporaryFolder folder;
+  write_text(folder / "a", "old");
+  ASSERT_EQ(chmod((folder / "a").c_str(), 06755), 0);
+  write_text(folder / "a", "new");
+  struct stat status {};
+  ASSERT_EQ(stat((folder / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0755u);
+}
+
+TEST(TemporaryFileTest, GoesWithTheObjectUnlessItWasRenamed) {
+  const TemporaryFolder folder;
+  {
+    TemporaryFile file(folder.path().string(), 0600, ".cubin");
+    file.write({bytes_of("a"), bytes_of("b")});
+    EXPECT_EQ(file.error(), 0);
+    EXPECT_TRUE(file.path().ends_with(".cubin"));
+    EXPECT_EQ(content(file.path()), "ab");
+  }
+  EXPECT_EQ(count_files(folder.path()), 0u);
+  {
+    TemporaryFile file(folder.path().string(), 0600);
+    file.write({bytes_of("c")});
+    file.rename(folder / "kept");
+  }
+  EXPECT_EQ(content(folder / "kept"), "c");
+  EXPECT_EQ(count_files(folder.path()), 1u);
+  const TemporaryFile none(folder / "missing", 0600);
+  EXPECT_EQ(none.error(), ENOENT);
+}
+
+TEST(TemporaryFileTest, ASignalLeavesNoneBehind) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const TemporaryFolder folder;
+    const pid_t child = fork();
+    if (child == 0) {
+      remove_temporaries_on_signals();
+      const TemporaryFile one(folder.path().string(), 0600), two(folder.path().string(), 0600);
+      if (count_files(folder.path()) == 2) raise(number);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
+    EXPECT_EQ(count_files(folder.path()), 0u);
+  }
+}
+
+TEST(TextFileTest, OneThatNoTextFillsIsRefused) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a") << "x";
+  fs::resize_file(folder / "a", kMaximumText + 1);
+  EXPECT_NE(usage_error_of([&] { read_text(folder / "a"); }).find("256 MiB"), std::string::npos);
+  EXPECT_EQ(try_read_text(folder / "a"), std::nullopt);
 }
 
 TEST(WriteFileTest, WritesThroughALink) {

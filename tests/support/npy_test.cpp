@@ -62,6 +62,11 @@ class NpyTest : public testing::Test {
   std::string path_ = folder_ / "q.npy";
 };
 
+TEST_F(NpyTest, AHeaderOfAnyLengthIsNotRead) {
+  write_raw(std::string("\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12) + "{");
+  EXPECT_THAT(usage_error_of([&] { read_npy(path_); }), HasSubstr("1048576 is the limit"));
+}
+
 TEST_F(NpyTest, ReadsEachVersion) {
   for (const int version : {1, 2, 3}) {
     write("{'descr': '<i4', 'fortran_order': False, 'shape': (1, 2), }", "abcdefgh", version);

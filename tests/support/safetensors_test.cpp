@@ -53,6 +53,16 @@ TEST_F(SafetensorsTest, ReadsOneTensorOfSeveral) {
             "wwww");
 }
 
+TEST_F(SafetensorsTest, ADeepHeaderIsRefused) {
+  const std::string deep(200'000, '[');
+  write_entry("{\"dtype\":" + deep + std::string(deep.size(), ']') + "}");
+  EXPECT_EQ(error(), std::string("FILE: the header nests objects and arrays more than 16 "
+                                 "deep") +
+                         kAgain);
+  write_entry("{\"dtype\":\"" + deep + "\"}");
+  EXPECT_NE(error().find("has dtype [[["), std::string::npos) << "brackets in a text nest nothing";
+}
+
 TEST_F(SafetensorsTest, EveryType) {
   const std::pair<const char*, const char*> types[] = {
       {"BF16", "bf16"},      {"F16", "<f2"}, {"F32", "<f4"}, {"F64", "<f8"},

@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/operations.h"
+#include "support/escape.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -151,7 +152,7 @@ void print_role(Emitter& emitter, const Operation& operation) {
   const Operation* const next = emitter.next;
   emitter.open(fmt::format("{}if ({})", is_behind_role(emitter) ? "else " : "",
                            warp_range(emitter, first, warps)));
-  emitter.line(fmt::format("// {}", operation.attributes.text(Key::name)));
+  emitter.line(fmt::format("// {}", escaped_comment(operation.attributes.text(Key::name))));
   emitter.agent = Emitter::Agent::warp;
   emitter.first_warp = first;
   emitter.role_warps = warps;

@@ -11,6 +11,7 @@
 #include "codegen/cuda/reserved_words.h"
 #include "ir/text.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 
 namespace tilewright::codegen {
 
@@ -91,7 +92,8 @@ void Emitter::line(std::string_view text) {
   if (where_.file != printed_where_.file || where_.line != printed_where_.line) {
     printed_where_ = where_;
     const std::string_view path(where_.file);
-    append(fmt::format("// {}:{}", path.substr(path.find_last_of('/') + 1), where_.line));
+    append(fmt::format("// {}:{}", escaped_comment(path.substr(path.find_last_of('/') + 1)),
+                       where_.line));
   }
   append(text);
 }
@@ -249,8 +251,8 @@ CudaSource Emitter::finish() {
       "  const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);\n"
       "  const int lane = (int)threadIdx.x % 32;\n";
   kernel += body_ + "}\n";
-  source.text = fmt::format("// {}: {} threads, {} bytes of shared memory.\n", kernel_.name,
-                            kernel_.threads, kernel_.shared_bytes) +
+  source.text = fmt::format("// {}: {} threads, {} bytes of shared memory.\n",
+                            escaped_comment(kernel_.name), kernel_.threads, kernel_.shared_bytes) +
                 // A scalar that nothing uses is no mistake.
                 "#pragma nv_diag_suppress 177\n" + prelude_for(functions + kernel) + functions +
                 kernel;

@@ -139,7 +139,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"decisions", decisions},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
-  return json.dump(2);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string explanation_json(const ProgramExplanation& program) {

@@ -137,7 +137,7 @@ std::vector<compiler::DumpFile> layout_files(const Explanation& explanation) {
   std::vector<compiler::DumpFile> files;
   if (!explanation.scheduled) return files;
   for (const LayoutPicture& picture : layout_pictures(*explanation.scheduled)) {
-    files.push_back({picture.name + ".svg", picture.svg});
+    files.push_back({compiler::file_name(picture.name) + ".svg", picture.svg});
   }
   return files;
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "support/diagnostic.h"
 #include "support/file.h"
 
 namespace tilewright::explanations {
@@ -56,8 +57,8 @@ class Files {
 
 }  // namespace
 
-std::vector<std::string> source_lines(const std::string& path) {
-  return owned_lines(try_read_text(path).value_or(""));
+std::vector<std::string> source_lines(const char* file) {
+  return owned_lines(try_read_source(file).value_or(""));
 }
 
 SourceMap source_map(const ir::Kernel& machine, std::string_view cuda) {

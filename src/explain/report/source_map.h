@@ -9,8 +9,8 @@
 // Which line of the kernel's source each line of the printed CUDA came from.
 namespace tilewright::explanations {
 
-// Empty where there is no such file.
-std::vector<std::string> source_lines(const std::string& path);
+// Empty where there is no such source, or it may not be shown (try_read_source).
+std::vector<std::string> source_lines(const char* file);
 
 struct SourceFile {
   std::string path;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "simulator/machine/world.h"
@@ -68,12 +67,18 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       random(world.random),
       recorder(world.recorder),
       order(*this, options.strict, options.check_order),
-      to_start_(kernel.ctas / kernel.cluster) {
+      max_operations_(options.max_operations),
+      to_start_(kernel.ctas / kernel.cluster, random) {
   if (options.provenance) provenance.emplace(*this);
-  std::iota(to_start_.begin(), to_start_.end(), 0);
-  for (std::size_t i = to_start_.size(); i > 1; --i) {
-    std::swap(to_start_[i - 1], to_start_[random.below(i)]);
-  }
+}
+
+void Launch::raise_too_long() const {
+  Diagnostic(kernel.where,
+             fmt::format("kernel {}: warps have executed {} operations, and the end is not reached",
+                         kernel.name, max_operations_),
+             ErrorKind::result)
+      .fix("take smaller sizes, or raise --max-operations (MachineOptions::max_operations)")
+      .raise();
 }
 
 void Launch::count_instructions() const {
@@ -84,8 +89,7 @@ void Launch::count_instructions() const {
 }
 
 void Launch::start_next() {
-  const std::int64_t index = to_start_.back();
-  to_start_.pop_back();
+  const std::int64_t index = to_start_.draw();
   auto cluster = std::make_unique<Cluster>();
   cluster->launch = this;
   cluster->number = world.add_actor({this, nullptr, place.stream, place.position, place.rank});
@@ -111,9 +115,7 @@ std::int64_t Launch::live_ctas() const {
   return static_cast<std::int64_t>(clusters_.size()) * kernel.cluster;
 }
 
-std::int64_t Launch::waiting_ctas() const {
-  return static_cast<std::int64_t>(to_start_.size()) * kernel.cluster;
-}
+std::int64_t Launch::waiting_ctas() const { return to_start_.count() * kernel.cluster; }
 
 void Launch::retire() {
   clusters_.erase(std::remove_if(clusters_.begin(), clusters_.end(),
@@ -232,7 +234,7 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
     ++warp.pc;
   };
   std::vector<Scalar>& scalars = warp.scalars;
-  ++report.operations;
+  if (++report.operations > max_operations_) raise_too_long();
   if (!is_flow(instruction.code)) ++executed_[static_cast<std::size_t>(instruction.op)];
   switch (instruction.code) {
     case Code::end:

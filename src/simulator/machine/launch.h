@@ -16,6 +16,7 @@
 #include "simulator/machine/prepared_kernel.h"
 #include "simulator/machine/provenance.h"
 #include "simulator/machine/recorder.h"
+#include "simulator/machine/start_order.h"
 #include "support/random.h"
 
 // One launch of a kernel on the virtual GPU. What each instruction does lies in one file a unit:
@@ -57,14 +58,14 @@ class Launch {
   std::optional<Provenance> provenance;  // where MachineOptions ask for it
 
   // Clusters that have not started, and those that are executed.
-  bool all_started() const { return to_start_.empty(); }
+  bool all_started() const { return to_start_.count() == 0; }
   const std::vector<std::unique_ptr<Cluster>>& clusters() const { return clusters_; }
   std::int64_t live_ctas() const;
   std::int64_t waiting_ctas() const;
   // Whether clusters have ended that nothing asynchronous needs any more; forgets them.
   bool can_retire() const { return ended_ > 0 && under_way_ == 0; }
   void retire();
-  bool is_over() const { return to_start_.empty() && clusters_.empty(); }
+  bool is_over() const { return to_start_.count() == 0 && clusters_.empty(); }
   // What its warps have acquired, once it is over; its own work is not among it.
   const std::shared_ptr<const Beyond>& left() const { return left_.beyond; }
   void start_next();
@@ -106,8 +107,10 @@ class Launch {
   void execute(Warp& warp, const Instruction& instruction);
   void finish(Warp& warp);
   void check_exit(const Cta& cta);
+  [[noreturn]] void raise_too_long() const;
 
-  std::vector<std::int64_t> to_start_;  // clusters that have not started, last first
+  const std::int64_t max_operations_;
+  StartOrder to_start_;  // clusters that have not started
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::size_t ended_ = 0;                     // of these, clusters without a warp that is left
   std::int64_t under_way_ = 0;                // events

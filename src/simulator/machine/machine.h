@@ -48,6 +48,8 @@ struct MachineOptions {
   // Also where the elements of products come from (provenance.h): faults of kind provenance. It
   // asks that both operands of a sum advance together, which is not every kernel's way.
   bool provenance = false;
+  // A run that executes more ends with Error(result): a kernel may never come to its end.
+  std::int64_t max_operations = INT64_MAX;
   Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 

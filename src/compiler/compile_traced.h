@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+#include "ir/ir.h"
+#include "tilewright/compile.h"
+
+namespace tilewright {
+
+// As compile(), of a kernel that is traced already, such as a file's.
+Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
+                          const CompileOptions& options = {});
+
+}  // namespace tilewright

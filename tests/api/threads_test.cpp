@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/temporary_folder.h"
+#include "runtime/fake_driver.h"
+#include "runtime/nvrtc_available.h"
+#include "tilewright/c_api.h"
+#include "tilewright/compile.h"
+#include "tilewright/kernels/gemm.h"
+
+// What may be called from several threads at once. Under the preset tsan these find races
+// (scripts/prove threads).
+namespace tilewright {
+namespace {
+
+constexpr int kThreads = 4, kRounds = 20;
+
+template <typename Work>
+void in_threads(const Work& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back([&work, i] { work(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// C = A x B of ones, m rows: whether the kernel gives k everywhere.
+bool multiplies(const tilewright_kernel* kernel, std::int64_t m) {
+  constexpr std::int64_t kColumns = 6, kTerms = 5;
+  std::vector<float> a(static_cast<std::size_t>(m * kTerms), 1), b(kColumns * kTerms, 1);
+  std::vector<float> c(static_cast<std::size_t>(m * kColumns), -1);
+  const std::array<std::int64_t, 2> of_a = {m, kTerms}, of_b = {kColumns, kTerms},
+                                    of_c = {m, kColumns};
+  const std::array<tilewright_tensor, 3> tensors = {{{a.data(), "f32", 2, of_a.data(), nullptr},
+                                                     {b.data(), "f32", 2, of_b.data(), nullptr},
+                                                     {c.data(), "f32", 2, of_c.data(), nullptr}}};
+  if (tilewright_kernel_run(kernel, tensors.data(), 3, nullptr) != TILEWRIGHT_OK) return false;
+  return std::all_of(c.begin(), c.end(), [](float value) { return value == kTerms; });
+}
+
+TEST(ThreadsTest, TheCInterfaceTakesCallsFromAll) {
+  tilewright_kernel* shared = nullptr;
+  ASSERT_EQ(tilewright_kernel_create("gemm", "dtype=f32", "interpreter", 0, &shared), TILEWRIGHT_OK)
+      << tilewright_last_error();
+  std::atomic<int> wrong = 0;
+  in_threads([&](int thread) {
+    for (int round = 0; round < kRounds; ++round) {
+      if (!multiplies(shared, 3 + (thread + round) % 5)) ++wrong;
+    }
+    tilewright_kernel* own = nullptr;
+    const std::string options = "dtype=f32,m=" + std::to_string(8 + thread);
+    if (tilewright_kernel_create("gemm", options.c_str(), "interpreter", 0, &own) ==
+        TILEWRIGHT_OK) {
+      wrong += multiplies(own, 2) ? 0 : 1;
+      tilewright_kernel_destroy(own);
+    } else {
+      ++wrong;
+    }
+    // Errors are each thread's own.
+    const std::string name = "kernel" + std::to_string(thread);
+    if (tilewright_kernel_create(name.c_str(), "", "interpreter", 0, &own) == TILEWRIGHT_OK ||
+        std::string(tilewright_last_error()).find(name) == std::string::npos) {
+      ++wrong;
+    }
+  });
+  tilewright_kernel_destroy(shared);
+  EXPECT_EQ(wrong, 0);
+}
+
+class LaunchThreadsTest : public runtime::FakeDriverTest {
+ protected:
+  void SetUp() override {
+    state_->max_threads = 1024;
+    if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  const test::TemporaryFolder folder_;
+  const runtime::ScopedVariable cache_{"TILEWRIGHT_CACHE", folder_.path().string()};
+};
+
+// Some launches with the addresses and sizes of others, and some of their own.
+TEST_F(LaunchThreadsTest, LaunchesShareWhatIsPrepared) {
+  const Executable executable = compile(kernels::gemm_sm90({}), "cuda");
+  std::atomic<int> failed = 0;
+  in_threads([&](int thread) {
+    for (int round = 0; round < kRounds; ++round) {
+      const std::int64_t m = 128 * (1 + round % 3 + (round % 4 == 0 ? thread : 0));
+      const auto tensor = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
+        return TensorRef{reinterpret_cast<void*>(address), bf16, {rows, columns}, {}};
+      };
+      char own = 0;
+      try {
+        executable.run({tensor(0x10000, m, 64), tensor(0x20000, 256, 64), tensor(0x30000, m, 256)},
+                       {}, round % 2 == 0 ? nullptr : &own);
+      } catch (const Error&) {
+        ++failed;
+      }
+    }
+  });
+  EXPECT_EQ(failed, 0);
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,232 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "common/temporary_folder.h"
+#include "tools/run_command.h"
+
+// What the command does with files that somebody else has written, and where it writes.
+namespace tilewright::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+using Clock = std::chrono::steady_clock;
+
+// The address sanitizer's shadow takes terabytes of addresses.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kLimitsMemory = false;
+#else
+constexpr bool kLimitsMemory = true;
+#endif
+
+// Through a shell, for redirections and limits: "$TILEWRIGHT" is the command.
+Answer shell(const std::string& line) {
+  setenv("TILEWRIGHT", TILEWRIGHT_COMMAND, 1);
+  const runtime::ProcessResult result = runtime::run_process({"sh", "-c", line});
+  return {result.status, result.output};
+}
+
+// Adds 1 to A {axis}, in tiles of 16 elements.
+std::string add_one(const std::string& dims, const std::string& axis, const std::string& grid,
+                    const std::string& name = "add_one") {
+  return "kernel \"" + name + "\" tile\n" + dims + "in A: f32[" + axis + "] = %0\nout C: f32[" +
+         axis + "] = %1\ngrid (" + grid + R"()
+body (%2: i32) {
+  %3: i32 = constant {value = 16}
+  %4: i32 = mul %2, %3
+  %5: i32 = dim {dim = dim()" +
+         axis + R"()}
+  %6: tile<f32, 16> = load %0, %4, %5 {sizes = [16]}
+  %7: f32 = constant {value = 1.0}
+  %8: tile<f32, 16> = splat %7
+  %9: tile<f32, 16> = add %6, %8
+  store %1, %9, %4, %5 {sizes = [16]}
+}
+)";
+}
+
+class FilesCommandTest : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return folder_ / name;
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(FilesCommandTest, EveryCommandChecksItsOutput) {
+  for (const char* line :
+       {"list", "list --json", "explain gemm --target interpreter",
+        "explain gemm --target interpreter --json", "doctor", "cache", "--help", "--version",
+        "run gemm --target interpreter --set m=4 --set n=4 --set k=4",
+        "fuzz --target interpreter --count 1"}) {
+    const Answer answer = shell("\"$TILEWRIGHT\" " + std::string(line) + " >/dev/full");
+    EXPECT_EQ(answer.status, 2) << line << answer.output;
+    EXPECT_THAT(answer.output, HasSubstr("standard output cannot be written")) << line;
+  }
+}
+
+TEST_F(FilesCommandTest, RunsBenchesAndExplainsAFile) {
+  const std::string file = write("add.tw", add_one("dim n\n", "n", "ceil_div(n, 16)"));
+  const Answer run = tilewright("run " + file + " --target interpreter --set n=100 --check --json");
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_EQ(run.json()["ok"], true);
+  EXPECT_EQ(run.json()["kernel"], "add_one");
+  EXPECT_EQ(tilewright("run " + file + " --target sim:sm_90a --set n=100 --check").status, 0);
+  EXPECT_EQ(tilewright("run " + file + " --target passes:sm_90a --set n=100 --check").status, 0);
+  const Answer bench = tilewright("bench " + file + " --target interpreter --set n=32 --json");
+  EXPECT_EQ(bench.status, 0) << bench.output;
+  EXPECT_TRUE(bench.json()["tflops"].is_null());
+  EXPECT_THAT(tilewright("bench " + file + " --target interpreter --set n=32").output,
+              Not(HasSubstr("TFLOP")));
+  const WithoutNvrtc without;
+  const Answer explained = tilewright("explain " + file + " --target interpreter --json");
+  EXPECT_EQ(explained.status, 0) << explained.output;
+  EXPECT_EQ(explained.json()["kernel"], "add_one");
+  EXPECT_EQ(tilewright("explain " + file + " --target sm_90a --dump " + (folder_ / "dump")).status,
+            3);
+  EXPECT_TRUE(fs::exists(folder_ / "dump/kernel.cu"));
+  expect_failure("run " + file + ".none.tw --target interpreter", 2, {"cannot read"});
+}
+
+TEST_F(FilesCommandTest, AnyGridAndAnyAxis) {
+  const std::string groups =
+      write("groups.tw",
+            add_one("dim groups\n", "groups * 2048", "groups * 128")
+                .insert(add_one("dim groups\n", "", "").find("in A"), "in S: i32[groups] = %20\n"));
+  const std::string heads = write(
+      "heads.tw", add_one("dim heads\ndim queries\n", "(heads * ceil_div(queries, 128) + 1) * 16",
+                          "heads * ceil_div(queries, 128) + 1")
+                      .insert(add_one("dim heads\ndim queries\n", "", "").find("in A"),
+                              "in S: i32[heads, queries] = %20\n"));
+  for (const std::string& line :
+       {groups + " --set groups=3", heads + " --set heads=3 --set queries=200",
+        groups + " --shrunken", heads + " --shrunken"}) {
+    const Answer answer = tilewright("simulate " + line + " --target sm_90a --json");
+    EXPECT_EQ(answer.status, 0) << line << answer.output;
+    EXPECT_EQ(answer.json()["ok"], true);
+  }
+  EXPECT_EQ(tilewright("run " + heads + " --target interpreter --check --set heads=2").status, 0);
+  expect_failure("simulate " + write("less.tw", add_one("dim n\n", "n - 300", "1")) +
+                     " --target sm_90a --set n=10",
+                 2, {"is -290"});
+}
+
+// Its memory would be 16 GB, were a list of its CTAs made.
+TEST_F(FilesCommandTest, AGridTakesNoMemoryByItsSize) {
+  std::string text = add_one("dim n\n", "n", "2147483647");
+  text.replace(text.find("mul %2, %3"), 10, "max %2, %3");  // behind the tensor's end
+  const std::string file = write("many.tw", text);
+  const std::string limits = kLimitsMemory ? "ulimit -v 4000000; " : "";
+  const Answer answer = shell(limits + "\"$TILEWRIGHT\" simulate " + file +
+                              " --target sm_90a --set n=16 --control-only --max-operations 2000");
+  EXPECT_EQ(answer.status, 1) << answer.output;
+  EXPECT_THAT(answer.output, HasSubstr("2000 operations"));
+  EXPECT_THAT(answer.output, HasSubstr("--max-operations"));
+}
+
+TEST_F(FilesCommandTest, ATimeoutEndsWhateverItIsAt) {
+  const std::string endless = write("endless.tw", R"(kernel "endless" tile
+in A: i32[16] = %0
+grid (1)
+body (%1: i32) {
+  %2: bool = constant {value = 1}
+  while_loop %2 () {
+    yield %2
+  }
+}
+)");
+  for (const std::string& line : {"run " + endless + " --target interpreter --timeout 0.3",
+                                  "simulate " + endless + " --target sm_90a --timeout 0.3"}) {
+    const auto start = Clock::now();
+    expect_failure(line, 1, {"longer than --timeout", "fix: "});
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
+  }
+}
+
+// As deep as the parser lets them be: passes that visit each loop's body twice would never end.
+TEST_F(FilesCommandTest, LoopsInLoops) {
+  std::string text =
+      "kernel \"nest\" tile\nin A: f32[16] = %0\nout C: f32[16] = %1\ngrid (1)\n"
+      "body (%2: i32) {\n  %3: i32 = constant {value = 0}\n"
+      "  %4: i32 = constant {value = 1}\n  %5: i32 = constant {value = 16}\n"
+      "  %6: tile<f32, 16> = load %0, %3, %5 {sizes = [16]}\n";
+  constexpr int kDepth = 99;
+  const auto loop = [](int i) { return "%" + std::to_string(100 + 3 * i); };
+  const auto carried = [](int i) { return "%" + std::to_string(102 + 3 * i); };
+  for (int i = 0; i < kDepth; ++i) {
+    text += loop(i) + ": tile<f32, 16> = for_loop %3, %4, %4, " + (i == 0 ? "%6" : carried(i - 1)) +
+            " (%" + std::to_string(101 + 3 * i) + ": i32, " + carried(i) + ": tile<f32, 16>) {\n";
+  }
+  text += "%7: tile<f32, 16> = add " + carried(kDepth - 1) + ", " + carried(kDepth - 1) + "\n";
+  for (int i = kDepth; i-- > 0;) {
+    text += "yield " + (i + 1 == kDepth ? "%7" : loop(i + 1)) + "\n}\n";
+  }
+  text += "  store %1, " + loop(0) + ", %3, %5 {sizes = [16]}\n}\n";
+  const auto start = Clock::now();
+  const Answer answer =
+      tilewright("simulate " + write("nest.tw", text) + " --target sm_90a --timeout 100");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(20));
+  const std::string deeper = "kernel \"nest\" tile\ngrid (1)\nbody (%2: i32) {\n";
+  std::string deep = deeper + "  %3: i32 = constant {value = 0}\n";
+  for (int i = 0; i < 100'000; ++i)
+    deep += "for_loop %3, %3, %3 (%" + std::to_string(i + 9) + ": i32) {\n";
+  expect_failure("simulate " + write("deep.tw", deep) + " --target sm_90a", 2,
+                 {"deep.tw:104", "nested more than 100 deep"});
+}
+
+TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {
+  const std::string secret = write("shadow", "one\nroot:secret\n");
+  const std::string text =
+      "kernel \"k\" machine @\"" + secret + "\":2\ngrid (1)\nthreads 128\nbody () {\n}\n";
+  const Answer place = tilewright("simulate " + write("place.tw", text) + " --target sm_90a");
+  EXPECT_THAT(place.output, HasSubstr("shadow:2")) << place.output;
+  EXPECT_THAT(place.output, Not(HasSubstr("secret")));
+  const std::string escape = write("escape.tw", add_one("dim n\n", "n", "1", "\\x1b[2J"));
+  const Answer refused = tilewright("simulate " + escape + " --target sm_90a");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.output, HasSubstr("escape.tw:1: error: the text holds"));
+  const std::string raw = write("raw.tw", "kernel \"\x1b[2J\" tile\n");
+  for (const std::string& line : {"simulate " + raw + " --target sm_90a",
+                                  std::string("run gemm --target interpreter --in \x1b[2J=a.npy"),
+                                  std::string("run \x1b[2J --target interpreter")}) {
+    const Answer answer = tilewright(line);
+    EXPECT_EQ(answer.status, 2);
+    EXPECT_THAT(answer.output, Not(HasSubstr("\x1b"))) << line;
+  }
+}
+
+TEST_F(FilesCommandTest, AVerifiersErrorNamesTheFilesLine) {
+  std::string text = add_one("dim n\n", "n", "1");
+  text.replace(text.find("add %6, %8"), 10, "add %6, %3 @\"elsewhere.cpp\":3");
+  expect_failure("simulate " + write("wrong.tw", text) + " --target sm_90a", 2,
+                 {"wrong.tw:13: error:", "    %9: tile<f32, 16> = add %6, %3"});
+}
+
+TEST_F(FilesCommandTest, ShowsAndClearsTheCache) {
+  fs::create_directory(folder_ / "cache");
+  write("cache/" + std::string(32, '0') + ".build", "an entry");
+  const std::string with = "TILEWRIGHT_CACHE=" + (folder_ / "cache") + " \"$TILEWRIGHT\" cache";
+  const Answer shown = shell(with + " --json");
+  EXPECT_EQ(shown.status, 0) << shown.output;
+  EXPECT_EQ(shown.json()["folder"], folder_ / "cache");
+  EXPECT_EQ(shown.json()["entries"], 1);
+  EXPECT_EQ(shown.json()["bytes"], 8);
+  fs::permissions(folder_ / "cache", fs::perms::all);
+  EXPECT_THAT(shell(with).output, HasSubstr("others may write"));
+  EXPECT_THAT(shell(with + " --clear").output, HasSubstr("is cleared: 1 built kernels"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "cache"));
+  EXPECT_EQ(fs::status(folder_ / "cache").permissions(), fs::perms::owner_all);
+  const Answer off = shell("TILEWRIGHT_CACHE=off \"$TILEWRIGHT\" cache");
+  EXPECT_EQ(off.status, 0);
+  EXPECT_THAT(off.output, HasSubstr("TILEWRIGHT_CACHE is off"));
+}
+
+}  // namespace
+}  // namespace tilewright::test
