@@ -120,7 +120,7 @@ Index warp_index(SourceLocation where) { return special(Op::warp_index, "warp_in
 Dim multiprocessors() { return Dim::symbol(ir::kMultiprocessors, at_least(1)); }
 
 void Kernel::target(std::string_view name, SourceLocation where) {
-  tracer_->name_target(name, where);
+  tracer(where).name_target(name, where);
 }
 
 void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
