@@ -47,6 +47,7 @@ struct Request {
   bool faults = false;
   bool json = false;
   bool model_only = false;
+  bool printed = false;
   bool ranges = false;
   bool shrunken = false;
   bool strict = false;

@@ -148,6 +148,13 @@ class CommandLine {
                    "places of their tensors that belong together")
         ->excludes("--faults");
     simulate
+        ->add_flag(
+            "--printed", request_.printed,
+            "Execute the PTX that NVRTC makes of the printed kernel beside its machine form: "
+            "results bit by bit, and each warp's synchronising instructions; sizes that are "
+            "not set are shrunken")
+        ->excludes("--faults");
+    simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
                      "schedule with a fault, else of the first")

@@ -13,6 +13,7 @@
 #include "library/kernel_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
+#include "simulate_printed.h"
 #include "simulate_program.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
@@ -55,6 +56,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target) {
   refuse_program_options(request, source.entry().name);
   if (request.faults) return simulate_faults(request, source, target);
+  if (request.printed) return simulate_printed(request, source, target);
   Subject subject = simulated_subject(request, source, target);
   std::optional<checks::Breakage> breakage;
   simulator::MachineOptions options = machine_options(request);

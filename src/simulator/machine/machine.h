@@ -48,6 +48,9 @@ struct MachineOptions {
   // Also where the elements of products come from (provenance.h): faults of kind provenance. It
   // asks that both operands of a sum advance together, which is not every kernel's way.
   bool provenance = false;
+  // exp, exp2, log, sin and cos as the printed kernel computes them, bit by bit where the
+  // instructions themselves are the host's functions.
+  bool by_instructions = false;
   Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 
