@@ -17,6 +17,7 @@
 #include "library/program_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
+#include "simulate_printed.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
 #include "workload.h"
@@ -242,6 +243,9 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
   std::size_t next = 0;
   for (const ir::ProgramBuffer& buffer : program.buffers) {
     before[0].push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+  }
+  if (request.printed) {
+    return simulate_printed_program(request, program, forms, before[0], options.multiprocessors);
   }
   Outcome outcome;
   outcome.seed = request.seed;

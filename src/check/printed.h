@@ -6,9 +6,11 @@
 
 #include "codegen/cuda/cuda_printer.h"
 #include "ir/ir.h"
+#include "ir/program.h"
 #include "ptx/launch.h"
 #include "ptx/module.h"
 #include "support/arguments.h"
+#include "tilewright/host_tensor.h"
 
 // Whether the printed kernel does what its machine form does: the PTX that NVRTC makes of the text
 // is executed beside the machine form, on the same tensors.
@@ -38,5 +40,15 @@ PrintedDifference compare_printed(const ir::Kernel& machine,
                                   const std::vector<codegen::LaunchParameter>& parameters,
                                   const ptx::Module& module, const Arguments& arguments,
                                   const PrintedOptions& options);
+
+// The same of each launch of a program of one rank, one after the other, for what the buffers hold
+// then; `before` has those that callers pass, and is what the PTX leaves afterwards. The program is
+// bound, and `machine` has its kernels' machine forms.
+PrintedDifference compare_printed(const ir::Program& program,
+                                  const std::vector<ir::Kernel>& machine,
+                                  std::vector<HostTensor>& before, const PrintedOptions& options);
+
+// The PTX that NVRTC makes of the printed kernel.
+ptx::Module printed_ptx(const ir::Kernel& machine, const codegen::CudaSource& source);
 
 }  // namespace tilewright::checks

@@ -83,6 +83,32 @@ void compute(Execution& x, int count, F f) {
   });
 }
 
+// The nearest value moved to the one towards zero, by the sign of what it is too small by.
+float towards_zero(float nearest, float error) {
+  if (std::isinf(nearest)) return std::copysign(std::numeric_limits<float>::max(), nearest);
+  const bool too_large = error != 0 && std::signbit(error) != std::signbit(nearest);
+  return too_large ? std::nextafter(nearest, 0.0f) : nearest;
+}
+
+void float_add_truncating(Execution& x) {
+  each2<float>(x, [&](float a, float b) {
+    a = entering(x, a), b = entering(x, b);
+    const float sum = a + b;
+    if (std::isinf(a) || std::isinf(b) || sum != sum) return finished(x, sum);
+    const float part = sum - a;
+    return finished(x, towards_zero(sum, (a - (sum - part)) + (b - part)));
+  });
+}
+void float_multiply_truncating(Execution& x) {
+  each2<float>(x, [&](float a, float b) {
+    a = entering(x, a), b = entering(x, b);
+    const float product = a * b;
+    if (std::isinf(a) || std::isinf(b) || product != product) return finished(x, product);
+    const double exact = double{a} * b;
+    return finished(x, towards_zero(product, static_cast<float>(exact - product)));
+  });
+}
+
 void float_add(Execution& x) {
   compute(x, 2, [](auto a, auto b, auto) { return a + b; });
 }
@@ -206,6 +232,8 @@ constexpr Record kFloatRecords[] = {
     {"add", "dss", "rn ftz sat", kPlain, float_add},
     {"sub", "dss", "rn ftz sat", kPlain, float_subtract},
     {"mul", "dss", "rn ftz sat", kPlain, float_multiply},
+    {"add", "dss", "rz ftz sat", "f32", float_add_truncating},
+    {"mul", "dss", "rz ftz sat", "f32", float_multiply_truncating},
     {"fma", "dsss", "rn ftz sat", kPlain, float_fma},
     {"div", "dss", "rn full approx ftz", "f32 f64", float_divide},
     {"min", "dss", "ftz NaN", kPlain, extreme<false>},

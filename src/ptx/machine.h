@@ -51,7 +51,7 @@ struct Path {
   int above = -1;
   int below = 0;      // paths that this one waits for
   bool over = false;  // its place is free
-  bool waits = false;
+  int tried = -1;     // the wait that has just failed
   std::uint64_t ticket = 0;  // of a barrier at which it has arrived; 0: none
 };
 

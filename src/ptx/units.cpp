@@ -121,7 +121,8 @@ void expect_alone(Execution& x) {
   });
 }
 
-// A try that fails would be tried again: it waits instead.
+// A try may end without success. It does so once in a row, which a loop around it has to bear; tried
+// again it waits, so that who never comes is seen.
 void wait_parity(Execution& x) {
   if (!x.instruction.has(Modifier::parity)) x.unsupported();
   const std::uint32_t first = x.first_lane();
@@ -133,11 +134,13 @@ void wait_parity(Execution& x) {
   });
   if (parity > 1) x.fail("mbarrier", fmt::format("for parity {}", parity));
   const Mbarrier& barrier = barrier_at(x, place);
-  x.again = static_cast<std::int64_t>(barrier.phase & 1) == parity;
+  const bool complete = static_cast<std::int64_t>(barrier.phase & 1) != parity;
+  x.again = !complete && x.path.tried == x.path.pc;
   if (x.again) return;
-  x.record(EventKind::mbarrier_wait, {static_cast<std::int64_t>(place.at), parity});
+  x.path.tried = complete ? -1 : x.path.pc;
+  if (complete) x.record(EventKind::mbarrier_wait, {static_cast<std::int64_t>(place.at), parity});
   Lanes& p = x.target(0);
-  for_lanes(x.lanes, [&](int lane) { p[lane] = 1; });
+  for_lanes(x.lanes, [&](int lane) { p[lane] = complete; });
 }
 
 std::size_t map_at(Execution& x, std::uint64_t address) {
