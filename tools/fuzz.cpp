@@ -5,6 +5,7 @@
 
 #include "check/fuzz/campaign.h"
 #include "check/fuzz/faults.h"
+#include "check/printed_faults.h"
 #include "command.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
@@ -97,9 +98,44 @@ int seeded_faults(const Request& request) {
   return killed == found.size() ? 0 : static_cast<int>(ErrorKind::result);
 }
 
+// Of the printer, in its text.
+int printed_faults(const Request& request) {
+  std::vector<const checks::PrintedFault*> faults;
+  for (const checks::PrintedFault& fault : checks::printed_faults()) faults.push_back(&fault);
+  ProgressBar progress("faults", static_cast<std::int64_t>(faults.size()));
+  const auto results = checks::prove_printer(checks::printed_subjects(request.count), 12, faults,
+                                             [&progress] { progress.advance(); });
+  Json list = Json::array();
+  std::size_t caught = 0, in_prelude = 0;
+  for (const checks::PrintedFaultResult& result : results) {
+    caught += result.caught;
+    in_prelude += result.caught && result.fault->in_prelude;
+    list.push_back({{"name", result.fault->name},
+                    {"prelude", result.fault->in_prelude},
+                    {"caught", result.caught},
+                    {"subject", result.subject},
+                    {"line", result.line},
+                    {"subjects", result.subjects},
+                    {"how", result.how}});
+    if (request.json) continue;
+    const std::string how = result.how.substr(0, result.how.find('\n'));
+    fmt::print("{:<7} {:<36} {}:{}  {}\n", result.caught ? "found" : "MISSED", result.fault->name,
+               result.subject, result.line, how);
+  }
+  const bool ok = caught == results.size();
+  if (request.json) {
+    fmt::print("{}\n", Json{{"ok", ok}, {"faults", list}}.dump(2));
+  } else {
+    fmt::print("{} of {} faults of the printer found, {} of them in the prelude\n", caught,
+               results.size(), in_prelude);
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
 }  // namespace
 
 int fuzz(const Request& request) {
+  if (request.printed) return printed_faults(request);
   if (request.seeded_faults) return seeded_faults(request);
   fuzz::CampaignOptions options;
   options.seed = request.seed;

@@ -21,7 +21,8 @@ class Cases {
  public:
   explicit Cases(bool json) : json_(json) {}
 
-  void add(std::size_t form, const std::string& sizes, const checks::PrintedDifference& difference) {
+  void add(std::size_t form, const std::string& sizes,
+           const checks::PrintedDifference& difference) {
     all_ = all_ && difference.none();
     Json& made = cases_.emplace_back();
     made = {{"form", form}, {"sizes", sizes}, {"agrees", difference.none()}};
@@ -58,8 +59,7 @@ class Cases {
 
 int simulate_printed_program(const Request& request, const ir::Program& program,
                              const std::vector<std::vector<ir::Kernel>>& forms,
-                             const std::vector<HostTensor>& before,
-                             std::int64_t multiprocessors) {
+                             const std::vector<HostTensor>& before, std::int64_t multiprocessors) {
   Cases cases(request.json);
   std::size_t number = 0;
   for (const std::vector<ir::Kernel>& machine : forms) {
@@ -87,9 +87,9 @@ int simulate_printed(const Request& request, const library::KernelSource& source
       checks::PrintedOptions options;
       options.seed = request.seed;
       options.multiprocessors = checks::shrunken_multiprocessors(form);
-      cases.add(number, subject.sizes[i],
-                checks::compare_printed(form, printed.parameters, module, workload.arguments(),
-                                        options));
+      cases.add(
+          number, subject.sizes[i],
+          checks::compare_printed(form, printed.parameters, module, workload.arguments(), options));
     }
   }
   return cases.finish(source.entry().name);

@@ -14,7 +14,6 @@ int simulate_printed(const Request& request, const library::KernelSource& source
 // Of a library's operation that is a program, bound, with the buffers that callers pass.
 int simulate_printed_program(const Request& request, const ir::Program& program,
                              const std::vector<std::vector<ir::Kernel>>& forms,
-                             const std::vector<HostTensor>& before,
-                             std::int64_t multiprocessors);
+                             const std::vector<HostTensor>& before, std::int64_t multiprocessors);
 
 }  // namespace tilewright::tools

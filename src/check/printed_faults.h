@@ -39,8 +39,8 @@ struct PrintedFaultResult {
   std::string how;            // what showed, or why nothing did
 };
 
-// Of each fault, by the subjects one after the other until one shows it, at most `patience` of those
-// that have a place for it. `advance` is told of each that is done.
+// Of each fault, by the subjects one after the other until one shows it, at most `patience` of
+// those that have a place for it. `advance` is told of each that is done.
 std::vector<PrintedFaultResult> prove_printer(const std::vector<PrintedSubject>& subjects,
                                               std::int64_t patience,
                                               const std::vector<const PrintedFault*>& faults,

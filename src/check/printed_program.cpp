@@ -49,8 +49,9 @@ PrintedDifference compare_printed(const ir::Program& program,
                                   std::vector<HostTensor>& before, const PrintedOptions& options) {
   using Kind = ir::ProgramOperation::Kind;
   if (program.ranks > 1) {
-    Diagnostic(program.where, fmt::format("program {} is of {} ranks, and the PTX of one is compared",
-                                          program.name, program.ranks))
+    Diagnostic(program.where,
+               fmt::format("program {} is of {} ranks, and the PTX of one is compared",
+                           program.name, program.ranks))
         .raise();
   }
   Buffers buffers(program, before);
@@ -64,14 +65,14 @@ PrintedDifference compare_printed(const ir::Program& program,
         }
       });
     } else if (operation.kind == Kind::copy) {
-      ir::for_each_rows(argument_of(program, operation.to, address),
-                        argument_of(program, operation.from, address),
-                        [](const ir::CopiedRows& rows) {
-                          for (std::int64_t i = 0; i < rows.rows; ++i) {
-                            std::memcpy(rows.to + i * rows.to_pitch, rows.from + i * rows.from_pitch,
-                                        static_cast<std::size_t>(rows.bytes));
-                          }
-                        });
+      ir::for_each_rows(
+          argument_of(program, operation.to, address),
+          argument_of(program, operation.from, address), [](const ir::CopiedRows& rows) {
+            for (std::int64_t i = 0; i < rows.rows; ++i) {
+              std::memcpy(rows.to + i * rows.to_pitch, rows.from + i * rows.from_pitch,
+                          static_cast<std::size_t>(rows.bytes));
+            }
+          });
     }
     if (operation.kind != Kind::launch) continue;
     const ir::Kernel& kernel = machine.at(static_cast<std::size_t>(operation.kernel));
@@ -88,8 +89,8 @@ PrintedDifference compare_printed(const ir::Program& program,
     }
     arguments.tensors = std::move(given);
     const codegen::CudaSource source = codegen::print(kernel);
-    PrintedDifference difference = compare_printed(kernel, source.parameters,
-                                                   printed_ptx(kernel, source), arguments, options);
+    PrintedDifference difference =
+        compare_printed(kernel, source.parameters, printed_ptx(kernel, source), arguments, options);
     if (!difference.none()) {
       difference.message = kernel.name + ": " + difference.message;
       return difference;

@@ -49,9 +49,9 @@ struct Path {
   int pc = 0;
   int join = 0;
   int above = -1;
-  int below = 0;      // paths that this one waits for
-  bool over = false;  // its place is free
-  int tried = -1;     // the wait that has just failed
+  int below = 0;             // paths that this one waits for
+  bool over = false;         // its place is free
+  int tried = -1;            // the wait that has just failed
   std::uint64_t ticket = 0;  // of a barrier at which it has arrived; 0: none
 };
 

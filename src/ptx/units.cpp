@@ -121,8 +121,8 @@ void expect_alone(Execution& x) {
   });
 }
 
-// A try may end without success. It does so once in a row, which a loop around it has to bear; tried
-// again it waits, so that who never comes is seen.
+// A try may end without success. It does so once in a row, which a loop around it has to bear;
+// tried again it waits, so that who never comes is seen.
 void wait_parity(Execution& x) {
   if (!x.instruction.has(Modifier::parity)) x.unsupported();
   const std::uint32_t first = x.first_lane();

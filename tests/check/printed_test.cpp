@@ -31,12 +31,19 @@ ptx::Module module_of(const compiler::GpuProgram& program) {
 std::string difference_of(const ir::Kernel& machine, const Arguments& arguments,
                           const PrintedOptions& options) {
   const compiler::GpuProgram program{machine, codegen::print(machine)};
-  const PrintedDifference difference = compare_printed(machine, program.source.parameters,
-                                                       module_of(program), arguments, options);
+  const PrintedDifference difference =
+      compare_printed(machine, program.source.parameters, module_of(program), arguments, options);
   if (!difference.none() && std::getenv("DUMP")) {
-    FILE* f = fopen("/tmp/dump.ptx", "w"); const auto t = compiler::build_ptx(program, "sm_90a"); fputs(t.c_str(), f); fclose(f);
-    f = fopen("/tmp/dump.cu", "w"); fputs(program.source.text.c_str(), f); fclose(f);
-    f = fopen("/tmp/dump.tw", "w"); fputs(ir::to_text(machine).c_str(), f); fclose(f);
+    FILE* f = fopen("/tmp/dump.ptx", "w");
+    const auto t = compiler::build_ptx(program, "sm_90a");
+    fputs(t.c_str(), f);
+    fclose(f);
+    f = fopen("/tmp/dump.cu", "w");
+    fputs(program.source.text.c_str(), f);
+    fclose(f);
+    f = fopen("/tmp/dump.tw", "w");
+    fputs(ir::to_text(machine).c_str(), f);
+    fclose(f);
   }
   return difference.none() ? "" : difference.kind + ": " + difference.message;
 }
