@@ -217,11 +217,11 @@ void MachineEvents::add_word(const Warp& warp, const Instruction& instruction) {
   for (std::size_t axis = 0; axis < access.coordinates.size(); ++axis) {
     element += warp.integer(access.coordinates[axis]) * tensor.strides[axis];
   }
-  const std::byte* const word = tensor.data + element * 4;
+  const std::int64_t place = word_place(static_cast<std::size_t>(access.tensor), element * 4);
+  if (reads && writes) additions.push_back({place, warp.cta->index, warp.index});
   std::vector<std::int64_t> values{
       static_cast<std::int64_t>(access.order.semantics),
-      static_cast<std::int64_t>(is_weak ? Scope::gpu : access.order.scope),
-      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(word))};
+      static_cast<std::int64_t>(is_weak ? Scope::gpu : access.order.scope), place};
   if (writes) values.push_back(static_cast<std::int32_t>(warp.integer(access.value)));
   add(warp, instruction,
       !writes ? EventKind::word_read

@@ -8,6 +8,11 @@
 
 namespace tilewright::checks {
 
+// Of a word of a launch's tensor: the same number wherever the tensor lies.
+inline std::int64_t word_place(std::size_t tensor, std::int64_t bytes) {
+  return (static_cast<std::int64_t>(tensor) << 40) + bytes;
+}
+
 // What a launch on the virtual GPU does that the execution of its PTX has to do too: the
 // synchronising instructions of each warp, in the words of PTX.
 class MachineEvents : public simulator::Recorder {
@@ -15,6 +20,12 @@ class MachineEvents : public simulator::Recorder {
   // Of each warp of each CTA.
   std::vector<std::vector<ptx::Event>> events;
   std::vector<std::int64_t> clusters;  // in the order in which they started
+  // Words that something was added to, by which warp, in this order.
+  struct Addition {
+    std::int64_t place = 0, cta = 0;
+    int warp = 0;
+  };
+  std::vector<Addition> additions;
 
   void begin(const simulator::Launch& launch) override;
   void starts(const simulator::Warp& warp, const simulator::Instruction& instruction) override;

@@ -145,9 +145,9 @@ class Comparison {
 
   PrintedDifference execute(ptx::Timing timing) {
     written_.restore();
-    const Arguments complete = with_owned();
+    complete_ = with_owned();
     compiler::LaunchPlan plan =
-        compiler::plan_launch(machine_, parameters_, complete, options_.multiprocessors);
+        compiler::plan_launch(machine_, parameters_, complete_, options_.multiprocessors);
     if (plan.empty) return {};
     ptx::LaunchInput input;
     input.grid = {plan.shape.grid.x, 1, 1};
@@ -168,12 +168,19 @@ class Comparison {
       const auto* const bytes = static_cast<const std::byte*>(values[i]);
       input.parameters.emplace_back(bytes, bytes + kernel_.parameters[i].bytes);
     }
-    for (const TensorArgument& tensor : complete.tensors) {
+    for (const TensorArgument& tensor : complete_.tensors) {
       const auto range = simulator::GlobalMemory::range_of(tensor);
       input.memory.push_back({tensor.name, reinterpret_cast<std::uint64_t>(range.begin),
                               reinterpret_cast<std::uint64_t>(range.end)});
     }
     input.order = expected_.clusters;
+    for (const MachineEvents::Addition& addition : expected_.additions) {
+      const TensorArgument& tensor =
+          complete_.tensors.at(static_cast<std::size_t>(addition.place >> 40));
+      const std::byte* const word = tensor.data + (addition.place & ((std::int64_t{1} << 40) - 1));
+      input.turns.push_back(
+          {reinterpret_cast<std::uint64_t>(word), addition.cta, addition.warp});
+    }
     input.timing = timing;
     if (ir::is_cooperative(machine_)) input.resident = plan.shape.grid.x / input.cluster;
     input.most_operations = 400'000'000;
@@ -189,35 +196,41 @@ class Comparison {
     return compare_results();
   }
 
-  // Words are named by their tensor, wherever it lies; what is asked again and again is asked once.
-  std::vector<ptx::Event> comparable(const std::vector<ptx::Event>& events) const {
-    std::vector<ptx::Event> result;
-    for (ptx::Event event : events) {
+  // Words are named by their tensor, wherever it lies.
+  std::vector<ptx::Event> named(std::vector<ptx::Event> events) const {
+    for (ptx::Event& event : events) {
       const bool is_word = event.kind == EventKind::word_read ||
                            event.kind == EventKind::word_write || event.kind == EventKind::word_add;
       if (is_word) event.values[2] = place_of(event.values[2]);
+    }
+    return events;
+  }
+  // What is asked again and again is asked once.
+  static std::vector<ptx::Event> without_repeats(const std::vector<ptx::Event>& events) {
+    std::vector<ptx::Event> result;
+    for (const ptx::Event& event : events) {
       const bool repeated = event.kind == EventKind::word_read && !result.empty() &&
                             result.back().kind == EventKind::word_read &&
                             result.back().values == event.values;
-      if (!repeated) result.push_back(std::move(event));
+      if (!repeated) result.push_back(event);
     }
     return result;
   }
   std::int64_t place_of(std::int64_t address) const {
     const auto* const at = reinterpret_cast<const std::byte*>(address);
-    for (std::size_t i = 0; i < arguments_.tensors.size(); ++i) {
-      const auto range = simulator::GlobalMemory::range_of(arguments_.tensors[i]);
-      if (range.has(at)) return static_cast<std::int64_t>(i << 40) + (at - range.begin);
+    for (std::size_t i = 0; i < complete_.tensors.size(); ++i) {
+      const auto range = simulator::GlobalMemory::range_of(complete_.tensors[i]);
+      if (range.has(at)) return word_place(i, at - complete_.tensors[i].data);
     }
-    return -1;  // of memory that the kernel owns, which each execution has its own of
+    return -1;
   }
 
   PrintedDifference compare_events(const ptx::LaunchReport& report) const {
     const auto warps = static_cast<std::size_t>(machine_.threads / ptx::kLanes);
     const bool is_over = report.faults.empty();
     for (std::size_t w = 0; w < report.events.size(); ++w) {
-      const std::vector<ptx::Event> wanted = comparable(expected_.events.at(w));
-      const std::vector<ptx::Event> got = comparable(report.events[w]);
+      const std::vector<ptx::Event> wanted = without_repeats(expected_.events.at(w));
+      const std::vector<ptx::Event> got = without_repeats(named(report.events[w]));
       const auto at = [&](std::size_t i) {
         return fmt::format("warp {} of CTA {}, synchronising instruction {}", w % warps, w / warps,
                            i);
@@ -301,7 +314,7 @@ class Comparison {
   const std::vector<codegen::LaunchParameter>& parameters_;
   const ptx::Kernel& kernel_;
   const PrintedOptions& options_;
-  Arguments arguments_;
+  Arguments arguments_, complete_;
   const compiler::WrittenTensors written_;
   MachineEvents expected_;
   std::vector<std::vector<std::byte>> results_;

@@ -50,5 +50,6 @@ PrintedDifference compare_printed(const ir::Program& program,
 
 // The PTX that NVRTC makes of the printed kernel.
 ptx::Module printed_ptx(const ir::Kernel& machine, const codegen::CudaSource& source);
+std::string printed_ptx_text(const ir::Kernel& machine, const codegen::CudaSource& source);
 
 }  // namespace tilewright::checks

@@ -37,11 +37,13 @@ class Buffers {
 
 }  // namespace
 
+std::string printed_ptx_text(const ir::Kernel& machine, const codegen::CudaSource& source) {
+  const std::string target = machine.target.empty() ? ir::kDefaultTarget : machine.target;
+  return compiler::build_ptx({machine, source}, target);
+}
+
 ptx::Module printed_ptx(const ir::Kernel& machine, const codegen::CudaSource& source) {
-  return ptx::parse(compiler::build_ptx({machine, source}, machine.target.empty()
-                                                               ? std::string(ir::kDefaultTarget)
-                                                               : machine.target),
-                    source.entry + ".ptx");
+  return ptx::parse(printed_ptx_text(machine, source), source.entry + ".ptx");
 }
 
 PrintedDifference compare_printed(const ir::Program& program,

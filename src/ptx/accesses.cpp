@@ -153,11 +153,25 @@ T combined(Execution& x, T old, T value, T other) {
   x.unsupported();
 }
 
+// Whether it is another warp's turn to change the word.
+bool is_early(Execution& x, std::uint64_t address) {
+  const auto found = x.machine.turns.find(address);
+  if (found == x.machine.turns.end()) return false;
+  std::deque<WordTurn>& turns = found->second;
+  if (!turns.empty() && (turns.front().cta != x.cta().index || turns.front().warp != x.warp.index)) {
+    return true;
+  }
+  if (!turns.empty()) turns.pop_front();
+  return false;
+}
+
 void update(Execution& x, bool returns) {
   const Instruction& i = x.instruction;
   const Space space = space_of(i);
   const std::size_t at = returns ? 1 : 0;
   const Lanes addresses = x.addresses(x.operand(at));
+  x.again = is_early(x, addresses[x.first_lane()]);
+  if (x.again) return;
   const Lanes values = x.read(at + 1);
   const Lanes others = x.has(at + 2) ? x.read(at + 2) : values;
   Lanes olds{};

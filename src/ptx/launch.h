@@ -30,6 +30,13 @@ struct Region {
 };
 
 // Of a bulk copy: it is over when it is issued, or not before something waits for it.
+// Atomic additions to a word come in this order, as far as the launch says one.
+struct WordTurn {
+  std::uint64_t address = 0;
+  std::int64_t cta = 0;
+  int warp = 0;
+};
+
 enum class Timing : std::uint8_t { early, late };
 
 struct LaunchInput {
@@ -42,6 +49,7 @@ struct LaunchInput {
   std::vector<Region> memory;
   std::vector<std::int64_t> order;  // of the clusters; empty: ascending
   std::int64_t resident = 1;        // clusters at a time
+  std::vector<WordTurn> turns;
   Timing timing = Timing::early;
   std::uint64_t seed = 0;  // of the order of warps; 0: each in its turn
   std::int64_t most_operations = std::int64_t{1} << 32;

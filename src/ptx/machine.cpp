@@ -192,6 +192,7 @@ Machine::Machine(const Kernel& kernel, const LaunchInput& input, LaunchReport& r
   if (ctas < 1 || input.cluster < 1 || input.cluster > 16 || ctas % input.cluster != 0) {
     refuse(fmt::format("{} CTAs in clusters of {}", ctas, input.cluster));
   }
+  for (const WordTurn& turn : input.turns) turns[turn.address].push_back(turn);
   std::int64_t alignment = 1;
   for (const Variable& symbol : kernel.symbols) {
     std::vector<std::byte> bytes;

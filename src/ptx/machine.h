@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -157,6 +158,8 @@ class Machine {
   std::vector<std::byte> parameters;
   std::vector<Load> loads;  // that are under way
   std::array<Lanes, 8> scratch{};
+  // Of words whose additions have an order: who is next, and who comes then.
+  std::map<std::uint64_t, std::deque<WordTurn>> turns;
 
   void run();
   std::uint64_t address_of(const Warp& warp, int symbol) const;

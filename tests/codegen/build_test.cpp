@@ -420,10 +420,14 @@ struct Sample {
 };
 
 std::vector<Sample> samples() {
-  return {{"scalars", kScalars, true},           {"synchronisation", kSynchronisation, true},
-          {"functions", functions_text(), true}, {"stores", stores_text(), true},
-          {"products", products_text(), true},   {"gemm", gemm_text(), true},
-          {"attention", attention_text(), true}, {"ranks", ranks_text(), true},
+  return {{"scalars", kScalars, true},
+          {"synchronisation", kSynchronisation, true},
+          {"functions", functions_text(), true},
+          {"stores", stores_text(), true},
+          {"products", products_text(), true},
+          {"gemm", gemm_text(), true},
+          {"attention", attention_text(), true},
+          {"ranks", ranks_text(), true},
           {"cluster_products", products_text("grid (2)\ncluster 2"), true}};
 }
 
@@ -463,9 +467,9 @@ TEST(Build, GoldensHaveEveryFunctionOfThePrelude) {
   const std::string_view delays = "inject_delay";
   for (const std::string_view name : prelude_names()) {
     if (name == delays) continue;
-    const std::regex defined(fmt::format(R"((__forceinline__ \S+ |struct (alignas\(64\) )?){}\b)", name));
-    EXPECT_TRUE(std::regex_search(all, defined))
-        << name;
+    const std::regex defined(
+        fmt::format(R"((__forceinline__ \S+ |struct (alignas\(64\) )?){}\b)", name));
+    EXPECT_TRUE(std::regex_search(all, defined)) << name;
   }
 }
 
