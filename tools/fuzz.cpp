@@ -132,11 +132,40 @@ int printed_faults(const Request& request) {
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }
 
+// The PTX of random kernels beside their machine forms.
+int printed_kernels(const Request& request) {
+  ProgressBar progress("kernels", request.count);
+  std::int64_t compared = 0;
+  Json failures = Json::array();
+  for (std::int64_t i = 0; i < request.count; ++i, progress.advance()) {
+    const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(i);
+    for (const checks::PrintedSubject& subject : checks::random_subjects(seed)) {
+      ++compared;
+      const std::string difference = checks::difference_of(subject);
+      if (difference.empty()) continue;
+      failures.push_back({{"seed", seed}, {"difference", difference}});
+      if (!request.json) fmt::print("seed {}: {}\n", seed, difference);
+    }
+  }
+  const bool ok = failures.empty();
+  if (request.json) {
+    const Json json = {
+        {"ok", ok}, {"seed", request.seed}, {"compared", compared}, {"failures", failures}};
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{} machine forms of {} random kernels: the PTX of {} differs\n", compared,
+               request.count, failures.size());
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
 }  // namespace
 
 int fuzz(const Request& request) {
-  if (request.printed) return printed_faults(request);
-  if (request.seeded_faults) return seeded_faults(request);
+  if (request.seeded_faults) {
+    return request.printed ? printed_faults(request) : seeded_faults(request);
+  }
+  if (request.printed) return printed_kernels(request);
   fuzz::CampaignOptions options;
   options.seed = request.seed;
   options.count = request.count;

@@ -238,10 +238,11 @@ class CommandLine {
     fuzz->add_flag("--seeded-faults", request_.seeded_faults,
                    "Plant faults of a compiler in what it made, and say how many kernels and how "
                    "long it took to notice each; gives up after --count kernels with it");
-    fuzz->add_flag("--printed", request_.printed,
-                   "With --seeded-faults: faults of the printer, in the text that kernels of the "
-                   "library and --count random ones are printed as; needs NVRTC")
-        ->needs("--seeded-faults");
+    fuzz->add_flag(
+        "--printed", request_.printed,
+        "Execute the PTX that NVRTC makes of each kernel beside its machine form, as simulate "
+        "--printed. With --seeded-faults: seed faults of the printer into the text of "
+        "kernels of the library and of --count random ones");
     seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
     json(fuzz);
   }

@@ -178,8 +178,7 @@ class Comparison {
       const TensorArgument& tensor =
           complete_.tensors.at(static_cast<std::size_t>(addition.place >> 40));
       const std::byte* const word = tensor.data + (addition.place & ((std::int64_t{1} << 40) - 1));
-      input.turns.push_back(
-          {reinterpret_cast<std::uint64_t>(word), addition.cta, addition.warp});
+      input.turns.push_back({reinterpret_cast<std::uint64_t>(word), addition.cta, addition.warp});
     }
     input.timing = timing;
     if (ir::is_cooperative(machine_)) input.resident = plan.shape.grid.x / input.cluster;

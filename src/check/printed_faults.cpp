@@ -208,6 +208,35 @@ std::vector<PrintedFaultResult> prove_printer(const std::vector<PrintedSubject>&
   return results;
 }
 
+std::string difference_of(const PrintedSubject& subject) {
+  return shown(subject, codegen::print(subject.machine));
+}
+
+std::vector<PrintedSubject> random_subjects(std::uint64_t seed) {
+  std::vector<PrintedSubject> subjects;
+  const fuzz::Recipe recipe = fuzz::random_recipe(seed);
+  try {
+    const auto traced = std::make_shared<fuzz::Traced>(fuzz::trace(recipe));
+    const ir::Kernel kernel = recipe.style == fuzz::Recipe::Style::explicit_level
+                                  ? fuzz::trace_explicit(recipe).finish()
+                                  : traced->kernel.finish();
+    for (compiler::MachineForm& form : compiler::machine_forms(kernel, ir::kDefaultTarget)) {
+      PrintedSubject& subject = subjects.emplace_back();
+      subject.name = fmt::format("random kernel {}", seed);
+      subject.machine = std::move(form.kernel);
+      subject.multiprocessors = shrunken_multiprocessors(subject.machine);
+      // Each launch begins with the tensors that were made for it.
+      subject.arguments = [traced, before = traced->launch] {
+        traced->launch = before;
+        return traced->launch.arguments();
+      };
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;  // a recipe that the compiler refuses
+  }
+  return subjects;
+}
+
 std::vector<PrintedSubject> printed_subjects(std::int64_t random) {
   std::vector<PrintedSubject> subjects;
   const auto library = [&](const char* name, std::vector<std::string> settings) {
@@ -244,25 +273,8 @@ std::vector<PrintedSubject> printed_subjects(std::int64_t random) {
   subjects.push_back(conversions());
   subjects.push_back(products_in_turn());
   for (std::int64_t seed = 1; seed <= random; ++seed) {
-    const fuzz::Recipe recipe = fuzz::random_recipe(static_cast<std::uint64_t>(seed));
-    try {
-      auto traced = std::make_shared<fuzz::Traced>(fuzz::trace(recipe));
-      const ir::Kernel kernel = recipe.style == fuzz::Recipe::Style::explicit_level
-                                    ? fuzz::trace_explicit(recipe).finish()
-                                    : traced->kernel.finish();
-      PrintedSubject subject;
-      subject.name = fmt::format("random kernel {}", seed);
-      subject.machine = compiler::machine_forms(kernel, ir::kDefaultTarget).back().kernel;
-      subject.multiprocessors = shrunken_multiprocessors(subject.machine);
-      // Each launch begins with the tensors that were made for it.
-      subject.arguments = [traced, before = traced->launch] {
-        traced->launch = before;
-        return traced->launch.arguments();
-      };
-      subjects.push_back(std::move(subject));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::usage) throw;  // a recipe that the compiler refuses
-    }
+    std::vector<PrintedSubject> forms = random_subjects(static_cast<std::uint64_t>(seed));
+    if (!forms.empty()) subjects.push_back(std::move(forms.back()));
   }
   return subjects;
 }

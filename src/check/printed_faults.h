@@ -30,6 +30,11 @@ struct PrintedSubject {
   std::function<Arguments()> arguments;  // with outputs that hold nothing yet
 };
 
+// How the subject's PTX differs from its machine form; empty where it does not.
+std::string difference_of(const PrintedSubject& subject);
+// The machine forms of the fuzzer's kernel of that seed; none where the compiler refuses it.
+std::vector<PrintedSubject> random_subjects(std::uint64_t seed);
+
 struct PrintedFaultResult {
   const PrintedFault* fault = nullptr;
   bool caught = false;

@@ -158,7 +158,8 @@ bool is_early(Execution& x, std::uint64_t address) {
   const auto found = x.machine.turns.find(address);
   if (found == x.machine.turns.end()) return false;
   std::deque<WordTurn>& turns = found->second;
-  if (!turns.empty() && (turns.front().cta != x.cta().index || turns.front().warp != x.warp.index)) {
+  if (!turns.empty() &&
+      (turns.front().cta != x.cta().index || turns.front().warp != x.warp.index)) {
     return true;
   }
   if (!turns.empty()) turns.pop_front();

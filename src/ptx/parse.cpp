@@ -418,10 +418,10 @@ class Parser {
     if (token.kind == Token::Kind::number || token.is("-")) return number();
     const std::string_view name = scan_.word("an operand");
     Operand made_operand;
-    if (name == "_") return made_operand;
-    if (const auto found = find_register(name)) {
-      made_operand.kind = Operand::Kind::reg;
-      made_operand.index = *found;
+    const auto found = find_register(name);
+    if (found || name == "_") {
+      if (found) made_operand.kind = Operand::Kind::reg;
+      made_operand.index = found.value_or(-1);
       if (scan_.accept("|")) {
         const std::string_view second = scan_.word("a predicate");
         const auto other = find_register(second);
@@ -532,6 +532,12 @@ class Parser {
 };
 
 }  // namespace
+
+bool is_known_word(std::string_view word) {
+  return find_type(word) != nullptr ||
+         std::find(std::begin(kModifierNames), std::end(kModifierNames), word) !=
+             std::end(kModifierNames);
+}
 
 std::string_view name_of(Type type) {
   for (const TypeName& each : kTypes) {

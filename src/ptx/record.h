@@ -20,6 +20,9 @@ struct Record {
   void (*execute)(Execution&) = nullptr;
 };
 
+// Whether the word of an instruction's name is a modifier or a type.
+bool is_known_word(std::string_view word);
+
 // Each list stands in the file that executes its instructions.
 std::span<const Record> arithmetic_records();
 std::span<const Record> float_records();
