@@ -148,6 +148,11 @@ class CommandLine {
                    "places of their tensors that belong together")
         ->excludes("--faults");
     simulate
+        ->add_option("--launch", request_.launch,
+                     "Of a FILE.ptx that another compiler made: the JSON file with its grid, block "
+                     "and arguments [FILE.json]")
+        ->type_name("FILE");
+    simulate
         ->add_flag(
             "--printed", request_.printed,
             "Execute the PTX that NVRTC makes of the printed kernel beside its machine form: "

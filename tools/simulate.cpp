@@ -89,6 +89,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
 }  // namespace
 
 int simulate(const Request& request) {
+  if (request.kernel.ends_with(".ptx")) return simulate_ptx(request);
   // "sim:sm_90a" is the same as "sm_90a" here.
   const std::string name =
       request.target.rfind("sim:", 0) == 0 ? request.target.substr(4) : request.target;

@@ -16,4 +16,7 @@ int simulate_printed_program(const Request& request, const ir::Program& program,
                              const std::vector<std::vector<ir::Kernel>>& forms,
                              const std::vector<HostTensor>& before, std::int64_t multiprocessors);
 
+// `simulate FILE.ptx`: PTX that any compiler made.
+int simulate_ptx(const Request& request);
+
 }  // namespace tilewright::tools

@@ -42,7 +42,7 @@ bool is_shared(Space space, std::uint64_t address) {
          (space == Space::generic && (address & ~kWindowMask) == kSharedWindow);
 }
 
-void check_held(Execution& x, std::uint64_t address, std::int64_t bytes) {
+void check_held(Execution& x, std::uint64_t address, std::int64_t bytes, bool orders = true) {
   const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
   if (std::find(cta->held.begin() + static_cast<std::ptrdiff_t>(at),
                 cta->held.begin() + static_cast<std::ptrdiff_t>(at) + bytes,
@@ -50,10 +50,12 @@ void check_held(Execution& x, std::uint64_t address, std::int64_t bytes) {
     x.fail("uninitialised", fmt::format("of {} bytes at shared {:#x}, which has not been written",
                                         bytes, address & kWindowMask));
   }
+  if (orders) touch(x, *cta, at, bytes, false);
 }
 void hold(Execution& x, std::uint64_t address, std::int64_t bytes) {
   const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
   std::fill_n(cta->held.begin() + static_cast<std::ptrdiff_t>(at), bytes, 1);
+  touch(x, *cta, at, bytes, true);
 }
 
 // Loads and stores that order others, as the machine form counts them: of one word. An atomic one
@@ -179,7 +181,8 @@ void update(Execution& x, bool returns) {
   const int bytes = size_of(i.type);
   for_lanes(x.lanes, [&](int lane) {
     std::byte* word = x.machine.memory(x, space, addresses[lane], bytes, lane);
-    if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], bytes);
+    // Atomics do not race with each other, and are not held against other accesses.
+    if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], bytes, false);
     std::memcpy(&olds[lane], word, static_cast<std::size_t>(bytes));
     std::uint64_t result = 0;
     const auto compute = [&]<typename T>(T) {

@@ -127,8 +127,9 @@ void arrive_at(Execution& x, bool waits) {
   Path& path = x.path;
   if (path.ticket != 0) {
     x.again = path.ticket > barrier.generation;
-    if (!x.again) path.ticket = 0;
-    return;
+    if (x.again) return;
+    path.ticket = 0;
+    return acquire(x, barrier.complete);
   }
   x.need_whole_warp();
   const auto& block = x.machine.input.block;
@@ -145,9 +146,12 @@ void arrive_at(Execution& x, bool waits) {
   }
   barrier.threads = threads;
   barrier.arrived += kLanes;
+  release(x, barrier.arriving);
   if (barrier.arrived == threads) {
     barrier.threads = barrier.arrived = 0;
+    barrier.complete = barrier.arriving;
     ++barrier.generation;
+    if (waits) acquire(x, barrier.complete);
     return;
   }
   if (!waits) return;
@@ -166,8 +170,10 @@ void cluster_arrive(Execution& x) {
   x.record(EventKind::cluster_arrive);
   x.warp.cluster_ticket = cluster.generation + 1;
   cluster.arrived += std::popcount(x.lanes);
+  release(x, cluster.arriving);
   if (cluster.arrived < cluster.live) return;
   cluster.arrived = 0;
+  cluster.complete = cluster.arriving;
   ++cluster.generation;
 }
 
@@ -177,6 +183,7 @@ void cluster_wait(Execution& x) {
   x.again = x.warp.cluster_ticket > x.cta().cluster->generation;
   if (x.again) return;
   x.warp.cluster_ticket = 0;
+  acquire(x, x.cta().cluster->complete);
   x.record(EventKind::cluster_wait);
 }
 

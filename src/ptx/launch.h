@@ -51,6 +51,8 @@ struct LaunchInput {
   std::int64_t resident = 1;        // clusters at a time
   std::vector<WordTurn> turns;
   Timing timing = Timing::early;
+  // Whether warps' accesses to the same bytes of shared memory are ordered by barriers.
+  bool check_order = false;
   std::uint64_t seed = 0;  // of the order of warps; 0: each in its turn
   std::int64_t most_operations = std::int64_t{1} << 32;
 };

@@ -273,12 +273,21 @@ void Machine::start(std::int64_t number) {
     cta->cluster = cluster.get();
     cta->shared.resize(static_cast<std::size_t>(shared_bytes_));
     cta->held.resize(static_cast<std::size_t>(shared_bytes_));
+    if (input.check_order) {
+      cta->touched.resize(cta->shared.size());
+      cta->reads.resize(cta->shared.size() * static_cast<std::size_t>(warps * input.cluster));
+    }
     cta->live = threads;
     cta->warps.resize(static_cast<std::size_t>(warps));
     for (std::size_t w = 0; w < cta->warps.size(); ++w) {
       Warp& warp = cta->warps[w];
       warp.cta = cta.get();
       warp.index = static_cast<int>(w);
+      warp.number = static_cast<int>(rank * warps) + warp.index;
+      if (input.check_order) {
+        warp.clock.assign(static_cast<std::size_t>(warps * input.cluster), 0);
+        warp.clock[static_cast<std::size_t>(warp.number)] = 1;
+      }
       warp.events = &report.events[static_cast<std::size_t>(cta->index * warps) + w];
       start_warp(warp);
     }
@@ -370,6 +379,7 @@ void Machine::end_lanes(Warp& warp, std::uint32_t lanes) {
   Cluster& cluster = *warp.cta->cluster;
   if (cluster.arrived > 0 && cluster.arrived >= cluster.live) {  // what has ended is not waited for
     cluster.arrived = 0;
+    cluster.complete = cluster.arriving;
     ++cluster.generation;
   }
   for (Path& path : warp.paths) path.lanes &= warp.live;

@@ -33,14 +33,20 @@ struct Cta;
 struct Cluster;
 struct Warp;
 
+// What a warp knows of each warp of its cluster: how often that had released when it did what is
+// known. Empty where the launch does not ask.
+using Clock = std::vector<std::uint32_t>;
+
 struct Mbarrier {
   std::uint64_t phase = 0;
   std::int64_t expected = 0, pending = 0, bytes = 0;
+  Clock arriving = {}, complete = {};  // of all that has arrived, and of the phases that are over
 };
 
 struct NamedBarrier {
   std::int64_t threads = 0, arrived = 0;
   std::uint64_t generation = 0;
+  Clock arriving = {}, complete = {};
 };
 
 // Lanes that are at the same place. Where they part, each part has a path of its own until it comes
@@ -75,6 +81,7 @@ struct Load {
   std::size_t map = 0;
   std::uint64_t address = 0, barrier = 0;
   std::array<std::int64_t, 5> start{};
+  Clock known = {};  // what its barrier hands on
 };
 
 struct Warp {
@@ -91,6 +98,15 @@ struct Warp {
   std::uint64_t cluster_ticket = 0;
   std::vector<std::vector<std::byte>> local;  // of each lane
   std::vector<Event>* events = nullptr;
+  int number = 0;  // in its cluster
+  Clock clock;
+};
+
+// The last write of a byte of shared memory, and when each warp read it since.
+struct Touched {
+  int writer = -1;
+  std::uint32_t epoch = 0;
+  int write_line = 0, read_line = 0;
 };
 
 struct Cta {
@@ -102,6 +118,8 @@ struct Cta {
   std::array<NamedBarrier, 16> named{};
   std::vector<Warp> warps;
   std::int64_t live = 0;
+  std::vector<Touched> touched;      // of each byte; empty where the launch does not ask
+  std::vector<std::uint32_t> reads;  // of each byte by each warp of the cluster
 };
 
 struct Cluster {
@@ -109,6 +127,7 @@ struct Cluster {
   std::int64_t arrived = 0;
   std::uint64_t generation = 1;
   std::int64_t live = 0;  // lanes
+  Clock arriving = {}, complete = {};
 };
 
 class Machine;
@@ -207,6 +226,14 @@ template <typename F>
 void for_lanes(std::uint32_t lanes, F f) {
   for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
 }
+
+// order.cpp
+void join(Clock& to, const Clock& from);
+// What the warp hands on; what it does then is later.
+void release(Execution& x, Clock& to);
+void acquire(Execution& x, const Clock& from);
+// Faults where an earlier access of the bytes is not known to be over.
+void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, bool writes);
 
 // units.cpp
 void finish_load(Machine& machine, const Load& load);

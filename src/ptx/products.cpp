@@ -61,7 +61,7 @@ float decode_element(Type type, const std::byte* from) {
 // Calls `put(mn, k, value)` for the rows of an operand.
 template <typename Put>
 void read_matrix(Execution& x, const Matrix& matrix, int first, int rows, int k, Put put) {
-  const Cta& cta = x.cta();
+  Cta& cta = x.cta();
   const auto size = static_cast<std::uint64_t>(cta.shared.size());
   for (int mn = 0; mn < rows; ++mn) {
     for (int i = 0; i < k; ++i) {
@@ -73,6 +73,7 @@ void read_matrix(Execution& x, const Matrix& matrix, int first, int rows, int k,
         x.fail("uninitialised",
                fmt::format("of shared {:#x}, which has not been written", at + kSharedBase));
       }
+      touch(x, cta, at, matrix.element, false);
       put(mn, i, decode_element(x.instruction.second, cta.shared.data() + at));
     }
   }

@@ -38,6 +38,7 @@ void complete_if_due(Mbarrier& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   ++barrier.phase;
   barrier.pending = barrier.expected;
+  barrier.complete = barrier.arriving;
 }
 
 // Calls `f(lane, value)` for each lane, with the value of an operand.
@@ -60,7 +61,8 @@ void init(Execution& x) {
     if (place.cta->barriers.contains(place.at)) {
       x.fail("mbarrier", fmt::format("of shared {:#x} a second time", place.at + kSharedBase));
     }
-    place.cta->barriers[place.at] = {0, count, count, 0};
+    Mbarrier& made = place.cta->barriers[place.at];
+    made.expected = made.pending = count;
   });
 }
 
@@ -79,6 +81,7 @@ void arrive_on(Execution& x, Place place, std::int64_t count) {
                                    place.at + kSharedBase, barrier.expected, barrier.phase));
   }
   barrier.pending -= count;
+  release(x, barrier.arriving);
   complete_if_due(barrier);
 }
 
@@ -138,7 +141,10 @@ void wait_parity(Execution& x) {
   x.again = !complete && x.path.tried == x.path.pc;
   if (x.again) return;
   x.path.tried = complete ? -1 : x.path.pc;
-  if (complete) x.record(EventKind::mbarrier_wait, {static_cast<std::int64_t>(place.at), parity});
+  if (complete) {
+    x.record(EventKind::mbarrier_wait, {static_cast<std::int64_t>(place.at), parity});
+    acquire(x, barrier.complete);
+  }
   Lanes& p = x.target(0);
   for_lanes(x.lanes, [&](int lane) { p[lane] = complete; });
 }
@@ -257,7 +263,9 @@ void load_box(Execution& x, int lane) {
     if (each->live == 0) x.fail("exit", fmt::format("to CTA {}, which has ended", each->index));
     barrier_at(x, {each.get(), barrier.at});
     std::fill_n(each->held.begin() + static_cast<std::ptrdiff_t>(at), box_bytes(described), 0);
-    const Load made{&i, each.get(), map, at, barrier.at, start};
+    touch(x, *each, at, box_bytes(described), true);
+    Load made{&i, each.get(), map, at, barrier.at, start};
+    release(x, made.known);
     if (x.machine.input.timing == Timing::late) {
       x.machine.loads.push_back(made);
     } else {
@@ -346,6 +354,7 @@ void store_box(Execution& x, int lane) {
                                                : 0;
   std::vector<std::int64_t> values{static_cast<std::int64_t>(map), static_cast<std::int64_t>(at),
                                    reduction, described.rank};
+  touch(x, *cta, at, box_bytes(described), false);
   Store made;
   made.start = coordinates_of(x, target, lane, values);
   x.record(EventKind::tensor_store, std::move(values));
@@ -439,6 +448,7 @@ void finish_load(Machine& machine, const Load& load) {
   const std::int64_t bytes = box_bytes(map);
   std::fill_n(cta.held.begin() + static_cast<std::ptrdiff_t>(load.address), bytes, 1);
   Mbarrier& barrier = cta.barriers[load.barrier];
+  join(barrier.arriving, load.known);
   barrier.bytes -= bytes;
   if (barrier.bytes < -kMostBytes) {
     throw Failure{
