@@ -19,6 +19,7 @@ struct Request {
   std::vector<std::string> sizes;  // NAME=SIZE,SIZE,...
   std::string rules_file;
   std::string html;
+  std::string launch;  // of a PTX file
   std::string layouts;
   std::vector<std::string> traces;
   std::string breakage;
@@ -50,6 +51,7 @@ struct Request {
   bool faults = false;
   bool json = false;
   bool model_only = false;
+  bool printed = false;
   bool ranges = false;
   bool shrunken = false;
   bool strict = false;

@@ -5,6 +5,7 @@
 
 #include "check/fuzz/campaign.h"
 #include "check/fuzz/faults.h"
+#include "check/printed_faults.h"
 #include "command.h"
 #include "compiler/target.h"
 #include "json_text.h"
@@ -116,10 +117,74 @@ int seeded_faults(const Request& request) {
   return killed == found.size() ? 0 : static_cast<int>(ErrorKind::result);
 }
 
+// Of the printer, in its text.
+int printed_faults(const Request& request) {
+  std::vector<const checks::PrintedFault*> faults;
+  for (const checks::PrintedFault& fault : checks::printed_faults()) faults.push_back(&fault);
+  ProgressBar progress("faults", static_cast<std::int64_t>(faults.size()));
+  const auto results = checks::prove_printer(checks::printed_subjects(request.count), 12, faults,
+                                             [&progress] { progress.advance(); });
+  Json list = Json::array();
+  std::size_t caught = 0, in_prelude = 0;
+  for (const checks::PrintedFaultResult& result : results) {
+    caught += result.caught;
+    in_prelude += result.caught && result.fault->in_prelude;
+    list.push_back({{"name", result.fault->name},
+                    {"prelude", result.fault->in_prelude},
+                    {"caught", result.caught},
+                    {"subject", result.subject},
+                    {"line", result.line},
+                    {"subjects", result.subjects},
+                    {"how", result.how}});
+    if (request.json) continue;
+    const std::string how = result.how.substr(0, result.how.find('\n'));
+    fmt::print("{:<7} {:<36} {}:{}  {}\n", result.caught ? "found" : "MISSED", result.fault->name,
+               result.subject, result.line, how);
+  }
+  const bool ok = caught == results.size();
+  if (request.json) {
+    fmt::print("{}\n", Json{{"ok", ok}, {"faults", list}}.dump(2));
+  } else {
+    fmt::print("{} of {} faults of the printer found, {} of them in the prelude\n", caught,
+               results.size(), in_prelude);
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+// The PTX of random kernels beside their machine forms.
+int printed_kernels(const Request& request) {
+  ProgressBar progress("kernels", request.count);
+  std::int64_t compared = 0;
+  Json failures = Json::array();
+  for (std::int64_t i = 0; i < request.count; ++i, progress.advance()) {
+    const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(i);
+    for (const checks::PrintedSubject& subject : checks::random_subjects(seed)) {
+      ++compared;
+      const std::string difference = checks::difference_of(subject);
+      if (difference.empty()) continue;
+      failures.push_back({{"seed", seed}, {"difference", difference}});
+      if (!request.json) fmt::print("seed {}: {}\n", seed, difference);
+    }
+  }
+  const bool ok = failures.empty();
+  if (request.json) {
+    const Json json = {
+        {"ok", ok}, {"seed", request.seed}, {"compared", compared}, {"failures", failures}};
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{} machine forms of {} random kernels: the PTX of {} differs\n", compared,
+               request.count, failures.size());
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
 }  // namespace
 
 int fuzz(const Request& request) {
-  if (request.seeded_faults) return seeded_faults(request);
+  if (request.seeded_faults) {
+    return request.printed ? printed_faults(request) : seeded_faults(request);
+  }
+  if (request.printed) return printed_kernels(request);
   fuzz::CampaignOptions options;
   options.seed = request.seed;
   options.count = request.count;

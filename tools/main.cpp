@@ -161,6 +161,18 @@ class CommandLine {
                    "places of their tensors that belong together")
         ->excludes("--faults");
     simulate
+        ->add_option("--launch", request_.launch,
+                     "Of a FILE.ptx that another compiler made: the JSON file with its grid, block "
+                     "and arguments [FILE.json]")
+        ->type_name("FILE");
+    simulate
+        ->add_flag(
+            "--printed", request_.printed,
+            "Execute the PTX that NVRTC makes of the printed kernel beside its machine form: "
+            "results bit by bit, and each warp's synchronising instructions; sizes that are "
+            "not set are shrunken")
+        ->excludes("--faults");
+    simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
                      "schedule with a fault, else of the first")
@@ -252,6 +264,11 @@ class CommandLine {
     fuzz->add_flag("--seeded-faults", request_.seeded_faults,
                    "Plant faults of a compiler in what it made, and say how many kernels and how "
                    "long it took to notice each; gives up after --count kernels with it");
+    fuzz->add_flag(
+        "--printed", request_.printed,
+        "Execute the PTX that NVRTC makes of each kernel beside its machine form, as simulate "
+        "--printed. With --seeded-faults: seed faults of the printer into the text of "
+        "kernels of the library and of --count random ones");
     seed(fuzz, "Of the first kernel; the next kernels have the next seeds");
     json(fuzz);
   }

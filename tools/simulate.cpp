@@ -13,6 +13,7 @@
 #include "library/kernel_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
+#include "simulate_printed.h"
 #include "simulate_program.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
@@ -54,6 +55,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target) {
   refuse_program_options(request, source.entry().name);
   if (request.faults) return simulate_faults(request, source, target);
+  if (request.printed) return simulate_printed(request, source, target);
   Subject subject = simulated_subject(request, source, target);
   std::optional<checks::Breakage> breakage;
   simulator::MachineOptions options = machine_options(request);
@@ -83,6 +85,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
 }  // namespace
 
 int simulate(const Request& request) {
+  if (request.kernel.ends_with(".ptx")) return simulate_ptx(request);
   // "sim:sm_90a" is the same as "sm_90a" here.
   const std::string name =
       request.target.rfind("sim:", 0) == 0 ? request.target.substr(4) : request.target;

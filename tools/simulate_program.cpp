@@ -20,6 +20,7 @@
 #include "operation.h"
 #include "schedules.h"
 #include "simulate_faults.h"
+#include "simulate_printed.h"
 #include "simulation_report.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -253,6 +254,11 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     }
     return simulate_program_faults(request, cases, operation.forms, title, sizes,
                                    /*all_of_kernels=*/true);
+  }
+  if (request.printed) {
+    OperationCut& cut = operation.cuts.front();
+    return simulate_printed_program(request, cut.made.program, operation.forms,
+                                    cut.made.before().front(), cut.options.multiprocessors);
   }
   std::optional<checks::Breakage> breakage;
   Outcome outcome;

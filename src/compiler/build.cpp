@@ -125,7 +125,9 @@ runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_sta
   return {allow_stack_frame || traced.form == ir::Form::tile};
 }
 
-runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh) {
+namespace {
+
+runtime::CompileRequest request_of(const GpuProgram& program, const std::string& arch) {
   runtime::CompileRequest request;
   request.name = program.source.entry;
   request.source = program.source.text;
@@ -133,8 +135,19 @@ runtime::Build build(const GpuProgram& program, const std::string& arch, bool af
   // The machine form says itself where a product and a sum round once.
   request.options = {"--std=c++17", "--fmad=false"};
   request.where = program.machine.where;
+  return request;
+}
+
+}  // namespace
+
+runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh) {
+  runtime::CompileRequest request = request_of(program, arch);
   request.afresh = afresh;
   return runtime::build_cubin(request, {.allow_stack_frame = true});
+}
+
+std::string build_ptx(const GpuProgram& program, const std::string& arch) {
+  return runtime::build_ptx(request_of(program, arch));
 }
 
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,

@@ -41,6 +41,8 @@ GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target,
 // what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a
 // stack frame that the policy does not allow.
 runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh = false);
+// The PTX of the program, which no assembler has seen.
+std::string build_ptx(const GpuProgram& program, const std::string& arch);
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
                         const runtime::ResourcePolicy& policy = {}, bool afresh = false);
 // An author who wrote out the roles is told of spilled registers by an error. Who left the schedule

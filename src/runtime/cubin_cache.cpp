@@ -9,14 +9,21 @@ namespace {
 
 enum Part : size_t { cubin, ptx, log, part_count };
 
+// `identity` and the request are in use as long as the answer.
+BuildCache::Inputs inputs_of(std::string_view kind, const std::string& identity,
+                             const CompileRequest& request) {
+  BuildCache::Inputs inputs = {kind, identity, request.arch, request.name, request.source};
+  for (const std::string& option : request.options) inputs.push_back(option);
+  return inputs;
+}
+
 }  // namespace
 
 Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
                   const Nvrtc& compiler, const BuildCache& cache) {
   compiler.require_arch(request.arch);
   const std::string identity = compiler.identity();
-  BuildCache::Inputs inputs = {"cubin", identity, request.arch, request.name, request.source};
-  for (const std::string& option : request.options) inputs.push_back(option);
+  const BuildCache::Inputs inputs = inputs_of("cubin", identity, request);
   Build build;
   auto parts = request.afresh ? std::nullopt : cache.load(inputs);
   if (parts && parts->size() == part_count) {
@@ -36,6 +43,21 @@ Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
 
 Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy) {
   return build_cubin(request, policy, Nvrtc::get(), BuildCache(BuildCache::default_folder()));
+}
+
+std::string build_ptx(const CompileRequest& request, const Nvrtc& compiler,
+                      const BuildCache& cache) {
+  const std::string identity = compiler.identity();
+  const BuildCache::Inputs inputs = inputs_of("ptx", identity, request);
+  auto parts = cache.load(inputs);
+  if (parts && parts->size() == 1) return std::move(parts->front());
+  std::string ptx = compiler.compile_to_ptx(request);
+  cache.store(inputs, {ptx});
+  return ptx;
+}
+
+std::string build_ptx(const CompileRequest& request) {
+  return build_ptx(request, Nvrtc::get(), BuildCache(BuildCache::default_folder()));
 }
 
 }  // namespace tilewright::runtime

@@ -17,6 +17,11 @@ struct Build {
 Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
                   const Nvrtc& compiler, const BuildCache& cache);
 
+// The PTX of the request, from the cache as a cubin is.
+std::string build_ptx(const CompileRequest& request, const Nvrtc& compiler,
+                      const BuildCache& cache);
+std::string build_ptx(const CompileRequest& request);
+
 // With the process's compiler and the default cache.
 Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy = {});
 

@@ -218,43 +218,66 @@ void Nvrtc::refuse(const CompileRequest& request, const std::string& log, int st
   }
 }
 
+// A program of NVRTC, compiled for an architecture, real or virtual.
+class Nvrtc::Compilation {
+ public:
+  Compilation(const Nvrtc& compiler, const CompileRequest& request, const std::string& arch,
+              std::vector<const char*> options)
+      : lib_(*compiler.library_), what_(fmt::format("{} for {}", request.name, arch)) {
+    compiler.require_arch(request.arch);
+    lib_.check(lib_.create(&program_, request.source.c_str(), (request.name + ".cu").c_str(), 0,
+                           nullptr, nullptr),
+               "nvrtcCreateProgram", what_);
+    const std::string chosen = "--gpu-architecture=" + arch;
+    options.insert(options.begin(), chosen.c_str());
+    for (const std::string& option : request.options) options.push_back(option.c_str());
+    const Result status = lib_.compile(program_, static_cast<int>(options.size()), options.data());
+    log_ = Library::without_terminator(
+        lib_.text(program_, lib_.log_size, lib_.log, "nvrtcGetProgramLog", what_));
+    if (status == kSuccess) return;
+    lib_.destroy(&program_);
+    compiler.refuse(request, log_, status);
+  }
+  ~Compilation() { lib_.destroy(&program_); }
+  Compilation(const Compilation&) = delete;
+
+  const std::string& log() const { return log_; }
+  std::string cubin() const {
+    return lib_.text(program_, lib_.cubin_size, lib_.cubin, "nvrtcGetCUBIN", what_);
+  }
+  std::string ptx() const {
+    return Library::without_terminator(
+        lib_.text(program_, lib_.ptx_size, lib_.ptx, "nvrtcGetPTX", what_));
+  }
+
+ private:
+  const Library& lib_;
+  const std::string what_;
+  Program program_ = nullptr;
+  std::string log_;
+};
+
 CompiledKernel Nvrtc::compile(const CompileRequest& request) const {
-  require_arch(request.arch);
-  const Library& lib = *library_;
-  const std::string what = fmt::format("{} for {}", request.name, request.arch);
-
-  Program program = nullptr;
-  lib.check(lib.create(&program, request.source.c_str(), (request.name + ".cu").c_str(), 0, nullptr,
-                       nullptr),
-            "nvrtcCreateProgram", what);
-  struct Guard {
-    const Library& lib;
-    Program& program;
-    ~Guard() { lib.destroy(&program); }
-  } const guard{lib, program};
-
-  const std::string arch = "--gpu-architecture=" + request.arch;
   // The assembler prints the stack frame, spills and registers only when it is verbose.
-  std::vector<const char*> options = {arch.c_str(), "--ptxas-options=-v"};
-  for (const std::string& option : request.options) options.push_back(option.c_str());
-  const Result status = lib.compile(program, static_cast<int>(options.size()), options.data());
-
+  const Compilation compilation(*this, request, request.arch, {"--ptxas-options=-v"});
   CompiledKernel kernel;
-  kernel.log = Library::without_terminator(
-      lib.text(program, lib.log_size, lib.log, "nvrtcGetProgramLog", what));
-  if (status != kSuccess) refuse(request, kernel.log, status);
-
-  kernel.cubin = lib.text(program, lib.cubin_size, lib.cubin, "nvrtcGetCUBIN", what);
-  kernel.ptx =
-      Library::without_terminator(lib.text(program, lib.ptx_size, lib.ptx, "nvrtcGetPTX", what));
+  kernel.log = compilation.log();
+  kernel.cubin = compilation.cubin();
+  kernel.ptx = compilation.ptx();
   if (kernel.cubin.empty()) {
     Diagnostic(request.where,
-               fmt::format("NVRTC made no binary for {}: the architecture is a virtual one", what))
+               fmt::format("NVRTC made no binary for {} for {}: the architecture is a virtual one",
+                           request.name, request.arch))
         .fix("compile for sm_... instead of compute_...")
         .raise();
   }
   kernel.report = make_report(kernel.log, kernel.cubin);
   return kernel;
+}
+
+std::string Nvrtc::compile_to_ptx(const CompileRequest& request) const {
+  const std::size_t number = request.arch.find('_');
+  return Compilation(*this, request, "compute" + request.arch.substr(number), {}).ptx();
 }
 
 LibraryRequest nvrtc_request() {

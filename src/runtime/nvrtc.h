@@ -54,9 +54,13 @@ class Nvrtc {
   // that does not compile gives Error(internal) with the compiler's log; products of more registers
   // than a thread starts with are their author's, Error(usage).
   CompiledKernel compile(const CompileRequest& request) const;
+  // The PTX alone, without an assembler's time.
+  std::string compile_to_ptx(const CompileRequest& request) const;
 
  private:
   struct Library;
+  // Compiled with an architecture, real or virtual; the log is in `log`.
+  class Compilation;
   [[noreturn]] void refuse(const CompileRequest& request, const std::string& log, int status) const;
 
   std::unique_ptr<Library> library_;

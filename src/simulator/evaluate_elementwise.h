@@ -21,6 +21,8 @@ struct Elementwise {
   // A register holds elements past its tile's extents too: what they have no result for is 0, or
   // whatever 64 bits leave of it.
   bool may_not_exist = false;
+  // exp, exp2, log, sin and cos as CUDA's instructions make them (docs/numerics.md).
+  bool by_instructions = false;
 };
 
 // Functions whose result is held as their operands are. It may be one of the operands.

@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
 #include <set>
 
+#include "codegen/cuda/prelude.h"
 #include "codegen/machine_text.h"
 #include "codegen/nvrtc_build.h"
 #include "codegen/ranks_text.h"
@@ -356,10 +361,8 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
 }
 
 // wgmma of each type of operands from shared memory and from registers.
-std::string products_text() {
-  MachineText t(R"(kernel "products" machine
-out Y: f32[64, 24] = %0
-grid (1)
+std::string products_text(std::string_view grid = "grid (1)") {
+  MachineText t("kernel \"products\" machine\nout Y: f32[64, 24] = %0\n" + std::string(grid) + R"(
 threads 128
 shared_bytes 65536
 body () {
@@ -413,10 +416,15 @@ yield
 }  // namespace
 
 std::vector<MachineSample> machine_samples() {
-  return {{"scalars", kScalars, true},           {"synchronisation", kSynchronisation, true},
-          {"functions", functions_text(), true}, {"stores", stores_text(), true},
-          {"products", products_text(), true},   {"gemm", gemm_text(), true},
-          {"attention", attention_text(), true}, {"ranks", ranks_text(), true}};
+  return {{"scalars", kScalars, true},
+          {"synchronisation", kSynchronisation, true},
+          {"functions", functions_text(), true},
+          {"stores", stores_text(), true},
+          {"products", products_text(), true},
+          {"gemm", gemm_text(), true},
+          {"attention", attention_text(), true},
+          {"ranks", ranks_text(), true},
+          {"cluster_products", products_text("grid (2)\ncluster 2"), true}};
 }
 
 namespace {
@@ -431,6 +439,37 @@ TEST_P(Build, CompilesWithoutStackAndWarnings) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Build, testing::ValuesIn(machine_samples()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+std::string golden_folder() { return TILEWRIGHT_SOURCE_DIR "/tests/codegen/goldens/"; }
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The whole text of each sample. TILEWRIGHT_UPDATE_GOLDENS=1 writes them.
+TEST_P(Build, Golden) {
+  const std::string path = golden_folder() + "sample_" + GetParam().name + ".cu";
+  const CudaSource source = print_cuda(parsed(GetParam().text));
+  if (std::getenv("TILEWRIGHT_UPDATE_GOLDENS")) std::ofstream(path) << source.text;
+  EXPECT_EQ(source.text, contents(path));
+}
+
+// So a changed line of the prelude or of any operation's text is seen by who reads the difference.
+TEST(Build, GoldensHaveEveryFunctionOfThePrelude) {
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder())) {
+    if (entry.path().extension() == ".cu") all += contents(entry.path().string());
+  }
+  // What a launch with delays prints is no part of what ships.
+  const std::string_view delays = "inject_delay";
+  for (const std::string_view name : prelude_names()) {
+    if (name == delays) continue;
+    const std::regex defined(
+        fmt::format(R"((__forceinline__ \S+ |struct (alignas\(64\) )?){}\b)", name));
+    EXPECT_TRUE(std::regex_search(all, defined)) << name;
+  }
+}
 
 // Names that CUDA C++ has already: of functions, of types, and of nothing in PTX.
 TEST(Build, KernelsNamedLikeWordsOfTheLanguage) {

@@ -372,12 +372,25 @@ bool mentions(std::string_view text, std::string_view name) {
   return false;
 }
 
-}  // namespace
-
-std::string prelude_for(std::string_view text) {
+std::vector<Piece> all_pieces() {
   const std::span<const Piece> arithmetic = arithmetic_pieces();
   std::vector<Piece> pieces(arithmetic.begin(), arithmetic.end());
   pieces.insert(pieces.end(), std::begin(kPieces), std::end(kPieces));
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<std::string_view> prelude_names() {
+  std::vector<std::string_view> names;
+  for (const Piece& piece : all_pieces()) {
+    if (!piece.name.empty()) names.push_back(piece.name);
+  }
+  return names;
+}
+
+std::string prelude_for(std::string_view text) {
+  const std::vector<Piece> pieces = all_pieces();
   std::vector<std::string_view> used;
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     bool needed = piece->name.empty() || mentions(text, piece->name);

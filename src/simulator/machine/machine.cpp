@@ -77,6 +77,10 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
   complete = with_strides(std::move(complete));
   PreparedKernel prepared = prepare(kernel, complete, options.multiprocessors);
   if (options.control_only) keep_control_only(prepared, complete);
+  if (options.by_instructions) {
+    for (Compute& each : prepared.computes) each.by_instructions = true;
+    for (ScalarOperation& each : prepared.scalar_operations) each.by_instructions = true;
+  }
   MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
   check_capacity(prepared, capacity);

@@ -50,6 +50,9 @@ struct MachineOptions {
   bool provenance = false;
   // A run that executes more ends with Error(result): a kernel may never come to its end.
   std::int64_t max_operations = INT64_MAX;
+  // exp, exp2, log, sin and cos as the printed kernel computes them, bit by bit where the
+  // instructions themselves are the host's functions.
+  bool by_instructions = false;
   Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 

@@ -8,6 +8,7 @@
 
 #include "simulator/machine/preparation.h"
 #include "support/diagnostic.h"
+#include "support/number_formats.h"
 
 namespace tilewright::simulator {
 
@@ -346,6 +347,9 @@ void Preparation::constant(const Operation& operation) {
   const ir::Attribute* attribute = operation.attributes.find(Key::value);
   if (attribute && std::holds_alternative<double>(*attribute)) {
     value.f = std::get<double>(*attribute);  // a float: nothing reads its integer
+    // Registers hold what the dtype can: -1e30 is an infinity of f16.
+    const DType dtype = type(operation.results[0]).dtype;
+    if (is_float(dtype)) value.f = round_to(dtype, static_cast<float>(value.f));
   } else {
     value.i = operation.attributes.integer(Key::value);
     value.f = static_cast<double>(value.i);

@@ -129,6 +129,7 @@ struct ScalarOperation {
   DType type = DType::i32;
   std::vector<Slot> operands;
   Slot result = 0;
+  bool by_instructions = false;  // Elementwise::by_instructions
 };
 
 // A source of compute: a register array seen through `index`, or a scalar.
@@ -144,6 +145,7 @@ struct Compute {
   DType operand_type = DType::f32;  // of the last operand
   int destination = 0;
   std::vector<RegisterSource> sources;
+  bool by_instructions = false;  // Elementwise::by_instructions
 };
 
 struct RegisterReduction {

@@ -140,7 +140,8 @@ void compute_all(Warp& warp, const Compute& compute, DType type, int elements,
       for (std::size_t i = 0; i < compute.sources.size(); ++i) {
         operands[i] = gather<T>(warp, compute, i, elements);
       }
-      evaluate({compute.function, type, where, true}, count, operands, to.row<T>(0));
+      evaluate({compute.function, type, where, true, compute.by_instructions}, count, operands,
+               to.row<T>(0));
     });
   }
 }
@@ -351,7 +352,8 @@ void execute_registers(Launch& launch, Warp& warp, const Instruction& instructio
 
 void execute_scalar(Launch& launch, Warp& warp, const Instruction& instruction) {
   const ScalarOperation& operation = launch.kernel.scalar_operations[instruction.detail];
-  const Elementwise function{operation.function, operation.type, instruction.where()};
+  const Elementwise function{operation.function, operation.type, instruction.where(), false,
+                             operation.by_instructions};
   const auto operand = [&](std::size_t i) -> const Scalar& {
     return warp.scalars[operation.operands[i]];
   };

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ptx/launch.h"
+#include "simulator/machine/recorder.h"
+
+namespace tilewright::checks {
+
+// Of a word of a launch's tensor: the same number wherever the tensor lies.
+inline std::int64_t word_place(std::size_t tensor, std::int64_t bytes) {
+  return (static_cast<std::int64_t>(tensor) << 40) + bytes;
+}
+
+// What a launch on the virtual GPU does that the execution of its PTX has to do too: the
+// synchronising instructions of each warp, in the words of PTX.
+class MachineEvents : public simulator::Recorder {
+ public:
+  // Of each warp of each CTA.
+  std::vector<std::vector<ptx::Event>> events;
+  std::vector<std::int64_t> clusters;  // in the order in which they started
+  // Words that something was added to, by which warp, in this order.
+  struct Addition {
+    std::int64_t place = 0, cta = 0;
+    int warp = 0;
+  };
+  std::vector<Addition> additions;
+
+  void begin(const simulator::Launch& launch) override;
+  void starts(const simulator::Warp& warp, const simulator::Instruction& instruction) override;
+  void executed(const simulator::Warp& warp, const simulator::Instruction& instruction) override;
+
+  void begin(const ir::Program&, std::int64_t) override {}
+  void starts(const simulator::StreamOperation&) override {}
+  void executed(const simulator::StreamOperation&, bool) override {}
+  void changed(const std::byte*, std::int64_t) override {}
+  void load_issued(const simulator::Event&) override {}
+  void load_finished(const simulator::Event&) override {}
+  void arrived(const simulator::Warp&, const simulator::Cta&, int) override {}
+  void phase_completed(const simulator::Cta&, int) override {}
+  void end(const std::vector<simulator::Fault>&) override {}
+
+ private:
+  void add(const simulator::Warp& warp, const simulator::Instruction& instruction,
+           ptx::EventKind kind, std::vector<std::int64_t> values = {});
+  void add_mbarrier(const simulator::Warp& warp, const simulator::Instruction& instruction);
+  void add_copy(const simulator::Warp& warp, const simulator::Instruction& instruction);
+  void add_product(const simulator::Warp& warp, const simulator::Instruction& instruction);
+  void add_word(const simulator::Warp& warp, const simulator::Instruction& instruction);
+
+  const simulator::Launch* launch_ = nullptr;
+};
+
+}  // namespace tilewright::checks

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ptx/launch.h"
+#include "tilewright/host_tensor.h"
+
+// PTX that any compiler made, launched as a file says.
+namespace tilewright::checks {
+
+struct PtxLaunch {
+  std::string kernel;  // empty: the only one
+  ptx::LaunchInput input;
+  std::vector<std::string> names;    // of the tensors
+  std::vector<HostTensor> tensors;   // in the order of the arguments
+  std::vector<std::size_t> of_argument;  // the tensor of each pointer among the parameters
+};
+
+// From the JSON that docs/debugging.md describes. Raises a usage error that names what is wrong in
+// it. `seed` is of random tensors.
+PtxLaunch read_ptx_launch(const std::string& text, const std::string& file, std::uint64_t seed);
+
+struct PtxRun {
+  ptx::LaunchReport report;
+  std::vector<HostTensor> tensors;  // afterwards
+};
+// With the order of warps, and the instants of copies, that a seed draws; 0: each warp in its turn.
+PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed);
+
+}  // namespace tilewright::checks

@@ -1,0 +1,295 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ptx/typed.h"
+
+// Loads, stores and atomics of threads, and matrices that a warp loads or stores together.
+namespace tilewright::ptx {
+namespace {
+
+Space space_of(const Instruction& i) {
+  if (i.has(Modifier::global) || i.has(Modifier::constant)) return Space::global;
+  if (i.has(Modifier::shared) || i.has(Modifier::shared_cta) || i.has(Modifier::shared_cluster)) {
+    return Space::shared;
+  }
+  if (i.has(Modifier::local)) return Space::local;
+  if (i.has(Modifier::param)) return Space::param;
+  return Space::generic;
+}
+
+// 0 weak, 1 relaxed, 2 acquire, 3 release, 4 both.
+int semantics_of(const Instruction& i) {
+  if (i.has(Modifier::acq_rel)) return 4;
+  if (i.has(Modifier::release)) return 3;
+  if (i.has(Modifier::acquire)) return 2;
+  return i.has(Modifier::relaxed) || i.has(Modifier::volatile_) ? 1 : 0;
+}
+int scope_of(const Instruction& i) {
+  return i.has(Modifier::cta) ? 0 : i.has(Modifier::cluster) ? 1 : i.has(Modifier::sys) ? 3 : 2;
+}
+
+std::size_t parts_of(const Operand& operand) {
+  return operand.kind == Operand::Kind::vector ? operand.parts.size() : 1;
+}
+const Operand& part_of(const Operand& operand, std::size_t part) {
+  return operand.kind == Operand::Kind::vector ? operand.parts[part] : operand;
+}
+
+bool is_shared(Space space, std::uint64_t address) {
+  return space == Space::shared ||
+         (space == Space::generic && (address & ~kWindowMask) == kSharedWindow);
+}
+
+void check_held(Execution& x, std::uint64_t address, std::int64_t bytes, bool orders = true) {
+  const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
+  if (std::find(cta->held.begin() + static_cast<std::ptrdiff_t>(at),
+                cta->held.begin() + static_cast<std::ptrdiff_t>(at) + bytes,
+                0) != cta->held.begin() + static_cast<std::ptrdiff_t>(at) + bytes) {
+    x.fail("uninitialised", fmt::format("of {} bytes at shared {:#x}, which has not been written",
+                                        bytes, address & kWindowMask));
+  }
+  if (orders) touch(x, *cta, at, bytes, false);
+}
+void hold(Execution& x, std::uint64_t address, std::int64_t bytes) {
+  const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
+  std::fill_n(cta->held.begin() + static_cast<std::ptrdiff_t>(at), bytes, 1);
+  touch(x, *cta, at, bytes, true);
+}
+
+// Loads and stores that order others, as the machine form counts them: of one word. An atomic one
+// that says nothing is relaxed.
+void record_word(Execution& x, EventKind kind, std::uint64_t address, std::int64_t value) {
+  const auto word = static_cast<std::int64_t>(address);
+  const Instruction& i = x.instruction;
+  const int semantics = std::max(semantics_of(i), kind == EventKind::word_add ? 1 : 0);
+  std::vector<std::int64_t> values{semantics, scope_of(i), word};
+  if (kind != EventKind::word_read) values.push_back(value);
+  x.record(kind, std::move(values));
+}
+
+void load_lanes(Execution& x) {
+  const Instruction& i = x.instruction;
+  const Space space = space_of(i);
+  const Operand& to = x.operand(0);
+  const Lanes addresses = x.addresses(x.operand(1));
+  const int bytes = size_of(i.type);
+  const std::size_t parts = parts_of(to);
+  const std::int64_t all = bytes * static_cast<std::int64_t>(parts);
+  if (semantics_of(i) != 0) record_word(x, EventKind::word_read, addresses[x.first_lane()], 0);
+  std::array<std::array<std::byte, 32>, kLanes> read{};
+  if (all > 32) x.unsupported();
+  for_lanes(x.lanes, [&](int lane) {
+    const std::byte* from = x.machine.memory(x, space, addresses[lane], all, lane);
+    if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], all);
+    std::memcpy(read[lane].data(), from, static_cast<std::size_t>(all));
+  });
+  for (std::size_t part = 0; part < parts; ++part) {
+    const Operand& each = part_of(to, part);
+    Lanes& d = x.target(each);
+    const int wide =
+        each.kind == Operand::Kind::reg ? size_of(x.machine.kernel.register_types[each.index]) : 8;
+    for_lanes(x.lanes, [&](int lane) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, read[lane].data() + part * static_cast<std::size_t>(bytes),
+                  static_cast<std::size_t>(bytes));
+      if (is_signed(i.type) && value >> (8 * bytes - 1)) {
+        value |= bytes == 8 ? 0 : ~std::uint64_t{0} << 8 * bytes;
+        if (wide < 8) value &= (std::uint64_t{1} << 8 * wide) - 1;
+      }
+      d[lane] = value;
+    });
+  }
+}
+
+void store_lanes(Execution& x) {
+  const Instruction& i = x.instruction;
+  const Space space = space_of(i);
+  const Lanes addresses = x.addresses(x.operand(0));
+  const Operand& from = x.operand(1);
+  const int bytes = size_of(i.type);
+  const std::size_t parts = parts_of(from);
+  const std::int64_t all = bytes * static_cast<std::int64_t>(parts);
+  if (semantics_of(i) != 0) {
+    const std::uint32_t lane = x.first_lane();
+    const auto value = static_cast<std::int32_t>(x.read(part_of(from, 0), 0)[lane]);
+    record_word(x, EventKind::word_write, addresses[lane], value);
+  }
+  for_lanes(x.lanes, [&](int lane) {
+    x.machine.memory(x, space, addresses[lane], all, lane);
+    if (is_shared(space, addresses[lane])) hold(x, addresses[lane], all);
+  });
+  for (std::size_t part = 0; part < parts; ++part) {
+    const Lanes& value = x.read(part_of(from, part), 0);
+    for_lanes(x.lanes, [&](int lane) {
+      std::byte* to = x.machine.memory(x, space, addresses[lane], all, lane);
+      std::memcpy(to + part * static_cast<std::size_t>(bytes), &value[lane],
+                  static_cast<std::size_t>(bytes));
+    });
+  }
+}
+
+// What the word becomes.
+template <typename T>
+T combined(Execution& x, T old, T value, T other) {
+  const Instruction& i = x.instruction;
+  if (i.has(Modifier::add)) {
+    if constexpr (std::is_integral_v<T>) {
+      return from_bits<T>(std::uint64_t(old) + std::uint64_t(value));
+    } else {
+      return old + value;
+    }
+  }
+  if (i.has(Modifier::min)) return value < old ? value : old;
+  if (i.has(Modifier::max)) return old < value ? value : old;
+  if (i.has(Modifier::exch)) return value;
+  if (i.has(Modifier::cas)) return old == value ? other : old;
+  if constexpr (std::is_integral_v<T>) {
+    if (i.has(Modifier::and_)) return static_cast<T>(old & value);
+    if (i.has(Modifier::or_)) return static_cast<T>(old | value);
+    if (i.has(Modifier::xor_)) return static_cast<T>(old ^ value);
+    if (i.has(Modifier::inc)) return old >= value ? T{0} : static_cast<T>(old + 1);
+    if (i.has(Modifier::dec)) return old == 0 || old > value ? value : static_cast<T>(old - 1);
+  }
+  x.unsupported();
+}
+
+// Whether it is another warp's turn to change the word.
+bool is_early(Execution& x, std::uint64_t address) {
+  const auto found = x.machine.turns.find(address);
+  if (found == x.machine.turns.end()) return false;
+  std::deque<WordTurn>& turns = found->second;
+  if (!turns.empty() &&
+      (turns.front().cta != x.cta().index || turns.front().warp != x.warp.index)) {
+    return true;
+  }
+  if (!turns.empty()) turns.pop_front();
+  return false;
+}
+
+void update(Execution& x, bool returns) {
+  const Instruction& i = x.instruction;
+  const Space space = space_of(i);
+  const std::size_t at = returns ? 1 : 0;
+  const Lanes addresses = x.addresses(x.operand(at));
+  x.again = is_early(x, addresses[x.first_lane()]);
+  if (x.again) return;
+  const Lanes values = x.read(at + 1);
+  const Lanes others = x.has(at + 2) ? x.read(at + 2) : values;
+  Lanes olds{};
+  const int bytes = size_of(i.type);
+  for_lanes(x.lanes, [&](int lane) {
+    std::byte* word = x.machine.memory(x, space, addresses[lane], bytes, lane);
+    // Atomics do not race with each other, and are not held against other accesses.
+    if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], bytes, false);
+    std::memcpy(&olds[lane], word, static_cast<std::size_t>(bytes));
+    std::uint64_t result = 0;
+    const auto compute = [&]<typename T>(T) {
+      result = to_bits(combined(x, from_bits<T>(olds[lane]), from_bits<T>(values[lane]),
+                                from_bits<T>(others[lane])));
+    };
+    if (i.type == Type::f32) {
+      compute(float{});
+    } else if (i.type == Type::f64) {
+      compute(double{});
+    } else {
+      with_integer(x, i.type, compute);
+    }
+    std::memcpy(word, &result, static_cast<std::size_t>(bytes));
+  });
+  const std::uint32_t first = x.first_lane();
+  record_word(x, EventKind::word_add, addresses[first], static_cast<std::int32_t>(values[first]));
+  if (!returns) return;
+  Lanes& d = x.target(0);
+  for_lanes(x.lanes, [&](int lane) { d[lane] = olds[lane]; });
+}
+void atomic(Execution& x) { update(x, true); }
+void reduction(Execution& x) { update(x, false); }
+
+// Matrices of 8 rows of 16 bytes: lane 8 m + r says where row r of matrix m lies; lane l holds of
+// each matrix the elements 2 (l % 4) and the next of row l / 4, or of column l / 4 with .trans.
+template <bool kStores>
+void matrix(Execution& x) {
+  x.need_whole_warp();
+  const Instruction& i = x.instruction;
+  const Operand& where = x.operand(kStores ? 0 : 1);
+  const Operand& values = x.operand(kStores ? 1 : 0);
+  const std::size_t count = i.has(Modifier::x4) ? 4 : i.has(Modifier::x2) ? 2 : 1;
+  if (parts_of(values) != count || !i.has(Modifier::m8n8)) x.unsupported();
+  const Lanes addresses = x.addresses(where);
+  for (std::size_t m = 0; m < count; ++m) {
+    std::byte* rows[8];
+    for (int row = 0; row < 8; ++row) {
+      const int lane = static_cast<int>(m) * 8 + row;
+      rows[row] = x.machine.memory(x, Space::shared, addresses[lane], 16, lane);
+      if (kStores) {
+        hold(x, addresses[lane], 16);
+      } else {
+        check_held(x, addresses[lane], 16);
+      }
+    }
+    const Operand& part = part_of(values, m);
+    Lanes value = kStores ? x.read(part, 0) : Lanes{};
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int e = 0; e < 2; ++e) {
+        const int along = lane % 4 * 2 + e, across = lane / 4;
+        const bool transposed = i.has(Modifier::trans);
+        std::byte* element = transposed ? rows[along] + 2 * across : rows[across] + 2 * along;
+        auto bits = static_cast<std::uint16_t>(value[lane] >> 16 * e);
+        if (kStores) {
+          std::memcpy(element, &bits, 2);
+        } else {
+          std::memcpy(&bits, element, 2);
+          value[lane] |= std::uint64_t{bits} << 16 * e;
+        }
+      }
+    }
+    if (!kStores) x.target(part) = value;
+  }
+}
+
+// An address of this CTA's shared memory as another one's of the cluster.
+void map_address(Execution& x) {
+  const Lanes &a = x.read(1), &rank = x.read(2);
+  const bool generic = !x.instruction.has(Modifier::shared_cluster);
+  Lanes& d = x.target(0);
+  for_lanes(x.lanes, [&](int lane) {
+    const std::uint64_t to = rank[lane] & 0xffffffff;
+    if (to >= x.cta().cluster->ctas.size()) {
+      x.fail("out_of_bounds",
+             fmt::format("of CTA {} of a cluster of {}", to, x.cta().cluster->ctas.size()));
+    }
+    d[lane] = (generic ? kSharedWindow : 0) | (a[lane] & kSharedMask) | to << kRankShift;
+  });
+}
+
+constexpr std::string_view kStored = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64";
+constexpr Record kMemoryRecords[] = {
+    {"ld", "va",
+     "global shared shared::cta shared::cluster local param const nc L1::no_allocate "
+     "L1::evict_first L1::evict_last L2::64B L2::128B L2::256B v2 v4 weak relaxed acquire volatile "
+     "cta cluster gpu sys ca cg",
+     kStored, load_lanes},
+    {"st", "av",
+     "global shared shared::cta shared::cluster local param v2 v4 weak relaxed release volatile "
+     "cta "
+     "cluster gpu sys",
+     kStored, store_lanes},
+    {"atom", "das?s",
+     "global shared shared::cta add min max exch cas and or xor inc dec relaxed acquire release "
+     "acq_rel cta cluster gpu sys",
+     "b32 b64 u32 u64 s32 s64 f32 f64", atomic},
+    {"red", "as",
+     "global shared shared::cta add min max and or xor inc dec relaxed release cta cluster gpu sys",
+     "b32 b64 u32 u64 s32 s64 f32 f64", reduction},
+    {"ldmatrix", "va", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "b16", matrix<false>},
+    {"stmatrix", "av", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "b16", matrix<true>},
+    {"mapa", "dss", "shared::cluster", "u32 u64", map_address},
+};
+
+}  // namespace
+
+std::span<const Record> memory_records() { return kMemoryRecords; }
+
+}  // namespace tilewright::ptx

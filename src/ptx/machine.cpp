@@ -1,0 +1,553 @@
+#include "ptx/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace tilewright::ptx {
+namespace {
+
+constexpr std::uint64_t kHandle = 0x70616d2d78747054u;
+
+[[noreturn]] void raise(std::string kind, int line, std::string message) {
+  throw Failure{{std::move(kind), line, std::move(message)}};
+}
+
+}  // namespace
+
+std::array<std::byte, 128> handle_of(std::size_t map) {
+  std::array<std::byte, 128> handle{};
+  const std::uint64_t words[] = {kHandle, map, ~std::uint64_t{map}};
+  std::memcpy(handle.data(), words, sizeof(words));
+  return handle;
+}
+
+const Lanes& Execution::read(const Operand& operand, std::size_t number) {
+  Lanes& scratch = machine.scratch[number % machine.scratch.size()];
+  switch (operand.kind) {
+    case Operand::Kind::reg: {
+      const std::int64_t group = warp.product_of[operand.index];
+      if (group > warp.groups_over && instruction.record->name != "mov") {
+        fail("wgmma", "reads a register of a product before a wait_group that covers it");
+      }
+      const Lanes& value = warp.registers[operand.index];
+      if (!operand.negated) return value;
+      for (int lane = 0; lane < kLanes; ++lane) scratch[lane] = value[lane] ^ 1;
+      return scratch;
+    }
+    case Operand::Kind::constant:
+      return machine.kernel.constants[operand.index];
+    case Operand::Kind::symbol:
+      scratch.fill(machine.address_of(warp, operand.index));
+      return scratch;
+    case Operand::Kind::special:
+      break;
+    case Operand::Kind::address:
+    case Operand::Kind::vector:
+    case Operand::Kind::sink:
+    case Operand::Kind::label:
+      unsupported();
+  }
+  const LaunchInput& input = machine.input;
+  const auto coordinate = [](std::int64_t at, const std::array<std::int64_t, 3>& extent, int axis) {
+    const std::int64_t parts[] = {at % extent[0], at / extent[0] % extent[1],
+                                  at / (extent[0] * extent[1])};
+    return static_cast<std::uint64_t>(parts[axis]);
+  };
+  const auto grid = [&](int axis) { return coordinate(cta().index, input.grid, axis); };
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const auto thread = [&](int axis) {
+      return coordinate(warp.index * kLanes + lane, input.block, axis);
+    };
+    std::uint64_t& value = scratch[lane];
+    switch (static_cast<Special>(operand.index)) {
+      case Special::tid_x:
+      case Special::tid_y:
+      case Special::tid_z:
+        value = thread(operand.index - static_cast<int>(Special::tid_x));
+        break;
+      case Special::ntid_x:
+      case Special::ntid_y:
+      case Special::ntid_z:
+        value = input.block[operand.index - static_cast<int>(Special::ntid_x)];
+        break;
+      case Special::ctaid_x:
+      case Special::ctaid_y:
+      case Special::ctaid_z:
+        value = grid(operand.index - static_cast<int>(Special::ctaid_x));
+        break;
+      case Special::nctaid_x:
+      case Special::nctaid_y:
+      case Special::nctaid_z:
+        value = input.grid[operand.index - static_cast<int>(Special::nctaid_x)];
+        break;
+      case Special::laneid:
+        value = lane;
+        break;
+      case Special::warpid:
+        value = warp.index;
+        break;
+      case Special::clusterid_x:
+        value = cta().index / input.cluster;
+        break;
+      case Special::nclusterid_x:
+        value = input.grid[0] / input.cluster;
+        break;
+      case Special::cluster_ctarank:
+        value = cta().rank;
+        break;
+      case Special::cluster_nctarank:
+        value = input.cluster;
+        break;
+      case Special::clock:
+      case Special::clock64:
+      case Special::globaltimer:
+        value = machine.report.operations & 0xffffffff;
+        break;
+      case Special::smid:
+        value = 0;
+        break;
+    }
+  }
+  return scratch;
+}
+
+Lanes& Execution::target(const Operand& operand) {
+  static Lanes nowhere;
+  if (operand.kind == Operand::Kind::sink) return nowhere;
+  if (operand.kind != Operand::Kind::reg) unsupported();
+  warp.product_of[operand.index] = 0;
+  return warp.registers[operand.index];
+}
+
+std::uint64_t Execution::uniform(std::size_t number) {
+  const Lanes& value = read(number);
+  const std::uint64_t first = value[first_lane()];
+  for_lanes(lanes, [&](int lane) {
+    if (value[lane] != first)
+      fail("divergence", fmt::format("operand {} differs from lane to lane", number));
+  });
+  return first;
+}
+
+const Lanes& Execution::addresses(const Operand& operand) {
+  const Operand& base = operand.parts.at(0);
+  const Lanes& from = read(base, 7);
+  const bool narrow =
+      base.kind == Operand::Kind::reg && size_of(machine.kernel.register_types[base.index]) == 4;
+  Lanes& sum = machine.scratch[6];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    sum[lane] = from[lane] + static_cast<std::uint64_t>(operand.offset);
+    if (narrow) sum[lane] &= 0xffffffff;
+  }
+  return sum;
+}
+
+void Execution::need_whole_warp() const {
+  if (lanes == warp.live) return;
+  fail("divergence", fmt::format("is executed by lanes {:#x} of {:#x} alone", lanes, warp.live));
+}
+
+void Execution::record(EventKind kind, std::vector<std::int64_t> values) const {
+  warp.events->push_back({kind, lanes, instruction.line, std::move(values)});
+}
+
+void Execution::fail(const std::string& kind, const std::string& what) const {
+  raise(kind, instruction.line,
+        fmt::format("{}: {} {}, {}", kind, instruction.record->name, what, machine.describe(warp)));
+}
+
+void Execution::unsupported() const {
+  fail("unsupported", "of these types, modifiers or operands is not executed here");
+}
+
+Machine::Machine(const Kernel& kernel, const LaunchInput& input, LaunchReport& report)
+    : kernel(kernel), input(input), report(report), random(input.seed), memory_(input.memory) {
+  parameters.resize(static_cast<std::size_t>(kernel.parameter_bytes));
+  const auto refuse = [&](const std::string& what) {
+    raise("launch", kernel.line, "launch: " + what);
+  };
+  if (input.parameters.size() != kernel.parameters.size()) {
+    refuse(fmt::format("{} has {} parameters, and {} are given", kernel.name,
+                       kernel.parameters.size(), input.parameters.size()));
+  }
+  for (std::size_t i = 0; i < input.parameters.size(); ++i) {
+    const Variable& parameter = kernel.parameters[i];
+    if (static_cast<std::int64_t>(input.parameters[i].size()) != parameter.bytes) {
+      refuse(fmt::format("{} has {} bytes, and {} are given", parameter.name, parameter.bytes,
+                         input.parameters[i].size()));
+    }
+    std::copy(input.parameters[i].begin(), input.parameters[i].end(),
+              parameters.begin() + parameter.offset);
+  }
+  const std::int64_t threads = input.block[0] * input.block[1] * input.block[2];
+  const std::int64_t most =
+      kernel.most_threads[0] * kernel.most_threads[1] * kernel.most_threads[2];
+  if (threads < 1 || threads > 1024 || (most > 0 && threads > most)) {
+    refuse(fmt::format("{} threads a CTA", threads));
+  }
+  const std::int64_t ctas = input.grid[0] * input.grid[1] * input.grid[2];
+  if (ctas < 1 || input.cluster < 1 || input.cluster > 16 || ctas % input.cluster != 0) {
+    refuse(fmt::format("{} CTAs in clusters of {}", ctas, input.cluster));
+  }
+  for (const WordTurn& turn : input.turns) turns[turn.address].push_back(turn);
+  std::int64_t alignment = 1;
+  for (const Variable& symbol : kernel.symbols) {
+    std::vector<std::byte> bytes;
+    if (symbol.space == Space::global) {
+      bytes = symbol.initial;
+      bytes.resize(static_cast<std::size_t>(symbol.bytes));
+    }
+    if (symbol.space == Space::shared) alignment = std::max(alignment, symbol.alignment);
+    variables_.push_back(std::move(bytes));
+    if (symbol.space != Space::global) continue;
+    const auto begin = reinterpret_cast<std::uint64_t>(variables_.back().data());
+    memory_.push_back({symbol.name, begin, begin + static_cast<std::uint64_t>(symbol.bytes)});
+  }
+  std::sort(memory_.begin(), memory_.end(),
+            [](const Region& a, const Region& b) { return a.begin < b.begin; });
+  shared_bytes_ = (kernel.static_shared_bytes + alignment - 1) / alignment * alignment +
+                  input.dynamic_shared_bytes;
+  report.events.resize(static_cast<std::size_t>(ctas * ((threads + kLanes - 1) / kLanes)));
+}
+
+std::uint64_t Machine::address_of(const Warp& warp, int number) const {
+  const Variable& symbol = kernel.symbols[number];
+  const std::uint64_t cluster =
+      input.cluster > 1 ? static_cast<std::uint64_t>(warp.cta->rank) << kRankShift : 0;
+  switch (symbol.space) {
+    case Space::global:
+      return reinterpret_cast<std::uint64_t>(variables_[number].data());
+    case Space::shared: {
+      const std::int64_t dynamic =
+          (kernel.static_shared_bytes + symbol.alignment - 1) / symbol.alignment * symbol.alignment;
+      return cluster + static_cast<std::uint64_t>(kSharedBase +
+                                                  (symbol.bytes == 0 ? dynamic : symbol.offset));
+    }
+    case Space::local:
+    case Space::param:
+    case Space::generic:
+      break;
+  }
+  return static_cast<std::uint64_t>(symbol.offset);
+}
+
+std::string Machine::describe(const Warp& warp) const {
+  return fmt::format("warp {} of CTA {}", warp.index, warp.cta->index);
+}
+
+void Machine::start_warp(Warp& warp) {
+  const std::int64_t threads = input.block[0] * input.block[1] * input.block[2];
+  const std::int64_t lanes = std::min<std::int64_t>(threads - warp.index * kLanes, kLanes);
+  warp.live = lanes == kLanes ? ~std::uint32_t{0} : (std::uint32_t{1} << lanes) - 1;
+  Path path;
+  path.lanes = warp.live;
+  path.join = -1;
+  warp.paths.push_back(path);
+  // What nobody writes is a NaN, and no address.
+  Lanes nothing;
+  nothing.fill(0x7fc0dead7fc0dead);
+  warp.registers.assign(static_cast<std::size_t>(kernel.registers), nothing);
+  for (int i = 0; i < kernel.registers; ++i) {
+    const int bytes = size_of(kernel.register_types[i]);
+    const std::uint64_t mask = kernel.register_types[i] == Type::pred ? 1
+                               : bytes == 8                           ? ~std::uint64_t{0}
+                                            : (std::uint64_t{1} << bytes * 8) - 1;
+    for (std::uint64_t& lane : warp.registers[i]) lane &= mask;
+  }
+  warp.product_of.assign(static_cast<std::size_t>(kernel.registers), 0);
+  warp.local.resize(kernel.local_bytes > 0 ? kLanes : 0);
+  for (auto& bytes : warp.local) bytes.resize(static_cast<std::size_t>(kernel.local_bytes));
+}
+
+void Machine::start(std::int64_t number) {
+  auto cluster = std::make_unique<Cluster>();
+  const std::int64_t threads = input.block[0] * input.block[1] * input.block[2];
+  const std::int64_t warps = (threads + kLanes - 1) / kLanes;
+  for (std::int64_t rank = 0; rank < input.cluster; ++rank) {
+    auto cta = std::make_unique<Cta>();
+    cta->index = number * input.cluster + rank;
+    cta->rank = rank;
+    cta->cluster = cluster.get();
+    cta->shared.resize(static_cast<std::size_t>(shared_bytes_));
+    cta->held.resize(static_cast<std::size_t>(shared_bytes_));
+    if (input.check_order) {
+      cta->touched.resize(cta->shared.size());
+      cta->reads.resize(cta->shared.size() * static_cast<std::size_t>(warps * input.cluster));
+    }
+    cta->live = threads;
+    cta->warps.resize(static_cast<std::size_t>(warps));
+    for (std::size_t w = 0; w < cta->warps.size(); ++w) {
+      Warp& warp = cta->warps[w];
+      warp.cta = cta.get();
+      warp.index = static_cast<int>(w);
+      warp.number = static_cast<int>(rank * warps) + warp.index;
+      if (input.check_order) {
+        warp.clock.assign(static_cast<std::size_t>(warps * input.cluster), 0);
+        warp.clock[static_cast<std::size_t>(warp.number)] = 1;
+      }
+      warp.events = &report.events[static_cast<std::size_t>(cta->index * warps) + w];
+      start_warp(warp);
+    }
+    cluster->live += threads;
+    cluster->ctas.push_back(std::move(cta));
+  }
+  clusters_.push_back(std::move(cluster));
+}
+
+void Machine::run() {
+  const std::int64_t count = input.grid[0] * input.grid[1] * input.grid[2] / input.cluster;
+  std::vector<std::int64_t> order = input.order;
+  if (order.empty()) {
+    order.resize(static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+  }
+  constexpr std::int64_t kTurn = 4096;
+  for (std::size_t next = 0;;) {
+    while (next < order.size() && static_cast<std::int64_t>(clusters_.size()) < input.resident) {
+      start(order[next++]);
+    }
+    if (clusters_.empty()) return;
+    bool any = false;
+    for (const auto& cluster : clusters_) {
+      for (const auto& cta : cluster->ctas) {
+        for (Warp& warp : cta->warps) {
+          if (input.seed != 0 && random.below(3) == 0) continue;
+          any = run_warp(warp, input.seed == 0 ? kTurn : 1 + random.below(64)) || any;
+        }
+      }
+    }
+    std::erase_if(clusters_, [](const auto& cluster) { return cluster->live == 0; });
+    if (any || clusters_.empty() || input.seed != 0) {
+      if (any || clusters_.empty()) continue;
+      // By chance nobody had a turn.
+      for (const auto& cluster : clusters_) {
+        for (const auto& cta : cluster->ctas) {
+          for (Warp& warp : cta->warps) any = run_warp(warp, 1) || any;
+        }
+      }
+      if (any) continue;
+    }
+    if (loads.empty()) deadlock();
+    const std::size_t which = input.seed == 0 ? 0 : random.below(loads.size());
+    const Load load = loads[which];
+    loads.erase(loads.begin() + static_cast<std::ptrdiff_t>(which));
+    finish_load(*this, load);
+  }
+}
+
+void Machine::deadlock() {
+  std::string text = "deadlock: nothing can go on";
+  int line = 0;
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const Warp& warp : cta->warps) {
+        for (const Path& path : warp.paths) {
+          if (path.over || path.below > 0) continue;
+          const Instruction& instruction = kernel.instructions[path.pc];
+          if (line == 0) line = instruction.line;
+          text += fmt::format("\n  {}, lanes {:#x}: {} in line {}", describe(warp), path.lanes,
+                              instruction.record->name, instruction.line);
+        }
+      }
+    }
+  }
+  raise("deadlock", line, text);
+}
+
+bool Machine::run_warp(Warp& warp, std::int64_t turn) {
+  bool any = false;
+  for (std::size_t p = warp.paths.size(); p-- > 0;) {
+    for (std::int64_t i = 0; i < turn; ++i) {
+      if (p >= warp.paths.size() || warp.paths[p].over || warp.paths[p].below > 0) break;
+      const std::int64_t before = report.operations;
+      step(warp, p);
+      if (report.operations == before) break;
+      any = true;
+    }
+  }
+  return any;
+}
+
+void Machine::end_lanes(Warp& warp, std::uint32_t lanes) {
+  warp.live &= ~lanes;
+  const int count = std::popcount(lanes);
+  warp.cta->live -= count;
+  warp.cta->cluster->live -= count;
+  Cluster& cluster = *warp.cta->cluster;
+  if (cluster.arrived > 0 && cluster.arrived >= cluster.live) {  // what has ended is not waited for
+    cluster.arrived = 0;
+    cluster.complete = cluster.arriving;
+    ++cluster.generation;
+  }
+  for (Path& path : warp.paths) path.lanes &= warp.live;
+  if (warp.live == 0) finish_all_stores(*this, warp);
+}
+
+// The path is over where it meets the one above it, or has no lanes left.
+void Machine::arrive_at_join(Warp& warp, std::size_t number) {
+  for (int at = static_cast<int>(number); at >= 0;) {
+    Path& path = warp.paths[at];
+    if (path.over || path.below > 0) break;
+    if (path.lanes != 0 && path.pc != path.join) break;
+    path.over = true;
+    at = path.above;
+    if (at >= 0) --warp.paths[at].below;
+  }
+  while (!warp.paths.empty() && warp.paths.back().over) warp.paths.pop_back();
+}
+
+void Machine::step(Warp& warp, std::size_t number) {
+  const auto end = static_cast<int>(kernel.instructions.size());
+  if (warp.paths[number].pc >= end) {
+    end_lanes(warp, warp.paths[number].lanes);
+    ++report.operations;
+    return arrive_at_join(warp, number);
+  }
+  const Instruction& instruction = kernel.instructions[warp.paths[number].pc];
+  std::uint32_t lanes = warp.paths[number].lanes;
+  if (instruction.guard >= 0) {
+    const Lanes& guard = warp.registers[instruction.guard];
+    std::uint32_t holds = 0;
+    for_lanes(lanes, [&](int lane) {
+      holds |= static_cast<std::uint32_t>((guard[lane] & 1) != instruction.guard_negated) << lane;
+    });
+    lanes = holds;
+  }
+  if (++report.operations > input.most_operations) {
+    raise(
+        "hang", instruction.line,
+        fmt::format("hang: more than {} instructions, {}", input.most_operations, describe(warp)));
+  }
+  if (instruction.target >= 0) {
+    Path& path = warp.paths[number];
+    const std::uint32_t others = path.lanes & ~lanes;
+    const int next = path.pc + 1;
+    if (lanes == 0 || others == 0) {
+      path.pc = lanes == 0 ? next : instruction.target;
+      return arrive_at_join(warp, number);
+    }
+    path.pc = instruction.join;
+    for (const auto& [part, pc] : {std::pair(others, next), std::pair(lanes, instruction.target)}) {
+      if (pc == instruction.join) continue;
+      ++warp.paths[number].below;
+      Path part_path;
+      part_path.lanes = part;
+      part_path.pc = pc;
+      part_path.join = instruction.join;
+      part_path.above = static_cast<int>(number);
+      warp.paths.push_back(part_path);
+    }
+    return;
+  }
+  if (lanes == 0) {
+    ++warp.paths[number].pc;
+    return arrive_at_join(warp, number);
+  }
+  Execution execution{*this, warp, warp.paths[number], instruction, lanes};
+  execution.next = warp.paths[number].pc + 1;
+  instruction.record->execute(execution);
+  if (execution.again) {
+    --report.operations;
+    return;
+  }
+  Path& path = warp.paths[number];
+  path.pc = execution.next;
+  if (instruction.record->name == "ret" || instruction.record->name == "exit") {
+    end_lanes(warp, lanes);
+  }
+  arrive_at_join(warp, number);
+}
+
+std::byte* Machine::find(std::uint64_t address, std::int64_t bytes) const {
+  auto next =
+      std::upper_bound(memory_.begin(), memory_.end(), address,
+                       [](std::uint64_t at, const Region& region) { return at < region.begin; });
+  // Regions may lie in each other, such as parts of one tensor.
+  while (next != memory_.begin()) {
+    --next;
+    if (address + static_cast<std::uint64_t>(bytes) <= next->end) {
+      return reinterpret_cast<std::byte*>(address);
+    }
+  }
+  return nullptr;
+}
+
+std::string Machine::describe_outside(std::uint64_t address, std::int64_t bytes) const {
+  std::string nearest = "no tensor lies near";
+  for (const Region& region : memory_) {
+    if (address >= region.begin && address < region.end + (1 << 20)) {
+      nearest = fmt::format("{} has {} bytes, and this is byte {}", region.name,
+                            region.end - region.begin, address - region.begin);
+    }
+  }
+  return fmt::format("of {} bytes at {:#x}: {}", bytes, address, nearest);
+}
+
+std::pair<Cta*, std::uint64_t> Machine::shared(Execution& by, std::uint64_t address,
+                                               std::int64_t bytes) {
+  const std::uint64_t rank = address >> kRankShift;
+  const std::uint64_t at = (address & kSharedMask) - kSharedBase;
+  const auto& ctas = by.cta().cluster->ctas;
+  if (rank >= ctas.size() || at > static_cast<std::uint64_t>(shared_bytes_) ||
+      at + static_cast<std::uint64_t>(bytes) > static_cast<std::uint64_t>(shared_bytes_)) {
+    by.fail("out_of_bounds",
+            fmt::format("of {} bytes at shared {:#x}, which has {:#x} from {:#x} on", bytes,
+                        address, shared_bytes_, kSharedBase));
+  }
+  return {ctas[rank].get(), at};
+}
+
+std::byte* Machine::memory(Execution& by, Space space, std::uint64_t address, std::int64_t bytes,
+                           int lane) {
+  if (space == Space::generic) {
+    const std::uint64_t window = address & ~kWindowMask;
+    space = window == kSharedWindow  ? Space::shared
+            : window == kLocalWindow ? Space::local
+            : window == kParamWindow ? Space::param
+                                     : Space::global;
+    if (space != Space::global) address &= kWindowMask;
+  }
+  if (address % static_cast<std::uint64_t>(bytes) != 0) {
+    by.fail("misaligned", fmt::format("of {} bytes at {:#x}", bytes, address));
+  }
+  const auto inside = [&](std::vector<std::byte>& all) {
+    if (address + static_cast<std::uint64_t>(bytes) > all.size()) {
+      by.fail("out_of_bounds",
+              fmt::format("of {} bytes at {:#x} of {}", bytes, address, all.size()));
+    }
+    return all.data() + address;
+  };
+  switch (space) {
+    case Space::global:
+      if (std::byte* const found = find(address, bytes)) return found;
+      by.fail("out_of_bounds", describe_outside(address, bytes));
+    case Space::shared: {
+      const auto [cta, at] = shared(by, address, bytes);
+      return cta->shared.data() + at;
+    }
+    case Space::param:
+      return inside(parameters);
+    case Space::local:
+      if (by.warp.local.empty())
+        by.fail("out_of_bounds", "of local memory, which there is none of");
+      return inside(by.warp.local[lane]);
+    case Space::generic:
+      break;
+  }
+  by.unsupported();
+}
+
+LaunchReport execute(const Kernel& kernel, const LaunchInput& input) {
+  LaunchReport report;
+  try {
+    Machine(kernel, input, report).run();
+  } catch (const Failure& failure) {
+    report.faults.push_back(failure.fault);
+  }
+  return report;
+}
+
+}  // namespace tilewright::ptx

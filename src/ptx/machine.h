@@ -1,0 +1,242 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ptx/launch.h"
+#include "ptx/module.h"
+#include "ptx/record.h"
+#include "support/random.h"
+
+namespace tilewright::ptx {
+
+// Where shared memory, and in clusters each CTA's, begins; what lies below is the system's.
+inline constexpr std::int64_t kSharedBase = 1024;
+inline constexpr int kRankShift = 24;
+inline constexpr std::uint64_t kSharedMask = (std::uint64_t{1} << kRankShift) - 1;
+// Generic addresses of the other spaces; those of global memory are the host's own.
+inline constexpr std::uint64_t kSharedWindow = std::uint64_t{0x7a} << 56;
+inline constexpr std::uint64_t kLocalWindow = std::uint64_t{0x7b} << 56;
+inline constexpr std::uint64_t kParamWindow = std::uint64_t{0x7c} << 56;
+inline constexpr std::uint64_t kWindowMask = ~(std::uint64_t{0xff} << 56);
+
+struct Cta;
+struct Cluster;
+struct Warp;
+
+// What a warp knows of each warp of its cluster: how often that had released when it did what is
+// known. Empty where the launch does not ask.
+using Clock = std::vector<std::uint32_t>;
+
+struct Mbarrier {
+  std::uint64_t phase = 0;
+  std::int64_t expected = 0, pending = 0, bytes = 0;
+  Clock arriving = {}, complete = {};  // of all that has arrived, and of the phases that are over
+};
+
+struct NamedBarrier {
+  std::int64_t threads = 0, arrived = 0;
+  std::uint64_t generation = 0;
+  Clock arriving = {}, complete = {};
+};
+
+// Lanes that are at the same place. Where they part, each part has a path of its own until it comes
+// to `join`, where the path above goes on.
+struct Path {
+  std::uint32_t lanes = 0;
+  int pc = 0;
+  int join = 0;
+  int above = -1;
+  int below = 0;             // paths that this one waits for
+  bool over = false;         // its place is free
+  int tried = -1;            // the wait that has just failed
+  std::uint64_t ticket = 0;  // of a barrier at which it has arrived; 0: none
+};
+
+// A bulk store of a lane, from its issue until it is written.
+struct Store {
+  const Instruction* instruction = nullptr;
+  int lane = 0;
+  std::int64_t group = -1;  // -1: not committed
+  std::size_t map = 0;
+  std::uint64_t address = 0;  // in the CTA's shared memory
+  std::array<std::int64_t, 5> start{};
+  bool read = false, written = false;
+  std::vector<std::byte> data;
+};
+
+// A bulk load to one CTA.
+struct Load {
+  const Instruction* instruction = nullptr;
+  Cta* to = nullptr;
+  std::size_t map = 0;
+  std::uint64_t address = 0, barrier = 0;
+  std::array<std::int64_t, 5> start{};
+  Clock known = {};  // what its barrier hands on
+};
+
+struct Warp {
+  Cta* cta = nullptr;
+  int index = 0;
+  std::uint32_t live = 0;
+  std::vector<Path> paths;
+  std::vector<Lanes> registers;
+  // Of each register: the group of the product that writes it or reads it, 0 for none.
+  std::vector<std::int64_t> product_of;
+  std::int64_t product_groups = 1, groups_over = 0;  // the group that is open
+  std::array<std::int64_t, kLanes> store_groups{};
+  std::vector<Store> stores;
+  std::uint64_t cluster_ticket = 0;
+  std::vector<std::vector<std::byte>> local;  // of each lane
+  std::vector<Event>* events = nullptr;
+  int number = 0;  // in its cluster
+  Clock clock;
+};
+
+// The last write of a byte of shared memory, and when each warp read it since.
+struct Touched {
+  int writer = -1;
+  std::uint32_t epoch = 0;
+  int write_line = 0, read_line = 0;
+};
+
+struct Cta {
+  std::int64_t index = 0, rank = 0;
+  Cluster* cluster = nullptr;
+  std::vector<std::byte> shared;
+  std::vector<std::uint8_t> held;  // of each byte: whether it has been written
+  std::map<std::uint64_t, Mbarrier> barriers;
+  std::array<NamedBarrier, 16> named{};
+  std::vector<Warp> warps;
+  std::int64_t live = 0;
+  std::vector<Touched> touched;      // of each byte; empty where the launch does not ask
+  std::vector<std::uint32_t> reads;  // of each byte by each warp of the cluster
+};
+
+struct Cluster {
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::int64_t arrived = 0;
+  std::uint64_t generation = 1;
+  std::int64_t live = 0;  // lanes
+  Clock arriving = {}, complete = {};
+};
+
+class Machine;
+
+// What ends an execution.
+struct Failure {
+  Fault fault;
+};
+
+// One instruction of one path.
+struct Execution {
+  Machine& machine;
+  Warp& warp;
+  Path& path;
+  const Instruction& instruction;
+  std::uint32_t lanes;  // whose guard holds
+  bool again = false;   // it waits, and is executed anew
+  int next = 0;
+
+  Cta& cta() const { return *warp.cta; }
+  bool has(std::size_t operand) const { return operand < instruction.operands.size(); }
+  const Operand& operand(std::size_t number) const { return instruction.operands[number]; }
+  const Lanes& read(std::size_t number) { return read(operand(number), number); }
+  const Lanes& read(const Operand& operand, std::size_t scratch);
+  Lanes& target(std::size_t number) { return target(operand(number)); }
+  Lanes& target(const Operand& operand);
+  // The value that is the same in all lanes.
+  std::uint64_t uniform(std::size_t number);
+  // The addresses of an operand, before its coordinates.
+  const Lanes& addresses(const Operand& operand);
+  std::uint32_t first_lane() const { return static_cast<std::uint32_t>(std::countr_zero(lanes)); }
+  // Raises unless every lane of the warp is here.
+  void need_whole_warp() const;
+  void record(EventKind kind, std::vector<std::int64_t> values = {}) const;
+  [[noreturn]] void fail(const std::string& kind, const std::string& what) const;
+  [[noreturn]] void unsupported() const;
+};
+
+class Machine {
+ public:
+  Machine(const Kernel& kernel, const LaunchInput& input, LaunchReport& report);
+
+  const Kernel& kernel;
+  const LaunchInput& input;
+  LaunchReport& report;
+  Random random;
+  std::vector<std::byte> parameters;
+  std::vector<Load> loads;  // that are under way
+  std::array<Lanes, 8> scratch{};
+  // Of words whose additions have an order: who is next, and who comes then.
+  std::map<std::uint64_t, std::deque<WordTurn>> turns;
+
+  void run();
+  std::uint64_t address_of(const Warp& warp, int symbol) const;
+  // Where bytes of memory are, after a check of bounds and alignment. `lane` is whose they are.
+  std::byte* memory(Execution& by, Space space, std::uint64_t address, std::int64_t bytes,
+                    int lane);
+  // Of global memory; null where no region has all of it.
+  std::byte* find(std::uint64_t address, std::int64_t bytes) const;
+  std::string describe_outside(std::uint64_t address, std::int64_t bytes) const;
+  // The CTA whose shared memory the address is in, and where in it; for `bytes` of it.
+  std::pair<Cta*, std::uint64_t> shared(Execution& by, std::uint64_t address, std::int64_t bytes);
+  std::string describe(const Warp& warp) const;
+
+ private:
+  void start(std::int64_t cluster);
+  void start_warp(Warp& warp);
+  bool run_warp(Warp& warp, std::int64_t turn);
+  void step(Warp& warp, std::size_t path);
+  void arrive_at_join(Warp& warp, std::size_t path);
+  void end_lanes(Warp& warp, std::uint32_t lanes);
+  [[noreturn]] void deadlock();
+
+  std::vector<std::unique_ptr<Cluster>> clusters_;
+  std::vector<Region> memory_;                     // ascending
+  std::vector<std::vector<std::byte>> variables_;  // of the module, by symbol
+  std::int64_t shared_bytes_ = 0;
+};
+
+// Bits of a value in a lane.
+template <typename T>
+T from_bits(std::uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+template <typename T>
+std::uint64_t to_bits(T value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+// Calls `f(lane)` for each lane of the execution.
+template <typename F>
+void for_lanes(std::uint32_t lanes, F f) {
+  for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
+}
+
+// order.cpp
+void join(Clock& to, const Clock& from);
+// What the warp hands on; what it does then is later.
+void release(Execution& x, Clock& to);
+void acquire(Execution& x, const Clock& from);
+// Faults where an earlier access of the bytes is not known to be over.
+void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, bool writes);
+
+// units.cpp
+void finish_load(Machine& machine, const Load& load);
+void finish_all_stores(Machine& machine, Warp& warp);
+
+}  // namespace tilewright::ptx

@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "ptx/typed.h"
+#include "simulator/machine/fragment_product.h"
+#include "support/number_formats.h"
+
+// wgmma: descriptors are taken apart as the PTX manual has them, and the terms of a product are
+// added as the simulator adds them. A product is done when it is issued; that its registers are
+// left alone until a wait covers it is looked at where they are read.
+namespace tilewright::ptx {
+namespace {
+
+constexpr int kRows = 16;  // of 64, of each of the four warps
+
+// A matrix in shared memory, of elements of `element` bytes.
+struct Matrix {
+  std::uint64_t start, leading, stride;
+  std::uint64_t row;  // bytes of a row of the swizzle; 16 without one
+  bool swizzled, transposed;
+  int element;
+
+  // Of element (mn, k).
+  std::uint64_t address(int mn, int k) const {
+    const auto along = static_cast<std::uint64_t>(transposed ? mn : k) * element;  // contiguous
+    const auto across = static_cast<std::uint64_t>(transposed ? k : mn);
+    const std::uint64_t in_row = along % row, rows = along / row;
+    std::uint64_t at = start + across % 8 * row + in_row;
+    // Groups of 8 rows lie `stride` apart, and what is wider than a row `leading`. Without swizzle
+    // that is the other way round for what is contiguous along M or N.
+    const bool turned = transposed && !swizzled;
+    at += across / 8 * (turned ? leading : stride) + rows * (turned ? stride : leading);
+    return swizzled ? at ^ ((at >> 7 & (row / 16 - 1)) << 4) : at;
+  }
+};
+
+Matrix decode(Execution& x, std::uint64_t descriptor, bool transposed, int element) {
+  const auto field = [&](int first) { return (descriptor >> first & 0x3fff) << 4; };
+  if ((descriptor >> 49 & 7) != 0) x.fail("wgmma", "with a base offset");
+  constexpr std::uint64_t kRowBytes[] = {16, 128, 64, 32};
+  const std::uint64_t swizzle = descriptor >> 62;
+  return {field(0), field(16), field(32), kRowBytes[swizzle], swizzle != 0, transposed, element};
+}
+
+float decode_element(Type type, const std::byte* from) {
+  std::uint16_t half = 0;
+  switch (type) {
+    case Type::bf16:
+      std::memcpy(&half, from, 2);
+      return bf16_to_float(half);
+    case Type::f16:
+      std::memcpy(&half, from, 2);
+      return f16_to_float(half);
+    default:
+      return f8e4m3_to_float(static_cast<std::uint8_t>(*from));
+  }
+}
+
+// Calls `put(mn, k, value)` for the rows of an operand.
+template <typename Put>
+void read_matrix(Execution& x, const Matrix& matrix, int first, int rows, int k, Put put) {
+  Cta& cta = x.cta();
+  const auto size = static_cast<std::uint64_t>(cta.shared.size());
+  for (int mn = 0; mn < rows; ++mn) {
+    for (int i = 0; i < k; ++i) {
+      const std::uint64_t at = matrix.address(first + mn, i) - kSharedBase;
+      if (at + static_cast<std::uint64_t>(matrix.element) > size) {
+        x.fail("out_of_bounds", fmt::format("of shared {:#x}", at + kSharedBase));
+      }
+      if (!cta.held[at]) {
+        x.fail("uninitialised",
+               fmt::format("of shared {:#x}, which has not been written", at + kSharedBase));
+      }
+      touch(x, cta, at, matrix.element, false);
+      put(mn, i, decode_element(x.instruction.second, cta.shared.data() + at));
+    }
+  }
+}
+
+bool immediate(Execution& x, std::size_t operand) {
+  const std::uint64_t value = x.uniform(operand);
+  if (value > 1) x.fail("wgmma", fmt::format("with {} as operand {}", value, operand));
+  return value == 1;
+}
+
+void product(Execution& x) {
+  x.need_whole_warp();
+  const Instruction& i = x.instruction;
+  const Type type = i.second;
+  if (i.type != Type::f32 || (type != Type::bf16 && type != Type::f16 && type != Type::e4m3)) {
+    x.unsupported();
+  }
+  const Operand &d = x.operand(0), &a = x.operand(1);
+  const int element = size_of(type), n = i.n, k = i.k;
+  const bool from_registers = a.kind == Operand::Kind::vector;
+  if (d.kind != Operand::Kind::vector || static_cast<int>(d.parts.size()) != n / 2 ||
+      k * element != 32 || (from_registers && a.parts.size() != 4)) {
+    x.unsupported();
+  }
+  const bool accumulate = x.uniform(3) & 1;
+  if (x.uniform(4) != 1 || x.uniform(5) != 1) x.unsupported();
+  // Of 8-bit operands both are K-major, and nothing says so.
+  const bool has_majors = element == 2;
+  const bool transposed_a = has_majors && !from_registers && immediate(x, 6);
+  const bool transposed_b = has_majors && immediate(x, from_registers ? 6 : 7);
+  const std::uint64_t b_descriptor = x.uniform(2);
+  const Matrix b_matrix = decode(x, b_descriptor, transposed_b, element);
+  std::vector<float> b(static_cast<std::size_t>(n) * k), rows(simulator::spread_a(0, k));
+  read_matrix(x, b_matrix, 0, n, k, [&](int column, int at, float value) {
+    b[simulator::spread_b(n, column, at)] = value;
+  });
+  std::uint64_t a_descriptor = 0;
+  if (from_registers) {
+    const int packed = 4 / element;
+    std::vector<float> values(static_cast<std::size_t>(4 * packed) * kLanes);
+    for (std::size_t r = 0; r < 4; ++r) {
+      const Lanes& lanes = x.read(a.parts[r], 0);
+      for (int e = 0; e < packed; ++e) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          const std::uint64_t bits = lanes[lane] >> 8 * element * e;
+          values[(r * packed + e) * kLanes + lane] =
+              decode_element(type, reinterpret_cast<const std::byte*>(&bits));
+        }
+      }
+    }
+    simulator::spread_registers(packed, values.data(), rows.data());
+  } else {
+    a_descriptor = x.uniform(1);
+    const Matrix a_matrix = decode(x, a_descriptor, transposed_a, element);
+    read_matrix(x, a_matrix, x.warp.index % 4 * kRows, kRows, k, [&](int row, int at, float value) {
+      for (int copy = 0; copy < 4; ++copy) rows[simulator::spread_a(row, at) + copy] = value;
+    });
+  }
+  std::vector<float> sums(static_cast<std::size_t>(n / 2) * kLanes);
+  for (std::size_t r = 0; accumulate && r < d.parts.size(); ++r) {
+    const Lanes& lanes = x.warp.registers[d.parts[r].index];
+    for (int lane = 0; lane < kLanes; ++lane)
+      sums[r * kLanes + lane] = from_bits<float>(lanes[lane]);
+  }
+  simulator::multiply_fragment(n, k, rows.data(), b.data(), accumulate, sums.data());
+  for (std::size_t r = 0; r < d.parts.size(); ++r) {
+    Lanes& lanes = x.target(d.parts[r]);
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = to_bits(sums[r * kLanes + lane]);
+    x.warp.product_of[d.parts[r].index] = x.warp.product_groups;
+  }
+  const auto signed_of = [](std::uint64_t bits) { return static_cast<std::int64_t>(bits); };
+  x.record(EventKind::product, {n, k, static_cast<std::int64_t>(type), from_registers,
+                                signed_of(a_descriptor), signed_of(b_descriptor), accumulate});
+}
+
+void fence_products(Execution& x) {
+  x.need_whole_warp();
+  x.record(EventKind::product_fence);
+}
+
+void commit_products(Execution& x) {
+  x.need_whole_warp();
+  x.record(EventKind::product_commit);
+  ++x.warp.product_groups;
+}
+
+void wait_products(Execution& x) {
+  x.need_whole_warp();
+  const auto pending = static_cast<std::int64_t>(x.uniform(0));
+  x.record(EventKind::product_wait, {pending});
+  x.warp.groups_over = std::max(x.warp.groups_over, x.warp.product_groups - 1 - pending);
+}
+
+constexpr Record kProductRecords[] = {
+    {"wgmma.mma_async", "vvssss?ss", "sync aligned", "f32 f16 bf16 e4m3", product},
+    {"wgmma.fence", "", "sync aligned", "", fence_products},
+    {"wgmma.commit_group", "", "sync aligned", "", commit_products},
+    {"wgmma.wait_group", "s", "sync aligned", "", wait_products},
+};
+
+}  // namespace
+
+std::span<const Record> product_records() { return kProductRecords; }
+
+}  // namespace tilewright::ptx

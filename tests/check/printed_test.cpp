@@ -1,0 +1,249 @@
+#include "check/printed.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "check/printed_faults.h"
+#include "check/shrunken_sizes.h"
+#include "codegen/print.h"
+#include "compiler/compile_to_machine.h"
+#include "compiler/simulation.h"
+#include "compiler/target.h"
+#include "ir/text.h"
+#include "library/library_build.h"
+#include "library/program_simulation.h"
+#include "library/workload.h"
+#include "runtime/nvrtc_available.h"
+#include "tilewright/error.h"
+
+// The PTX of printed kernels beside their machine forms.
+namespace tilewright::checks {
+namespace {
+
+using runtime::why_no_nvrtc;
+
+std::string text_of(const PrintedDifference& difference) {
+  return difference.none() ? "" : difference.kind + ": " + difference.message;
+}
+
+std::string difference_of(const ir::Kernel& machine, const Arguments& arguments,
+                          const PrintedOptions& options) {
+  const codegen::CudaSource source = codegen::print(machine);
+  return text_of(compare_printed(machine, source.parameters, printed_ptx(machine, source),
+                                 arguments, options));
+}
+
+// A kernel of the library in the machine form, and shrunken sizes for it.
+struct Entry {
+  const char* kernel;
+  std::vector<std::string> settings;
+};
+
+struct Built {
+  ir::Kernel machine;
+  std::vector<std::vector<std::string>> settings;  // with each choice of sizes
+};
+
+Built built(const Entry& entry) {
+  const LibraryKernel& kernel = find_kernel(entry.kernel);
+  const compiler::Target target = compiler::parse_target("sm_90a");
+  const auto machine = [&](const std::vector<std::string>& settings) {
+    const Kernel traced = library::trace_entry(kernel, resolve_options(kernel, settings), target);
+    return compiler::machine_forms(traced.finish(), "sm_90a").back().kernel;
+  };
+  Built made;
+  const auto choices = shrunken_sizes(
+      kernel, entry.settings, resolve_options(kernel, entry.settings), machine(entry.settings));
+  for (const std::vector<std::string>& sizes : choices) {
+    made.settings.push_back(entry.settings);
+    made.settings.back().insert(made.settings.back().end(), sizes.begin(), sizes.end());
+  }
+  made.machine = machine(made.settings.front());
+  return made;
+}
+
+PrintedOptions options_for(const ir::Kernel& machine) {
+  PrintedOptions options;
+  options.multiprocessors = shrunken_multiprocessors(machine);
+  return options;
+}
+
+// In one of their sizes; scripts/prove does the others.
+TEST(Printed, LibraryKernels) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const Entry entries[] = {
+      {"attention_forward", {"schedule=sm90", "causal=true", "window=150"}},
+      {"attention_forward", {"schedule=tile", "softcap=20", "sinks=true"}},
+      {"attention_forward", {"schedule=sm90", "dim=192", "dim_v=128"}},
+      {"attention_varlen_forward", {"schedule=sm90", "dim=128", "causal=true"}},
+      {"gemm", {"schedule=tile"}},
+      {"gemm", {"schedule=128x208_b2_grid"}},
+      {"gemm", {"schedule=64x96_a2_b2_split4"}},
+      {"gemm", {"schedule=16x64x256_t", "dtype=f16"}},
+      {"gemm_fp8", {"schedule=128x96_a2_b4"}},
+  };
+  for (const Entry& entry : entries) {
+    SCOPED_TRACE(fmt::format("{} {}", entry.kernel, fmt::join(entry.settings, " ")));
+    const Built made = built(entry);
+    library::Workload workload =
+        library::make_workload(find_kernel(entry.kernel), made.settings[1], {}, 1);
+    workload.poison_outputs();
+    EXPECT_EQ(difference_of(made.machine, workload.arguments(), options_for(made.machine)), "");
+  }
+}
+
+TEST(Printed, AProgramOfSeveralKernels) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const LibraryKernel& entry = find_kernel("attention_decode");
+  library::Workload workload = library::make_workload(entry, {"keys=600", "dim=64"}, {}, 1);
+  std::vector<ir::TensorShape> shapes;
+  for (const HostTensor& tensor : workload.tensors) {
+    shapes.push_back(
+        {entry.tensors[shapes.size()].name, tensor.dtype(), tensor.shape(), tensor.strides()});
+  }
+  const Program traced = build_program(entry, choose_schedule(entry, workload.options, "sm_90a"));
+  const ir::Program program = ir::bind_program(traced.finish(), shapes, 8);
+  std::vector<HostTensor> before;
+  std::size_t next = 0;
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    before.push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+  }
+  PrintedOptions options;
+  options.multiprocessors = 8;
+  for (const std::vector<ir::Kernel>& machine : library::machine_forms(program)) {
+    std::vector<HostTensor> buffers = before;
+    EXPECT_EQ(text_of(compare_printed(program, machine, buffers, options)), "");
+  }
+}
+
+TEST(Printed, RandomKernels) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  constexpr std::uint64_t kFirst = 4000, kCount = 20;
+  std::uint64_t compared = 0;
+  for (std::uint64_t seed = kFirst; seed < kFirst + kCount; ++seed) {
+    for (const PrintedSubject& subject : random_subjects(seed)) {
+      EXPECT_EQ(difference_of(subject), "") << subject.name;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, kCount / 2);
+}
+
+// Some of each sort; `tilewright fuzz --printed --seeded-faults` has all.
+TEST(Printed, FaultsOfThePrinterShow) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  std::vector<const PrintedFault*> faults;
+  std::size_t in_prelude = 0;
+  for (const PrintedFault& fault : printed_faults()) in_prelude += fault.in_prelude;
+  EXPECT_GE(in_prelude, 15u);
+  EXPECT_GE(printed_faults().size(), 57u);
+  for (const char* name :
+       {"a - b as b - a", "a loop's step", "a full wait as .read", "halves of bf16",
+        "threads of a named barrier", "the parity of a wait", "one lane as two",
+        "a wait that does not wait", "coordinates of a load", "a proxy fence left out",
+        "the stride of an operand", "the rank in a descriptor", "words of a vector loaded"}) {
+    const auto found = std::find_if(printed_faults().begin(), printed_faults().end(),
+                                    [&](const PrintedFault& fault) { return fault.name == name; });
+    ASSERT_NE(found, printed_faults().end()) << name;
+    faults.push_back(&*found);
+  }
+  for (const PrintedFaultResult& result : prove_printer(printed_subjects(4), 4, faults)) {
+    EXPECT_TRUE(result.caught) << result.fault->name << ": " << result.how;
+  }
+}
+
+TEST(Printed, EveryPatternIsItsOwn) {
+  std::set<std::string_view> names;
+  for (const PrintedFault& fault : printed_faults()) {
+    EXPECT_TRUE(names.insert(fault.name).second) << fault.name;
+  }
+}
+
+// PTX that NVRTC made is kept with its machine form, so that the interpreter is tested where there
+// is no NVRTC. TILEWRIGHT_UPDATE_GOLDENS=1 makes it anew where there is one.
+struct Kept {
+  const char* name;
+  Entry entry;
+};
+const Kept kCorpus[] = {
+    {"gemm_64x48x128", {"gemm", {"schedule=64x48x128"}}},
+    {"gemm_16x64x256_t", {"gemm", {"schedule=16x64x256_t"}}},
+    {"gemm_128x96_a2_b4", {"gemm", {"schedule=128x96_a2_b4"}}},
+    {"attention_sm90", {"attention_forward", {"schedule=sm90", "dim=16", "causal=true"}}},
+};
+
+std::string path_of(const Kept& kept, const char* extension) {
+  return fmt::format("{}/tests/ptx/corpus/{}.{}", TILEWRIGHT_SOURCE_DIR, kept.name, extension);
+}
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+PrintedDifference compare_kept(const Kept& kept, const std::string& ptx, bool late = true) {
+  const ir::Kernel machine = ir::parse_text(contents(path_of(kept, "tw")), path_of(kept, "tw"));
+  const LibraryKernel& kernel = find_kernel(kept.entry.kernel);
+  std::vector<std::string> settings = kept.entry.settings;
+  const auto sizes = shrunken_sizes(kernel, settings, resolve_options(kernel, settings), machine);
+  settings.insert(settings.end(), sizes.front().begin(), sizes.front().end());
+  library::Workload workload = library::make_workload(kernel, settings, {}, 1);
+  workload.poison_outputs();
+  PrintedOptions options = options_for(machine);
+  options.late = late;
+  return compare_printed(machine, codegen::print(machine).parameters,
+                         ptx::parse(ptx, path_of(kept, "ptx")), workload.arguments(), options);
+}
+
+TEST(Printed, CorpusOfKeptPtx) {
+  for (const Kept& kept : kCorpus) {
+    SCOPED_TRACE(kept.name);
+    if (std::getenv("TILEWRIGHT_UPDATE_GOLDENS") && why_no_nvrtc().empty()) {
+      const ir::Kernel machine = built(kept.entry).machine;
+      std::ofstream(path_of(kept, "tw")) << ir::to_text(machine);
+      std::ofstream(path_of(kept, "ptx")) << printed_ptx_text(machine, codegen::print(machine));
+    }
+    EXPECT_EQ(text_of(compare_kept(kept, contents(path_of(kept, "ptx")))), "");
+  }
+}
+
+// What is changed in it shows, at the line.
+TEST(Printed, ChangesOfKeptPtxShow) {
+  struct Change {
+    std::size_t kept;
+    const char *from, *to, *kind;
+  };
+  const Change changes[] = {
+      {0, "wgmma.wait_group.sync.aligned 0", "wgmma.wait_group.sync.aligned 1", "order"},
+      {0, "bar.sync \t0;", "bar.warp.sync \t-1;", "order"},
+      {0, "mbarrier.arrive.expect_tx", "mbarrier.expect_tx", "order"},
+      {1, "cvt.rn.bf16x2.f32", "cvt.rn.f16x2.f32", "result"},
+      {2, ".multicast::cluster", "", "order"},
+      {3, "ex2.approx.ftz.f32", "lg2.approx.f32", "result"},
+      {3, "max.f32", "min.f32", "result"},
+  };
+  for (const Change& change : changes) {
+    SCOPED_TRACE(change.from);
+    std::string text = contents(path_of(kCorpus[change.kept], "ptx"));
+    const std::size_t at = text.find(change.from);
+    ASSERT_NE(at, std::string::npos);
+    for (std::size_t i = at; i != std::string::npos; i = text.find(change.from, i)) {
+      text.replace(i, std::string_view(change.from).size(), change.to);
+      i += std::string_view(change.to).size();
+    }
+    try {
+      EXPECT_EQ(compare_kept(kCorpus[change.kept], text, false).kind, change.kind);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(".ptx:"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::checks

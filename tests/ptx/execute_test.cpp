@@ -1,0 +1,147 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "ptx/launch_test_kernel.h"
+
+// What instructions do, lane by lane.
+namespace tilewright::ptx {
+namespace {
+
+using test::run_body;
+using testing::HasSubstr;
+
+std::uint32_t result(const std::string& body, std::size_t lane = 3) {
+  const test::Ran ran = run_body(body);
+  EXPECT_TRUE(ran.report.faults.empty()) << ran.report.faults[0].message;
+  return ran.out[lane];
+}
+float real(const std::string& body) { return std::bit_cast<float>(result(body)); }
+
+TEST(PtxExecute, Integers) {
+  EXPECT_EQ(result("sub.s32 %r1, %r0, 5;"), static_cast<std::uint32_t>(-2));
+  EXPECT_EQ(result("mov.u32 %r2, -7; div.s32 %r1, %r2, 2;"), static_cast<std::uint32_t>(-3));
+  EXPECT_EQ(result("mov.u32 %r2, -7; rem.s32 %r1, %r2, 2;"), static_cast<std::uint32_t>(-1));
+  EXPECT_EQ(result("mov.u32 %r2, -7; shr.s32 %r1, %r2, 1;"), static_cast<std::uint32_t>(-4));
+  EXPECT_EQ(result("mov.u32 %r2, -7; shr.u32 %r1, %r2, 40;"), 0u);
+  EXPECT_EQ(result("mov.u32 %r2, 0x80000001; mul.hi.u32 %r1, %r2, 6;"), 3u);
+  EXPECT_EQ(result("mov.u32 %r2, 5; mad.lo.s32 %r1, %r2, %r0, -1;"), 14u);
+  EXPECT_EQ(result("mov.u32 %r2, 0x33221100; prmt.b32 %r1, %r2, 0x77665544, 0x7150;"), 0x77115500u);
+  EXPECT_EQ(result("mov.u32 %r2, 0x80; prmt.b32 %r1, %r2, 0, 0x8888;"), 0xffffffffu);
+  EXPECT_EQ(result("mov.u32 %r2, 0xff00; bfe.s32 %r1, %r2, 8, 8;"), 0xffffffffu);
+  EXPECT_EQ(result("mov.u32 %r2, 0xff00; bfe.u32 %r1, %r2, 8, 8;"), 0xffu);
+  EXPECT_EQ(result("mov.u32 %r2, 1; mov.u32 %r3, 2; shf.l.wrap.b32 %r1, %r2, %r3, 33;"), 4u);
+  EXPECT_EQ(result("mov.u32 %r2, 0xff; popc.b32 %r1, %r2;"), 8u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; selp.b32 %r1, 1, 2, %p1;"), 1u);
+  EXPECT_EQ(result("mov.u32 %r2, -1; setp.lt.u32 %p1, %r2, 5; selp.b32 %r1, 1, 2, %p1;"), 2u);
+}
+
+TEST(PtxExecute, FloatsAndConversions) {
+  EXPECT_EQ(real("mov.f32 %f1, 0f40000000; fma.rn.f32 %f2, %f1, %f1, %f1; mov.b32 %r1, %f2;"), 6);
+  EXPECT_EQ(result("mov.f32 %f1, 0f7fc00000; mov.f32 %f2, 0f3f800000; max.f32 %f3, %f1, %f2; "
+                   "mov.b32 %r1, %f3;"),
+            0x3f800000u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f7fc00000; setp.ne.f32 %p1, %f1, %f1; selp.b32 %r1, 1, 2, %p1;"),
+            2u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f7fc00000; setp.neu.f32 %p1, %f1, %f1; selp.b32 %r1, 1, 2, %p1;"),
+            1u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f40000000; "
+                   "cvt.rn.bf16x2.f32 %r1, %f1, %f2;"),
+            0x3f804000u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f40200000; cvt.rni.s32.f32 %r1, %f1;"), 2u);
+  EXPECT_EQ(result("mov.f32 %f1, 0fc3480000; cvt.rni.sat.s8.f32 %r1, %f1;"), 0xffffff80u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f00000001; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"),
+            0x3f800000u);
+  EXPECT_EQ(result("mov.f32 %f1, 0fc3200000; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0u);
+  // 2^24 + 1 is no float: to nearest it is 2^24, and 2^24 + 1.5 towards zero is 2^24 too.
+  EXPECT_EQ(real("mov.f32 %f1, 0f4b800000; mov.f32 %f2, 0f3fc00000; add.rz.f32 %f3, %f1, %f2; "
+                 "mov.b32 %r1, %f3;"),
+            16777216.0f);
+  EXPECT_EQ(real("mov.f32 %f1, 0f4b800000; mov.f32 %f2, 0f3fc00000; add.rn.f32 %f3, %f1, %f2; "
+                 "mov.b32 %r1, %f3;"),
+            16777218.0f);
+}
+
+TEST(PtxExecute, LanesPartAndMeetAgain) {
+  // Odd lanes take one way, and loops differ in length.
+  const test::Ran ran = run_body(
+      "and.b32 %r2, %r0, 1; setp.eq.s32 %p1, %r2, 1; mov.u32 %r1, 0;\n"
+      "@%p1 bra odd;\nadd.s32 %r1, %r1, 100;\nbra met;\nodd: add.s32 %r1, %r1, 200;\nmet:\n"
+      "mov.u32 %r3, 0;\nagain: add.s32 %r1, %r1, 1; add.s32 %r3, %r3, 1;\n"
+      "setp.lt.s32 %p2, %r3, %r0; @%p2 bra again;\n"
+      "bar.warp.sync -1;\nshfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\nadd.s32 %r1, %r1, %r4;");
+  ASSERT_EQ(ran.fault(), "") << ran.report.faults[0].message;
+  EXPECT_EQ(ran.out[4], 100u + 4 + 200 + 5);
+  EXPECT_EQ(ran.report.events[0].at(0).text(), "warp_sync() by lanes 0xffffffff");
+}
+
+TEST(PtxExecute, VotesAndElection) {
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 4; vote.sync.ballot.b32 %r1, %p1, -1;"), 0xfu);
+  EXPECT_EQ(result("elect.sync _|%p1, -1; selp.b32 %r1, 1, 0, %p1;", 0) +
+                result("elect.sync _|%p1, -1; selp.b32 %r1, 1, 0, %p1;", 1),
+            1u);
+}
+
+struct Faulty {
+  const char* name;
+  const char* declarations;
+  const char* body;
+  const char* kind;
+};
+
+// Each is silent without the check that it names.
+TEST(PtxExecute, Faults) {
+  const char* const shared = ".shared .align 8 .b8 s[64];";
+  const Faulty cases[] = {
+      {"beyond a tensor", "", "ld.global.u32 %r1, [%rd1+4096];", "out_of_bounds"},
+      {"not aligned", "", "ld.global.u32 %r1, [%rd1+2];", "misaligned"},
+      {"beyond shared memory", shared, "mov.u32 %r2, s; ld.shared.u32 %r1, [%r2+64];",
+       "out_of_bounds"},
+      {"never written", shared, "mov.u32 %r2, s; ld.shared.u32 %r1, [%r2];", "uninitialised"},
+      {"no barrier", shared, "mov.u32 %r2, s; mbarrier.arrive.shared::cta.b64 _, [%r2];",
+       "mbarrier"},
+      {"nobody comes", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0; mov.u32 %r1, 1;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], %r1;\nbar.warp.sync -1;\n"
+       "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra w;",
+       "deadlock"},
+      {"too many come", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0; mov.u32 %r1, 5;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], %r1;\nbar.warp.sync -1;\n"
+       "setp.lt.s32 %p1, %r0, 4; @%p1 mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
+       "mbarrier.arrive.shared::cta.b64 _, [%r2], 2;",
+       "mbarrier"},
+      {"a barrier for some lanes", "", "setp.lt.s32 %p1, %r0, 4; @%p1 bar.sync 0;", "divergence"},
+      {"a barrier of other threads", "", "bar.sync 1, 48;", "named_barrier"},
+      {"a barrier that others do not reach", "", "bar.sync 1, 64;", "deadlock"},
+      {"a shuffle without its lane", "",
+       "setp.lt.s32 %p1, %r0, 4; @%p1 shfl.sync.idx.b32 %r1, %r0, 9, 31, -1;", "divergence"},
+      {"a trap", "", "trap;", "trap"},
+      {"no end", "", "l: add.s32 %r1, %r1, 1; bra l;", "hang"},
+  };
+  for (const Faulty& faulty : cases) {
+    SCOPED_TRACE(faulty.name);
+    const test::Ran ran = run_body(faulty.body, 32, faulty.declarations);
+    EXPECT_EQ(ran.fault(), faulty.kind);
+    EXPECT_GT(ran.report.faults.at(0).line, 0);
+  }
+}
+
+// Warp 1 waits at the barrier for what warp 0 writes before it.
+TEST(PtxExecute, BarriersOrderWarps) {
+  const std::string body =
+      "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0; mov.u32 %r1, 42;\n"
+      "@%p1 st.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r1, [%r2];";
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    LaunchInput input;
+    input.seed = seed;
+    const test::Ran ran = run_body(body, 96, ".shared .align 8 .b8 s[64];", input);
+    ASSERT_EQ(ran.fault(), "");
+    EXPECT_EQ(ran.out[70], 42u);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::ptx

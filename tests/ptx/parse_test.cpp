@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ptx/launch_test_kernel.h"
+#include "ptx/record.h"
+#include "tilewright/error.h"
+
+// What is read of PTX, and how it is refused.
+namespace tilewright::ptx {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::string& body) {
+  try {
+    parse(test::kernel_text("", body), "test.ptx");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PtxParse, ErrorsNameTheLine) {
+  EXPECT_EQ(refusal("add.s32 %r1, %r0, 1;"), "");
+  EXPECT_THAT(refusal("frobnicate.s32 %r1, %r0, 1;"),
+              HasSubstr("test.ptx:16: error: the instruction frobnicate.s32 is not known here"));
+  EXPECT_THAT(refusal("add.odd.s32 %r1, %r0, 1;"), HasSubstr("odd of add.odd.s32 is not known"));
+  EXPECT_THAT(refusal("add.s32 %r1, %r0;"), HasSubstr("with 2 operands"));
+  EXPECT_THAT(refusal("add.s32 %r1, %r99, 1;"), HasSubstr("no register or variable %r99"));
+  EXPECT_THAT(refusal("bra nowhere;"), HasSubstr("there is no label nowhere"));
+  EXPECT_THAT(refusal("ld.global.u32 %r1, %rd0;"), HasSubstr("operand 2 is of another kind"));
+  EXPECT_THAT(refusal("mov.u32 %r1, 0q12;"), HasSubstr("a number that begins with 0q"));
+  EXPECT_THAT(refusal("@%p1 add.s32 %r1, %r0, 1"), HasSubstr("expected"));
+  EXPECT_THAT(refusal("/* no end"), HasSubstr("a comment that does not end"));
+  EXPECT_THAT(refusal(".odd x;"), HasSubstr(".odd is no directive"));
+  EXPECT_THAT(refusal(".reg .b32 %x<99999999>;"), HasSubstr("more than"));
+  EXPECT_THAT(refusal("call f;"), HasSubstr("not known"));
+}
+
+TEST(PtxParse, CutTextIsRefusedAndNotRead) {
+  const std::string text =
+      test::kernel_text("", "add.s32 %r1, %r0, 1;\n{ .reg .pred p;\nl: bra l; }");
+  for (std::size_t size = 0; size < text.size() - 2; ++size) {
+    try {
+      EXPECT_TRUE(parse(text.substr(0, size), "test.ptx").kernels.empty()) << size;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+    }
+  }
+}
+
+// Inline assembly has braces of its own, with registers and labels that others have too.
+TEST(PtxParse, NamesOfInnerScopesAreTheirOwn) {
+  const test::Ran ran = test::run_body(
+      "mov.u32 %r1, 0;\n"
+      "{ .reg .b32 t; mov.u32 t, 5; again: add.s32 %r1, %r1, t; bra end; end: }\n"
+      "{ .reg .b32 t; mov.u32 t, 7; again: add.s32 %r1, %r1, t; bra end; end: }");
+  EXPECT_EQ(ran.fault(), "");
+  EXPECT_EQ(ran.out[3], 12u);
+}
+
+TEST(PtxParse, EveryModifierAndTypeOfARecordIsKnown) {
+  for (const Record* record : all_records()) {
+    for (const std::string_view list : {record->modifiers, record->types}) {
+      std::string_view rest = list;
+      while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(' '), rest.size());
+        const std::string word(rest.substr(0, end));
+        EXPECT_TRUE(is_known_word(word)) << record->name << " " << word;
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+    }
+    EXPECT_NE(record->execute, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::ptx

@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "check/ptx_file.h"
+#include "simulate_printed.h"
+#include "support/diagnostic.h"
+#include "support/file.h"
+
+namespace tilewright::tools {
+
+int simulate_ptx(const Request& request) {
+  const std::string& file = request.kernel;
+  const std::string launch_file =
+      request.launch.empty() ? file.substr(0, file.rfind('.')) + ".json" : request.launch;
+  const ptx::Module module = ptx::parse(read_text(file), file);
+  const checks::PtxLaunch launch = checks::read_ptx_launch(
+      read_text(launch_file), launch_file, request.input_seed.value_or(request.seed));
+  std::vector<HostTensor> first;
+  std::string fault;
+  std::int64_t operations = 0, schedules = 0;
+  for (; schedules < request.schedules && fault.empty(); ++schedules) {
+    const checks::PtxRun run =
+        checks::run_ptx(module, launch, request.seed + static_cast<std::uint64_t>(schedules));
+    operations += run.report.operations;
+    if (!run.report.faults.empty()) {
+      const ptx::Fault& found = run.report.faults.front();
+      fault = fmt::format("{}:{}: {}", file, found.line, found.message);
+      break;
+    }
+    if (first.empty()) first = run.tensors;
+    for (std::size_t i = 0; i < first.size() && fault.empty(); ++i) {
+      if (run.tensors[i] == first[i]) continue;
+      fault = fmt::format("{}: the schedule of seed {} leaves another {} than the first", file,
+                          request.seed + static_cast<std::uint64_t>(schedules), launch.names[i]);
+    }
+  }
+  const bool ok = fault.empty();
+  if (request.json) {
+    const nlohmann::ordered_json json = {
+        {"ok", ok}, {"schedules", schedules}, {"operations", operations}, {"fault", fault}};
+    fmt::print("{}\n", json.dump(2));
+  } else if (ok) {
+    fmt::print("{}: {} schedules, {} instructions of warps, 0 faults\n", file, schedules,
+               operations);
+  } else {
+    fmt::print("{}\n", fault);
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools
