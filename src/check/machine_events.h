@@ -27,19 +27,12 @@ class MachineEvents : public simulator::Recorder {
   };
   std::vector<Addition> additions;
 
+  using Recorder::begin;
+  using Recorder::executed;
+  using Recorder::starts;
   void begin(const simulator::Launch& launch) override;
   void starts(const simulator::Warp& warp, const simulator::Instruction& instruction) override;
   void executed(const simulator::Warp& warp, const simulator::Instruction& instruction) override;
-
-  void begin(const ir::Program&, std::int64_t) override {}
-  void starts(const simulator::StreamOperation&) override {}
-  void executed(const simulator::StreamOperation&, bool) override {}
-  void changed(const std::byte*, std::int64_t) override {}
-  void load_issued(const simulator::Event&) override {}
-  void load_finished(const simulator::Event&) override {}
-  void arrived(const simulator::Warp&, const simulator::Cta&, int) override {}
-  void phase_completed(const simulator::Cta&, int) override {}
-  void end(const std::vector<simulator::Fault>&) override {}
 
  private:
   void add(const simulator::Warp& warp, const simulator::Instruction& instruction,

@@ -84,7 +84,7 @@ PrintedSubject own_subject(const Kernel& kernel, const std::vector<OwnTensor>& t
     }
   }
   PrintedSubject subject;
-  subject.machine = compiler::machine_forms(kernel.finish(), ir::kDefaultTarget).back().kernel;
+  subject.machine = compiler::machine_forms(kernel.finish(), ir::default_target()).back().kernel;
   subject.name = subject.machine.name;
   subject.arguments = [memory, tensors] {
     Arguments arguments;
@@ -218,9 +218,9 @@ std::vector<PrintedSubject> random_subjects(std::uint64_t seed) {
   try {
     const auto traced = std::make_shared<fuzz::Traced>(fuzz::trace(recipe));
     const ir::Kernel kernel = recipe.style == fuzz::Recipe::Style::explicit_level
-                                  ? fuzz::trace_explicit(recipe).finish()
+                                  ? fuzz::trace_explicit(recipe, ir::default_target()).finish()
                                   : traced->kernel.finish();
-    for (compiler::MachineForm& form : compiler::machine_forms(kernel, ir::kDefaultTarget)) {
+    for (compiler::MachineForm& form : compiler::machine_forms(kernel, ir::default_target())) {
       PrintedSubject& subject = subjects.emplace_back();
       subject.name = fmt::format("random kernel {}", seed);
       subject.machine = std::move(form.kernel);
@@ -241,15 +241,16 @@ std::vector<PrintedSubject> printed_subjects(std::int64_t random) {
   std::vector<PrintedSubject> subjects;
   const auto library = [&](const char* name, std::vector<std::string> settings) {
     const LibraryKernel& entry = find_kernel(name);
-    const compiler::Target target = compiler::parse_target(ir::kDefaultTarget);
+    const compiler::Target target = compiler::parse_target(ir::default_target());
     const auto built = [&] {
       const OptionValues options = resolve_options(entry, settings);
       const ir::Kernel traced = library::trace_entry(entry, options, target).finish();
-      return compiler::machine_forms(traced, ir::kDefaultTarget).back().kernel;
+      return compiler::machine_forms(traced, ir::default_target()).back().kernel;
     };
     PrintedSubject subject;
     subject.name = fmt::format("{} {}", name, fmt::join(settings, " "));
-    const auto sizes = shrunken_sizes(entry, settings, resolve_options(entry, settings), built());
+    const auto sizes =
+        shrunken_sizes(entry, settings, resolve_options(entry, settings), built(), Sizes::usual);
     settings.insert(settings.end(), sizes.front().begin(), sizes.front().end());
     subject.machine = built();
     const auto workload =

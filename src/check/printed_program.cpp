@@ -38,7 +38,7 @@ class Buffers {
 }  // namespace
 
 std::string printed_ptx_text(const ir::Kernel& machine, const codegen::CudaSource& source) {
-  const std::string target = machine.target.empty() ? ir::kDefaultTarget : machine.target;
+  const std::string target(machine.target.empty() ? ir::default_target() : machine.target);
   return compiler::build_ptx({machine, source}, target);
 }
 

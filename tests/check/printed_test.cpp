@@ -59,8 +59,9 @@ Built built(const Entry& entry) {
     return compiler::machine_forms(traced.finish(), "sm_90a").back().kernel;
   };
   Built made;
-  const auto choices = shrunken_sizes(
-      kernel, entry.settings, resolve_options(kernel, entry.settings), machine(entry.settings));
+  const auto choices =
+      shrunken_sizes(kernel, entry.settings, resolve_options(kernel, entry.settings),
+                     machine(entry.settings), Sizes::usual);
   for (const std::vector<std::string>& sizes : choices) {
     made.settings.push_back(entry.settings);
     made.settings.back().insert(made.settings.back().end(), sizes.begin(), sizes.end());
@@ -117,7 +118,8 @@ TEST(Printed, AProgramOfSeveralKernels) {
   }
   PrintedOptions options;
   options.multiprocessors = 8;
-  for (const std::vector<ir::Kernel>& machine : library::machine_forms(program)) {
+  for (const std::vector<ir::Kernel>& machine :
+       library::machine_forms(program, ir::default_target())) {
     std::vector<HostTensor> buffers = before;
     EXPECT_EQ(text_of(compare_printed(program, machine, buffers, options)), "");
   }
@@ -191,7 +193,8 @@ PrintedDifference compare_kept(const Kept& kept, const std::string& ptx, bool la
   const ir::Kernel machine = ir::parse_text(contents(path_of(kept, "tw")), path_of(kept, "tw"));
   const LibraryKernel& kernel = find_kernel(kept.entry.kernel);
   std::vector<std::string> settings = kept.entry.settings;
-  const auto sizes = shrunken_sizes(kernel, settings, resolve_options(kernel, settings), machine);
+  const auto sizes =
+      shrunken_sizes(kernel, settings, resolve_options(kernel, settings), machine, Sizes::usual);
   settings.insert(settings.end(), sizes.front().begin(), sizes.front().end());
   library::Workload workload = library::make_workload(kernel, settings, {}, 1);
   workload.poison_outputs();
