@@ -41,7 +41,8 @@ int simulate_ptx(const Request& request) {
         {"ok", ok}, {"schedules", schedules}, {"operations", operations}, {"fault", fault}};
     fmt::print("{}\n", json.dump(2));
   } else if (ok) {
-    fmt::print("{}: {} schedules, {} instructions of warps, 0 faults\n", file, schedules, operations);
+    fmt::print("{}: {} schedules, {} instructions of warps, 0 faults\n", file, schedules,
+               operations);
   } else {
     fmt::print("{}\n", fault);
   }

@@ -53,7 +53,8 @@ class Reader {
       const auto number = value.get<std::int64_t>();
       if (number >= low && number <= high) return number;
     }
-    fail(fmt::format("{} is {}", key, value.dump()), fmt::format("take one of {} to {}", low, high));
+    fail(fmt::format("{} is {}", key, value.dump()),
+         fmt::format("take one of {} to {}", low, high));
   }
 
   std::array<std::int64_t, 3> extents(const std::string& key, const Json& value) const {
@@ -104,14 +105,16 @@ class Reader {
     for (const DType each : {f32, f16, bf16, f8e4m3, i32, i64, i8, u8}) {
       if (name_of(each) == type.get<std::string>()) dtype = each;
     }
-    if (!dtype) fail(fmt::format("{} is no dtype", type.dump()), "f32, f16, bf16, f8e4m3, i32, i64, i8, u8");
+    if (!dtype)
+      fail(fmt::format("{} is no dtype", type.dump()), "f32, f16, bf16, f8e4m3, i32, i64, i8, u8");
     std::vector<std::int64_t> sizes;
     std::int64_t elements = 1;
     constexpr std::int64_t kMost = std::int64_t{1} << 30;
     for (const Json& size : shape) {
       sizes.push_back(integer("a size of " + name, size, 0, kMost));
       elements *= std::max<std::int64_t>(sizes.back(), 1);
-      if (elements > kMost) fail(fmt::format("tensor {} is too large", name), "take fewer elements");
+      if (elements > kMost)
+        fail(fmt::format("tensor {} is too large", name), "take fewer elements");
     }
     const std::string values = value.value("values", std::string("random"));
     if (values != "random" && values != "zeros" && values != "nothing") {
@@ -141,9 +144,9 @@ PtxLaunch read_ptx_launch(const std::string& text, const std::string& file, std:
 }
 
 PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed) {
-  const ptx::Kernel* kernel =
-      launch.kernel.empty() && module.kernels.size() == 1 ? &module.kernels[0]
-                                                          : module.find(launch.kernel);
+  const ptx::Kernel* kernel = launch.kernel.empty() && module.kernels.size() == 1
+                                  ? &module.kernels[0]
+                                  : module.find(launch.kernel);
   if (!kernel) {
     std::string names;
     for (const ptx::Kernel& each : module.kernels) names += (names.empty() ? "" : ", ") + each.name;

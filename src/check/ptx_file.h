@@ -13,8 +13,8 @@ namespace tilewright::checks {
 struct PtxLaunch {
   std::string kernel;  // empty: the only one
   ptx::LaunchInput input;
-  std::vector<std::string> names;    // of the tensors
-  std::vector<HostTensor> tensors;   // in the order of the arguments
+  std::vector<std::string> names;        // of the tensors
+  std::vector<HostTensor> tensors;       // in the order of the arguments
   std::vector<std::size_t> of_argument;  // the tensor of each pointer among the parameters
 };
 

@@ -28,10 +28,10 @@ void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, bool wr
   if (cta.touched.empty()) return;
   const Clock& clock = x.warp.clock;
   const auto race = [&](const char* verb, int warp, int line, std::uint64_t byte) {
-    x.fail("race", fmt::format("{}s shared {:#x} of CTA {}, which warp {} of the cluster {} in line "
-                               "{}, with no barrier between them",
-                               writes ? "write" : "read", byte + kSharedBase, cta.index, warp, verb,
-                               line));
+    x.fail("race",
+           fmt::format("{}s shared {:#x} of CTA {}, which warp {} of the cluster {} in line "
+                       "{}, with no barrier between them",
+                       writes ? "write" : "read", byte + kSharedBase, cta.index, warp, verb, line));
   };
   const std::size_t warps = clock.size();
   const auto own = static_cast<std::size_t>(x.warp.number);
