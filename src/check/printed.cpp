@@ -182,6 +182,7 @@ class Comparison {
     }
     input.timing = timing;
     if (ir::is_cooperative(machine_)) input.resident = plan.shape.grid.x / input.cluster;
+    input.check_order = options_.check_order;
     input.most_operations = 400'000'000;
     ptx::LaunchReport report = ptx::execute(kernel_, input);
     // A fault may follow from what was out of order before it.

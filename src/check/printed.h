@@ -21,6 +21,9 @@ struct PrintedOptions {
   std::int64_t multiprocessors = 1;
   // Also with bulk copies that end as late as they may; else they end at once.
   bool late = true;
+  // Also races of the PTX's warps in shared memory; takes four times as long. The machine form's
+  // are found on the virtual GPU.
+  bool check_order = false;
 };
 
 // Where the two differ; no kind: nowhere.

@@ -1,0 +1,122 @@
+#include "check/ptx_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ptx/module.h"
+#include "tilewright/error.h"
+
+// PTX that any compiler made, launched as a JSON file says.
+namespace tilewright::checks {
+namespace {
+
+using testing::HasSubstr;
+
+// Each warp writes a word of shared memory and reads the next warp's.
+constexpr const char* kNeighbours = R"(
+.version 8.3
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 words[];
+.visible .entry neighbours(.param .u64 .ptr .global .align 1 p0, .param .u32 p1, .param .f32 p2)
+.reqntid 128
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<12>;
+  .reg .f32 %f<4>;
+  .reg .b64 %rd<4>;
+  ld.param.b64 %rd1, [p0];
+  ld.param.b32 %r1, [p1];
+  ld.param.f32 %f1, [p2];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, %ctaid.x;
+  mov.b32 %r4, words;
+  shr.u32 %r5, %r2, 5;
+  shl.b32 %r6, %r5, 2;
+  add.s32 %r6, %r6, %r4;
+  st.shared.f32 [%r6], %f1;
+  bar.sync 0;
+  cvt.rn.f32.u32 %f2, %r5;
+  st.shared.f32 [%r6], %f2;
+  bar.sync 0;
+  add.s32 %r7, %r5, 1;
+  and.b32 %r7, %r7, 3;
+  shl.b32 %r7, %r7, 2;
+  add.s32 %r7, %r7, %r4;
+  ld.shared.f32 %f3, [%r7];
+  add.f32 %f3, %f3, %f1;
+  mad.lo.s32 %r8, %r3, %r1, %r2;
+  mad.wide.u32 %rd2, %r8, 4, %rd1;
+  st.global.f32 [%rd2], %f3;
+  ret;
+}
+)";
+
+constexpr const char* kLaunch = R"({"grid": [3], "block": [128], "shared": 64, "arguments": [
+  {"tensor": "y", "dtype": "f32", "shape": [3, 128], "values": "nothing"}, {"i32": 128},
+  {"f32": 0.5}]})";
+
+PtxRun run(std::string ptx, const std::string& launch, std::uint64_t seed = 0) {
+  return run_ptx(ptx::parse(ptx, "neighbours.ptx"), read_ptx_launch(launch, "l.json", 1), seed);
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(PtxFile, RunsAsItIsLaunched) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const PtxRun made = run(kNeighbours, kLaunch, seed);
+    ASSERT_TRUE(made.report.faults.empty()) << made.report.faults[0].message;
+    EXPECT_EQ(made.tensors[0].at({2, 0}), 1.5);
+    EXPECT_EQ(made.tensors[0].at({1, 127}), 0.5);
+  }
+}
+
+std::string fault_of(const PtxRun& made) {
+  return made.report.faults.empty() ? "" : made.report.faults[0].kind;
+}
+
+TEST(PtxFile, FaultsAreFound) {
+  // Whatever the order that the seed draws, and though the word holds something.
+  const std::string unordered = replaced(kNeighbours, "%f2;\n  bar.sync 0;", "%f2;");
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    EXPECT_EQ(fault_of(run(unordered, kLaunch, seed)), "race") << seed;
+  }
+  EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "[3]", "[4]"))), "out_of_bounds");
+  EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"shared\": 64", "\"shared\": 8"))),
+            "out_of_bounds");
+  EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "{\"i32\": 128},", ""))), "launch");
+  EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"block\": [128]", "\"block\": [256]"))),
+            "launch");
+}
+
+TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
+  const auto refusal = [](const std::string& launch) -> std::string {
+    try {
+      run(kNeighbours, launch);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal("{"), HasSubstr("l.json is no JSON"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("it is no object"));
+  EXPECT_THAT(refusal(R"({"gird": [1]})"), HasSubstr("gird is not known"));
+  EXPECT_THAT(refusal(R"({"grid": [0]})"), HasSubstr("take one of 1 to"));
+  EXPECT_THAT(refusal(R"({"grid": "many"})"), HasSubstr("a list of one to three"));
+  EXPECT_THAT(refusal(R"({"arguments": [7]})"), HasSubstr("argument 0 is 7"));
+  EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x"}]})"), HasSubstr("no dtype or no shape"));
+  EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x", "dtype": "f3", "shape": [1]}]})"),
+              HasSubstr("is no dtype"));
+  EXPECT_THAT(
+      refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [99999, 99999]}]})"),
+      HasSubstr("too large"));
+  EXPECT_THAT(refusal(R"({"kernel": "other"})"), HasSubstr("one of neighbours"));
+}
+
+}  // namespace
+}  // namespace tilewright::checks
