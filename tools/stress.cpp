@@ -213,6 +213,7 @@ int stress(const Request& request) {
   const bool is_gpu = target.kind == compiler::Target::Kind::cuda;
   check_target(request, target);
   check_alone(request, source);
+  check_numerics(request, source);
   Subject subject = subject_of(request, source, target);
   add_default_lengths(request, entry, subject);
   drop_large(entry, subject);

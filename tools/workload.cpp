@@ -39,6 +39,16 @@ library::KernelSource open_kernel(const std::string& name) {
       .raise();
 }
 
+void check_numerics(const Request& request, const library::KernelSource& source) {
+  if (request.numerics.empty() || !source.is_compiled()) return;
+  Diagnostic({}, fmt::format("--numerics {}: {} is in the machine form, behind every rewrite",
+                             request.numerics.front(), request.kernel))
+      .fix(
+          "leave --numerics out, or name the file of the kernel as it was traced: 01-trace.tw of a "
+          "dump")
+      .raise();
+}
+
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel) {
   return library::make_workload(kernel, request.settings, parse_files(request.inputs, "--in"),
                                 request.input_seed.value_or(request.seed));

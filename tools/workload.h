@@ -18,6 +18,9 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
 // Of the file, where the name ends in .tw; else of the library.
 library::KernelSource open_kernel(const std::string& name);
 
+// Refuses options that name rewrites where the kernel is compiled already.
+void check_numerics(const Request& request, const library::KernelSource& source);
+
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel);
 
 }  // namespace tilewright::tools

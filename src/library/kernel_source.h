@@ -21,6 +21,8 @@ class KernelSource {
   explicit KernelSource(const LibraryKernel& entry) : entry_(&entry) {}
   static KernelSource of_file(const std::string& path);
   const LibraryKernel& entry() const { return *entry_; }
+  // A file's kernel in the machine form, which is executed as it is: no pass has anything to do.
+  bool is_compiled() const;
   // A file's kernel that does (library/program_source.h) runs as a program alone: its entry has
   // options, and tensors of which the names and the axes that are dims mean something.
   bool reaches_ranks() const;

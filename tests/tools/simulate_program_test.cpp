@@ -149,7 +149,8 @@ TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
   expect_failure(program + "--faults --part 2/3", 2, {"--part 2/3", "fix: leave --part out"});
   expect_failure(kernel + "--set columns=3", 2, {"columns", "rows"});
   expect_failure("simulate gemm --target sm_90a --ranks 2", 2, {"gemm", "reaches no other rank"});
-  expect_failure("simulate gemm --target sm_90a --multiprocessors 2", 2, {"reaches no other rank"});
+  expect_failure("simulate gemm --target sm_90a --multiprocessors 2 --faults", 2,
+                 {"as the shrunken sizes need"});
   expect_failure("simulate push --target sm_90a", 2,
                  {"there is no kernel 'push'", "gemm", "NAME.twp of a Program"});
   expect_failure("simulate " + (folder_ / "none.twp") + " --target sm_90a", 2, {"cannot read"});
