@@ -243,7 +243,7 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   const Json json = answer.json();
   EXPECT_EQ(json["ok"], true);
   EXPECT_EQ(json["sizes"].size(), 13u);  // of which seven are for what the others do not execute
-  ASSERT_EQ(json["kinds"].size(), 25u);
+  ASSERT_EQ(json["kinds"].size(), 31u);
   EXPECT_EQ(json["kinds"][11]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
   std::size_t mutants = 0;
   for (const Json& kind : json["kinds"]) {
