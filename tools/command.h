@@ -36,7 +36,7 @@ struct Request {
   std::string part = "1/1";
   std::int64_t more_schedules = 400;
   std::int64_t schedules = 1;
-  std::optional<std::int64_t> launches;  // 1; of a program 2 runs
+  std::optional<std::int64_t> launches;  // 2; of a program its runs
   std::optional<std::int64_t> ranks, multiprocessors;
   std::int64_t runs = 20;
   double patience = 5;                // seconds

@@ -120,14 +120,15 @@ class CommandLine {
         ->capture_default_str();
     simulate
         ->add_option("--launches", request_.launches,
-                     "Launches, one after the other, in each [1]; of a program its runs [2]")
+                     "Launches, one after the other, in each [2]; of a program its runs [2]")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     simulate->add_option("--ranks", request_.ranks,
                          "GPUs that run a kernel which reaches other ranks [2]; of a program's "
                          "file those it was recorded for");
     simulate
         ->add_option("--multiprocessors", request_.multiprocessors,
-                     "Of each rank's GPU: CTAs of a program that it executes at a time [8]")
+                     "Of each rank's GPU: how many CTAs a persistent kernel starts [132, or few "
+                     "with --shrunken]; of a program as many as it executes at a time [8]")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
     simulate->add_flag("--faults", request_.faults,
                        "Seed faults at every site of the kernel, one at a time, and show which of "

@@ -36,7 +36,10 @@ std::int64_t delayed_schedules(const Simulated& simulated, simulator::MachineOpt
 // All launches of a schedule; whether none of them has a fault.
 bool launch(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
             Outcome& outcome) {
+  simulator::OwnedMemory owned;
+  options.owned = &owned;
   for (std::int64_t launch = 0; launch < simulated.launches; ++launch) {
+    options.launch = static_cast<std::uint64_t>(launch);
     const bool clean = outcome.faults.empty();
     options.max_operations = request.max_operations - outcome.operations;
     const bool traces = clean && !request.traces.empty();

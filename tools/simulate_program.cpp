@@ -184,14 +184,15 @@ Simulated simulated(const Request& request, OperationCut& cut,
 bool is_program_file(const std::string& name) { return name.ends_with(".twp"); }
 
 void refuse_program_options(const Request& request, std::string_view kernel) {
-  const auto refuse_one = [&](const char* option, const std::optional<std::int64_t>& value) {
-    if (!value) return;
-    refuse(fmt::format("{} {}", option, *value),
+  if (request.ranks) {
+    refuse(fmt::format("--ranks {}", *request.ranks),
            fmt::format("{} runs alone: it reaches no other rank", kernel),
            "name a program's file, NAME.twp, or the file of a kernel with symmetric tensors");
-  };
-  refuse_one("--ranks", request.ranks);
-  refuse_one("--multiprocessors", request.multiprocessors);
+  }
+  if (request.multiprocessors && request.faults) {
+    refuse(fmt::format("--multiprocessors {}", *request.multiprocessors),
+           "--faults runs on as many as the shrunken sizes need", "leave it out");
+  }
 }
 
 int simulate_program(const Request& request, const compiler::Target& target) {

@@ -308,6 +308,7 @@ int stress(const Request& request) {
   const bool is_gpu = target.kind == compiler::Target::Kind::cuda;
   check_target(request, target);
   check_alone(request, source);
+  check_numerics(request, source);
   const Stressed stressed = entry.is_program() ? stressed_program(request, source, target)
                                                : stressed_kernel(request, source, target);
   std::vector<Listed> mutants;

@@ -53,6 +53,12 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
         .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))
         .raise();
   }
+  if (source.is_compiled()) {
+    Diagnostic({}, fmt::format("{} is in the machine form, which is simulated and not run",
+                               request.kernel))
+        .fix("name the file of the kernel as it was traced: 01-trace.tw of a dump")
+        .raise();
+  }
   if (source.is_file()) {
     const auto executable = std::make_shared<Executable>(
         compile_traced(source.traced(options, target), target.name, how));
@@ -61,6 +67,16 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
   const auto executable =
       std::make_shared<LibraryExecutable>(compile(source.entry(), options, target.name, how));
   return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+}
+
+void check_numerics(const Request& request, const library::KernelSource& source) {
+  if (request.numerics.empty() || !source.is_compiled()) return;
+  Diagnostic({}, fmt::format("--numerics {}: {} is in the machine form, behind every rewrite",
+                             request.numerics.front(), request.kernel))
+      .fix(
+          "leave --numerics out, or name the file of the kernel as it was traced: 01-trace.tw of a "
+          "dump")
+      .raise();
 }
 
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel) {

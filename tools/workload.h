@@ -25,6 +25,8 @@ library::KernelSource open_kernel(const std::string& name);
 using Runnable = std::function<void(const std::vector<TensorRef>& tensors)>;
 Runnable runnable_of(const Request& request, const library::KernelSource& source,
                      const OptionValues& options, const compiler::Target& target);
+// Refuses options that name rewrites where the kernel is compiled already.
+void check_numerics(const Request& request, const library::KernelSource& source);
 
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel);
 

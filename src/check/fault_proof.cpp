@@ -186,8 +186,11 @@ class Runner {
     return compared(workloads_[number], references_[number], number, seed);
   }
   Run run_launches(const ir::Kernel& kernel, std::size_t number,
-                   const simulator::MachineOptions& machine) {
+                   simulator::MachineOptions machine) {
+    simulator::OwnedMemory owned;
+    machine.owned = &owned;
     for (std::int64_t i = 0; i < options_.launches; ++i) {
+      machine.launch = static_cast<std::uint64_t>(i);
       MachineReport report = launch(kernel, number, machine);
       if (!report.ok()) return {std::move(report.faults.front()), number, machine.seed};
     }

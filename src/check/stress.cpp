@@ -321,7 +321,10 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine,
     how.multiprocessors = shrunken_multiprocessors(machine);
     for (std::int64_t schedule = 0; schedule < options.schedules; ++schedule) {
       how.seed = options.seed + static_cast<std::uint64_t>(schedule);
+      simulator::OwnedMemory owned;
+      how.owned = &owned;
       for (std::int64_t launch = 0; launch < options.launches; ++launch) {
+        how.launch = static_cast<std::uint64_t>(launch);
         workload.poison_outputs();
         simulator::MachineReport report = compiler::simulate(machine, workload.arguments(), how);
         if (!report.ok()) return std::move(report.faults.front());

@@ -21,16 +21,8 @@ namespace tilewright::library {
 namespace {
 
 ir::Kernel read_kernel(const std::string& path) {
-  ir::Kernel kernel = ir::read_verified(read_text(path), path, [](const ir::Kernel& read) {
-    target::verify(read, ErrorKind::usage);
-  });
-  if (kernel.form != ir::Form::machine) return kernel;
-  Diagnostic(kernel.where,
-             fmt::format("{}: kernel {} is in the machine form, which the passes have "
-                         "made of it",
-                         path, kernel.name))
-      .fix("name the file of the kernel as it was traced: 01-trace.tw of a dump")
-      .raise();
+  return ir::read_verified(read_text(path), path,
+                           [](const ir::Kernel& read) { target::verify(read, ErrorKind::usage); });
 }
 
 // How LibraryTensor writes an axis.
@@ -182,6 +174,8 @@ KernelSource KernelSource::of_file(const std::string& path) {
   source.entry_ = source.own_.get();
   return source;
 }
+
+bool KernelSource::is_compiled() const { return file_ && file_->form == ir::Form::machine; }
 
 bool KernelSource::reaches_ranks() const { return file_ && library::reaches_ranks(*file_); }
 

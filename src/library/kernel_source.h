@@ -22,6 +22,8 @@ class KernelSource {
   static KernelSource of_file(const std::string& path);
   const LibraryKernel& entry() const { return *entry_; }
   bool is_file() const { return file_ != nullptr; }
+  // A file's kernel in the machine form, which is executed as it is: no pass has anything to do.
+  bool is_compiled() const;
   // A file's kernel that does (library/program_source.h) runs as a program alone: its entry has
   // options, and tensors of which the names and the axes that are dims mean something.
   bool reaches_ranks() const;

@@ -79,6 +79,25 @@ TEST(KernelSource, OfAFileThatAProgramWrote) {
               HasSubstr("k = 40 is not a multiple of 16"));
 }
 
+// It is executed as it is, and what one execution computes is its reference.
+TEST(KernelSource, OfAFileInTheMachineForm) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "machine.tw";
+  const ir::Kernel compiled =
+      compiler::compile_to_machine(scaled_product().finish(), ir::default_target()).kernel;
+  std::ofstream(file) << ir::to_text(compiled);
+  const KernelSource source = KernelSource::of_file(file);
+  EXPECT_TRUE(source.is_compiled());
+  EXPECT_FALSE(KernelSource::of_file(written(folder, scaled_product())).is_compiled());
+  Workload workload = make_workload(source.entry(), {"m=70", "k=48"}, {}, 3);
+  const std::vector<ir::Kernel> forms = compiler::simulated_forms(
+      source.traced(workload.options, compiler::parse_target("sm_90a")), "sm_90a");
+  ASSERT_EQ(forms.size(), 1u);
+  EXPECT_EQ(ir::to_text(forms[0]), ir::to_text(compiled));
+  EXPECT_TRUE(compiler::simulate(forms[0], workload.arguments(), {}).ok());
+  EXPECT_EQ(compare(workload, reference_of(workload)).max_relative_error, 0);
+}
+
 TEST(KernelSource, LengthsBeginInsideTheirFacts) {
   const test::TemporaryFolder folder;
   Kernel kernel("lengths");
@@ -103,11 +122,6 @@ TEST(KernelSource, RefusesWhatNoCommandCanRun) {
   const std::string file = written(folder, kernel);
   EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(file); }),
               HasSubstr("X is neither an input nor an output"));
-
-  const std::string machine = folder / "machine.tw";
-  std::ofstream(machine) << ir::to_text(
-      compiler::compile_to_machine(scaled_product().finish(), ir::default_target()).kernel);
-  EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(machine); }), HasSubstr("machine form"));
 
   // Attributes that an operation does not have, or lacks: the user's text is wrong, not Tilewright.
   for (const auto& [attributes, problem] :

@@ -16,8 +16,64 @@ TEST(LitmusBarrier, AParityIsOfTheCurrentPhaseOrOfTheOneBefore) {
   expect_fault(text(wait(0)), {"deadlock", wait(0), "", {"parity 1 on bar[0]"}});
   expect_clean(text(kArrive + wait(0)));
   expect_fault(text(kArrive + wait(1)), {"deadlock", wait(1), "", {}});
-  expect_clean(text(kArrive + kArrive + wait(1)));
-  expect_fault(text(kArrive + kArrive + wait(0)), {"deadlock", wait(0), "", {}});
+  const std::string meet = "    warp_sync\n";
+  expect_clean(text(kArrive + kArrive + meet + wait(1)));
+  expect_fault(text(kArrive + kArrive + meet + wait(0)), {"deadlock", wait(0), "", {}});
+}
+
+// One warp completes both phases, and another one waits for the second: before the first is
+// complete its parity is that of the phase before.
+TEST(LitmusBarrier, AWaitKnowsThatThePhaseBeforeIsComplete) {
+  const std::string wait = "    mbarrier_wait %20, %0, %1\n";
+  const std::string take = "    warp_sync\n    mbarrier_arrive %20, %1\n";
+  const auto text = [&](const std::string& between, const std::string& before) {
+    return litmus(role("one", 0, 1, kArrive + between + kArrive) +
+                  role("other", 1, 1, before + wait));
+  };
+  const std::string taken = "    mbarrier_wait %20, %1, %0\n";
+  expect_clean(text(taken, kWait + take));
+  // Whether it comes early, and passes on what the barrier starts with, or late.
+  expect_fault(text("", ""),
+               {"mbarrier",
+                wait,
+                "mbarriers {name = \"bar\"",
+                {"a wait for phase 0 before it, by this warp or by one that signals to it",
+                 "an arrival behind the wait on what the arrivals of phase 0 wait for"}});
+}
+
+// The wait for phase 0 may come so late that phase 1 is complete too.
+TEST(LitmusBarrier, APhaseIsNotCompleteBeforeTheWaitsForTheOneBeforeAreOver) {
+  const auto text = [](const std::string& taken, const std::string& known) {
+    return litmus(role("one", 0, 1, kArrive + known + kArrive) +
+                  role("other", 1, 1, kWait + taken));
+  };
+  const std::string take = "    mbarrier_arrive %20, %1\n";
+  const std::string taken = "    mbarrier_wait %20, %1, %0\n";
+  expect_clean(text("    warp_sync\n" + take, taken));
+  for (const std::string& unordered : {text("", ""), text(take, "")}) {
+    MachineOptions options;
+    std::set<std::string> kinds;
+    for (options.seed = 0; options.seed < kLitmusSeeds; ++options.seed) {
+      const MachineReport report = run_litmus(unordered, options);
+      ASSERT_FALSE(report.ok()) << options.seed;
+      kinds.insert(report.faults[0].kind);
+      EXPECT_EQ(report.faults[0].first.line, last_line_of(unordered, "mbarrier_wait %20, %0, %0"));
+    }
+    EXPECT_EQ(kinds, (std::set<std::string>{"mbarrier", "deadlock"}));
+  }
+}
+
+// try_wait may return false at any time.
+TEST(LitmusBarrier, AWaitLooksAgainUnderSomeSchedules) {
+  std::set<std::int64_t> looks;
+  MachineOptions options;
+  for (options.seed = 0; options.seed < 8 * kLitmusSeeds; ++options.seed) {
+    const MachineReport report =
+        run_litmus(litmus(role("one", 0, 1, "    mbarrier_wait %20, %0, %1\n")), options);
+    ASSERT_TRUE(report.ok());
+    looks.insert(report.instructions.at("mbarrier_wait"));
+  }
+  EXPECT_GT(looks.size(), 1u);
 }
 
 TEST(LitmusBarrier, EachPhaseTakesAsManyArrivalsAsItWasInitialisedWith) {
@@ -81,6 +137,7 @@ TEST(LitmusBarrier, InitialisationReachesCopiesThroughAFence) {
   expect_clean(text);
   expect_fault(changed(text, "  fence_barrier_init\n", ""),
                {"mbarrier", "tma_load", "mbarriers {name = \"loaded\"", {kPublish}});
+  expect_clean(changed(text, "  fence_barrier_init\n", "  fence_proxy_async\n"));
   // Threads of the CTA need none.
   const std::string no_copy = changed(
       litmus(role("other", 1, 1, kArrive)),
@@ -104,8 +161,10 @@ TEST(LitmusCluster, InitialisationReachesOtherCtasThroughAFence) {
   text = changed(text, "  mbarrier_wait %21, %0, %0\n", "");
   text = changed(text, "  tma_load %25, %23, %0, %21, %0, %0, %0 {bytes = 512}\n", "");
   expect_clean(text);
-  expect_fault(changed(text, "  fence_barrier_init\n", ""),
-               {"mbarrier", "mbarrier_arrive", "mbarriers {name = \"bar\"", {kPublish}});
+  const Wanted unpublished{"mbarrier", "mbarrier_arrive", "mbarriers {name = \"bar\"", {kPublish}};
+  expect_fault(changed(text, "  fence_barrier_init\n", ""), unpublished);
+  // A proxy fence is of the CTA.
+  expect_fault(changed(text, "  fence_barrier_init\n", "  fence_proxy_async\n"), unpublished);
 }
 
 TEST(LitmusCluster, ThreadsWritesReachOtherCtasThroughFencesOnBothSides) {
@@ -221,6 +280,43 @@ TEST(LitmusProducts, AFenceStandsBetweenTheUseOfRegistersAndAProduct) {
                {"wgmma", "wgmma_rs", "registers {name = \"S\"}", {"wgmma_fence between"}});
   // A product that adds to the one before it needs none between them.
   expect_clean(math(kFence + product() + product() + kCommit + kProductWait));
+}
+
+// PTX orders the accumulator's registers between products of the same shape alone.
+TEST(LitmusProducts, AFenceStandsBetweenProductsOfDifferentShapeOnOneAccumulator) {
+  // The same bytes as f8: 32 of them are as long as 16 of bf16.
+  const auto text = [](const std::string& body) {
+    const std::string init = "  mbarrier_init %20 {arrivals = 1}\n";
+    return changed(math(body), init,
+                   "  %70: shared<f8e4m3, 1x16x32> = shared {name = \"bytes\", layout = "
+                   "shared_layout[16x32*1|16@0:32,32@1:1], stages = 1, offset = 256}\n" +
+                       init);
+  };
+  const std::string bytes =
+      "    %71: registers<f8e4m3, 16> = registers {name = \"P8\"}\n"
+      "    %72: f8e4m3 = constant {value = 1.0}\n    fill %71, %72\n";
+  const std::string fence = "    wgmma_fence %33, %32, %71\n";
+  const std::string deep =
+      changed(changed(product(), "%33, %32, %23", "%33, %71, %70"), "k = 16", "k = 32");
+  const std::string end = kCommit + kProductWait;
+  const Wanted shapes{"wgmma", "k = 16", "k = 32", {"wgmma_fence of S between the two"}};
+  expect_clean(text(bytes + fence + product() + fence + deep + end));
+  expect_fault(text(bytes + fence + product() + deep + end), shapes);
+  // The wait is no fence.
+  expect_clean(text(bytes + fence + product() + end + fence + deep + end));
+  expect_fault(text(bytes + fence + product() + end + deep + end), shapes);
+}
+
+TEST(LitmusLanes, OneLaneExecutesNoAlignedInstruction) {
+  const auto text = [](const std::string& body) {
+    return litmus(role("one", 0, 1, "    elect () {\n  " + body + "      yield\n    }\n"));
+  };
+  expect_clean(text(kArrive));
+  const std::string meet = "    named_sync %0 {first = 1, threads = 32}\n";
+  expect_clean(litmus(role("one", 0, 1, meet)));
+  for (const std::string& aligned : {meet, load_tile(), std::string("    warp_sync\n")}) {
+    expect_fault(text(aligned), {"divergence", aligned, "", {"outside of elect"}});
+  }
 }
 
 TEST(LitmusProducts, RegistersAreInFlightUntilTheWait) {

@@ -105,7 +105,28 @@ TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndAProduct) {
   expect_fault(with_sum(text("")), {"proxy", "store_elements", "wgmma_rs", {kNoFence}});
 }
 
-TEST(LitmusMemory, AReadBeforeACopyWantsAFenceInStrictModeAlone) {
+// An mbarrier between the two is what published pipelines have.
+TEST(LitmusMemory, AReadBeforeACopyWantsAFenceOrAnMbarrier) {
+  const std::string fence = "    fence_proxy_async\n";
+  const auto alone = [](const std::string& between) {
+    return litmus(role("one", 0, 1,
+                       load_tile() + between + copy_tile_in() + "    mbarrier_wait %21, %1, %0\n"));
+  };
+  const Wanted unfenced{"proxy", "load_matrix", "tma_load", {kNoFence}};
+  expect_clean(alone(fence + "    warp_sync\n"));
+  expect_fault(alone("    warp_sync\n"), unfenced);
+  const auto meeting = [](const std::string& before) {
+    const std::string meet = "    named_sync %0 {first = 1, threads = 64}\n";
+    return litmus(role("reader", 0, 1, load_tile() + before + meet) +
+                  role("loader", 1, 1, meet + copy_tile_in() + "    mbarrier_wait %21, %1, %0\n"));
+  };
+  expect_clean(meeting(fence));
+  expect_fault(meeting(""), unfenced);
+  // What another access of the same threads announced says nothing of a later one.
+  expect_fault(alone(kArrive + load_tile() + "    warp_sync\n"), unfenced);
+}
+
+TEST(LitmusMemory, AReadBeforeACopyWantsAFenceBehindAnMbarrierInStrictModeAlone) {
   const auto text = [](const std::string& fence) {
     return litmus(role("reader", 0, 1,
                        load_tile() + fence + "    warp_sync\n" + kArrive +

@@ -164,7 +164,7 @@ TEST(TraceTest, ControlAloneTakesTheSameTime) {
 
 TEST(TraceTest, MarksBothAccessesOfARace) {
   const std::string text = changed(gemm_text(), "      mbarrier_wait %14, %65, %66\n", "");
-  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
     GemmTensors tensors(128, 128, 384);
     const Traced traced = trace_of(text, {&tensors.a, &tensors.b, &tensors.c}, seed);
     ASSERT_EQ(traced.trace.faults.size(), traced.report.faults.size());

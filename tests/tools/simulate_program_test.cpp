@@ -151,7 +151,8 @@ TEST_F(SimulateProgram, RefusesWhatDoesNotApply) {
                  {"--part 2/3", "a program with waits", "fix: leave --part out"});
   expect_failure(kernel + "--set columns=3", 2, {"columns", "rows"});
   expect_failure("simulate gemm --target sm_90a --ranks 2", 2, {"gemm", "reaches no other rank"});
-  expect_failure("simulate gemm --target sm_90a --multiprocessors 2", 2, {"reaches no other rank"});
+  expect_failure("simulate gemm --target sm_90a --multiprocessors 2 --faults", 2,
+                 {"as the shrunken sizes need"});
   expect_failure("simulate push --target sm_90a", 2,
                  {"there is no kernel 'push'", "gemm", "NAME.twp of a Program"});
   expect_failure("simulate " + (folder_ / "none.twp") + " --target sm_90a", 2, {"cannot read"});

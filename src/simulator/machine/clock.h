@@ -98,9 +98,10 @@ struct View {
   explicit View(int agents) : generic(agents) {}
   Clock generic;  // seen by loads and stores of threads
   // The others are of no agents until fences or other CTAs bring something.
-  Clock async;    // of threads' accesses to shared memory: those behind which a proxy fence stands
-  Clock cluster;  // of threads' accesses: those behind which a fence of cluster scope stands
-  Clock remote;   // acquired from other CTAs, but not yet by a fence of cluster scope
+  Clock async;  // of threads' accesses to shared memory: those behind which a proxy fence stands
+  Clock announced;  // of threads' accesses: those that an arrival on an mbarrier has handed on
+  Clock cluster;    // of threads' accesses: those behind which a fence of cluster scope stands
+  Clock remote;     // acquired from other CTAs, but not yet by a fence of cluster scope
   // Null until words of global memory or what came before the launch hand something on.
   std::shared_ptr<const Beyond> beyond;
 
@@ -108,6 +109,7 @@ struct View {
     if (other.beyond && other.beyond != beyond) join_beyond(other.beyond);
     generic.join(other.generic);
     async.join(other.async);
+    announced.join(other.announced);
     cluster.join(other.cluster);
     remote.join(other.remote);
   }

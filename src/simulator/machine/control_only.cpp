@@ -142,6 +142,7 @@ class ControlOnly {
       case Code::loop_test:
       case Code::loop_next:
       case Code::branch_unless:
+      case Code::parted:
       case Code::enter_role:
       case Code::leave_role:
       case Code::function:

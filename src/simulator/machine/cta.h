@@ -29,6 +29,15 @@ struct Cta;
 struct Warp;
 class Launch;
 
+struct Instruction;
+
+// A wait that has passed, by its warp's epochs when it did.
+struct PassedWait {
+  const Instruction* instruction = nullptr;
+  const Warp* warp = nullptr;
+  Epoch lanes = 0, elected = 0;
+};
+
 struct Mbarrier {
   bool initialised = false;
   std::uint64_t phase = 0;  // the one that is not complete
@@ -37,11 +46,14 @@ struct Mbarrier {
   std::int64_t tx = 0;
   // What its arrivals hand on: those of the phases that are complete, and all of them.
   View completed, accumulated;
-  // Who initialised it, and whether a fence_barrier_init of his makes that known to copies and to
-  // other CTAs.
+  // Who initialised it, and to whom besides threads of this CTA a fence of his makes that known: a
+  // fence_barrier_init to copies and to other CTAs, a fence_proxy_async to this CTA's copies alone.
   int initialiser = 0;
   Epoch initialised_at = 0;
-  bool published = false;
+  bool published = false, seen_by_copies = false;
+  // Of the last complete phase: each warp's. Before the next one is complete they have to be over.
+  std::vector<PassedWait> waits;
+  bool has_remote_arrivals = false;  // in the current phase
 };
 
 // What needs a CTA's shared memory from outside of its warps: copies into it, arrivals and reads of
@@ -94,6 +106,9 @@ struct RegisterArray {
   int in_flight = 0;  // products that have it as accumulator or A
   // How many wgmma_fences of the warp came before the last use by other instructions.
   std::int64_t used_behind = 0;
+  // The last product that it is the accumulator of, and how many came before that.
+  const Instruction* product = nullptr;
+  std::int64_t product_behind = 0;
 
   template <typename T>
   T* row(int element) {

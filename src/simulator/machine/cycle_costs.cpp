@@ -73,6 +73,7 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
   switch (instruction.code) {
     case Code::end:
     case Code::array:
+    case Code::parted:
     case Code::enter_role:
     case Code::leave_role:
     case Code::move:  // values that the compiler keeps where they are

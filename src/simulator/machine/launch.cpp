@@ -179,6 +179,8 @@ void Launch::run_warp(Warp& warp) {
     if (recorder) recorder->starts(warp, instruction);
     execute(warp, instruction);
     if (recorder) recorder->executed(warp, instruction);
+    // A wait that looks again does so in a later turn.
+    if (looks_again(warp, instruction)) return;
     if (world.schedule.until_seen() && is_seen(instruction)) return;
   }
 }
@@ -264,6 +266,14 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       return;
     case Code::branch_unless:
       warp.pc = scalars[instruction.a].i ? warp.pc + 1 : instruction.target;
+      return;
+    case Code::parted:
+      log.add({"divergence", instruction.where(), kernel.roles[warp.role].where,
+               fmt::format("divergence: one lane executes what all lanes of a warp execute together"
+                           "\n{}",
+                           access("issue", instruction, warp)),
+               "the instruction outside of elect"});
+      ++warp.pc;
       return;
     case Code::enter_role: {
       const Role& role = kernel.roles[instruction.object];

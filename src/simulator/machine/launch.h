@@ -80,6 +80,10 @@ class Launch {
   void wait_for_word(Warp& warp, const Instruction& instruction, WordWait wait);
   void block(Warp& warp, Warp::State state, const Instruction& instruction);
   void wake(Warp& warp);
+  // Whether a wait for an mbarrier has not passed, blocked or not.
+  bool looks_again(const Warp& warp, const Instruction& instruction) const {
+    return instruction.code == Code::mbarrier && &kernel.code[warp.pc] == &instruction;
+  }
 
   // "math warp 2", "math warp 2 of CTA 5".
   std::string describe(const Warp& warp) const;
@@ -122,13 +126,11 @@ class Launch {
 // synchronisation.cpp
 void execute_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction);
 void complete_tx(Launch& launch, const Event& event, std::int64_t bytes);
-// Makes the barriers that the warp has initialised known to copies and to other CTAs.
-void publish_barriers(Launch& launch, Warp& warp);
 // The number in the CTA of a barrier of the array, or -1 after a fault.
 int find_barrier(Launch& launch, const Warp& warp, const Instruction& instruction, int array,
                  std::int64_t index);
 // Whether the barrier is initialised, and the warp knows it; else a fault. Copies and other CTAs
-// learn of it through fence_barrier_init.
+// learn of it through fence_barrier_init, copies of the CTA through fence_proxy_async as well.
 bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, const Cta& cta,
             int barrier);
 void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction);

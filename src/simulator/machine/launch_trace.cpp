@@ -141,7 +141,7 @@ void LaunchTrace::starts(const Warp& warp, const Instruction& instruction) {
 void LaunchTrace::executed(const Warp& warp, const Instruction& instruction) {
   current_ = nullptr;
   WarpState& state = state_of(warp);
-  const bool retries = warp.state == Warp::State::mbarrier || warp.state == Warp::State::pool ||
+  const bool retries = launch_->looks_again(warp, instruction) || warp.state == Warp::State::pool ||
                        warp.state == Warp::State::word;
   state.waiting =
       warp.state == Warp::State::runnable || warp.state == Warp::State::ended ? nullptr : &warp;
@@ -239,6 +239,7 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::move:
     case Code::loop_test:
     case Code::branch_unless:
+    case Code::parted:
     case Code::enter_role:
     case Code::leave_role:
     case Code::function:

@@ -19,18 +19,25 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
-// Workspaces and signals are the runtime's: zeros. A launch has to leave workspaces zero. Scratch
-// memory is NaN, which shows in whatever is made of it.
+// Workspaces and signals are the runtime's: zeros at first. A launch has to leave workspaces zero.
+// Scratch memory is NaN at first, which shows in whatever is made of it.
 struct Workspaces {
-  std::vector<std::vector<std::int32_t>> memory;
+  OwnedMemory own;
+  std::vector<std::vector<std::int32_t>>& memory;
 
-  Workspaces(const ir::Kernel& kernel, Arguments& arguments) {
+  Workspaces(const ir::Kernel& kernel, Arguments& arguments, const MachineOptions& options)
+      : memory(options.owned ? options.owned->buffers : own.buffers) {
+    if (options.launch == 0) memory.clear();
+    const bool is_first = memory.empty();
+    std::size_t next = 0;
     for (const ir::Parameter& parameter : kernel.parameters) {
       if (!parameter.is_owned()) continue;
       const bool is_scratch = parameter.kind == ir::Parameter::Kind::scratch;
-      std::vector<std::int32_t>& words =
-          memory.emplace_back(static_cast<std::size_t>(parameter.element_count()),
-                              is_scratch ? std::int32_t{-1} : std::int32_t{0});
+      if (is_first) {
+        memory.emplace_back(static_cast<std::size_t>(parameter.element_count()),
+                            is_scratch ? std::int32_t{-1} : std::int32_t{0});
+      }
+      std::vector<std::int32_t>& words = memory.at(next++);
       arguments.tensors.push_back({parameter.name,
                                    parameter.dtype,
                                    parameter.constant_shape(),
@@ -73,7 +80,7 @@ struct Workspaces {
 MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
   Arguments complete = arguments;
-  const Workspaces workspaces(kernel, complete);
+  const Workspaces workspaces(kernel, complete, options);
   complete = with_strides(std::move(complete));
   PreparedKernel prepared = prepare(kernel, complete, options.multiprocessors);
   if (options.control_only) keep_control_only(prepared, complete);

@@ -29,15 +29,25 @@ enum class Search : std::uint8_t {
   delays,  // the seed counts through schedules with at most two delays
 };
 
+// What the runtime keeps for a kernel from launch to launch: workspaces, signals, scratch memory.
+struct OwnedMemory {
+  std::vector<std::vector<std::int32_t>> buffers;
+};
+
 struct MachineOptions {
   std::uint64_t seed = 0;
+  // Its number among launches in a row, each of which draws a schedule of its own.
+  std::uint64_t launch = 0;
+  // Launch 0 makes it anew, and each one behind finds what the one before left; null: each is the
+  // first.
+  OwnedMemory* owned = nullptr;
   Search search = Search::random;
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
   bool stop_at_first = true;
   bool check_order = true;  // races and missing proxy fences
-  // Also proxy fences between threads' reads and asynchronous writes, which most pipelines leave
-  // out.
+  // Also proxy fences between threads' reads and asynchronous writes where an mbarrier, or another
+  // launch, stands between the two: most pipelines leave those out.
   bool strict = false;
   // Without arithmetic on tiles: control flow, scalars, addresses, synchronisation and every check
   // are executed, values in registers only where a condition needs them, and outputs are left

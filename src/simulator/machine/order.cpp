@@ -7,9 +7,37 @@
 #include "simulator/machine/world.h"
 
 namespace tilewright::simulator {
+namespace {
+
+// Whether threads read shared memory that copies write.
+bool reads_copies(const PreparedKernel& kernel) {
+  const auto uses = [&](const Instruction& instruction, bool by_copy) {
+    if (is_flow(instruction.code)) return false;
+    const ir::OpInfo& record = ir::info(instruction.op);
+    return by_copy ? record.writes(ir::Memory::shared, ir::Proxy::async)
+                   : record.reads(ir::Memory::shared, ir::Proxy::generic);
+  };
+  const auto overlaps = [&](const Instruction& one, const Instruction& other) {
+    const int i = kernel.allocation_of(one), j = kernel.allocation_of(other);
+    if (i < 0 || j < 0) return true;
+    const Allocation &a = kernel.allocations[i], &b = kernel.allocations[j];
+    return a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
+  };
+  return std::any_of(kernel.code.begin(), kernel.code.end(), [&](const Instruction& copy) {
+    return uses(copy, true) &&
+           std::any_of(kernel.code.begin(), kernel.code.end(), [&](const Instruction& read) {
+             return uses(read, false) && overlaps(copy, read);
+           });
+  });
+}
+
+}  // namespace
 
 Order::Order(Launch& launch, bool strict, bool enabled)
-    : launch_(launch), strict_(strict), enabled_(enabled) {
+    : launch_(launch),
+      strict_(strict),
+      enabled_(enabled),
+      announces_(enabled && reads_copies(launch.kernel)) {
   const PreparedKernel& kernel = launch.kernel;
   agents_.warps = kernel.warps;
   agents_.barriers = kernel.barriers;
@@ -56,6 +84,11 @@ void Order::release_into(View& to, Warp& warp, bool elected) const {
   View& view = warp.view(elected);
   to.join(view);
   ++view.generic[own_agent(warp, elected)];
+}
+
+void Order::announce_into(View& to, Warp& warp, bool elected) const {
+  if (announces_) to.announced.join(warp.view(elected).generic);
+  release_into(to, warp, elected);
 }
 
 void Order::release_beyond_into(View& to, Warp& warp, bool elected) const {
@@ -164,9 +197,11 @@ Order::Verdict Order::judge(const Warp& warp, const Access& earlier, const Acces
   if (access.async && !earlier.async && !earlier.write && fenced) return Verdict::ordered;
   if (view.generic[earlier.agent] < earlier.epoch) return Verdict::race;
   // Threads' accesses reach the async proxy through a fence. Reads before asynchronous writes want
-  // it too; most pipelines do without.
-  if (!access.async || earlier.async || !(earlier.write || strict_)) return Verdict::ordered;
-  return fenced ? Verdict::ordered : Verdict::proxy;
+  // it too; pipelines do without where an mbarrier stands between the two.
+  if (!access.async || earlier.async || fenced) return Verdict::ordered;
+  if (earlier.write || strict_) return Verdict::proxy;
+  const bool accepted = global || view.announced[earlier.agent] >= earlier.epoch;
+  return accepted ? Verdict::ordered : Verdict::proxy;
 }
 
 void Order::shared(const Warp& warp, const Access& access, Cta& cta, int allocation,

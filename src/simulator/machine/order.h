@@ -48,6 +48,8 @@ class Order {
   // What the warp, or its elected lane, hands on; it counts up.
   View release(Warp& warp, bool elected) const;
   void release_into(View& to, Warp& warp, bool elected) const;
+  // By an arrival on an mbarrier.
+  void announce_into(View& to, Warp& warp, bool elected) const;
   // The same to threads outside of the scope of who hands on: what threads of this CTA have
   // accessed, only where a fence of cluster scope stands before.
   void release_beyond_into(View& to, Warp& warp, bool elected) const;
@@ -114,6 +116,7 @@ class Order {
 
   Launch& launch_;
   bool strict_, enabled_;
+  bool announces_;  // whether threads read what copies overwrite
   Agents agents_;
 };
 

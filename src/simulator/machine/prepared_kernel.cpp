@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "simulator/aligned.h"
 #include "simulator/machine/preparation.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -111,6 +112,9 @@ Instruction& Preparation::emit(const Operation& operation) {
 }
 
 Instruction& Preparation::emit(Code code, const Operation* operation) {
+  if (elected_ && code != Code::parted && operation && is_aligned(operation->op)) {
+    emit(Code::parted, operation);
+  }
   Instruction instruction;
   instruction.code = code;
   instruction.operation = operation;
@@ -422,6 +426,7 @@ const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
     case Code::loop_test:
     case Code::loop_next:
     case Code::branch_unless:
+    case Code::parted:
     case Code::enter_role:
     case Code::leave_role:
     case Code::function:
@@ -462,6 +467,7 @@ int PreparedKernel::allocation_of(const Instruction& instruction) const {
     case Code::loop_test:
     case Code::loop_next:
     case Code::branch_unless:
+    case Code::parted:
     case Code::enter_role:
     case Code::leave_role:
     case Code::function:

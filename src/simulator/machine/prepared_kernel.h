@@ -98,6 +98,7 @@ enum class Code : std::uint8_t {
   loop_test,
   loop_next,
   branch_unless,
+  parted,  // one lane comes to what all of its warp execute together
   enter_role,
   leave_role,
 #define TW_FAMILY(name)

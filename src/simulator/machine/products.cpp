@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "simulator/machine/fragment_product.h"
 #include "simulator/machine/launch.h"
@@ -191,8 +192,30 @@ void report_fence(Launch& launch, Warp& warp, const Instruction& instruction, in
        fmt::format("wgmma_fence between the last use of {} and the product", info.name)});
 }
 
+// Products of one shape are in order on an accumulator; those of different shapes only behind a
+// fence, waited for or not.
+void check_shape(Launch& launch, Warp& warp, const Instruction& instruction,
+                 const Product& product) {
+  RegisterArray& accumulator = warp.arrays[product.accumulator];
+  const Instruction* const last = std::exchange(accumulator.product, &instruction);
+  const std::int64_t fences = std::exchange(accumulator.product_behind, warp.wgmma_fences);
+  if (!last || last == &instruction || fences != warp.wgmma_fences) return;
+  const Product& other = launch.kernel.products[last->detail];
+  if (other.n == product.n && other.k == product.k) return;
+  const std::string& name = launch.kernel.registers[product.accumulator].name;
+  launch.log.add(
+      {"wgmma", last->where(), instruction.where(),
+       fmt::format(
+           "wgmma: products of shapes m64n{}k{} and m64n{}k{} follow each other on {}\n{}\n{}",
+           other.n, other.k, product.n, product.k, name, launch.access("issue", *last, warp),
+           launch.access("issue", instruction, warp)),
+       fmt::format("wgmma_fence of {} between the two: only products of one shape are in order",
+                   name)});
+}
+
 void check_registers(Launch& launch, Warp& warp, const Instruction& instruction,
                      const Product& product, bool accumulate) {
+  check_shape(launch, warp, instruction, product);
   if (needs_fence(warp, product.accumulator)) {
     report_fence(launch, warp, instruction, product.accumulator);
   }

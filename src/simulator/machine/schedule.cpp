@@ -168,6 +168,7 @@ bool is_seen(const Instruction& instruction) {
     case Code::loop_test:
     case Code::loop_next:
     case Code::branch_unless:
+    case Code::parted:
     case Code::enter_role:
     case Code::leave_role:
     case Code::function:

@@ -38,12 +38,16 @@ class Schedule {
   // How many instructions the warp may execute; with `until_seen`, as many as no other warp sees,
   // and one more.
   std::uint64_t turn();
+  // Whether a wait that could pass looks once more first, as try_wait may return false at any time.
+  // Under the other schedules a warp lags behind wherever it stands.
+  bool times_out() { return kind_ == Kind::uniform && random_.below(kTimeOuts) == 0; }
   bool until_seen() const { return kind_ != Kind::uniform; }
   // Choices among several so far.
   std::int64_t choices() const { return choices_; }
 
  private:
   enum class Kind : std::uint8_t { uniform, priorities, delays };
+  static constexpr std::uint64_t kTimeOuts = 16;
   Choice uniform(const std::vector<Warp*>& warps, const std::vector<Event>& events);
   Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);
   Choice in_order(std::vector<Warp*>& warps, std::vector<Event>& events);

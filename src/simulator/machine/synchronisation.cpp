@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "simulator/machine/launch.h"
+#include "simulator/machine/world.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -28,9 +28,38 @@ void fault(Launch& launch, const Warp& warp, const Instruction& instruction, int
                   std::move(missing)});
 }
 
+// A parity tells a phase from its neighbours alone. A wait for phase p has to be over before phase
+// p + 1 is complete, or it would wait for phase p + 2: an arrival of phase p + 1 knows of it.
+void check_waits(Launch& launch, Cta& cta, int barrier) {
+  Mbarrier& state = cta.barriers[barrier];
+  const Agents& agents = launch.order.agents();
+  const Clock& known = state.accumulated.generic;
+  // Arrivals by way of the cluster do not tell what threads have done, but which phases are known:
+  // one of its waits is over. Of other CTAs' arrivals not even that can be asked.
+  const int phases = agents.at(cta.cluster_rank(), Agents::Kind::phases, barrier);
+  const bool unknown =
+      launch.kernel.cluster > 1 && (state.has_remote_arrivals || known[phases] >= state.phase);
+  for (const PassedWait& wait : state.waits) {
+    const auto epoch = [&](Agents::Kind kind) {
+      return known[agents.at(cta.cluster_rank(), kind, wait.warp->index)];
+    };
+    if (epoch(Agents::Kind::lanes) >= wait.lanes) continue;
+    if (epoch(Agents::Kind::elected_lane) >= wait.elected || unknown) continue;
+    fault(launch, *wait.warp, *wait.instruction, barrier,
+          fmt::format("may complete phase {} before this wait for phase {} looks, which would then "
+                      "wait for phase {}",
+                      state.phase, static_cast<std::int64_t>(state.phase) - 1, state.phase + 1),
+          fmt::format("an arrival behind the wait on what the arrivals of phase {} wait for",
+                      state.phase));
+  }
+  state.waits.clear();
+  state.has_remote_arrivals = false;
+}
+
 void complete_if_due(Launch& launch, Cta& cta, int barrier) {
   Mbarrier& state = cta.barriers[barrier];
   if (state.pending != 0 || state.tx != 0) return;
+  if (launch.order.enabled()) check_waits(launch, cta, barrier);
   ++state.phase;
   if (launch.recorder) launch.recorder->phase_completed(cta, barrier);
   state.pending = state.expected;
@@ -44,6 +73,7 @@ void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& 
   if (!usable(launch, warp, instruction, cta, barrier)) return;
   Mbarrier& state = cta.barriers[barrier];
   if (&cta != warp.cta) {
+    state.has_remote_arrivals = true;
     ForeignUse use;
     use.access = launch.order.by_threads(warp, instruction, {});
     use.verb = "arrive";
@@ -54,7 +84,7 @@ void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& 
   if (remote && scope_of(instruction) < Scope::cluster) {
     launch.order.release_beyond_into(state.accumulated, warp, instruction.elected);
   } else {
-    launch.order.release_into(state.accumulated, warp, instruction.elected);
+    launch.order.announce_into(state.accumulated, warp, instruction.elected);
   }
   if (state.pending == 0) {
     return fault(launch, warp, instruction, barrier,
@@ -104,24 +134,30 @@ bool usable(Launch& launch, const Warp& warp, const Instruction& instruction, co
     return false;
   }
   const bool by_copy = ir::info(instruction.op).writes(ir::Memory::barrier, ir::Proxy::async);
-  const bool needs_fence = by_copy || warp.cta != &cta;
+  const bool by_other = warp.cta != &cta;
+  const bool needs_fence = by_other || (by_copy && !state.seen_by_copies);
   if (needs_fence && !state.published) {
-    fault(launch, warp, instruction, barrier,
-          "is used by a copy or another CTA, and its initialisation is not published to them",
-          kFix);
+    fault(
+        launch, warp, instruction, barrier,
+        by_other && state.seen_by_copies
+            ? "is used by another CTA, and fence_proxy_async publishes its initialisation to this "
+              "CTA's copies alone"
+            : "is used by a copy or another CTA, and its initialisation is not published to them",
+        kFix);
     return false;
   }
   return true;
 }
 
-void publish_barriers(Launch& launch, Warp& warp) {
+namespace {
+
+// Of the barriers that the warp has initialised.
+void publish_barriers(Launch& launch, Warp& warp, bool Mbarrier::*to) {
   for (Mbarrier& state : warp.cta->barriers) {
     const int by = launch.order.agents().index(state.initialiser);
-    if (state.initialised && by == warp.index) state.published = true;
+    if (state.initialised && by == warp.index) state.*to = true;
   }
 }
-
-namespace {
 
 void init_mbarriers(Launch& launch, Warp& warp, const Instruction& instruction) {
   const BarrierArray& array = launch.kernel.barrier_arrays[instruction.object];
@@ -141,7 +177,7 @@ void init_mbarriers(Launch& launch, Warp& warp, const Instruction& instruction) 
     state.expected = state.pending = static_cast<int>(instruction.value);
     state.initialiser = access.agent;
     state.initialised_at = access.epoch;
-    state.published = false;
+    state.published = state.seen_by_copies = false;
   }
 }
 
@@ -156,11 +192,24 @@ void expect_tx(Launch& launch, Warp& warp, const Instruction& instruction) {
   arrive_on(launch, warp, instruction, *warp.cta, barrier, /*remote=*/false);
 }
 
+// The only arrival of a phase tells its own threads that the phase is complete.
+void arrive_here(Launch& launch, Warp& warp, const Instruction& instruction, int barrier) {
+  const Mbarrier& state = warp.cta->barriers[barrier];
+  const std::uint64_t phase = state.phase;
+  arrive_on(launch, warp, instruction, *warp.cta, barrier, /*remote=*/false);
+  if (state.expected != 1 || state.phase != phase + 1 || !launch.order.enabled()) return;
+  const int agent =
+      launch.order.agents().at(warp.cta->cluster_rank(), Agents::Kind::phases, barrier);
+  if (!launch.order.knows(warp, instruction.elected, agent, static_cast<Epoch>(phase))) return;
+  launch.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
+                        static_cast<std::int64_t>(state.phase));
+}
+
 void arrive(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
       find_barrier(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
   if (barrier < 0) return;
-  if (!instruction.value) return arrive_on(launch, warp, instruction, *warp.cta, barrier, false);
+  if (!instruction.value) return arrive_here(launch, warp, instruction, barrier);
   const std::int64_t rank = warp.integer(instruction.b);
   const auto& ctas = warp.cta->cluster->ctas;
   if (rank < 0 || rank >= static_cast<std::int64_t>(ctas.size())) {
@@ -179,6 +228,36 @@ void arrive(Launch& launch, Warp& warp, const Instruction& instruction) {
   arrive_on(launch, warp, instruction, cta, barrier, /*remote=*/true);
 }
 
+// Notes that the wait passes, and faults where it may do so two phases early: who waits for phase p
+// has to know that phase p - 1 is complete, since before that the parity is that of phase p - 2.
+void pass(Launch& launch, Warp& warp, const Instruction& instruction, int barrier) {
+  Mbarrier& state = warp.cta->barriers[barrier];
+  const Agents& agents = launch.order.agents();
+  const std::int64_t rank = warp.cta->cluster_rank();
+  const Epoch known =
+      warp.view(instruction.elected).generic[agents.at(rank, Agents::Kind::phases, barrier)];
+  if (state.phase > known + std::uint64_t{1}) {
+    fault(launch, warp, instruction, barrier,
+          fmt::format("has completed phase {}, and nothing but the parity tells this wait that it "
+                      "is not for phase {}",
+                      state.phase - 1, static_cast<std::int64_t>(state.phase) - 3),
+          fmt::format("a wait for phase {} before it, by this warp or by one that signals to it",
+                      state.phase - 2));
+  }
+  PassedWait passed;
+  passed.instruction = &instruction;
+  passed.warp = &warp;
+  passed.lanes = warp.lanes.generic[agents.at(rank, Agents::Kind::lanes, warp.index)];
+  passed.elected = warp.elected.generic[agents.at(rank, Agents::Kind::elected_lane, warp.index)];
+  const auto same = std::find_if(state.waits.begin(), state.waits.end(),
+                                 [&](const PassedWait& each) { return each.warp == &warp; });
+  if (same == state.waits.end()) {
+    state.waits.push_back(passed);
+  } else {
+    *same = passed;
+  }
+}
+
 void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int barrier =
       find_barrier(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
@@ -192,12 +271,19 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   if (resumed && state.phase > warp.awaited_phase + 1) {
     fault(launch, warp, instruction, barrier,
           fmt::format("completed phases {} to {} while a warp waits for phase {}",
-                      warp.awaited_phase, state.phase - 1, warp.awaited_phase),
+                      static_cast<std::int64_t>(warp.awaited_phase), state.phase - 1,
+                      static_cast<std::int64_t>(warp.awaited_phase)),
           "an arrival of the waiting warp between these phases");
   }
   const std::uint64_t current = state.phase & 1;
   if (current != static_cast<std::uint64_t>(parity & 1)) {
+    if (launch.world.schedule.times_out()) {
+      warp.waits_at = &instruction;
+      warp.awaited_phase = state.phase - 1;
+      return;
+    }
     warp.waits_at = nullptr;
+    if (launch.order.enabled()) pass(launch, warp, instruction, barrier);
     launch.order.acquire(warp, instruction.elected, state.completed, scope_of(instruction));
     launch.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
                           static_cast<std::int64_t>(state.phase));
@@ -234,11 +320,11 @@ void execute_fence(Launch& launch, Warp& warp, const Instruction& instruction) {
   switch (ir::as<ir::FenceOp>(instruction.op)) {
     case ir::FenceOp::fence_proxy_async:
       order.fence_proxy(warp, instruction.elected);
-      return publish_barriers(launch, warp);
+      return publish_barriers(launch, warp, &Mbarrier::seen_by_copies);
     case ir::FenceOp::fence_proxy_async_global:
       return order.fence_proxy_global(warp, instruction.elected);
     case ir::FenceOp::fence_barrier_init:
-      return publish_barriers(launch, warp);
+      return publish_barriers(launch, warp, &Mbarrier::published);
     case ir::FenceOp::fence_cluster:
       return order.fence_cluster(warp, instruction.elected);
     case ir::FenceOp::fence:

@@ -12,12 +12,22 @@
 
 namespace tilewright::simulator {
 
+namespace {
+
+// The first launch has the seed itself. A schedule with delays is a number that launches share.
+std::uint64_t seed_of(const MachineOptions& options) {
+  const std::uint64_t seed = options.search == Search::delays ? 0 : options.seed;
+  return options.launch == 0 ? seed : Random(seed ^ options.launch << 32).next();
+}
+
+}  // namespace
+
 World::World(const MachineOptions& options, MachineReport& report)
     : report(report),
       log(report, options.stop_at_first),
-      random(options.search == Search::delays ? 0 : options.seed),
+      random(seed_of(options)),
       recorder(options.recorder),
-      schedule(options.search, options.seed),
+      schedule(options.search, options.search == Search::delays ? options.seed : seed_of(options)),
       options_(options) {}
 
 Launch& World::launch(const PreparedKernel& kernel, const Arguments& arguments, LaunchPlace place) {
