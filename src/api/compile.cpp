@@ -52,6 +52,7 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
     case compiler::Target::Kind::interpreter: {
       simulator::InterpreterOptions options;
       options.threads = 0;
+      options.check_outputs = true;
       simulator::interpret(state_->kernel,
                            compiler::make_arguments(state_->kernel, tensors, scalars), options);
       return;
