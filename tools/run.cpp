@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,10 +10,13 @@
 #include "accuracy_report.h"
 #include "command.h"
 #include "compiler/device_tensors.h"
+#include "compiler/rewrites.h"
 #include "compiler/target.h"
 #include "json_text.h"
+#include "library/library_build.h"
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
+#include "tilewright/check.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -55,6 +59,20 @@ void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::
   }
 }
 
+// The interpreter takes more than a GPU does: what the compiler would refuse is said on stderr.
+void warn_of_refusals(const LibraryKernel& entry, const OptionValues& options,
+                      const Numerics& numerics) {
+  if (entry.is_program()) return;
+  const std::string arch = compiler::default_arch();
+  try {
+    check(library::trace_entry(entry, options, compiler::parse_target(arch)), arch,
+          {.numerics = numerics});
+  } catch (const Error& error) {
+    std::fprintf(stderr, "warning: %s does not compile for %s: %s\n", entry.name.c_str(),
+                 arch.c_str(), error.message().c_str());
+  }
+}
+
 }  // namespace
 
 int run(const Request& request) {
@@ -71,6 +89,9 @@ int run(const Request& request) {
   check_outputs(entry, outputs);
   library::Workload workload = workload_of(request, entry);
   const Runnable runnable = runnable_of(request, source, workload.options, target);
+  if (target.kind == compiler::Target::Kind::interpreter && !source.is_file()) {
+    warn_of_refusals(entry, workload.options, compiler::parse_numerics(request.numerics));
+  }
   const double seconds = execute(runnable, target, workload);
   for (const auto& [name, path] : outputs) {
     library::write_tensor(path, workload.tensors[library::find_tensor(entry, name, true)]);

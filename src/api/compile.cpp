@@ -1,4 +1,4 @@
-#include "tilewright/compile.h"
+#include "tilewright/check.h"
 
 #include <set>
 
@@ -53,6 +53,7 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
     case compiler::Target::Kind::interpreter: {
       simulator::InterpreterOptions options;
       options.threads = 0;
+      options.check_outputs = true;
       simulator::interpret(state_->kernel,
                            compiler::make_arguments(state_->kernel, tensors, scalars), options);
       return;
@@ -108,6 +109,15 @@ void check_outputs_are_stored(const ir::Kernel& kernel) {
   }
 }
 
+void require_tile_form(const ir::Kernel& kernel) {
+  if (kernel.form == ir::Form::tile) return;
+  Diagnostic(kernel.where, "kernel " + kernel.name +
+                               " is written at the explicit level, and the interpreter runs the "
+                               "tile level")
+      .fix("interpret the tile-level kernel that it implements, or simulate this one")
+      .raise();
+}
+
 }  // namespace
 
 Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
@@ -122,13 +132,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   check_outputs_are_stored(state->kernel);
   compiler::dump_traced(state->kernel);
   if (state->target.kind == compiler::Target::Kind::interpreter) {
-    if (state->kernel.form != ir::Form::tile) {
-      Diagnostic(state->kernel.where, "kernel " + state->kernel.name +
-                                          " is written at the explicit level, and the interpreter "
-                                          "runs the tile level")
-          .fix("interpret the tile-level kernel that it implements, or simulate this one")
-          .raise();
-    }
+    require_tile_form(state->kernel);
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::passes) {
@@ -148,6 +152,17 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
                            options.allow_stack_frame, options.build_afresh);
   }
   return Executable(std::move(state));
+}
+
+void check(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
+  const ir::Kernel finished = kernel.finish();
+  check_outputs_are_stored(finished);
+  if (target == "interpreter") return require_tile_form(finished);
+  compiler::simulated_forms(finished,
+                            target == "cuda"
+                                ? ir::default_target()
+                                : std::string_view(compiler::parse_target(target).arch),
+                            options.numerics);
 }
 
 }  // namespace tilewright

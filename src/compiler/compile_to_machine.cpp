@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -11,12 +12,14 @@
 #include "schedules/schedule.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 #include "target/verify.h"
 
 namespace tilewright::compiler {
 namespace {
 
 constexpr const char* kOverlap = "overlap_products";
+constexpr std::int64_t kLeastReserved = 1024;  // bytes, so that few schedules are made
 
 void check_target(const ir::Kernel& kernel, std::string_view target) {
   if (kernel.form == ir::Form::tile || kernel.target == target) return;
@@ -66,18 +69,26 @@ class Compilation {
  private:
   bool is_tile() const { return traced_.form == ir::Form::tile; }
 
-  // Which conversions of layouts there are shows when layouts are assigned. Where their places find
-  // no room, the schedule is made once more and leaves it to them.
+  // What lies in shared memory beside the schedule's own tiles shows when layouts are assigned:
+  // conversions, reductions over warps, padding. Where that finds no room, the schedule is made
+  // again and leaves more to it, until it is left with one stage a ring.
   ir::Kernel scheduled_and_lowered(const ir::Kernel& prepared) {
-    try {
-      return scheduled_and_lowered(prepared, 0);
-    } catch (const passes::SharedMemoryExceeded& exceeded) {
-      if (exceeded.conversions == 0) throw;
-      decisions_.push_back(
-          {"reserve shared memory",
-           fmt::format("{} bytes, which conversions of layouts found no room for beside the rings",
-                       exceeded.conversions)});
-      return scheduled_and_lowered(prepared, exceeded.conversions);
+    const std::int64_t most = target::find_target(target_).limits.shared_bytes;
+    for (std::int64_t reserved = 0, step = kLeastReserved;; step *= 2) {
+      try {
+        return scheduled_and_lowered(prepared, reserved);
+      } catch (const passes::SharedMemoryExceeded& exceeded) {
+        if (reserved >= most) throw;
+        if (reserved > 0) decisions_.pop_back();
+        const bool first = reserved == 0 && exceeded.conversions > 0;
+        reserved = first ? exceeded.conversions
+                         : std::min(most, reserved + std::max(exceeded.excess, step));
+        decisions_.push_back(
+            {"reserve shared memory",
+             fmt::format("{} bytes, which {} found no room for beside the rings", reserved,
+                         exceeded.conversions > 0 ? "conversions of layouts"
+                                                  : "reductions and exchanges over warps")});
+      }
     }
   }
 

@@ -99,4 +99,6 @@ Target parse_target(std::string_view name, int device) {
       .raise();
 }
 
+std::string default_arch() { return std::string(ir::default_target()); }
+
 }  // namespace tilewright::compiler

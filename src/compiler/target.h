@@ -17,4 +17,7 @@ struct Target {
 // for, and cuda without a GPU, are Error(unavailable).
 Target parse_target(std::string_view name, int device = 0);
 
+// What is compiled for where nobody names a target.
+std::string default_arch();
+
 }  // namespace tilewright::compiler

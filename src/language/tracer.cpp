@@ -10,6 +10,7 @@
 #include "ir/dim_order.h"
 #include "language/canonical_order.h"
 #include "language/names.h"
+#include "support/callers.h"
 #include "support/number_formats.h"
 #include "target/target.h"
 
@@ -222,7 +223,7 @@ ir::ValueId Tracer::use(const Handle& handle, const char* what, SourceLocation w
 ir::Operation& Tracer::append(ir::Op op, std::vector<ir::ValueId> operands,
                               std::vector<ir::Type> results, ir::Attributes attributes,
                               SourceLocation where) {
-  if (at_.file) where = at_;
+  where = with_caller(at_.file ? at_ : where);
   check_place(op, where);
   ir::Operation operation;
   operation.op = op;

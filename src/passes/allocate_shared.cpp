@@ -88,7 +88,7 @@ void allocate_shared(ir::Kernel& kernel) {
     try {
       error.raise();
     } catch (const Error& raised) {
-      throw SharedMemoryExceeded(raised, conversions);
+      throw SharedMemoryExceeded(raised, conversions, end - space.bytes);
     }
   }
   kernel.shared_bytes = end;

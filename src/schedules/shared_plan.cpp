@@ -50,21 +50,28 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
 }
 
 SharedPlan::SharedPlan(const Placement& placement, std::int64_t reserved)
-    : placement_(placement), limit_(placement.limits.shared_bytes - kBarrierBytes - reserved) {
+    : placement_(placement),
+      reserved_(reserved),
+      limit_(placement.limits.shared_bytes - kBarrierBytes) {
   plan_rings(placement.kernel.body, 0);
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
   plan_exchange(placement.kernel.body, {});
   const std::size_t exchanges = buffers_.size();
-  // Staging gives way to a second stage of what loops load.
   const auto choose = [&](const StagingSize& size) {
     buffers_.resize(exchanges);
     plan_staging(size);
-    choose_stages();
-    return loads_ahead();
+    return choose_stages();
   };
-  if (std::none_of(std::begin(kStagingSizes), std::end(kStagingSizes), choose)) {
-    choose(kStagingSizes[0]);
+  // Staging gives way to a second stage of what loops load, and to a first one of everything.
+  const auto loads_ahead = [&](const StagingSize& size) {
+    return choose(size) && this->loads_ahead();
+  };
+  if (std::any_of(std::begin(kStagingSizes), std::end(kStagingSizes), loads_ahead) ||
+      std::any_of(std::begin(kStagingSizes), std::end(kStagingSizes), choose)) {
+    return;
   }
+  // What is left behind is the smallest plan. The others may take less than was left to them.
+  if (bytes() > limit_) refuse();
 }
 
 void SharedPlan::plan_rings(const ir::Block& block, int loops) {
@@ -218,31 +225,39 @@ std::int64_t SharedPlan::bytes() const {
   return bytes;
 }
 
-// First a stage that is loaded while another is read, for loops and then across tiles; then more
-// for loops.
-void SharedPlan::choose_stages() {
-  for (RingPlan& ring : rings_) ring.stages = ring.held;
-  if (bytes() > limit_) {
-    Diagnostic error(placement_.kernel.where, "schedule for " + placement_.kernel.target +
-                                                  ": tiles of " + std::to_string(bytes()) +
-                                                  " bytes, a CTA has " + std::to_string(limit_) +
-                                                  " bytes of shared memory");
-    for (const RingPlan& ring : rings_) {
-      error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
-                                 std::to_string(ring.stage_bytes()) + " bytes");
-    }
-    error.fix("take smaller blocks").raise();
+void SharedPlan::refuse() const {
+  Diagnostic error(placement_.kernel.where, "schedule for " + placement_.kernel.target +
+                                                ": tiles of " + std::to_string(bytes()) +
+                                                " bytes, a CTA has " + std::to_string(limit_) +
+                                                " bytes of shared memory");
+  for (const RingPlan& ring : rings_) {
+    error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
+                               std::to_string(ring.stage_bytes()) + " bytes");
   }
+  for (const Buffer& buffer : buffers_) {
+    error.note(buffer.where, "\"" + buffer.name + "\": " + std::to_string(buffer.bytes()) +
+                                 " bytes, written and read again");
+  }
+  error.fix("take smaller blocks").raise();
+}
+
+// First a stage that is loaded while another is read, for loops and then across tiles; then more
+// for loops. Whether all of it fits.
+bool SharedPlan::choose_stages() {
+  for (RingPlan& ring : rings_) ring.stages = ring.held;
+  const std::int64_t limit = limit_ - reserved_;
+  if (bytes() > limit) return false;
   const auto grow = [&](bool in_loop, int most) {
     for (RingPlan& ring : rings_) {
       if (ring.in_loop != in_loop || ring.stages >= most * ring.held) continue;
       ++ring.stages;
-      if (bytes() > limit_) --ring.stages;
+      if (bytes() > limit) --ring.stages;
     }
   };
   grow(true, 2);
   grow(false, 2);
   for (int stages = 3; stages <= kMostStages; ++stages) grow(true, stages);
+  return true;
 }
 
 }  // namespace tilewright::schedules

@@ -43,7 +43,7 @@ class SharedPlan {
     int columns = 0, buffers = 0;
   };
 
-  // `reserved`: bytes that are left to others.
+  // `reserved`: bytes that are left to others, as far as rings can do with fewer stages for it.
   SharedPlan(const Placement& placement, std::int64_t reserved = 0);
   const std::vector<RingPlan>& rings() const { return rings_; }
   std::size_t ring_of(ir::ValueId load) const { return ring_of_.at(load); }
@@ -71,11 +71,12 @@ class SharedPlan {
   // The first buffer of the kind that is not taken.
   std::size_t buffer(const Buffer& kind, const std::set<std::size_t>& taken);
   bool loads_ahead() const;
-  void choose_stages();
+  bool choose_stages();
+  [[noreturn]] void refuse() const;
   std::int64_t bytes() const;
 
   const Placement& placement_;
-  const std::int64_t limit_;
+  const std::int64_t reserved_, limit_;  // bytes; the limit of all but those reserved
   std::vector<RingPlan> rings_;
   std::map<Kind, std::size_t> kinds_;
   std::map<ir::ValueId, std::size_t> ring_of_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ir/binding.h"
@@ -41,7 +42,7 @@ void run_blocks(const TileLaunch& launch, const std::vector<std::int64_t>& grid,
     }
     auto& evaluator = evaluators[thread];
     if (!evaluator) evaluator = std::make_unique<TileEvaluator<Real>>(launch);
-    evaluator->run_block(index);
+    evaluator->run_block(index, static_cast<std::int64_t>(block));
   });
 }
 
@@ -57,9 +58,16 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
         .raise();
   }
   const ir::Binding binding = bind_arguments(kernel, arguments, options.dims);
-  const TileLaunch launch{&kernel, &arguments,
+  const unsigned threads = thread_count(static_cast<unsigned>(std::max(options.threads, 0)));
+  const AccessChecks checks = access_checks(kernel);
+  std::optional<OutputShadow> shadow;
+  if (options.check_outputs) shadow.emplace(kernel, arguments, threads > 1);
+  const TileLaunch launch{&kernel,
+                          &arguments,
                           [&binding](const Dim& dim) { return binding.evaluate(dim); },
-                          options.while_limit};
+                          options.while_limit,
+                          &checks,
+                          shadow ? &*shadow : nullptr};
   std::vector<std::int64_t> grid;
   std::int64_t count = 1;
   bool fits = true;
@@ -72,12 +80,12 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
         .fix("use larger tiles, or smaller launches")
         .raise();
   }
-  const unsigned threads = thread_count(static_cast<unsigned>(std::max(options.threads, 0)));
   if (options.float64) {
     run_blocks<double>(launch, grid, count, threads);
   } else {
     run_blocks<float>(launch, grid, count, threads);
   }
+  if (shadow && count > 0) shadow->check_complete();
 }
 
 }  // namespace tilewright::simulator

@@ -18,13 +18,18 @@ struct InterpreterOptions {
   int threads = 1;  // over the grid's blocks; 0: as many as the machine has
   // Values of the dimensions that no axis of a tensor is alone.
   std::map<std::string, std::int64_t> dims;
+  // Two blocks of the grid that store one element of an `out` tensor are an error, and so are
+  // elements of one that no block stores. Left alone is what a kernel stores only as loaded numbers
+  // or data tell it to.
+  bool check_outputs = false;
   // A while_loop that runs longer is an error rather than a hang.
   std::int64_t while_limit = 100'000'000;
 };
 
 // Runs a kernel in the tile form on the host, block by block: its plain meaning, which every other
 // execution is held against. Float to integer casts round to the nearest, ties to even.
-// A negative start of a load or store, a division by zero, an integer that leaves its dtype, a
+// An index outside of its tensor, blocks that integers of the launch put outside of theirs
+// (access_bounds.h), a division by zero, an integer that leaves its dtype, a
 // reshape of a tile that does not wholly exist and arguments that do not fit are usage errors.
 void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                const InterpreterOptions& options = {});

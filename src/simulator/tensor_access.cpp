@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
-#include "support/diagnostic.h"
 #include "support/number_formats.h"
 
 namespace tilewright::simulator {
@@ -121,20 +119,10 @@ Box box_of(const ir::Operation& operation, const TensorArgument& tensor,
            const std::vector<std::int64_t>& bounds) {
   const std::size_t rank = tensor.shape.size();
   const auto middle = bounds.begin() + static_cast<std::ptrdiff_t>(rank);
-  Box box{&tensor,
+  return {&tensor,
           {bounds.begin(), middle},
           {middle, bounds.end()},
           operation.attributes.integers(ir::Key::sizes)};
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (box.starts[i] >= 0 || box.sizes[i] != 0) continue;
-    Diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": the index " +
-                                    std::to_string(box.starts[i]) + " on axis " +
-                                    std::to_string(i) + " of " + tensor.name + " is negative")
-        .token(tensor.name)
-        .fix("keep it at 0 or above: max(index, 0)")
-        .raise();
-  }
-  return box;
 }
 
 bool index_exists(const Box& box) {

@@ -15,8 +15,7 @@ struct Box {
   std::vector<std::int64_t> starts, limits, sizes;
 };
 
-// Of a load or store: `bounds` are the start of each axis, then the limit of each. Raises at the
-// operation for a negative index.
+// Of a load or store: `bounds` are the start of each axis, then the limit of each.
 Box box_of(const ir::Operation& operation, const TensorArgument& tensor,
            const std::vector<std::int64_t>& bounds);
 

@@ -59,6 +59,16 @@ void multiply_add_integers(const Operation& operation, const Value& a, const Val
 
 }  // namespace
 
+AccessChecks access_checks(const ir::Kernel& kernel) {
+  const analysis::LoadedIntegers integers(kernel);
+  AccessChecks checks;
+  ir::for_each(kernel.body, [&](const Operation& operation) {
+    if (operation.op != Op::load && operation.op != Op::store) return;
+    checks[&operation] = axis_checks(operation, operation.op == Op::load ? 1 : 2, integers);
+  });
+  return checks;
+}
+
 template <typename Real>
 TileEvaluator<Real>::TileEvaluator(const TileLaunch& launch)
     : launch_(launch),
@@ -76,7 +86,9 @@ TileEvaluator<Real>::TileEvaluator(const TileLaunch& launch)
 }
 
 template <typename Real>
-void TileEvaluator<Real>::run_block(const std::vector<std::int64_t>& grid_index) {
+void TileEvaluator<Real>::run_block(const std::vector<std::int64_t>& grid_index,
+                                    std::int64_t block) {
+  block_ = block;
   for (std::size_t i = 0; i < grid_index.size(); ++i) {
     const ir::ValueId id = kernel_.body.arguments[i];
     Value value = make(id);
@@ -387,7 +399,35 @@ Box TileEvaluator<Real>::box(const Operation& operation, std::size_t first) cons
   for (std::size_t i = first; i < operation.operands.size(); ++i) {
     bounds.push_back(integer(operation, i));
   }
-  return box_of(operation, *tensors_[operation.operands[0]], bounds);
+  Box box = box_of(operation, *tensors_[operation.operands[0]], bounds);
+  for (const AxisCheck& check : launch_.checks->at(&operation)) {
+    const std::size_t axis = check.axis;
+    const std::string fault = describe_fault(check, box.starts[axis], box.limits[axis],
+                                             box.tensor->shape[axis], box.tensor->name);
+    if (!fault.empty()) refuse_access(operation, check, fault);
+  }
+  return box;
+}
+
+template <typename Real>
+void TileEvaluator<Real>::refuse_access(const Operation& operation, const AxisCheck& check,
+                                        const std::string& fault) const {
+  Diagnostic diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": " + fault);
+  diagnostic.token(tensors_[operation.operands[0]]->name);
+  if (check.source != ir::kNoValue) {
+    const std::int64_t number = *values_[check.source].template data<std::int64_t>();
+    const Operation* loaded = nullptr;
+    ir::for_each(kernel_.body, [&](const Operation& o) {
+      if (!o.results.empty() && o.results[0] == check.source) loaded = &o;
+    });
+    diagnostic.note(loaded ? loaded->where : kernel_.where,
+                    "it is computed from " + std::to_string(number) + ", which " +
+                        (loaded ? "is loaded" : "the launch gives"));
+  }
+  diagnostic
+      .fix(check.size == 0 ? "ask first whether it lies inside: when(index >= 0 && index < extent)"
+                           : "keep blocks inside of the tensor, or ask first with when")
+      .raise();
 }
 
 template <typename Real>
@@ -454,6 +494,7 @@ void TileEvaluator<Real>::store(const Operation& operation) {
     extents[i] = std::min(extents[i], tile.extents()[i]);
   }
   write_box<Real>(box, tile, extents);
+  if (launch_.shadow) launch_.shadow->store(operation, box, extents, block_);
 }
 
 template <typename Real>

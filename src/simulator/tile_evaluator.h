@@ -3,14 +3,22 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/ir.h"
+#include "simulator/access_bounds.h"
+#include "simulator/output_shadow.h"
 #include "simulator/tensor_access.h"
 #include "simulator/tile_value.h"
 #include "support/arguments.h"
 
 namespace tilewright::simulator {
+
+// How the axes of each load and store are held against their tensors.
+using AccessChecks = std::unordered_map<const ir::Operation*, std::vector<AxisCheck>>;
+AccessChecks access_checks(const ir::Kernel& kernel);
 
 // What all blocks of a launch share.
 struct TileLaunch {
@@ -18,6 +26,8 @@ struct TileLaunch {
   const Arguments* arguments;
   std::function<std::int64_t(const Dim&)> evaluate;  // of the dimensions that the launch binds
   std::int64_t while_limit;
+  const AccessChecks* checks;
+  OutputShadow* shadow = nullptr;  // null: outputs are not checked
 };
 
 // Runs blocks of a kernel in the tile form, one after the other. Real is float, or double for the
@@ -26,7 +36,8 @@ template <typename Real>
 class TileEvaluator {
  public:
   explicit TileEvaluator(const TileLaunch& launch);
-  void run_block(const std::vector<std::int64_t>& grid_index);
+  // `block`: its number in the grid.
+  void run_block(const std::vector<std::int64_t>& grid_index, std::int64_t block);
 
  private:
   // The values that the block's yield names.
@@ -54,6 +65,8 @@ class TileEvaluator {
   void constant(const ir::Operation& operation);
   // What a load or store names; its bounds are the operands from `first` on.
   Box box(const ir::Operation& operation, std::size_t first) const;
+  [[noreturn]] void refuse_access(const ir::Operation& operation, const AxisCheck& check,
+                                  const std::string& fault) const;
   void load(const ir::Operation& operation);
   void load_index(const ir::Operation& operation);
   void peer(const ir::Operation& operation);
@@ -67,6 +80,7 @@ class TileEvaluator {
                  const std::vector<std::int64_t>& offsets);
 
   const TileLaunch& launch_;
+  std::int64_t block_ = 0;  // its number in the grid
   const ir::Kernel& kernel_;
   std::vector<Value> values_;                   // by ValueId
   std::vector<const TensorArgument*> tensors_;  // by ValueId

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/callers.h"
 #include "support/escape.h"
 #include "support/file.h"
 #include "support/intern.h"
@@ -107,7 +108,7 @@ std::string format_location(SourceLocation where) {
 }
 
 Diagnostic::Diagnostic(SourceLocation where, std::string message, ErrorKind kind)
-    : where_(where), message_(escaped_lines(message)), kind_(kind) {}
+    : where_(with_caller(where)), message_(escaped_lines(message)), kind_(kind) {}
 
 Diagnostic::~Diagnostic() = default;
 
@@ -133,7 +134,9 @@ Diagnostic& Diagnostic::fix(std::string text) {
 }
 
 std::string Diagnostic::render() const {
-  std::string text = format_location(where_);
+  const std::optional<SourceLocation> caller = caller_of(where_);
+  const SourceLocation first = caller.value_or(where_);
+  std::string text = format_location(first);
   if (!text.empty()) text += ": ";
   text += "error: " + message_;
   const auto show = [&text](const std::string& line, std::size_t column) {
@@ -142,9 +145,10 @@ std::string Diagnostic::render() const {
   };
   if (!line_.empty()) {
     show(line_, column_);
-  } else if (const auto line = source_line(where_)) {
+  } else if (const auto line = source_line(first)) {
     show(*line, token_offset(*line, token_));
   }
+  if (caller) text += "\n  in " + format_location(where_);
   for (const Note& note : notes_) {
     text += "\n  " + note.text;
     if (note.where.file != nullptr) text += " at " + format_location(note.where);
@@ -154,7 +158,8 @@ std::string Diagnostic::render() const {
 }
 
 void Diagnostic::raise() const {
-  throw Error(kind_, where_, message_, render(), fixes_.empty() ? std::string() : fixes_.front());
+  throw Error(kind_, caller_of(where_).value_or(where_), message_, render(),
+              fixes_.empty() ? std::string() : fixes_.front());
 }
 
 void raise_usage(SourceLocation where, const std::string& token, const std::string& message,

@@ -379,7 +379,7 @@ TEST(HopperSchedule, LoadsBehindStoresOfOtherWarps) {
   Kernel kernel("reversed");
   const Dim m = kernel.dim("m");
   const Tensor X = kernel.in("X", bf16, {m, 64}), W = kernel.in("W", bf16, {64, 64});
-  const Tensor Y = kernel.inout("Y", bf16, {m, 64}), Z = kernel.out("Z", f32, {m, 64});
+  const Tensor Y = kernel.inout("Y", bf16, {m, 64}), Z = kernel.inout("Z", f32, {m, 64});
   kernel.grid(1);
   const Tile w = load(W(all, all));
   for (Index i : range(4)) {

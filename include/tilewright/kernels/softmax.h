@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "tilewright/called_from.h"
 #include "tilewright/kernel.h"
 
 namespace tilewright::kernels {
@@ -24,13 +25,15 @@ inline constexpr double kNone =
 class OnlineSoftmax {
  public:
   // `sink` {1, 1}: a score, scaled already, that belongs to no block; it joins the sum.
-  OnlineSoftmax(const Extent& rows, double scale, const std::optional<Tile>& sink = {})
+  OnlineSoftmax(const Extent& rows, double scale, const std::optional<Tile>& sink = {},
+                SourceLocation where = here())
       : scale_log2_(scale * kLog2e),
         maximum_(full({rows, 1}, kNone)),
         shift_(zeros({rows, 1})),
         rescale_(full({rows, 1}, 1)),
         sum_(zeros({rows, 1})) {
     if (!sink) return;
+    const CalledFrom called(where);
     maximum_ = zeros({rows, 1}) + *sink * (1 / scale);
     shift_ = shift(0);
     sum_ = exp2(maximum_ * scale_log2_ - shift_);
@@ -40,14 +43,16 @@ class OnlineSoftmax {
     Tile weights;  // exp(scale * (scores - maximum))
     Tile rescale;  // what sums of earlier weights are multiplied by
   };
-  Step step(const Tile& scores) {
+  Step step(const Tile& scores, SourceLocation where = here()) {
+    const CalledFrom called(where);
     raise(scores);
     return {weights(scores), rescale()};
   }
 
   // The two halves of a step. Whether this block raised the maximum: rescale() is 1 otherwise.
   // Rows that need no raise may be raised with others: the result is the same.
-  Condition raise(const Tile& scores) {
+  Condition raise(const Tile& scores, SourceLocation where = here()) {
+    const CalledFrom called(where);
     const Tile top = reduce_max(scores, 1);
     const Condition raised = any_nearby(top > maximum_ + kSlack / scale_log2_);
     rescale_ = full({top.shape()[0], 1}, 1);
@@ -56,15 +61,22 @@ class OnlineSoftmax {
     return raised;
   }
   Tile rescale() const { return rescale_; }
-  Tile weights(const Tile& scores) {
+  Tile weights(const Tile& scores, SourceLocation where = here()) {
+    const CalledFrom called(where);
     const Tile weights = exp2(scores * scale_log2_ - shift_);
     sum_ = sum_ + reduce_sum(weights, 1);
     return weights;
   }
   // 1 / sum of the weights; 0 for a row with nothing visible.
-  Tile normaliser() const { return where(sum_ == 0, 0, 1 / sum_); }
+  Tile normaliser(SourceLocation caller = here()) const {
+    const CalledFrom called(caller);
+    return where(sum_ == 0, 0, 1 / sum_);
+  }
   // Natural logarithm of the sum of exp(scale * score).
-  Tile log_sum_exp() const { return (maximum_ * scale_log2_ + log2(sum_)) * kLn2; }
+  Tile log_sum_exp(SourceLocation where = here()) const {
+    const CalledFrom called(where);
+    return (maximum_ * scale_log2_ + log2(sum_)) * kLn2;
+  }
 
  protected:
   static constexpr double kSlack = 8;
@@ -90,20 +102,25 @@ class OnlineSoftmax {
 // scores must last until the weights are there: for kernels that have registers for both.
 class OptimisticSoftmax : public OnlineSoftmax {
  public:
-  OptimisticSoftmax(const Extent& rows, double scale, const std::optional<Tile>& sink = {})
-      : OnlineSoftmax(rows, scale, sink) {
+  OptimisticSoftmax(const Extent& rows, double scale, const std::optional<Tile>& sink = {},
+                    SourceLocation where = here())
+      : OnlineSoftmax(rows, scale, sink, where) {
+    const CalledFrom called(where);
     if (sink) shift_ = shift(kUnseen);
   }
 
   // The weights of the first block, which always has to look for its maximum.
-  Tile first(const Tile& scores) {
+  Tile first(const Tile& scores, SourceLocation where = here()) {
+    const CalledFrom called(where);
     lift(reduce_max(scores, 1), kUnseen);
     return weights(scores);
   }
   // Of each further block, in `dtype`. Where the maximum rises, `rescale_sums` is given what sums
   // of earlier weights are multiplied by.
   template <typename Rescale>
-  Tile next(const Tile& scores, DType dtype, const Rescale& rescale_sums) {
+  Tile next(const Tile& scores, DType dtype, const Rescale& rescale_sums,
+            SourceLocation where = here()) {
+    const CalledFrom called(where);
     const Tile guess = shifted(scores);
     Var sum{reduce_sum(guess, 1)}, rounded{guess.cast(dtype)};
     // A row's parts may answer for it: none is less than the greatest weight in it.

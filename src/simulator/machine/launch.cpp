@@ -386,6 +386,25 @@ std::int32_t Launch::iteration(const Warp& warp, const Instruction& instruction)
   return static_cast<std::int32_t>(warp.integer(instruction.loop));
 }
 
+bool Launch::fits(const Warp& warp, const Instruction& instruction, const TensorArgument& tensor,
+                  const AxisCheck& check, std::int64_t start, std::int64_t limit) {
+  const std::string fault =
+      describe_fault(check, start, limit, tensor.shape[check.axis], tensor.name);
+  if (fault.empty()) return true;
+  const bool writes = ir::info(instruction.op).writes(ir::Memory::global);
+  std::string source;
+  if (check.source != ir::kNoValue) {
+    source = fmt::format("; the launch gives {}, of which it is made", warp.integer(check.source));
+  }
+  log.add({"out_of_bounds",
+           instruction.where(),
+           {},
+           fmt::format("out of bounds: {}{}\n{}", fault, source,
+                       access(writes ? "write" : "read", instruction, warp)),
+           "a condition (when) that leaves it out"});
+  return false;
+}
+
 bool Launch::inside(const Warp& warp, const Instruction& instruction, int allocation,
                     std::int64_t address, std::int64_t bytes) {
   const Allocation& place = kernel.allocations[allocation];

@@ -97,6 +97,10 @@ class Launch {
   // The index of the innermost loop around the instruction, or -1.
   std::int32_t iteration(const Warp& warp, const Instruction& instruction) const;
 
+  // Whether the start of the axis, and the limit that its block has, lie as they must; else a
+  // fault.
+  bool fits(const Warp& warp, const Instruction& instruction, const TensorArgument& tensor,
+            const AxisCheck& check, std::int64_t start, std::int64_t limit);
   // Whether the bytes lie inside the allocation; else a fault. The caller then leaves them alone.
   bool inside(const Warp& warp, const Instruction& instruction, int allocation,
               std::int64_t address, std::int64_t bytes);

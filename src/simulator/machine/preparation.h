@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/loaded_integers.h"
 #include "ir/binding.h"
 #include "simulator/machine/prepared_kernel.h"
 
@@ -83,6 +84,7 @@ class Preparation {
   const ir::Kernel& kernel_;
   const Arguments& arguments_;
   ir::Binding binding_;
+  analysis::LoadedIntegers integers_;
   PreparedKernel prepared_;
   std::vector<int> object_;  // of a value: its tensor, map, allocation, barriers or array
   std::vector<Slot> rank_;   // of a value: of a peer's tensor or map

@@ -160,6 +160,7 @@ void Preparation::access_global(const Operation& operation) {
     refuse(operation,
            fmt::format("{} axes are accessed, the layout has {}", tile_axis, made.spread.rank));
   }
+  made.checks = axis_checks(operation, 2, integers_);
   emit(operation).detail = static_cast<int>(prepared_.global_accesses.size());
   prepared_.global_accesses.push_back(std::move(made));
 }

@@ -34,6 +34,14 @@ void Preparation::transfer(const Operation& operation) {
     refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
                                   made.coordinates.size(), map.name, map.rank));
   }
+  for (std::size_t axis = 0; axis < made.coordinates.size() && map.ragged_axis < 0; ++axis) {
+    const ir::ValueId start = made.coordinates[axis];
+    if (const auto source = integers_.source(start)) {
+      const std::size_t of_tensor = made.coordinates.size() - 1 - axis;
+      made.checks.push_back({of_tensor, map.box[axis], integers_.nonnegative(start),
+                             integers_.alone(start), false, *source});
+    }
+  }
   Instruction& instruction = emit(operation);
   instruction.object = object(operation.operands[1]);
   instruction.detail = static_cast<int>(prepared_.transfers.size());

@@ -23,7 +23,7 @@ using ir::Operation;
 
 Preparation::Preparation(const ir::Kernel& kernel, const Arguments& arguments,
                          std::int64_t multiprocessors)
-    : kernel_(kernel), arguments_(arguments) {
+    : kernel_(kernel), arguments_(arguments), integers_(kernel) {
   std::vector<ir::TensorShape> shapes;
   for (const TensorArgument& tensor : arguments.tensors) {
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});

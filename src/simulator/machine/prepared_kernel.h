@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "simulator/access_bounds.h"
 #include "support/arguments.h"
 #include "target/target.h"
 #include "tilewright/memory_order.h"
@@ -177,6 +178,7 @@ struct GlobalAccess {
   int array = 0;
   std::vector<Slot> starts, limits;
   std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
+  std::vector<AxisCheck> checks;
   Spread spread;
   // Lanes, warps that hold what an earlier one holds too: of these, stores leave it to that one.
   std::vector<bool> repeated_lane, repeated_warp;
@@ -217,6 +219,7 @@ struct Transfer {
   std::uint64_t multicast = 0;
   int multicast_group = 0;  // 0: the cluster
   std::vector<Slot> coordinates;
+  std::vector<AxisCheck> checks;  // of coordinates that come from what the launch gives
 };
 
 // A matrix in shared memory as wgmma is told of it.

@@ -71,6 +71,12 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int position = position_in_role(launch, warp);
   std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
   if (!data) return;
+  for (const AxisCheck& check : access.checks) {
+    if (!launch.fits(warp, instruction, tensor, check, warp.integer(access.starts[check.axis]),
+                     warp.integer(access.limits[check.axis]))) {
+      return;
+    }
+  }
   const std::size_t rank = tensor.shape.size();
   const int size = size_of(tensor.dtype);
   constexpr std::byte kZero[8]{};
