@@ -45,17 +45,12 @@ Matrix decode(Execution& x, std::uint64_t descriptor, bool transposed, int eleme
 }
 
 float decode_element(Type type, const std::byte* from) {
-  std::uint16_t half = 0;
-  switch (type) {
-    case Type::bf16:
-      std::memcpy(&half, from, 2);
-      return bf16_to_float(half);
-    case Type::f16:
-      std::memcpy(&half, from, 2);
-      return f16_to_float(half);
-    default:
-      return f8e4m3_to_float(static_cast<std::uint8_t>(*from));
+  if (type != Type::bf16 && type != Type::f16) {
+    return f8e4m3_to_float(static_cast<std::uint8_t>(*from));
   }
+  std::uint16_t half = 0;
+  std::memcpy(&half, from, 2);
+  return type == Type::bf16 ? bf16_to_float(half) : f16_to_float(half);
 }
 
 // Calls `put(mn, k, value)` for the rows of an operand.
