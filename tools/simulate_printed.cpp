@@ -6,7 +6,6 @@
 
 #include "check/printed.h"
 #include "check/shrunken_sizes.h"
-#include "codegen/print.h"
 #include "simulate_faults.h"
 #include "support/diagnostic.h"
 
@@ -79,7 +78,7 @@ int simulate_printed(const Request& request, const library::KernelSource& source
   std::size_t number = 0;
   for (const ir::Kernel& form : subject.forms) {
     ++number;
-    const codegen::CudaSource printed = codegen::print(form);
+    const codegen::CudaSource printed = checks::printed_source(form);
     const ptx::Module module = checks::printed_ptx(form, printed);
     for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
       library::Workload& workload = subject.workloads[i];

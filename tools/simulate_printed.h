@@ -2,8 +2,8 @@
 
 #include "command.h"
 #include "compiler/target.h"
-#include "ir/program.h"
 #include "library/kernel_source.h"
+#include "library/program_simulation.h"
 
 namespace tilewright::tools {
 

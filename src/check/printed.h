@@ -52,6 +52,7 @@ PrintedDifference compare_printed(const ir::Program& program,
                                   std::vector<HostTensor>& before, const PrintedOptions& options);
 
 // The PTX that NVRTC makes of the printed kernel.
+codegen::CudaSource printed_source(const ir::Kernel& machine);
 ptx::Module printed_ptx(const ir::Kernel& machine, const codegen::CudaSource& source);
 std::string printed_ptx_text(const ir::Kernel& machine, const codegen::CudaSource& source);
 

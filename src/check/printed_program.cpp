@@ -37,6 +37,8 @@ class Buffers {
 
 }  // namespace
 
+codegen::CudaSource printed_source(const ir::Kernel& machine) { return codegen::print(machine); }
+
 std::string printed_ptx_text(const ir::Kernel& machine, const codegen::CudaSource& source) {
   const std::string target(machine.target.empty() ? ir::default_target() : machine.target);
   return compiler::build_ptx({machine, source}, target);

@@ -45,7 +45,9 @@ Matrix decode(Execution& x, std::uint64_t descriptor, bool transposed, int eleme
 }
 
 float decode_element(Type type, const std::byte* from) {
-  if (type == Type::e4m3) return f8e4m3_to_float(static_cast<std::uint8_t>(*from));
+  if (type != Type::bf16 && type != Type::f16) {
+    return f8e4m3_to_float(static_cast<std::uint8_t>(*from));
+  }
   std::uint16_t half = 0;
   std::memcpy(&half, from, 2);
   return type == Type::bf16 ? bf16_to_float(half) : f16_to_float(half);

@@ -186,19 +186,20 @@ bool evaluate_by_instructions(Op op, std::size_t n, const float* const* x, float
     first([op](float a) { return op == Op::exp ? a * 1.44269504f : a; });
     evaluate_singles(Op::exp2, n, in_place, y);
     for (std::size_t i = 0; i < n; ++i) y[i] = y[i] < 0x1p-126f ? 0.0f : y[i];
-  } else if (op == Op::log) {
+    return true;
+  }
+  if (op == Op::log) {
     evaluate_singles(Op::log2, n, x, y);
     for (std::size_t i = 0; i < n; ++i) y[i] *= 0.693147181f;
-  } else if (op == Op::sin || op == Op::cos) {
-    first([](float a) {
-      const float turns = std::nearbyint(a * 0.159154943f);
-      return std::fma(turns, 1.74845553e-7f, std::fma(turns, -6.28318548f, a));
-    });
-    evaluate_singles(op, n, in_place, y);
-  } else {
-    return false;  // the others are instructions, or made of exact ones
+    return true;
   }
-  return true;
+  // The others are instructions, or made of exact ones.
+  if (op != Op::sin && op != Op::cos) return false;
+  first([](float a) {
+    const float turns = std::nearbyint(a * 0.159154943f);
+    return std::fma(turns, 1.74845553e-7f, std::fma(turns, -6.28318548f, a));
+  });
+  return evaluate_singles(op, n, in_place, y);
 }
 
 }  // namespace
