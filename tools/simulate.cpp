@@ -50,8 +50,8 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, library::
   if (request.control_only) return made;
   // The reference of a file in the explicit level is an execution too, and what that one finds is
   // not to stand before what the schedules find.
-  made.compare = [&workload, reference = std::vector<std::vector<double>>()]() mutable {
-    if (reference.empty()) reference = library::reference_of(workload);
+  made.compare = [&workload, reference = library::Reference()]() mutable {
+    if (reference.values.empty()) reference = library::reference_of(workload);
     return library::compare(workload, reference);
   };
   return made;
