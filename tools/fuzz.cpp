@@ -12,6 +12,7 @@
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/progress.h"
+#include "tilewright/library.h"
 
 namespace tilewright::tools {
 namespace {
@@ -122,8 +123,8 @@ int printed_faults(const Request& request) {
   std::vector<const checks::PrintedFault*> faults;
   for (const checks::PrintedFault& fault : checks::printed_faults()) faults.push_back(&fault);
   ProgressBar progress("faults", static_cast<std::int64_t>(faults.size()));
-  const auto results = checks::prove_printer(checks::printed_subjects(request.count), 12, faults,
-                                             [&progress] { progress.advance(); });
+  const auto results = checks::prove_printer(checks::printed_subjects(request.count, find_kernel),
+                                             12, faults, [&progress] { progress.advance(); });
   Json list = Json::array();
   std::size_t caught = 0, in_prelude = 0;
   for (const checks::PrintedFaultResult& result : results) {

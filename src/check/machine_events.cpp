@@ -122,6 +122,7 @@ void MachineEvents::starts(const Warp& warp, const Instruction& instruction) {
     case Code::shared_word:
     case Code::word_wait:
     case Code::register_budget:
+    case Code::parted:
       return;
   }
 }

@@ -237,10 +237,11 @@ std::vector<PrintedSubject> random_subjects(std::uint64_t seed) {
   return subjects;
 }
 
-std::vector<PrintedSubject> printed_subjects(std::int64_t random) {
+std::vector<PrintedSubject> printed_subjects(
+    std::int64_t random, const std::function<const LibraryKernel&(std::string_view)>& find) {
   std::vector<PrintedSubject> subjects;
   const auto library = [&](const char* name, std::vector<std::string> settings) {
-    const LibraryKernel& entry = find_kernel(name);
+    const LibraryKernel& entry = find(name);
     const compiler::Target target = compiler::parse_target(ir::default_target());
     const auto built = [&] {
       const OptionValues options = resolve_options(entry, settings);

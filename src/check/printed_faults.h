@@ -9,6 +9,7 @@
 
 #include "ir/ir.h"
 #include "support/arguments.h"
+#include "tilewright/library.h"
 
 // Faults of the printer, seeded into what it prints: each has to show where the PTX is executed
 // beside the machine form.
@@ -51,7 +52,9 @@ std::vector<PrintedFaultResult> prove_printer(const std::vector<PrintedSubject>&
                                               const std::vector<const PrintedFault*>& faults,
                                               const std::function<void()>& advance = {});
 
-// Kernels that have places for all of them: of the library, and random ones.
-std::vector<PrintedSubject> printed_subjects(std::int64_t random);
+// Kernels that have places for all of them: of the library, which `find` finds by their names, and
+// random ones.
+std::vector<PrintedSubject> printed_subjects(
+    std::int64_t random, const std::function<const LibraryKernel&(std::string_view)>& find);
 
 }  // namespace tilewright::checks

@@ -156,7 +156,8 @@ TEST(Printed, FaultsOfThePrinterShow) {
     ASSERT_NE(found, printed_faults().end()) << name;
     faults.push_back(&*found);
   }
-  for (const PrintedFaultResult& result : prove_printer(printed_subjects(4), 4, faults)) {
+  for (const PrintedFaultResult& result :
+       prove_printer(printed_subjects(4, find_kernel), 4, faults)) {
     EXPECT_TRUE(result.caught) << result.fault->name << ": " << result.how;
   }
 }

@@ -95,7 +95,7 @@ TEST(KernelSource, OfAFileInTheMachineForm) {
   ASSERT_EQ(forms.size(), 1u);
   EXPECT_EQ(ir::to_text(forms[0]), ir::to_text(compiled));
   EXPECT_TRUE(compiler::simulate(forms[0], workload.arguments(), {}).ok());
-  EXPECT_EQ(compare(workload, reference_of(workload)).max_relative_error, 0);
+  EXPECT_EQ(compare(workload, reference_of(workload)).share(), 0);
 }
 
 TEST(KernelSource, LengthsBeginInsideTheirFacts) {
