@@ -26,7 +26,7 @@ const TraceOrigin kTextOrigin{"gemm", "sm_90a", 7, "tilewright simulate gemm </s
 
 // With a race where `text` has one.
 simulator::Trace trace_of_text(const std::string& text) {
-  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
     simulator::GemmTensors tensors(128, 128, 384);
     simulator::TraceRecorder recorder;
     simulator::MachineOptions options;

@@ -17,7 +17,9 @@ constexpr int kRows = 16, kColumns = 8;
 Kernel masked(int window, bool by_block) {
   Kernel kernel("masked");
   const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
-  const Tensor S = kernel.in("S", f32, {queries, keys}), O = kernel.out("O", f32, {queries, keys});
+  // What no block sees keeps what it held.
+  const Tensor S = kernel.in("S", f32, {queries, keys}),
+               O = kernel.inout("O", f32, {queries, keys});
   const auto [x] = kernel.grid(ceil_div(queries, kRows));
   const Block rows = queries.block(x, kRows);
   const Mask mask = causal(queries, keys, window);

@@ -31,8 +31,6 @@ std::vector<GpuCase> barriers() {
   return {
       {"FreshBarrierPassesParityOne", litmus(role("one", 0, 1, parity_one + count(60, 0, 1))), 1},
       {"OneFlipPassesParityZero", litmus(role("one", 0, 1, kArrive + kWait + count(60, 0, 1))), 1},
-      {"TwoFlipsPassParityOne",
-       litmus(role("one", 0, 1, kArrive + kArrive + parity_one + count(60, 0, 1))), 1},
       {"MbarrierHandsOn",
        litmus(role("writer", 0, 1, kStore + kArrive) + role("reader", 1, 1, kWait + kAddIt)), 7},
       {"NamedArrivalHandsOn",

@@ -183,8 +183,14 @@ TEST_F(FilesCommandTest, LoopsInLoops) {
 
 TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {
   const std::string secret = write("shadow", "one\nroot:secret\n");
+  // A barrier that nobody has initialised, at a place of the file's choice.
+  const std::string at = " @\"" + secret + "\":2\n";
   const std::string text =
-      "kernel \"k\" machine @\"" + secret + "\":2\ngrid (1)\nthreads 128\nbody () {\n}\n";
+      "kernel \"k\" machine" + at +
+      "grid (1)\nthreads 128\nshared_bytes 64\nbody () {\n"
+      "  %3: i32 = constant {value = 0}" +
+      at + "  %7: mbarriers<1> = mbarriers {name = \"b\", arrivals = 1, offset = 0}" + at +
+      "  mbarrier_wait %7, %3, %3" + at + "}\n";
   const Answer place = tilewright("simulate " + write("place.tw", text) + " --target sm_90a");
   EXPECT_THAT(place.output, HasSubstr("shadow:2")) << place.output;
   EXPECT_THAT(place.output, Not(HasSubstr("secret")));
