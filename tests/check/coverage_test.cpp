@@ -1,0 +1,86 @@
+#include "check/coverage.h"
+
+#include <gmock/gmock.h>
+
+#include "check/shrunken_sizes.h"
+#include "compiler/compile_to_machine.h"
+#include "library/library_build.h"
+#include "tilewright/library.h"
+
+// What sizes come to, and which are chosen for it.
+namespace tilewright::checks {
+namespace {
+
+class CoverageTest : public testing::Test {
+ protected:
+  CoverageTest() : entry_(find_kernel("gemm")) {
+    const Kernel traced = library::trace_entry(entry_, resolve_options(entry_, kSettings),
+                                               compiler::parse_target("sm_90a"));
+    machine_ = compiler::compile_to_machine(traced.finish(), "sm_90a").kernel;
+  }
+  std::function<library::Workload()> maker(std::vector<std::string> sizes) const {
+    sizes.insert(sizes.end(), kSettings.begin(), kSettings.end());
+    return [this, sizes] { return library::make_workload(entry_, sizes, {}, 0); };
+  }
+  Coverage of(const std::vector<std::string>& sizes) const {
+    library::Workload workload = maker(sizes)();
+    std::int64_t operations = 0;
+    return coverage_of(machine_, workload.arguments(), 1, 0, operations);
+  }
+
+  static inline const std::vector<std::string> kSettings = {"schedule=64x96"};
+  const LibraryKernel& entry_;
+  ir::Kernel machine_;
+};
+
+const std::vector<std::string> kNothing = {"m=64", "n=96", "k=0"};
+const std::vector<std::string> kStep = {"m=64", "n=96", "k=64"};
+const std::vector<std::string> kMany = {"m=200", "n=304", "k=1000"};
+
+TEST_F(CoverageTest, NamesTheOperationsThatNoSizeComesTo) {
+  const auto products = [&](const Coverage& coverage) {
+    int count = 0;
+    for (const ir::Operation* operation : coverage.missing(machine_)) {
+      count += ir::info(operation->op).family == ir::Family::product;
+    }
+    return count;
+  };
+  EXPECT_GT(products(of(kNothing)), 0);
+  EXPECT_EQ(products(of(kMany)), 0);
+}
+
+// One arrival of so many that is missing from each phase adds up to a phase.
+TEST_F(CoverageTest, WantsAPhaseForEachArrival) {
+  EXPECT_EQ(Coverage::phases_wanted(1), 4u);
+  EXPECT_EQ(Coverage::phases_wanted(12), 14u);
+  const Coverage step = of(kStep), many = of(kMany);
+  EXPECT_NE(step.phases, step.wanted);
+  EXPECT_GT(step.gain(many), 0u);
+  EXPECT_EQ(many.gain(step), 0u);
+}
+
+TEST_F(CoverageTest, ChoosesWhatAddsMostAndNothingTwice) {
+  const std::vector<std::function<library::Workload()>> makers = {maker(kNothing), maker(kStep),
+                                                                  maker(kMany), maker(kMany)};
+  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, of(kNothing)), testing::ElementsAre(2));
+  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, of(kMany)), testing::IsEmpty());
+  // The budget of operations is spent by the first one.
+  EXPECT_THAT(covering(machine_, makers, 1, 0, 1, {}), testing::ElementsAre(0));
+}
+
+// A window is an edge: some candidates lie at it, one off, and several times as far.
+TEST(CandidateSizes, LieAtTheEdgeOfAWindow) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const std::vector<std::string> settings = {"schedule=sm90", "causal=true", "window=150",
+                                             "batch=1", "heads=1"};
+  const OptionValues options = resolve_options(entry, settings);
+  const Kernel traced = library::trace_entry(entry, options, compiler::parse_target("sm_90a"));
+  const ir::Kernel machine = compiler::compile_to_machine(traced.finish(), "sm_90a").kernel;
+  const auto candidates = shrunken_sizes(entry, settings, options, machine, Sizes::candidates);
+  for (const char* keys : {"keys=149", "keys=150", "keys=151"}) {
+    EXPECT_THAT(candidates, testing::Contains(std::vector<std::string>{"queries=150", keys}));
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::checks
