@@ -23,7 +23,8 @@ struct CompileOptions {
   bool build_afresh = false;
 };
 
-// A compiled kernel. It may be run from several threads at once.
+// A compiled kernel. It may be run from several threads at once. One that was moved from raises
+// Error(usage) at every use.
 class Executable {
  public:
   ~Executable();

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/product_operands.h"
+#include "analysis/carried.h"
 
 namespace tilewright::analysis {
 

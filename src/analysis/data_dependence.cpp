@@ -1,5 +1,7 @@
 #include "analysis/data_dependence.h"
 
+#include "analysis/carried.h"
+
 namespace tilewright::analysis {
 namespace {
 
@@ -37,18 +39,23 @@ class Dependence {
     return false;
   }
 
-  // What the operands from `first` on and the block's yield hand on, or all where `condition`
-  // depends on data.
-  void carried(const Operation& operation, std::size_t first, bool condition) {
-    const ir::Block& block = operation.blocks[0];
-    const std::vector<ValueId>& yielded = block.body.back().operands;
-    const std::size_t count = operation.results.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool depends = condition || depends_[operation.operands[first + i]] ||
-                           depends_[yielded[yielded.size() - count + i]];
-      pass(depends, block.arguments[block.arguments.size() - count + i]);
-      pass(depends, operation.results[i]);
+  // Whether data decide how often a loop turns, or which branch is taken.
+  bool decides(const Operation& operation) const {
+    switch (ir::as<ir::ControlOp>(operation.op)) {
+      case ir::ControlOp::for_loop:
+        return depends_[operation.operands[0]] || depends_[operation.operands[1]] ||
+               depends_[operation.operands[2]];
+      case ir::ControlOp::while_loop:
+        return depends_[operation.operands[0]] ||
+               depends_[operation.blocks[0].body.back().operands[0]];
+      case ir::ControlOp::if_then:
+        return depends_[operation.operands[0]];
+      case ir::ControlOp::yield:
+      case ir::ControlOp::role:
+      case ir::ControlOp::elect:
+        break;
     }
+    return false;
   }
 
   void visit(const Operation& operation) {
@@ -60,30 +67,11 @@ class Dependence {
       }
       return;
     }
-    switch (ir::as<ir::ControlOp>(operation.op)) {
-      case ir::ControlOp::for_loop: {
-        bool bounds = false;
-        for (std::size_t i = 0; i < 3; ++i) bounds = bounds || depends_[operation.operands[i]];
-        pass(bounds, operation.blocks[0].arguments[0]);
-        return carried(operation, 3, bounds);
-      }
-      case ir::ControlOp::while_loop:
-        return carried(operation, 1,
-                       depends_[operation.operands[0]] ||
-                           depends_[operation.blocks[0].body.back().operands[0]]);
-      case ir::ControlOp::if_then:
-        for (std::size_t i = 0; i < operation.results.size(); ++i) {
-          for (const ir::Block& block : operation.blocks) {
-            pass(depends_[operation.operands[0]] || depends_[block.body.back().operands[i]],
-                 operation.results[i]);
-          }
-        }
-        return;
-      case ir::ControlOp::yield:
-      case ir::ControlOp::role:
-      case ir::ControlOp::elect:
-        return;
-    }
+    const bool decided = decides(operation);
+    if (operation.op == Op::for_loop) pass(decided, operation.blocks[0].arguments[0]);
+    for (const ValueId result : operation.results) pass(decided, result);
+    for_each_carried(operation,
+                     [&](ValueId from, ValueId to) { pass(decided || depends_[from], to); });
   }
 
   const ir::Kernel& kernel_;

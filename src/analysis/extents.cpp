@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "analysis/carried.h"
 #include "analysis/nonnegative.h"
 #include "analysis/not_less.h"
 #include "ir/dim_order.h"
@@ -134,22 +135,9 @@ void Extents::visit(const ir::Block& block) {
   for (const Operation& o : block.body) {
     visit(o);
     for (const ir::Block& inner : o.blocks) visit(inner);
-    if (o.op == Op::for_loop) {
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        if (!kernel_.type(o.results[i]).is_tile()) continue;
-        const ValueId argument = o.blocks[0].arguments[1 + i];
-        merge(argument, o.operands[3 + i]);
-        merge(argument, o.blocks[0].body.back().operands[i]);
-        merge(o.results[i], argument);
-      }
-    } else if (o.op == Op::if_then) {
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        if (!kernel_.type(o.results[i]).is_tile()) continue;
-        for (const ir::Block& branch : o.blocks) {
-          merge(o.results[i], branch.body.back().operands[i]);
-        }
-      }
-    }
+    for_each_carried(o, [this](ValueId from, ValueId to) {
+      if (kernel_.type(to).is_tile()) merge(to, from);
+    });
   }
 }
 

@@ -1,5 +1,7 @@
 #include "analysis/interference.h"
 
+#include "analysis/carried.h"
+
 namespace tilewright::analysis {
 
 using ir::Op;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/carried.h"
 #include "analysis/definitions.h"
 #include "analysis/nonnegative.h"
 
@@ -43,19 +44,6 @@ class Flow {
     changed_ = true;
   }
 
-  void carried(const Operation& operation, std::size_t first_operand, std::size_t first_argument,
-               std::size_t first_yielded) {
-    const ir::Block& block = operation.blocks[0];
-    const std::vector<ValueId>& yielded = block.body.back().operands;
-    for (std::size_t i = 0; i < operation.results.size(); ++i) {
-      for (const ValueId from :
-           {operation.operands[first_operand + i], yielded[first_yielded + i]}) {
-        pass(from, block.arguments[first_argument + i]);
-        pass(from, operation.results[i]);
-      }
-    }
-  }
-
   void visit(const Operation& operation) {
     if (operation.op == Op::load_index) {
       if (sources_[operation.results[0]] == ir::kNoValue) {
@@ -69,27 +57,12 @@ class Flow {
       if (!is_integer_scalar(kernel_, operation.results[0])) return;
       for (const ValueId operand : operation.operands) pass(operand, operation.results[0]);
     }
-    if (family != ir::Family::control) return;
-    switch (ir::as<ir::ControlOp>(operation.op)) {
-      case ir::ControlOp::for_loop:
-        for (std::size_t i = 0; i < 3; ++i) {
-          pass(operation.operands[i], operation.blocks[0].arguments[0]);
-        }
-        return carried(operation, 3, 1, 0);
-      case ir::ControlOp::while_loop:
-        return carried(operation, 1, 0, 1);
-      case ir::ControlOp::if_then:
-        for (std::size_t i = 0; i < operation.results.size(); ++i) {
-          for (const ir::Block& block : operation.blocks) {
-            pass(block.body.back().operands[i], operation.results[i]);
-          }
-        }
-        return;
-      case ir::ControlOp::yield:
-      case ir::ControlOp::role:
-      case ir::ControlOp::elect:
-        return;
+    if (operation.op == Op::for_loop) {
+      for (std::size_t i = 0; i < 3; ++i) {
+        pass(operation.operands[i], operation.blocks[0].arguments[0]);
+      }
     }
+    for_each_carried(operation, [this](ValueId from, ValueId to) { pass(from, to); });
   }
 
   const ir::Kernel& kernel_;

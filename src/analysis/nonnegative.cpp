@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/carried.h"
+
 namespace tilewright::analysis {
 namespace {
 
@@ -38,19 +40,6 @@ class Search {
 
   bool all(const std::vector<ValueId>& values) const {
     return std::all_of(values.begin(), values.end(), [this](ValueId v) { return known_[v]; });
-  }
-
-  // Carried values: what enters a loop and what its yield passes on reach argument and result.
-  void carried(const Operation& operation, std::size_t first_operand, std::size_t first_argument,
-               std::size_t first_yielded) {
-    const ir::Block& block = operation.blocks[0];
-    const std::vector<ValueId>& yielded = block.body.back().operands;
-    for (std::size_t i = 0; i < operation.results.size(); ++i) {
-      const bool holds =
-          known_[operation.operands[first_operand + i]] && known_[yielded[first_yielded + i]];
-      require(block.arguments[first_argument + i], holds);
-      require(operation.results[i], holds);
-    }
   }
 
   bool function_holds(const Operation& operation) const {
@@ -115,24 +104,10 @@ class Search {
       if (!operation.results.empty()) require(operation.results[0], result_holds(operation));
       return;
     }
-    switch (ir::as<ir::ControlOp>(operation.op)) {
-      case ir::ControlOp::for_loop:
-        require(operation.blocks[0].arguments[0], known_[operation.operands[0]]);
-        return carried(operation, 3, 1, 0);
-      case ir::ControlOp::while_loop:
-        return carried(operation, 1, 0, 1);
-      case ir::ControlOp::if_then:
-        for (std::size_t i = 0; i < operation.results.size(); ++i) {
-          for (const ir::Block& block : operation.blocks) {
-            require(operation.results[i], known_[block.body.back().operands[i]]);
-          }
-        }
-        return;
-      case ir::ControlOp::yield:
-      case ir::ControlOp::role:
-      case ir::ControlOp::elect:
-        return;
+    if (operation.op == Op::for_loop) {
+      require(operation.blocks[0].arguments[0], known_[operation.operands[0]]);
     }
+    for_each_carried(operation, [this](ValueId from, ValueId to) { require(to, known_[from]); });
   }
 
   const ir::Kernel& kernel_;

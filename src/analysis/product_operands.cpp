@@ -1,5 +1,7 @@
 #include "analysis/product_operands.h"
 
+#include "analysis/carried.h"
+
 namespace tilewright::analysis {
 
 using ir::Op;
@@ -32,19 +34,8 @@ void ProductOperands::collect(const ir::Kernel& kernel, const ir::Block& block) 
       }
       const ValueId accumulator = ir::accumulator_of(o);
       if (accumulator != ir::kNoValue) flow(accumulator, o.results[0]);
-    } else if (o.op == Op::for_loop || o.op == Op::while_loop) {
-      const Carried c = carried(o);
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        const ValueId argument = o.blocks[0].arguments[c.first + i];
-        flow(o.operands[c.leading + i], argument);
-        flow(o.blocks[0].body.back().operands[c.extra + i], argument);
-        flow(argument, o.results[i]);
-      }
-    } else if (o.op == Op::if_then) {
-      for (std::size_t i = 0; i < o.results.size(); ++i) {
-        for (const ir::Block& branch : o.blocks) flow(branch.body.back().operands[i], o.results[i]);
-      }
     }
+    for_each_carried(o, [this](ValueId from, ValueId to) { flow(from, to); });
   }
 }
 

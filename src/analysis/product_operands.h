@@ -7,16 +7,6 @@
 
 namespace tilewright::analysis {
 
-// Where the carried values of a loop begin.
-struct Carried {
-  std::size_t leading, extra, first;  // among its operands, what its block yields, its arguments
-};
-inline Carried carried(const ir::Operation& loop) {
-  const bool is_for = loop.op == ir::Op::for_loop;
-  return {is_for ? std::size_t{3} : std::size_t{1}, is_for ? std::size_t{0} : std::size_t{1},
-          loop.blocks[0].arguments.size() - loop.results.size()};
-}
-
 // The register tiles that the products behind a pending value read: its own A, those of the
 // products that it continues, and, carried by loops and conditions, those of every path.
 class ProductOperands {

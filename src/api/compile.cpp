@@ -14,6 +14,7 @@
 #include "runtime/device.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
+#include "support/held.h"
 
 namespace tilewright {
 
@@ -45,30 +46,30 @@ Executable::~Executable() = default;
 Executable::Executable(Executable&&) noexcept = default;
 Executable& Executable::operator=(Executable&&) noexcept = default;
 
-const std::string& Executable::target() const { return state_->target.name; }
+const std::string& Executable::target() const { return held(state_, "Executable").target.name; }
 
 void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
                      void* stream) const {
-  switch (state_->target.kind) {
+  const State& state = held(state_, "Executable");
+  switch (state.target.kind) {
     case compiler::Target::Kind::interpreter: {
       simulator::InterpreterOptions options;
       options.threads = 0;
       options.check_outputs = true;
-      simulator::interpret(state_->kernel,
-                           compiler::make_arguments(state_->kernel, tensors, scalars), options);
+      simulator::interpret(state.kernel, compiler::make_arguments(state.kernel, tensors, scalars),
+                           options);
       return;
     }
     case compiler::Target::Kind::simulator: {
-      simulate(state_->kernel, state_->forms,
-               compiler::make_arguments(state_->kernel, tensors, scalars));
+      simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars));
       return;
     }
     case compiler::Target::Kind::passes:
-      return checks::check_passes(state_->kernel, state_->target.arch,
-                                  compiler::make_arguments(state_->kernel, tensors, scalars),
-                                  state_->numerics);
+      return checks::check_passes(state.kernel, state.target.arch,
+                                  compiler::make_arguments(state.kernel, tensors, scalars),
+                                  state.numerics);
     case compiler::Target::Kind::cuda: {
-      const compiler::CompiledKernel& compiled = *state_->compiled;
+      const compiler::CompiledKernel& compiled = *state.compiled;
       compiled.launch(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
                       tensors, scalars);
       return;
@@ -76,8 +77,8 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
     case compiler::Target::Kind::architecture:
       break;
   }
-  Diagnostic(state_->kernel.where,
-             "kernel " + state_->kernel.name + " is built for " + target() +
+  Diagnostic(state.kernel.where,
+             "kernel " + state.kernel.name + " is built for " + target() +
                  ", which is not tied to a GPU of this machine",
              ErrorKind::unavailable)
       .fix("compile for cuda, the GPU that is here")
@@ -86,8 +87,9 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
 
 void Executable::prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
                          void* stream) const {
-  if (!state_->compiled) return;
-  const compiler::CompiledKernel& compiled = *state_->compiled;
+  const State& state = held(state_, "Executable");
+  if (!state.compiled) return;
+  const compiler::CompiledKernel& compiled = *state.compiled;
   compiled.prepare(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
                    tensors, scalars);
 }

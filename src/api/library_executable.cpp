@@ -10,6 +10,7 @@
 #include "compiler/target.h"
 #include "library/schedule_choice.h"
 #include "runtime/device.h"
+#include "support/held.h"
 
 namespace tilewright {
 namespace {
@@ -169,23 +170,26 @@ LibraryExecutable::LibraryExecutable(LibraryExecutable&&) noexcept = default;
 LibraryExecutable& LibraryExecutable::operator=(LibraryExecutable&&) noexcept = default;
 
 void LibraryExecutable::run(const std::vector<TensorRef>& tensors, void* stream) const {
-  state_->built(state_->choose(tensors), stream).run(tensors, stream);
+  State& state = held(state_, "LibraryExecutable");
+  state.built(state.choose(tensors), stream).run(tensors, stream);
 }
 
 void LibraryExecutable::prepare(const std::vector<TensorRef>& tensors, void* stream) const {
-  state_->built(state_->choose(tensors), stream).prepare(tensors, stream);
+  State& state = held(state_, "LibraryExecutable");
+  state.built(state.choose(tensors), stream).prepare(tensors, stream);
 }
 
 std::vector<LibraryExecutable::Variant> LibraryExecutable::variants() const {
   std::vector<Variant> variants;
-  for (const std::unique_ptr<BuiltVariant>& variant : state_->variants) {
+  for (const std::unique_ptr<BuiltVariant>& variant : held(state_, "LibraryExecutable").variants) {
     variants.push_back({library::name_of(variant->choice), variant->ready.load() != nullptr});
   }
   return variants;
 }
 
 void LibraryExecutable::prepare() const {
-  for (std::size_t i = 0; i < state_->variants.size(); ++i) state_->built(i);
+  State& state = held(state_, "LibraryExecutable");
+  for (std::size_t i = 0; i < state.variants.size(); ++i) state.built(i);
 }
 
 LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,

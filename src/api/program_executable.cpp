@@ -16,6 +16,7 @@
 #include "runtime/device.h"
 #include "runtime/peers.h"
 #include "support/diagnostic.h"
+#include "support/held.h"
 #include "tilewright/program.h"
 
 namespace tilewright {
@@ -204,16 +205,16 @@ ProgramExecutable& ProgramExecutable::operator=(ProgramExecutable&&) noexcept = 
 
 void ProgramExecutable::run(const std::vector<TensorRef>& tensors,
                             const std::vector<double>& scalars, void* stream) const {
-  state_->callers().run(tensors, scalars, stream);
+  held(state_, "ProgramExecutable").callers().run(tensors, scalars, stream);
 }
 
 void ProgramExecutable::prepare(const std::vector<TensorRef>& tensors,
                                 const std::vector<double>& scalars, void* stream) const {
-  state_->callers().prepare(tensors, scalars, stream);
+  held(state_, "ProgramExecutable").callers().prepare(tensors, scalars, stream);
 }
 
 void ProgramExecutable::load(const ProgramMemory& memory) {
-  State& state = *state_;
+  State& state = held(state_, "ProgramExecutable");
   state.require_devices();
   if (!state.program || memory.sizes() != state.sizes) {
     state.bind(memory.sizes());
@@ -234,20 +235,22 @@ void ProgramExecutable::load(const ProgramMemory& memory) {
 }
 
 void ProgramExecutable::run(int runs) {
-  ir::check_count(state_->recorded, "runs", runs);
-  state_->require_memory();
-  for (int i = 0; i < runs; ++i) state_->queue_run(++state_->runs);
-  for (const runtime::Stream& stream : state_->streams) stream.synchronize();
+  State& state = held(state_, "ProgramExecutable");
+  ir::check_count(state.recorded, "runs", runs);
+  state.require_memory();
+  for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);
+  for (const runtime::Stream& stream : state.streams) stream.synchronize();
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
-  state_->require_memory();
-  ir::check_tensors(*state_->program, memory.tensors);
-  for (std::size_t rank = 0; rank < state_->devices.size(); ++rank) {
-    const runtime::Stream stream(*state_->devices[rank]);
+  State& state = held(state_, "ProgramExecutable");
+  state.require_memory();
+  ir::check_tensors(*state.program, memory.tensors);
+  for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
+    const runtime::Stream stream(*state.devices[rank]);
     for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
       HostTensor& tensor = memory.tensors[rank][i];
-      state_->buffers[rank][i].download(tensor.data(), tensor.size_bytes(), stream);
+      state.buffers[rank][i].download(tensor.data(), tensor.size_bytes(), stream);
     }
     stream.synchronize();
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/carried.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::passes {
@@ -90,21 +91,9 @@ class Divergence {
 
   void carry(const Operation& o) {
     const Operation* const decided = decided_by(o);
-    const std::size_t leading = o.op == Op::for_loop ? 3 : 1;
-    const std::size_t extra = o.op == Op::while_loop ? 1 : 0;
     if (o.op == Op::for_loop) mark(o.blocks[0].arguments[0], decided);
-    for (std::size_t i = 0; i < o.results.size(); ++i) {
-      mark(o.results[i], decided);
-      for (const ir::Block& block : o.blocks) {
-        const ValueId yielded = block.body.back().operands[extra + i];
-        mark(o.results[i], source_[yielded]);
-        if (!is_loop(o)) continue;
-        const ValueId argument = block.arguments[block.arguments.size() - o.results.size() + i];
-        mark(argument, source_[yielded]);
-        mark(argument, source_[o.operands[leading + i]]);
-        mark(o.results[i], source_[argument]);
-      }
-    }
+    for (const ValueId result : o.results) mark(result, decided);
+    analysis::for_each_carried(o, [this](ValueId from, ValueId to) { mark(to, source_[from]); });
   }
 
   std::vector<const Operation*> source_;
