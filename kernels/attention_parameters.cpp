@@ -12,7 +12,7 @@ void check_factor(const char* name, double value, const char* none, const Caller
                 std::string(name) + " is positive, or 0 for " + none);
 }
 
-double product_scale(const Attention& a) { return a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim); }
+double scale_of(const Attention& a) { return a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim); }
 
 }  // namespace
 
@@ -44,14 +44,14 @@ void check_attention(const Attention& a, const Caller& caller) {
 
 AttentionScores::AttentionScores(const Attention& a)
     : group(a.heads / a.kv_heads),
-      scale(a.softcap > 0 ? a.softcap : product_scale(a)),
+      scale(a.softcap > 0 ? a.softcap : scale_of(a)),
+      product_scale(scale_of(a)),
       softcap_(a.softcap),
-      product_scale_(product_scale(a)),
       heads_(a.heads) {}
 
 // The softmax scales what it is given, so that the cap's own factor costs nothing.
 Tile AttentionScores::capped(const Tile& products) const {
-  return softcap_ > 0 ? tanh(products * (product_scale_ / softcap_)) : products;
+  return softcap_ > 0 ? tanh(products * (product_scale / softcap_)) : products;
 }
 
 std::optional<Tile> AttentionScores::sink(const Index& head) const {

@@ -17,8 +17,10 @@ class AttentionScores {
   explicit AttentionScores(const Attention& a);
   int group;     // query heads that share a K and V head
   double scale;  // of the softmax
+  double product_scale;  // of Q K^T
   // Q K^T as the softmax takes it: with a soft cap, the part of the cap that it is.
   Tile capped(const Tile& products) const;
+  bool is_capped() const { return softcap_ > 0; }
   // The head's sink {1, 1}, if there are sinks.
   std::optional<Tile> sink(const Index& head) const;
   // The same of `rows` rows (query, head), the head fastest: {rows, 1}, or {1, 1} for one head.
@@ -28,7 +30,7 @@ class AttentionScores {
   void declare_sinks(Kernel& kernel, const Attention& a);
 
  private:
-  double softcap_, product_scale_;
+  double softcap_;
   int heads_;
   std::optional<Tensor> sinks_;
 };

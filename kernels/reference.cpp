@@ -138,6 +138,106 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
   return {std::move(output), std::move(sums)};
 }
 
+namespace {
+
+// What one query row of one head adds to the gradients. `numbers` are Q, K, V, dO, dLSE and sinks.
+struct Gradients {
+  std::vector<double> dq, dk, dv, dsinks;
+};
+
+void differentiate(const AttentionSizes& s, const Rows& sequence,
+                   const std::vector<std::vector<double>>& numbers, std::int64_t h, std::int64_t i,
+                   double lse_gradient, Gradients& gradients) {
+  const std::vector<double>&q = numbers[0], &k = numbers[1], &v = numbers[2], &grad = numbers[3];
+  const std::vector<double>& sinks = numbers[5];
+  const std::int64_t kv_head = h / (s.heads / s.kv_heads);
+  const std::int64_t diagonal = i + sequence.keys - sequence.queries;
+  const std::int64_t last = s.causal ? std::min(diagonal, sequence.keys - 1) : sequence.keys - 1;
+  const std::int64_t first = s.window > 0 ? std::max<std::int64_t>(diagonal - s.window + 1, 0) : 0;
+  const std::int64_t query_row = (sequence.first_query + i) * s.heads + h;
+  const double* query = q.data() + query_row * s.dim;
+  const double* out = grad.data() + query_row * s.dim_v;
+  const auto key_row = [&](std::int64_t j) {
+    return (sequence.first_key + j) * s.kv_heads + kv_head;
+  };
+
+  // The capped scores, and how they change with the score that is capped.
+  std::vector<double> weights, slopes;
+  double maximum = sinks.empty() ? -std::numeric_limits<double>::infinity()
+                                 : sinks[static_cast<std::size_t>(h)];
+  for (std::int64_t j = first; j <= last; ++j) {
+    const double score = s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim);
+    const double share = s.softcap > 0 ? std::tanh(score / s.softcap) : 0;
+    weights.push_back(s.softcap > 0 ? s.softcap * share : score);
+    slopes.push_back(1 - share * share);
+    maximum = std::max(maximum, weights.back());
+  }
+  const double sink =
+      sinks.empty() ? 0 : std::exp(sinks[static_cast<std::size_t>(h)] - maximum);
+  double sum = sink;
+  for (double& weight : weights) sum += weight = std::exp(weight - maximum);
+
+  // dO V^T of each key, and its mean: dO O.
+  std::vector<double> products;
+  double mean = 0;
+  for (std::int64_t j = first; j <= last; ++j) {
+    const double weight = weights[static_cast<std::size_t>(j - first)] /= sum;
+    products.push_back(dot(out, v.data() + key_row(j) * s.dim_v, s.dim_v));
+    mean += weight * products.back();
+  }
+  for (std::int64_t j = first; j <= last; ++j) {
+    const auto at = static_cast<std::size_t>(j - first);
+    const double score = weights[at] * (products[at] - mean + lse_gradient) * slopes[at] * s.scale;
+    for (std::int64_t d = 0; d < s.dim; ++d) {
+      gradients.dq[query_row * s.dim + d] += score * k[key_row(j) * s.dim + d];
+      gradients.dk[key_row(j) * s.dim + d] += score * query[d];
+    }
+    for (std::int64_t d = 0; d < s.dim_v; ++d) {
+      gradients.dv[key_row(j) * s.dim_v + d] += weights[at] * out[d];
+    }
+  }
+  if (!sinks.empty()) {
+    gradients.dsinks[static_cast<std::size_t>(h)] += sink / sum * (lse_gradient - mean);
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> attention_backward_reference(
+    const AttentionSizes& s, const std::vector<HostTensor>& inputs,
+    const std::vector<HostTensor>& offsets) {
+  const std::vector<std::vector<double>> numbers = all_numbers(inputs);
+  Gradients gradients{std::vector<double>(numbers[0].size()), std::vector<double>(numbers[1].size()),
+                      std::vector<double>(numbers[2].size()),
+                      std::vector<double>(numbers[5].size())};
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    Rows rows{b * s.queries, s.queries, b * s.keys, s.keys};
+    if (!offsets.empty()) {
+      const auto begin = [&](int side, std::int64_t sequence) {
+        return static_cast<std::int64_t>(offsets[side].flat(sequence));
+      };
+      rows = {begin(0, b), begin(0, b + 1) - begin(0, b), begin(1, b),
+              begin(1, b + 1) - begin(1, b)};
+    }
+    // Heads that share keys add to the same rows.
+    const std::int64_t group = s.heads / s.kv_heads;
+    for_all(s.kv_heads, [&](std::int64_t kv_head) {
+      for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+        for (std::int64_t i = 0; i < rows.queries; ++i) {
+          const std::int64_t row = offsets.empty() ? (b * s.heads + h) * s.queries + i
+                                                   : h * s.queries + rows.first_query + i;
+          const double lse = numbers[4].empty() ? 0 : numbers[4][static_cast<std::size_t>(row)];
+          differentiate(s, rows, numbers, h, i, lse, gradients);
+        }
+      }
+    });
+  }
+  std::vector<std::vector<double>> all = {std::move(gradients.dq), std::move(gradients.dk),
+                                          std::move(gradients.dv)};
+  if (!gradients.dsinks.empty()) all.push_back(std::move(gradients.dsinks));
+  return all;
+}
+
 std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs) {
   const std::int64_t m = inputs[0].shape()[0], k = inputs[0].shape()[1];
   const std::int64_t n = inputs[1].shape()[0];

@@ -28,6 +28,13 @@ std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes
 std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& sizes,
                                                             const std::vector<HostTensor>& inputs);
 
+// The gradients of Q, K, V and, with sinks, of these, from Q, K, V, dO and, where they are given,
+// dLSE and sinks: empty tensors stand for none. `offsets` are the first rows of packed sequences,
+// those of the queries and those of the keys; none: sequences of one length.
+std::vector<std::vector<double>> attention_backward_reference(
+    const AttentionSizes& sizes, const std::vector<HostTensor>& inputs,
+    const std::vector<HostTensor>& offsets = {});
+
 // A {m, k} times the transpose of B {n, k}, and times each of the scales {1} that follow.
 std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs);
 

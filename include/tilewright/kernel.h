@@ -275,6 +275,9 @@ class Mask {
   // The blocks of keys with something visible to `rows`, in ascending order.
   BlockRange blocks(const Block& rows, const Sequence& keys, int size,
                     SourceLocation where = here()) const;
+  // The same of the other side: the blocks of queries to which something of `cols` is visible.
+  BlockRange row_blocks(const Block& cols, const Sequence& queries, int size,
+                        SourceLocation where = here()) const;
   // The number of the first block with something visible, and one past the last's.
   std::pair<Index, Index> visible(const Block& rows, const Sequence& keys, int size,
                                   SourceLocation where = here()) const;
@@ -288,6 +291,9 @@ class Mask {
   // The same of a block in which nothing but `hides` can hide an element.
   Tile apply(const Tile& scores, const Block& rows, const Block& cols, Hides hides,
              SourceLocation where = here()) const;
+  // The same of scores whose rows are keys, and whose columns queries.
+  Tile apply_transposed(const Tile& scores, const Block& rows, const Block& cols,
+                        SourceLocation where = here()) const;
 
  private:
   friend Mask everything();

@@ -84,6 +84,25 @@ BlockRange Mask::blocks(const Block& rows, const Sequence& keys, int size,
                             where);
 }
 
+// Column j is seen by rows from j - offset to j - offset + window - 1. Blocks count from the first
+// query.
+BlockRange Mask::row_blocks(const Block& cols, const Sequence& queries, int size,
+                            SourceLocation where) const {
+  const Tracer::At at(Tracer::get("Mask", where), where);
+  const Index exist = select(cols.start() < cols.limit(), queries.blocks(size, where), 0);
+  Index first(0, where), last = exist;
+  if (causal_) {
+    const Index offset = offset_of(queries_, keys_, where) + queries.begin(where);
+    first = min(max(0, cols.start() - offset) / size, exist);
+    if (window_ > 0) {
+      const Index last_column = min(cols.start() + cols.size(), cols.limit()) - 1;
+      last = max(first, min(exist, (last_column - offset + (window_ - 1)) / size + 1));
+    }
+  }
+  return tilewright::blocks(queries, size, IndexOperand(first, where), IndexOperand(last, where),
+                            where);
+}
+
 Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols,
                  SourceLocation where) const {
   return apply(scores, rows, cols, Hides::anything, where);
@@ -114,6 +133,21 @@ Tile Mask::apply(const Tile& scores, const Block& rows, const Block& cols, Hides
   Tile seen = below_limit() && column <= diagonal;
   if (window_ > 0) seen = seen && column > diagonal - window_;
   return hide(seen);
+}
+
+Tile Mask::apply_transposed(const Tile& scores, const Block& rows, const Block& cols,
+                            SourceLocation where) const {
+  const Tracer::At at(Tracer::get("Mask", where), where);
+  const Tile column = cols.as_column(where);
+  Tile seen = column < Tile({cols, 1}, IndexOperand(cols.limit(), where), where);
+  if (causal_) {
+    const Index offset = offset_of(queries_, keys_, where);
+    const Tile diagonal =
+        rows.as_row(where) + Tile({1, rows}, IndexOperand(offset, where), where);
+    seen = seen && column <= diagonal;
+    if (window_ > 0) seen = seen && column > diagonal - window_;
+  }
+  return tilewright::where(seen, scores, -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace tilewright

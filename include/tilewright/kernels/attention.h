@@ -46,6 +46,21 @@ Kernel attention_varlen_forward(const Attention& attention, SourceLocation where
 // out  O [batch, kv_heads, heads / kv_heads, dim_v], LSE f32 [batch, kv_heads, heads / kv_heads]
 Program attention_decode(const Attention& attention, SourceLocation where = here());
 
+// The gradients of attention_forward, from those of O and, with `of_lse`, of LSE. A program of
+// kernels without sums over CTAs: the same bits in every run. Keys that no query sees, and queries
+// that see nothing, have gradients of 0.
+// in   Q, K, V, O, LSE as attention_forward takes and gives them, dO as O
+// out  dQ, dK, dV as Q, K, V
+// in   with of_lse: dLSE f32 as LSE
+// in   with sinks: sinks f32 [heads]; out dsinks f32 [heads]
+// Scratch: 8 bytes for each row of each head.
+Program attention_backward(const Attention& attention, bool of_lse = false,
+                           SourceLocation where = here());
+// The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k come first. Rows of no
+// sequence are neither read nor written.
+Program attention_varlen_backward(const Attention& attention, bool of_lse = false,
+                                  SourceLocation where = here());
+
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
 // dtype is f16 or bf16. Raises where the blocks do not fit a CTA's shared memory.

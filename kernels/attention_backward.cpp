@@ -1,0 +1,357 @@
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/attention_parameters.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/softmax.h"
+
+// The gradients of attention (Dao, FlashAttention-2, 2023, algorithm 2). With x the scaled, capped
+// and masked scores, P = exp(x - LSE) and dP = dO V^T:
+//   dV = P^T dO,  dx = P (dP - D),  D = rowsum(dO O) - dLSE,  dQ = scale dS K,  dK = scale dS^T Q,
+// where dS is dx times what the cap lets through, 1 - tanh^2. Two kernels compute P and dP, one
+// for dQ and one for dK and dV: no sum is divided among CTAs, so that every launch gives the same
+// bits.
+namespace tilewright::kernels {
+namespace {
+
+// Whether a kernel is about queries alone: the others' dims then have no value.
+enum class Of { queries, both };
+
+// Sequences of one length, and what a block of the grid is of them.
+class Batch {
+ public:
+  Batch(Kernel& kernel, const Attention& a, Of of)
+      : a_(a),
+        batch_(kernel.dim("batch")),
+        queries_(kernel.dim("queries")),
+        keys_(of == Of::both ? kernel.dim("keys") : Dim(0)) {}
+
+  std::vector<Dim> of_queries(int dim) const { return {batch_, queries_, a_.heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {batch_, keys_, a_.kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {batch_, a_.heads, queries_}; }
+
+  struct Place {
+    Index sequence, head;
+    Sequence queries, keys;
+    Mask mask;
+    Block block;  // of queries, or of keys
+    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(sequence, rows, head, all);
+    }
+    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(sequence, head, rows);
+    }
+  };
+  Place block_of_queries(Kernel& kernel, int size) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(queries_, size), a_.heads, batch_);
+    return place(b, h, queries_.block(x, size));
+  }
+  Place block_of_keys(Kernel& kernel, int size) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(keys_, size), a_.kv_heads, batch_);
+    return place(b, h, keys_.block(x, size));
+  }
+  // All rows of a head, in blocks.
+  template <typename Body>
+  void for_rows(const Index& head, int size, const Body& body) const {
+    for (Index b : range(batch_)) {
+      for (Block rows : blocks(queries_, size)) body(place(b, head, rows));
+    }
+  }
+
+ private:
+  Place place(const Index& b, const Index& h, const Block& block) const {
+    return {b, h, queries_, keys_, a_.causal ? causal(queries_, keys_, a_.window) : everything(),
+            block};
+  }
+  const Attention& a_;
+  Dim batch_, queries_, keys_;
+};
+
+// Packed sequences.
+class Packed {
+ public:
+  Packed(Kernel& kernel, const Attention& a, Of of)
+      : a_(a),
+        batch_(kernel.dim("batch")),
+        total_queries_(kernel.dim("total_queries")),
+        queries_(total_queries_, kernel.in("cu_seqlens_q", i32, {batch_ + 1})) {
+    if (of == Of::queries) return;
+    total_keys_ = kernel.dim("total_keys");
+    keys_.emplace(total_keys_, kernel.in("cu_seqlens_k", i32, {batch_ + 1}));
+  }
+
+  std::vector<Dim> of_queries(int dim) const { return {total_queries_, a_.heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {total_keys_, a_.kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {a_.heads, total_queries_}; }
+
+  struct Place {
+    Index sequence, head;
+    Sequence queries, keys;
+    Mask mask;
+    Block block;
+    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(rows, head, all);
+    }
+    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(head, rows);
+    }
+  };
+  Place block_of_queries(Kernel& kernel, int size) const {
+    const auto [tile, h] = kernel.grid(queries_.tiles(size), a_.heads);
+    const auto [b, x] = queries_.tile(tile, size);
+    return place(b, h, queries_.of(b).block(x, size));
+  }
+  Place block_of_keys(Kernel& kernel, int size) const {
+    const auto [tile, h] = kernel.grid(keys_->tiles(size), a_.kv_heads);
+    const auto [b, x] = keys_->tile(tile, size);
+    return place(b, h, keys_->of(b).block(x, size));
+  }
+  template <typename Body>
+  void for_rows(const Index& head, int size, const Body& body) const {
+    for (Index b : range(batch_)) {
+      for (Block rows : blocks(queries_.of(b), size)) body(place(b, head, rows));
+    }
+  }
+
+ private:
+  Place place(const Index& b, const Index& h, const Block& block) const {
+    const Sequence queries = queries_.of(b);
+    if (!keys_) return {b, h, queries, {}, everything(), block};
+    const Sequence keys = keys_->of(b);
+    return {b, h, queries, keys, a_.causal ? causal(queries, keys, a_.window) : everything(),
+            block};
+  }
+  const Attention& a_;
+  Dim batch_, total_queries_, total_keys_ = 0;
+  Ragged queries_;
+  std::optional<Ragged> keys_;
+};
+
+// LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
+// scores are -inf, and its weights must be 0.
+template <typename Sequences>
+Kernel statistics(const Attention& a, bool of_lse, const std::string& name) {
+  Kernel kernel(name);
+  const Sequences sequences(kernel, a, Of::queries);
+  const Tensor O = kernel.in("O", a.dtype, sequences.of_queries(a.dim_v));
+  const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
+  const Tensor LSE = kernel.in("LSE", f32, sequences.of_rows());
+  std::optional<Tensor> dLSE;
+  if (of_lse) dLSE = kernel.in("dLSE", f32, sequences.of_rows());
+  const Tensor L = kernel.out("L", f32, sequences.of_rows());
+  const Tensor D = kernel.out("D", f32, sequences.of_rows());
+  const auto at = sequences.block_of_queries(kernel, a.block_q);
+
+  const auto part = [&](const Tensor& tensor) {
+    return load(at.rows(tensor, at.block, at.head)).cast(f32);
+  };
+  const auto numbers = [&](const Tensor& tensor) {
+    return load(at.row_numbers(tensor, at.block, at.head));
+  };
+  const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({at.block.size()});
+  store(at.row_numbers(D, at.block, at.head), dLSE ? sum - numbers(*dLSE) : sum);
+  const Tile lse = numbers(LSE);
+  store(at.row_numbers(L, at.block, at.head), where(lse == kNone, 0, lse * kLog2e));
+  return kernel;
+}
+
+// Of a block of scores, in either orientation.
+struct Gradient {
+  Tile weights, gradient;  // P, and dS
+};
+
+// `hidden` masks scores; l and d are the rows' statistics, along the axis of queries.
+template <typename Hide>
+Gradient block_of_gradients(const AttentionScores& scores, const Tile& products,
+                          const Tile& value_products, const Tile& l, const Tile& d,
+                          const Hide& hide) {
+  const Tile capped = scores.capped(products);
+  const Tile weights = exp2(hide(capped) * (scores.scale * kLog2e) - l);
+  const Tile gradient = weights * (value_products - d);
+  // Of the score itself: what is hidden is no number that one may square.
+  return {weights, scores.is_capped() ? gradient * (1 - capped * capped) : gradient};
+}
+
+template <typename Sequences>
+Kernel query_gradient(const Attention& a, const std::string& name) {
+  Kernel kernel(name);
+  const AttentionScores scores(a);
+  const Sequences sequences(kernel, a, Of::both);
+  const Tensor Q = kernel.in("Q", a.dtype, sequences.of_queries(a.dim));
+  const Tensor K = kernel.in("K", a.dtype, sequences.of_keys(a.dim));
+  const Tensor V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
+  const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
+  const Tensor L = kernel.in("L", f32, sequences.of_rows());
+  const Tensor D = kernel.in("D", f32, sequences.of_rows());
+  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
+  const auto at = sequences.block_of_queries(kernel, a.block_q);
+  const Block& rows = at.block;
+  const Index kv_head = at.head / scores.group;
+
+  const Tile q = load(at.rows(Q, rows, at.head)), grad = load(at.rows(dO, rows, at.head));
+  const auto numbers = [&](const Tensor& tensor) {
+    return load(at.row_numbers(tensor, rows, at.head)).reshape({rows.size(), 1});
+  };
+  const Tile l = numbers(L), d = numbers(D);
+  Var acc{zeros({rows, a.dim})};
+  for (Block cols : at.mask.blocks(rows, at.keys, a.block_k)) {
+    const Tile k = load(at.rows(K, cols, kv_head)), v = load(at.rows(V, cols, kv_head));
+    const Gradient block =
+        block_of_gradients(scores, dot(q, k.T()), dot(grad, v.T()), l, d,
+                           [&](const Tile& s) { return at.mask.apply(s, rows, cols); });
+    acc = dot(block.gradient.cast(a.dtype), k, acc);
+  }
+  store(at.rows(dQ, rows, at.head), (acc * scores.product_scale).cast(a.dtype));
+  return kernel;
+}
+
+// One CTA has the keys of all heads that share them: no sum over heads leaves it.
+template <typename Sequences>
+Kernel key_gradients(const Attention& a, const std::string& name) {
+  Kernel kernel(name);
+  const AttentionScores scores(a);
+  const Sequences sequences(kernel, a, Of::both);
+  const Tensor Q = kernel.in("Q", a.dtype, sequences.of_queries(a.dim));
+  const Tensor K = kernel.in("K", a.dtype, sequences.of_keys(a.dim));
+  const Tensor V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
+  const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
+  const Tensor L = kernel.in("L", f32, sequences.of_rows());
+  const Tensor D = kernel.in("D", f32, sequences.of_rows());
+  const Tensor dK = kernel.out("dK", a.dtype, sequences.of_keys(a.dim));
+  const Tensor dV = kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v));
+  const auto at = sequences.block_of_keys(kernel, a.block_k);
+  const Block& cols = at.block;
+
+  const Tile k = load(at.rows(K, cols, at.head)), v = load(at.rows(V, cols, at.head));
+  Var dk{zeros({cols, a.dim})}, dv{zeros({cols, a.dim_v})};
+  for (Index member : range(scores.group)) {
+    const Index head = at.head * scores.group + member;
+    for (Block rows : at.mask.row_blocks(cols, at.queries, a.block_q)) {
+      const Tile q = load(at.rows(Q, rows, head)), grad = load(at.rows(dO, rows, head));
+      const auto numbers = [&](const Tensor& tensor) {
+        return load(at.row_numbers(tensor, rows, head)).reshape({1, rows.size()});
+      };
+      const Gradient block = block_of_gradients(
+          scores, dot(k, q.T()), dot(v, grad.T()), numbers(L), numbers(D),
+          [&](const Tile& s) { return at.mask.apply_transposed(s, rows, cols); });
+      dv = dot(block.weights.cast(a.dtype), grad, dv);
+      dk = dot(block.gradient.cast(a.dtype), q, dk);
+    }
+  }
+  store(at.rows(dK, cols, at.head), (dk * scores.product_scale).cast(a.dtype));
+  store(at.rows(dV, cols, at.head), Tile(dv).cast(a.dtype));
+  return kernel;
+}
+
+// dLoss/dsink = - sum over the rows of exp(sink - LSE) D. One CTA has all rows of a head.
+template <typename Sequences>
+Kernel sink_gradient(const Attention& a, const std::string& name) {
+  Kernel kernel(name);
+  const Sequences sequences(kernel, a, Of::queries);
+  const Tensor sinks = kernel.in("sinks", f32, {a.heads});
+  const Tensor L = kernel.in("L", f32, sequences.of_rows());
+  const Tensor D = kernel.in("D", f32, sequences.of_rows());
+  const Tensor dsinks = kernel.out("dsinks", f32, {a.heads});
+  const auto [h] = kernel.grid(a.heads);
+  const Block head = Dim(a.heads).block(h, 1);
+  const Tile sink = load(sinks(head)).reshape({1, 1}) * kLog2e;
+  Var sum{zeros({1, 1})};
+  constexpr int kRows = 128;
+  sequences.for_rows(h, kRows, [&](const auto& at) {
+    const auto numbers = [&](const Tensor& tensor) {
+      return load(at.row_numbers(tensor, at.block, at.head)).reshape({1, kRows});
+    };
+    const Tile d = numbers(D);
+    // Rows that do not exist have a D of 0, and an L of 0 that a large sink does not fit.
+    sum = sum + reduce_sum(where(d == 0, 0, exp2(sink - numbers(L)) * d), 1);
+  });
+  store(dsinks(head), (0 - Tile(sum)).reshape({1}));
+  return kernel;
+}
+
+// The sequences' dims and offsets as buffers of a program.
+struct BatchBuffers {
+  using Sequences = Batch;
+  BatchBuffers(Program& program, const Attention& a)
+      : batch(program.dim("batch")),
+        queries(program.dim("queries")),
+        keys(program.dim("keys")),
+        a(a) {}
+  std::vector<Dim> of_queries(int dim) const { return {batch, queries, a.heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {batch, keys, a.kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {batch, a.heads, queries}; }
+  Dim batch, queries, keys;
+  const Attention& a;
+  std::vector<Buffer> offsets;
+};
+struct PackedBuffers {
+  using Sequences = Packed;
+  PackedBuffers(Program& program, const Attention& a)
+      : total_queries(program.dim("total_queries")),
+        total_keys(program.dim("total_keys")),
+        a(a) {
+    const Dim batch = program.dim("batch");
+    offsets = {program.in("cu_seqlens_q", i32, {batch + 1}),
+               program.in("cu_seqlens_k", i32, {batch + 1})};
+  }
+  std::vector<Dim> of_queries(int dim) const { return {total_queries, a.heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {total_keys, a.kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {a.heads, total_queries}; }
+  Dim total_queries, total_keys;
+  const Attention& a;
+  std::vector<Buffer> offsets;
+};
+
+template <typename Buffers>
+Program backward(const Attention& a, bool of_lse, const Caller& caller) {
+  check_attention(a, caller);
+  using Sequences = typename Buffers::Sequences;
+  const std::string name(caller.function);
+  Program program(name);
+  const Buffers like(program, a);
+  const Buffer Q = program.in("Q", a.dtype, like.of_queries(a.dim));
+  const Buffer K = program.in("K", a.dtype, like.of_keys(a.dim));
+  const Buffer V = program.in("V", a.dtype, like.of_keys(a.dim_v));
+  const Buffer O = program.in("O", a.dtype, like.of_queries(a.dim_v));
+  const Buffer LSE = program.in("LSE", f32, like.of_rows());
+  const Buffer dO = program.in("dO", a.dtype, like.of_queries(a.dim_v));
+  const Buffer dQ = program.out("dQ", a.dtype, like.of_queries(a.dim));
+  const Buffer dK = program.out("dK", a.dtype, like.of_keys(a.dim));
+  const Buffer dV = program.out("dV", a.dtype, like.of_keys(a.dim_v));
+  const Buffer L = program.scratch("L", f32, like.of_rows());
+  const Buffer D = program.scratch("D", f32, like.of_rows());
+  const auto with_offsets = [&](Of of, std::vector<Part> parts) {
+    const std::size_t given = of == Of::both ? like.offsets.size() : like.offsets.size() / 2;
+    parts.insert(parts.begin(), like.offsets.begin(), like.offsets.begin() + given);
+    return parts;
+  };
+  const Stream stream = program.rank(0).stream();
+  std::vector<Part> read = {O, dO, LSE};
+  if (of_lse) read.push_back(program.in("dLSE", f32, like.of_rows()));
+  read.insert(read.end(), {L, D});
+  stream.launch(statistics<Sequences>(a, of_lse, name + "_statistics"), with_offsets(Of::queries, read));
+  stream.launch(query_gradient<Sequences>(a, name + "_queries"),
+                with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
+  stream.launch(key_gradients<Sequences>(a, name + "_keys"),
+                with_offsets(Of::both, {Q, K, V, dO, L, D, dK, dV}));
+  if (a.sinks) {
+    const Buffer sinks = program.in("sinks", f32, {a.heads});
+    const Buffer dsinks = program.out("dsinks", f32, {a.heads});
+    stream.launch(sink_gradient<Sequences>(a, name + "_sinks"),
+                  with_offsets(Of::queries, {sinks, L, D, dsinks}));
+  }
+  return program;
+}
+
+}  // namespace
+
+Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
+  return backward<BatchBuffers>(a, of_lse, {"attention_backward", where});
+}
+
+Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
+  return backward<PackedBuffers>(a, of_lse, {"attention_varlen_backward", where});
+}
+
+}  // namespace tilewright::kernels

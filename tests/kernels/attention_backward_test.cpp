@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernels/reference.h"
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright {
+namespace {
+
+using kernels::Attention;
+
+// One call, and what of it differs.
+struct BackwardCase {
+  std::string name;
+  Attention attention;
+  std::int64_t batch, queries, keys;  // packed: of all sequences together
+  std::vector<double> query_starts, key_starts;  // packed: batch + 1 each
+  bool of_lse = false;
+  const char* target = "interpreter";
+};
+
+Attention backward_attention(int heads, int kv_heads, int dim, int dim_v) {
+  Attention a;
+  a.heads = heads;
+  a.kv_heads = kv_heads;
+  a.dim = dim;
+  a.dim_v = dim_v;
+  a.block_q = a.block_k = 64;
+  a.dtype = f32;
+  return a;
+}
+
+kernels::AttentionSizes sizes_of(const BackwardCase& c) {
+  const Attention& a = c.attention;
+  return {c.batch, c.queries, c.keys, a.heads, a.kv_heads, a.dim, a.dim_v, a.causal, a.window,
+          a.scale > 0 ? a.scale : 1 / std::sqrt(static_cast<double>(a.dim)), a.softcap};
+}
+
+// Of the whole tensor, so that one bad head shows; 0 where both are 0.
+double relative_error(const HostTensor& tensor, const std::vector<double>& reference) {
+  double difference = 0, size = 0;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const double wanted = reference[static_cast<std::size_t>(i)], got = tensor.flat(i);
+    if (!std::isfinite(got)) return std::numeric_limits<double>::infinity();
+    difference += (got - wanted) * (got - wanted);
+    size += wanted * wanted;
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
+
+class AttentionBackward : public testing::TestWithParam<BackwardCase> {};
+
+TEST_P(AttentionBackward, AgreesWithFloat64) {
+  const BackwardCase& c = GetParam();
+  const Attention& a = c.attention;
+  const bool packed = !c.query_starts.empty();
+  const auto shape = [&](std::int64_t rows, int heads, int dim) {
+    return packed ? std::vector<std::int64_t>{rows, heads, dim}
+                  : std::vector<std::int64_t>{c.batch, rows, heads, dim};
+  };
+  const std::vector<std::int64_t> of_rows =
+      packed ? std::vector<std::int64_t>{a.heads, c.queries}
+             : std::vector<std::int64_t>{c.batch, a.heads, c.queries};
+  HostTensor q = HostTensor::random_normal(a.dtype, shape(c.queries, a.heads, a.dim), 1);
+  HostTensor k = HostTensor::random_normal(a.dtype, shape(c.keys, a.kv_heads, a.dim), 2);
+  HostTensor v = HostTensor::random_normal(a.dtype, shape(c.keys, a.kv_heads, a.dim_v), 3);
+  HostTensor dout = HostTensor::random_normal(a.dtype, shape(c.queries, a.heads, a.dim_v), 4);
+  HostTensor dlse = HostTensor::random_normal(f32, of_rows, 5);
+  HostTensor sinks = HostTensor::random_normal(f32, {a.heads}, 6);
+  std::vector<HostTensor> offsets;
+  if (packed) {
+    offsets = {HostTensor::from_values(i32, {c.batch + 1}, c.query_starts),
+               HostTensor::from_values(i32, {c.batch + 1}, c.key_starts)};
+  }
+
+  std::vector<HostTensor> inputs = {q, k, v};
+  inputs.insert(inputs.end(), offsets.begin(), offsets.end());
+  if (a.sinks) inputs.push_back(sinks);
+  const std::vector<std::vector<double>> forward =
+      packed ? kernels::attention_varlen_reference(sizes_of(c), inputs)
+             : kernels::attention_reference(sizes_of(c), inputs);
+  HostTensor o = HostTensor::from_values(a.dtype, dout.shape(), forward[0]);
+  HostTensor lse = HostTensor::from_values(f32, of_rows, forward[1]);
+  HostTensor dq = HostTensor::poisoned(a.dtype, q.shape());
+  HostTensor dk = HostTensor::poisoned(a.dtype, k.shape());
+  HostTensor dv = HostTensor::poisoned(a.dtype, v.shape());
+  HostTensor dsinks = HostTensor::poisoned(f32, {a.heads});
+
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : offsets) tensors.push_back(ref(tensor));
+  for (HostTensor* tensor : {&q, &k, &v, &o, &lse, &dout, &dq, &dk, &dv}) {
+    tensors.push_back(ref(*tensor));
+  }
+  if (c.of_lse) tensors.push_back(ref(dlse));
+  if (a.sinks) tensors.insert(tensors.end(), {ref(sinks), ref(dsinks)});
+  const Program program = packed ? kernels::attention_varlen_backward(a, c.of_lse)
+                                 : kernels::attention_backward(a, c.of_lse);
+  compile(program, c.target).run(tensors);
+
+  const HostTensor none = HostTensor::poisoned(f32, {0});
+  const std::vector<std::vector<double>> wanted = kernels::attention_backward_reference(
+      sizes_of(c), {q, k, v, dout, c.of_lse ? dlse : none, a.sinks ? sinks : none}, offsets);
+  const double bound = a.dtype == f32 ? 2e-6 : 6e-3;
+  EXPECT_LT(relative_error(dq, wanted[0]), bound);
+  EXPECT_LT(relative_error(dk, wanted[1]), bound);
+  EXPECT_LT(relative_error(dv, wanted[2]), bound);
+  if (a.sinks) {
+    EXPECT_LT(relative_error(dsinks, wanted[3]), bound);
+  }
+}
+
+std::vector<BackwardCase> backward_cases() {
+  std::vector<BackwardCase> list;
+  const auto add = [&](std::string name, std::int64_t queries, std::int64_t keys,
+                       const std::function<void(BackwardCase&)>& change = {}) {
+    BackwardCase c{std::move(name), backward_attention(4, 2, 32, 48), 2, queries, keys, {}, {}};
+    if (change) change(c);
+    list.push_back(c);
+  };
+  add("Full", 130, 200);
+  add("OneOfEach", 1, 1);
+  add("NoKeys", 5, 0);
+  add("NoQueries", 0, 70);
+  add("Causal", 200, 130, [](BackwardCase& c) { c.attention.causal = true; });
+  add("CausalMoreKeys", 65, 129, [](BackwardCase& c) { c.attention.causal = true; });
+  add("Window", 200, 230, [](BackwardCase& c) {
+    c.attention.causal = true;
+    c.attention.window = 70;
+  });
+  add("WindowOfOne", 70, 70, [](BackwardCase& c) {
+    c.attention.causal = true;
+    c.attention.window = 1;
+  });
+  add("Softcap", 70, 90, [](BackwardCase& c) { c.attention.softcap = 2; });
+  add("SoftcapCausal", 90, 70, [](BackwardCase& c) {
+    c.attention.causal = true;
+    c.attention.softcap = 2;
+  });
+  add("Sinks", 90, 70, [](BackwardCase& c) {
+    c.attention.causal = true;
+    c.attention.sinks = true;
+  });
+  add("SinksWithoutKeys", 90, 0, [](BackwardCase& c) {
+    c.attention.sinks = true;
+    c.of_lse = true;
+  });
+  add("LseGradient", 70, 90, [](BackwardCase& c) { c.of_lse = true; });
+  add("LseGradientSinks", 70, 90, [](BackwardCase& c) { c.of_lse = c.attention.sinks = true; });
+  add("Scale", 33, 70, [](BackwardCase& c) { c.attention.scale = 0.7; });
+  add("OneHeadOfKeys", 70, 70, [](BackwardCase& c) { c.attention.kv_heads = 1; });
+  add("Bf16", 130, 130, [](BackwardCase& c) {
+    c.attention.dtype = bf16;
+    c.attention.causal = true;
+  });
+  add("OnTheSimulator", 130, 100, [](BackwardCase& c) {
+    c.attention = backward_attention(2, 1, 64, 64);
+    c.attention.dtype = bf16;
+    c.attention.causal = true;
+    c.batch = 1;
+    c.target = "sim:sm_90a";
+  });
+  const auto packed = [](BackwardCase& c) {
+    c.batch = 4;
+    c.query_starts = {0, 70, 70, 71, 200};
+    c.key_starts = {0, 130, 140, 140, 150};
+    c.attention.causal = true;
+  };
+  add("Packed", 200, 150, packed);
+  add("PackedAll", 200, 150, [&](BackwardCase& c) {
+    packed(c);
+    c.attention.window = 20;
+    c.attention.softcap = 3;
+    c.attention.sinks = c.of_lse = true;
+  });
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionBackward, testing::ValuesIn(backward_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tilewright
