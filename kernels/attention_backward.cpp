@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -270,7 +271,7 @@ Kernel sink_gradient(const Attention& a, const std::string& name) {
   return kernel;
 }
 
-// The sequences' dims and offsets as buffers of a program.
+// What the sequences of a program have: its dims, and shapes of its buffers.
 struct BatchBuffers {
   using Sequences = Batch;
   BatchBuffers(Program& program, const Attention& a)
@@ -281,26 +282,26 @@ struct BatchBuffers {
   std::vector<Dim> of_queries(int dim) const { return {batch, queries, a.heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {batch, keys, a.kv_heads, dim}; }
   std::vector<Dim> of_rows() const { return {batch, a.heads, queries}; }
+  std::vector<Buffer> offsets(Program&) const { return {}; }
   Dim batch, queries, keys;
   const Attention& a;
-  std::vector<Buffer> offsets;
 };
 struct PackedBuffers {
   using Sequences = Packed;
   PackedBuffers(Program& program, const Attention& a)
-      : total_queries(program.dim("total_queries")),
+      : batch(program.dim("batch")),
+        total_queries(program.dim("total_queries")),
         total_keys(program.dim("total_keys")),
-        a(a) {
-    const Dim batch = program.dim("batch");
-    offsets = {program.in("cu_seqlens_q", i32, {batch + 1}),
-               program.in("cu_seqlens_k", i32, {batch + 1})};
-  }
+        a(a) {}
   std::vector<Dim> of_queries(int dim) const { return {total_queries, a.heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {total_keys, a.kv_heads, dim}; }
   std::vector<Dim> of_rows() const { return {a.heads, total_queries}; }
-  Dim total_queries, total_keys;
+  std::vector<Buffer> offsets(Program& program) const {
+    return {program.in("cu_seqlens_q", i32, {batch + 1}),
+            program.in("cu_seqlens_k", i32, {batch + 1})};
+  }
+  Dim batch, total_queries, total_keys;
   const Attention& a;
-  std::vector<Buffer> offsets;
 };
 
 template <typename Buffers>
@@ -313,22 +314,26 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
   const Buffer Q = program.in("Q", a.dtype, like.of_queries(a.dim));
   const Buffer K = program.in("K", a.dtype, like.of_keys(a.dim));
   const Buffer V = program.in("V", a.dtype, like.of_keys(a.dim_v));
+  const std::vector<Buffer> offsets = like.offsets(program);
+  const Buffer sinks = a.sinks ? program.in("sinks", f32, {a.heads}) : Buffer();
   const Buffer O = program.in("O", a.dtype, like.of_queries(a.dim_v));
   const Buffer LSE = program.in("LSE", f32, like.of_rows());
   const Buffer dO = program.in("dO", a.dtype, like.of_queries(a.dim_v));
+  const Buffer dLSE = of_lse ? program.in("dLSE", f32, like.of_rows()) : Buffer();
   const Buffer dQ = program.out("dQ", a.dtype, like.of_queries(a.dim));
   const Buffer dK = program.out("dK", a.dtype, like.of_keys(a.dim));
   const Buffer dV = program.out("dV", a.dtype, like.of_keys(a.dim_v));
+  const Buffer dsinks = a.sinks ? program.out("dsinks", f32, {a.heads}) : Buffer();
   const Buffer L = program.scratch("L", f32, like.of_rows());
   const Buffer D = program.scratch("D", f32, like.of_rows());
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
-    const std::size_t given = of == Of::both ? like.offsets.size() : like.offsets.size() / 2;
-    parts.insert(parts.begin(), like.offsets.begin(), like.offsets.begin() + given);
+    const auto given = static_cast<std::ptrdiff_t>(offsets.size() / (of == Of::both ? 1 : 2));
+    parts.insert(parts.begin(), offsets.begin(), offsets.begin() + given);
     return parts;
   };
   const Stream stream = program.rank(0).stream();
   std::vector<Part> read = {O, dO, LSE};
-  if (of_lse) read.push_back(program.in("dLSE", f32, like.of_rows()));
+  if (of_lse) read.push_back(dLSE);
   read.insert(read.end(), {L, D});
   stream.launch(statistics<Sequences>(a, of_lse, name + "_statistics"), with_offsets(Of::queries, read));
   stream.launch(query_gradient<Sequences>(a, name + "_queries"),
@@ -336,8 +341,6 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
   stream.launch(key_gradients<Sequences>(a, name + "_keys"),
                 with_offsets(Of::both, {Q, K, V, dO, L, D, dK, dV}));
   if (a.sinks) {
-    const Buffer sinks = program.in("sinks", f32, {a.heads});
-    const Buffer dsinks = program.out("dsinks", f32, {a.heads});
     stream.launch(sink_gradient<Sequences>(a, name + "_sinks"),
                   with_offsets(Of::queries, {sinks, L, D, dsinks}));
   }
@@ -352,6 +355,13 @@ Program attention_backward(const Attention& a, bool of_lse, SourceLocation where
 
 Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
   return backward<PackedBuffers>(a, of_lse, {"attention_varlen_backward", where});
+}
+
+Attention with_backward_blocks(Attention a) {
+  // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
+  a.block_k = std::max(a.dim, a.dim_v) <= 128 ? 128 : 64;
+  a.block_q = 64;
+  return a;
 }
 
 }  // namespace tilewright::kernels

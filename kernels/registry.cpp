@@ -230,7 +230,7 @@ LibraryKernel attention_varlen_forward_entry() {
       option.description = "query i of a sequence sees its keys up to i + keys - queries";
   }
   const auto offsets_of = [](const char* total) {
-    return [total](const OptionValues& o, std::uint64_t seed) {
+    return [total](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>&) {
       return random_offsets(o, total, seed);
     };
   };
@@ -266,6 +266,91 @@ LibraryKernel attention_varlen_forward_entry() {
           (inputs[3].flat(b + 1) - inputs[3].flat(b)) * (inputs[4].flat(b + 1) - inputs[4].flat(b));
     }
     return attention_operations(o, scores);
+  };
+  return kernel;
+}
+
+// The entry of the forward pass as that of its gradients: `packed`, two vectors of the sequences'
+// first rows stand behind Q, K and V.
+LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
+  const std::size_t inputs = packed ? 5 : 3;
+  const LibraryTensor O = kernel.tensors[inputs], LSE = kernel.tensors[inputs + 1];
+  const LibraryTensor sinks = kernel.tensors.back();
+  const auto forward = kernel.reference;
+  // So that they fit the inputs that stand before.
+  const auto output_of_forward = [=](LibraryTensor tensor, std::size_t number) {
+    tensor.is_output = false;
+    tensor.values = [=](const OptionValues& o, std::uint64_t, const std::vector<HostTensor>& all) {
+      const std::size_t count = inputs + (o.boolean("sinks") ? 1 : 0);
+      return HostTensor::from_values(
+          dtype_of(tensor, o), shape_of(tensor, o),
+          forward(o, {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)})[number]);
+    };
+    return tensor;
+  };
+  const auto as = [](LibraryTensor tensor, const char* name, bool is_output) {
+    tensor.name = name;
+    tensor.is_output = is_output;
+    return tensor;
+  };
+  kernel.options.push_back(flag_option("lse_gradient", "LSE has a gradient too, dLSE"));
+  std::vector<LibraryTensor> tensors(kernel.tensors.begin(),
+                                     kernel.tensors.begin() + static_cast<std::ptrdiff_t>(inputs));
+  LibraryTensor dLSE = as(LSE, "dLSE", false);
+  dLSE.option = "lse_gradient";
+  tensors.insert(tensors.end(), {sinks, output_of_forward(O, 0), output_of_forward(LSE, 1),
+                                 as(O, "dO", false), dLSE, as(tensors[0], "dQ", true),
+                                 as(tensors[1], "dK", true), as(tensors[2], "dV", true),
+                                 as(sinks, "dsinks", true)});
+  kernel.tensors = std::move(tensors);
+  kernel.schedules.clear();
+  kernel.build = nullptr;
+  kernel.reference = [=](const OptionValues& o, const std::vector<HostTensor>& given) {
+    const HostTensor none = HostTensor::zeros(f32, {0});
+    const bool has_sinks = o.boolean("sinks");
+    const std::size_t at = inputs + (has_sinks ? 1 : 0);  // of O, LSE and dO
+    const std::vector<HostTensor> offsets(given.begin() + 3,
+                                          given.begin() + static_cast<std::ptrdiff_t>(inputs));
+    return attention_backward_reference(
+        attention_sizes_of(o),
+        {given[0], given[1], given[2], given[at + 2],
+         o.boolean("lse_gradient") ? given[at + 3] : none, has_sinks ? given[inputs] : none},
+        offsets);
+  };
+  // Five products where the forward pass has two.
+  const auto floating_operations = kernel.floating_operations;
+  kernel.floating_operations = [=](const OptionValues& o, const std::vector<HostTensor>& given) {
+    const AttentionSizes s = attention_sizes_of(o);
+    return floating_operations(o, given) * static_cast<double>(3 * s.dim + 2 * s.dim_v) /
+           static_cast<double>(s.dim + s.dim_v);
+  };
+  return kernel;
+}
+
+LibraryKernel attention_backward_entry() {
+  LibraryKernel kernel = backward_of(attention_forward_entry(), false);
+  kernel.name = "attention_backward";
+  kernel.description = "dQ, dK and dV of attention_forward, from dO; the same bits in every run";
+  kernel.build_program = [](const OptionValues& options) {
+    return attention_backward(with_backward_blocks(attention_of(options)),
+                              options.boolean("lse_gradient"), {});
+  };
+  kernel.check = [](const OptionValues& options) {
+    check_attention(attention_of(options), {"attention_backward", {}});
+  };
+  return kernel;
+}
+
+LibraryKernel attention_varlen_backward_entry() {
+  LibraryKernel kernel = backward_of(attention_varlen_forward_entry(), true);
+  kernel.name = "attention_varlen_backward";
+  kernel.description = "attention_backward of packed sequences, each with its own lengths";
+  kernel.build_program = [](const OptionValues& options) {
+    return attention_varlen_backward(with_backward_blocks(attention_of(options)),
+                                     options.boolean("lse_gradient"), {});
+  };
+  kernel.check = [](const OptionValues& options) {
+    check_attention(attention_of(options), {"attention_varlen_backward", {}});
   };
   return kernel;
 }
@@ -337,6 +422,7 @@ namespace tilewright {
 const std::vector<LibraryKernel>& kernel_library() {
   static const std::vector<LibraryKernel> library = {
       kernels::attention_forward_entry(), kernels::attention_varlen_forward_entry(),
+      kernels::attention_backward_entry(), kernels::attention_varlen_backward_entry(),
       kernels::attention_decode_entry(), kernels::gemm_entry(), kernels::gemm_fp8_entry()};
   return library;
 }

@@ -94,7 +94,7 @@ int run(const Request& request) {
   }
   const double seconds = execute(runnable, target, workload);
   for (const auto& [name, path] : outputs) {
-    library::write_tensor(path, workload.tensors[library::find_tensor(entry, name, true)]);
+    library::write_tensor(path, workload.output(name, path));
   }
 
   library::Comparison comparison;

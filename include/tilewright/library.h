@@ -55,8 +55,11 @@ struct LibraryTensor {
   bool is_output = false;
   std::optional<DType> dtype;  // nothing: the option dtype
   // What it holds when no file is given; nothing: normal numbers. Tensors of one seed fit together.
-  std::function<HostTensor(const OptionValues&, std::uint64_t seed)> values = {};
-  std::string option = {};  // there only if this option is true; such tensors stand last
+  // `before` are those that stand before it.
+  std::function<HostTensor(const OptionValues&, std::uint64_t seed,
+                           const std::vector<HostTensor>& before)>
+      values = {};
+  std::string option = {};  // there only if this option is true
 };
 
 // An explicit version of a kernel for one target; the tile-level definition is its meaning. It is
@@ -96,8 +99,7 @@ struct LibraryKernel {
                                                  const std::vector<HostTensor>& inputs)>
       reference;
   // The same outputs as the kernel's own types round them: how far from the reference rounding
-  // takes a result. Without it the interpreter runs what `build` gives; of a program the dtypes of
-  // its outputs say it.
+  // takes a result. Without it the interpreter runs what `build` or `build_program` gives.
   std::function<std::vector<std::vector<double>>(const OptionValues&,
                                                  const std::vector<HostTensor>& inputs)>
       rounded = {};
@@ -127,9 +129,10 @@ struct LibraryAxis {
   bool is_expression = false;
 };
 LibraryAxis parse_axis(const std::string& text);
-// Of the kernel's tensors so many are there with these options, from the first. Here and below,
-// options without one that a tensor names are a usage error.
-std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options);
+// The kernel's tensors that are there with these options, in their order. Here and below, options
+// without one that a tensor names are a usage error.
+std::vector<const LibraryTensor*> tensors_of(const LibraryKernel& kernel,
+                                             const OptionValues& options);
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options);
 std::vector<std::int64_t> shape_of(const LibraryTensor& tensor, const OptionValues& options);
 

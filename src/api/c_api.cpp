@@ -13,7 +13,8 @@
 
 struct tilewright_kernel {
   const tilewright::LibraryKernel* entry;
-  std::vector<tilewright::DType> dtypes;  // of the tensors
+  std::vector<const tilewright::LibraryTensor*> parameters;
+  std::vector<tilewright::DType> dtypes;  // of these
   tilewright::LibraryExecutable executable;
 };
 
@@ -80,7 +81,7 @@ const char* required(const char* text, const char* what) {
 
 tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t index,
                                 const tilewright_tensor& tensor) {
-  const tilewright::LibraryTensor& declared = kernel.entry->tensors[index];
+  const tilewright::LibraryTensor& declared = *kernel.parameters[index];
   const std::size_t rank = declared.shape.size();
   // Before so many sizes and strides are read.
   if (tensor.rank != static_cast<std::int64_t>(rank) || tensor.shape == nullptr) {
@@ -116,13 +117,15 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
     const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
     const char* wanted = required(target, "the target");
+    std::vector<const tilewright::LibraryTensor*> parameters =
+        tilewright::tensors_of(entry, values);
     std::vector<tilewright::DType> dtypes;
-    for (std::size_t i = 0; i < tilewright::tensor_count(entry, values); ++i) {
-      dtypes.push_back(tilewright::dtype_of(entry.tensors[i], values));
+    for (const tilewright::LibraryTensor* parameter : parameters) {
+      dtypes.push_back(tilewright::dtype_of(*parameter, values));
     }
     tilewright::CompileOptions how;
     how.device = device;
-    *kernel = new tilewright_kernel{&entry, std::move(dtypes),
+    *kernel = new tilewright_kernel{&entry, std::move(parameters), std::move(dtypes),
                                     tilewright::compile(entry, values, wanted, how)};
   });
 }
@@ -135,12 +138,12 @@ int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel) {
 
 const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel, int32_t index) {
   if (!has_tensor(kernel, index)) return nullptr;
-  return kernel->entry->tensors[static_cast<std::size_t>(index)].name.c_str();
+  return kernel->parameters[static_cast<std::size_t>(index)]->name.c_str();
 }
 
 int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel, int32_t index) {
   if (!has_tensor(kernel, index)) return 0;
-  return kernel->entry->tensors[static_cast<std::size_t>(index)].is_output ? 1 : 0;
+  return kernel->parameters[static_cast<std::size_t>(index)]->is_output ? 1 : 0;
 }
 
 int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "check/pass_check.h"
+#include "compiler/host_program.h"
 #include "compiler/launch_key.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
@@ -77,50 +77,6 @@ void check_outputs_are_written(const ir::Program& program) {
         .raise();
   }
 }
-
-void copy_on_host(const TensorArgument& to, const TensorArgument& from) {
-  ir::for_each_rows(to, from, [](const ir::CopiedRows& copied) {
-    for (std::int64_t row = 0; row < copied.rows; ++row) {
-      std::memcpy(copied.to + row * copied.to_pitch, copied.from + row * copied.from_pitch,
-                  static_cast<std::size_t>(copied.bytes));
-    }
-  });
-}
-
-void zero_on_host(const TensorArgument& to) {
-  ir::for_each_rows(to, to, [](const ir::CopiedRows& set) {
-    for (std::int64_t row = 0; row < set.rows; ++row) {
-      std::memset(set.to + row * set.to_pitch, 0, static_cast<std::size_t>(set.bytes));
-    }
-  });
-}
-
-// The caller's tensors where they lie, and memory for the rest, from multiples of 1024 bytes on.
-class HostMemory {
- public:
-  HostMemory(const ir::Program& bound, const Arguments& arguments) {
-    std::size_t next = 0;
-    for (const ir::ProgramBuffer& buffer : bound.buffers) {
-      if (buffer.is_passed()) {
-        address_.push_back(arguments.tensors[next++].data);
-        continue;
-      }
-      // Poison, but for what launches leave zero.
-      const int fill = buffer.kind == ir::ProgramBuffer::Kind::workspace ? 0 : 0xFF;
-      own_.emplace_back(static_cast<std::size_t>(buffer.bytes()) + kAlignment,
-                        static_cast<std::byte>(fill));
-      std::byte* const first = own_.back().data();
-      const auto past = reinterpret_cast<std::uintptr_t>(first) % kAlignment;
-      address_.push_back(first + (kAlignment - past) % kAlignment);
-    }
-  }
-  std::byte* at(int buffer) const { return address_[buffer]; }
-
- private:
-  static constexpr std::size_t kAlignment = 1024;
-  std::vector<std::vector<std::byte>> own_;
-  std::vector<std::byte*> address_;
-};
 
 }  // namespace
 
@@ -236,7 +192,7 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
       written.restore();
       ir::Program own = program;
       ir::add_owned(own, *forms);
-      const HostMemory memory(own, arguments);
+      const compiler::HostMemory memory(own, arguments);
       const auto address = [&](int buffer, int) { return memory.at(buffer); };
       const simulator::MachineReport report =
           simulator::run_program(own, *forms, address, machine, 1);
@@ -244,36 +200,14 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
     }
     return;
   }
-  const HostMemory memory(program, arguments);
-  const auto address = [&](int buffer, int) { return memory.at(buffer); };
-  for (const ir::ProgramOperation& operation : program.operations) {
-    switch (operation.kind) {
-      case ProgramKind::launch: {
-        const ir::Kernel& kernel = *program.kernels[operation.kernel];
-        const Arguments given = arguments_of(program, operation, 1, address);
-        if (target_.kind == TargetKind::passes) {
-          checks::check_passes(kernel, target_.arch, given, numerics_);
-          break;
-        }
-        simulator::InterpreterOptions options;
-        options.threads = 0;
-        simulator::interpret(kernel, given, options);
-        break;
-      }
-      case ProgramKind::copy:
-        copy_on_host(argument_of(program, operation.to, address),
-                     argument_of(program, operation.from, address));
-        break;
-      case ProgramKind::zero:
-        zero_on_host(argument_of(program, operation.to, address));
-        break;
-      case ProgramKind::write:
-      case ProgramKind::wait:
-      case ProgramKind::record:
-      case ProgramKind::wait_event:
-        break;  // of one stream, whose order is that of the operations
+  compiler::for_each_launch(program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
+    if (target_.kind == TargetKind::passes) {
+      return checks::check_passes(kernel, target_.arch, given, numerics_);
     }
-  }
+    simulator::InterpreterOptions options;
+    options.threads = 0;
+    simulator::interpret(kernel, given, options);
+  });
 }
 
 std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(

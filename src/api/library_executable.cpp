@@ -78,8 +78,9 @@ struct LibraryExecutable::State {
         rules(library::open_rules(kernel, options, target.arch, how.rules_folder)),
         values(rules.values_of(options, multiprocessors_of(target, how.device))) {
     for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
+    const std::vector<const LibraryTensor*> parameters = tensors_of(kernel, options);
     for (std::size_t i = 0; i < kernel.options.size(); ++i) {
-      if (kernel.options[i].is_length) add_source(i);
+      if (kernel.options[i].is_length) add_source(i, parameters);
     }
     std::vector<std::int64_t> own = values;
     standard = variant_of_rule[rules.match(own.data())];
@@ -93,10 +94,10 @@ struct LibraryExecutable::State {
     variant_of_rule.push_back(found->second);
   }
 
-  void add_source(std::size_t option) {
+  void add_source(std::size_t option, const std::vector<const LibraryTensor*>& parameters) {
     const std::string& name = kernel.options[option].name;
-    for (std::size_t tensor = 0; tensor < kernel.tensors.size(); ++tensor) {
-      const std::vector<std::string>& shape = kernel.tensors[tensor].shape;
+    for (std::size_t tensor = 0; tensor < parameters.size(); ++tensor) {
+      const std::vector<std::string>& shape = parameters[tensor]->shape;
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         const bool is_longer = shape[axis] == name + " + 1";
         if (shape[axis] != name && !is_longer) continue;

@@ -298,7 +298,10 @@ std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Pr
   std::map<int, const LibraryTensor*> passed;  // by the buffer's number
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     if (!program.buffers[i].is_passed()) continue;
-    passed.emplace(static_cast<int>(i), &kernel.tensors.at(passed.size()));
+    const auto tensor = std::find_if(
+        kernel.tensors.begin(), kernel.tensors.end(),
+        [&](const LibraryTensor& each) { return each.name == program.buffers[i].name; });
+    if (tensor != kernel.tensors.end()) passed.emplace(static_cast<int>(i), &*tensor);
   }
   std::vector<SizedKernel> launched;
   for (const ir::ProgramOperation& operation : program.operations) {

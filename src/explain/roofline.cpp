@@ -8,10 +8,9 @@ Work work_of(const LibraryKernel& kernel, const OptionValues& options) {
   Work work;
   work.flops = kernel.floating_operations(options, {});
   work.dtype = dtype_of(kernel.tensors.at(0), options);
-  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
-    const LibraryTensor& tensor = kernel.tensors[i];
-    double bytes = size_of(dtype_of(tensor, options));
-    for (const std::int64_t size : shape_of(tensor, options)) bytes *= static_cast<double>(size);
+  for (const LibraryTensor* tensor : tensors_of(kernel, options)) {
+    double bytes = size_of(dtype_of(*tensor, options));
+    for (const std::int64_t size : shape_of(*tensor, options)) bytes *= static_cast<double>(size);
     work.bytes += bytes;
   }
   return work;

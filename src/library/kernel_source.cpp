@@ -66,7 +66,7 @@ LibraryTensor library_tensor(const ir::Parameter& parameter) {
   for (const Dim& extent : parameter.shape) tensor.shape.push_back(axis_text(extent));
   // Which numbers a kernel takes as indices nobody knows; 0 is one wherever there is something.
   if (is_integer(parameter.dtype)) {
-    tensor.values = [own = tensor](const OptionValues& options, std::uint64_t) {
+    tensor.values = [own = tensor](const OptionValues& options, std::uint64_t, const std::vector<HostTensor>&) {
       return HostTensor::zeros(*own.dtype, shape_of(own, options));
     };
   }
@@ -108,7 +108,7 @@ void check_multiples(const ir::Kernel& kernel, const OptionValues& options) {
 std::vector<std::vector<double>> outputs_of(const LibraryKernel& entry, const ir::Kernel& kernel,
                                             const OptionValues& options,
                                             const std::vector<HostTensor>& inputs, bool float64) {
-  Workload workload{&entry, options, {}};
+  Workload workload{&entry, options, tensors_of(entry, options), {}};
   std::size_t next = 0;
   for (const LibraryTensor& tensor : entry.tensors) {
     workload.tensors.push_back(tensor.is_output
@@ -127,7 +127,7 @@ std::vector<std::vector<double>> outputs_of(const LibraryKernel& entry, const ir
   }
   std::vector<std::vector<double>> outputs;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (!entry.tensors[i].is_output) continue;
+    if (!workload.parameters[i]->is_output) continue;
     const HostTensor& tensor = workload.tensors[i];
     std::vector<double>& values = outputs.emplace_back();
     for (std::int64_t j = 0; j < tensor.elements(); ++j) values.push_back(tensor.flat(j));

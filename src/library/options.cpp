@@ -171,11 +171,13 @@ LibraryAxis parse_axis(const std::string& text) {
   return {text.substr(0, plus), number(std::string_view(text).substr(plus + 3))};
 }
 
-std::size_t tensor_count(const LibraryKernel& kernel, const OptionValues& options) {
-  return static_cast<std::size_t>(
-      std::count_if(kernel.tensors.begin(), kernel.tensors.end(), [&](const LibraryTensor& tensor) {
-        return tensor.option.empty() || options.boolean(tensor.option);
-      }));
+std::vector<const LibraryTensor*> tensors_of(const LibraryKernel& kernel,
+                                             const OptionValues& options) {
+  std::vector<const LibraryTensor*> tensors;
+  for (const LibraryTensor& tensor : kernel.tensors) {
+    if (tensor.option.empty() || options.boolean(tensor.option)) tensors.push_back(&tensor);
+  }
+  return tensors;
 }
 
 DType dtype_of(const LibraryTensor& tensor, const OptionValues& options) {

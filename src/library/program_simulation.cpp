@@ -125,7 +125,7 @@ ir::Program bind_workload(const ir::Program& recorded, const Workload& workload,
                           std::int64_t multiprocessors) {
   std::vector<ir::TensorShape> shapes;
   for (const HostTensor& tensor : workload.tensors) {
-    const LibraryTensor& entry = workload.kernel->tensors[shapes.size()];
+    const LibraryTensor& entry = *workload.parameters[shapes.size()];
     shapes.push_back({entry.name, tensor.dtype(), tensor.shape(), tensor.strides()});
   }
   return ir::bind_program(recorded, shapes, multiprocessors);

@@ -64,8 +64,8 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
   const double available =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   double total = 0;
-  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
-    const LibraryTensor& tensor = kernel.tensors[i];
+  for (const LibraryTensor* each : tensors_of(kernel, options)) {
+    const LibraryTensor& tensor = *each;
     const std::vector<std::int64_t> shape = shape_of(tensor, options);
     double bytes = size_of(dtype_of(tensor, options));
     for (const std::int64_t extent : shape) bytes *= static_cast<double>(extent);
@@ -86,14 +86,14 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
 std::vector<HostTensor> Workload::inputs() const {
   std::vector<HostTensor> inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!kernel->tensors[i].is_output) inputs.push_back(tensors[i]);
+    if (!parameters[i]->is_output) inputs.push_back(tensors[i]);
   }
   return inputs;
 }
 
 void Workload::poison_outputs() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!kernel->tensors[i].is_output) continue;
+    if (!parameters[i]->is_output) continue;
     tensors[i] = HostTensor::poisoned(tensors[i].dtype(), tensors[i].shape());
   }
 }
@@ -103,17 +103,18 @@ Arguments Workload::arguments() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     HostTensor& tensor = tensors[i];
     arguments.tensors.push_back(
-        {kernel->tensors[i].name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
+        {parameters[i]->name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
   }
   return arguments;
 }
 
-std::size_t find_tensor(const LibraryKernel& kernel, const std::string& name, bool is_output) {
+const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string& name,
+                                 bool is_output) {
   std::vector<std::string> known;
-  for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
-    if (kernel.tensors[i].is_output != is_output) continue;
-    if (kernel.tensors[i].name == name) return i;
-    known.push_back(kernel.tensors[i].name);
+  for (const LibraryTensor& tensor : kernel.tensors) {
+    if (tensor.is_output != is_output) continue;
+    if (tensor.name == name) return tensor;
+    known.push_back(tensor.name);
   }
   Diagnostic({},
              fmt::format("{} has no {} '{}'", kernel.name, is_output ? "output" : "input", name))
@@ -121,50 +122,69 @@ std::size_t find_tensor(const LibraryKernel& kernel, const std::string& name, bo
       .raise();
 }
 
+namespace {
+
+void check_present(const LibraryKernel& kernel, const OptionValues& options,
+                   const LibraryTensor& tensor, const std::string& file) {
+  if (tensor.option.empty() || options.boolean(tensor.option)) return;
+  Diagnostic({}, fmt::format("{}: {} has no {} {} while {} is false", file, kernel.name,
+                             tensor.is_output ? "output" : "input", tensor.name, tensor.option))
+      .fix(fmt::format("--set {}=true", tensor.option))
+      .raise();
+}
+
+}  // namespace
+
+const HostTensor& Workload::output(const std::string& name, const std::string& file) const {
+  const LibraryTensor& tensor = find_tensor(*kernel, name, true);
+  check_present(*kernel, options, tensor, file);
+  const auto at = std::find(parameters.begin(), parameters.end(), &tensor);
+  return tensors[static_cast<std::size_t>(at - parameters.begin())];
+}
+
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                        const std::map<std::string, std::string>& files, std::uint64_t seed) {
   const OptionValues provisional = provisional_options(kernel, settings);
-  Workload workload{&kernel, {}, std::vector<HostTensor>(kernel.tensors.size())};
+  Workload workload;
+  workload.kernel = &kernel;
+  std::map<const LibraryTensor*, HostTensor> read;
   std::map<std::string, FileSize> sizes;
   for (const auto& [name, file] : files) {
-    const std::size_t i = find_tensor(kernel, name, false);
-    const LibraryTensor& tensor = kernel.tensors[i];
-    workload.tensors[i] = read_tensor(file, name, dtype_of(tensor, provisional));
-    check_rank(tensor, workload.tensors[i], file);
-    note_sizes(tensor, workload.tensors[i], file, sizes);
+    const LibraryTensor& tensor = find_tensor(kernel, name, false);
+    HostTensor& values = read[&tensor];
+    values = read_tensor(file, name, dtype_of(tensor, provisional));
+    check_rank(tensor, values, file);
+    note_sizes(tensor, values, file, sizes);
   }
   std::map<std::string, std::int64_t> known_sizes;
   for (const auto& [option, size] : sizes) known_sizes[option] = size.size;
   workload.options = resolve_options(kernel, settings, known_sizes);
   check_memory(kernel, workload.options);
 
-  const std::size_t count = tensor_count(kernel, workload.options);
   for (const auto& [name, file] : files) {
-    const LibraryTensor& tensor = kernel.tensors[find_tensor(kernel, name, false)];
-    if (tensor.option.empty() || workload.options.boolean(tensor.option)) continue;
-    Diagnostic({}, fmt::format("{}: {} has no input {} while {} is false", file, kernel.name, name,
-                               tensor.option))
-        .fix(fmt::format("--set {}=true", tensor.option))
-        .raise();
+    check_present(kernel, workload.options, find_tensor(kernel, name, false), file);
   }
-  workload.tensors.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const LibraryTensor& tensor = kernel.tensors[i];
+  workload.parameters = tensors_of(kernel, workload.options);
+  for (const LibraryTensor* each : workload.parameters) {
+    const LibraryTensor& tensor = *each;
     const std::vector<std::int64_t> shape = shape_of(tensor, workload.options);
     const DType dtype = dtype_of(tensor, workload.options);
-    const auto file = files.find(tensor.name);
-    if (file != files.end()) {
-      if (workload.tensors[i].shape() == shape) continue;
-      Diagnostic(
-          {}, fmt::format("{}: has shape {}, and the options make tensor {} {}", file->second,
-                          shape_text(workload.tensors[i].shape()), tensor.name, shape_text(shape)))
+    if (const auto file = read.find(each); file != read.end()) {
+      workload.tensors.push_back(std::move(file->second));
+      if (workload.tensors.back().shape() == shape) continue;
+      Diagnostic({}, fmt::format("{}: has shape {}, and the options make tensor {} {}",
+                                 files.at(tensor.name),
+                                 shape_text(workload.tensors.back().shape()), tensor.name,
+                                 shape_text(shape)))
           .fix(fmt::format("leave {} out of --set: sizes are then those of the file",
                            fmt::join(tensor.shape, ", ")))
           .raise();
     }
-    workload.tensors[i] = tensor.is_output ? HostTensor::poisoned(dtype, shape)
-                          : tensor.values  ? tensor.values(workload.options, seed)
-                                           : HostTensor::random_normal(dtype, shape, seed + i);
+    const std::size_t number = workload.tensors.size();
+    workload.tensors.push_back(
+        tensor.is_output ? HostTensor::poisoned(dtype, shape)
+        : tensor.values  ? tensor.values(workload.options, seed, workload.tensors)
+                         : HostTensor::random_normal(dtype, shape, seed + number));
   }
   return workload;
 }

@@ -15,15 +15,20 @@ namespace tilewright::library {
 struct Workload {
   const LibraryKernel* kernel = nullptr;
   OptionValues options;
-  std::vector<HostTensor> tensors;  // in the order of the kernel's parameters
+  std::vector<const LibraryTensor*> parameters;  // those that are there with these options
+  std::vector<HostTensor> tensors;               // of each of them
 
   std::vector<HostTensor> inputs() const;
   void poison_outputs();
+  // Raises Error(usage) for a name that is none of the kernel's outputs, or of one that the options
+  // leave out; `file` is where it was to go.
+  const HostTensor& output(const std::string& name, const std::string& file) const;
   Arguments arguments();
 };
 
-// The number of the tensor; an unknown name is a usage error that lists the known ones.
-std::size_t find_tensor(const LibraryKernel& kernel, const std::string& name, bool is_output);
+// Unknown names are a usage error that lists the known ones.
+const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string& name,
+                                 bool is_output);
 
 // `files` maps inputs to their files. Sizes that are not set are those of the files.
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,

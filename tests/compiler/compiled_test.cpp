@@ -96,11 +96,10 @@ TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
   const LibraryKernel& entry = find_kernel("attention_forward");
   const OptionValues options = resolve_options(entry, {"heads=1", "queries=8", "keys=8"});
   std::vector<TensorRef> given;
-  for (std::size_t i = 0; i < tensor_count(entry, options); ++i) {
-    const LibraryTensor& tensor = entry.tensors[i];
+  for (const LibraryTensor* tensor : tensors_of(entry, options)) {
     given.push_back({reinterpret_cast<void*>(0x10000),
-                     dtype_of(tensor, options),
-                     shape_of(tensor, options),
+                     dtype_of(*tensor, options),
+                     shape_of(*tensor, options),
                      {}});
   }
   char one = 0, another = 0;

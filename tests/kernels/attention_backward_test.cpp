@@ -92,12 +92,16 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   HostTensor dsinks = HostTensor::poisoned(f32, {a.heads});
 
   std::vector<TensorRef> tensors;
-  for (HostTensor& tensor : offsets) tensors.push_back(ref(tensor));
-  for (HostTensor* tensor : {&q, &k, &v, &o, &lse, &dout, &dq, &dk, &dv}) {
-    tensors.push_back(ref(*tensor));
-  }
-  if (c.of_lse) tensors.push_back(ref(dlse));
-  if (a.sinks) tensors.insert(tensors.end(), {ref(sinks), ref(dsinks)});
+  const auto pass = [&](std::initializer_list<HostTensor*> more) {
+    for (HostTensor* tensor : more) tensors.push_back(ref(*tensor));
+  };
+  pass({&q, &k, &v});
+  for (HostTensor& tensor : offsets) pass({&tensor});
+  if (a.sinks) pass({&sinks});
+  pass({&o, &lse, &dout});
+  if (c.of_lse) pass({&dlse});
+  pass({&dq, &dk, &dv});
+  if (a.sinks) pass({&dsinks});
   const Program program = packed ? kernels::attention_varlen_backward(a, c.of_lse)
                                  : kernels::attention_backward(a, c.of_lse);
   compile(program, c.target).run(tensors);

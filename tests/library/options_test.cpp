@@ -123,15 +123,16 @@ TEST(OptionsTest, EntriesAgreeWithTheirKernels) {
       add(choose_schedule(entry, set, schedule.target));
     }
     for (const ir::Kernel& traced : kernels) {
-      ASSERT_GE(traced.parameters.size(), tensor_count(entry, options));
-      for (std::size_t i = 0; i < tensor_count(entry, options); ++i) {
+      const std::vector<const LibraryTensor*> tensors = tensors_of(entry, options);
+      ASSERT_GE(traced.parameters.size(), tensors.size());
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
         const ir::Parameter& parameter = traced.parameters[i];
-        EXPECT_EQ(parameter.name, entry.tensors[i].name);
-        EXPECT_EQ(parameter.dtype, dtype_of(entry.tensors[i], options));
-        EXPECT_EQ(parameter.shape.size(), entry.tensors[i].shape.size());
-        EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, entry.tensors[i].is_output);
+        EXPECT_EQ(parameter.name, tensors[i]->name);
+        EXPECT_EQ(parameter.dtype, dtype_of(*tensors[i], options));
+        EXPECT_EQ(parameter.shape.size(), tensors[i]->shape.size());
+        EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, tensors[i]->is_output);
       }
-      for (std::size_t i = tensor_count(entry, options); i < traced.parameters.size(); ++i) {
+      for (std::size_t i = tensors.size(); i < traced.parameters.size(); ++i) {
         EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
       }
     }

@@ -49,14 +49,13 @@ Program attention_decode(const Attention& attention, SourceLocation where = here
 // The gradients of attention_forward, from those of O and, with `of_lse`, of LSE. A program of
 // kernels without sums over CTAs: the same bits in every run. Keys that no query sees, and queries
 // that see nothing, have gradients of 0.
-// in   Q, K, V, O, LSE as attention_forward takes and gives them, dO as O
-// out  dQ, dK, dV as Q, K, V
-// in   with of_lse: dLSE f32 as LSE
-// in   with sinks: sinks f32 [heads]; out dsinks f32 [heads]
+// in   Q, K, V as attention_forward takes them; with sinks: sinks f32 [heads]
+// in   O, LSE as it gave them, dO as O; with of_lse: dLSE f32 as LSE
+// out  dQ, dK, dV as Q, K, V; with sinks: dsinks f32 [heads]
 // Scratch: 8 bytes for each row of each head.
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
-// The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k come first. Rows of no
+// The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
 // sequence are neither read nor written.
 Program attention_varlen_backward(const Attention& attention, bool of_lse = false,
                                   SourceLocation where = here());
@@ -75,5 +74,6 @@ Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = he
 // The same for the tile level through the automatic schedule. Checks nothing: attention_forward
 // does.
 Attention with_tile_blocks(Attention attention);
+Attention with_backward_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

@@ -43,9 +43,8 @@ FamilyMember::Lowered lower(const LibraryKernel& kernel, const FamilyMember& mem
 
 std::vector<ir::TensorShape> shapes_of(const LibraryKernel& kernel, const OptionValues& options) {
   std::vector<ir::TensorShape> shapes;
-  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
-    const LibraryTensor& tensor = kernel.tensors[i];
-    shapes.push_back({tensor.name, dtype_of(tensor, options), shape_of(tensor, options), {}});
+  for (const LibraryTensor* tensor : tensors_of(kernel, options)) {
+    shapes.push_back({tensor->name, dtype_of(*tensor, options), shape_of(*tensor, options), {}});
   }
   return shapes;
 }

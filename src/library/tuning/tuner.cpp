@@ -40,13 +40,12 @@ HostTensor repeated_normal(DType dtype, const std::vector<std::int64_t>& shape,
 std::vector<HostTensor> make_tensors(const LibraryKernel& kernel, const OptionValues& options,
                                      std::uint64_t seed) {
   std::vector<HostTensor> tensors;
-  for (std::size_t i = 0; i < tensor_count(kernel, options); ++i) {
-    const LibraryTensor& tensor = kernel.tensors[i];
-    const DType dtype = dtype_of(tensor, options);
-    const std::vector<std::int64_t> shape = shape_of(tensor, options);
-    tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
-                      : tensor.values  ? tensor.values(options, seed)
-                                       : repeated_normal(dtype, shape, seed + i));
+  for (const LibraryTensor* tensor : tensors_of(kernel, options)) {
+    const DType dtype = dtype_of(*tensor, options);
+    const std::vector<std::int64_t> shape = shape_of(*tensor, options);
+    tensors.push_back(tensor->is_output ? HostTensor::poisoned(dtype, shape)
+                      : tensor->values  ? tensor->values(options, seed, tensors)
+                                        : repeated_normal(dtype, shape, seed + tensors.size()));
   }
   return tensors;
 }
@@ -74,10 +73,10 @@ bool is_measurable(const TuneEntry& entry) { return entry.skipped.empty(); }
 // What variants compute of the same inputs, against what one of them did.
 class ResultCheck {
  public:
-  ResultCheck(const LibraryKernel& kernel, std::vector<HostTensor> tensors)
+  ResultCheck(const std::vector<const LibraryTensor*>& parameters, std::vector<HostTensor> tensors)
       : tensors_(std::move(tensors)), on_device_(tensors_) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (kernel.tensors[i].is_output) outputs_.push_back(i);
+      if (parameters[i]->is_output) outputs_.push_back(i);
     }
   }
   const compiler::DeviceTensors& on_device() const { return on_device_; }
@@ -227,7 +226,7 @@ const Launch& Tuner::standard_of(const TuneResult& result) const {
 }
 
 void Tuner::measure(TuneResult& result) {
-  ResultCheck results(kernel_, make_tensors(kernel_, result.options, how_.seed));
+  ResultCheck results(tensors_of(kernel_, result.options), make_tensors(kernel_, result.options, how_.seed));
   results.compute(standard_of(result));
   if (!results.keep()) {
     Diagnostic({},
