@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -61,6 +62,54 @@ TEST(Mask, OneEndOfABlockIsAskedFor) {
         hidden += std::isinf(x);
       }
       EXPECT_TRUE(hidden > 0 || queries == 1);
+    }
+  }
+}
+
+// The same by columns: blocks of rows that see something of one block of columns, of S transposed.
+Kernel masked_by_columns(int window) {
+  Kernel kernel("masked_by_columns");
+  const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
+  const Tensor S = kernel.in("S", f32, {keys, queries}),
+               O = kernel.inout("O", f32, {keys, queries});
+  const auto [x] = kernel.grid(ceil_div(keys, kColumns));
+  const Block cols = keys.block(x, kColumns);
+  const Mask mask = causal(queries, keys, window);
+  for (Block rows : mask.row_blocks(cols, queries, kRows)) {
+    store(O(cols, rows), mask.apply_transposed(load(S(cols, rows)), rows, cols));
+  }
+  return kernel;
+}
+
+TEST(Mask, ColumnsFindTheRowsThatSeeThem) {
+  for (const int window : {0, 1, 5, 40}) {
+    for (const auto& [queries, keys] :
+         {std::pair{1, 1}, std::pair{16, 24}, std::pair{37, 83}, std::pair{83, 37}}) {
+      SCOPED_TRACE(testing::Message() << window << " " << queries << " x " << keys);
+      HostTensor S = HostTensor::random_normal(f32, {keys, queries}, 5);
+      const HostTensor O = run(masked_by_columns(window), S);
+      const auto sees = [&](int row, int column) {
+        const int diagonal = row + keys - queries;
+        return column <= diagonal && (window == 0 || column > diagonal - window);
+      };
+      for (int column = 0; column < keys; ++column) {
+        for (int row = 0; row < queries; ++row) {
+          const double x = O.at({column, row});
+          if (sees(row, column)) {
+            ASSERT_EQ(x, S.at({column, row}));
+            continue;
+          }
+          // Hidden, or in a block that nobody visits: such a block has nothing to see.
+          bool any = false;
+          for (int i = row / kRows * kRows; i < std::min(queries, (row / kRows + 1) * kRows); ++i) {
+            for (int j = column / kColumns * kColumns;
+                 j < std::min(keys, (column / kColumns + 1) * kColumns); ++j) {
+              any = any || sees(i, j);
+            }
+          }
+          ASSERT_TRUE(any ? std::isinf(x) && x < 0 : std::isnan(x)) << row << ", " << column;
+        }
+      }
     }
   }
 }

@@ -107,37 +107,71 @@ TEST(OptionsTest, TheScheduleFitsTheTarget) {
             "attention_forward");
 }
 
-// Of every entry: what it says of its tensors is what its kernels declare.
+// Short lengths, with the flags that are named.
+std::vector<std::string> settings_of(const LibraryKernel& entry,
+                                     const std::vector<std::string>& flags) {
+  std::vector<std::string> settings;
+  for (const KernelOption& option : entry.options) {
+    if (option.is_length) settings.push_back(option.name + "=48");
+  }
+  for (const std::string& flag : flags) settings.push_back(flag + "=true");
+  return settings;
+}
+
+void expect_agreement(const LibraryKernel& entry, const std::vector<std::string>& flags) {
+  SCOPED_TRACE(testing::PrintToString(flags));
+  const std::vector<std::string> settings = settings_of(entry, flags);
+  const OptionValues options = resolve_options(entry, settings);
+  std::vector<ir::Kernel> kernels;
+  const auto add = [&](const ScheduleChoice& choice) {
+    kernels.push_back(entry.is_program() ? signature_of(build_program(entry, choice).finish())
+                                         : build_choice(entry, choice).finish());
+  };
+  add(choose_schedule(entry, options, ""));
+  for (const LibrarySchedule& schedule : entry.schedules) {
+    std::vector<std::string> set = settings;
+    set.push_back("schedule=" + schedule.name);
+    add(choose_schedule(entry, resolve_options(entry, set), schedule.target));
+  }
+  const std::vector<const LibraryTensor*> tensors = tensors_of(entry, options);
+  for (const ir::Kernel& traced : kernels) {
+    ASSERT_GE(traced.parameters.size(), tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const ir::Parameter& parameter = traced.parameters[i];
+      EXPECT_EQ(parameter.name, tensors[i]->name);
+      EXPECT_EQ(parameter.dtype, dtype_of(*tensors[i], options));
+      EXPECT_EQ(parameter.shape.size(), tensors[i]->shape.size());
+      EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, tensors[i]->is_output);
+    }
+    for (std::size_t i = tensors.size(); i < traced.parameters.size(); ++i) {
+      EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
+    }
+  }
+  const library::Workload workload = library::make_workload(entry, settings, {}, 1);
+  EXPECT_GT(entry.floating_operations(options, workload.inputs()), 0);
+  const std::vector<std::vector<double>> reference = entry.reference(options, workload.inputs());
+  std::size_t outputs = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i]->is_output) continue;
+    ASSERT_LT(outputs, reference.size());
+    EXPECT_EQ(reference[outputs++].size(),
+              static_cast<std::size_t>(workload.tensors[i].elements()));
+  }
+  EXPECT_EQ(outputs, reference.size());
+}
+
+// Of every entry: what it says of its tensors is what its kernels declare, and its reference gives
+// its outputs, whichever of its flags are set.
 TEST(OptionsTest, EntriesAgreeWithTheirKernels) {
   for (const LibraryKernel& entry : kernel_library()) {
     SCOPED_TRACE(entry.name);
-    const OptionValues options = resolve_options(entry, {});
-    std::vector<ir::Kernel> kernels;
-    const auto add = [&](const ScheduleChoice& choice) {
-      kernels.push_back(entry.is_program() ? signature_of(build_program(entry, choice).finish())
-                                           : build_choice(entry, choice).finish());
-    };
-    add(choose_schedule(entry, options, ""));
-    for (const LibrarySchedule& schedule : entry.schedules) {
-      const OptionValues set = resolve_options(entry, {"schedule=" + schedule.name});
-      add(choose_schedule(entry, set, schedule.target));
+    std::vector<std::string> flags;
+    for (const KernelOption& option : entry.options) {
+      if (option.kind == KernelOption::Kind::boolean) flags.push_back(option.name);
     }
-    for (const ir::Kernel& traced : kernels) {
-      const std::vector<const LibraryTensor*> tensors = tensors_of(entry, options);
-      ASSERT_GE(traced.parameters.size(), tensors.size());
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const ir::Parameter& parameter = traced.parameters[i];
-        EXPECT_EQ(parameter.name, tensors[i]->name);
-        EXPECT_EQ(parameter.dtype, dtype_of(*tensors[i], options));
-        EXPECT_EQ(parameter.shape.size(), tensors[i]->shape.size());
-        EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, tensors[i]->is_output);
-      }
-      for (std::size_t i = tensors.size(); i < traced.parameters.size(); ++i) {
-        EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
-      }
-    }
-    EXPECT_GT(entry.floating_operations(options, library::make_workload(entry, {}, {}, 1).inputs()),
-              0);
+    expect_agreement(entry, {});
+    for (const std::string& flag : flags) expect_agreement(entry, {flag});
+    if (flags.size() > 1) expect_agreement(entry, flags);
   }
 }
 
