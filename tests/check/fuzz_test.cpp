@@ -9,9 +9,12 @@
 namespace tilewright::checks::fuzz {
 namespace {
 
+// scripts/mutate_compiler takes as many.
+constexpr std::int64_t kTestedKernels = 300;
+
 TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
   CampaignOptions options;
-  options.count = 150;
+  options.count = kTestedKernels;
   const CampaignReport report = run_campaign(options);
   for (const Failure& failure : report.failures) {
     ADD_FAILURE() << "seed " << failure.seed << ", " << failure.verdict.stage << ": "

@@ -249,6 +249,18 @@ TEST(SinkPartialMaximaTest, OtherUsesCompleteItWhereTheyStand) {
                     raised("      %30: tile<f32, 64x1> = complete %24 {function = max}\n", "%30")));
 }
 
+TEST(SinkPartialMaximaTest, WhatABranchPassesOnIsWhole) {
+  const auto passed_on = [](const std::string& complete, const std::string& maximum) {
+    return "    %27: tile<f32, 64x1> = if_then %26 () {\n" + complete + "      yield " + maximum +
+           "\n    } () {\n      yield %23\n    }\n"
+           "    store %1, %27, %10, %10, %11, %15 {sizes = [64, 1]}\n";
+  };
+  expect_pass(
+      sink_partial_maxima, asked(kMaximum, "lt %23, %24", passed_on("", "%24")),
+      asked(kPartialMaximum, "lt %23, %24 {partial = 1}",
+            passed_on("      %30: tile<f32, 64x1> = complete %24 {function = max}\n", "%30")));
+}
+
 TEST(SinkPartialMaximaTest, MinimaFromBelow) {
   expect_pass(sink_partial_maxima, asked("{function = min, axis = 1}", "lt %24, %23", ""),
               asked("{function = min, axis = 1, partial = 1}", "lt %24, %23 {partial = 0}", ""));

@@ -222,6 +222,15 @@ TEST(Conversions, WithoutProducts) {
         1);
 }
 
+// A thread has one element of it, of which nothing can be cut.
+TEST(Conversions, APartThatIsTheWhole) {
+  Kernel kernel("whole");
+  const Tensor X = kernel.in("X", f32, {4, 32}), Y = kernel.out("Y", f32, {4, 32});
+  kernel.grid(1);
+  store(Y(all, all), load(X(all, all)).slice({0, 0}, {4, 32}) + 1);
+  check(kernel, {random(f32, {4, 32}, 1), output(f32, {4, 32})}, 1);
+}
+
 // A row and a column of one vector: both are computed where they are needed, and a mask of indices
 // passes nowhere.
 TEST(Conversions, IndicesAreComputedAgain) {
