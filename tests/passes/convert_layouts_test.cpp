@@ -178,10 +178,15 @@ const std::string kLarge =
     "    %26: tile<f32, 64x64> = convert %25\n"
     "    %27: tile<f32, 64x64> = add %20, %26\n";
 
+// Its parts in four warps take 512 bytes, behind which nothing is aligned for a swizzle.
+const std::string kReduced =
+    "    %31: tile<f32, 64x32> = slice %20 {offsets = [0, 8]}\n"
+    "    %32: tile<f32, 1x32> = reduce %31 {function = max, axis = 0}\n";
+
 // Conversions of a role follow each other.
 TEST(ConvertLayoutsTest, AllLieInOnePlace) {
   for (const bool small_first : {true, false}) {
-    const std::string both = small_first ? kSmall + kLarge : kLarge + kSmall;
+    const std::string both = kReduced + (small_first ? kSmall + kLarge : kLarge + kSmall);
     const ir::Kernel kernel =
         placed(role_kernel(kProduct + both + stored_part("%24") + stored_part("%27")));
     std::int64_t tiles = 0, conversions = 0;
@@ -202,7 +207,23 @@ TEST(ConvertLayoutsTest, AllLieInOnePlace) {
     const std::int64_t barriers = 16;
     EXPECT_GE(kernel.shared_bytes, tiles + conversions + barriers);
     EXPECT_LE(kernel.shared_bytes, tiles + conversions + barriers + 1024);
+    EXPECT_EQ(tiles, 2 * 64 * 64 * 2 + 4 * 32 * 4);
   }
+}
+
+// A warp that converts what it holds itself waits for no other, which may be at another conversion.
+TEST(ConvertLayoutsTest, SingleWarpsHaveAPlaceOfTheirOwn) {
+  const ir::Kernel kernel =
+      placed(role_kernel(kProduct + kLarge +
+                         "    %28: tile<f32, 64x64> = convert %20 "
+                         "{layout = register_layout[64x64|r:2@1:32,16@0:1|l:32@1:1|w:4@0:16]}\n" +
+                         stored_part("%27") + stored_part("%28")));
+  std::vector<Place> converting;
+  for (const Place& place : places_of(kernel)) {
+    if (place.converts) converting.push_back(place);
+  }
+  ASSERT_EQ(converting.size(), 2u);
+  EXPECT_TRUE(converting[0].end <= converting[1].begin || converting[1].end <= converting[0].begin);
 }
 
 // Roles run beside each other: what one converts may not lie where another converts.

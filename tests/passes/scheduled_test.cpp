@@ -321,6 +321,32 @@ TEST(CheckDivergenceTest, WhatWarpsSeeDifferentlyIsAnError) {
       "warp_index");
 }
 
+// What a turn leaves to the next decides in that one.
+TEST(CheckDivergenceTest, WhatWarpsCarryAroundALoopIsAnError) {
+  expect_divergence(
+      role_kernel(kViews +
+                  "    %22: i32 = warp_index\n"
+                  "    %23: i32 = for_loop %10, %11, %15, %10 (%24: i32, %25: i32) {\n"
+                  "      %26: bool = lt %25, %15\n"
+                  "      if_then %26 () {\n"
+                  "        %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                  "        retire %30\n        yield\n      } () {\n        yield\n      }\n"
+                  "      yield %22\n    }\n"),
+      "warp_index");
+}
+
+// Others may write it while a warp reads it and the next one does not yet.
+TEST(CheckDivergenceTest, SoIsAnIndexThatOthersWrite) {
+  const auto text = [](const std::string& attributes) {
+    std::string kernel = conditional(
+        "    %22: i32 = load_index %5, %10" + attributes + "\n    %23: bool = lt %22, %15\n",
+        "%23");
+    return kernel.insert(kernel.find("grid"), "in flags: i32[n] = %5\n");
+  };
+  expect_unchanged(check_divergence, text(""));
+  expect_divergence(text(" {semantics = \"acquire\", scope = \"gpu\"}"), "load_index");
+}
+
 TEST(CheckDivergenceTest, SoIsAnAnswerOfAny) {
   const std::string text = asked(kMaximum, "lt %23, %24",
                                  "    if_then %26 () {\n"
