@@ -19,7 +19,7 @@ constexpr Weight kWeights[] = {
     {StepKind::mask, 7, 7, 7},         {StepKind::cast, 6, 5, 5},
     {StepKind::reduce, 12, 8, 8},      {StepKind::dot, 0, 18, 0},
     {StepKind::dot_of_parts, 0, 7, 0}, {StepKind::reshape, 3, 2, 0},
-    {StepKind::slice, 3, 4, 3},        {StepKind::transpose, 2, 3, 0},
+    {StepKind::slice, 4, 6, 4},        {StepKind::transpose, 3, 5, 0},
     {StepKind::scalar, 3, 2, 2},       {StepKind::coordinates, 3, 2, 3},
     {StepKind::loop, 10, 12, 0},       {StepKind::when, 4, 4, 4},
     {StepKind::store, 6, 5, 5},        {StepKind::update, 3, 2, 0},

@@ -484,7 +484,10 @@ void Tracing::slice(const Step& s) {
     if (size[axis] < 32) return;
     const std::int64_t all = size[axis];
     size[axis] /= part % 3 == 2 ? 4 : 2;
-    first[axis] = std::min(part % 5 * (size[axis] / 2), all - size[axis]);
+    // It may begin inside of what a lane holds, where the compiler converts layouts.
+    const bool converts = recipe_.style != Recipe::Style::explicit_level;
+    const int inside = converts && axis == 1 && s.n % 3 == 0 ? 1 + s.n % 5 : 0;
+    first[axis] = std::min(part % 5 * (size[axis] / 2) + inside, all - size[axis]);
     axes[axis] = Axis::part;
     cuts[axis] = kUnknownCut;
   };
