@@ -533,6 +533,37 @@ TEST(HopperSchedule, StoresRowsThatEndInsideOfACopysBytes) {
   }
 }
 
+// Three pieces of 64 columns go through two buffers: the next store begins at the one that the last
+// piece still leaves from.
+TEST(HopperSchedule, StoresOfPiecesThatBuffersDoNotDivide) {
+  Kernel kernel("three_pieces");
+  const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {192, 64});
+  const Tensor C = kernel.out("C", bf16, {64, 192}), D = kernel.out("D", bf16, {64, 192});
+  kernel.grid(1);
+  const Tile product = dot(load(A(all, all)), load(B(all, all)).T());
+  store(C(all, all), product.cast(bf16));
+  store(D(all, all), (2 * product).cast(bf16));
+  check(kernel, {random({64, 64}, 1), random({192, 64}, 2)}, {poison({64, 192}), poison({64, 192})});
+}
+
+// Two blocks of X are held while a condition loads two more: its ring has four stages.
+TEST(HopperSchedule, HoldsStagesAroundACondition) {
+  Kernel kernel("held");
+  const Dim m = kernel.dim("m", multiple_of(256));
+  const Tensor X = kernel.in("X", bf16, {m, 64}), B = kernel.in("B", bf16, {64, 64});
+  const Tensor C = kernel.out("C", bf16, {m / 4, 64});
+  const auto [y] = kernel.grid(m / 256);
+  const auto block = [&, y = y](int i) { return load(X(m.block(y * 4 + i, 64), all)); };
+  const Tile b = load(B(all, all)), first = block(0), second = block(1);
+  Var sum{zeros({64, 64})};
+  when(y < 1, [&] {
+    const Tile third = block(2), fourth = block(3);
+    sum = dot(fourth, b, dot(third, b, sum));
+  });
+  store(C((m / 4).block(y, 64), all), dot(second, b, dot(first, b, sum)).cast(bf16));
+  check(kernel, {random({512, 64}, 1), random({64, 64}, 2)}, {poison({128, 64})});
+}
+
 std::string refusal(const Kernel& kernel) {
   return test::usage_error_of([&] { compile(kernel, "sm_90a"); });
 }
