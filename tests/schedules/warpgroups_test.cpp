@@ -543,7 +543,8 @@ TEST(HopperSchedule, StoresOfPiecesThatBuffersDoNotDivide) {
   const Tile product = dot(load(A(all, all)), load(B(all, all)).T());
   store(C(all, all), product.cast(bf16));
   store(D(all, all), (2 * product).cast(bf16));
-  check(kernel, {random({64, 64}, 1), random({192, 64}, 2)}, {poison({64, 192}), poison({64, 192})});
+  check(kernel, {random({64, 64}, 1), random({192, 64}, 2)},
+        {poison({64, 192}), poison({64, 192})});
 }
 
 // Two blocks of X are held while a condition loads two more: its ring has four stages.
@@ -562,6 +563,26 @@ TEST(HopperSchedule, HoldsStagesAroundACondition) {
   });
   store(C((m / 4).block(y, 64), all), dot(second, b, dot(first, b, sum)).cast(bf16));
   check(kernel, {random({512, 64}, 1), random({64, 64}, 2)}, {poison({128, 64})});
+}
+
+// A stage goes back to the ring once the last of the products that read it has ended.
+TEST(HopperSchedule, AStageServesTwoProducts) {
+  Kernel kernel("two_sums");
+  const Dim k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {64, k}), B = kernel.in("B", bf16, {64, k});
+  const Tensor W = kernel.in("W", bf16, {64, k});
+  const Tensor C = kernel.out("C", bf16, {64, 64}), D = kernel.out("D", bf16, {64, 64});
+  kernel.grid(1);
+  Var first{zeros({64, 64})}, second{zeros({64, 64})};
+  for (Block block : blocks(k, 64)) {
+    const Tile w = load(W(all, block)).T();
+    first = dot(load(A(all, block)), w, first);
+    second = dot(load(B(all, block)), w, second);
+  }
+  store(C(all, all), Tile(first).cast(bf16));
+  store(D(all, all), Tile(second).cast(bf16));
+  check(kernel, {random({64, 640}, 1), random({64, 640}, 2), random({64, 640}, 3)},
+        {poison({64, 64}), poison({64, 64})});
 }
 
 std::string refusal(const Kernel& kernel) {
