@@ -35,8 +35,11 @@ std::string called(const Operation& o) {
   if (attributes.has(Key::bytes)) {
     return fmt::format("{} of {} bytes", name, attributes.integer(Key::bytes));
   }
+  // How many arrays it keeps in their registers.
+  const bool keeps = o.op == Op::wgmma_fence || o.op == Op::wgmma_wait;
+  const std::string pins = keeps ? fmt::format(" with {} pinned", o.operands.size()) : "";
   const bool waits = o.op == Op::wgmma_wait || o.op == Op::bulk_wait;
-  return waits ? fmt::format("{} to {}", name, attributes.integer(Key::count)) : name;
+  return name + (waits ? fmt::format(" to {}", attributes.integer(Key::count)) : "") + pins;
 }
 
 std::string counted(const ir::Block& block) {
