@@ -585,6 +585,20 @@ TEST(HopperSchedule, AStageServesTwoProducts) {
         {poison({64, 64}), poison({64, 64})});
 }
 
+// A block that is held over a loop has a ring of its own: the loop goes round the one of its
+// blocks.
+TEST(HopperSchedule, HoldsABlockOfTheTensorThatALoopReads) {
+  Kernel kernel("own_tensor");
+  const Dim m = kernel.dim("m", multiple_of(64));
+  const Tensor X = kernel.in("X", bf16, {m, 64}), C = kernel.out("C", bf16, {m, 64});
+  const auto [y] = kernel.grid(ceil_div(m, 64));
+  const Tile own = load(X(m.block(y, 64), all));
+  Var sum{zeros({64, 64})};
+  for (Block block : blocks(m, 64)) sum = dot(own, load(X(block, all)).T(), sum);
+  store(C(m.block(y, 64), all), (Tile(sum) * 0.1).cast(bf16));
+  check(kernel, {random({640, 64}, 1)}, {poison({640, 64})});
+}
+
 std::string refusal(const Kernel& kernel) {
   return test::usage_error_of([&] { compile(kernel, "sm_90a"); });
 }
