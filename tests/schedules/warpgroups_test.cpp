@@ -599,6 +599,55 @@ TEST(HopperSchedule, HoldsABlockOfTheTensorThatALoopReads) {
   check(kernel, {random({640, 64}, 1)}, {poison({640, 64})});
 }
 
+// A block that a loop inside reads goes back behind that loop, and the next one takes its stage.
+TEST(HopperSchedule, HoldsABlockUntilTheLoopThatReadsItEnds) {
+  Kernel kernel("nested");
+  const Dim m = kernel.dim("m", multiple_of(64)), n = kernel.dim("n", multiple_of(64));
+  const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {n, 64});
+  const Tensor C = kernel.out("C", bf16, {64, 64});
+  kernel.grid(1);
+  Var sum{zeros({64, 64})};
+  for (Block i : blocks(m, 64)) {
+    const Tile a = load(A(i, all));
+    for (Block j : blocks(n, 64)) sum = dot(a, load(B(j, all)).T(), sum);
+  }
+  store(C(all, all), (Tile(sum) * 0.1).cast(bf16));
+  check(kernel, {random({640, 64}, 1), random({192, 64}, 2)}, {poison({64, 64})});
+}
+
+// Ten rows of tiles: a band of eight passes over the columns, then one of two.
+TEST(HopperSchedule, TilesOfTheLastBandToo) {
+  Kernel kernel("bands");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {m, 128}), B = kernel.in("B", bf16, {n, 128});
+  const Tensor C = kernel.out("C", bf16, {m, n});
+  const auto [x, y] = kernel.grid(ceil_div(n, 64), ceil_div(m, 64));
+  const Block rows = m.block(y, 64), columns = n.block(x, 64);
+  Var sum{zeros({64, 64})};
+  for (Block k : blocks(128, 64)) {
+    sum = dot(load(A(rows, k)), load(B(columns, k)).T(), sum);
+  }
+  store(C(rows, columns), Tile(sum).cast(bf16));
+  check(kernel, {random({600, 128}, 1), random({136, 128}, 2)}, {poison({600, 136})});
+}
+
+// Warpgroups leave the part without a mask after different turns, and take no turns at products.
+TEST(HopperSchedule, ALowerTriangleThatIsComputed) {
+  Kernel kernel("triangle");
+  const Dim m = kernel.dim("m", multiple_of(128));
+  const Tensor W = kernel.in("W", bf16, {m, m}), V = kernel.in("V", bf16, {m, 64});
+  const Tensor C = kernel.out("C", bf16, {m, 64});
+  const auto [y] = kernel.grid(m / 128);
+  const Block rows = m.block(y, 128);
+  Var sum{zeros({128, 64})};
+  for (Block j : blocks(m, 64)) {
+    const Tile w = load(W(rows, j)).cast(f32) * 0.5;
+    sum = dot(where(j.as_row() <= rows.as_column(), w, 0).cast(bf16), load(V(j, all)), sum);
+  }
+  store(C(rows, all), (Tile(sum) * 0.1).cast(bf16));
+  check(kernel, {random({256, 256}, 1), random({256, 64}, 2)}, {poison({256, 64})});
+}
+
 std::string refusal(const Kernel& kernel) {
   return test::usage_error_of([&] { compile(kernel, "sm_90a"); });
 }
