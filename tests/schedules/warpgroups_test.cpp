@@ -489,6 +489,18 @@ TEST(HopperSchedule, TermsThatOneOperandLacksAreNone) {
   store(Y(rows, cols), dot(x.cast(f16), infinite.cast(f16)));
   check(kernel, {random_f32({3, 1}, 1)}, {poison({3, 1}, f32)});
 }
+TEST(HopperSchedule, TermsThatTheSecondOperandLacksAreNone) {
+  Kernel kernel("infinite_before_nothing");
+  const Dim m = kernel.dim("m", at_most(64)), n = kernel.dim("n", at_most(64));
+  const Tensor X = kernel.in("X", f32, {m, n}), Y = kernel.out("Y", f32, {m, n});
+  kernel.grid(1);
+  const Block rows = m.block(0, 64), cols = n.block(0, 64);
+  const Tile x = load(X(rows, cols));
+  // Column 2 of the first operand is infinite, and the second has one row.
+  const Tile infinite = where(cols.as_row() < 2, x, -INFINITY);
+  store(Y(rows, cols), dot(infinite.cast(f16), (x + 1).cast(f16)));
+  check(kernel, {random_f32({1, 3}, 1)}, {poison({1, 3}, f32)});
+}
 
 TEST(HopperSchedule, RowsBesideAProductLieInWarpsAsItsDo) {
   Kernel kernel("beside_a_product");
