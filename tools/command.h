@@ -49,6 +49,7 @@ struct Request {
   bool provenance = false;
   bool diff = false;
   bool faults = false;
+  bool first = false;
   bool json = false;
   bool model_only = false;
   bool printed = false;

@@ -59,9 +59,9 @@ std::string plan_of(const fuzz::Recipe& recipe) {
   const fuzz::ExplicitPlan& plan = recipe.plan;
   return fmt::format(
       "stages {}, warpgroups {}, cluster {}, multicast {}, persistent {}, a in registers {}, b by "
-      "rows {}",
+      "rows {}, wide stages {}, halves {}",
       plan.stages, plan.warpgroups, plan.cluster, plan.multicast, plan.persistent,
-      plan.a_in_registers, plan.b_by_rows);
+      plan.a_in_registers, plan.b_by_rows, plan.wide_stages, plan.halves);
 }
 
 Json json_of(const fuzz::Failure& failure) {
@@ -76,11 +76,11 @@ Json json_of(const fuzz::Failure& failure) {
           {"kernel", fuzz::text_of(failure.recipe)}};
 }
 
-void print(const fuzz::Failure& failure, const std::string& target) {
+void print(const fuzz::Failure& failure, const std::string& target, bool shrunken) {
   fmt::print("seed {}: {}, {}: {}\n", failure.seed, kind_name(failure.verdict.kind),
              failure.verdict.stage, failure.verdict.text);
   const fuzz::Sizes& sizes = failure.recipe.sizes;
-  fmt::print("shrunken to {} steps, with m = {}, n = {}, k = {}: {}\n",
+  fmt::print("{}{} steps, with m = {}, n = {}, k = {}: {}\n", shrunken ? "shrunken to " : "",
              fuzz::steps_of(failure.recipe), sizes.rows, sizes.columns, sizes.depth,
              failure.shrunken.text);
   const std::string plan = plan_of(failure.recipe);
@@ -191,6 +191,7 @@ int fuzz(const Request& request) {
   options.count = request.count;
   set_target(options, request.target);
   options.threads = request.threads;
+  options.first = request.first;
   ProgressBar progress("kernels", options.count);
   const fuzz::CampaignReport report =
       fuzz::run_campaign(options, [&progress] { progress.advance(); });
@@ -214,7 +215,9 @@ int fuzz(const Request& request) {
     fmt::print("{}\n", json_text(json));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
-  for (const fuzz::Failure& failure : report.failures) print(failure, request.target);
+  for (const fuzz::Failure& failure : report.failures) {
+    print(failure, request.target, !request.first);
+  }
   fmt::print("{} from seed {}: {} agreed", counted(report.kernels, "kernel"), options.seed,
              report.agreed);
   for (const auto& [style, count] : report.styles) fmt::print(", {} {}", count, style);

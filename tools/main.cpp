@@ -262,6 +262,8 @@ class CommandLine {
     fuzz->add_option("--threads", request_.threads, "0: as many as the machine has")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
+    fuzz->add_flag("--first", request_.first,
+                   "End with the first kernel that fails, and show it as it is, not shrunken");
     fuzz->add_flag("--seeded-faults", request_.seeded_faults,
                    "Plant faults of a compiler in what it made, and say how many kernels and how "
                    "long it took to notice each; gives up after --count kernels with it");

@@ -197,9 +197,13 @@ class RoleLowering {
   void slice(const Operation& o) {
     const ir::RegisterLayout from = code_.layout(o.operands[0]).canonical();
     const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
-    const ir::Mode& last = from.registers.back();
-    const std::int64_t below = from.register_count() / last.size;
-    const std::int64_t first = offsets[last.axis] / last.stride * below;
+    std::int64_t first = 0;
+    // Of one element a thread, the part is the whole.
+    if (!from.registers.empty()) {
+      const ir::Mode& last = from.registers.back();
+      const std::int64_t below = from.register_count() / last.size;
+      first = offsets[last.axis] / last.stride * below;
+    }
     code_.emit(Op::copy, {code_.array(o.results[0]), code_.array(o.operands[0])},
                {{Key::offset, first}}, o.where);
   }

@@ -17,7 +17,6 @@ using ir::Op;
 using ir::Operation;
 
 constexpr std::int64_t kLoadedRegisters = 64;  // a thread, filled by loads ahead of their use
-using target::kGroupWarps;
 
 // One role, each of whose warps has its part of every tile.
 class RowRetracing final : public Retracer {

@@ -1,17 +1,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "check/fuzz/campaign.h"
 #include "check/fuzz/envelope.h"
 #include "check/fuzz/faults.h"
 #include "check/fuzz/shrink.h"
+#include "compiler/compile_to_machine.h"
 
 namespace tilewright::checks::fuzz {
 namespace {
 
+// scripts/mutate_compiler takes as many.
+constexpr std::int64_t kTestedKernels = 300;
+
 TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
   CampaignOptions options;
-  options.count = 150;
+  options.count = kTestedKernels;
   const CampaignReport report = run_campaign(options);
   for (const Failure& failure : report.failures) {
     ADD_FAILURE() << "seed " << failure.seed << ", " << failure.verdict.stage << ": "
@@ -23,6 +30,65 @@ TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
   EXPECT_GT(report.agreed, options.count * 8 / 10);
   EXPECT_EQ(report.styles.size(), 3u);
   EXPECT_GT(report.checked, 1000 * report.agreed);
+}
+
+// Of the machine forms of random kernels, how many have what compilers get wrong.
+struct Reached {
+  int one = 0;             // conversion of layouts, or more
+  int conversions = 0;     // of two sizes or more
+  int reductions = 0;      // over several warps
+  int exchanges = 0;       // between warpgroups
+  int parts_along_mn = 0;  // of an operand in shared memory, not from its beginning
+  int parts_along_k = 0;
+  int owned = 0;  // memory that one launch leaves to the next
+};
+void note(const ir::Kernel& machine, Reached& reached) {
+  std::set<std::int64_t> converted;
+  bool reduces = false, exchanges = false, mn = false, k = false;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::shared) {
+      const std::string& name = o.attributes.text(ir::Key::name);
+      if (o.attributes.has(ir::Key::scratch)) {
+        converted.insert(o.attributes.shared_layout().size_bytes());
+      }
+      reduces = reduces || name.rfind("reduction", 0) == 0;
+      exchanges = exchanges || name.rfind("operand", 0) == 0 || name.rfind("vector", 0) == 0;
+    }
+    if (o.op != ir::Op::wgmma_ss && o.op != ir::Op::wgmma_rs) return;
+    // The first step of a product does not add to what is there, or to what another left.
+    const bool turned = o.attributes.integer_or(ir::Key::transpose_b, 0) != 0;
+    const std::int64_t step = o.attributes.integer_or(ir::Key::step_b, 0);
+    mn = mn || (turned && step >= 8192);
+    k = k || (!turned && step > 0);
+  });
+  reached.conversions += converted.size() > 1;
+  reached.one += !converted.empty();
+  reached.reductions += reduces;
+  reached.exchanges += exchanges;
+  reached.parts_along_mn += mn;
+  reached.parts_along_k += k;
+  reached.owned += machine.has_owned();
+}
+
+TEST(FuzzTest, RandomKernelsReachWhatCompilersGetWrong) {
+  Reached reached;
+  for (std::uint64_t seed = 0; seed < kTestedKernels; ++seed) {
+    const Recipe recipe = random_recipe(seed);
+    const bool is_explicit = recipe.style == Recipe::Style::explicit_level;
+    try {
+      const ir::Kernel kernel = is_explicit ? trace_explicit(recipe, ir::default_target()).finish()
+                                            : trace(recipe).kernel.finish();
+      note(compiler::compile_to_machine(kernel, ir::default_target()).kernel, reached);
+    } catch (const Error&) {  // refused, as some are
+    }
+  }
+  EXPECT_GE(reached.one, 20);
+  EXPECT_GE(reached.conversions, 1);
+  EXPECT_GE(reached.reductions, 30);
+  EXPECT_GE(reached.exchanges, 5);
+  EXPECT_GE(reached.parts_along_mn, 3);
+  EXPECT_GE(reached.parts_along_k, 20);
+  EXPECT_GE(reached.owned, 10);
 }
 
 // What a compiler could get wrong is noticed within few kernels. Of fences between the proxies the

@@ -46,7 +46,7 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
   const GpuProgram program = translate(kernel.finish(), ir::default_target());
   const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
   Arguments given;
-  given.tensors = {{"X", bf16, {100, 2, 64}, {256, 128, 1}, data(0x100000)},
+  given.tensors = {{"X", bf16, {100, 2, 64}, {320, 128, 1}, data(0x100000)},
                    {"offsets", i32, {3}, {1}, data(0x300000)},
                    {"Y", bf16, {100, 2, 64}, {128, 64, 1}, data(0x200000)}};
   const LaunchPlan plan =
@@ -56,10 +56,11 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
   EXPECT_EQ(x.rank, 4);
   EXPECT_EQ(x.sizes[2], 100u);
   EXPECT_EQ(x.sizes[3], 101u);
-  EXPECT_EQ(x.strides[1], 512u);
-  EXPECT_EQ(x.strides[2], 512u);
+  EXPECT_EQ(x.strides[0], 256u);
+  EXPECT_EQ(x.strides[1], 640u);
+  EXPECT_EQ(x.strides[2], 640u);
   EXPECT_EQ(x.box[3], 1u);
-  EXPECT_EQ(x.base, data(0x100000 - 100 * 512));
+  EXPECT_EQ(x.base, data(0x100000 - 100 * 640));
   EXPECT_EQ(y.rank, 3);
   EXPECT_EQ(y.base, data(0x200000));
   given.tensors[0].data = nullptr;

@@ -10,7 +10,7 @@
 #include "ir/program.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
-#include "support/hash.h"
+#include "kernels/machine_summary.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
@@ -58,32 +58,54 @@ TEST(Recording, AttentionWithAWindow) {
   expect_golden("attention_forward_window", attention_forward(a));
 }
 
-// The explicit schedules too, and what the compiler makes of the tile level: too long to read, so
-// that their hashes have to do.
+// The explicit schedules too, and what the compiler makes of the tile level: what a reviewer reads
+// of each when a change is meant.
 TEST(Recording, EverySchedule) {
   std::string text;
   for (const LibraryKernel& kernel : kernel_library()) {
-    const auto hash_of = [](const ir::Kernel& traced) {
-      const ir::Kernel machine = compiler::compile_to_machine(traced, ir::default_target()).kernel;
-      return content_hash(ir::to_text(machine, {.locations = false}));
+    const auto summarised = [](const ir::Kernel& traced) {
+      return summary_of(compiler::compile_to_machine(traced, ir::default_target()).kernel);
     };
     const auto add = [&](const std::vector<std::string>& settings) {
       const ScheduleChoice choice =
           choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
       const std::string name = fmt::format("{} {}", kernel.name, fmt::join(settings, " "));
       if (!kernel.is_program()) {
-        text += fmt::format("{} {}\n", hash_of(build_choice(kernel, choice).finish()), name);
+        text += fmt::format("{}\n{}", name, summarised(build_choice(kernel, choice).finish()));
         return;
       }
       const Program program = build_program(kernel, choice);
       for (const auto& each : program.finish().kernels) {
-        text += fmt::format("{} {} {}\n", hash_of(*each), name, each->name);
+        text += fmt::format("{} {}\n{}", name, each->name, summarised(*each));
       }
     };
     add({"schedule=tile"});
     for (const LibrarySchedule& schedule : kernel.schedules) add({"schedule=" + schedule.name});
   }
   compare("schedules.txt", text);
+}
+
+// Whole machine forms, of kernels that are short enough to be read: one that is written at the
+// explicit level, and one that the automatic schedule makes.
+void expect_machine_golden(const std::string& name, const ir::Kernel& traced) {
+  const ir::Kernel machine = compiler::compile_to_machine(traced, ir::default_target()).kernel;
+  compare(name + ".machine.tw", ir::to_text(machine, {.locations = false}));
+}
+TEST(Recording, MachineFormOfAnExplicitProduct) {
+  const LibraryKernel& kernel = find_kernel("gemm");
+  const auto options = resolve_options(kernel, {"schedule=64x64x128"});
+  expect_machine_golden("gemm_64x64x128",
+                        build_choice(kernel, choose_schedule(kernel, options, "sm_90a")).finish());
+}
+TEST(Recording, MachineFormOfAScheduledSoftmax) {
+  Kernel kernel("softmax");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", bf16, {rows, 512}), Y = kernel.out("Y", bf16, {rows, 512});
+  const auto [block] = kernel.grid(ceil_div(rows, 4));
+  const Tile x = load(X(rows.block(block, 4), all)).cast(f32);
+  const Tile weights = exp(x - reduce_max(x, 1));
+  store(Y(rows.block(block, 4), all), (weights / reduce_sum(weights, 1)).cast(bf16));
+  expect_machine_golden("softmax", kernel.finish());
 }
 
 }  // namespace

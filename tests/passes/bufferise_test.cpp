@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "ir/text.h"
 #include "passes/explicit_kernel.h"
@@ -22,8 +23,27 @@ int count(const ir::Kernel& kernel, ir::Op op) {
   return found;
 }
 
+// ptxas moves what it likes across a product, but for the registers that the fence before it and
+// the wait behind it name: its result, and the operand that it reads from registers.
+void expect_pinned(const ir::Kernel& machine) {
+  std::set<ir::ValueId> fenced, read, awaited;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::wgmma_fence) fenced = {o.operands.begin(), o.operands.end()};
+    if (o.op == ir::Op::wgmma_wait) awaited.insert(o.operands.begin(), o.operands.end());
+    if (o.op == ir::Op::wgmma_ss || o.op == ir::Op::wgmma_rs) {
+      EXPECT_EQ(fenced.count(o.operands[0]), 1u);
+    }
+    if (o.op == ir::Op::wgmma_rs) {
+      EXPECT_EQ(fenced.count(o.operands[1]), 1u) << "the operand in registers";
+      read.insert(o.operands[1]);
+    }
+  });
+  for (const ir::ValueId array : read) EXPECT_EQ(awaited.count(array), 1u);
+}
+
 // C must be a * product + b.
 void expect_multiple(const ir::Kernel& machine, double a, double b = 0) {
+  expect_pinned(machine);
   for (const std::uint64_t seed : {1, 2}) {
     const test::ExplicitResult result = test::run(machine, seed);
     for (const simulator::Fault& fault : result.faults)
@@ -126,6 +146,15 @@ TEST(BufferiseTest, TheNextProductRunsWhileTheLastIsRead) {
     t.save(sum + last);
   });
   EXPECT_EQ(count(machine, ir::Op::copy), 1) << ir::to_text(machine);
+  // The copy is read beside the next product, whose fence keeps it in registers of its own.
+  ir::ValueId copied = ir::kNoValue;
+  std::size_t pinned = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::copy) copied = o.operands[0];
+    if (o.op != ir::Op::wgmma_fence) return;
+    pinned += static_cast<std::size_t>(std::count(o.operands.begin(), o.operands.end(), copied));
+  });
+  EXPECT_EQ(pinned, 1u) << ir::to_text(machine);
   expect_multiple(machine, 7);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
 #include "passes/pass_case.h"
@@ -138,33 +140,109 @@ TEST(ConvertLayoutsTest, AFactorOfPartsOfASumStaysWhereItIs) {
                    stored_part("%26"));
 }
 
-// Conversions of a role follow each other.
-TEST(ConvertLayoutsTest, AllLieInOnePlace) {
-  ir::Kernel kernel = test::parsed(
-      role_kernel(kProduct + "    %21: tile<f32, 64x32> = convert %20 {offsets = [0, 3]}\n" +
-                  stored_part("%21", 32) +
-                  "    %22: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
-                  "    %23: tile<f32, 64x64> = convert %22\n"
-                  "    %24: tile<f32, 64x64> = add %20, %23\n" +
-                  stored_part("%24")));
+// A kernel whose conversions have places in shared memory.
+ir::Kernel placed(const std::string& text) {
+  ir::Kernel kernel = test::parsed(text);
   assign_layouts(kernel);
   share_reductions(kernel);
-  std::vector<const ir::Operation*> places;
-  const auto find = [&] {
-    places.clear();
-    for (const ir::Operation& o : kernel.body.body) {
-      if (o.attributes.has(ir::Key::scratch)) places.push_back(&o);
-    }
-  };
-  find();
-  ASSERT_EQ(places.size(), 2u);
   kernel.form = ir::Form::machine;
   allocate_shared(kernel);
-  find();
-  EXPECT_EQ(places[0]->attributes.integer(ir::Key::offset),
-            places[1]->attributes.integer(ir::Key::offset));
-  const std::int64_t tiles = 2 * 64 * 64 * 2, barriers = 16, conversions = 64 * 64 * 4;
-  EXPECT_LE(kernel.shared_bytes, tiles + barriers + conversions + 1024);
+  return kernel;
+}
+
+struct Place {
+  bool converts = false;
+  std::int64_t begin = 0, end = 0, alignment = 0;
+};
+std::vector<Place> places_of(const ir::Kernel& kernel) {
+  std::vector<Place> places;
+  for (const ir::Operation& o : kernel.body.body) {
+    if (o.op != ir::Op::shared) continue;
+    const ir::SharedLayout& layout = o.attributes.shared_layout();
+    const std::int64_t begin = o.attributes.integer(ir::Key::offset);
+    places.push_back({o.attributes.has(ir::Key::scratch), begin,
+                      begin + layout.size_bytes() * o.attributes.integer(ir::Key::stages),
+                      layout.alignment()});
+  }
+  return places;
+}
+
+// Few bytes, in plain rows; many, which are swizzled.
+const std::string kSmall =
+    "    %21: tile<f32, 64x1> = reduce %20 {function = max, axis = 1}\n"
+    "    %22: tile<f32, 1x64> = reshape %21\n"
+    "    %23: tile<f32, 1x64> = convert %22\n"
+    "    %24: tile<f32, 64x64> = add %20, %23\n";
+const std::string kLarge =
+    "    %25: tile<f32, 64x64> = transpose %20 {permutation = [1, 0]}\n"
+    "    %26: tile<f32, 64x64> = convert %25\n"
+    "    %27: tile<f32, 64x64> = add %20, %26\n";
+
+// Its parts in four warps take 512 bytes, behind which nothing is aligned for a swizzle.
+const std::string kReduced =
+    "    %31: tile<f32, 64x32> = slice %20 {offsets = [0, 8]}\n"
+    "    %32: tile<f32, 1x32> = reduce %31 {function = max, axis = 0}\n";
+
+// Conversions of a role follow each other.
+TEST(ConvertLayoutsTest, AllLieInOnePlace) {
+  for (const bool small_first : {true, false}) {
+    const std::string both = kReduced + (small_first ? kSmall + kLarge : kLarge + kSmall);
+    const ir::Kernel kernel =
+        placed(role_kernel(kProduct + both + stored_part("%24") + stored_part("%27")));
+    std::int64_t tiles = 0, conversions = 0;
+    std::vector<Place> converting;
+    for (const Place& place : places_of(kernel)) {
+      EXPECT_EQ(place.begin % place.alignment, 0);
+      EXPECT_LE(place.end, kernel.shared_bytes);
+      if (place.converts) {
+        converting.push_back(place);
+        conversions = std::max(conversions, place.end - place.begin);
+      } else {
+        tiles += place.end - place.begin;
+      }
+    }
+    ASSERT_EQ(converting.size(), 2u);
+    EXPECT_EQ(converting[0].begin, converting[1].begin);
+    EXPECT_EQ(conversions, 64 * 64 * 4);
+    const std::int64_t barriers = 16;
+    EXPECT_GE(kernel.shared_bytes, tiles + conversions + barriers);
+    EXPECT_LE(kernel.shared_bytes, tiles + conversions + barriers + 1024);
+    EXPECT_EQ(tiles, 2 * 64 * 64 * 2 + 4 * 32 * 4);
+  }
+}
+
+// A warp that converts what it holds itself waits for no other, which may be at another conversion.
+TEST(ConvertLayoutsTest, SingleWarpsHaveAPlaceOfTheirOwn) {
+  const ir::Kernel kernel =
+      placed(role_kernel(kProduct + kLarge +
+                         "    %28: tile<f32, 64x64> = convert %20 "
+                         "{layout = register_layout[64x64|r:2@1:32,16@0:1|l:32@1:1|w:4@0:16]}\n" +
+                         stored_part("%27") + stored_part("%28")));
+  std::vector<Place> converting;
+  for (const Place& place : places_of(kernel)) {
+    if (place.converts) converting.push_back(place);
+  }
+  ASSERT_EQ(converting.size(), 2u);
+  EXPECT_TRUE(converting[0].end <= converting[1].begin || converting[1].end <= converting[0].begin);
+}
+
+// Roles run beside each other: what one converts may not lie where another converts.
+TEST(ConvertLayoutsTest, RolesHavePlacesOfTheirOwn) {
+  std::string text = role_kernel(kProduct + kLarge + stored_part("%27"));
+  const std::size_t role = text.find("  role {");
+  std::string second = text.substr(role, text.rfind("}\n") - role);
+  second.replace(second.find("first_warp = 0"), 14, "first_warp = 4");
+  // With names of its own for what it defines.
+  second = std::regex_replace(second, std::regex("%(2:|[0-9]{2})"), "%9$1");
+  text.insert(text.rfind("}\n"), second);
+  text.replace(text.find("threads 128"), 11, "threads 256");
+  const ir::Kernel kernel = placed(text);
+  std::vector<Place> converting;
+  for (const Place& place : places_of(kernel)) {
+    if (place.converts) converting.push_back(place);
+  }
+  ASSERT_EQ(converting.size(), 2u);
+  EXPECT_TRUE(converting[0].end <= converting[1].begin || converting[1].end <= converting[0].begin);
 }
 
 }  // namespace

@@ -249,6 +249,18 @@ TEST(SinkPartialMaximaTest, OtherUsesCompleteItWhereTheyStand) {
                     raised("      %30: tile<f32, 64x1> = complete %24 {function = max}\n", "%30")));
 }
 
+TEST(SinkPartialMaximaTest, WhatABranchPassesOnIsWhole) {
+  const auto passed_on = [](const std::string& complete, const std::string& maximum) {
+    return "    %27: tile<f32, 64x1> = if_then %26 () {\n" + complete + "      yield " + maximum +
+           "\n    } () {\n      yield %23\n    }\n"
+           "    store %1, %27, %10, %10, %11, %15 {sizes = [64, 1]}\n";
+  };
+  expect_pass(
+      sink_partial_maxima, asked(kMaximum, "lt %23, %24", passed_on("", "%24")),
+      asked(kPartialMaximum, "lt %23, %24 {partial = 1}",
+            passed_on("      %30: tile<f32, 64x1> = complete %24 {function = max}\n", "%30")));
+}
+
 TEST(SinkPartialMaximaTest, MinimaFromBelow) {
   expect_pass(sink_partial_maxima, asked("{function = min, axis = 1}", "lt %24, %23", ""),
               asked("{function = min, axis = 1, partial = 1}", "lt %24, %23 {partial = 0}", ""));
@@ -307,6 +319,32 @@ TEST(CheckDivergenceTest, WhatWarpsSeeDifferentlyIsAnError) {
                            "      %30: pending<f32, 64x64> = wgmma %12, %13\n"
                            "      retire %30\n      yield\n    }\n"),
       "warp_index");
+}
+
+// What a turn leaves to the next decides in that one.
+TEST(CheckDivergenceTest, WhatWarpsCarryAroundALoopIsAnError) {
+  expect_divergence(
+      role_kernel(kViews +
+                  "    %22: i32 = warp_index\n"
+                  "    %23: i32 = for_loop %10, %11, %15, %10 (%24: i32, %25: i32) {\n"
+                  "      %26: bool = lt %25, %15\n"
+                  "      if_then %26 () {\n"
+                  "        %30: pending<f32, 64x64> = wgmma %12, %13\n"
+                  "        retire %30\n        yield\n      } () {\n        yield\n      }\n"
+                  "      yield %22\n    }\n"),
+      "warp_index");
+}
+
+// Others may write it while a warp reads it and the next one does not yet.
+TEST(CheckDivergenceTest, SoIsAnIndexThatOthersWrite) {
+  const auto text = [](const std::string& attributes) {
+    std::string kernel = conditional(
+        "    %22: i32 = load_index %5, %10" + attributes + "\n    %23: bool = lt %22, %15\n",
+        "%23");
+    return kernel.insert(kernel.find("grid"), "in flags: i32[n] = %5\n");
+  };
+  expect_unchanged(check_divergence, text(""));
+  expect_divergence(text(" {semantics = \"acquire\", scope = \"gpu\"}"), "load_index");
 }
 
 TEST(CheckDivergenceTest, SoIsAnAnswerOfAny) {

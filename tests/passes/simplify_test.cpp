@@ -53,6 +53,19 @@ TEST(SimplifyTest, WhatIsTransposedBackIsWhatItWas) {
               tile_kernel(load + "  %22: tile<f32, 8x64> = transpose %21 {permutation = [1, 0]}\n" +
                           stored("%22")),
               tile_kernel(load + stored("%20")));
+  // Of three axes, two turns in one direction are one in the other.
+  const auto turned = [&](const std::string& second, const std::string& shape) {
+    return load + "  %23: tile<f32, 2x4x64> = reshape %20\n" +
+           "  %24: tile<f32, 4x64x2> = transpose %23 {permutation = [1, 2, 0]}\n" +
+           "  %25: tile<f32, " + shape + "> = transpose %24 {permutation = " + second + "}\n" +
+           "  %26: tile<f32, 8x64> = reshape %25\n" + stored("%26");
+  };
+  test::expect_unchanged(simplify, tile_kernel(turned("[1, 2, 0]", "64x2x4")));
+  const std::string back = turned("[2, 0, 1]", "2x4x64");
+  std::string dropped = back;
+  dropped.erase(dropped.find("  %25"), dropped.find("  %26") - dropped.find("  %25"));
+  dropped.replace(dropped.find("reshape %25"), 11, "reshape %23");
+  expect_pass(simplify, tile_kernel(back), tile_kernel(dropped));
 }
 
 TEST(SimplifyTest, Identities) {

@@ -170,6 +170,23 @@ TEST(Conversions, AComputedFirstOperandTransposed) {
 }
 
 // A tile that both a product and the registers read, of other rows than products have.
+// Both lie in shared memory until the last product has read them.
+TEST(Conversions, TwoComputedSecondOperands) {
+  Kernel kernel("two");
+  const Dim m = kernel.dim("m", multiple_of(128));
+  const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {64, 64});
+  const Tensor W = kernel.in("W", bf16, {m, 128}), C = kernel.out("C", f32, {m, 64});
+  const auto [x] = kernel.grid(m / 128);
+  const Block own = m.block(x, 128);
+  const Tile a = load(A(own, all)), b = load(B(all, all)), w = load(W(own, all));
+  const Tile first = (dot(a, b) * 0.1).cast(bf16), second = (dot(a, b.T()) * 0.1).cast(bf16);
+  store(C(own, all), dot(w, first) + 2 * dot(w, second));
+  check(kernel,
+        {random(bf16, {256, 64}, 1), random(bf16, {64, 64}, 2), random(bf16, {256, 128}, 3),
+         output(f32, {256, 64})},
+        3, 2e-2);
+}
+
 TEST(Conversions, KeysAreReadOnceForProductsAndOnceForTheirNorms) {
   Kernel kernel("distances");
   const Dim m = kernel.dim("m"), n = kernel.dim("n");
@@ -220,6 +237,15 @@ TEST(Conversions, WithoutProducts) {
         {random(bf16, {24, 256}, 1), output(bf16, {256, 24}), output(f32, {24, 128}),
          output(f32, {24, 256})},
         1);
+}
+
+// A thread has one element of it, of which nothing can be cut.
+TEST(Conversions, APartThatIsTheWhole) {
+  Kernel kernel("whole");
+  const Tensor X = kernel.in("X", f32, {4, 32}), Y = kernel.out("Y", f32, {4, 32});
+  kernel.grid(1);
+  store(Y(all, all), load(X(all, all)).slice({0, 0}, {4, 32}) + 1);
+  check(kernel, {random(f32, {4, 32}, 1), output(f32, {4, 32})}, 1);
 }
 
 // A row and a column of one vector: both are computed where they are needed, and a mask of indices

@@ -71,6 +71,21 @@ TEST(ModelTest, TilesFromACounterAreDoneOnceToo) {
   EXPECT_NEAR(work(true), 0.5 * full, 0.03 * full) << "the blocks on the diagonal are whole";
 }
 
+// Heads whose keys and values lie in L2 together come in groups: of three heads two, and the last.
+TEST(ModelTest, TheLastGroupOfHeadsIsDoneOnceToo) {
+  const auto work = [](int heads) {
+    kernels::Attention attention;
+    attention.heads = attention.kv_heads = heads;
+    attention.causal = true;
+    const ir::Kernel machine = machine_of(kernels::attention_forward(attention));
+    const std::int64_t length = 49152;  // 12.6 MB of a head
+    const ir::Binding sizes(
+        {{"batch", 1}, {"queries", length}, {"keys", length}, {"multiprocessors", 132}});
+    return follow_all(machine, sizes, 132).fma;
+  };
+  EXPECT_DOUBLE_EQ(work(3), 3 * work(1));
+}
+
 TEST(ModelTest, TheSlowestResourceBinds) {
   const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
   const Estimate large = estimate(machine, gemm_sizes(8192, 8192, 8192), kDevice);

@@ -366,6 +366,18 @@ TEST(RowwiseSchedule, LoadsAndStoresOfOneTensorKeepTheirOrder) {
 }
 
 // A lane whose part of the sum is 0 must not make NaN of what is infinite as a whole.
+// What a thread stores elsewhere, another may have to load first.
+TEST(RowwiseSchedule, StoresElsewhereComeBehindAllLoads) {
+  Kernel kernel("shifted");
+  const Dim m = kernel.dim("m");
+  const Tensor Y = kernel.inout("Y", f32, {m, 64});
+  kernel.grid(1);
+  store(Y(m.block(1, 8), all), load(Y(Block(4, 8, m), all)) * 2);
+  const test::TwoWays results =
+      test::run_two_ways(kernel, {HostTensor::random_normal(f32, {16, 64}, 1)});
+  test::expect_near(results.got[0], results.wanted[0], 1e-6);
+}
+
 TEST(RowwiseSchedule, ScalesWholeSumsByInfinities) {
   Kernel kernel("scaled");
   const Tensor X = kernel.in("X", f32, {16, 64}), F = kernel.in("F", f32, {16, 1});

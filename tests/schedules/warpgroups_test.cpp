@@ -489,6 +489,18 @@ TEST(HopperSchedule, TermsThatOneOperandLacksAreNone) {
   store(Y(rows, cols), dot(x.cast(f16), infinite.cast(f16)));
   check(kernel, {random_f32({3, 1}, 1)}, {poison({3, 1}, f32)});
 }
+TEST(HopperSchedule, TermsThatTheSecondOperandLacksAreNone) {
+  Kernel kernel("infinite_before_nothing");
+  const Dim m = kernel.dim("m", at_most(64)), n = kernel.dim("n", at_most(64));
+  const Tensor X = kernel.in("X", f32, {m, n}), Y = kernel.out("Y", f32, {m, n});
+  kernel.grid(1);
+  const Block rows = m.block(0, 64), cols = n.block(0, 64);
+  const Tile x = load(X(rows, cols));
+  // Column 2 of the first operand is infinite, and the second has one row.
+  const Tile infinite = where(cols.as_row() < 2, x, -INFINITY);
+  store(Y(rows, cols), dot(infinite.cast(f16), (x + 1).cast(f16)));
+  check(kernel, {random_f32({1, 3}, 1)}, {poison({1, 3}, f32)});
+}
 
 TEST(HopperSchedule, RowsBesideAProductLieInWarpsAsItsDo) {
   Kernel kernel("beside_a_product");
@@ -531,6 +543,121 @@ TEST(HopperSchedule, StoresRowsThatEndInsideOfACopysBytes) {
     run("sim:sm_90a", got);
     EXPECT_LT(relative_error(got, want), kTolerance) << width;
   }
+}
+
+// Three pieces of 64 columns go through two buffers: the next store begins at the one that the last
+// piece still leaves from.
+TEST(HopperSchedule, StoresOfPiecesThatBuffersDoNotDivide) {
+  Kernel kernel("three_pieces");
+  const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {192, 64});
+  const Tensor C = kernel.out("C", bf16, {64, 192}), D = kernel.out("D", bf16, {64, 192});
+  kernel.grid(1);
+  const Tile product = dot(load(A(all, all)), load(B(all, all)).T());
+  store(C(all, all), product.cast(bf16));
+  store(D(all, all), (2 * product).cast(bf16));
+  check(kernel, {random({64, 64}, 1), random({192, 64}, 2)},
+        {poison({64, 192}), poison({64, 192})});
+}
+
+// Two blocks of X are held while a condition loads two more: its ring has four stages.
+TEST(HopperSchedule, HoldsStagesAroundACondition) {
+  Kernel kernel("held");
+  const Dim m = kernel.dim("m", multiple_of(256));
+  const Tensor X = kernel.in("X", bf16, {m, 64}), B = kernel.in("B", bf16, {64, 64});
+  const Tensor C = kernel.out("C", bf16, {m / 4, 64});
+  const auto [y] = kernel.grid(m / 256);
+  const auto block = [&, y = y](int i) { return load(X(m.block(y * 4 + i, 64), all)); };
+  const Tile b = load(B(all, all)), first = block(0), second = block(1);
+  Var sum{zeros({64, 64})};
+  when(y < 1, [&] {
+    const Tile third = block(2), fourth = block(3);
+    sum = dot(fourth, b, dot(third, b, sum));
+  });
+  store(C((m / 4).block(y, 64), all), dot(second, b, dot(first, b, sum)).cast(bf16));
+  check(kernel, {random({512, 64}, 1), random({64, 64}, 2)}, {poison({128, 64})});
+}
+
+// A stage goes back to the ring once the last of the products that read it has ended.
+TEST(HopperSchedule, AStageServesTwoProducts) {
+  Kernel kernel("two_sums");
+  const Dim k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {64, k}), B = kernel.in("B", bf16, {64, k});
+  const Tensor W = kernel.in("W", bf16, {64, k});
+  const Tensor C = kernel.out("C", bf16, {64, 64}), D = kernel.out("D", bf16, {64, 64});
+  kernel.grid(1);
+  Var first{zeros({64, 64})}, second{zeros({64, 64})};
+  for (Block block : blocks(k, 64)) {
+    const Tile w = load(W(all, block)).T();
+    first = dot(load(A(all, block)), w, first);
+    second = dot(load(B(all, block)), w, second);
+  }
+  store(C(all, all), Tile(first).cast(bf16));
+  store(D(all, all), Tile(second).cast(bf16));
+  check(kernel, {random({64, 640}, 1), random({64, 640}, 2), random({64, 640}, 3)},
+        {poison({64, 64}), poison({64, 64})});
+}
+
+// A block that is held over a loop has a ring of its own: the loop goes round the one of its
+// blocks.
+TEST(HopperSchedule, HoldsABlockOfTheTensorThatALoopReads) {
+  Kernel kernel("own_tensor");
+  const Dim m = kernel.dim("m", multiple_of(64));
+  const Tensor X = kernel.in("X", bf16, {m, 64}), C = kernel.out("C", bf16, {m, 64});
+  const auto [y] = kernel.grid(ceil_div(m, 64));
+  const Tile own = load(X(m.block(y, 64), all));
+  Var sum{zeros({64, 64})};
+  for (Block block : blocks(m, 64)) sum = dot(own, load(X(block, all)).T(), sum);
+  store(C(m.block(y, 64), all), (Tile(sum) * 0.1).cast(bf16));
+  check(kernel, {random({640, 64}, 1)}, {poison({640, 64})});
+}
+
+// A block that a loop inside reads goes back behind that loop, and the next one takes its stage.
+TEST(HopperSchedule, HoldsABlockUntilTheLoopThatReadsItEnds) {
+  Kernel kernel("nested");
+  const Dim m = kernel.dim("m", multiple_of(64)), n = kernel.dim("n", multiple_of(64));
+  const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {n, 64});
+  const Tensor C = kernel.out("C", bf16, {64, 64});
+  kernel.grid(1);
+  Var sum{zeros({64, 64})};
+  for (Block i : blocks(m, 64)) {
+    const Tile a = load(A(i, all));
+    for (Block j : blocks(n, 64)) sum = dot(a, load(B(j, all)).T(), sum);
+  }
+  store(C(all, all), (Tile(sum) * 0.1).cast(bf16));
+  check(kernel, {random({640, 64}, 1), random({192, 64}, 2)}, {poison({64, 64})});
+}
+
+// Ten rows of tiles: a band of eight passes over the columns, then one of two.
+TEST(HopperSchedule, TilesOfTheLastBandToo) {
+  Kernel kernel("bands");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {m, 128}), B = kernel.in("B", bf16, {n, 128});
+  const Tensor C = kernel.out("C", bf16, {m, n});
+  const auto [x, y] = kernel.grid(ceil_div(n, 64), ceil_div(m, 64));
+  const Block rows = m.block(y, 64), columns = n.block(x, 64);
+  Var sum{zeros({64, 64})};
+  for (Block k : blocks(128, 64)) {
+    sum = dot(load(A(rows, k)), load(B(columns, k)).T(), sum);
+  }
+  store(C(rows, columns), Tile(sum).cast(bf16));
+  check(kernel, {random({600, 128}, 1), random({136, 128}, 2)}, {poison({600, 136})});
+}
+
+// Warpgroups leave the part without a mask after different turns, and take no turns at products.
+TEST(HopperSchedule, ALowerTriangleThatIsComputed) {
+  Kernel kernel("triangle");
+  const Dim m = kernel.dim("m", multiple_of(128));
+  const Tensor W = kernel.in("W", bf16, {m, m}), V = kernel.in("V", bf16, {m, 64});
+  const Tensor C = kernel.out("C", bf16, {m, 64});
+  const auto [y] = kernel.grid(m / 128);
+  const Block rows = m.block(y, 128);
+  Var sum{zeros({128, 64})};
+  for (Block j : blocks(m, 64)) {
+    const Tile w = load(W(rows, j)).cast(f32) * 0.5;
+    sum = dot(where(j.as_row() <= rows.as_column(), w, 0).cast(bf16), load(V(j, all)), sum);
+  }
+  store(C(rows, all), (Tile(sum) * 0.1).cast(bf16));
+  check(kernel, {random({256, 256}, 1), random({256, 64}, 2)}, {poison({256, 64})});
 }
 
 std::string refusal(const Kernel& kernel) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -107,6 +108,7 @@ class Campaign {
   };
 
   void work(Current& current, std::uint64_t seed) {
+    if (failed_) return;
     begin(current, seed);
     try {
       judge_recipe(current, seed);
@@ -121,7 +123,12 @@ class Campaign {
     const Recipe recipe = random_recipe(seed);
     Verdict verdict = judge(recipe, options_.target, options_.machine);
     std::optional<Failure> failure;
-    if (verdict.failed()) failure = shrink(current, seed, recipe, std::move(verdict));
+    if (verdict.failed() && options_.first) {
+      failed_ = true;
+      failure = Failure{seed, verdict, recipe, verdict};
+    } else if (verdict.failed()) {
+      failure = shrink(current, seed, recipe, std::move(verdict));
+    }
     const std::lock_guard lock(mutex_);
     count(recipe, failure ? failure->verdict : verdict);
     if (failure) report_.failures.push_back(std::move(*failure));
@@ -187,6 +194,7 @@ class Campaign {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool done_ = false;
+  std::atomic<bool> failed_ = false;  // and nothing more is begun
   CampaignReport report_;
 };
 

@@ -17,12 +17,13 @@ struct CampaignOptions {
   std::string machine{ir::default_target()};  // that kernels are compiled for
   int threads = 0;                            // 0: as many as the machine has
   double patience = 120;                      // seconds that one kernel may take: longer is a hang
+  bool first = false;                         // end with the first failure, as it is
 };
 
 struct Failure {
   std::uint64_t seed = 0;
   Verdict verdict;
-  Recipe recipe;     // shrunken
+  Recipe recipe;     // shrunken, unless the first failure ends it all
   Verdict shrunken;  // what is wrong with that
 };
 

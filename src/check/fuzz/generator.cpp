@@ -14,15 +14,15 @@ struct Weight {
   int rows, products, epilogue;
 };
 constexpr Weight kWeights[] = {
-    {StepKind::load, 14, 12, 8},      {StepKind::unary, 16, 12, 16},
-    {StepKind::binary, 22, 16, 20},   {StepKind::select, 6, 5, 6},
-    {StepKind::mask, 7, 7, 7},        {StepKind::cast, 6, 5, 5},
-    {StepKind::reduce, 12, 7, 6},     {StepKind::dot, 0, 18, 0},
-    {StepKind::reshape, 2, 1, 0},     {StepKind::slice, 0, 1, 0},
-    {StepKind::transpose, 0, 1, 0},   {StepKind::scalar, 3, 2, 2},
-    {StepKind::coordinates, 3, 2, 3}, {StepKind::loop, 10, 12, 0},
-    {StepKind::when, 4, 4, 4},        {StepKind::store, 6, 5, 5},
-    {StepKind::update, 3, 2, 0},
+    {StepKind::load, 14, 12, 8},       {StepKind::unary, 16, 12, 16},
+    {StepKind::binary, 22, 16, 20},    {StepKind::select, 6, 5, 6},
+    {StepKind::mask, 7, 7, 7},         {StepKind::cast, 6, 5, 5},
+    {StepKind::reduce, 12, 8, 8},      {StepKind::dot, 0, 18, 0},
+    {StepKind::dot_of_parts, 0, 7, 0}, {StepKind::reshape, 3, 2, 0},
+    {StepKind::slice, 4, 6, 4},        {StepKind::transpose, 3, 5, 0},
+    {StepKind::scalar, 3, 2, 2},       {StepKind::coordinates, 3, 2, 3},
+    {StepKind::loop, 10, 12, 0},       {StepKind::when, 4, 4, 4},
+    {StepKind::store, 6, 5, 5},        {StepKind::update, 3, 2, 0},
 };
 
 constexpr int kDeepest = 2;  // loops and conditions inside each other
@@ -120,6 +120,7 @@ Recipe random_recipe(std::uint64_t seed) {
   // At the explicit level what does not exist of a product is zero, and takes part.
   if (recipe.style == Recipe::Style::explicit_level) {
     recipe.sizes.columns = recipe.block_columns * (1 + random.below(2));
+    if (random.chance(60)) recipe.sizes.rows = recipe.block_rows * (1 + random.below(3));
   }
   recipe.sizes.depth = extent(random, recipe.block_depth, 3);
   if (random.chance(3)) recipe.sizes.depth = 0;
@@ -131,6 +132,9 @@ Recipe random_recipe(std::uint64_t seed) {
   plan.b_by_rows = random.chance(50);
   plan.cluster = random.chance(30) ? 2 : 1;
   plan.multicast = plan.cluster > 1 && random.chance(80);
+  // Columns that lie side by side are named by whole runs of a swizzle.
+  plan.wide_stages = random.chance(40) && (plan.b_by_rows || recipe.block_columns % 64 == 0);
+  plan.halves = random.chance(40) && !plan.a_in_registers && recipe.block_depth % 32 == 0;
   recipe.steps = Generator(random, recipe.style).steps(3 + random.below(10), 0);
   return recipe;
 }

@@ -114,13 +114,21 @@ class Judge {
                       });
   }
 
+  // A second launch finds what the first has left.
   void simulate(const ir::Kernel& machine) {
-    stage_ = "simulated GPU";
+    simulator::OwnedMemory owned;
+    simulate(machine, 0, owned);
+    if (machine.has_owned()) simulate(machine, 1, owned);
+  }
+  void simulate(const ir::Kernel& machine, std::uint64_t number, simulator::OwnedMemory& owned) {
+    stage_ = number == 0 ? "simulated GPU" : "simulated GPU, second launch";
     Launch launch = traced_.launch;
     const Arguments arguments = launch.arguments();
     if (!compiler::outputs_are_empty(machine, arguments)) {
       simulator::MachineOptions options;
       options.seed = recipe_.seed;
+      options.launch = number;
+      options.owned = &owned;
       options.multiprocessors = 2 * (1 + static_cast<std::int64_t>(recipe_.seed % 3));
       options.resident = options.multiprocessors;
       const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);

@@ -21,6 +21,7 @@ struct Step {
     cast,
     reduce,
     dot,
+    dot_of_parts,
     reshape,
     slice,
     transpose,
@@ -45,6 +46,8 @@ struct Sizes {
 struct ExplicitPlan {
   int stages = 2, warpgroups = 1, cluster = 1;
   bool multicast = false, persistent = false, a_in_registers = false, b_by_rows = false;
+  bool wide_stages = false;  // a stage has columns of two tiles, of which one is multiplied
+  bool halves = false;       // a stage is multiplied in two halves of its depth
 };
 
 struct Recipe {

@@ -105,7 +105,7 @@ class Shrinker {
 
   void shrink_plan() {
     if (best_.style != Recipe::Style::explicit_level) return;
-    const ExplicitPlan small{1, 1, 1, false, false, false, false};
+    const ExplicitPlan small{1, 1, 1, false, false, false, false, false, false};
     const auto take = [&](auto member) {
       Recipe candidate = best_;
       if (candidate.plan.*member == small.*member) return;
@@ -118,7 +118,9 @@ class Shrinker {
     take(&ExplicitPlan::warpgroups);
     take(&ExplicitPlan::persistent);
     take(&ExplicitPlan::a_in_registers);
-    take(&ExplicitPlan::b_by_rows);
+    take(&ExplicitPlan::wide_stages);
+    take(&ExplicitPlan::halves);
+    if (!best_.plan.wide_stages) take(&ExplicitPlan::b_by_rows);
   }
 
   void shrink_numbers() { shrink_numbers({}); }

@@ -51,10 +51,11 @@ class ExplicitKernel {
     kernel_.ctas(
         plan_.persistent ? min(multiprocessors() / cluster, tiles_) * cluster : tiles_ * cluster,
         cluster);
-    const int wide = recipe_.block_columns, deep = recipe_.block_depth;
+    const int wide = recipe_.block_columns, deep = recipe_.block_depth,
+              own = wide * tiles_of_stage();
     Ring ring(kernel_, "ab", stages(plan_.stages),
               {{bf16, kGroupRows * plan_.warpgroups, deep},
-               plan_.b_by_rows ? TileShape{bf16, wide, deep} : TileShape{bf16, deep, wide}});
+               plan_.b_by_rows ? TileShape{bf16, own, deep} : TileShape{bf16, deep, own}});
     if (plan_.multicast) ring.multicast();
     const auto load_role = [&] {
       each_tile([&](const Index& row, const Index& column) { fill(ring, row, column); });
@@ -62,7 +63,7 @@ class ExplicitKernel {
     const auto math_role = [&](const Index& group) {
       each_tile([&](const Index& row, const Index& column) {
         const Index number = row * plan_.warpgroups + group;
-        const Tile sum = multiply(ring, group);
+        const Tile sum = multiply(ring, group, column);
         tracing_.run({tracing_.rows.block(number, kGroupRows), tracing_.columns.block(column, wide),
                       number, column},
                      {{sum, kProductAxes, kProductCuts}});
@@ -89,7 +90,8 @@ class ExplicitKernel {
 
   void fill(Ring& ring, const Index& row, const Index& column) {
     const Block rows = tracing_.rows.block(row, kGroupRows * plan_.warpgroups);
-    const Block columns = tracing_.columns.block(column, recipe_.block_columns);
+    const Block columns =
+        tracing_.columns.block(column / tiles_of_stage(), recipe_.block_columns * tiles_of_stage());
     for (Block depth : blocks(tracing_.depth, recipe_.block_depth)) {
       ring.produce([&](const Slot& slot) {
         tma_load(in_.a(rows, depth), slot[0]);
@@ -104,18 +106,40 @@ class ExplicitKernel {
     }
   }
 
-  Tile multiply(Ring& ring, const Index& group) {
+  int tiles_of_stage() const { return plan_.wide_stages ? 2 : 1; }
+
+  // This tile's columns of a stage.
+  SharedView own_columns(const SharedView& b, const Index& column) const {
+    const int wide = recipe_.block_columns;
+    if (!plan_.wide_stages) return plan_.b_by_rows ? b.T() : b;
+    const Index which = column % tiles_of_stage();
+    return plan_.b_by_rows ? b.rows(which * wide, wide).T() : b.column_part(which, wide);
+  }
+
+  // The part of a stage, of which two halves lie below or beside each other.
+  Tile in_halves(const SharedView& a, const SharedView& b, const Index& column, Tile sum) const {
+    const int half = recipe_.block_depth / 2;
+    for (const int first : {0, half}) {
+      const SharedView part = plan_.b_by_rows ? b.columns(first, half) : b.rows(first, half);
+      sum = wait(wgmma(a.columns(first, half), own_columns(part, column), sum));
+    }
+    return sum;
+  }
+
+  Tile multiply(Ring& ring, const Index& group, const Index& column) {
     Var sum{zeros({kGroupRows, recipe_.block_columns})};
     for ([[maybe_unused]] Index step : range(ceil_div(tracing_.depth, recipe_.block_depth))) {
       const Slot slot = ring.consume();
       const SharedView a = slot[0].rows(kGroupRows * group, kGroupRows);
-      const SharedView b = plan_.b_by_rows ? slot[1].T() : slot[1];
+      const SharedView b = own_columns(slot[1], column);
       if (plan_.a_in_registers) {
         const Tile left = load(a);
         sum = wait(wgmma(left, b, sum));
         // The stage was read by threads, and the next copy into it is asynchronous.
         fence_proxy_async();
         warp_sync();
+      } else if (plan_.halves) {
+        sum = in_halves(a, slot[1], column, sum);
       } else {
         sum = wait(wgmma(a, b, sum));
       }

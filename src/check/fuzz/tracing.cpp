@@ -192,6 +192,8 @@ void Tracing::step(const Step& s) {
       return reduce(s);
     case Kind::dot:
       return dot(s);
+    case Kind::dot_of_parts:
+      return dot_of_parts(s);
     case Kind::reshape:
       return reshape(s);
     case Kind::slice:
@@ -377,9 +379,10 @@ void Tracing::cast(const Step& s) {
 void Tracing::reduce(const Step& s) {
   const auto x = pick(s.a, flat);
   if (!x) return;
-  // Warpgroups of the explicit level have rows of their own.
-  const bool rows_only = recipe_.style == Recipe::Style::explicit_level ||
-                         (recipe_.style == Recipe::Style::products && s.n / 4 % 8 != 0);
+  // At the explicit level rows that do not exist are no zeros once something was computed of them.
+  const bool rows_only = recipe_.style == Recipe::Style::explicit_level
+                             ? recipe_.sizes.rows % recipe_.block_rows != 0
+                             : recipe_.style == Recipe::Style::products && s.n / 4 % 4 > 1;
   const int axis = rows_only ? 1 : s.n / 4 % 2;
   const Tile tile = x->tile.dtype() == f8e4m3 ? x->tile.cast(f32) : x->tile;
   std::vector<Axis> axes = x->axes;
@@ -427,6 +430,33 @@ void Tracing::dot(const Step& s) {
   push(tilewright::dot(left, right), axes, cuts);
 }
 
+// Parts of loaded tiles, which lie in shared memory: columns of B where these or K lie side by
+// side, or both operands along K.
+void Tracing::dot_of_parts(const Step& s) {
+  const Axis k = reduction_axis(s.n);
+  const Axis wide = s.b % 2 == 0 ? Axis::columns : Axis::inner;
+  const TileValue a = loaded({Axis::rows, k}, bf16, false);
+  const bool k_major = s.n / 3 % 2 == 0;
+  TileValue b = k_major ? loaded({wide, k}, bf16, false) : loaded({k, wide}, bf16, false);
+  if (k_major) b = TileValue{b.tile.T(), {k, wide}, {b.cuts[1], b.cuts[0]}};
+  const std::int64_t rows = a.tile.shape()[0], deep = b.tile.shape()[0], all = b.tile.shape()[1];
+  const bool along_k = s.n / 6 % 3 == 0 && deep >= 32;
+  // Columns that lie side by side are named by whole runs of a swizzle, which 64 of them fill.
+  const std::int64_t unit = k_major ? 16 : 64, size = all / 2;
+  if (!along_k && (size % unit != 0 || size == 0)) return;
+  const int which = s.c % 2;
+  if (along_k) {
+    const std::int64_t half = deep / 2;
+    if (half % 16 != 0) return;
+    push(tilewright::dot(a.tile.slice({0, which * half}, {rows, half}),
+                         b.tile.slice({which * half, 0}, {half, all})),
+         {a.axes[0], wide}, {a.cuts[0], b.cuts[1]});
+  } else {
+    push(tilewright::dot(a.tile, b.tile.slice({0, which * size}, {deep, size})),
+         {a.axes[0], Axis::part}, {a.cuts[0], kUnknownCut});
+  }
+}
+
 void Tracing::reshape(const Step& s) {
   const auto x = pick(s.a, [](const TileValue& v) {
     return flat(v) && (v.axes[0] == Axis::one) != (v.axes[1] == Axis::one);
@@ -442,11 +472,29 @@ void Tracing::reshape(const Step& s) {
 }
 
 void Tracing::slice(const Step& s) {
-  const auto x = pick(s.a, [](const TileValue& v) { return flat(v) && v.tile.shape()[1] >= 32; });
+  const auto x = pick(s.a, [](const TileValue& v) {
+    return flat(v) && (v.tile.shape()[0] >= 32 || v.tile.shape()[1] >= 32);
+  });
   if (!x) return;
-  const std::int64_t half = x->tile.shape()[1] / 2;
-  push(x->tile.slice({0, s.n % 2 == 0 ? 0 : half}, {x->tile.shape()[0], half}),
-       {x->axes[0], Axis::part}, {x->cuts[0], kUnknownCut});
+  std::vector<std::int64_t> size = x->tile.shape(), first{0, 0};
+  std::vector<Axis> axes = x->axes;
+  Cuts cuts = x->cuts;
+  // A half, or a quarter that begins where registers may not.
+  const auto cut = [&](std::size_t axis, int part) {
+    if (size[axis] < 32) return;
+    const std::int64_t all = size[axis];
+    size[axis] /= part % 3 == 2 ? 4 : 2;
+    // It may begin inside of what a lane holds, where the compiler converts layouts.
+    const bool converts = recipe_.style != Recipe::Style::explicit_level;
+    const int inside = converts && axis == 1 && s.n % 3 == 0 ? 1 + s.n % 5 : 0;
+    first[axis] = std::min(part % 5 * (size[axis] / 2) + inside, all - size[axis]);
+    axes[axis] = Axis::part;
+    cuts[axis] = kUnknownCut;
+  };
+  const int both = s.n % 4;
+  if (both != 1) cut(1, s.n / 4 % 30);
+  if (both == 1 || both == 2) cut(0, s.n / 128 % 30);
+  push(x->tile.slice(first, size), axes, cuts);
 }
 
 void Tracing::transpose(const Step& s) {

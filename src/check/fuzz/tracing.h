@@ -53,6 +53,7 @@ class Tracing {
   void cast(const Step& step);
   void reduce(const Step& step);
   void dot(const Step& step);
+  void dot_of_parts(const Step& step);
   void reshape(const Step& step);
   void slice(const Step& step);
   void transpose(const Step& step);
