@@ -67,7 +67,7 @@ namespace {
 Dim resident_clusters(int ctas) {
   const Dim all = multiprocessors();
   switch (ctas) {
-    case 3:
+    case 3:  // only callers: no variant of the library has so many
       return all * 8 / 27;
     case 4:
       return all * 5 / 22;

@@ -132,7 +132,7 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   for (const std::vector<std::string>& sizes : candidates) makers.push_back(maker(sizes));
   for (const std::size_t i :
        checks::covering(machine, makers, many, request.seed,
-                        request.faults ? 40'000'000 : 4'000'000, subject.coverage, kMostSizes)) {
+                        request.faults ? 16'000'000 : 4'000'000, subject.coverage, kMostSizes)) {
     take(candidates[i], true);
   }
   return subject;
