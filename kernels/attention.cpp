@@ -4,6 +4,7 @@
 
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/softmax.h"
+#include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
 
@@ -34,8 +35,9 @@ Attention with_tile_blocks(Attention a) {
   // Three warpgroups cover more of each other's exponentials than two, where their registers hold
   // scores of 64 keys beside the sums. Two stages of keys and values fit beside the queries.
   const int widest = std::max(a.dim, a.dim_v);
-  a.block_q = widest <= 128 ? 192 : 128;
-  a.block_k = widest <= 64 || (widest > 128 && a.dim + a.dim_v <= 256) ? 128 : 64;
+  a.block_q = plan_case("rows for three warpgroups", widest <= 128) ? 192 : 128;
+  const bool wide_blocks = widest <= 64 || (widest > 128 && a.dim + a.dim_v <= 256);
+  a.block_k = plan_case("blocks of 128 keys", wide_blocks) ? 128 : 64;
   return a;
 }
 

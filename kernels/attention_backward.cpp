@@ -6,6 +6,7 @@
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
+#include "tilewright/plan_case.h"
 
 // The gradients of attention (Dao, FlashAttention-2, 2023, algorithm 2). With x the scaled, capped
 // and masked scores, P = exp(x - LSE) and dP = dO V^T:
@@ -62,7 +63,7 @@ class Batch {
 
  private:
   Place place(const Index& b, const Index& h, const Block& block) const {
-    return {b, h, queries_, keys_, a_.causal ? causal(queries_, keys_, a_.window) : everything(),
+    return {b, h, queries_, keys_, attention_mask(queries_, keys_, a_.causal, a_.window),
             block};
   }
   const Attention& a_;
@@ -120,7 +121,7 @@ class Packed {
     const Sequence queries = queries_.of(b);
     if (!keys_) return {b, h, queries, {}, everything(), block};
     const Sequence keys = keys_->of(b);
-    return {b, h, queries, keys, a_.causal ? causal(queries, keys, a_.window) : everything(),
+    return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window),
             block};
   }
   const Attention& a_;
@@ -139,7 +140,7 @@ Kernel statistics(const Attention& a, bool of_lse, const std::string& name) {
   const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
   const Tensor LSE = kernel.in("LSE", f32, sequences.of_rows());
   std::optional<Tensor> dLSE;
-  if (of_lse) dLSE = kernel.in("dLSE", f32, sequences.of_rows());
+  if (plan_case("gradient of LSE", of_lse)) dLSE = kernel.in("dLSE", f32, sequences.of_rows());
   const Tensor L = kernel.out("L", f32, sequences.of_rows());
   const Tensor D = kernel.out("D", f32, sequences.of_rows());
   const auto at = sequences.block_of_queries(kernel, a.block_q);
@@ -340,7 +341,7 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
                 with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
   stream.launch(key_gradients<Sequences>(a, name + "_keys"),
                 with_offsets(Of::both, {Q, K, V, dO, L, D, dK, dV}));
-  if (a.sinks) {
+  if (plan_case("sinks", a.sinks)) {
     stream.launch(sink_gradient<Sequences>(a, name + "_sinks"),
                   with_offsets(Of::queries, {sinks, L, D, dsinks}));
   }
@@ -359,7 +360,7 @@ Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocatio
 
 Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
-  a.block_k = std::max(a.dim, a.dim_v) <= 128 ? 128 : 64;
+  a.block_k = plan_case("128 keys", std::max(a.dim, a.dim_v) <= 128) ? 128 : 64;
   a.block_q = 64;
   return a;
 }

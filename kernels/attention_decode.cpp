@@ -5,6 +5,7 @@
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
+#include "tilewright/plan_case.h"
 
 // Attention of one new query a sequence. Few rows leave a GPU empty, so that the keys are divided
 // among CTAs (Flash-Decoding, 2023): each has the softmax of its part of them, and a second kernel
@@ -42,6 +43,8 @@ Kernel decode_parts(const Attention& a) {
   const Tensor LSE = kernel.out("LSE", f32, {batch, parts, a.kv_heads, scores.group});
   const auto [part, head, b] = kernel.grid(parts, a.kv_heads, batch);
   // A product has 64 rows for each warpgroup; those past the group do not exist.
+  plan_case("heads for two warpgroups", scores.group > 64);
+  plan_case("heads fill their rows", scores.group % 64 == 0);
   const Block rows = Dim(scores.group).block(0, (scores.group + 63) / 64 * 64);
   const Dim blocks_of_keys = ceil_div(keys, kBlockKeys), each = ceil_div(blocks_of_keys, parts);
   const Index first = part * each;
@@ -71,6 +74,8 @@ Kernel decode_join(const Attention& a) {
   const Tensor O = kernel.out("O", a.dtype, {batch, a.kv_heads, group, a.dim_v});
   const Tensor LSE = kernel.out("LSE", f32, {batch, a.kv_heads, group});
   const int size = std::min(16, static_cast<int>(std::bit_ceil(static_cast<unsigned>(group))));
+  plan_case("heads in several blocks", group > size);
+  plan_case("heads fill their blocks", group % size == 0);
   const auto [x, head, b] = kernel.grid(ceil_div(Dim(group), Dim(size)), a.kv_heads, batch);
   const Block rows = Dim(group).block(x, size);
   const auto sums_of = [&, head = head, b = b](const Index& part) {

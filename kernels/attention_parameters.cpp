@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tilewright/plan_case.h"
+
 namespace tilewright::kernels {
 namespace {
 
@@ -23,6 +25,7 @@ void check_attention(const Attention& a, const Caller& caller) {
   caller.check_positive("dim_v", a.dim_v);
   caller.check_positive("block_q", a.block_q);
   caller.check_positive("block_k", a.block_k);
+  caller.check_positive("l2_bytes", a.l2_bytes);
   if (a.heads % a.kv_heads != 0) {
     caller.refuse("heads " + std::to_string(a.heads) + " is not a multiple of kv_heads " +
                       std::to_string(a.kv_heads),
@@ -42,6 +45,11 @@ void check_attention(const Attention& a, const Caller& caller) {
   }
 }
 
+Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window) {
+  plan_case("window", window > 0);
+  return plan_case("causal", is_causal) ? causal(queries, keys, window) : everything();
+}
+
 AttentionScores::AttentionScores(const Attention& a)
     : group(a.heads / a.kv_heads),
       scale(a.softcap > 0 ? a.softcap : scale_of(a)),
@@ -49,9 +57,11 @@ AttentionScores::AttentionScores(const Attention& a)
       softcap_(a.softcap),
       heads_(a.heads) {}
 
+bool AttentionScores::is_capped() const { return plan_case("capped scores", softcap_ > 0); }
+
 // The softmax scales what it is given, so that the cap's own factor costs nothing.
 Tile AttentionScores::capped(const Tile& products) const {
-  return softcap_ > 0 ? tanh(products * (product_scale / softcap_)) : products;
+  return is_capped() ? tanh(products * (product_scale / softcap_)) : products;
 }
 
 std::optional<Tile> AttentionScores::sink(const Index& head) const {
@@ -62,12 +72,12 @@ std::optional<Tile> AttentionScores::sinks(const Block& heads, std::int64_t rows
   if (!sinks_) return std::nullopt;
   const std::int64_t count = heads.size();
   const Tile of_heads = load((*sinks_)(heads)).reshape({1, count});
-  if (count == 1) return of_heads;
+  if (plan_case("a sink of one head", count == 1)) return of_heads;
   return (zeros({rows / count, count}) + of_heads).reshape({rows, 1});
 }
 
 void AttentionScores::declare_sinks(Kernel& kernel, const Attention& a) {
-  if (a.sinks) sinks_ = kernel.in("sinks", f32, {a.heads});
+  if (plan_case("sinks", a.sinks)) sinks_ = kernel.in("sinks", f32, {a.heads});
 }
 
 AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
@@ -80,7 +90,7 @@ AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
       V(kernel.in("V", a.dtype, {batch, keys, a.kv_heads, a.dim_v})),
       O(kernel.out("O", a.dtype, {batch, queries, a.heads, a.dim_v})),
       LSE(kernel.out("LSE", f32, {batch, a.heads, queries})),
-      mask(a.causal ? causal(queries, keys, a.window) : everything()) {
+      mask(attention_mask(queries, keys, a.causal, a.window)) {
   declare_sinks(kernel, a);
 }
 
@@ -104,7 +114,7 @@ VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a)
 }
 
 Mask VarlenParameters::mask(const Sequence& queries, const Sequence& keys) const {
-  return causal_ ? causal(queries, keys, window_) : everything();
+  return attention_mask(queries, keys, causal_, window_);
 }
 
 }  // namespace tilewright::kernels

@@ -11,6 +11,9 @@ namespace tilewright::kernels {
 // Raises for what fits no attention.
 void check_attention(const Attention& a, const Caller& caller);
 
+// That of one sequence, whose lengths are those of `queries` and `keys`.
+Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window);
+
 // What is the same in every attention that is checked.
 class AttentionScores {
  public:
@@ -20,7 +23,7 @@ class AttentionScores {
   double product_scale;  // of Q K^T
   // Q K^T as the softmax takes it: with a soft cap, the part of the cap that it is.
   Tile capped(const Tile& products) const;
-  bool is_capped() const { return softcap_ > 0; }
+  bool is_capped() const;
   // The head's sink {1, 1}, if there are sinks.
   std::optional<Tile> sink(const Index& head) const;
   // The same of `rows` rows (query, head), the head fastest: {rows, 1}, or {1, 1} for one head.

@@ -8,6 +8,7 @@
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
+#include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -294,7 +295,9 @@ class Forward {
               const std::function<void()>& begun, const std::function<void()>& q_is_read) {
     // A window so wide that no block has both ends of it. Three warpgroups gain by it; without a
     // window ptxas makes slower code of what hides the last keys alone.
-    const bool one_end = a_.block_q == 192 && a_.window >= 64 / plan_.packed_heads + a_.block_k - 1;
+    const bool one_end =
+        plan_case("no block has both ends of the window",
+                  a_.block_q == 192 && a_.window >= 64 / plan_.packed_heads + a_.block_k - 1);
     const auto mask = [&](const Tile& s, const Index& j, Hides hides) {
       return work.mask.apply(s, queries, work.keys.block(j, a_.block_k),
                              one_end ? hides : Hides::anything);

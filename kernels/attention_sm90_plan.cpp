@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
 namespace tilewright::kernels {
@@ -123,14 +124,20 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
   const int groups = warpgroups_of(a);
   Sm90Plan plan;
   plan.packed_heads = std::gcd(a.heads / a.kv_heads, 16);
+  plan_case("rows of several heads", plan.packed_heads > 1);
+  plan_case("several tiles of heads share keys", a.heads / a.kv_heads > plan.packed_heads);
   plan.qk_columns = shared_columns(a, a.dim);
   plan.v_columns = shared_columns(a, a.dim_v);
+  plan_case("padded rows of Q", plan.qk_columns > a.dim);
+  plan_case("padded rows of V", plan.v_columns > a.dim_v);
   plan.kv_stages = kKvStages[groups];
   // Three warpgroups are bound by what each does in order between its products: one wait less, and
   // no search for a maximum where scores and weights have registers beside the accumulator. Blocks
   // of 128 keys have them without a window or cap, and gain by it under a causal mask only.
-  plan.kv_together = groups == 3;
-  plan.scores_last = groups == 3 && (a.dim_v > 64 || (a.causal && a.window == 0 && a.softcap == 0));
+  plan.kv_together = plan_case("three warpgroups", groups == 3);
+  plan.scores_last =
+      plan_case("scores last",
+                groups == 3 && (a.dim_v > 64 || (a.causal && a.window == 0 && a.softcap == 0)));
   const RoleRegisters share = role_registers(target_limits("sm_90a"), groups);
   plan.load_registers = share.loading;
   plan.math_registers = share.computing;
@@ -138,26 +145,32 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
   // the next tile's comes before this one ends. Where that fits in O's place only, O leaves through
   // its own Q, whose stage comes free later: not before the next tile has begun.
   const bool beside_o = 2 * bytes.q + bytes.o <= bytes.left;
-  plan.o_in_q = !beside_o && 2 * bytes.q <= bytes.left && plan.v_columns <= plan.qk_columns &&
-                plan.v_columns % panel_columns(a) == 0 &&
-                (groups == 3 || a.dim_v == plan.v_columns);
+  plan.o_in_q = plan_case("O leaves through Q", !beside_o && 2 * bytes.q <= bytes.left &&
+                                                    plan.v_columns <= plan.qk_columns &&
+                                                    plan.v_columns % panel_columns(a) == 0 &&
+                                                    (groups == 3 || a.dim_v == plan.v_columns));
   const bool whole = plan.o_in_q || bytes.q + bytes.o <= bytes.left;
-  plan.q_stages = beside_o || plan.o_in_q ? 2 : 1;
-  plan.o_columns = whole ? a.dim_v : part_columns(a);
+  plan.q_stages = plan_case("two stages of Q", beside_o || plan.o_in_q) ? 2 : 1;
+  plan.o_columns = plan_case("O in one piece", whole) ? a.dim_v : part_columns(a);
   plan.o_buffers = whole ? 1 : part_buffers(a, bytes);
   check_fit(a, plan, caller);
+  plan_case("several buffers of O", plan.o_buffers > 1);
   const int o = plan.o_in_q ? 0 : a.block_q * plan.o_columns * plan.o_buffers * bytes.element;
   const int stage = bytes.kv / plan.kv_stages;
   // One stage more where it fits: short lengths and windows wait for copies.
-  if (groups == 3 && plan.q_stages * bytes.q + o + stage <= bytes.left) ++plan.kv_stages;
-  plan.waits_for_copies = has_neighbours && a.window > 0 && a.dim_v > 64;
+  const bool fits = groups == 3 && plan.q_stages * bytes.q + o + stage <= bytes.left;
+  if (plan_case("one stage of keys more", fits)) ++plan.kv_stages;
+  plan.waits_for_copies =
+      plan_case("waits for copies", has_neighbours && a.window > 0 && a.dim_v > 64);
   // Blocks of keys stay for the next tile where they fit their stages, and where copies are what
   // three warpgroups wait for: not at short rows, and not for one block. K is given back before V.
   if (plan.waits_for_copies && groups == 3) {
     const int step = std::gcd(a.block_q / plan.packed_heads, a.block_k);
-    plan.slide_multiple = shared_blocks(a, 1) <= plan.kv_stages ? 1 : step;
-    plan.slides =
-        shared_blocks(a, step) > 1 && shared_blocks(a, plan.slide_multiple) <= plan.kv_stages;
+    const bool any_shift = shared_blocks(a, 1) <= plan.kv_stages;
+    plan.slide_multiple = any_shift ? 1 : step;
+    plan.slides = plan_case("slides", shared_blocks(a, step) > 1 &&
+                                          shared_blocks(a, plan.slide_multiple) <= plan.kv_stages);
+    if (plan.slides) plan_case("slides at any shift", any_shift);
     plan.kv_together = !plan.slides;
   }
   return plan;
@@ -169,7 +182,7 @@ Attention with_sm90_blocks(Attention a, SourceLocation where) {
   // of keys that is worth its waits.
   a.block_q = 3 * kWarpgroupRows;
   a.block_k = widest_block_k(a, false);
-  if (a.block_k < 64) {
+  if (plan_case("short blocks of keys", a.block_k < 64)) {
     a.block_q = 2 * kWarpgroupRows;
     a.block_k = std::max(widest_block_k(a, true), 16);
   }
@@ -181,8 +194,12 @@ Attention with_sm90_varlen_blocks(Attention a, SourceLocation where) {
   a = with_sm90_blocks(a, where);
   // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
   // and beside the widest accumulator.
-  if (a.block_q > 128 && (a.window > 0 || a.softcap > 0)) a.block_k = std::min(a.block_k, 96);
-  if (a.dim_v > 208 && a.window > 0) a.block_k = std::min(a.block_k, 48);
+  if (plan_case("keys beside lengths", a.block_q > 128 && (a.window > 0 || a.softcap > 0))) {
+    a.block_k = std::min(a.block_k, 96);
+  }
+  if (plan_case("keys beside the widest sums", a.dim_v > 208 && a.window > 0)) {
+    a.block_k = std::min(a.block_k, 48);
+  }
   return a;
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/caller.h"
 #include "kernels/gemm_sm90_plan.h"
 #include "tilewright/hopper.h"
+#include "tilewright/plan_case.h"
 #include "tilewright/ranks.h"
 #include "tilewright/target.h"
 
@@ -24,7 +25,7 @@ struct GemmParameters {
         k(kernel.dim("k", depth)),
         A(kernel.in("A", g.dtype, {m, k})),
         B(kernel.in("B", g.dtype, {n, k})) {
-    if (g.dtype == f8e4m3) {
+    if (plan_case("scaled sums", g.dtype == f8e4m3)) {
       scales = {kernel.in("scale_a", f32, {1}), kernel.in("scale_b", f32, {1})};
     }
     C.emplace(kernel.out("C", result_dtype(g), {m, n}));
@@ -66,7 +67,7 @@ namespace {
 Dim resident_clusters(int ctas) {
   const Dim all = multiprocessors();
   switch (ctas) {
-    case 3:
+    case 3:  // only callers: no variant of the library has so many
       return all * 8 / 27;
     case 4:
       return all * 5 / 22;
@@ -97,6 +98,12 @@ class GemmSm90 {
         plan_(std::move(plan)),
         ring_(kernel, "ab", stages(plan_.stages),
               {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
+    plan_case("shares A", g.share_a > 1);
+    plan_case("shares B", g.share_b > 1);
+    plan_case("several blocks of a warpgroup", blocks_ > 1);
+    plan_case("several warpgroups", g.warpgroups > 1);
+    plan_case("several runs of a store", plan_.runs.size() > 1);
+    plan_case("runs of several lengths", plan_.runs.front() != plan_.runs.back());
     if (sharing() > 1) ring_.multicast(sharing());
     for (int block = 0; block < blocks_; ++block) {
       int first = 0;
@@ -113,9 +120,13 @@ class GemmSm90 {
                                      g.exchanged ? 64 : width, here());
       }
     }
-    if (g.exchanged) warpgroup_.emplace(kernel, 128, g.warpgroups, here());
-    if (g.split > 1) exchange_.emplace(kernel, g, share_, plan_.runs.front());
-    if (g.grid_split) meeting_.emplace(kernel, g, runs_);
+    if (plan_case("operands exchanged", g.exchanged)) {
+      warpgroup_.emplace(kernel, 128, g.warpgroups, here());
+    }
+    if (plan_case("k divided in a cluster", g.split > 1)) {
+      exchange_.emplace(kernel, g, share_, plan_.runs.front());
+    }
+    if (plan_case("k divided by the grid", g.grid_split)) meeting_.emplace(kernel, g, runs_);
   }
 
   // As many CTAs as have work, and as fit.
@@ -331,7 +342,8 @@ class GemmSm90 {
           return before.number + 2 <= run.number && longest(before) == longest(run);
         });
         store_run(run, own, all, group, sum, left_last(run),
-                  is_again ? std::optional(0) : std::nullopt);
+                  plan_case("a run takes the tile of one before", is_again) ? std::optional(0)
+                                                                            : std::nullopt);
       });
     }
     const Index before = atomic_add(word(), 1, {Semantics::relaxed, Scope::gpu});

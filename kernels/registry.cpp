@@ -28,14 +28,27 @@ KernelOption length_option(std::string name, std::string description, std::strin
           true};
 }
 
+using Values = std::vector<std::string>;  // worth trying
+
 KernelOption count_option(std::string name, std::string description, std::string standard,
-                          int maximum) {
+                          int maximum, Values values = {}) {
   return {
-      std::move(name), std::move(description), Kind::integer, std::move(standard), 1, maximum, {}};
+      std::move(name), std::move(description), Kind::integer, std::move(standard), 1, maximum, {},
+      false,           std::move(values)};
 }
 
-KernelOption integer_option(std::string name, std::string description) {
-  return {std::move(name), std::move(description), Kind::integer, "0", 0, kMaximumSize, {}};
+KernelOption integer_option(std::string name, std::string description, Values values,
+                            bool counts_rows = false) {
+  return {std::move(name), std::move(description), Kind::integer, "0", 0, kMaximumSize, {},
+          false,           std::move(values),      counts_rows};
+}
+
+// Groups of heads of which several stay in L2 at the sizes that are simulated, and one is left
+// over.
+KernelOption l2_option() {
+  return count_option("l2_bytes", "sm_90a: of L2, for keys and values that several CTAs read",
+                      std::to_string(Attention().l2_bytes), kMaximumSize,
+                      {std::to_string(Attention().l2_bytes), "262144"});
 }
 
 KernelOption flag_option(std::string name, std::string description) {
@@ -58,6 +71,7 @@ Attention attention_of(const OptionValues& options) {
   a.dtype = options.dtype("dtype");
   a.softcap = static_cast<double>(options.integer("softcap"));
   a.sinks = options.boolean("sinks");
+  a.l2_bytes = static_cast<int>(options.integer("l2_bytes"));
   return a;
 }
 
@@ -88,22 +102,34 @@ Gemm gemm_of(const OptionValues& options) {
   return g;
 }
 
+// Panels of shared memory that rows fill, fill in part, and several of them.
+const Values kDims = {"64", "32", "80", "128", "192", "256"};
+const Values kValueDims = {"dim", "32", "80", "128", "256"};
+
+KernelOption softcap_option() {
+  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
+                        {"0", "20"});
+}
+
 LibraryKernel attention_forward_entry() {
   LibraryKernel kernel;
   kernel.name = "attention_forward";
   kernel.description = "O = softmax(Q K^T / sqrt(dim)) V, and the log-sum-exp of each row";
   kernel.options = {
       length_option("batch", "sequences", "1"),
-      count_option("heads", "query heads", "8", 65535),
-      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535),
+      count_option("heads", "query heads", "8", 65535, {"8", "6", "32"}),
+      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
+                   {"heads", "1", "2"}),
       length_option("queries", "query rows of a sequence", "1024"),
       length_option("keys", "key rows of a sequence", "queries"),
-      count_option("dim", "elements of a query and key row", "64", kMaximumDim),
-      count_option("dim_v", "elements of a value row", "dim", kMaximumDim),
+      count_option("dim", "elements of a query and key row", "64", kMaximumDim, kDims),
+      count_option("dim_v", "elements of a value row", "dim", kMaximumDim, kValueDims),
       flag_option("causal", "query i sees keys up to i + keys - queries"),
-      integer_option("window", "causal only: the last so many of those keys; 0 for all"),
-      integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none"),
+      integer_option("window", "causal only: the last so many of those keys; 0 for all",
+                     {"0", "40", "150", "450"}, true),
+      softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
+      l2_option(),
       dtype_option(),
   };
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
@@ -154,11 +180,12 @@ LibraryKernel attention_decode_entry() {
   kernel.options = {
       length_option("batch", "sequences", "1"),
       count_option("kv_heads", "heads of K and V", "8", 65535),
-      count_option("group", "query heads that share a head of K and V", "4", 128),
+      count_option("group", "query heads that share a head of K and V", "4", 128,
+                   {"4", "1", "24", "64", "100"}),
       length_option("keys", "key rows of a sequence", "4096"),
-      count_option("dim", "elements of a query and key row", "128", kMaximumDim),
-      count_option("dim_v", "elements of a value row", "dim", kMaximumDim),
-      integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none"),
+      count_option("dim", "elements of a query and key row", "128", kMaximumDim, kDims),
+      count_option("dim_v", "elements of a value row", "dim", kMaximumDim, kValueDims),
+      softcap_option(),
       dtype_option(),
   };
   kernel.tensors = {{"Q", {"batch", "kv_heads", "group", "dim"}, false, {}},

@@ -43,6 +43,7 @@ struct Request {
   std::optional<std::size_t> mutant;  // its number in --list-mutants
   bool list_mutants = false;
   bool no_simulation = false;
+  bool cases = false;
   bool check = false;
   bool clear = false;
   bool control_only = false;

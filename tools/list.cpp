@@ -6,6 +6,8 @@
 #include "command.h"
 #include "json_text.h"
 #include "library/schedule_choice.h"
+#include "list_cases.h"
+#include "support/diagnostic.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
@@ -33,7 +35,8 @@ Json json_of(const LibraryKernel& kernel) {
     Json entry = {{"name", option.name},
                   {"description", option.description},
                   {"kind", kind_name(option)},
-                  {"default", option.standard}};
+                  {"default", option.standard},
+                  {"is_length", option.is_length}};
     if (option.kind == KernelOption::Kind::integer) {
       entry["minimum"] = option.minimum;
       entry["maximum"] = option.maximum;
@@ -99,13 +102,27 @@ void print(const LibraryKernel& kernel) {
 }  // namespace
 
 int list(const Request& request) {
+  if (request.cases) return list_cases(request);
+  if (!request.settings.empty()) {
+    Diagnostic(
+        {}, fmt::format("--set {}: what is listed hangs on no setting", request.settings.front()))
+        .fix("--cases lists the cases of a kernel's settings")
+        .raise();
+  }
+  const auto is_asked = [&](const LibraryKernel& kernel) {
+    return request.kernel.empty() || &kernel == &find_kernel(request.kernel);
+  };
   if (request.json) {
     Json kernels = Json::array();
-    for (const LibraryKernel& kernel : kernel_library()) kernels.push_back(json_of(kernel));
+    for (const LibraryKernel& kernel : kernel_library()) {
+      if (is_asked(kernel)) kernels.push_back(json_of(kernel));
+    }
     fmt::print("{}\n", json_text(Json{{"kernels", kernels}}));
     return 0;
   }
-  for (const LibraryKernel& kernel : kernel_library()) print(kernel);
+  for (const LibraryKernel& kernel : kernel_library()) {
+    if (is_asked(kernel)) print(kernel);
+  }
   return 0;
 }
 

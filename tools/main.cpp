@@ -32,6 +32,15 @@ class CommandLine {
         "available here (tilewright doctor says what is missing); 4 a bug of Tilewright.");
 
     CLI::App* list = add("list", "The kernels that come with Tilewright", tilewright::tools::list);
+    list->add_option("kernel", request_.kernel, "Of one kernel alone");
+    list->add_flag("--cases", request_.cases,
+                   "Settings that together come to every case of the kernels' plans, and to every "
+                   "two cases that go together: what scripts/prove runs. With --set the cases of "
+                   "those settings");
+    list->add_option("--set", request_.settings, "Of --cases: an option of the kernel, or schedule")
+        ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+    seed(list, "Of the settings that --cases draws");
     json(list);
 
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);

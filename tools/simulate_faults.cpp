@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -31,6 +32,9 @@ using checks::MutantResult;
 
 // A word that stays as it is shows in the third run, where the one after waits for it.
 constexpr std::int64_t kProofRuns = 3;
+
+// Besides the usual ones; each costs a run of every mutant that has not shown.
+constexpr std::size_t kMostSizes = 12;
 
 // "2/3" of --part: from number 1 on, of 3.
 void set_part(const std::string& text, checks::ProofOptions& options) {
@@ -118,18 +122,17 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
     }
   };
   for (const std::vector<std::string>& sizes : choices) take(sizes, false);
-  if (request.faults) {
-    for (const auto& sizes : shrunken(checks::Sizes::further)) take(sizes, true);
-  }
-  // Faults are looked for where what they change happens many times over, and without faults every
-  // operation is executed.
+  // Faults are looked for where what they change happens many times over and at the edges of what
+  // decides, and without faults every operation is executed.
   if (!request.faults && subject.coverage.missing(machine).empty()) return subject;
-  const auto candidates = shrunken(checks::Sizes::candidates);
+  std::vector<std::vector<std::string>> candidates;
+  if (request.faults) candidates = shrunken(checks::Sizes::further);
+  for (auto& sizes : shrunken(checks::Sizes::candidates)) candidates.push_back(std::move(sizes));
   std::vector<std::function<library::Workload()>> makers;
   for (const std::vector<std::string>& sizes : candidates) makers.push_back(maker(sizes));
   for (const std::size_t i :
        checks::covering(machine, makers, many, request.seed,
-                        request.faults ? 40'000'000 : 4'000'000, subject.coverage)) {
+                        request.faults ? 16'000'000 : 4'000'000, subject.coverage, kMostSizes)) {
     take(candidates[i], true);
   }
   return subject;
@@ -150,14 +153,29 @@ void print_unreached(const Subject& subject) {
   }
 }
 
-nlohmann::ordered_json unreached_json(const Subject& subject) {
+namespace {
+
+// Each operation of a line once: whether any of them is executed.
+Json operations_json(const Subject& subject) {
+  const ir::Kernel& machine = subject.forms.front();
+  std::map<std::pair<std::string, std::string>, bool> reached;
+  const std::vector<const ir::Operation*> missing = subject.coverage.missing(machine);
+  std::size_t number = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    if (!subject.coverage.executable[number++]) return;
+    const bool is_missing = std::count(missing.begin(), missing.end(), &operation) != 0;
+    reached[{std::string(ir::info(operation.op).name), format_location(operation.where)}] |=
+        !is_missing;
+  });
   Json list = Json::array();
-  for (const ir::Operation* operation : subject.coverage.missing(subject.forms.front())) {
-    list.push_back({{"operation", ir::info(operation->op).name},
-                    {"where", format_location(operation->where)}});
+  for (const auto& [operation, is_reached] : reached) {
+    list.push_back(
+        {{"operation", operation.first}, {"where", operation.second}, {"reached", is_reached}});
   }
   return list;
 }
+
+}  // namespace
 
 int simulate_faults(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target) {
@@ -184,7 +202,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                  {"sizes", subject.sizes},
                  {"schedules", options.more},
                  {"launches", options.launches}};
-    json["unreached"] = unreached_json(subject);
+    json["operations"] = operations_json(subject);
     json.update(table_json(kinds, results, subject.sizes));
     fmt::print("{}\n", json_text(json));
   } else {

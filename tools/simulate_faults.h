@@ -31,7 +31,6 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
 
 // Operations of the kernel that none of the sizes comes to, and barriers that hardly turn.
 void print_unreached(const Subject& subject);
-nlohmann::ordered_json unreached_json(const Subject& subject);
 
 // `simulate --faults`.
 int simulate_faults(const Request& request, const library::KernelSource& source,

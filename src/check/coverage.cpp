@@ -1,8 +1,11 @@
 #include "check/coverage.h"
 
 #include <algorithm>
+#include <bit>
+#include <set>
 #include <unordered_map>
 
+#include "ir/binding.h"
 #include "simulator/machine/cta.h"
 #include "simulator/machine/launch.h"
 #include "simulator/machine/machine.h"
@@ -11,11 +14,77 @@
 namespace tilewright::checks {
 namespace {
 
+std::uint32_t edges_of_comparison(std::int64_t a, std::int64_t b) {
+  return a == b ? kEqual : a == b - 1 ? kOneLess : a == b + 1 ? kOneMore : kNoEdge;
+}
+
+std::uint32_t edges_of_division(std::int64_t a, std::int64_t b) {
+  if (b == 0 || a < 0) return 0;
+  const std::int64_t quotient = a / b;
+  const std::uint32_t parts = quotient == 0   ? kNoPart
+                              : quotient == 1 ? kOnePart
+                              : quotient < 4  ? kFewParts
+                                              : kManyParts;
+  return parts | (a % b != 0 ? kRemainder : a != 0 ? kDivides : kNoEdge);
+}
+
+// Of an operation of two indices, which is one of these; else none.
+std::uint32_t edges_of(ir::Op function, std::int64_t a, std::int64_t b) {
+  if (function == ir::Op::div || function == ir::Op::mod) return edges_of_division(a, b);
+  const bool compares =
+      ir::info(function).is_comparison() || function == ir::Op::min || function == ir::Op::max;
+  return compares ? edges_of_comparison(a, b) : kNoEdge;
+}
+
+// The comparisons and divisions of the dims that launches of a kernel compute.
+class DimEdges {
+ public:
+  explicit DimEdges(const ir::Kernel& machine) {
+    for (const Dim& dim : machine.grid) add(dim);
+    ir::for_each(machine.body, [&](const ir::Operation& operation) {
+      if (operation.op == ir::Op::dim) add(operation.attributes.dim());
+    });
+  }
+  std::size_t count() const { return dims_.size(); }
+  std::uint32_t edges(std::size_t number, const ir::Binding& binding) const {
+    const Dim& dim = dims_[number];
+    const std::int64_t a = binding.evaluate(dim.lhs()), b = binding.evaluate(dim.rhs());
+    const bool compares = dim.kind() == Dim::Kind::min || dim.kind() == Dim::Kind::max;
+    return compares ? edges_of_comparison(a, b) : edges_of_division(a, b);
+  }
+
+ private:
+  void add(const Dim& dim) {
+    if (dim.is_constant() || dim.kind() == Dim::Kind::symbol) return;
+    if (!seen_.insert(dim.to_string()).second) return;
+    add(dim.lhs());
+    add(dim.rhs());
+    switch (dim.kind()) {
+      case Dim::Kind::floordiv:
+      case Dim::Kind::ceildiv:
+      case Dim::Kind::mod:
+      case Dim::Kind::min:
+      case Dim::Kind::max:
+        dims_.push_back(dim);
+        return;
+      case Dim::Kind::constant:
+      case Dim::Kind::symbol:
+      case Dim::Kind::add:
+      case Dim::Kind::sub:
+      case Dim::Kind::mul:
+        return;
+    }
+  }
+  std::set<std::string> seen_;
+  std::vector<Dim> dims_;
+};
+
 class Recorded : public simulator::Recorder {
  public:
   using Recorder::begin;
   using Recorder::starts;
-  explicit Recorded(const ir::Kernel& machine) {
+  Recorded(const ir::Kernel& machine, std::int64_t multiprocessors)
+      : multiprocessors_(multiprocessors) {
     ir::for_each(machine.body, [&](const ir::Operation& operation) {
       const std::size_t number = numbers_.size();
       numbers_.emplace(&operation, number);
@@ -23,10 +92,23 @@ class Recorded : public simulator::Recorder {
     coverage_.turns.resize(numbers_.size());
     first_.resize(numbers_.size());
     coverage_.executable.resize(numbers_.size());
+    coverage_.edges.resize(numbers_.size());
   }
   Coverage take() { return std::move(coverage_); }
 
   void begin(const simulator::Launch& launch) override {
+    functions_ = &launch.kernel.scalar_operations;
+    std::vector<ir::TensorShape> shapes;
+    for (const TensorArgument& tensor : launch.arguments.tensors) {
+      shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+    }
+    const ir::Kernel& machine = *launch.kernel.source;
+    const ir::Binding binding = ir::bind(machine, shapes, multiprocessors_,
+                                         ir::given_ranks(machine, launch.arguments.ranks));
+    const DimEdges dims(machine);
+    for (std::size_t i = 0; i < dims.count(); ++i) {
+      coverage_.edges.push_back(dims.edges(i, binding));
+    }
     coverage_.phases.assign(static_cast<std::size_t>(launch.kernel.barriers), 0);
     for (const simulator::BarrierArray& array : launch.kernel.barrier_arrays) {
       coverage_.wanted.insert(coverage_.wanted.end(), static_cast<std::size_t>(array.count),
@@ -44,6 +126,12 @@ class Recorded : public simulator::Recorder {
     if (!first) first = &warp;
     std::uint64_t& turns = coverage_.turns[found->second];
     if (first == &warp && turns < Coverage::kTurns) ++turns;
+    if (instruction.code == simulator::Code::function) {
+      coverage_.edges[found->second] |= edges_at(warp, instruction);
+    } else if (instruction.code == simulator::Code::loop_test) {
+      coverage_.edges[found->second] |=
+          edges_of_comparison(warp.integer(instruction.a), warp.integer(instruction.b));
+    }
   }
   void phase_completed(const simulator::Cta& cta, int barrier) override {
     std::uint64_t& most = coverage_.phases[static_cast<std::size_t>(barrier)];
@@ -52,6 +140,17 @@ class Recorded : public simulator::Recorder {
   }
 
  private:
+  std::uint32_t edges_at(const simulator::Warp& warp,
+                         const simulator::Instruction& instruction) const {
+    const simulator::ScalarOperation& function =
+        (*functions_)[static_cast<std::size_t>(instruction.detail)];
+    if (function.operands.size() != 2 || function.operand_type != DType::i32) return 0;
+    return edges_of(function.function, warp.integer(function.operands[0]),
+                    warp.integer(function.operands[1]));
+  }
+
+  const std::int64_t multiprocessors_;
+  const std::vector<simulator::ScalarOperation>* functions_ = nullptr;
   std::unordered_map<const ir::Operation*, std::size_t> numbers_;
   std::vector<const simulator::Warp*> first_;  // that came to each operation
   Coverage coverage_;
@@ -74,6 +173,10 @@ std::uint64_t Coverage::gain(const Coverage& other) const {
   };
   add(turns, other.turns);
   add(phases, other.phases);
+  for (std::size_t i = 0; i < other.edges.size(); ++i) {
+    const std::uint32_t had = i < edges.size() ? edges[i] : 0;
+    gain += static_cast<std::uint64_t>(std::popcount(other.edges[i] & ~had));
+  }
   return gain;
 }
 
@@ -86,6 +189,8 @@ void Coverage::add(const Coverage& other) {
   };
   take(turns, other.turns);
   take(phases, other.phases);
+  edges.resize(std::max(edges.size(), other.edges.size()));
+  for (std::size_t i = 0; i < other.edges.size(); ++i) edges[i] |= other.edges[i];
 }
 
 std::vector<const ir::Operation*> Coverage::missing(const ir::Kernel& machine) const {
@@ -100,7 +205,7 @@ std::vector<const ir::Operation*> Coverage::missing(const ir::Kernel& machine) c
 
 Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
                      std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations) {
-  Recorded recorded(machine);
+  Recorded recorded(machine, multiprocessors);
   simulator::MachineOptions options;
   options.control_only = true;
   options.multiprocessors = multiprocessors;
@@ -113,7 +218,7 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
 std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   const std::vector<std::function<library::Workload()>>& candidates,
                                   std::int64_t multiprocessors, std::uint64_t seed,
-                                  std::int64_t operations, Coverage begun) {
+                                  std::int64_t operations, Coverage begun, std::size_t most_sizes) {
   std::vector<Coverage> all;
   std::int64_t executed = 0;
   while (all.size() < candidates.size() && executed < operations) {
@@ -130,7 +235,7 @@ std::vector<std::size_t> covering(const ir::Kernel& machine,
       most = gain;
       best = i;
     }
-    if (best == all.size()) return chosen;
+    if (best == all.size() || chosen.size() == most_sizes) return chosen;
     begun.add(all[best]);
     chosen.push_back(best);
   }

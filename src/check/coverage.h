@@ -11,6 +11,21 @@
 
 namespace tilewright::checks {
 
+// Where what is off by one shows: at the edge of a comparison, a minimum or a maximum, with and
+// without a remainder of a division, and among none, one, a few or many parts.
+enum Edges : std::uint32_t {
+  kNoEdge = 0,
+  kEqual = 1 << 0,
+  kOneLess = 1 << 1,
+  kOneMore = 1 << 2,
+  kDivides = 1 << 3,
+  kRemainder = 1 << 4,
+  kNoPart = 1 << 5,
+  kOnePart = 1 << 6,
+  kFewParts = 1 << 7,   // two or three
+  kManyParts = 1 << 8,  // four and more
+};
+
 // What runs of a machine form came to, without arithmetic.
 struct Coverage {
   // How often a barrier must complete: a ring of stages has then wrapped around three times, and
@@ -28,6 +43,9 @@ struct Coverage {
   std::vector<std::uint64_t> turns;
   std::vector<std::uint64_t> phases;  // of each barrier of a CTA, at most as many as are wanted
   std::vector<std::uint64_t> wanted;
+  // Of each operation that compares or divides indices, then of each comparison and division in the
+  // dims that a launch computes: Edges that were met.
+  std::vector<std::uint32_t> edges;
 
   // How much another one would add.
   std::uint64_t gain(const Coverage& other) const;
@@ -42,11 +60,12 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
                      std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations);
 
 // Some of the candidates, by their numbers, that come to all that any of them comes to and `begun`
-// does not: the one that adds most first. No more are looked at once so many operations of warps
-// have been executed.
+// does not: the one that adds most first, and no more than `most_sizes`. No more are looked at once
+// so many operations of warps have been executed.
 std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   const std::vector<std::function<library::Workload()>>& candidates,
                                   std::int64_t multiprocessors, std::uint64_t seed,
-                                  std::int64_t operations, Coverage begun);
+                                  std::int64_t operations, Coverage begun,
+                                  std::size_t most_sizes = SIZE_MAX);
 
 }  // namespace tilewright::checks

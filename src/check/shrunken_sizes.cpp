@@ -222,14 +222,14 @@ class Sizer {
     return longest;
   }
 
-  // Numbers among the options that are no sizes, such as a window: lengths at which a kernel does
-  // something else.
+  // Numbers of rows among the options that are no sizes, such as a window: lengths at which a
+  // kernel does something else.
   std::vector<std::int64_t> edges() const {
     std::vector<std::int64_t> edges;
     for (const KernelOption& option : kernel_.options) {
-      if (option.kind != KernelOption::Kind::integer || axes_.count(option.name) != 0) continue;
-      const std::int64_t value = options_.integer(option.name);
-      if (value > 1) edges.push_back(value);
+      if (option.counts_rows && options_.integer(option.name) > 0) {
+        edges.push_back(options_.integer(option.name));
+      }
     }
     return edges;
   }
@@ -266,6 +266,12 @@ std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
       candidates.push_back({length + across + more, length});
     }
     for (const std::int64_t tiles : {1, 6, 20}) candidates.push_back({length, tiles * along - 24});
+  }
+  // Contractions that are longer by so much that a row's first one begins a block, and one off.
+  for (const std::int64_t edge : sizer.edges()) {
+    for (const std::int64_t more : {-2, -1, 0}) {
+      candidates.push_back({3 * along + edge % across + more, 3 * along});
+    }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) {
@@ -353,8 +359,10 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
       // So many that what comes to the end of a sequence is not the end of the run.
       constexpr std::int64_t kWork = 400'000;
       const std::int64_t work = candidate.contraction * candidate.other;
+      // Of these some that groups of sequences divide, and some that they do not.
+      const auto number = static_cast<std::int64_t>(result.size());
       const std::int64_t batch =
-          std::clamp<std::int64_t>(kWork / std::max<std::int64_t>(work, 1), 2, 14);
+          std::clamp<std::int64_t>(kWork / std::max<std::int64_t>(work, 1), 2, 14) + number % 4;
       result.push_back(sizer.sizes({is(candidate.contraction), is(candidate.other), batch}));
     }
     std::set<std::vector<std::string>> seen;

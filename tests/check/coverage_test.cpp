@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "check/shrunken_sizes.h"
 #include "compiler/compile_to_machine.h"
 #include "library/library_build.h"
@@ -56,16 +58,33 @@ TEST_F(CoverageTest, WantsAPhaseForEachArrival) {
   const Coverage step = of(kStep), many = of(kMany);
   EXPECT_NE(step.phases, step.wanted);
   EXPECT_GT(step.gain(many), 0u);
-  EXPECT_EQ(many.gain(step), 0u);
+  EXPECT_EQ(many.gain(many), 0u);
 }
 
 TEST_F(CoverageTest, ChoosesWhatAddsMostAndNothingTwice) {
   const std::vector<std::function<library::Workload()>> makers = {maker(kNothing), maker(kStep),
                                                                   maker(kMany), maker(kMany)};
-  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, of(kNothing)), testing::ElementsAre(2));
-  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, of(kMany)), testing::IsEmpty());
+  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, {}), testing::ElementsAre(2, 1, 0));
+  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, {}, 1), testing::ElementsAre(2));
+  Coverage all = of(kMany);
+  all.add(of(kNothing));
+  all.add(of(kStep));
+  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, all), testing::IsEmpty());
   // The budget of operations is spent by the first one.
   EXPECT_THAT(covering(machine_, makers, 1, 0, 1, {}), testing::ElementsAre(0));
+}
+
+// A split that loses its remainder computes what is right wherever there is none.
+TEST_F(CoverageTest, TellsDivisionsWithARemainderFromThoseWithout) {
+  const auto met = [](const Coverage& coverage, Edges edge) {
+    return std::count_if(coverage.edges.begin(), coverage.edges.end(),
+                         [&](std::uint32_t edges) { return (edges & edge) != 0; });
+  };
+  const Coverage step = of(kStep), many = of(kMany);
+  EXPECT_GT(met(step, kDivides), 0);
+  EXPECT_GT(met(many, kRemainder), met(step, kRemainder));
+  EXPECT_GT(met(many, kManyParts), met(step, kManyParts));
+  EXPECT_GT(met(step, kEqual), 0);
 }
 
 // A window is an edge: some candidates lie at it, one off, and several times as far.

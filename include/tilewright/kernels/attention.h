@@ -18,6 +18,9 @@ struct Attention {
   double softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0: they stay
   bool sinks = false;  // each head has one more logit, with nothing behind it
   int block_q = 128, block_k = 128;  // rows of a tile, keys of a block
+  // sm_90a: heads follow each other whose keys and values fit so many bytes, which stay in L2
+  // beside what passes through it. Measured: docs/log/2026-11-21-prototypes.md.
+  int l2_bytes = 32 << 20;
 };
 
 // in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],

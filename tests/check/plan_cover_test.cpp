@@ -1,0 +1,162 @@
+#include "check/plan_cover.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tilewright/plan_case.h"
+
+// Which settings stand for all that a kernel's options lead to.
+namespace tilewright::checks {
+namespace {
+
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kTarget = "sm_90a";
+constexpr std::size_t kDraws = 300;
+
+bool holds_all(const PlanSetting& setting, const std::vector<std::string>& cases) {
+  return std::all_of(cases.begin(), cases.end(),
+                     [&](const std::string& each) { return setting.cases.count(each) != 0; });
+}
+
+// An entry whose kernel does nothing, and branches on `width` and `flag` as the test says.
+LibraryKernel branching(const std::function<void(std::int64_t width, bool flag)>& branch,
+                        std::vector<std::string> widths) {
+  LibraryKernel kernel;
+  kernel.name = "branching";
+  KernelOption width{"width", "", KernelOption::Kind::integer, "0", 0, 100, {}};
+  width.worth_trying = std::move(widths);
+  kernel.options = {width, {"flag", "", KernelOption::Kind::boolean, "false", 0, 0, {}}};
+  kernel.check = [](const OptionValues&) {};
+  kernel.build = [branch](const OptionValues& options) {
+    branch(options.integer("width"), options.boolean("flag"));
+    return Kernel("branching");
+  };
+  return kernel;
+}
+
+TEST(PlanCaseTest, IsNotedByTheInnermostList) {
+  EXPECT_TRUE(plan_case("nobody listens", true));
+  const PlanCases outer;
+  EXPECT_FALSE(plan_case("outer", false));
+  {
+    const PlanCases inner;
+    EXPECT_TRUE(plan_case("inner", true));
+    EXPECT_THAT(inner.names(), ElementsAre("inner"));
+  }
+  EXPECT_TRUE(plan_case("again", true));
+  EXPECT_THAT(outer.names(), ElementsAre("again", "not outer"));
+}
+
+TEST(PlanCoverTest, ComesToEachCaseAndEachPair) {
+  const std::vector<LibraryKernel> kernels = {branching(
+      [](std::int64_t width, bool flag) {
+        plan_case("wide", width > 50);
+        plan_case("odd", width % 2 == 1);
+        if (flag) plan_case("wide and flagged", width > 50);
+      },
+      {"0", "1", "98", "99"})};
+  const std::vector<PlanCover> covers = cover_plans(kernels, kTarget, kDraws, 0);
+  ASSERT_EQ(covers.size(), 1u);
+  EXPECT_EQ(covers[0].drawn, 8u);
+  for (const std::vector<std::string>& together :
+       std::vector<std::vector<std::string>>{{"wide", "odd"},
+                                             {"wide", "not odd"},
+                                             {"not wide", "odd"},
+                                             {"not wide", "not odd"},
+                                             {"wide and flagged", "odd"},
+                                             {"wide and flagged", "not odd"},
+                                             {"flag=false", "wide"},
+                                             {"flag=false", "odd"},
+                                             {"not wide and flagged", "odd"}}) {
+    EXPECT_THAT(covers[0].settings, Contains(testing::Truly([&](const PlanSetting& each) {
+                  return holds_all(each, together);
+                })))
+        << together[0] << ", " << together[1];
+  }
+  EXPECT_LT(covers[0].settings.size(), 8u) << "a cover of pairs is smaller than the product";
+  EXPECT_THAT(missing_cases(covers), IsEmpty());
+}
+
+TEST(PlanCoverTest, NamesTheCaseThatNoSettingComesTo) {
+  const std::vector<LibraryKernel> kernels = {
+      branching([](std::int64_t width, bool) { plan_case("wide", width > 50); }, {"0", "50"})};
+  EXPECT_THAT(missing_cases(cover_plans(kernels, kTarget, kDraws, 0)), ElementsAre("wide"));
+}
+
+TEST(PlanCoverTest, LeavesOutWhatIsRefusedAndNothingElse) {
+  const auto refuses = [](ErrorKind kind) {
+    return std::vector<LibraryKernel>{branching(
+        [kind](std::int64_t width, bool) {
+          plan_case("wide", width > 50);
+          if (width > 50) throw Error(kind, {}, "no such width", "no such width", "");
+        },
+        {"0", "99"})};
+  };
+  const std::vector<LibraryKernel> kernels = refuses(ErrorKind::usage);
+  const std::vector<PlanCover> covers = cover_plans(kernels, kTarget, kDraws, 0);
+  for (const PlanSetting& each : covers[0].settings) {
+    EXPECT_THAT(each.settings, Not(Contains("width=99")));
+  }
+  EXPECT_THAT(missing_cases(covers), ElementsAre("wide"));
+  const std::vector<LibraryKernel> broken = refuses(ErrorKind::internal);
+  EXPECT_THROW(cover_plans(broken, kTarget, kDraws, 0), Error);
+}
+
+class LibraryCover : public testing::Test {
+ protected:
+  static const std::vector<PlanCover>& covers() {
+    static const std::vector<PlanCover> covers =
+        cover_plans(kernel_library(), kTarget, 1500, /*seed=*/0);
+    return covers;
+  }
+  static const PlanCover& of(const std::string& name) {
+    return *std::find_if(covers().begin(), covers().end(),
+                         [&](const PlanCover& cover) { return cover.kernel->name == name; });
+  }
+};
+
+TEST_F(LibraryCover, ComesToEveryCase) { EXPECT_THAT(missing_cases(covers()), IsEmpty()); }
+
+TEST_F(LibraryCover, HasEverySchedule) {
+  for (const PlanCover& cover : covers()) {
+    const auto has = [&](const std::string& schedule) {
+      return std::any_of(
+          cover.settings.begin(), cover.settings.end(),
+          [&](const PlanSetting& each) { return each.settings.front() == "schedule=" + schedule; });
+    };
+    EXPECT_TRUE(has("tile")) << cover.kernel->name;
+    for (const LibrarySchedule& schedule : cover.kernel->schedules) {
+      EXPECT_TRUE(has(schedule.name)) << cover.kernel->name << " " << schedule.name;
+    }
+  }
+}
+
+// What the list that stood in scripts/prove never came to.
+TEST_F(LibraryCover, SlidesWithSeveralHeadsAndWithOne) {
+  for (const char* heads : {"rows of several heads", "not rows of several heads"}) {
+    EXPECT_THAT(of("attention_forward").settings,
+                Contains(testing::Truly([&](const PlanSetting& each) {
+                  return holds_all(each, {"slides", heads});
+                })))
+        << heads;
+  }
+}
+
+TEST_F(LibraryCover, IsTheSameForTheSameSeed) {
+  const std::vector<PlanCover> again = cover_plans(kernel_library(), kTarget, 1500, /*seed=*/0);
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    ASSERT_EQ(again[i].settings.size(), covers()[i].settings.size());
+    for (std::size_t n = 0; n < again[i].settings.size(); ++n) {
+      EXPECT_EQ(again[i].settings[n].settings, covers()[i].settings[n].settings);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::checks

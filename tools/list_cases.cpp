@@ -1,0 +1,95 @@
+#include "list_cases.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "check/plan_cover.h"
+#include "json_text.h"
+#include "support/counted.h"
+#include "support/diagnostic.h"
+#include "tilewright/library.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The plans are those of explicit schedules, which are for it.
+constexpr const char* kTarget = "sm_90a";
+// So many for each schedule find every pair of cases several times over.
+constexpr std::size_t kDraws = 1500;
+
+int list_of_setting(const Request& request, const LibraryKernel& kernel) {
+  const std::set<std::string> cases = checks::plan_cases(kernel, request.settings, kTarget);
+  if (request.json) {
+    fmt::print(
+        "{}\n",
+        json_text(Json{{"name", kernel.name}, {"settings", request.settings}, {"cases", cases}}));
+  } else {
+    for (const std::string& each : cases) fmt::print("{}\n", each);
+  }
+  return 0;
+}
+
+Json json_of(const checks::PlanCover& cover) {
+  Json settings = Json::array();
+  for (const checks::PlanSetting& each : cover.settings) {
+    settings.push_back(
+        {{"settings", each.settings}, {"adds_cases", each.adds_cases}, {"cases", each.cases}});
+  }
+  return {{"name", cover.kernel->name},
+          {"drawn", cover.drawn},
+          {"cases", cover.cases},
+          {"pairs", cover.pairs},
+          {"settings", settings}};
+}
+
+void print(const checks::PlanCover& cover) {
+  fmt::print("{}: {} and {} of them, in {} of {} settings\n", cover.kernel->name,
+             counted(static_cast<std::int64_t>(cover.cases), "case"),
+             counted(static_cast<std::int64_t>(cover.pairs), "pair"), cover.settings.size(),
+             cover.drawn);
+  for (const checks::PlanSetting& each : cover.settings) {
+    fmt::print("  {}{}\n", fmt::join(each.settings, " "),
+               each.adds_cases ? "" : "  (for its schedule alone)");
+  }
+}
+
+}  // namespace
+
+int list_cases(const Request& request) {
+  if (!request.settings.empty()) {
+    if (!request.kernel.empty()) return list_of_setting(request, find_kernel(request.kernel));
+    Diagnostic({}, fmt::format("--set {}: of no kernel", request.settings.front()))
+        .fix("tilewright list KERNEL --cases --set name=value")
+        .raise();
+  }
+  // Kernels share code: what one of them never comes to another one may.
+  const std::vector<checks::PlanCover> covers =
+      checks::cover_plans(kernel_library(), kTarget, kDraws, request.seed);
+  const std::set<std::string> missing = checks::missing_cases(covers);
+  const auto is_asked = [&](const checks::PlanCover& cover) {
+    return request.kernel.empty() || cover.kernel == &find_kernel(request.kernel);
+  };
+  Json kernels = Json::array();
+  for (const checks::PlanCover& cover : covers) {
+    if (!is_asked(cover)) continue;
+    if (request.json) {
+      kernels.push_back(json_of(cover));
+    } else {
+      print(cover);
+    }
+  }
+  if (request.json) {
+    fmt::print("{}\n", json_text(Json{{"kernels", kernels}, {"missing", missing}}));
+  }
+  for (const std::string& each : missing) {
+    if (!request.json) fmt::print("no setting leads to the case \"{}\"\n", each);
+  }
+  return missing.empty() ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools
