@@ -244,7 +244,7 @@ TEST(CommandTest, ShowsWhichSeededFaultsAreFound) {
   const Json json = answer.json();
   EXPECT_EQ(json["ok"], true);
   EXPECT_GE(json["sizes"].size(), 14u);  // some are for what the others do not execute
-  ASSERT_EQ(json["kinds"].size(), 27u);
+  ASSERT_EQ(json["kinds"].size(), 33u);
   EXPECT_EQ(json["kinds"][11]["absent"], "no site on sm_90a: tensor memory is Blackwell's");
   std::size_t mutants = 0;
   for (const Json& kind : json["kinds"]) {

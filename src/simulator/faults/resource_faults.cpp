@@ -128,14 +128,40 @@ std::vector<Mutant> seed_signal(const Sites& sites) {
   return mutants;
 }
 
-std::vector<Mutant> seed_unreset_signal(const Sites& sites) {
-  std::vector<Mutant> mutants = seed_same_epoch(sites);
+namespace {
+
+// What sets a workspace back: additions of which nobody reads what was there.
+std::vector<const Site*> resets(const Sites& sites) {
+  std::vector<const Site*> found;
   for (const Site* site : sites.of(Op::atomic_add)) {
     const ir::Parameter* tensor = sites.kernel().parameter_of(site->operation->operands[0]);
     const std::vector<ValueId>& results = site->operation->results;
     const bool used = std::any_of(results.begin(), results.end(),
                                   [&](ValueId value) { return !sites.uses(value).empty(); });
-    if (tensor && tensor->is_workspace() && !used) mutants.push_back(left_out(sites, *site));
+    if (tensor && tensor->is_workspace() && !used) found.push_back(site);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Mutant> seed_unreset_signal(const Sites& sites) {
+  std::vector<Mutant> mutants = seed_same_epoch(sites);
+  for (const Site* site : resets(sites)) mutants.push_back(left_out(sites, *site));
+  return mutants;
+}
+
+std::vector<Mutant> seed_wrong_reset(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* site : resets(sites)) {
+    Mutant mutant = mutant_at(sites, *site, "leaves 1 for the next launch");
+    mutant.edit = [number = site->number](ir::Kernel& kernel) {
+      const ValueId was = operation_at(kernel, number).operands.back();
+      const ValueId one = insert_constant(kernel, number, 1);
+      const ValueId more = insert_scalar(kernel, number + 1, Op::add, {was, one});
+      operation_at(kernel, number + 2).operands.back() = more;
+    };
+    mutants.push_back(std::move(mutant));
   }
   return mutants;
 }
