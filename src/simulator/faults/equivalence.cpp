@@ -337,7 +337,10 @@ std::string peers_are_awaited(const Sites& sites) {
 
 std::string below_divisor(const Sites& sites, const Site& division) {
   const std::vector<ValueId>& operands = division.operation->operands;
-  if (!sites.not_less(operands[1], operands[0], -1)) return {};
+  const Site* dividend = sites.definition(operands[0]);
+  const bool is_rest = dividend && dividend->op() == Op::mod &&
+                       sites.not_less(operands[1], dividend->operation->operands[1]);
+  if (!is_rest && !sites.not_less(operands[1], operands[0], -1)) return {};
   return "the dividend is never as large as the divisor";
 }
 

@@ -38,22 +38,6 @@ std::int64_t too_many(const Sites& sites, const Site& site) {
   return fits + unit;
 }
 
-// Without the operation, and without all waits for barriers at which peers arrive.
-std::function<void(ir::Kernel&)> without_waits_for_peers(const Sites& sites, const Site& sync) {
-  std::set<ValueId> barriers;
-  for (const Site* arrive : sites.of(Op::mbarrier_arrive)) {
-    if (arrive->operation->operands.size() > 2) barriers.insert(arrive->operation->operands[0]);
-  }
-  std::vector<std::size_t> all = {sync.number};
-  for (const Site* wait : sites.of(Op::mbarrier_wait)) {
-    if (barriers.count(wait->operation->operands[0]) != 0) all.push_back(wait->number);
-  }
-  std::sort(all.begin(), all.end());
-  return [all](ir::Kernel& kernel) {
-    for (std::size_t i = all.size(); i-- > 0;) remove(kernel, all[i]);
-  };
-}
-
 bool writes_shared(const Site& site) {
   return ir::info(site.op()).writes(ir::Memory::shared, ir::Proxy::generic);
 }
@@ -101,7 +85,6 @@ std::vector<Mutant> seed_early_exit(const Sites& sites) {
     if (!roles.empty() && sync->number < roles.back()->number) continue;
     mutants.push_back(left_out(sites, *sync));
     mutants.back().equivalent = peers_are_awaited(sites);
-    mutants.back().alone = without_waits_for_peers(sites, *sync);
   }
   return mutants;
 }
