@@ -34,7 +34,7 @@ struct Request {
   bool seeded_faults = false;
   int threads = 0;
   std::string part = "1/1";
-  std::int64_t more_schedules = 400;
+  std::int64_t more_schedules = 1000;
   std::int64_t schedules = 1;
   std::optional<std::int64_t> launches;  // 2; of a program its runs
   std::optional<std::int64_t> ranks, multiprocessors;

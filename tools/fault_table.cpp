@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "support/counted.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::tools {
@@ -29,6 +33,11 @@ struct Row {
     right_class += result.right_class;
     both_lines += result.both_lines;
   }
+  // Of a kind that cannot show in the kernel nothing is learned.
+  bool has_evidence() const {
+    return count(Verdict::equivalent) + count(Verdict::rejected) < mutants ||
+           count(Verdict::rejected) > 0;
+  }
   std::int64_t count(Verdict verdict) const {
     const auto found = verdicts.find(verdict);
     return found == verdicts.end() ? 0 : found->second;
@@ -47,8 +56,6 @@ const char* name_of(Verdict verdict) {
       return "unreached";
     case Verdict::undecided:
       return "undecided";
-    case Verdict::survived:
-      return "survived";
   }
   return "";
 }
@@ -64,17 +71,50 @@ std::string mutant_text(const MutantResult& result) {
                      result.mutant.change);
 }
 
+// A mutant that is known to be undecided, whatever its line. The numbers in a change are the
+// setting's.
+struct Undecided {
+  int kind;
+  std::string_view file, operation, change;
+};
+constexpr Undecided kUndecided[] = {
+#include "undecided.def"
+    {0, "", "", ""},
+};
+
+std::string without_numbers(const std::string& text) {
+  std::string result;
+  for (const char each : text) {
+    const bool is_digit = each >= '0' && each <= '9';
+    if (!is_digit) {
+      result += each;
+    } else if (result.empty() || result.back() != 'N') {
+      result += 'N';
+    }
+  }
+  return result;
+}
+
+bool is_known(const MutantResult& result) {
+  const std::string file = std::filesystem::path(result.mutant.where.file).filename().string();
+  const std::string change = without_numbers(result.mutant.change);
+  return std::any_of(std::begin(kUndecided), std::end(kUndecided), [&](const Undecided& each) {
+    return each.kind == result.kind->number && each.file == file &&
+           each.operation == result.mutant.operation && each.change == change;
+  });
+}
+
 void print_rows(const Kinds& kinds, const std::map<int, Row>& rows) {
   const auto print = [](const std::string& name, const Row& row) {
-    fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>9} {:>6} {:>5} {:>5} {:>8}\n", name,
+    fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>9} {:>6} {:>5} {:>5}\n", name,
                row.sites.size(), row.mutants, row.count(Verdict::rejected),
                row.count(Verdict::equivalent), row.count(Verdict::unreached),
                row.count(Verdict::undecided), row.count(Verdict::caught), row.right_class,
-               row.both_lines, row.count(Verdict::survived));
+               row.both_lines);
   };
-  fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>9} {:>6} {:>5} {:>5} {:>8}\n", "fault",
-             "sites", "mutants", "rejected", "equivalent", "unreached", "undecided", "caught",
-             "class", "lines", "survived");
+  fmt::print("{:<52} {:>5} {:>7} {:>8} {:>10} {:>9} {:>9} {:>6} {:>5} {:>5}\n", "fault", "sites",
+             "mutants", "rejected", "equivalent", "unreached", "undecided", "caught", "class",
+             "lines");
   Row all;
   for (const simulator::FaultKind* each : kinds) {
     const simulator::FaultKind& kind = *each;
@@ -85,6 +125,7 @@ void print_rows(const Kinds& kinds, const std::map<int, Row>& rows) {
       continue;
     }
     const Row& row = found->second;
+    if (!row.has_evidence()) continue;
     print(name, row);
     all.sites.insert(row.sites.begin(), row.sites.end());
     all.mutants += row.mutants;
@@ -93,6 +134,13 @@ void print_rows(const Kinds& kinds, const std::map<int, Row>& rows) {
     for (const auto& [verdict, count] : row.verdicts) all.verdicts[verdict] += count;
   }
   print("   all", all);
+  for (const simulator::FaultKind* each : kinds) {
+    const auto found = rows.find(each->number);
+    if (found == rows.end() || found->second.has_evidence()) continue;
+    const Row& row = found->second;
+    fmt::print("not counted: {:>2} {}, of whose {} none can show here\n", each->number, each->name,
+               counted(row.mutants, "mutant"));
+  }
 }
 
 void print_details(const std::vector<MutantResult>& results) {
@@ -108,7 +156,7 @@ void print_details(const std::vector<MutantResult>& results) {
   list(
       "equivalent, and why:",
       [](const MutantResult& r) { return r.verdict == Verdict::equivalent; },
-      [](const MutantResult& r) { return r.mutant.equivalent; });
+      [](const MutantResult& r) { return r.reason; });
   list(
       "rejected by the verifier:",
       [](const MutantResult& r) { return r.verdict == Verdict::rejected; },
@@ -126,13 +174,8 @@ void print_details(const std::vector<MutantResult>& results) {
       [](const MutantResult& r) { return r.verdict == Verdict::unreached; },
       [](const MutantResult&) { return "unknown whether it is found"; });
   list(
-      "undecided:", [](const MutantResult& r) { return r.verdict == Verdict::undecided; },
-      [](const MutantResult&) {
-        return "no result differs by a bit on these inputs, and no rule says that none can";
-      });
-  list(
-      "survivors:", [](const MutantResult& r) { return r.verdict == Verdict::survived; },
-      [](const MutantResult&) { return "not caught"; });
+      "undecided, and why:", [](const MutantResult& r) { return r.verdict == Verdict::undecided; },
+      [](const MutantResult& r) { return (is_known(r) ? "" : "new: ") + r.reason; });
 }
 
 Json json_of(const MutantResult& result, const std::vector<std::string>& sizes) {
@@ -141,7 +184,8 @@ Json json_of(const MutantResult& result, const std::vector<std::string>& sizes) 
                {"operation", result.mutant.operation},
                {"change", result.mutant.change},
                {"verdict", name_of(result.verdict)}};
-  if (result.verdict == Verdict::equivalent) json["why"] = result.mutant.equivalent;
+  if (!result.reason.empty()) json["why"] = result.reason;
+  if (result.verdict == Verdict::undecided) json["new"] = !is_known(result);
   if (result.verdict == Verdict::rejected) json["why"] = result.fault.message;
   if (result.verdict == Verdict::caught) {
     json["fault"] = result.fault.kind;
@@ -170,7 +214,7 @@ Json json_of(const Kinds& kinds_of_table, const std::map<int, Row>& rows) {
       json["sites"] = row.sites.size();
       json["mutants"] = row.mutants;
       for (const Verdict verdict : {Verdict::caught, Verdict::rejected, Verdict::equivalent,
-                                    Verdict::unreached, Verdict::undecided, Verdict::survived}) {
+                                    Verdict::unreached, Verdict::undecided}) {
         json[name_of(verdict)] = row.count(verdict);
       }
       json["right_class"] = row.right_class;
@@ -191,7 +235,7 @@ std::map<int, Row> rows_of(const std::vector<MutantResult>& results) {
 
 bool is_proven(const std::vector<MutantResult>& results) {
   return std::none_of(results.begin(), results.end(), [](const MutantResult& result) {
-    return result.verdict == Verdict::survived;
+    return result.verdict == Verdict::undecided && !is_known(result);
   });
 }
 

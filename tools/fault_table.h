@@ -11,7 +11,7 @@ namespace tilewright::tools {
 
 using Kinds = std::vector<const simulator::FaultKind*>;
 
-// Whether no mutant survived.
+// Whether no mutant is undecided but those of undecided.def.
 bool is_proven(const std::vector<checks::MutantResult>& results);
 void print_table(const Kinds& kinds, const std::vector<checks::MutantResult>& results);
 // "kinds" and "mutants"; `sizes` of each workload, if there are several.

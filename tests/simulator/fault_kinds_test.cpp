@@ -17,6 +17,7 @@
 #include "target/verify.h"
 #include "tilewright/hopper.h"
 #include "tilewright/host_tensor.h"
+#include "tilewright/ranks.h"
 
 // Each kind of fault, seeded into a small kernel and found.
 namespace tilewright::simulator {
@@ -92,7 +93,8 @@ struct Count {
 Count expect_found(int number, const Subject& subject) {
   Count count;
   for (const Mutant& mutant : mutants_of(kind(number), subject.machine)) {
-    SCOPED_TRACE(mutant.operation + " " + mutant.change);
+    SCOPED_TRACE(mutant.operation + " " + mutant.change + " at " +
+                 std::to_string(mutant.where.line));
     ++count.mutants;
     const ir::Kernel changed = mutant.apply(subject.machine);
     EXPECT_FALSE(ir::equal(changed, subject.machine));
@@ -336,8 +338,8 @@ TEST(FaultKinds, SubjectsAreClean) {
 
 class OfPipeline : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Numbers, OfPipeline,
-                         testing::Values(1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 15, 18, 19, 23,
-                                         24));
+                         testing::Values(1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 15, 18, 19, 23, 24,
+                                         38, 39));
 
 TEST_P(OfPipeline, IsFound) {
   const Count count = expect_found(GetParam(), pipeline_subject());
@@ -373,8 +375,9 @@ TEST(FaultKinds, UnfencedOperandOfAProduct) {
 
 TEST(FaultKinds, NamedBarrierThatDoesNotMeet) {
   const Count count = expect_found(20, computed_operand());
-  EXPECT_EQ(count.caught, 1);      // too many threads
-  EXPECT_EQ(count.equivalent, 1);  // another number, for all who meet
+  EXPECT_EQ(count.caught, 1);  // too many threads
+  // Another number, for all who meet, is but another name.
+  EXPECT_EQ(count.mutants, 1);
 }
 
 TEST(FaultKinds, BudgetsThatAreExceeded) {
@@ -508,6 +511,85 @@ TEST(FaultKinds, PagesTakenForNeighbours) {
 
 TEST(FaultKinds, HeadsOfAnotherGroup) { EXPECT_EQ(expect_found(25, groups()).caught, 1); }
 
+// Of its two, one orders reads by all lanes with what one of them hands on.
+TEST(FaultKinds, LanesThatDoNotWaitForEachOther) {
+  EXPECT_GE(expect_found(34, pipeline_subject()).caught, 1);
+}
+
+// The CTA that comes last stores what both have left in scratch memory.
+TEST(FaultKinds, RelaxedAtomic) {
+  Kernel kernel("last");
+  const Tensor X = kernel.in("X", bf16, {32, 32}), C = kernel.out("C", bf16, {32, 32});
+  const Tensor met = kernel.workspace("met", 1);
+  const Tensor left = kernel.scratch("left", 32, 32);
+  kernel.ctas(2);
+  const auto rows = [](const Index& block) { return Dim(32).block(block, 16); };
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    store(left(rows(cta_index()), all), load(X(rows(cta_index()), all)).cast(f32));
+    warp_sync();
+    const Index before = atomic_add(met(0), 1, {Semantics::acq_rel, Scope::gpu});
+    warp_sync();
+    when(before == 1, [&] {
+      for (const int block : {0, 1}) {
+        store(C(rows(block), all), load(left(rows(block), all)).cast(bf16));
+      }
+      atomic_add(met(0), -2, {Semantics::relaxed, Scope::gpu});
+    });
+  })});
+  const Subject subject{lowered(kernel), {numbers({32, 32}, 11)}, {"X"}, {32, 32}};
+  EXPECT_EQ(expect_found(35, subject).caught, 1);
+  EXPECT_EQ(expect_found(39, subject).caught, 1);
+}
+
+// Four CTAs share two blocks of rows and two of columns; each does all of its rows, whose number is
+// read.
+TEST(FaultKinds, TilesInAnotherOrder) {
+  Kernel kernel("tiles");
+  const Tensor X = kernel.in("X", bf16, {64, 64});
+  const Tensor length = kernel.in("length", i32, {1});
+  const Tensor C = kernel.out("C", bf16, {64, 64});
+  kernel.ctas(4);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    const Index row = cta_index() / 2, column = cta_index() % 2;
+    for (Index part : range((load_index(length(0)) + 15) / 16)) {
+      const Block rows = Dim(64).block(row * 2 + part, 16), columns = Dim(64).block(column, 32);
+      store(C(rows, columns), load(X(rows, columns)));
+    }
+  })});
+  const Subject subject{lowered(kernel),
+                        {numbers({64, 64}, 12), HostTensor::from_values(i32, {1}, {20})},
+                        {"X", "length"},
+                        {64, 64}};
+  const Count count = expect_found(36, subject);
+  EXPECT_EQ(count.mutants, 3);  // div, mod, and the remainder of 20 by 16
+  EXPECT_EQ(count.caught, 3);
+}
+
+// Each CTA of two loads half of the rows for both.
+TEST(FaultKinds, MulticastToTooFew) {
+  XToC made("multicast", kSize, kSize, 2);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
+  Ring ring(kernel, "x", stages(1), {{bf16, kSize, kSize}});
+  ring.multicast();
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       ring.produce([&](const Slot& slot) {
+                         const Block half = Dim(kSize).block(cluster_rank(), kSize / 2);
+                         tma_load(X(half, all), slot[0].rows(kSize / 2 * cluster_rank(), kSize / 2),
+                                  {.multicast = true});
+                       });
+                     }),
+                role("math", warpgroups(1), registers(200), [&] {
+                  const Slot slot = ring.consume();
+                  const Tile x = load(slot[0]);
+                  fence_proxy_async();
+                  ring.release(slot);
+                  when(cluster_rank() == 0, [&] { store(C(all, all), x); });
+                })});
+  EXPECT_EQ(expect_found(37, made.subject(13)).caught, 1);
+}
+
 // Every operation of a sort is a site, as is every stage and phase that is carried on.
 TEST(FaultKinds, LeaveNoSiteOut) {
   for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange()}) {
@@ -542,6 +624,7 @@ TEST(FaultKinds, LeaveNoSiteOut) {
     expect_all({20}, ir::Op::named_sync);
     expect_all({21}, ir::Op::shared);
     expect_all({21}, ir::Op::set_max_registers);
+    expect_all({34}, ir::Op::warp_sync);
   }
 }
 

@@ -116,7 +116,7 @@ TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(kernel.status, 0) << kernel.output;
   EXPECT_THAT(kernel.output,
               AllOf(HasSubstr("23 signal before its data"),
-                    HasSubstr("27 a word that is not waited for"), Not(HasSubstr("survivors:"))));
+                    HasSubstr("27 a word that is not waited for"), Not(HasSubstr("undecided, and why:"))));
 }
 
 TEST_F(SimulateProgram, OfTheSizesThatAreSet) {

@@ -91,7 +91,7 @@ bool meet_together(const Sites& sites, const Site& site) {
 
 // Whether nobody uses the barriers of the operation but itself, or others at which the same warps
 // meet all together.
-std::string all_meet_here(const Sites& sites, const std::vector<const Site*>& barriers,
+bool all_meet_here(const Sites& sites, const std::vector<const Site*>& barriers,
                           const Site& site) {
   const auto range = [](const Site& of) {
     const ir::Attributes& attributes = of.operation->attributes;
@@ -99,18 +99,15 @@ std::string all_meet_here(const Sites& sites, const std::vector<const Site*>& ba
     return std::pair(first, first + attributes.integer_or(Key::count, 1));
   };
   const std::pair<std::int64_t, std::int64_t> own = range(site);
-  bool alone = true;
   for (const Site* other : barriers) {
     const std::pair<std::int64_t, std::int64_t> used = range(*other);
     if (other == &site || own.first >= used.second || used.first >= own.second) continue;
-    alone = false;
     const bool alike = meet_together(sites, site) && meet_together(sites, *other) &&
                        site.role == other->role && own == used &&
                        site.operation->operands[0] == other->operation->operands[0];
-    if (!alike) return {};
+    if (!alike) return false;
   }
-  if (!alone) return "the same warps meet there all together, at whichever of its uses";
-  return "all who meet there do so by this operation, and meet at the other barrier";
+  return true;
 }
 
 }  // namespace
@@ -217,11 +214,12 @@ std::vector<Mutant> seed_named_barriers(const Sites& sites) {
     mutants.push_back(
         with_attribute(sites, *site, Key::threads, wrong,
                        fmt::format("counts {} threads instead of {}", wrong, threads)));
-    if (other + attributes.integer_or(Key::count, 1) - 1 <= 15) {
+    // Where all who meet there do so at another number too, that is another name.
+    const bool fits = other + attributes.integer_or(Key::count, 1) - 1 <= 15;
+    if (fits && !all_meet_here(sites, barriers, *site)) {
       mutants.push_back(with_attribute(
           sites, *site, Key::first, other,
           fmt::format("meets at barrier {} instead of {}", other, attributes.integer(Key::first))));
-      mutants.back().equivalent = all_meet_here(sites, barriers, *site);
     }
   }
   return mutants;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <tuple>
 
 namespace tilewright::simulator {
 
@@ -19,11 +20,22 @@ bool is_array(const Sites& sites, ValueId value) {
   return sites.kernel().type(value).is(ir::Type::Kind::registers);
 }
 
-// Follows which register arrays may have been used by other than products since the last
-// wgmma_fence, with one fence left out.
+// A use of a register array since the last wgmma_fence: by a product, which n and k tell apart, or
+// by another instruction.
+struct ArrayUse {
+  ValueId array = ir::kNoValue;
+  std::int64_t shape = 0;  // 0: no product
+
+  bool operator<(const ArrayUse& other) const {
+    return std::tie(array, shape) < std::tie(other.array, other.shape);
+  }
+};
+
+// Follows the uses of register arrays since the last wgmma_fence, with one fence left out: whether
+// a product meets another instruction's, or that of a product of another shape.
 class TouchedArrays {
  public:
-  using Arrays = std::set<ValueId>;
+  using Arrays = std::set<ArrayUse>;
 
   // `once` is a loop that is taken to have one turn at most.
   TouchedArrays(const Sites& sites, std::size_t without, std::size_t once)
@@ -54,11 +66,22 @@ class TouchedArrays {
     for (const auto* values : {&operation.operands, &operation.results}) {
       for (const ValueId value : *values) {
         if (!is_array(sites_, value)) continue;
-        if (!asynchronous) touched.insert(value);
-        if (is_product(operation.op)) met_ = met_ || touched.count(value) != 0;
+        if (!asynchronous) touched.insert({value, 0});
+        if (is_product(operation.op)) meet(operation, value, touched);
       }
     }
     return touched;
+  }
+
+  void meet(const ir::Operation& product, ValueId array, Arrays& touched) {
+    met_ = met_ || touched.count({array, 0}) != 0;
+    if (array != ir::accumulator_of(product)) return;
+    const std::int64_t shape =
+        product.attributes.integer(ir::Key::n) << 8 | product.attributes.integer(ir::Key::k);
+    met_ = met_ || std::any_of(touched.begin(), touched.end(), [&](const ArrayUse& use) {
+             return use.array == array && use.shape != shape;
+           });
+    touched.insert({array, shape});
   }
 
   Arrays enter(const ir::Operation& operation, const Site& site, const Arrays& before) {
@@ -86,14 +109,6 @@ class TouchedArrays {
   std::size_t without_, once_;
   bool met_ = false;
 };
-
-// The parameter that a map or a peer is of; else the value itself.
-ValueId tensor_behind(const Sites& sites, ValueId value) {
-  const Site* made = sites.definition(value);
-  const bool is_of = made && (made->op() == Op::tensor_map || made->op() == Op::peer_map ||
-                              made->op() == Op::peer);
-  return is_of ? tensor_behind(sites, made->operation->operands[0]) : value;
-}
 
 // The registers that the products use which the wgmma_wait waits for, or that the wgmma_commit
 // makes a group of; empty where the operation does not tell.
@@ -148,6 +163,13 @@ bool walk_back(const Sites& sites, const Site& from, ValueId condition,
 }
 
 }  // namespace
+
+ValueId tensor_behind(const Sites& sites, ValueId value) {
+  const Site* made = sites.definition(value);
+  const bool is_of = made && (made->op() == Op::tensor_map || made->op() == Op::peer_map ||
+                              made->op() == Op::peer);
+  return is_of ? tensor_behind(sites, made->operation->operands[0]) : value;
+}
 
 std::string never_executed(const Sites& sites, const Site& site) {
   for (const Site* outer = sites.parent(site); outer; outer = sites.parent(*outer)) {
@@ -311,6 +333,34 @@ std::string peers_are_awaited(const Sites& sites) {
   return "each access to a peer's shared memory is followed by an arrival at a barrier of that "
          "peer, "
          "for which it waits before it ends";
+}
+
+std::string below_divisor(const Sites& sites, const Site& division) {
+  const std::vector<ValueId>& operands = division.operation->operands;
+  const Site* dividend = sites.definition(operands[0]);
+  const bool is_rest = dividend && dividend->op() == Op::mod &&
+                       sites.not_less(operands[1], dividend->operation->operands[1]);
+  if (!is_rest && !sites.not_less(operands[1], operands[0], -1)) return {};
+  return "the dividend is never as large as the divisor";
+}
+
+std::string divides_evenly(const Sites& sites, const Site& division, ValueId dividend) {
+  const std::int64_t divisor = *sites.constant(division.operation->operands[1]);
+  const auto is_multiple = [&](const auto& self, ValueId value) -> bool {
+    if (const auto number = sites.constant(value)) return *number % divisor == 0;
+    const Site* made = sites.definition(value);
+    if (made && made->op() == Op::dim) {
+      const Dim dim = made->operation->attributes.dim();
+      return dim.kind() == Dim::Kind::symbol && dim.facts().multiple % divisor == 0;
+    }
+    if (!made || made->operation->operands.size() != 2) return false;
+    const std::vector<ValueId>& operands = made->operation->operands;
+    if (made->op() == Op::mul) return self(self, operands[0]) || self(self, operands[1]);
+    const bool sums = made->op() == Op::add || made->op() == Op::sub;
+    return sums && self(self, operands[0]) && self(self, operands[1]);
+  };
+  if (!is_multiple(is_multiple, dividend)) return {};
+  return fmt::format("the dividend is a multiple of {}", divisor);
 }
 
 }  // namespace tilewright::simulator

@@ -37,4 +37,17 @@ std::string loop_ends(const Sites& sites, const std::vector<Use>& uses);
 // Before it ends, every CTA waits for whatever its peers do to its shared memory.
 std::string peers_are_awaited(const Sites& sites);
 
+// The parameter that a map or a peer is of; else the value itself.
+ir::ValueId tensor_behind(const Sites& sites, ir::ValueId value);
+
+// Lanes wait for each other at other places too, and between those of before and behind the
+// warp_sync none does what another one's acts have to be in order with (lane_equivalence.cpp).
+std::string lanes_meet_anyway(const Sites& sites, const Site& sync);
+
+// The dividend is less than the divisor already, so that a larger one makes no difference.
+std::string below_divisor(const Sites& sites, const Site& division);
+
+// `dividend` by the operation's divisor leaves no remainder.
+std::string divides_evenly(const Sites& sites, const Site& division, ir::ValueId dividend);
+
 }  // namespace tilewright::simulator

@@ -39,10 +39,21 @@ std::vector<Mutant> seed_budget(const Sites& sites);
 std::vector<Mutant> seed_early_exit(const Sites& sites);
 std::vector<Mutant> seed_signal(const Sites& sites);
 std::vector<Mutant> seed_unreset_signal(const Sites& sites);
+std::vector<Mutant> seed_wrong_reset(const Sites& sites);
 
 // rank_faults.cpp
 std::vector<Mutant> seed_rank_signal(const Sites& sites);
 std::vector<Mutant> seed_same_epoch(const Sites& sites);
+
+std::vector<Mutant> seed_relaxed_atomic(const Sites& sites);
+
+// lane_faults.cpp
+std::vector<Mutant> seed_unmet_lanes(const Sites& sites);
+std::vector<Mutant> seed_parted_lanes(const Sites& sites);
+
+// tile_faults.cpp
+std::vector<Mutant> seed_wrong_division(const Sites& sites);
+std::vector<Mutant> seed_multicast(const Sites& sites);
 
 // value_faults.cpp
 std::vector<Mutant> seed_wrong_elements(const Sites& sites);

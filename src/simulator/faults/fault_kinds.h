@@ -26,15 +26,6 @@ struct Mutant {
   ir::ValueId matters_if = ir::kNoValue;
   bool in_later_turns = false;  // of the loop around it: not in the first
 
-  // For a change to the order of accesses that other barriers may order all the same: the change in
-  // a kernel without those, and the accesses between which it is then a race (none: some fault of
-  // its kind).
-  std::function<void(ir::Kernel&)> alone;
-  std::vector<SourceLocation> accesses;
-
-  // For a mask that is left out: the kernel in which it puts another number where it hides.
-  std::function<void(ir::Kernel&, double number)> filled;
-
   ir::Kernel apply(const ir::Kernel& kernel) const;
   // The kernel with an access that always is a fault at the site, so that a run shows whether it is
   // ever executed (and matters).

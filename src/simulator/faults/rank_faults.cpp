@@ -85,6 +85,17 @@ std::vector<Mutant> seed_rank_signal(const Sites& sites) {
   return mutants;
 }
 
+std::vector<Mutant> seed_relaxed_atomic(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* site : sites.of(Op::atomic_add)) {
+    const MemoryOrder order = ir::order_of(*site->operation);
+    if (order.semantics != Semantics::relaxed) {
+      mutants.push_back(with_attribute(sites, *site, Key::semantics, "relaxed"));
+    }
+  }
+  return mutants;
+}
+
 std::vector<Mutant> seed_same_epoch(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* site : sites.of(Op::epoch)) {

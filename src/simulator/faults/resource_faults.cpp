@@ -38,22 +38,6 @@ std::int64_t too_many(const Sites& sites, const Site& site) {
   return fits + unit;
 }
 
-// Without the operation, and without all waits for barriers at which peers arrive.
-std::function<void(ir::Kernel&)> without_waits_for_peers(const Sites& sites, const Site& sync) {
-  std::set<ValueId> barriers;
-  for (const Site* arrive : sites.of(Op::mbarrier_arrive)) {
-    if (arrive->operation->operands.size() > 2) barriers.insert(arrive->operation->operands[0]);
-  }
-  std::vector<std::size_t> all = {sync.number};
-  for (const Site* wait : sites.of(Op::mbarrier_wait)) {
-    if (barriers.count(wait->operation->operands[0]) != 0) all.push_back(wait->number);
-  }
-  std::sort(all.begin(), all.end());
-  return [all](ir::Kernel& kernel) {
-    for (std::size_t i = all.size(); i-- > 0;) remove(kernel, all[i]);
-  };
-}
-
 bool writes_shared(const Site& site) {
   return ir::info(site.op()).writes(ir::Memory::shared, ir::Proxy::generic);
 }
@@ -101,7 +85,6 @@ std::vector<Mutant> seed_early_exit(const Sites& sites) {
     if (!roles.empty() && sync->number < roles.back()->number) continue;
     mutants.push_back(left_out(sites, *sync));
     mutants.back().equivalent = peers_are_awaited(sites);
-    mutants.back().alone = without_waits_for_peers(sites, *sync);
   }
   return mutants;
 }
@@ -128,14 +111,40 @@ std::vector<Mutant> seed_signal(const Sites& sites) {
   return mutants;
 }
 
-std::vector<Mutant> seed_unreset_signal(const Sites& sites) {
-  std::vector<Mutant> mutants = seed_same_epoch(sites);
+namespace {
+
+// What sets a workspace back: additions of which nobody reads what was there.
+std::vector<const Site*> resets(const Sites& sites) {
+  std::vector<const Site*> found;
   for (const Site* site : sites.of(Op::atomic_add)) {
     const ir::Parameter* tensor = sites.kernel().parameter_of(site->operation->operands[0]);
     const std::vector<ValueId>& results = site->operation->results;
     const bool used = std::any_of(results.begin(), results.end(),
                                   [&](ValueId value) { return !sites.uses(value).empty(); });
-    if (tensor && tensor->is_workspace() && !used) mutants.push_back(left_out(sites, *site));
+    if (tensor && tensor->is_workspace() && !used) found.push_back(site);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Mutant> seed_unreset_signal(const Sites& sites) {
+  std::vector<Mutant> mutants = seed_same_epoch(sites);
+  for (const Site* site : resets(sites)) mutants.push_back(left_out(sites, *site));
+  return mutants;
+}
+
+std::vector<Mutant> seed_wrong_reset(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* site : resets(sites)) {
+    Mutant mutant = mutant_at(sites, *site, "leaves 1 for the next launch");
+    mutant.edit = [number = site->number](ir::Kernel& kernel) {
+      const ValueId was = operation_at(kernel, number).operands.back();
+      const ValueId one = insert_constant(kernel, number, 1);
+      const ValueId more = insert_scalar(kernel, number + 1, Op::add, {was, one});
+      operation_at(kernel, number + 2).operands.back() = more;
+    };
+    mutants.push_back(std::move(mutant));
   }
   return mutants;
 }

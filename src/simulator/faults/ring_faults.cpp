@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <functional>
 #include <set>
 
 #include "simulator/faults/equivalence.h"
@@ -91,78 +90,6 @@ Mutant moved(const Sites& sites, const Site& site, const Move& way, std::string 
   return mutant;
 }
 
-bool waits_on(const Site& site, ValueId barriers) {
-  return site.op() == Op::mbarrier_wait && site.operation->operands[0] == barriers;
-}
-
-// The copies for which the wait makes room.
-std::vector<const Site*> copies_behind(const Sites& sites, const Site& wait) {
-  std::vector<const Site*> copies;
-  for (const Site* at = sites.next(wait); at && at->op() != Op::mbarrier_wait;
-       at = sites.next(*at)) {
-    if (at->op() == Op::tma_load) copies.push_back(at);
-  }
-  return copies;
-}
-
-// The copies that overwrite what the barriers guard, and the last products before the release that
-// read it.
-std::vector<SourceLocation> accesses_around(const Sites& sites, const Site& release) {
-  const ValueId barriers = release.operation->operands[0];
-  std::set<ValueId> guarded;
-  std::vector<SourceLocation> result;
-  for (const Site& wait : sites.all()) {
-    if (!waits_on(wait, barriers)) continue;
-    for (const Site* copy : copies_behind(sites, wait)) {
-      guarded.insert(copy->operation->operands[1]);
-      result.push_back(copy->operation->where);
-    }
-  }
-  for (std::size_t i = release.number; i-- > 0;) {
-    const Site& site = sites.at(i);
-    if (ir::info(site.op()).completion != ir::Completion::products) continue;
-    for (const ValueId operand : site.operation->operands) {
-      if (guarded.count(operand) == 0) continue;
-      result.push_back(site.operation->where);
-      return result;
-    }
-  }
-  return result;
-}
-
-// Without the waits of other roles for empty barriers of other copies.
-std::function<void(ir::Kernel&)> alone(const Sites& sites, const Site& release, const Move& way) {
-  std::vector<std::size_t> others;
-  for (const Site* wait : waits(sites, true)) {
-    if (wait->role == release.role || waits_on(*wait, release.operation->operands[0])) continue;
-    if (!copies_behind(sites, *wait).empty()) others.push_back(wait->number);
-  }
-  return [way, others](ir::Kernel& kernel) {
-    move(kernel, way.number, way.target, way.side);
-    for (std::size_t i = others.size(); i-- > 0;) remove(kernel, others[i]);
-  };
-}
-
-// Whether the block goes on to read shared memory; a stage that is not needed is only released.
-bool is_read_behind(const Sites& sites, const Site& wait) {
-  for (const Site* at = sites.next(wait); at; at = sites.next(*at)) {
-    const ir::OpInfo& info = ir::info(at->op());
-    if (info.reads(ir::Memory::shared)) return true;
-  }
-  return false;
-}
-
-// Without any wait for a full barrier in the block.
-std::function<void(ir::Kernel&)> without_waits_beside(const Sites& sites, const Site& wait) {
-  std::vector<std::size_t> all;
-  for (const Site* other : waits(sites, false)) {
-    if (other->parent == wait.parent && other->block == wait.block) all.push_back(other->number);
-  }
-  return [all](ir::Kernel& kernel) {
-    for (std::size_t i = all.size(); i-- > 0;) remove(kernel, all[i]);
-  };
-}
-
 }  // namespace
 
 std::vector<Mutant> seed_stage(const Sites& sites) {
@@ -203,7 +130,6 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* wait : waits(sites, false)) {
     mutants.push_back(left_out(sites, *wait));
-    if (!is_read_behind(sites, *wait)) mutants.back().alone = without_waits_beside(sites, *wait);
     const Site* product = nullptr;
     for (const Site* at = sites.next(*wait); at; at = sites.next(*at)) {
       if (ir::info(at->op()).completion == ir::Completion::products) product = at;
@@ -218,15 +144,13 @@ std::vector<Mutant> seed_early_use(const Sites& sites) {
 
 std::vector<Mutant> seed_early_release(const Sites& sites) {
   std::vector<Mutant> mutants;
-  const auto add = [&](const Site& site, const Site& release, const Move& way, std::string change) {
+  const auto add = [&](const Site& site, const Move& way, std::string change) {
     mutants.push_back(moved(sites, site, way, std::move(change)));
-    mutants.back().alone = alone(sites, release, way);
-    mutants.back().accesses = accesses_around(sites, release);
   };
   for (const Site* arrive : sites.of(Op::mbarrier_arrive)) {
     if (const Site* read = read_before(sites, *arrive)) {
       if (!defined_between(sites, *read, *arrive)) {
-        add(*arrive, *arrive, {arrive->number, read->number, Side::before},
+        add(*arrive, {arrive->number, read->number, Side::before},
             "moved before what it releases is read");
       }
       continue;
@@ -236,13 +160,13 @@ std::vector<Mutant> seed_early_release(const Sites& sites) {
     if (!wait) continue;
     const bool beside = wait->parent == arrive->parent && wait->block == arrive->block;
     if (beside && !defined_between(sites, *wait, *arrive)) {
-      add(*arrive, *arrive, {arrive->number, wait->number, Side::before},
+      add(*arrive, {arrive->number, wait->number, Side::before},
           "moved before the wgmma_wait");
       continue;
     }
     const Site* outer = sites.beside(*wait, *arrive);
     if (!outer || holds(*outer, wait->number)) continue;
-    add(*wait, *arrive, {wait->number, outer->number, Side::after},
+    add(*wait, {wait->number, outer->number, Side::after},
         fmt::format("moved behind mbarrier_arrive {}", sites.name(arrive->operation->operands[0])));
   }
   return mutants;

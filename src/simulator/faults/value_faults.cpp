@@ -152,18 +152,6 @@ void add_masks(const Sites& sites, std::vector<Mutant>& mutants) {
         select.attributes.set(Key::maps, std::move(maps));
       }
     };
-    mutant.filled = [selects = selects](ir::Kernel& kernel, double number) {
-      for (std::size_t i = selects.size(); i-- > 0;) {
-        const Mask& mask = selects[i];
-        const std::size_t other = mask.kept == 2 ? 3 : 2;
-        const ir::Operation& select = operation_at(kernel, mask.number);
-        const ir::Type type = kernel.type(select.operands[other]);
-        if (!type.is_scalar() || !is_float(type.dtype)) continue;
-        const ValueId filling = insert_scalar(kernel, mask.number, Op::constant, {}, type.dtype,
-                                              {{Key::value, number}});
-        operation_at(kernel, mask.number + 1).operands[other] = filling;
-      }
-    };
     mutants.push_back(std::move(mutant));
   }
 }

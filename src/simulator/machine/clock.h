@@ -102,6 +102,7 @@ struct View {
   Clock announced;  // of threads' accesses: those that an arrival on an mbarrier has handed on
   Clock cluster;    // of threads' accesses: those behind which a fence of cluster scope stands
   Clock remote;     // acquired from other CTAs, but not yet by a fence of cluster scope
+  Clock timed;      // what has happened in time (timing.h); of no agents unless that is asked for
   // Null until words of global memory or what came before the launch hand something on.
   std::shared_ptr<const Beyond> beyond;
 
@@ -112,6 +113,7 @@ struct View {
     announced.join(other.announced);
     cluster.join(other.cluster);
     remote.join(other.remote);
+    timed.join(other.timed);
   }
   void join_beyond(const std::shared_ptr<const Beyond>& other);
 };

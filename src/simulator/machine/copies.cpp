@@ -192,6 +192,8 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   event.access = access;
   event.barrier = barrier;
   event.phase = cta.barriers[barrier].phase;
+  const bool multicast = launch.kernel.transfers[instruction.detail].multicast != 0;
+  event.timed = launch.timing.issue(warp, instruction, cta, barrier, bytes, multicast);
   if (launch.recorder) launch.recorder->load_issued(event);
   launch.add_event(std::move(event));
 }

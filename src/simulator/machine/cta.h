@@ -36,6 +36,15 @@ struct PassedWait {
   const Instruction* instruction = nullptr;
   const Warp* warp = nullptr;
   Epoch lanes = 0, elected = 0;
+  int agent = 0;  // and in time (timing.h)
+  Epoch time = 0;
+};
+
+// What an expect_tx adds to its phase, with its agent's time.
+struct ExpectedBytes {
+  int agent = 0;
+  Epoch time = 0;
+  std::int64_t bytes = 0;
 };
 
 struct Mbarrier {
@@ -54,6 +63,9 @@ struct Mbarrier {
   // Of the last complete phase: each warp's. Before the next one is complete they have to be over.
   std::vector<PassedWait> waits;
   bool has_remote_arrivals = false;  // in the current phase
+  // Of the current phase, while timing is looked at: bytes of copies that are issued, and expected.
+  std::int64_t issued = 0;
+  std::vector<ExpectedBytes> expects;
 };
 
 // What needs a CTA's shared memory from outside of its warps: copies into it, arrivals and reads of
@@ -93,6 +105,11 @@ struct NamedBarrier {
   SourceLocation first;
   std::vector<Warp*> waiting;
   View handed;
+  struct Arrival {
+    const Warp* warp = nullptr;
+    Epoch epoch = 0;
+  };
+  std::vector<Arrival> arrivals, before;  // at this use, and at the one before
 };
 
 // A register array of one warp, [element][lane]: floating elements (narrow ones as the rounded
@@ -167,6 +184,7 @@ struct Event {
   Access access;  // the copy's write
   int barrier = 0;
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
+  Clock timed;              // what the issuer knew then
   std::shared_ptr<Store> store;
   std::uint64_t sequence = 0;  // of the last product
   int stream = 0;              // whose next step it is, of a program

@@ -67,6 +67,7 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       random(world.random),
       recorder(world.recorder),
       order(*this, options.strict, options.check_order),
+      timing(*this, options.timing && options.check_order),
       max_operations_(options.max_operations),
       to_start_(kernel.ctas / kernel.cluster, random) {
   if (options.provenance) provenance.emplace(*this);
@@ -210,6 +211,7 @@ void Launch::finish(Warp& warp) {
   if (--cta.live > 0) return;
   if (cta.left.beyond) left_.join_beyond(cta.left.beyond);
   for (const Warp& each : cta.warps) check_issues(*this, each);
+  timing.end(cta);
   check_exit(cta);
 }
 

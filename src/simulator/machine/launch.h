@@ -17,6 +17,7 @@
 #include "simulator/machine/provenance.h"
 #include "simulator/machine/recorder.h"
 #include "simulator/machine/start_order.h"
+#include "simulator/machine/timing.h"
 #include "support/random.h"
 
 // One launch of a kernel on the virtual GPU. What each instruction does lies in one file a unit:
@@ -54,6 +55,7 @@ class Launch {
   Random& random;
   Recorder* const recorder;  // null when nobody watches
   Order order;
+  Timing timing;
   Footprints footprints;
   std::optional<Provenance> provenance;  // where MachineOptions ask for it
 

@@ -55,6 +55,8 @@ struct MachineOptions {
   // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
   // index out of what it computed itself is refused.
   bool control_only = false;
+  // Also what hangs on the order that the seed draws (MachineReport::timing).
+  bool timing = false;
   // Also where the elements of products come from (provenance.h): faults of kind provenance. It
   // asks that both operands of a sum advance together, which is not every kernel's way.
   bool provenance = false;
@@ -71,6 +73,11 @@ struct MachineReport {
   std::int64_t operations = 0;                       // executed by warps
   std::int64_t choices = 0;                          // of the schedule, among several
   std::map<std::string, std::int64_t> instructions;  // of these, by the IR's name
+  // With MachineOptions::timing: the first thing that may be otherwise in another schedule. Empty,
+  // as `words` is: nothing is, so that a run without faults stands for all schedules (timing.h).
+  std::string timing;
+  // The first access to a word whose place among other CTAs' accesses may be another one.
+  std::string words;
   bool ok() const { return faults.empty(); }
 };
 

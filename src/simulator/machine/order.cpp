@@ -70,6 +70,7 @@ void Order::start(Warp& warp) const {
   warp.lanes.generic[own_agent(warp, false)] = 1;
   warp.elected.generic[own_agent(warp, true)] = 1;
   warp.lanes.beyond = warp.elected.beyond = launch_.place.known;
+  launch_.timing.start(warp);
 }
 
 View Order::release(Warp& warp, bool elected) const {
@@ -101,6 +102,7 @@ void Order::release_beyond_into(View& to, Warp& warp, bool elected) const {
   }
   to.async.join(view.async);
   to.remote.join(view.cluster);
+  to.timed.join(view.timed);
   ++view.generic[own_agent(warp, elected)];
 }
 

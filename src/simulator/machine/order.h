@@ -81,6 +81,10 @@ class Order {
   // Faults where an access to the word races with another one; then what the warp acquires and
   // what it hands on, as PTX has it: where both sides' scopes have the other's thread.
   void word(Warp& warp, const Instruction& instruction, const WordUse& use);
+  // Whether the earlier access to global memory is over for who makes this one.
+  bool is_ordered(const Warp& warp, const Access& earlier, const Access& access) const {
+    return judge(warp, earlier, access, /*global=*/true) != Verdict::race;
+  }
   // acq_rel: relaxed reads of words before it acquire, relaxed writes behind it release.
   void fence(Warp& warp, bool elected, Scope scope);
   void fence_proxy_global(Warp& warp, bool elected) const;

@@ -81,6 +81,7 @@ void Order::word(Warp& warp, const Instruction& instruction, const WordUse& use)
   Access access = by_threads(warp, instruction, {use.writes, /*async=*/false, atomic});
   access.scope = use.order.scope;
   if (is_written(use.word)) {
+    launch_.timing.word(warp, access, use.word);
     bytes.add(reinterpret_cast<std::uint64_t>(use.word), 4);
     global(warp, access, bytes);
   }

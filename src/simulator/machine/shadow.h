@@ -88,6 +88,17 @@ class ShadowBlock {
     }
     remember(access, bytes);
   }
+  // Visits each earlier access that conflicts with this one, atomic or not.
+  template <typename Visit>
+  void for_conflicts(const Access& access, const Bytes& bytes, Visit visit) const {
+    for (const Record& record : writes_) {
+      if (record.bytes.meets(bytes)) visit(record);
+    }
+    if (!access.write) return;
+    for (const Record& record : reads_) {
+      if (record.bytes.meets(bytes)) visit(record);
+    }
+  }
 
  private:
   void remember(const Access& access, const Bytes& bytes);

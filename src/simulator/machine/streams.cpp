@@ -265,6 +265,10 @@ void Streams::write(Stream& stream) {
 bool Streams::wait(Stream& stream) {
   const WordWait wait = wait_of(stream);
   if (!world_.holds(wait)) return false;
+  if (options_.timing && world_.report.words.empty()) {
+    world_.report.words = fmt::format("what a wait finds in a word at {}",
+                                       format_location(stream.current->source->where));
+  }
   access(stream, wait.word, 4, /*write=*/false, /*atomic=*/true);
   for (const Handed& handed : world_.memory.handed(wait.word)) {
     if (handed.released && handed.by.scope == Scope::system) {

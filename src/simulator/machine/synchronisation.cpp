@@ -44,7 +44,11 @@ void check_waits(Launch& launch, Cta& cta, int barrier) {
       return known[agents.at(cta.cluster_rank(), kind, wait.warp->index)];
     };
     if (epoch(Agents::Kind::lanes) >= wait.lanes) continue;
-    if (epoch(Agents::Kind::elected_lane) >= wait.elected || unknown) continue;
+    if (epoch(Agents::Kind::elected_lane) >= wait.elected) continue;
+    if (unknown) {
+      launch.timing.complete(cta, barrier, wait);
+      continue;
+    }
     fault(launch, *wait.warp, *wait.instruction, barrier,
           fmt::format("may complete phase {} before this wait for phase {} looks, which would then "
                       "wait for phase {}",
@@ -54,6 +58,8 @@ void check_waits(Launch& launch, Cta& cta, int barrier) {
   }
   state.waits.clear();
   state.has_remote_arrivals = false;
+  state.expects.clear();
+  state.issued = 0;
 }
 
 void complete_if_due(Launch& launch, Cta& cta, int barrier) {
@@ -72,6 +78,8 @@ void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& 
                bool remote) {
   if (!usable(launch, warp, instruction, cta, barrier)) return;
   Mbarrier& state = cta.barriers[barrier];
+  const bool expects = instruction.op == ir::Op::mbarrier_expect_tx;
+  launch.timing.arrive(warp, instruction, cta, barrier, expects ? instruction.value : 0);
   if (&cta != warp.cta) {
     state.has_remote_arrivals = true;
     ForeignUse use;
@@ -203,6 +211,7 @@ void arrive_here(Launch& launch, Warp& warp, const Instruction& instruction, int
   if (!launch.order.knows(warp, instruction.elected, agent, static_cast<Epoch>(phase))) return;
   launch.order.complete(warp, instruction.elected, Agents::Kind::phases, barrier,
                         static_cast<std::int64_t>(state.phase));
+  launch.timing.know(warp, instruction.elected, barrier, state.phase);
 }
 
 void arrive(Launch& launch, Warp& warp, const Instruction& instruction) {
@@ -249,6 +258,7 @@ void pass(Launch& launch, Warp& warp, const Instruction& instruction, int barrie
   passed.warp = &warp;
   passed.lanes = warp.lanes.generic[agents.at(rank, Agents::Kind::lanes, warp.index)];
   passed.elected = warp.elected.generic[agents.at(rank, Agents::Kind::elected_lane, warp.index)];
+  launch.timing.pass(warp, instruction, barrier, passed);
   const auto same = std::find_if(state.waits.begin(), state.waits.end(),
                                  [&](const PassedWait& each) { return each.warp == &warp; });
   if (same == state.waits.end()) {
@@ -369,6 +379,7 @@ void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
                  "an expect_tx, before the copies, of all bytes that they write");
   }
   add_tx(state, -bytes);
+  state.accumulated.timed.join(event.timed);
   complete_if_due(launch, cta, event.barrier);
 }
 
@@ -395,6 +406,7 @@ void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction) {
                               instruction.value, barrier.threads),
                   barrier.first, "the same thread count wherever the barrier is used");
   }
+  launch.timing.meet(warp, instruction, barrier);
   barrier.arrived += 32;
   // Every lane takes part, so that a barrier hands on what each of them knows.
   View lanes = warp.lanes;
@@ -405,6 +417,7 @@ void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   if (barrier.arrived == barrier.threads) {
     const NamedBarrier over = std::exchange(barrier, {});
     barrier.handed = launch.order.nothing();
+    barrier.before = over.arrivals;
     for (Warp* other : over.waiting) {
       launch.order.acquire(*other, /*elected=*/false, over.handed, scope_of(instruction));
       launch.wake(*other);
@@ -467,6 +480,7 @@ void set_max_registers(Launch& launch, Warp& warp, const Instruction& instructio
   if (wanted > warp.cta->register_pool) {
     return launch.block(warp, Warp::State::pool, instruction);
   }
+  launch.timing.registers(warp, instruction);
   warp.cta->register_pool -= wanted;
   warp.registers = count;
   warp.waits_at = nullptr;

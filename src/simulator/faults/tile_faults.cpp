@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <set>
+
+#include "simulator/faults/equivalence.h"
+#include "simulator/faults/families.h"
+#include "simulator/faults/signals.h"
+
+// Who computes what: the tile that a number means, the parts of a sum, the CTAs that a copy is for.
+namespace tilewright::simulator {
+
+using ir::Key;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+// Whether the value follows from which CTA this is, or from a number that was handed out.
+bool is_of_tile(const Sites& sites, ValueId value) {
+  const std::set<ValueId> from = computed_from(sites, {value});
+  return std::any_of(from.begin(), from.end(), [&](ValueId each) {
+    const Site* made = sites.definition(each);
+    return made && (made->op() == Op::cta_index || made->op() == Op::atomic_add ||
+                    made->op() == Op::shared_load);
+  });
+}
+
+// x of (x + d - 1) / d, whose quotient has a part more for the remainder; kNoValue: it is none.
+ValueId without_remainder(const Sites& sites, const Site& division) {
+  const std::vector<ValueId>& operands = division.operation->operands;
+  const Site* sum = sites.definition(operands[0]);
+  const auto divisor = sites.constant(operands[1]);
+  if (!divisor || *divisor < 2 || !sum || sum->op() != Op::add) return ir::kNoValue;
+  const std::vector<ValueId>& added = sum->operation->operands;
+  for (const int i : {0, 1}) {
+    if (sites.is_constant(added[i], *divisor - 1)) return added[1 - i];
+  }
+  return ir::kNoValue;
+}
+
+bool is_integer_division(const Sites& sites, const Site& site) {
+  return (site.op() == Op::div || site.op() == Op::mod) &&
+         is_integer(sites.kernel().type(site.operation->results[0]).dtype);
+}
+
+Mutant with_mask(const Sites& sites, const Site& copy, std::uint64_t mask, std::string change) {
+  Mutant mutant = mutant_at(sites, copy, std::move(change));
+  mutant.edit = [number = copy.number, mask](ir::Kernel& kernel) {
+    operation_at(kernel, number).attributes.set(Key::multicast, static_cast<std::int64_t>(mask));
+  };
+  return mutant;
+}
+
+}  // namespace
+
+std::vector<Mutant> seed_wrong_division(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site& site : sites.all()) {
+    if (!is_integer_division(sites, site)) continue;
+    const ValueId whole = site.op() == Op::div ? without_remainder(sites, site) : ir::kNoValue;
+    if (whole != ir::kNoValue) {
+      mutants.push_back(mutant_at(sites, site, "drops the remainder"));
+      mutants.back().edit = [number = site.number, whole](ir::Kernel& kernel) {
+        operation_at(kernel, number).operands[0] = whole;
+      };
+      mutants.back().equivalent = divides_evenly(sites, site, whole);
+    }
+    if (!is_of_tile(sites, site.operation->operands[0])) continue;
+    mutants.push_back(mutant_at(sites, site, "divides by one more"));
+    mutants.back().edit = [number = site.number](ir::Kernel& kernel) {
+      const ValueId divisor = operation_at(kernel, number).operands[1];
+      const ValueId one = insert_constant(kernel, number, 1);
+      const ValueId more = insert_scalar(kernel, number + 1, Op::add, {divisor, one});
+      operation_at(kernel, number + 2).operands[1] = more;
+    };
+    mutants.back().equivalent = below_divisor(sites, site);
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_multicast(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* copy : sites.of(Op::tma_load)) {
+    const ir::Attributes& attributes = copy->operation->attributes;
+    const auto mask = static_cast<std::uint64_t>(attributes.integer_or(Key::multicast, 0));
+    if (mask == 0) continue;
+    const std::uint64_t fewer = mask & (mask - 1);
+    if (fewer != 0) {
+      mutants.push_back(with_mask(sites, *copy, fewer,
+                                  fmt::format("is for CTAs {:#b} instead of {:#b}", fewer, mask)));
+    }
+    const std::int64_t group = attributes.integer_or(Key::multicast_group, 0);
+    const int ctas = static_cast<int>(group != 0 ? group : sites.kernel().cluster);
+    const int added = std::countr_one(mask);
+    if (added >= ctas) continue;
+    const std::uint64_t more = mask | std::uint64_t{1} << added;
+    mutants.push_back(with_mask(sites, *copy, more,
+                                fmt::format("is for CTAs {:#b} instead of {:#b}", more, mask)));
+  }
+  return mutants;
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,139 @@
+#include "simulator/machine/timing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "simulator/machine/world.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::simulator {
+
+int Timing::agent(const Cta& cta, int barrier) const {
+  return launch_.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
+}
+
+int Timing::own_agent(const Warp& warp, bool elected) const {
+  return launch_.order.agents().at(
+      warp.cta->cluster_rank(), elected ? Agents::Kind::elected_lane : Agents::Kind::lanes,
+      warp.index);
+}
+
+void Timing::tell(SourceLocation where, const std::string& what) const {
+  if (!launch_.report.timing.empty()) return;
+  launch_.report.timing = fmt::format("{} at {}", what, format_location(where));
+}
+
+void Timing::start(Warp& warp) const {
+  if (!enabled_) return;
+  warp.lanes.timed = warp.elected.timed = Clock(launch_.order.agents().count());
+}
+
+void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+                    std::int64_t expected) const {
+  if (!enabled_) return;
+  Mbarrier& state = cta.barriers[barrier];
+  Clock& known = warp.view(instruction.elected).timed;
+  if (known[agent(cta, barrier)] < state.phase) {
+    tell(instruction.where(), fmt::format("the phase of {} that an arrival counts for",
+                                  launch_.barrier_name(barrier)));
+  }
+  if (expected == 0) return;
+  const int own = own_agent(warp, instruction.elected);
+  state.expects.push_back({own, ++known[own], expected});
+}
+
+Clock Timing::issue(const Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+                    std::int64_t bytes, bool multicast) const {
+  if (!enabled_) return {};
+  Mbarrier& state = cta.barriers[barrier];
+  const Clock& known = warp.view(instruction.elected).timed;
+  if (known[agent(cta, barrier)] < state.phase) {
+    tell(instruction.where(),
+         fmt::format("the phase of {} that a copy counts for", launch_.barrier_name(barrier)));
+  }
+  // Copies of other CTAs may end before their bytes are expected.
+  if (multicast) return known;
+  std::int64_t expected = 0;
+  for (const ExpectedBytes& each : state.expects) {
+    if (known[each.agent] >= each.time) expected += each.bytes;
+  }
+  state.issued += bytes;
+  if (state.issued > expected) {
+    tell(instruction.where(), fmt::format("whether {} expects a copy's bytes when it ends",
+                                  launch_.barrier_name(barrier)));
+  }
+  return known;
+}
+
+void Timing::complete(const Cta& cta, int barrier, const PassedWait& wait) const {
+  if (!enabled_) return;
+  if (cta.barriers[barrier].accumulated.timed[wait.agent] >= wait.time) return;
+  tell(wait.instruction->where(), fmt::format("whether a wait for {} looks before the next phase is over",
+                                      launch_.barrier_name(barrier)));
+}
+
+void Timing::know(Warp& warp, bool elected, int barrier, std::uint64_t phases) const {
+  if (!enabled_) return;
+  for (const bool lane : {true, false}) {
+    if (elected && !lane) continue;
+    Epoch& known = warp.view(lane).timed[agent(*warp.cta, barrier)];
+    known = std::max(known, static_cast<Epoch>(phases));
+  }
+}
+
+void Timing::pass(Warp& warp, const Instruction& instruction, int barrier, PassedWait& wait) const {
+  if (!enabled_) return;
+  know(warp, instruction.elected, barrier, warp.cta->barriers[barrier].phase);
+  wait.agent = own_agent(warp, instruction.elected);
+  wait.time = ++warp.view(instruction.elected).timed[wait.agent];
+}
+
+void Timing::meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const {
+  if (!enabled_) return;
+  for (const NamedBarrier::Arrival& each : barrier.before) {
+    if (each.warp == &warp || warp.lanes.generic[own_agent(*each.warp, false)] >= each.epoch) {
+      continue;
+    }
+    tell(instruction.where(), "the use of a named barrier that an arrival counts for");
+  }
+  barrier.arrivals.push_back({&warp, warp.lanes.generic[own_agent(warp, false)]});
+}
+
+void Timing::end(const Cta& cta) const {
+  if (!enabled_) return;
+  for (std::size_t i = 0; i < cta.barriers.size(); ++i) {
+    const Mbarrier& state = cta.barriers[i];
+    if (!state.initialised || (state.pending == state.expected && state.tx == 0)) continue;
+    const int barrier = static_cast<int>(i);
+    tell(launch_.barrier_array(barrier).where,
+         fmt::format("a phase of {} that is not over when its CTA ends",
+                     launch_.barrier_name(barrier)));
+  }
+}
+
+void Timing::word(const Warp& warp, const Access& access, const std::byte* word) const {
+  if (!enabled_ || !launch_.report.words.empty()) return;
+  // An addition alone is the same in any order.
+  const auto takes = [](const Instruction& instruction) {
+    return instruction.code == Code::word_wait || !instruction.operation->results.empty();
+  };
+  const auto address = reinterpret_cast<std::uint64_t>(word);
+  const std::uint64_t block = address - address % ShadowBlock::kBytes;
+  const Bytes bytes{std::uint64_t{1} << (address - block) / ShadowBlock::kCell,
+                    static_cast<std::uint16_t>(0xf << address % ShadowBlock::kCell)};
+  launch_.world.memory.shadow(block).for_conflicts(access, bytes, [&](const Access& earlier) {
+    if (!takes(*access.instruction) && !takes(*earlier.instruction)) return;
+    if (launch_.order.is_ordered(warp, earlier, access)) return;
+    launch_.report.words = fmt::format("what a word of global memory holds at {}",
+                                       format_location(access.instruction->where()));
+  });
+}
+
+void Timing::registers(const Warp& warp, const Instruction& instruction) const {
+  if (enabled_ && warp.registers != launch_.kernel.launch_registers) {
+    tell(instruction.where(), "who gets the registers that are left");
+  }
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "simulator/machine/clock.h"
+#include "tilewright/error.h"
+
+// Whether what happens on the virtual GPU hangs on the order that the seed drew.
+//
+// Where nothing does, one run without a fault stands for every schedule of its launch. The argument
+// goes over the steps of another schedule, in their order. Suppose that all steps so far are steps
+// of this run, each behind what it was ordered behind here. Then the next one is such a step too:
+//
+// - A warp's next instruction follows from its program and from what it has read. Reads that are
+//   ordered with all writes of the same bytes find what they found here. Without a race all are,
+//   but for words that may be written at the same time: those are told here.
+// - An arrival, an expect_tx or a copy counts for phase p of its mbarrier, as it did here. Its warp
+//   knows that p phases are complete, so that it cannot come earlier. And the phase cannot end
+//   without it, since its arrivals and its bytes are those that the phase had here.
+// - A wait for phase p finds that phase: the order's own checks hold it to the phase, and phase
+//   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait.
+// - A barrier of warps has the same warps at each use, since each of them knows that the use before
+//   is over. Registers are only ever given back before others ask for more.
+//
+// So each step has here and there the same steps before it, and the clocks of all views are the
+// same. A race, a missing fence and a use of what is in flight follow from these clocks and from the
+// order within a warp. A deadlock would have a first step that never comes, but all that it waits
+// for does.
+namespace tilewright::simulator {
+
+struct Cta;
+struct Instruction;
+struct NamedBarrier;
+struct PassedWait;
+struct Access;
+struct Warp;
+class Launch;
+
+// Words that CTAs change at the same time, such as a counter from which each takes the number of its
+// next tile, stand in the report by themselves: given what each access finds, the argument holds.
+//
+// Keeps clocks of what has happened in time: also by way of copies, which order nothing but what
+// they write. Says in the report what hangs on the order, the first such thing alone.
+class Timing {
+ public:
+  Timing(Launch& launch, bool enabled) : launch_(launch), enabled_(enabled) {}
+
+  bool enabled() const { return enabled_; }
+  void start(Warp& warp) const;
+  // Before an arrival on the mbarrier of a CTA, which may expect bytes.
+  void arrive(Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+              std::int64_t expected) const;
+  // Before a copy to the CTA; what its issuer knows, for the barrier.
+  Clock issue(const Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+              std::int64_t bytes, bool multicast) const;
+  // Before the barrier's phase ends, to which the wait for the one before must not look any more.
+  void complete(const Cta& cta, int barrier, const PassedWait& wait) const;
+  void pass(Warp& warp, const Instruction& instruction, int barrier, PassedWait& wait) const;
+  // The warp, or its elected lane, knows that so many phases are over.
+  void know(Warp& warp, bool elected, int barrier, std::uint64_t phases) const;
+  // Before the warp comes to a barrier of warps.
+  void meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const;
+  // The CTA ends. A phase that has begun and is not over may be one that a longer launch waits for.
+  void end(const Cta& cta) const;
+  // Before the access to a word, which others may read or change at the same time.
+  void word(const Warp& warp, const Access& access, const std::byte* word) const;
+  // Asks for registers, or gives some back, once more.
+  void registers(const Warp& warp, const Instruction& instruction) const;
+
+ private:
+  int agent(const Cta& cta, int barrier) const;
+  int own_agent(const Warp& warp, bool elected) const;
+  void tell(SourceLocation where, const std::string& what) const;
+
+  Launch& launch_;
+  bool enabled_;
+};
+
+}  // namespace tilewright::simulator

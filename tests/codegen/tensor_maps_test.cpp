@@ -1,0 +1,163 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/build.h"
+#include "compiler/launch_plan.h"
+#include "library/library_build.h"
+#include "simulator/machine/prepared_kernel.h"
+#include "tilewright/library.h"
+
+// The simulator copies by its own reading of a tensor_map, a launch by what it encodes for the
+// driver: both are the same, of every kernel of the library.
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t kMultiprocessors = 132;
+
+std::int64_t swizzle_bytes(runtime::TensorMapSwizzle swizzle) {
+  switch (swizzle) {
+    case runtime::TensorMapSwizzle::none:
+      return 0;
+    case runtime::TensorMapSwizzle::bytes32:
+      return 32;
+    case runtime::TensorMapSwizzle::bytes64:
+      return 64;
+    case runtime::TensorMapSwizzle::bytes128:
+      return 128;
+  }
+  return -1;
+}
+
+// What they differ in; empty where in nothing.
+std::string difference(const simulator::TensorMap& read, const runtime::TensorMapSpec& encoded) {
+  if (encoded.rank != read.rank) return "rank";
+  for (int axis = 0; axis < read.rank; ++axis) {
+    const auto size = static_cast<std::int64_t>(encoded.sizes[axis]);
+    if (size != read.extents[axis]) return "size";
+    if (static_cast<std::int64_t>(encoded.box[axis]) != read.box[axis]) return "box";
+    if (encoded.element_strides[axis] != 1) return "element stride";
+    // Nothing steps along an axis of one element.
+    if (axis == 0 || size <= 1) continue;
+    if (static_cast<std::int64_t>(encoded.strides[axis - 1]) != read.strides[axis]) return "stride";
+  }
+  if (runtime::size_of(encoded.type) != read.element_bytes) return "element";
+  if (swizzle_bytes(encoded.swizzle) != read.swizzle) return "swizzle";
+  // What lies outside is zeros in the simulator.
+  if (encoded.fill != runtime::TensorMapFill::zero) return "fill";
+  if (encoded.base != read.tensor->data + read.origin) return "base";
+  return "";
+}
+
+// How many maps were compared.
+int expect_same(const simulator::PreparedKernel& prepared, const compiler::LaunchPlan& plan) {
+  EXPECT_EQ(prepared.maps.size(), plan.maps.size());
+  for (const compiler::LaunchPlan::Map& map : plan.maps) {
+    std::vector<std::string> differences;
+    for (const simulator::TensorMap& read : prepared.maps) {
+      if (read.name == map.spec.name) differences.push_back(difference(read, map.spec));
+    }
+    // One tensor may have several maps, with boxes of their own.
+    EXPECT_NE(std::find(differences.begin(), differences.end(), ""), differences.end())
+        << map.spec.name << ": " << testing::PrintToString(differences);
+  }
+  return static_cast<int>(plan.maps.size());
+}
+
+// Row-major tensors of the entry's shapes at addresses that nobody reads, and behind them those
+// that the runtime adds.
+Arguments arguments_of(const LibraryKernel& entry, const OptionValues& options,
+                       const ir::Kernel& machine) {
+  Arguments arguments;
+  const auto add = [&](const std::string& name, DType dtype, std::vector<std::int64_t> shape) {
+    std::vector<std::int64_t> strides(shape.size(), 1);
+    for (std::size_t axis = shape.size(); axis-- > 1;) {
+      strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    const std::uintptr_t address = (arguments.tensors.size() + 1) << 36;
+    arguments.tensors.push_back({name,
+                                 dtype,
+                                 std::move(shape),
+                                 std::move(strides),
+                                 reinterpret_cast<std::byte*>(address),
+                                 {}});
+  };
+  std::size_t next = 0;
+  for (const ir::Parameter& parameter : machine.parameters) {
+    add(parameter.name, parameter.dtype,
+        parameter.is_owned() ? parameter.constant_shape()
+                             : shape_of(entry.tensors.at(next++), options));
+  }
+  return arguments;
+}
+
+compiler::GpuProgram program_of(const LibraryKernel& entry, const OptionValues& options) {
+  const Kernel kernel = build_choice(entry, choose_schedule(entry, options, "sm_90a"));
+  return compiler::translate(kernel.finish(), ir::default_target());
+}
+
+int compare(const LibraryKernel& entry, const std::vector<std::string>& settings) {
+  SCOPED_TRACE(entry.name + " " + testing::PrintToString(settings));
+  const OptionValues options = resolve_options(entry, settings);
+  const compiler::GpuProgram program = program_of(entry, options);
+  const Arguments arguments = arguments_of(entry, options, program.machine);
+  const simulator::PreparedKernel prepared =
+      simulator::prepare(program.machine, arguments, kMultiprocessors);
+  return expect_same(prepared, compiler::plan_launch(program.machine, program.source.parameters,
+                                                     arguments, kMultiprocessors));
+}
+
+TEST(TensorMaps, AreReadAsTheyAreEncoded) {
+  int maps = 0;
+  for (const LibraryKernel& entry : kernel_library()) {
+    if (entry.is_program()) continue;
+    maps += compare(entry, {"schedule=tile"});
+    for (const LibrarySchedule& schedule : entry.schedules) {
+      maps += compare(entry, {"schedule=" + schedule.name});
+    }
+  }
+  EXPECT_GT(maps, 200);
+}
+
+// Lengths that end inside of a box, packed sequences and heads that are shared.
+TEST(TensorMaps, AreReadAsTheyAreEncodedInOddSizes) {
+  EXPECT_GT(compare(find_kernel("attention_forward"),
+                    {"queries=77", "keys=130", "heads=6", "kv_heads=2", "dim=96", "causal=true"}),
+            2);
+  EXPECT_GT(compare(find_kernel("attention_varlen_forward"), {"batch=3", "dim=80", "dim_v=64"}), 2);
+  EXPECT_GT(compare(find_kernel("gemm"), {"m=33", "n=72", "k=40"}), 1);
+}
+
+TEST(TensorMaps, DifferencesAreNoticed) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const OptionValues options = resolve_options(entry, {});
+  const compiler::GpuProgram program = program_of(entry, options);
+  const Arguments arguments = arguments_of(entry, options, program.machine);
+  const simulator::PreparedKernel prepared =
+      simulator::prepare(program.machine, arguments, kMultiprocessors);
+  const runtime::TensorMapSpec encoded =
+      compiler::plan_launch(program.machine, program.source.parameters, arguments, kMultiprocessors)
+          .maps[0]
+          .spec;
+  const simulator::TensorMap& read = prepared.maps[0];
+  ASSERT_EQ(difference(read, encoded), "");
+  const auto changed = [&](auto&& change) {
+    runtime::TensorMapSpec other = encoded;
+    change(other);
+    return difference(read, other);
+  };
+  EXPECT_EQ(changed([](auto& spec) { spec.box[0] *= 2; }), "box");
+  EXPECT_EQ(changed([](auto& spec) { spec.strides[0] += 16; }), "stride");
+  EXPECT_EQ(changed([](auto& spec) { spec.sizes[1] -= 1; }), "size");
+  EXPECT_EQ(changed([](auto& spec) { spec.element_strides[0] = 2; }), "element stride");
+  EXPECT_EQ(changed([](auto& spec) { spec.swizzle = runtime::TensorMapSwizzle::none; }), "swizzle");
+  EXPECT_EQ(changed([](auto& spec) { spec.fill = runtime::TensorMapFill::nan; }), "fill");
+}
+
+}  // namespace
+}  // namespace tilewright

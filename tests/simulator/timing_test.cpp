@@ -1,0 +1,117 @@
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "simulator/litmus.h"
+#include "simulator/machine_kernels.h"
+
+// What hangs on the order of the work is told, in whichever order.
+namespace tilewright::simulator {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kSeeds = 30;
+
+// What is told under each seed; the run is clean.
+std::set<std::string> told(const std::function<MachineReport(const MachineOptions&)>& run) {
+  std::set<std::string> told;
+  MachineOptions options;
+  options.timing = true;
+  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+    const MachineReport report = run(options);
+    EXPECT_TRUE(report.ok()) << "seed " << options.seed << ": " << first_message(report);
+    told.insert(report.timing.substr(0, report.timing.find(" at ")));
+  }
+  return told;
+}
+
+std::set<std::string> told_of(const std::string& text) {
+  return told([&](const MachineOptions& options) { return run_litmus(text, options); });
+}
+
+std::set<std::string> told_of_gemm(const std::string& text) {
+  return told([&](const MachineOptions& options) {
+    GemmTensors tensors(128, 256, 512);
+    return run(text, {&tensors.a, &tensors.b, &tensors.c}, options);
+  });
+}
+
+TEST(Timing, NothingHangsOnItInAPipeline) {
+  EXPECT_EQ(told_of_gemm(gemm_text()), std::set<std::string>{""});
+}
+
+// Both take a number from a word.
+TEST(Timing, WhatAWordHolds) {
+  const std::string take = "    %60: i32 = atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n";
+  const std::string add = "    atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n";
+  const auto words = [&](const std::string& text, bool timing = true) {
+    MachineOptions options;
+    options.timing = timing;
+    const MachineReport report = run_litmus(text, options);
+    EXPECT_TRUE(report.ok()) << first_message(report);
+    EXPECT_EQ(report.timing, "");
+    return report.words;
+  };
+  const std::string both = litmus(role("a", 0, 1, take) + role("b", 1, 1, add));
+  EXPECT_THAT(words(both), HasSubstr("what a word of global memory holds at"));
+  EXPECT_EQ(words(both, false), "");
+  EXPECT_EQ(words(litmus(role("a", 0, 1, take + add))), "");
+  EXPECT_EQ(words(litmus(role("a", 0, 1, add) + role("b", 1, 1, add))), "");
+}
+
+// Two warps arrive twice at a barrier of two arrivals: the second one of either may come before the
+// first one of the other.
+TEST(Timing, APhaseThatAnArrivalCountsFor) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  const std::string twice = litmus(
+      role("a", 0, 1, kArrive + kArrive) + role("b", 1, 1, kArrive + kArrive), setup);
+  EXPECT_EQ(told_of(twice), std::set<std::string>{"the phase of bar[0] that an arrival counts for"});
+  // A wait between the two tells it.
+  const std::string waits =
+      litmus(role("a", 0, 1, kArrive + kWait + kArrive) + role("b", 1, 1, kArrive + kWait + kArrive),
+             setup);
+  EXPECT_EQ(told_of(waits), std::set<std::string>{""});
+}
+
+// Whether anybody would wait for it is a matter of the sizes.
+TEST(Timing, APhaseThatIsNotOverAtTheEnd) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  EXPECT_EQ(told_of(litmus(role("a", 0, 1, kArrive), setup)),
+            std::set<std::string>{"a phase of bar[0] that is not over when its CTA ends"});
+}
+
+TEST(Timing, TheUseOfANamedBarrier) {
+  const std::string arrive = "    named_arrive %0 {first = 1, threads = 64}\n";
+  EXPECT_EQ(told_of(litmus(role("a", 0, 1, arrive + arrive) + role("b", 1, 1, arrive + arrive))),
+            std::set<std::string>{"the use of a named barrier that an arrival counts for"});
+  const std::string sync = "    named_sync %0 {first = 1, threads = 64}\n";
+  EXPECT_EQ(told_of(litmus(role("a", 0, 1, sync + sync) + role("b", 1, 1, sync + sync))),
+            std::set<std::string>{""});
+}
+
+// The bytes are expected by another warp, before or behind the copy.
+TEST(Timing, BytesThatAreExpectedTooLate) {
+  const std::string expect = "    mbarrier_expect_tx %21, %1 {bytes = 512}\n";
+  const std::string copy = "    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512}\n";
+  const std::string wait = "    mbarrier_wait %21, %1, %0\n";
+  EXPECT_EQ(told_of(litmus(role("a", 0, 1, expect + copy + wait))), std::set<std::string>{""});
+  MachineOptions options;
+  options.timing = true;
+  bool clean = false;
+  const std::string text = litmus(role("a", 0, 1, expect + wait) + role("b", 1, 1, copy));
+  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+    const MachineReport report = run_litmus(text, options);
+    if (!report.ok()) continue;
+    clean = true;
+    EXPECT_THAT(report.timing, HasSubstr("whether loaded[1] expects a copy's bytes"));
+  }
+  EXPECT_TRUE(clean);
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
