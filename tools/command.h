@@ -44,6 +44,7 @@ struct Request {
   bool list_mutants = false;
   bool no_simulation = false;
   bool check = false;
+  bool checked = false;
   bool clear = false;
   bool control_only = false;
   bool provenance = false;
