@@ -45,6 +45,7 @@ struct Request {
   bool no_simulation = false;
   bool cases = false;
   bool check = false;
+  bool checked = false;
   bool clear = false;
   bool control_only = false;
   bool provenance = false;

@@ -140,9 +140,8 @@ void print(const explanations::ProgramExplanation& program, bool with_diffs) {
 // The files of a kernel are in a folder of its name.
 int explain_program(const Request& request, const LibraryKernel& entry, const OptionValues& options,
                     const compiler::Target& target) {
-  explanations::ProgramExplanation program =
-      explanations::explain(library::KernelSource(entry).program(options, target), target,
-                            compiler::parse_numerics(request.numerics));
+  explanations::ProgramExplanation program = explanations::explain(
+      library::KernelSource(entry).program(options, target), target, compilation_of(request));
   program.work = explanations::work_of(entry, options);
   program.schedule = library::report_schedule(entry, options, target);
   for (std::size_t i = 0; i < program.kernels.size(); ++i) {
@@ -177,13 +176,13 @@ int explain(const Request& request) {
   const compiler::Target target = compiler::parse_target(request.target);
   const OptionValues options = resolve_options(entry, request.settings);
   if (entry.is_program()) return explain_program(request, entry, options, target);
-  const Numerics numerics = compiler::parse_numerics(request.numerics);
+  const compiler::MachineOptions how = compilation_of(request);
   explanations::Explanation explanation;
   if (source.is_file()) {
-    explanation = explanations::explain(source.traced(options, target), target, numerics);
+    explanation = explanations::explain(source.traced(options, target), target, how);
   } else {
     explanation = explanations::explain(
-        [&] { return library::trace_entry(entry, options, target); }, target, numerics);
+        [&] { return library::trace_entry(entry, options, target); }, target, how);
     explanation.work = explanations::work_of(entry, options);
     explanation.schedule = library::report_schedule(entry, options, target);
   }

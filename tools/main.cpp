@@ -56,6 +56,7 @@ class CommandLine {
         ->type_name("NAME=FILE")
         ->allow_extra_args(false);
     run->add_flag("--check", request_.check, "Compare with a float64 reference");
+    checked(run);
     timeout(run);
     seed(run, "Of the random inputs");
     json(run);
@@ -76,6 +77,7 @@ class CommandLine {
                      "Draw the layouts of registers and shared memory to DIR, as SVG")
         ->type_name("DIR");
     explain->add_flag("--diff", request_.diff, "Show what each stage changed");
+    checked(explain);
     timeout(explain);
     json(explain);
 
@@ -83,6 +85,7 @@ class CommandLine {
 
     CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
     kernel(bench, "interpreter, or cuda (the GPU that is here)");
+    checked(bench);
     timeout(bench);
     seed(bench, "Of the random inputs");
     json(bench);
@@ -217,6 +220,7 @@ class CommandLine {
                    "Of a library's program also on as many as it divides its work among")
         ->excludes("--faults");
     timeout(simulate);
+    checked(simulate)->excludes("--faults");
     simulate
         ->add_option("--max-operations", request_.max_operations,
                      "End with status 1 once warps have executed so many, of all schedules: for a "
@@ -377,6 +381,12 @@ class CommandLine {
     app->add_option("--timeout", request_.timeout,
                     "End with status 1 after so many seconds, whatever it is at")
         ->check(CLI::Range(0.001, 1e8));
+  }
+  CLI::Option* checked(CLI::App* app) {
+    return app->add_flag("--checked", request_.checked,
+                         "The kernel checks loaded indices, blocks and ends while it runs on a "
+                         "GPU, and ends with the line, number and bounds of a wrong one "
+                         "(docs/debugging.md)");
   }
   void json(CLI::App* app) { app->add_flag("--json", request_.json, "Print JSON"); }
 

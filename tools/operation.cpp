@@ -18,13 +18,13 @@ namespace {
 
 std::vector<std::vector<ir::Kernel>> forms_of(const Request& request, const ir::Program& recorded,
                                               const compiler::Target& target) {
-  const Numerics numerics = compiler::parse_numerics(request.numerics);
+  const compiler::MachineOptions options = compilation_of(request);
   if (target.kind != compiler::Target::Kind::cuda) {
-    return library::machine_forms(recorded, target.arch, numerics);
+    return library::machine_forms(recorded, target.arch, options);
   }
   std::vector<ir::Kernel> shipped;
   for (const auto& kernel : recorded.kernels) {
-    shipped.push_back(compiler::choose_form(*kernel, target.arch, numerics).machine);
+    shipped.push_back(compiler::choose_form(*kernel, target.arch, options).machine);
   }
   return {std::move(shipped)};
 }

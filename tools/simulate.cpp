@@ -33,8 +33,7 @@ Subject simulated_subject(const Request& request, const library::KernelSource& s
   subject.workloads.push_back(workload_of(request, source.entry()));
   subject.sizes.emplace_back();
   const ir::Kernel kernel = source.traced(subject.workloads.front().options, target);
-  subject.forms =
-      compiler::simulated_forms(kernel, target.arch, compiler::parse_numerics(request.numerics));
+  subject.forms = compiler::simulated_forms(kernel, target.arch, compilation_of(request));
   return subject;
 }
 

@@ -77,12 +77,12 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   const auto build = [&](const std::vector<std::string>& settings) {
     const OptionValues options = resolve_options(entry, settings);
     const ir::Kernel traced = source.traced(options, target);
-    const Numerics numerics = compiler::parse_numerics(request.numerics);
+    const compiler::MachineOptions how = compilation_of(request);
     if (target.kind != compiler::Target::Kind::cuda) {
-      return compiler::simulated_forms(traced, target.arch, numerics);
+      return compiler::simulated_forms(traced, target.arch, how);
     }
     return std::vector<ir::Kernel>{
-        compiler::choose_form(traced, target.arch, numerics).machine};  // which runs there
+        compiler::choose_form(traced, target.arch, how).machine};  // which runs there
   };
   Subject subject;
   std::vector<std::string> built = request.settings;

@@ -131,8 +131,8 @@ Simulated simulated(const Request& request, const Cut& cut,
 }
 
 int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler::Target& target) {
-  const std::vector<std::vector<ir::Kernel>> forms = library::machine_forms(
-      cuts.front().program, target.arch, compiler::parse_numerics(request.numerics));
+  const std::vector<std::vector<ir::Kernel>> forms =
+      library::machine_forms(cuts.front().program, target.arch, compilation_of(request));
   const ir::Program& program = cuts.front().program;
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
@@ -222,8 +222,8 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
   const ir::Kernel kernel = source.traced(options, target);
   std::vector<std::vector<std::string>> sizes{{}};
   if (request.shrunken) {
-    const compiler::MachineForm form = compiler::compile_to_machine(
-        kernel, target.arch, {compiler::parse_numerics(request.numerics)});
+    const compiler::MachineForm form =
+        compiler::compile_to_machine(kernel, target.arch, compilation_of(request));
     sizes =
         checks::shrunken_sizes(entry, request.settings, options, form.kernel, checks::Sizes::usual);
   }

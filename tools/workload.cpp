@@ -46,7 +46,8 @@ library::KernelSource open_kernel(const std::string& name) {
 
 Runnable runnable_of(const Request& request, const library::KernelSource& source,
                      const OptionValues& options, const compiler::Target& target) {
-  const CompileOptions how{.numerics = compiler::parse_numerics(request.numerics)};
+  const CompileOptions how{.numerics = compiler::parse_numerics(request.numerics),
+                           .checked = request.checked};
   if (source.reaches_ranks()) {
     Diagnostic(
         {}, fmt::format("{} reaches other ranks, and runs as a program alone", source.entry().name))
@@ -77,6 +78,13 @@ void check_numerics(const Request& request, const library::KernelSource& source)
           "leave --numerics out, or name the file of the kernel as it was traced: 01-trace.tw of a "
           "dump")
       .raise();
+}
+
+compiler::MachineOptions compilation_of(const Request& request) {
+  compiler::MachineOptions options;
+  options.numerics = compiler::parse_numerics(request.numerics);
+  options.checked = request.checked;
+  return options;
 }
 
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "command.h"
+#include "compiler/compile_to_machine.h"
 #include "compiler/target.h"
 #include "library/kernel_source.h"
 #include "library/workload.h"
@@ -27,6 +28,9 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
                      const OptionValues& options, const compiler::Target& target);
 // Refuses options that name rewrites where the kernel is compiled already.
 void check_numerics(const Request& request, const library::KernelSource& source);
+
+// What --numerics and --checked say.
+compiler::MachineOptions compilation_of(const Request& request);
 
 library::Workload workload_of(const Request& request, const LibraryKernel& kernel);
 

@@ -61,6 +61,15 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, cons
                                                           const char* target, int32_t device,
                                                           tilewright_kernel** kernel);
 
+/* The same, and on a GPU, real or simulated, the kernel checks the loaded numbers that decide where
+ * it accesses memory. A run on cuda then ends when its work is done, and is RESULT for a number out
+ * of bounds; the process can no longer use that GPU behind it. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_create_checked(const char* name,
+                                                                  const char* options,
+                                                                  const char* target,
+                                                                  int32_t device,
+                                                                  tilewright_kernel** kernel);
+
 /* NULL is allowed. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
 

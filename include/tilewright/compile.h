@@ -21,6 +21,12 @@ struct CompileOptions {
   std::string rules_folder = {};
   // NVRTC compiles again what the cache of built kernels has, and the cache keeps that.
   bool build_afresh = false;
+  // A GPU, real or simulated, checks the indices, blocks and ends that loaded numbers and integer
+  // scalars decide, where it accesses memory. A run on cuda then ends when the work is done. One
+  // that is out of bounds is an Error(result) with its line, tensor, number and bounds. Nothing is
+  // accessed with it. The kernel is stopped by a trap, behind which the process can no longer use
+  // that GPU. Registers may spill, and what the kernel requires of its own build is not asked.
+  bool checked = false;
 };
 
 // A compiled kernel. It may be run from several threads at once. One that was moved from raises

@@ -108,9 +108,10 @@ const char* tilewright_version(void) { return TILEWRIGHT_VERSION; }
 
 const char* tilewright_last_error(void) { return last_error.c_str(); }
 
-tilewright_status tilewright_kernel_create(const char* name, const char* options,
-                                           const char* target, int32_t device,
-                                           tilewright_kernel** kernel) {
+namespace {
+
+tilewright_status create(const char* name, const char* options, const char* target, int32_t device,
+                         bool checked, tilewright_kernel** kernel) {
   if (kernel != nullptr) *kernel = nullptr;
   return guarded(nullptr, [&] {
     if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
@@ -125,9 +126,24 @@ tilewright_status tilewright_kernel_create(const char* name, const char* options
     }
     tilewright::CompileOptions how;
     how.device = device;
+    how.checked = checked;
     *kernel = new tilewright_kernel{&entry, std::move(parameters), std::move(dtypes),
                                     tilewright::compile(entry, values, wanted, how)};
   });
+}
+
+}  // namespace
+
+tilewright_status tilewright_kernel_create(const char* name, const char* options,
+                                           const char* target, int32_t device,
+                                           tilewright_kernel** kernel) {
+  return create(name, options, target, device, /*checked=*/false, kernel);
+}
+
+tilewright_status tilewright_kernel_create_checked(const char* name, const char* options,
+                                                   const char* target, int32_t device,
+                                                   tilewright_kernel** kernel) {
+  return create(name, options, target, device, /*checked=*/true, kernel);
 }
 
 void tilewright_kernel_destroy(tilewright_kernel* kernel) { delete kernel; }

@@ -94,18 +94,18 @@ struct CallerRuns::Prepared {
 };
 
 CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& target,
-                       const Numerics& numerics,
+                       const compiler::MachineOptions& options,
                        std::vector<const compiler::CompiledKernel*> kernels)
     : program_(program),
       signature_(signature_of(program)),
       target_(target),
-      numerics_(numerics),
+      options_(options),
       compiled_(std::move(kernels)),
       is_scratch_(program.buffers.size(), false) {
   check_callable(program_);
   check_outputs_are_written(program_);
   if (target.kind == TargetKind::simulator) {
-    forms_ = library::machine_forms(program_, target.arch, numerics);
+    forms_ = library::machine_forms(program_, target.arch, options);
   }
   for (const auto& kernel : program_.kernels) {
     if (target.kind != TargetKind::interpreter || kernel->form == ir::Form::tile) continue;
@@ -202,7 +202,7 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
   }
   compiler::for_each_launch(program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
     if (target_.kind == TargetKind::passes) {
-      return checks::check_passes(kernel, target_.arch, given, numerics_);
+      return checks::check_passes(kernel, target_.arch, given, options_.numerics);
     }
     simulator::InterpreterOptions options;
     options.threads = 0;

@@ -21,7 +21,8 @@ class CallerRuns {
  public:
   // `kernels`: for cuda those of the program, which outlive this. Raises a usage error for a
   // program that no caller's tensors fit, such as one of several ranks.
-  CallerRuns(const ir::Program& program, const compiler::Target& target, const Numerics& numerics,
+  CallerRuns(const ir::Program& program, const compiler::Target& target,
+             const compiler::MachineOptions& options,
              std::vector<const compiler::CompiledKernel*> kernels);
   ~CallerRuns();
 
@@ -44,7 +45,7 @@ class CallerRuns {
   const ir::Program program_;
   const ir::Kernel signature_;
   const compiler::Target target_;
-  const Numerics numerics_;
+  const compiler::MachineOptions options_;
   std::vector<std::vector<ir::Kernel>> forms_;             // on the simulated GPU
   std::vector<const compiler::CompiledKernel*> compiled_;  // on cuda
   std::vector<bool> is_scratch_;  // of each buffer: this class allocates it

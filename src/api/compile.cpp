@@ -142,16 +142,15 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::simulator) {
-    state->forms = compiler::simulated_forms(state->kernel, state->target.arch, options.numerics);
+    state->forms = compiler::simulated_forms(state->kernel, state->target.arch,
+                                             compiler::build_options(options).machine);
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {
     state->compiled = compiler::compile_for_device(
-        state->kernel, runtime::Device::get(options.device), options.numerics,
-        options.allow_stack_frame, options.build_afresh);
+        state->kernel, runtime::Device::get(options.device), compiler::build_options(options));
   } else {
-    compiler::build_kernel(state->kernel, state->target.arch, options.numerics,
-                           options.allow_stack_frame, options.build_afresh);
+    compiler::build_kernel(state->kernel, state->target.arch, compiler::build_options(options));
   }
   return Executable(std::move(state));
 }
@@ -164,7 +163,7 @@ void check(const Kernel& kernel, std::string_view target, const CompileOptions& 
                             target == "cuda"
                                 ? ir::default_target()
                                 : std::string_view(compiler::parse_target(target).arch),
-                            options.numerics);
+                            compiler::build_options(options).machine);
 }
 
 }  // namespace tilewright

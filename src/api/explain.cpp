@@ -8,24 +8,24 @@ namespace tilewright {
 
 std::string explain_json(const Kernel& kernel, std::string_view target, const Numerics& numerics) {
   return explanations::explanation_json(
-      explanations::explain(kernel, compiler::parse_target(target), numerics));
+      explanations::explain(kernel, compiler::parse_target(target), {numerics}));
 }
 
 std::string explain_page(const Kernel& kernel, std::string_view target, const Numerics& numerics) {
   return explanations::page(
-      explanations::explain(kernel, compiler::parse_target(target), numerics));
+      explanations::explain(kernel, compiler::parse_target(target), {numerics}));
 }
 
 std::string explain_json(const Program& program, std::string_view target,
                          const Numerics& numerics) {
   return explanations::explanation_json(
-      explanations::explain(program.finish(), compiler::parse_target(target), numerics));
+      explanations::explain(program.finish(), compiler::parse_target(target), {numerics}));
 }
 
 std::string explain_page(const Program& program, std::string_view target,
                          const Numerics& numerics) {
   return explanations::page(
-      explanations::explain(program.finish(), compiler::parse_target(target), numerics));
+      explanations::explain(program.finish(), compiler::parse_target(target), {numerics}));
 }
 
 }  // namespace tilewright

@@ -63,7 +63,8 @@ const CallerRuns& ProgramExecutable::State::callers() {
     if (!kernels.empty()) {
       for (const auto& kernel : kernels.front()) compiled.push_back(kernel.get());
     }
-    caller = std::make_unique<CallerRuns>(recorded, target, options.numerics, std::move(compiled));
+    caller = std::make_unique<CallerRuns>(
+        recorded, target, compiler::build_options(options).machine, std::move(compiled));
   }
   return *caller;
 }
@@ -88,8 +89,8 @@ void ProgramExecutable::State::find_devices() {
 void ProgramExecutable::State::build() {
   kernels.resize(devices.size());
   for (const auto& kernel : recorded.kernels) {
-    const compiler::BuiltKernel built = compiler::build_kernel(
-        *kernel, target.arch, options.numerics, options.allow_stack_frame, options.build_afresh);
+    const compiler::BuiltKernel built =
+        compiler::build_kernel(*kernel, target.arch, compiler::build_options(options));
     machine.push_back(built.program.machine);
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(

@@ -115,6 +115,7 @@ void MachineEvents::starts(const Warp& warp, const Instruction& instruction) {
     case Code::function:
     case Code::array:
     case Code::computation:
+    case Code::check:
     case Code::global_access:
     case Code::matrix_access:
     case Code::element_access:

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "check/machine_events.h"
+#include "compiler/check_report.h"
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
@@ -76,6 +77,8 @@ bool has_library_function(const ir::Kernel& machine) {
   return found;
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 class Comparison {
  public:
   Comparison(const ir::Kernel& machine, const std::vector<codegen::LaunchParameter>& parameters,
@@ -104,7 +107,11 @@ class Comparison {
     how.by_instructions = true;
     how.recorder = &expected_;
     const simulator::MachineReport report = compiler::simulate(machine_, arguments_, how);
-    if (!report.ok()) return {"machine", 0, report.faults.front().message};
+    if (!report.ok()) {
+      const simulator::Fault& fault = report.faults.front();
+      if (fault.kind != "check") return {"machine", 0, fault.message};
+      failed_check_ = first_line(fault.message);
+    }
     save();
     PrintedDifference difference = execute(ptx::Timing::early);
     if (difference.none() && options_.late) difference = execute(ptx::Timing::late);
@@ -163,6 +170,12 @@ class Comparison {
       input.maps.push_back(map_of(plan.maps[i].spec));
       plan.parameters.set(plan.maps[i].offset, ptx::handle_of(i));
     }
+    codegen::CheckReport check;
+    if (plan.report) {
+      plan.parameters.set(*plan.report, &check);
+      const auto begin = reinterpret_cast<std::uint64_t>(&check);
+      input.memory.push_back({"the report", begin, begin + sizeof(check)});
+    }
     const std::vector<void*> values = plan.parameters.pointers();
     for (std::size_t i = 0; i < values.size() && i < kernel_.parameters.size(); ++i) {
       const auto* const bytes = static_cast<const std::byte*>(values[i]);
@@ -185,6 +198,7 @@ class Comparison {
     input.check_order = options_.check_order;
     input.most_operations = 400'000'000;
     ptx::LaunchReport report = ptx::execute(kernel_, input);
+    if (!failed_check_.empty() || check.written != 0) return compare_checks(check, report);
     // A fault may follow from what was out of order before it.
     if (PrintedDifference order = compare_events(report); !order.none()) {
       if (!report.faults.empty()) order.message += "\nthen: " + report.faults.front().message;
@@ -194,6 +208,20 @@ class Comparison {
       return {"fault", report.faults.front().line, report.faults.front().message};
     }
     return compare_results();
+  }
+
+  // Both have ended at a check, or should have.
+  PrintedDifference compare_checks(const codegen::CheckReport& check,
+                                   const ptx::LaunchReport& report) const {
+    std::string said;
+    if (check.written != 0) {
+      said = first_line(compiler::failed_check(check, machine_).message);
+    }
+    const bool trapped = !report.faults.empty() && report.faults.front().kind == "trap";
+    if (said == failed_check_ && trapped) return {};
+    return {"check", report.faults.empty() ? 0 : report.faults.front().line,
+            fmt::format("the PTX {} and reports '{}', the machine form '{}'",
+                        trapped ? "traps" : "does not trap", said, failed_check_)};
   }
 
   // Words are named by their tensor, wherever it lies.
@@ -317,6 +345,7 @@ class Comparison {
   Arguments arguments_, complete_;
   const compiler::WrittenTensors written_;
   MachineEvents expected_;
+  std::string failed_check_;  // what the machine form ended with; empty: it came to its end
   std::vector<std::vector<std::byte>> results_;
   std::vector<std::vector<std::int32_t>> owned_;
 };

@@ -78,6 +78,7 @@ GpuProgram print(MachineForm form) {
   program.applied = std::move(form.applied);
   program.decisions = std::move(form.decisions);
   program.otherwise = std::move(form.otherwise);
+  program.checked = form.checked;
   return program;
 }
 
@@ -90,11 +91,10 @@ GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
   return program;
 }
 
-GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target, const Numerics& numerics,
+GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target, MachineOptions options,
                        const StageObserver& observer, const std::function<void()>& restart,
                        bool afresh) {
   std::vector<Decision> refused;
-  MachineOptions options{numerics};
   for (;;) {
     GpuProgram program = translate(kernel, target, options, observer);
     program.decisions.insert(program.decisions.begin(), refused.begin(), refused.end());
@@ -152,6 +152,7 @@ std::string build_ptx(const GpuProgram& program, const std::string& arch) {
 
 runtime::Build assemble(const GpuProgram& program, const std::string& arch,
                         const runtime::ResourcePolicy& policy, bool afresh) {
+  if (program.checked) return build(program, arch, afresh);
   enforce_claims(program.machine, nullptr);
   runtime::Build result = build(program, arch, afresh);
   // Before the policy: the author's own line says more than the kernel's.
@@ -162,10 +163,20 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 }
 
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
-                         const Numerics& numerics, bool allow_stack_frame, bool afresh) {
-  BuiltKernel built{choose_form(traced, arch, numerics, {}, {}, afresh), {}};
-  built.build = assemble(built.program, arch, resource_policy(traced, allow_stack_frame), afresh);
+                         const BuildOptions& options) {
+  BuiltKernel built{choose_form(traced, arch, options.machine, {}, {}, options.afresh), {}};
+  built.build = assemble(built.program, arch, resource_policy(traced, options.allow_stack_frame),
+                         options.afresh);
   return built;
+}
+
+BuildOptions build_options(const CompileOptions& options) {
+  BuildOptions how;
+  how.machine.numerics = options.numerics;
+  how.machine.checked = options.checked;
+  how.allow_stack_frame = options.allow_stack_frame;
+  how.afresh = options.build_afresh;
+  return how;
 }
 
 }  // namespace tilewright::compiler

@@ -11,6 +11,7 @@
 #include "compiler/compile_to_machine.h"
 #include "ir/ir.h"
 #include "runtime/cubin_cache.h"
+#include "tilewright/compile.h"
 
 // From a machine form to a cubin.
 namespace tilewright::compiler {
@@ -22,7 +23,16 @@ struct GpuProgram {
   std::map<std::string, int> applied = {};  // how often each rewrite was, by the pass's name
   std::vector<Decision> decisions = {};
   std::optional<MachineOptions> otherwise = {};  // of the form that ships if this one is refused
+  bool checked = false;                          // MachineOptions::checked
 };
+
+// How a kernel is built: CompileOptions without the device.
+struct BuildOptions {
+  MachineOptions machine = {};
+  bool allow_stack_frame = false;
+  bool afresh = false;
+};
+BuildOptions build_options(const CompileOptions& options);
 
 GpuProgram print(MachineForm form);
 // The first of the kernel's machine forms, printed, whatever an assembler says of it.
@@ -33,13 +43,14 @@ GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
 // assembler is here the first one is taken, and a decision names what may ship instead. `restart`
 // is called before the stages of a further form.
 GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target,
-                       const Numerics& numerics = {}, const StageObserver& observer = {},
+                       MachineOptions options = {}, const StageObserver& observer = {},
                        const std::function<void()>& restart = {}, bool afresh = false);
 
 // The cubin of the program, from the cache when it was built before, but where it is to be built
 // afresh. `build` checks nothing but
 // what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a
-// stack frame that the policy does not allow.
+// stack frame that the policy does not allow. Neither is asked of a checked form, which is not the
+// one that ships.
 runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh = false);
 // The PTX of the program, which no assembler has seen.
 std::string build_ptx(const GpuProgram& program, const std::string& arch);
@@ -55,8 +66,7 @@ struct BuiltKernel {
   runtime::Build build;
 };
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
-                         const Numerics& numerics = {}, bool allow_stack_frame = false,
-                         bool afresh = false);
+                         const BuildOptions& options = {});
 // What a build is called in errors: "gemm for sm_90a".
 std::string build_name(const GpuProgram& program, const std::string& arch);
 

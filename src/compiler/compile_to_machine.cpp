@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "compiler/stopwatch.h"
+#include "ir/text.h"
 #include "passes/allocate_shared.h"
+#include "passes/check_accesses.h"
 #include "passes/pipeline.h"
 #include "schedules/schedule.h"
 #include "support/counted.h"
@@ -19,6 +21,7 @@ namespace tilewright::compiler {
 namespace {
 
 constexpr const char* kOverlap = "overlap_products";
+constexpr const char* kChecks = "check_accesses";
 constexpr std::int64_t kLeastReserved = 1024;  // bytes, so that few schedules are made
 
 void check_target(const ir::Kernel& kernel, std::string_view target) {
@@ -30,6 +33,12 @@ void check_target(const ir::Kernel& kernel, std::string_view target) {
       .raise();
 }
 
+Decision checked(int checks) {
+  return {kChecks, checks > 0 ? counted(checks, "check") +
+                                    " of indices, blocks and ends while the kernel runs"
+                              : "the launch decides no index, block or end that could be wrong"};
+}
+
 class Compilation {
  public:
   Compilation(const ir::Kernel& traced, std::string_view target, const MachineOptions& options,
@@ -38,6 +47,7 @@ class Compilation {
     rewrites_.allowed = options.numerics;
     rewrites_.overlap_products = options.overlap_products;
     rewrites_.convert_layouts = options.taken_up || is_tile();
+    rewrites_.check_accesses = options.checked;
   }
 
   ir::Kernel prepared() {
@@ -62,6 +72,8 @@ class Compilation {
       form.otherwise = options_;
       form.otherwise->overlap_products = false;
     }
+    if (options_.checked) decisions_.push_back(checked(form.applied[kChecks]));
+    form.checked = options_.checked;
     form.decisions = std::move(decisions_);
     return form;
   }
@@ -126,7 +138,13 @@ MachineForm compile_to_machine(const ir::Kernel& kernel, std::string_view target
   check_target(kernel, target);
   if (kernel.form == ir::Form::machine) {
     target::verify(kernel);
-    return {kernel, {}, {}, {}};
+    MachineForm form{kernel, {}, {}, {}, options.checked};
+    if (options.checked) {
+      form.decisions.push_back(checked(passes::check_accesses(form.kernel)));
+      ir::canonicalise(form.kernel);
+      target::verify(form.kernel);
+    }
+    return form;
   }
   return Compilation(kernel, target, options, observer).run();
 }
@@ -137,12 +155,12 @@ ir::Kernel prepare(const ir::Kernel& kernel, std::string_view target, const Mach
 }
 
 std::vector<MachineForm> machine_forms(const ir::Kernel& kernel, std::string_view target,
-                                       const Numerics& numerics) {
+                                       const MachineOptions& options) {
   std::vector<MachineForm> forms;
-  std::optional<MachineOptions> options = MachineOptions{numerics};
-  while (options) {
-    forms.push_back(compile_to_machine(kernel, target, *options));
-    options = forms.back().otherwise;
+  std::optional<MachineOptions> next = options;
+  while (next) {
+    forms.push_back(compile_to_machine(kernel, target, *next));
+    next = forms.back().otherwise;
   }
   return forms;
 }

@@ -38,6 +38,9 @@ struct MachineOptions {
   // one of the scheduled form was made by the compiler, which then converts layouts where they
   // disagree. An author of the explicit level does that himself.
   bool taken_up = false;
+  // Numbers of the launch that decide where memory is accessed are checked while the kernel runs
+  // (CompileOptions::checked).
+  bool checked = false;
 };
 
 struct MachineForm {
@@ -47,6 +50,7 @@ struct MachineForm {
   // What ships in place of this form if an assembler finds too few registers for it; nothing where
   // no assembler is asked.
   std::optional<MachineOptions> otherwise;
+  bool checked = false;
 };
 
 // `target` names a record of src/target. A kernel of the tile form gets the automatic schedule, one
@@ -63,6 +67,6 @@ ir::Kernel prepare(const ir::Kernel& kernel, std::string_view target,
 // Every form of which an assembler's report lets one ship, the one that it is asked about first in
 // front. What is found of a kernel without an assembler holds once it holds for all of them.
 std::vector<MachineForm> machine_forms(const ir::Kernel& kernel, std::string_view target,
-                                       const Numerics& numerics = {});
+                                       const MachineOptions& options = {});
 
 }  // namespace tilewright::compiler

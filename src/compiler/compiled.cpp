@@ -73,19 +73,30 @@ Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>&
 
 std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
                                                    const runtime::Device& device,
-                                                   const Numerics& numerics, bool allow_stack_frame,
-                                                   bool afresh) {
-  BuiltKernel built =
-      build_kernel(traced, device.info().arch(), numerics, allow_stack_frame, afresh);
+                                                   const BuildOptions& options) {
+  BuiltKernel built = build_kernel(traced, device.info().arch(), options);
   return std::make_unique<CompiledKernel>(std::move(built.program), std::move(built.build), device);
 }
+
+namespace {
+
+bool has_checks(const codegen::CudaSource& source) {
+  return std::any_of(source.parameters.begin(), source.parameters.end(), [](const auto& parameter) {
+    return parameter.kind == codegen::LaunchParameter::Kind::report;
+  });
+}
+
+}  // namespace
 
 CompiledKernel::CompiledKernel(GpuProgram program, runtime::Build build,
                                const runtime::Device& device)
     : program_(std::move(program)),
       build_(std::move(build)),
       device_(device),
-      kernel_(device, build_.kernel.cubin, program_.source.entry) {
+      kernel_(device, build_.kernel.cubin, program_.source.entry),
+      reports_(has_checks(program_.source)
+                   ? std::make_unique<const CheckReports>(device, program_.machine)
+                   : nullptr) {
   kernel_.reserve_shared(static_cast<std::size_t>(program_.machine.shared_bytes));
   if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
 }
@@ -162,17 +173,29 @@ void CompiledKernel::launch(const runtime::Stream& stream, const std::vector<Ten
                             const std::vector<double>& scalars) const {
   const std::shared_ptr<const Prepared> prepared = this->prepared(stream, tensors, scalars);
   if (prepared->empty) return;
-  if (!prepared->epoch) return kernel_.launch(prepared->shape, stream, prepared->arguments.data());
-  // In the order of their epochs, as the stream runs them.
-  const std::lock_guard lock(mutex_);
-  runtime::ParameterBuffer parameters = prepared->parameters;
-  parameters.set(*prepared->epoch, ++epochs_[stream.handle()]);
-  kernel_.launch(prepared->shape, stream, parameters.pointers().data());
+  if (!prepared->epoch) {
+    kernel_.launch(prepared->shape, stream, prepared->arguments.data());
+    return finish_checked(stream);
+  }
+  {
+    // In the order of their epochs, as the stream runs them.
+    const std::lock_guard lock(mutex_);
+    runtime::ParameterBuffer parameters = prepared->parameters;
+    parameters.set(*prepared->epoch, ++epochs_[stream.handle()]);
+    kernel_.launch(prepared->shape, stream, parameters.pointers().data());
+  }
+  finish_checked(stream);
+}
+
+void CompiledKernel::finish_checked(const runtime::Stream& stream) const {
+  if (reports_ && !stream.is_capturing()) stream.synchronize();
 }
 
 LaunchPlan CompiledKernel::plan(const Arguments& arguments) const {
-  return plan_launch(program_.machine, program_.source.parameters, arguments,
-                     device_.info().multiprocessors);
+  LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters, arguments,
+                                device_.info().multiprocessors);
+  if (plan.report) plan.parameters.set(*plan.report, reports_->address());
+  return plan;
 }
 
 void CompiledKernel::check(const Arguments& arguments) const { plan(arguments); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/build.h"
+#include "compiler/check_report.h"
 #include "compiler/launch_plan.h"
 #include "runtime/device.h"
 #include "runtime/module.h"
@@ -26,7 +27,8 @@ class CompiledKernel {
   const runtime::Device& device() const { return device_; }
   const runtime::Build& build() const { return build_; }
 
-  // Queues one launch. A launch with the addresses, sizes and strides of an earlier one costs a
+  // Queues one launch; of a checked kernel it ends with it, but in a capture, so that its checks
+  // speak. A launch with the addresses, sizes and strides of an earlier one costs a
   // lookup beside the driver's own launch.
   void launch(const runtime::Stream& stream, const std::vector<TensorRef>& tensors,
               const std::vector<double>& scalars) const;
@@ -40,6 +42,7 @@ class CompiledKernel {
 
  private:
   LaunchPlan plan(const Arguments& arguments) const;
+  void finish_checked(const runtime::Stream& stream) const;
   struct Prepared;
   std::shared_ptr<const Prepared> prepared(const runtime::Stream& stream,
                                            const std::vector<TensorRef>& tensors,
@@ -51,6 +54,7 @@ class CompiledKernel {
   const runtime::Build build_;
   const runtime::Device& device_;
   runtime::LoadedKernel kernel_;
+  const std::unique_ptr<const CheckReports> reports_;  // null: it has no checks
   mutable std::mutex mutex_;
   mutable std::unordered_map<CUstream_st*, runtime::DeviceBuffer> workspaces_;
   mutable std::unordered_map<CUstream_st*, std::int32_t> epochs_;  // of the last launch
@@ -61,9 +65,7 @@ class CompiledKernel {
 // built for.
 std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
                                                    const runtime::Device& device,
-                                                   const Numerics& numerics = {},
-                                                   bool allow_stack_frame = false,
-                                                   bool afresh = false);
+                                                   const BuildOptions& options = {});
 
 // Names, default strides and checked ranks for what a launch was given.
 Arguments make_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,

@@ -202,6 +202,9 @@ class Planner {
       case Kind::epoch:
         plan_.epoch = plan_.parameters.add(std::int32_t{arguments_.epoch});
         return;
+      case Kind::report:
+        plan_.report = plan_.parameters.add(static_cast<codegen::CheckReport*>(nullptr));
+        return;
       case Kind::stride:
         put(tensor(index).strides[static_cast<std::size_t>(parameter.axis)]);
         return;

@@ -22,7 +22,8 @@ struct LaunchPlan {
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
   std::vector<Map> maps;
-  std::optional<std::size_t> epoch;  // offset of the epoch, an i32, which every launch counts up
+  std::optional<std::size_t> epoch;   // offset of the epoch, an i32, which every launch counts up
+  std::optional<std::size_t> report;  // offset of the address of a codegen::CheckReport
 };
 
 // Whether the kernel writes tensors, and none of them has an element.

@@ -10,9 +10,9 @@
 namespace tilewright::compiler {
 
 // Every machine form of the kernel that may ship (machine_forms). Raises where the author's claims
-// hold for none of them.
+// hold for none of them; checked forms are not held against them.
 std::vector<ir::Kernel> simulated_forms(const ir::Kernel& kernel, std::string_view target,
-                                        const Numerics& numerics = {});
+                                        const MachineOptions& options = {});
 
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
 // as on the GPU.

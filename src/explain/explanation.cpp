@@ -138,13 +138,13 @@ std::string resource_text(const Explanation& explanation) {
 }
 
 void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
-                 const compiler::Target& target, const Numerics& numerics) {
+                 const compiler::Target& target, const compiler::MachineOptions& options) {
   record.begin();
   compiler::GpuProgram program = compiler::choose_form(
-      traced, target.arch, numerics, std::ref(record), [&] { record.restart(traced); });
+      traced, target.arch, options, std::ref(record), [&] { record.restart(traced); });
   for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {
     explanation.rewrites.push_back(
-        {&rewrite, numerics.*rewrite.allowed, program.applied[rewrite.name]});
+        {&rewrite, options.numerics.*rewrite.allowed, program.applied[rewrite.name]});
   }
   explanation.last = program.machine;
   explanation.approximations = compiler::approximations_in(program.machine);
@@ -211,7 +211,8 @@ std::string step_text(const ir::Program& program, const ir::ProgramOperation& op
 }
 
 Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
-                           const compiler::Target& target, const Numerics& numerics) {
+                           const compiler::Target& target,
+                           const compiler::MachineOptions& options) {
   Explanation explanation;
   Recorder record(explanation);
   explanation.target = target.name;
@@ -226,7 +227,7 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
       explanation.front_end_milliseconds += milliseconds;
     });
   } else {
-    explain_gpu(explanation, record, traced, target, numerics);
+    explain_gpu(explanation, record, traced, target, options);
   }
   explanation.instructions = compiler::count_instructions(explanation.last);
   if (!explanation.last.target.empty()) explanation.units = units_of(explanation.last);
@@ -236,21 +237,21 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
 }  // namespace
 
 Explanation explain(const std::function<Kernel()>& trace, const compiler::Target& target,
-                    const Numerics& numerics) {
+                    const compiler::MachineOptions& options) {
   const auto start = Clock::now();
   const Kernel kernel = trace();
   const ir::Kernel& traced = kernel.finish();
-  return explain_traced(traced, milliseconds_since(start), target, numerics);
+  return explain_traced(traced, milliseconds_since(start), target, options);
 }
 
 Explanation explain(const Kernel& kernel, const compiler::Target& target,
-                    const Numerics& numerics) {
-  return explain_traced(kernel.finish(), 0, target, numerics);
+                    const compiler::MachineOptions& options) {
+  return explain_traced(kernel.finish(), 0, target, options);
 }
 
 Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
-                    const Numerics& numerics) {
-  return explain_traced(traced, 0, target, numerics);
+                    const compiler::MachineOptions& options) {
+  return explain_traced(traced, 0, target, options);
 }
 
 std::string ProgramExplanation::folder(std::size_t kernel) const {
@@ -262,12 +263,12 @@ std::string ProgramExplanation::folder(std::size_t kernel) const {
 }
 
 ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
-                           const Numerics& numerics) {
+                           const compiler::MachineOptions& options) {
   ProgramExplanation made;
   made.program = program.name;
   made.target = target.name;
   for (const auto& kernel : program.kernels) {
-    made.kernels.push_back(explain(*kernel, target, numerics));
+    made.kernels.push_back(explain(*kernel, target, options));
   }
   for (const ir::ProgramOperation& operation : program.operations) {
     const bool launches = operation.kind == ir::ProgramOperation::Kind::launch;

@@ -72,13 +72,13 @@ struct Explanation {
 
 // `trace` makes the kernel: its time counts.
 Explanation explain(const std::function<Kernel()>& trace, const compiler::Target& target,
-                    const Numerics& numerics = {});
+                    const compiler::MachineOptions& options = {});
 // Of one that was made before.
 Explanation explain(const Kernel& kernel, const compiler::Target& target,
-                    const Numerics& numerics = {});
+                    const compiler::MachineOptions& options = {});
 
 Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
-                    const Numerics& numerics = {});
+                    const compiler::MachineOptions& options = {});
 
 // What a program is compiled to: its kernels, each once, and what it queues, in order.
 struct ProgramExplanation {
@@ -97,7 +97,7 @@ struct ProgramExplanation {
 };
 
 ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
-                           const Numerics& numerics = {});
+                           const compiler::MachineOptions& options = {});
 
 // The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
 // what it takes.

@@ -204,6 +204,9 @@ inline bool is_read_in_flight(const Kernel& kernel, const Operation& o, std::siz
          kernel.type(o.operands[operand]).is_tile();
 }
 
+// The most numbers that an operation check reports.
+inline constexpr std::size_t kCheckNumbers = 4;
+
 // The symbol that a launch binds to the number of multiprocessors of its device.
 inline constexpr const char* kMultiprocessors = "multiprocessors";
 // The symbol that a launch binds to the number of ranks.

@@ -101,6 +101,7 @@ void verify_words(const VerifierContext& context);
 void verify_bulk_copy(const VerifierContext& context);
 void verify_product(const VerifierContext& context);
 void verify_register_budget(const VerifierContext& context);
+void verify_check(const VerifierContext& context);
 // verifier_ranks.cpp
 void verify_position(const VerifierContext& context);
 void verify_peers(const VerifierContext& context);

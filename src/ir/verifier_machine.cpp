@@ -305,4 +305,10 @@ void verify_register_budget(const VerifierContext& context) {
   context.require(increase == 0 || increase == 1, "increase is {}, expected 0 or 1", increase);
 }
 
+void verify_check(const VerifierContext& context) {
+  const std::size_t numbers = context.operation().operands.size() - 1;
+  context.require(numbers <= kCheckNumbers, "has {} numbers, and a report has room for {}", numbers,
+                  kCheckNumbers);
+}
+
 }  // namespace tilewright::ir

@@ -281,6 +281,8 @@ void verify_types(const VerifierContext& context) {
       return verify_product(context);
     case Family::register_budget:
       return verify_register_budget(context);
+    case Family::check:
+      return verify_check(context);
     case Family::control:  // its blocks: verifier.cpp
     case Family::array:
     case Family::own_rows:

@@ -56,6 +56,7 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::word_wait:
     case ir::Family::mbarrier:
     case ir::Family::fence:
+    case ir::Family::check:
     case ir::Family::commit:
     case ir::Family::group_wait:
     case ir::Family::bulk_copy:

@@ -73,11 +73,11 @@ std::string target_of(const ir::Program& program) {
 
 std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
                                                    std::string_view target,
-                                                   const Numerics& numerics) {
+                                                   const compiler::MachineOptions& options) {
   std::vector<std::vector<ir::Kernel>> of_kernels;
   std::size_t most = 1;
   for (const auto& kernel : program.kernels) {
-    of_kernels.push_back(compiler::simulated_forms(*kernel, target, numerics));
+    of_kernels.push_back(compiler::simulated_forms(*kernel, target, options));
     most = std::max(most, of_kernels.back().size());
   }
   std::vector<std::vector<ir::Kernel>> lists(most);

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/compile_to_machine.h"
 #include "ir/program.h"
 #include "library/accuracy.h"
-#include "passes/pipeline.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/host_tensor.h"
 
@@ -23,7 +23,7 @@ std::string target_of(const ir::Program& program);
 // the authors claim is checked.
 std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
                                                    std::string_view target,
-                                                   const Numerics& numerics = {});
+                                                   const compiler::MachineOptions& options = {});
 
 // Executes the program so many times in a row on virtual GPUs, one for each rank. `after`, unless
 // it is null, becomes what the buffers then hold.

@@ -97,6 +97,7 @@ class RoleLowering {
       case Family::prefetch:
       case Family::product:
       case Family::product_fence:
+      case Family::check:
       case Family::register_budget:
         Diagnostic(o.where,
                    std::string(ir::info(o.op).name) + ": not an operation of the scheduled form",

@@ -6,6 +6,7 @@
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
 #include "passes/bufferise.h"
+#include "passes/check_accesses.h"
 #include "passes/check_divergence.h"
 #include "passes/check_starts.h"
 #include "passes/contract_fma.h"
@@ -90,6 +91,7 @@ constexpr Pass kPasses[] = {
     {"count_waits", count_waits},
     {"bufferise", bufferise},
     {"allocate_shared", allocate_shared},
+    {"check_accesses", check_accesses, &Rewrites::check_accesses},
     {"order_lanes", order_lanes},
 };
 

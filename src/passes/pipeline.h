@@ -15,13 +15,14 @@ using PassObserver = std::function<void(std::string_view name, const ir::Kernel&
                                         double milliseconds, bool changed)>;
 
 // The rewrites that may be left out: those that change rounding, those that may cost more registers
-// than there are, and conversions of layouts, which an author of the explicit level writes himself.
-// How often each was applied.
+// than there are, conversions of layouts, which an author of the explicit level writes himself, and
+// checks that nobody asks for. How often each was applied.
 struct Rewrites {
   Numerics allowed;
   std::map<std::string, int> applied;  // by the pass's name
   bool overlap_products = true;
   bool convert_layouts = false;
+  bool check_accesses = false;
 };
 
 // All verify the kernel before the first pass and after each.

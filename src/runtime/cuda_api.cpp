@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "support/diagnostic.h"
 
@@ -71,6 +74,17 @@ constexpr CodeAdvice kAdvice[] = {
      "large clusters"},
 };
 
+struct Reporters {
+  std::mutex mutex;
+  std::set<const FaultReporter*> all;
+};
+
+Reporters& reporters() {
+  // Never destroyed: kernels of static objects may outlive it otherwise.
+  static auto* const reporters = new Reporters;
+  return *reporters;
+}
+
 const CodeAdvice* advice_for(cuda::Result code) {
   for (const CodeAdvice& advice : kAdvice) {
     if (advice.code == code) return &advice;
@@ -131,8 +145,24 @@ std::string cuda_version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+FaultReporter::FaultReporter(std::function<void()> raise) : raise_(std::move(raise)) {
+  const std::lock_guard lock(reporters().mutex);
+  reporters().all.insert(this);
+}
+
+FaultReporter::~FaultReporter() {
+  const std::lock_guard lock(reporters().mutex);
+  reporters().all.erase(this);
+}
+
+void raise_reported() {
+  const std::lock_guard lock(reporters().mutex);
+  for (const FaultReporter* reporter : reporters().all) reporter->raise_();
+}
+
 void raise_cuda_error(const CudaDriver& driver, cuda::Result code, const char* call,
                       std::string_view about) {
+  raise_reported();
   const char* name = nullptr;
   const char* meaning = nullptr;
   if (driver.cuGetErrorName(code, &name) != cuda::kSuccess || name == nullptr)

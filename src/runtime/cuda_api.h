@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -169,6 +170,20 @@ const CudaDriver& cuda_driver();
 
 // "12.4" of 12040.
 std::string cuda_version_text(int version);
+
+// While it lives, whatever the driver says, `raise` may say more, as what a kernel has reported
+// before it ended itself. It raises that, or returns.
+class FaultReporter {
+ public:
+  explicit FaultReporter(std::function<void()> raise);
+  ~FaultReporter();
+  FaultReporter(const FaultReporter&) = delete;
+  FaultReporter& operator=(const FaultReporter&) = delete;
+
+ private:
+  friend void raise_reported();
+  const std::function<void()> raise_;
+};
 
 // Throws with the call's name, the code's name and meaning, `about` (which object), and what to do.
 [[noreturn]] void raise_cuda_error(const CudaDriver& driver, cuda::Result code, const char* call,

@@ -522,6 +522,7 @@ void Follower::execute(const Operation& operation) {
       return spend(rates_.barrier);
     case Family::word_wait:
     case Family::lane_order:
+    case Family::check:
     case Family::prefetch:
       return spend(rates_.issue_integer);
     case Family::array:  // these take no time

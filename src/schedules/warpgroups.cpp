@@ -179,6 +179,7 @@ class LoadAndMath final : public Retracer {
       case ir::Family::bulk_copy:
       case ir::Family::product:
       case ir::Family::product_fence:
+      case ir::Family::check:
       case ir::Family::register_budget:
         return;
     }

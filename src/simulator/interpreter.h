@@ -29,7 +29,7 @@ struct InterpreterOptions {
 // Runs a kernel in the tile form on the host, block by block: its plain meaning, which every other
 // execution is held against. Float to integer casts round to the nearest, ties to even.
 // An index outside of its tensor, blocks that integers of the launch put outside of theirs
-// (access_bounds.h), a division by zero, an integer that leaves its dtype, a
+// (analysis/access_bounds.h), a division by zero, an integer that leaves its dtype, a
 // reshape of a tile that does not wholly exist and arguments that do not fit are usage errors.
 void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                const InterpreterOptions& options = {});

@@ -64,7 +64,8 @@ AccessChecks access_checks(const ir::Kernel& kernel) {
   AccessChecks checks;
   ir::for_each(kernel.body, [&](const Operation& operation) {
     if (operation.op != Op::load && operation.op != Op::store) return;
-    checks[&operation] = axis_checks(operation, operation.op == Op::load ? 1 : 2, integers);
+    checks[&operation] =
+        analysis::axis_checks(operation, operation.op == Op::load ? 1 : 2, integers);
   });
   return checks;
 }
@@ -252,6 +253,7 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Family::bulk_copy:
     case Family::product:
     case Family::product_fence:
+    case Family::check:
     case Family::register_budget:
       return refuse(operation);
   }
@@ -400,17 +402,18 @@ Box TileEvaluator<Real>::box(const Operation& operation, std::size_t first) cons
     bounds.push_back(integer(operation, i));
   }
   Box box = box_of(operation, *tensors_[operation.operands[0]], bounds);
-  for (const AxisCheck& check : launch_.checks->at(&operation)) {
+  for (const analysis::AxisCheck& check : launch_.checks->at(&operation)) {
     const std::size_t axis = check.axis;
-    const std::string fault = describe_fault(check, box.starts[axis], box.limits[axis],
-                                             box.tensor->shape[axis], box.tensor->name);
+    const std::string fault = analysis::describe_fault(check, box.starts[axis], box.limits[axis],
+                                                       box.tensor->shape[axis], box.tensor->name);
     if (!fault.empty()) refuse_access(operation, check, fault);
   }
   return box;
 }
 
 template <typename Real>
-void TileEvaluator<Real>::refuse_access(const Operation& operation, const AxisCheck& check,
+void TileEvaluator<Real>::refuse_access(const Operation& operation,
+                                        const analysis::AxisCheck& check,
                                         const std::string& fault) const {
   Diagnostic diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": " + fault);
   diagnostic.token(tensors_[operation.operands[0]]->name);

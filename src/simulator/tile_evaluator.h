@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/access_bounds.h"
 #include "ir/ir.h"
-#include "simulator/access_bounds.h"
 #include "simulator/output_shadow.h"
 #include "simulator/tensor_access.h"
 #include "simulator/tile_value.h"
@@ -17,7 +17,7 @@
 namespace tilewright::simulator {
 
 // How the axes of each load and store are held against their tensors.
-using AccessChecks = std::unordered_map<const ir::Operation*, std::vector<AxisCheck>>;
+using AccessChecks = std::unordered_map<const ir::Operation*, std::vector<analysis::AxisCheck>>;
 AccessChecks access_checks(const ir::Kernel& kernel);
 
 // What all blocks of a launch share.
@@ -65,7 +65,7 @@ class TileEvaluator {
   void constant(const ir::Operation& operation);
   // What a load or store names; its bounds are the operands from `first` on.
   Box box(const ir::Operation& operation, std::size_t first) const;
-  [[noreturn]] void refuse_access(const ir::Operation& operation, const AxisCheck& check,
+  [[noreturn]] void refuse_access(const ir::Operation& operation, const analysis::AxisCheck& check,
                                   const std::string& fault) const;
   void load(const ir::Operation& operation);
   void load_index(const ir::Operation& operation);

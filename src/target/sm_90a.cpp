@@ -126,6 +126,7 @@ constexpr bool has(Family family) {
     case Family::bulk_copy:
     case Family::product:
     case Family::product_fence:
+    case Family::check:
     case Family::register_budget:
       return true;
   }
@@ -185,7 +186,7 @@ Target sm_90a() {
                 "simplify_addresses", "eliminate_common_addresses", "hoist_addresses",
                 "eliminate_common_hoisted_addresses", "eliminate_dead_addresses",
                 // Behind all that moves or drops an access to memory.
-                "order_lanes"};
+                "check_accesses", "order_lanes"};
   t.printer = "cuda";
   return t;
 }

@@ -13,7 +13,9 @@
 #include "check/printed_faults.h"
 #include "check/shrunken_sizes.h"
 #include "codegen/print.h"
+#include "common/loaded_bounds.h"
 #include "compiler/compile_to_machine.h"
+#include "compiler/compiled.h"
 #include "compiler/simulation.h"
 #include "compiler/target.h"
 #include "ir/text.h"
@@ -122,6 +124,28 @@ TEST(Printed, AProgramOfSeveralKernels) {
        library::machine_forms(program, ir::default_target())) {
     std::vector<HostTensor> buffers = before;
     EXPECT_EQ(text_of(compare_printed(program, machine, buffers, options)), "");
+  }
+}
+
+// The list names blocks of X, of which there are two.
+TEST(Printed, ChecksThatFailAndThatHold) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  for (const bool products : {false, true}) {
+    compiler::MachineOptions how;
+    how.checked = true;
+    const ir::Kernel machine =
+        compiler::machine_forms(test::blocks_by_number(products).finish(), "sm_90a", how)
+            .back()
+            .kernel;
+    for (const std::vector<int>& list :
+         {std::vector<int>{1, 0, 1}, std::vector<int>{0, 2}, std::vector<int>{0, -1, 0}}) {
+      SCOPED_TRACE(fmt::format("{} {}", products, list[1]));
+      HostTensor names = test::list_of(list), x = HostTensor::random_normal(bf16, {128, 64}, 1);
+      HostTensor y = HostTensor::poisoned(f32, {64, 64});
+      const Arguments arguments =
+          compiler::make_arguments(machine, {ref(names), ref(x), ref(y)}, {});
+      EXPECT_EQ(difference_of(machine, arguments, options_for(machine)), "");
+    }
   }
 }
 

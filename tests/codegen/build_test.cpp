@@ -153,6 +153,40 @@ body () {
 }
 )";
 
+constexpr char kChecks[] = R"(kernel "checks" machine
+dim count
+in names: i32[count] = %0
+out Y: f32[128] = %1
+scalar wide: i64 = %2
+grid (4)
+threads 128
+shared_bytes 0
+body () {
+  %3: i32 = cta_index
+  %4: i32 = dim {dim = dim(count)}
+  %5: bool = lt %3, %4
+  %6: i32 = constant {value = 0}
+  %7: i32 = constant {value = 128}
+  %8: f32 = constant {value = 1.5}
+  role {name = "only", first_warp = 0, warps = 4} (%10: i32) {
+    check %5, %3, %4 {message = "index {} on axis 0 of names, which has {}"}
+    %11: i32 = load_index %0, %3
+    %12: bool = le %6, %11
+    %13: bool = lt %11, %7
+    %14: bool = logical_and %12, %13
+    check %14, %11, %7, %2, %3 {message = "a block from {} that ends at {} on axis 0 of Y, which has {}; the launch gives {}, of which it is made"}
+    elect () {
+      check %14 {message = "one lane"}
+      yield
+    }
+    %15: registers<f32, 1> = registers {name = "row"}
+    fill %15, %8
+    store_registers %1, %15, %11, %7 {sizes = [128], layout = register_layout[128|l:32@0:1|w:4@0:32]}
+    yield
+  }
+}
+)";
+
 // Each function of each type of elements, on register arrays and on scalars.
 std::string functions_text() {
   MachineText t(R"(kernel "functions" machine
@@ -419,6 +453,7 @@ std::vector<MachineSample> machine_samples() {
   return {{"scalars", kScalars, true},
           {"synchronisation", kSynchronisation, true},
           {"functions", functions_text(), true},
+          {"checks", kChecks, true},
           {"stores", stores_text(), true},
           {"products", products_text(), true},
           {"gemm", gemm_text(), true},

@@ -52,6 +52,7 @@ const Row kRows[] = {
     {{Op::bulk_commit}, {"bulk_commit("}, "cp.async.bulk.commit_group"},
     {{Op::bulk_wait}, {"bulk_wait<", "bulk_wait_read<"}, "cp.async.bulk.wait_group"},
     {{Op::set_max_registers}, {"increase_registers<", "decrease_registers<"}, "setmaxnreg."},
+    {{Op::check}, {"stop_at_check("}, "trap"},
     {{Op::prefetch_map}, {"prefetch_map("}, "prefetch.tensormap"},
     {{Op::tma_load}, {"tma_load_"}, "cp.async.bulk.tensor."},
     {{Op::tma_store}, {"tma_store_"}, "cp.async.bulk.tensor."},

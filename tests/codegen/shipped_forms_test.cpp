@@ -56,7 +56,7 @@ class FormsExecuted : public simulator::Recorder {
 // The arguments are for each form anew, since outputs are poisoned.
 void expect_simulated(const ir::Kernel& traced, const std::function<Arguments()>& arguments,
                       const std::string& name) {
-  const BuiltKernel built = compiler::build_kernel(traced, "sm_90a", {}, true);
+  const BuiltKernel built = compiler::build_kernel(traced, "sm_90a", {.allow_stack_frame = true});
   FormsExecuted recorder;
   for (const ir::Kernel& form : compiler::simulated_forms(traced, "sm_90a")) {
     simulator::MachineOptions options;
@@ -71,7 +71,7 @@ void expect_simulated(const ir::Kernel& traced, const std::function<Arguments()>
 
 // Without arguments: the forms that any execution on the virtual GPU takes.
 void expect_among_forms(const ir::Kernel& traced) {
-  const BuiltKernel built = compiler::build_kernel(traced, "sm_90a", {}, true);
+  const BuiltKernel built = compiler::build_kernel(traced, "sm_90a", {.allow_stack_frame = true});
   std::vector<std::uint64_t> forms;
   for (const ir::Kernel& form : compiler::simulated_forms(traced, "sm_90a")) {
     forms.push_back(ir::form_hash(form));

@@ -130,6 +130,7 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** argume
     }
   }
   state.arguments = arguments;
+  if (state.executes) state.next_result = state.executes(arguments);
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {

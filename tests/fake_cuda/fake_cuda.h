@@ -8,10 +8,11 @@ struct FakeCudaState {
   // Set by tests.
   int init_result;
   int device_count;
-  int max_threads;               // of a block, by what the kernels were compiled for
-  int synchronise_milliseconds;  // that waiting for a stream takes
-  int capturing;                 // whether all streams are
-  int next_result;               // returned once, by the next call of those that can fail
+  int max_threads;                    // of a block, by what the kernels were compiled for
+  int synchronise_milliseconds;       // that waiting for a stream takes
+  int capturing;                      // whether all streams are
+  int next_result;                    // returned once, by the next call of those that can fail
+  int (*executes)(void** arguments);  // stands for the kernel: what waiting for the stream returns
   // Counted or recorded by the driver.
   int live_allocations;
   int live_handles;  // streams, events and modules

@@ -178,7 +178,7 @@ TEST(MachineLitmus, IndicesAreLoadedFromTheTensorAndNowhereElse) {
   const MachineReport report =
       run_litmus(barrier_litmus("  %60: i32 = mul %8, %8\n  %61: i32 = load_index %90, %60\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
-  EXPECT_THAT(report.faults[0].message, HasSubstr("index 64 on axis 0 of tensor X, which has 64"));
+  EXPECT_THAT(report.faults[0].message, HasSubstr("index 64 on axis 0 of X, which has 64"));
 }
 
 TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {

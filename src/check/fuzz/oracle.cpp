@@ -144,7 +144,7 @@ class Judge {
     stage_ = "GPU";
     envelope_ = envelope_of(kernel_, traced_.launch, Precision::of_gpu());
     const runtime::Device& device = runtime::Device::get(0);
-    const auto compiled = compiler::compile_for_device(source, device, {}, true);
+    const auto compiled = compiler::compile_for_device(source, device, {.allow_stack_frame = true});
     Launch launch = traced_.launch;
     std::vector<HostTensor> memory;
     for (const LaunchTensor& tensor : launch.tensors) memory.push_back(tensor.memory);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -180,6 +181,17 @@ void print_elect(Emitter& emitter, const Operation& operation) {
   emitter.print_block(operation.blocks[0]);
   emitter.agent = outer;
   emitter.close();
+}
+
+void print_check(Emitter& emitter, const Operation& operation) {
+  std::vector<std::string> numbers;
+  for (std::size_t i = 1; i < operation.operands.size(); ++i) {
+    numbers.push_back(emitter.name(operation.operands[i]));
+  }
+  numbers.resize(ir::kCheckNumbers, "0");
+  emitter.line(fmt::format("if (!{}) stop_at_check({}, {}, warp, {});",
+                           emitter.name(operation.operands[0]), emitter.report(), emitter.checks++,
+                           fmt::join(numbers, ", ")));
 }
 
 }  // namespace tilewright::codegen

@@ -40,6 +40,8 @@ OperationPrinter printer_of(Family family) {
       return print_cluster_sync;
     case Family::lane_order:
       return print_warp_sync;
+    case Family::check:
+      return print_check;
     case Family::bulk_copy:
       return print_tma;
     case Family::prefetch:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct LaunchParameter {
     stride,         // index as pointer, axis; i64, in elements
     rank,           // i32
     epoch,          // i32
+    report,         // of a check that fails: CheckReport, in memory that the host reads
     dim,            // i32
     scalar,         // index: in Kernel::parameters; dtype
   };
@@ -26,6 +28,15 @@ struct LaunchParameter {
   int axis = 0;
   Dim dim;
   DType dtype = DType::i32;
+};
+
+// What a kernel with checks writes before it ends itself, as the prelude's stop_at_check does.
+struct CheckReport {
+  std::int64_t written = 0;  // not 0 once all of it is there
+  std::int64_t taken = 0;    // by the thread that writes it
+  std::int64_t check = 0;    // its number among the kernel's operations check
+  std::int64_t cta = 0, warp = 0;
+  std::int64_t numbers[ir::kCheckNumbers] = {};
 };
 
 struct CudaSource {

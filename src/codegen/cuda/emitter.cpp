@@ -181,6 +181,12 @@ std::string Emitter::launch_number(LaunchParameter::Kind kind) {
   return add_parameter(launch, "int", kind == LaunchParameter::Kind::rank ? "rank" : "epoch");
 }
 
+std::string Emitter::report() {
+  LaunchParameter launch;
+  launch.kind = LaunchParameter::Kind::report;
+  return add_parameter(launch, "i64*", "report");
+}
+
 std::string Emitter::stride(ValueId tensor, int axis) {
   const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
   if (parameter.is_of_stream()) {  // as the runtime lays it out

@@ -42,6 +42,8 @@ class Emitter {
   std::string peer_pointers(ir::ValueId tensor);
   // This launch's rank or epoch.
   std::string launch_number(LaunchParameter::Kind kind);
+  // Where checks report.
+  std::string report();
   std::string stride(ir::ValueId tensor, int axis);
   std::string dim(const Dim& dim);
   void add_tensor_map(const ir::Operation& operation);
@@ -58,6 +60,7 @@ class Emitter {
   std::int64_t first_warp = 0;  // of the role
   std::int64_t role_warps = 0;
   bool in_warpgroup = false;  // inside the condition of one that roles share
+  int checks = 0;             // printed so far
   // In the same block; null at its ends.
   const ir::Operation* previous = nullptr;
   const ir::Operation* next = nullptr;

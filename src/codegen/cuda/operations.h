@@ -31,6 +31,7 @@ TW_PRINTER(yield);
 TW_PRINTER(set_max_registers);
 TW_PRINTER(role);
 TW_PRINTER(elect);
+TW_PRINTER(check);
 // synchronisation.cpp
 TW_PRINTER(mbarriers);
 TW_PRINTER(mbarrier_init);

@@ -346,6 +346,29 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("nanosleep.u32 %0;" ::"r"(x >> 8 & longest) : "memory");
 }
 )"},
+    // The host reads the report once the launch has failed. Who finds it taken waits for it, since
+    // a
+    // trap ends all threads; reading it back, both know that it has reached the host.
+    {"stop_at_check",
+     R"(__device__ __forceinline__ void stop_at_check(i64* report, int check, int warp, i64 a, i64 b, i64 c, i64 d) {
+  i64 before;
+  asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before) : "l"(report + 1), "l"(0ll), "l"(1ll) : "memory");
+  if (before == 0) {
+    const i64 words[7] = {check, (i64)blockIdx.x, warp, a, b, c, d};
+#pragma unroll
+    for (int i = 0; i < 7; ++i) {
+      asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(report + 2 + i), "l"(words[i]) : "memory");
+    }
+    asm volatile("st.release.sys.global.b64 [%0], %1;" ::"l"(report), "l"(1ll) : "memory");
+  }
+  i64 written;
+  do {
+    asm volatile("ld.acquire.sys.global.b64 %0, [%1];" : "=l"(written) : "l"(report) : "memory");
+  } while (written == 0);
+  asm volatile("trap;");
+}
+)"},
     {"descriptor", R"(// Of a matrix at a shared address that is a multiple of 16.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
   return (u64)high << 32 | (low + (address >> 4));

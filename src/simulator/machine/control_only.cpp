@@ -156,6 +156,7 @@ class ControlOnly {
       case Code::cluster_barrier:
       case Code::fence:
       case Code::lane_order:
+      case Code::check:
       case Code::commit:
       case Code::group_wait:
       case Code::bulk_copy:

@@ -262,7 +262,7 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
   if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
-  for (const AxisCheck& check : transfer.checks) {
+  for (const analysis::AxisCheck& check : transfer.checks) {
     const std::int64_t at = start[map.rank - 1 - check.axis];
     launch.fits(warp, instruction, *map.tensor, check, at, map.tensor->shape[check.axis]);
   }

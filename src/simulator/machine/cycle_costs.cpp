@@ -82,6 +82,7 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
     case Code::loop_test:
     case Code::loop_next:
     case Code::branch_unless:
+    case Code::check:
       return rates.issue_control;
     case Code::function:
       return rates.issue_scalar;

@@ -316,6 +316,10 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       order.meet(warp);
       ++warp.pc;
       return;
+    case Code::check:
+      check_numbers(warp, instruction);
+      ++warp.pc;
+      return;
     case Code::fence:
       return next(execute_fence);
     case Code::bulk_copy:
@@ -389,14 +393,14 @@ std::int32_t Launch::iteration(const Warp& warp, const Instruction& instruction)
 }
 
 bool Launch::fits(const Warp& warp, const Instruction& instruction, const TensorArgument& tensor,
-                  const AxisCheck& check, std::int64_t start, std::int64_t limit) {
+                  const analysis::AxisCheck& check, std::int64_t start, std::int64_t limit) {
   const std::string fault =
-      describe_fault(check, start, limit, tensor.shape[check.axis], tensor.name);
+      analysis::describe_fault(check, start, limit, tensor.shape[check.axis], tensor.name);
   if (fault.empty()) return true;
   const bool writes = ir::info(instruction.op).writes(ir::Memory::global);
   std::string source;
   if (check.source != ir::kNoValue) {
-    source = fmt::format("; the launch gives {}, of which it is made", warp.integer(check.source));
+    source = analysis::fill(analysis::source_message(), {warp.integer(check.source)});
   }
   log.add({"out_of_bounds",
            instruction.where(),
@@ -405,6 +409,23 @@ bool Launch::fits(const Warp& warp, const Instruction& instruction, const Tensor
                        access(writes ? "write" : "read", instruction, warp)),
            "a condition (when) that leaves it out"});
   return false;
+}
+
+void Launch::check_numbers(const Warp& warp, const Instruction& instruction) {
+  if (warp.integer(instruction.a) != 0) return;
+  const std::vector<ir::ValueId>& operands = instruction.operation->operands;
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 1; i < operands.size(); ++i) numbers.push_back(warp.integer(operands[i]));
+  log.add({"check",
+           instruction.where(),
+           {},
+           fmt::format(
+               "out of bounds: {}\n{}",
+               analysis::fill(instruction.operation->attributes.text(ir::Key::message), numbers),
+               access("check", instruction, warp)),
+           "a condition (when) that leaves it out"});
+  // As the trap on a GPU, which ends all threads.
+  throw Stopped{};
 }
 
 bool Launch::inside(const Warp& warp, const Instruction& instruction, int allocation,

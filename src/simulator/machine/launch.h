@@ -102,7 +102,9 @@ class Launch {
   // Whether the start of the axis, and the limit that its block has, lie as they must; else a
   // fault.
   bool fits(const Warp& warp, const Instruction& instruction, const TensorArgument& tensor,
-            const AxisCheck& check, std::int64_t start, std::int64_t limit);
+            const analysis::AxisCheck& check, std::int64_t start, std::int64_t limit);
+  // A check that the kernel itself has (operations.def).
+  void check_numbers(const Warp& warp, const Instruction& instruction);
   // Whether the bytes lie inside the allocation; else a fault. The caller then leaves them alone.
   bool inside(const Warp& warp, const Instruction& instruction, int allocation,
               std::int64_t address, std::int64_t bytes);

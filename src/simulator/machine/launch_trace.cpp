@@ -245,6 +245,7 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::function:
     case Code::array:
     case Code::computation:
+    case Code::check:
       return merge(state, Kind::compute, instruction, 0);
   }
 }

@@ -160,7 +160,7 @@ void Preparation::access_global(const Operation& operation) {
     refuse(operation,
            fmt::format("{} axes are accessed, the layout has {}", tile_axis, made.spread.rank));
   }
-  made.checks = axis_checks(operation, 2, integers_);
+  made.checks = analysis::axis_checks(operation, 2, integers_);
   emit(operation).detail = static_cast<int>(prepared_.global_accesses.size());
   prepared_.global_accesses.push_back(std::move(made));
 }
@@ -226,6 +226,7 @@ void Preparation::word(const Operation& operation) {
   made.tensor = object(operands[0]);
   made.rank = rank(operands[0]);
   made.coordinates.assign(operands.begin() + 1, operands.end() - (loads ? 0 : 1));
+  made.checks = analysis::word_checks(operation, made.coordinates.size(), integers_);
   made.order = ir::order_of(operation);
   if (operation.op == Op::wait_flag) made.compare = ir::compare_of(operation);
   if (!loads) made.value = operands.back();
@@ -410,6 +411,9 @@ void Preparation::visit(const Operation& operation) {
       }
       return;
     }
+    case Family::check:  // a: what must hold
+      emit(operation).a = operation.operands[0];
+      return;
     case Family::bulk_copy:
       return transfer(operation);
     case Family::product:

@@ -34,13 +34,10 @@ void Preparation::transfer(const Operation& operation) {
     refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
                                   made.coordinates.size(), map.name, map.rank));
   }
-  for (std::size_t axis = 0; axis < made.coordinates.size() && map.ragged_axis < 0; ++axis) {
-    const ir::ValueId start = made.coordinates[axis];
-    if (const auto source = integers_.source(start)) {
-      const std::size_t of_tensor = made.coordinates.size() - 1 - axis;
-      made.checks.push_back({of_tensor, map.box[axis], integers_.nonnegative(start),
-                             integers_.alone(start), false, *source});
-    }
+  if (map.ragged_axis < 0) {
+    std::vector<std::int64_t> box(map.box.begin(), map.box.begin() + map.rank);
+    std::reverse(box.begin(), box.end());
+    made.checks = analysis::coordinate_checks(operation, load ? 5 : 3, box, integers_);
   }
   Instruction& instruction = emit(operation);
   instruction.object = object(operation.operands[1]);

@@ -442,6 +442,7 @@ const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
     case Code::cluster_barrier:
     case Code::fence:
     case Code::lane_order:
+    case Code::check:
     case Code::commit:
     case Code::group_wait:
     case Code::product:
@@ -482,6 +483,7 @@ int PreparedKernel::allocation_of(const Instruction& instruction) const {
     case Code::cluster_barrier:
     case Code::fence:
     case Code::lane_order:
+    case Code::check:
     case Code::commit:
     case Code::group_wait:
     case Code::product:

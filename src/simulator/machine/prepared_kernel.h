@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/access_bounds.h"
 #include "ir/ir.h"
-#include "simulator/access_bounds.h"
 #include "support/arguments.h"
 #include "target/target.h"
 #include "tilewright/memory_order.h"
@@ -178,7 +178,7 @@ struct GlobalAccess {
   int array = 0;
   std::vector<Slot> starts, limits;
   std::vector<int> tile_axis;  // of each tensor axis; -1 where it is indexed away
-  std::vector<AxisCheck> checks;
+  std::vector<analysis::AxisCheck> checks;
   Spread spread;
   // Lanes, warps that hold what an earlier one holds too: of these, stores leave it to that one.
   std::vector<bool> repeated_lane, repeated_warp;
@@ -204,6 +204,7 @@ struct WordAccess {
   int tensor = 0;
   Slot rank = ir::kNoValue;  // as of a global access
   std::vector<Slot> coordinates;
+  std::vector<analysis::AxisCheck> checks;
   MemoryOrder order{Semantics::weak, Scope::gpu};
   Compare compare = Compare::ge;  // of wait_flag
   Slot value = ir::kNoValue, result = ir::kNoValue;
@@ -219,7 +220,7 @@ struct Transfer {
   std::uint64_t multicast = 0;
   int multicast_group = 0;  // 0: the cluster
   std::vector<Slot> coordinates;
-  std::vector<AxisCheck> checks;  // of coordinates that come from what the launch gives
+  std::vector<analysis::AxisCheck> checks;  // of coordinates that come from what the launch gives
 };
 
 // A matrix in shared memory as wgmma is told of it.

@@ -174,6 +174,7 @@ bool is_seen(const Instruction& instruction) {
     case Code::function:
     case Code::array:
     case Code::computation:
+    case Code::check:
     case Code::product_fence:
       return false;
     case Code::end:

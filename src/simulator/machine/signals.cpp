@@ -11,24 +11,14 @@ namespace {
 
 // The word that the access names; null after a fault.
 std::byte* word_at(Launch& launch, const Warp& warp, const Instruction& instruction,
-                   const WordAccess& access, const char* verb) {
+                   const WordAccess& access) {
   const TensorArgument& tensor = launch.arguments.tensors[access.tensor];
   std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
   if (!data) return nullptr;
   std::int64_t element = 0;
   for (std::size_t axis = 0; axis < access.coordinates.size(); ++axis) {
     const std::int64_t at = warp.integer(access.coordinates[axis]);
-    if (at < 0 || at >= tensor.shape[axis]) {
-      launch.log.add(
-          {"out_of_bounds",
-           instruction.where(),
-           {},
-           fmt::format("out of bounds: index {} on axis {} of tensor {}, which has {}\n{}", at,
-                       axis, tensor.name, tensor.shape[axis],
-                       launch.access(verb, instruction, warp)),
-           {}});
-      return nullptr;
-    }
+    if (!launch.fits(warp, instruction, tensor, access.checks[axis], at, at + 1)) return nullptr;
     element += at * tensor.strides[axis];
   }
   return data + element * static_cast<std::int64_t>(sizeof(std::int32_t));
@@ -72,10 +62,7 @@ void access_word(Launch& launch, Warp& warp, const Instruction& instruction) {
   const WordAccess& access = access_of(launch, instruction);
   const ir::OpInfo& record = ir::info(instruction.op);
   const bool reads = record.reads(ir::Memory::global), writes = record.writes(ir::Memory::global);
-  std::byte* const at = word_at(launch, warp, instruction, access,
-                                !writes ? "read"
-                                : reads ? "add"
-                                        : "write");
+  std::byte* const at = word_at(launch, warp, instruction, access);
   if (!at) return;
   launch.order.word(warp, instruction, {at, access.order, reads, writes});
   const std::int32_t old = read(at);
@@ -91,7 +78,7 @@ void access_word(Launch& launch, Warp& warp, const Instruction& instruction) {
 
 void wait_flag(Launch& launch, Warp& warp, const Instruction& instruction) {
   const WordAccess& access = access_of(launch, instruction);
-  const std::byte* const at = word_at(launch, warp, instruction, access, "wait");
+  const std::byte* const at = word_at(launch, warp, instruction, access);
   if (at) {
     const WordWait wait{at, access.compare, static_cast<std::int32_t>(warp.integer(access.value))};
     warp.word = wait;

@@ -71,7 +71,7 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   const int position = position_in_role(launch, warp);
   std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
   if (!data) return;
-  for (const AxisCheck& check : access.checks) {
+  for (const analysis::AxisCheck& check : access.checks) {
     const std::int64_t start = warp.integer(access.starts[check.axis]);
     const std::int64_t limit = warp.integer(access.limits[check.axis]);
     // A schedule may put whole tiles behind the grid, of which nothing is accessed. Where a number

@@ -1,0 +1,108 @@
+#include "analysis/access_bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tilewright::analysis {
+namespace {
+
+AxisCheck check_of(std::size_t axis, std::int64_t size, ir::ValueId start,
+                   const LoadedIntegers& integers) {
+  const auto from = integers.source(start);
+  AxisCheck check{axis, size};
+  check.counted = from && integers.nonnegative(start);
+  check.placed = from && integers.alone(start);
+  check.source = from.value_or(ir::kNoValue);
+  return check;
+}
+
+}  // namespace
+
+std::vector<AxisCheck> axis_checks(const ir::Operation& access, std::size_t first,
+                                   const LoadedIntegers& integers) {
+  const std::vector<std::int64_t>& sizes = access.attributes.integers(ir::Key::sizes);
+  const std::size_t rank = sizes.size();
+  std::vector<AxisCheck> checks;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const ir::ValueId start = access.operands[first + axis];
+    const ir::ValueId limit = access.operands[first + rank + axis];
+    AxisCheck check = check_of(axis, sizes[axis], start, integers);
+    const auto to = integers.source(limit);
+    const auto distance = integers.distance(start, limit);
+    check.loaded_end = check.size > 0 && to && !(distance && *distance >= check.size);
+    if (check.source == ir::kNoValue) check.source = to.value_or(ir::kNoValue);
+    if (check.size == 0 || check.counted || check.placed || check.loaded_end)
+      checks.push_back(check);
+  }
+  return checks;
+}
+
+std::vector<AxisCheck> coordinate_checks(const ir::Operation& copy, std::size_t first,
+                                         const std::vector<std::int64_t>& box,
+                                         const LoadedIntegers& integers) {
+  std::vector<AxisCheck> checks;
+  for (std::size_t i = 0; i < box.size(); ++i) {
+    const std::size_t axis = box.size() - 1 - i;
+    const AxisCheck check = check_of(axis, box[axis], copy.operands[first + i], integers);
+    if (check.counted || check.placed) checks.push_back(check);
+  }
+  return checks;
+}
+
+std::vector<AxisCheck> word_checks(const ir::Operation& word, std::size_t rank,
+                                   const LoadedIntegers& integers) {
+  std::vector<AxisCheck> checks;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    checks.push_back(check_of(axis, 0, word.operands[1 + axis], integers));
+  }
+  return checks;
+}
+
+std::string bounds_message(BoundsFault fault, std::size_t axis, std::string_view tensor) {
+  const std::string of = fmt::format("on axis {} of {}, which has {{}}", axis, tensor);
+  switch (fault) {
+    case BoundsFault::index:
+      return "index {} " + of;
+    case BoundsFault::begin:
+      return "a block that begins at {} " + of;
+    case BoundsFault::end:
+      return "a block from {} that ends at {} " + of;
+  }
+  return {};
+}
+
+std::string_view source_message() { return "; the launch gives {}, of which it is made"; }
+
+std::string fill(std::string_view message, const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers) {
+    const std::size_t place = message.find("{}");
+    if (place == std::string_view::npos) break;
+    text += fmt::format("{}{}", message.substr(0, place), number);
+    message.remove_prefix(place + 2);
+  }
+  return text + std::string(message);
+}
+
+std::string describe_fault(const AxisCheck& check, std::int64_t start, std::int64_t limit,
+                           std::int64_t extent, std::string_view tensor) {
+  const auto fault = [&](BoundsFault which, const std::vector<std::int64_t>& numbers) {
+    return fill(bounds_message(which, check.axis, tensor), numbers);
+  };
+  if (check.size == 0) {
+    return start >= 0 && start < extent ? "" : fault(BoundsFault::index, {start, extent});
+  }
+  // Of a block that is empty by the end that the launch gives nothing is accessed.
+  if (check.loaded_end && limit <= start) return {};
+  const bool before = check.counted ? start < 0 : check.placed && start + check.size <= 0;
+  if (before || (check.placed && start >= extent)) {
+    return fault(BoundsFault::begin, {start, extent});
+  }
+  if (check.loaded_end && std::min(limit, start + check.size) > extent) {
+    return fault(BoundsFault::end, {start, limit, extent});
+  }
+  return {};
+}
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,200 @@
+#include "passes/check_accesses.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/access_bounds.h"
+#include "analysis/definitions.h"
+#include "ir/builder.h"
+
+namespace tilewright::passes {
+namespace {
+
+using analysis::AxisCheck;
+using analysis::BoundsFault;
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+// A number of the kernel, or one that is known.
+struct Number {
+  Number(ValueId value) : value(value) {}
+  Number(Dim dim) : dim(std::move(dim)) {}
+  ValueId value = ir::kNoValue;
+  Dim dim;  // where there is no value
+};
+
+class CheckingAccesses {
+ public:
+  // The facts are of the kernel as it was; the copy keeps them while this one is rewritten.
+  explicit CheckingAccesses(ir::Kernel& kernel)
+      : kernel_(kernel),
+        before_(kernel),
+        integers_(before_),
+        definitions_(analysis::definitions(before_)) {}
+
+  int run() {
+    visit(kernel_.body);
+    return count_;
+  }
+
+ private:
+  void visit(ir::Block& block) {
+    std::vector<Operation> old = std::move(block.body);
+    block.body.clear();
+    for (Operation& operation : old) {
+      for (ir::Block& inner : operation.blocks) visit(inner);
+      ir::Builder builder(kernel_, block, operation.where);
+      check(builder, operation);
+      block.body.push_back(std::move(operation));
+    }
+  }
+
+  void check(ir::Builder& at, const Operation& o) {
+    const ir::OpInfo& record = ir::info(o.op);
+    if (record.family == ir::Family::global_access) {
+      const ValueId tensor = o.operands[record.reads(ir::Memory::global) ? 1 : 0];
+      const std::size_t rank = parameter(tensor).shape.size();
+      for (const AxisCheck& axis : analysis::axis_checks(o, 2, integers_)) {
+        check_axis(at, tensor, axis, o.operands[2 + axis.axis], o.operands[2 + rank + axis.axis]);
+      }
+    } else if (record.family == ir::Family::word || record.family == ir::Family::word_wait) {
+      const std::size_t rank = parameter(o.operands[0]).shape.size();
+      for (const AxisCheck& axis : analysis::word_checks(o, rank, integers_)) {
+        check_index(at, o.operands[0], axis, o.operands[1 + axis.axis], {});
+      }
+    } else if (record.family == ir::Family::bulk_copy) {
+      check_copy(at, o, record.completion == ir::Completion::mbarrier ? 5 : 3);
+    } else if (record.family == ir::Family::peer) {
+      check_rank(at, o);
+    }
+  }
+
+  void check_axis(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start,
+                  ValueId limit) {
+    if (axis.size == 0) return check_index(at, tensor, axis, start, limit);
+    check_begin(at, tensor, axis, start, limit);
+    if (!axis.loaded_end) return;
+    // The end of what is accessed: the limit, or where the block ends.
+    const Dim extent = this->extent(tensor, axis);
+    const ValueId holds =
+        any(at, {le(at, limit, start), le(at, limit, extent), le(at, start, extent - axis.size)});
+    emit(at, BoundsFault::end, tensor, axis, holds, {start, limit});
+  }
+
+  void check_index(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start,
+                   std::optional<ValueId> limit) {
+    const Dim extent = this->extent(tensor, axis);
+    const auto known = number(start);
+    if (known && *known >= 0 && extent.is_constant() && *known < extent.constant()) return;
+    ValueId holds = both(at, le(at, Dim(0), start), lt(at, start, extent));
+    // A schedule may put whole tiles behind the grid, of which nothing is accessed.
+    if (axis.source == ir::kNoValue && limit) holds = any(at, {le(at, *limit, start), holds});
+    emit(at, BoundsFault::index, tensor, axis, holds, {start});
+  }
+
+  void check_begin(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start,
+                   std::optional<ValueId> limit) {
+    if (!axis.counted && !axis.placed) return;
+    ValueId holds = axis.counted ? le(at, Dim(0), start) : lt(at, Dim(-axis.size), start);
+    if (axis.placed) holds = both(at, holds, lt(at, start, extent(tensor, axis)));
+    if (axis.loaded_end) holds = any(at, {le(at, *limit, start), holds});
+    emit(at, BoundsFault::begin, tensor, axis, holds, {start});
+  }
+
+  void check_copy(ir::Builder& at, const Operation& o, std::size_t first) {
+    const Operation* map = definitions_[o.operands[0]];
+    if (map->op == Op::peer_map) map = definitions_[map->operands[0]];
+    // What a copy of a ragged axis is told is not where it begins.
+    if (map->attributes.has(Key::ragged)) return;
+    for (const AxisCheck& axis :
+         analysis::coordinate_checks(o, first, map->attributes.integers(Key::box), integers_)) {
+      const std::size_t rank = map->attributes.integers(Key::box).size();
+      check_begin(at, map->operands[0], axis, o.operands[first + rank - 1 - axis.axis], {});
+    }
+  }
+
+  void check_rank(ir::Builder& at, const Operation& o) {
+    const ValueId rank = o.operands[1];
+    const auto source = integers_.source(rank);
+    const auto ranks = std::find_if(kernel_.dims.begin(), kernel_.dims.end(),
+                                    [](const Dim& dim) { return dim.name() == ir::kRanks; });
+    if (!source || ranks == kernel_.dims.end()) return;
+    const Operation* map = definitions_[o.operands[0]];
+    const ValueId tensor = map ? map->operands[0] : o.operands[0];
+    const ValueId holds = both(at, le(at, Dim(0), rank), lt(at, rank, *ranks));
+    emit(at, parameter(tensor).name + " of rank {}, and there are {}", holds,
+         {rank, at.dim(*ranks)}, *source);
+  }
+
+  void emit(ir::Builder& at, BoundsFault fault, ValueId tensor, const AxisCheck& axis,
+            ValueId holds, std::vector<ValueId> numbers) {
+    numbers.push_back(at.dim(extent(tensor, axis)));
+    emit(at, analysis::bounds_message(fault, axis.axis, parameter(tensor).name), holds,
+         std::move(numbers), axis.source);
+  }
+
+  void emit(ir::Builder& at, std::string message, ValueId holds, std::vector<ValueId> numbers,
+            ValueId source) {
+    if (source != ir::kNoValue) {
+      message += analysis::source_message();
+      numbers.push_back(source);
+    }
+    numbers.insert(numbers.begin(), holds);
+    at.append(Op::check, std::move(numbers), {}, {{Key::message, std::move(message)}});
+    ++count_;
+  }
+
+  const ir::Parameter& parameter(ValueId tensor) const { return *kernel_.parameter_of(tensor); }
+  Dim extent(ValueId tensor, const AxisCheck& axis) const {
+    return parameter(tensor).shape[axis.axis];
+  }
+  std::optional<std::int64_t> number(ValueId value) const {
+    return analysis::integer_constant(definitions_[value]);
+  }
+
+  // Of the other operand's dtype where one is a dimension.
+  ValueId compare(ir::Builder& at, Op op, const Number& a, const Number& b) {
+    const DType dtype = kernel_.type(a.value == ir::kNoValue ? b.value : a.value).dtype;
+    const auto value = [&](const Number& number) {
+      if (number.value != ir::kNoValue) return number.value;
+      const ValueId dim = at.dim(number.dim);
+      return dtype == DType::i32 ? dim : at.cast(dim, dtype);
+    };
+    const ValueId left = value(a);
+    return at.binary(op, left, value(b));
+  }
+  ValueId le(ir::Builder& at, const Number& a, const Number& b) {
+    return compare(at, Op::le, a, b);
+  }
+  ValueId lt(ir::Builder& at, const Number& a, const Number& b) {
+    return compare(at, Op::lt, a, b);
+  }
+  static ValueId both(ir::Builder& at, ValueId a, ValueId b) {
+    return at.binary(Op::logical_and, a, b);
+  }
+  static ValueId any(ir::Builder& at, const std::vector<ValueId>& conditions) {
+    ValueId result = conditions[0];
+    for (std::size_t i = 1; i < conditions.size(); ++i) {
+      result = at.binary(Op::logical_or, result, conditions[i]);
+    }
+    return result;
+  }
+
+  ir::Kernel& kernel_;
+  const ir::Kernel before_;
+  const analysis::LoadedIntegers integers_;
+  const std::vector<const Operation*> definitions_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+int check_accesses(ir::Kernel& kernel) { return CheckingAccesses(kernel).run(); }
+
+}  // namespace tilewright::passes
