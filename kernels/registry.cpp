@@ -48,16 +48,17 @@ KernelOption integer_option(std::string name, std::string description, Values va
 KernelOption l2_option() {
   return count_option("l2_bytes", "sm_90a: of L2, for keys and values that several CTAs read",
                       std::to_string(Attention().l2_bytes), kMaximumSize,
-                      {std::to_string(Attention().l2_bytes), "262144"});
+                      {std::to_string(Attention().l2_bytes), "524288"});
 }
 
 KernelOption flag_option(std::string name, std::string description) {
   return {std::move(name), std::move(description), Kind::boolean, "false", 0, 0, {}};
 }
 
+// Of f32 there are products for the interpreter alone.
 KernelOption dtype_option() {
-  return {"dtype", "element type of the tensors", Kind::dtype, "bf16", 0,
-          0,       {"bf16", "f16", "f32"}};
+  return {"dtype", "element type of the tensors", Kind::dtype, "bf16",         0,
+          0,       {"bf16", "f16", "f32"},        false,       {"bf16", "f16"}};
 }
 
 Attention attention_of(const OptionValues& options) {

@@ -69,9 +69,11 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   outcome.seed = request.seed;
   for (ir::Kernel& form : subject.forms) {
     if (!request.breakage.empty()) breakage = checks::break_kernel(form, request.breakage);
-    if (request.shrunken) options.multiprocessors = checks::shrunken_multiprocessors(form);
-    if (request.multiprocessors) options.multiprocessors = *request.multiprocessors;
     for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
+      if (request.shrunken) {
+        options.multiprocessors = checks::shrunken_multiprocessors(form, i >= subject.usual);
+      }
+      if (request.multiprocessors) options.multiprocessors = *request.multiprocessors;
       execute(request, simulated(request, form, subject.workloads[i], subject.sizes[i]), options,
               outcome);
     }

@@ -33,8 +33,10 @@ using checks::MutantResult;
 // A word that stays as it is shows in the third run, where the one after waits for it.
 constexpr std::int64_t kProofRuns = 3;
 
-// Besides the usual ones; each costs a run of every mutant that has not shown.
+// Sizes besides the usual ones; each costs a run of every mutant that has not shown. Operations of
+// warps until they are chosen: a second or two.
 constexpr std::size_t kMostSizes = 12;
+constexpr std::int64_t kToLookAt = 16'000'000;
 
 // "2/3" of --part: from number 1 on, of 3.
 void set_part(const std::string& text, checks::ProofOptions& options) {
@@ -106,9 +108,8 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
     };
   };
   const ir::Kernel& machine = subject.forms.front();
-  // Of --faults the further ones have more multiprocessors.
   const std::int64_t few = checks::shrunken_multiprocessors(machine);
-  const std::int64_t many = checks::shrunken_multiprocessors(machine, request.faults);
+  const std::int64_t many = checks::shrunken_multiprocessors(machine, /*further=*/true);
   std::int64_t executed = 0;
   const auto take = [&](const std::vector<std::string>& sizes, bool further) {
     subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
@@ -122,17 +123,19 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
     }
   };
   for (const std::vector<std::string>& sizes : choices) take(sizes, false);
-  // Faults are looked for where what they change happens many times over and at the edges of what
-  // decides, and without faults every operation is executed.
-  if (!request.faults && subject.coverage.missing(machine).empty()) return subject;
+  subject.usual = choices.size();
+  // Where what happens happens many times over, and at the edges of what decides; else what comes
+  // to every operation.
+  if (!request.faults && !request.shrunken && subject.coverage.missing(machine).empty()) {
+    return subject;
+  }
   std::vector<std::vector<std::string>> candidates;
   if (request.faults) candidates = shrunken(checks::Sizes::further);
   for (auto& sizes : shrunken(checks::Sizes::candidates)) candidates.push_back(std::move(sizes));
   std::vector<std::function<library::Workload()>> makers;
   for (const std::vector<std::string>& sizes : candidates) makers.push_back(maker(sizes));
-  for (const std::size_t i :
-       checks::covering(machine, makers, many, request.seed,
-                        request.faults ? 16'000'000 : 4'000'000, subject.coverage, kMostSizes)) {
+  for (const std::size_t i : checks::covering(machine, makers, many, request.seed, kToLookAt,
+                                              subject.coverage, kMostSizes)) {
     take(candidates[i], true);
   }
   return subject;

@@ -21,7 +21,9 @@ namespace tilewright::tools {
 struct Subject {
   std::vector<ir::Kernel> forms;
   std::vector<library::Workload> workloads;
-  // Of --faults, for what those do not execute.
+  // So many of them are the usual ones; those behind run on more multiprocessors.
+  std::size_t usual = 0;
+  // Of --faults, what would stand behind.
   std::vector<std::function<library::Workload()>> further;
   std::vector<std::string> sizes;  // of each workload, then of the further ones: "keys=496"
   checks::Coverage coverage;       // of all of them, of the first form

@@ -30,8 +30,8 @@ struct KernelOption {
   // Axes of tensors are as long as it, and a launch binds it: no build depends on it.
   bool is_length = false;
   // Values on which builds branch, the standard one among them or not, for who looks for all cases
-  // of a kernel's plan (plan_case.h). Booleans, dtypes and choices have theirs; an integer without
-  // any has its standard alone.
+  // of a kernel's plan (plan_case.h). Without any, booleans, dtypes and choices have all of theirs,
+  // and an integer has its standard alone.
   std::vector<std::string> worth_trying = {};
   // It is a number of rows, such as a window: lengths about it are worth trying.
   bool counts_rows = false;

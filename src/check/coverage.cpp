@@ -25,7 +25,11 @@ std::uint32_t edges_of_division(std::int64_t a, std::int64_t b) {
                               : quotient == 1 ? kOnePart
                               : quotient < 4  ? kFewParts
                                               : kManyParts;
-  return parts | (a % b != 0 ? kRemainder : a != 0 ? kDivides : kNoEdge);
+  const std::int64_t remainder = a % b;
+  std::uint32_t edges = remainder != 0 ? kRemainder : a != 0 ? kDivides : kNoEdge;
+  if (b > 2 && remainder == b - 1) edges |= kOneLess;
+  if (b > 2 && remainder == 1) edges |= kOneMore;
+  return parts | edges;
 }
 
 // Of an operation of two indices, which is one of these; else none.
@@ -220,24 +224,43 @@ std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   std::int64_t multiprocessors, std::uint64_t seed,
                                   std::int64_t operations, Coverage begun, std::size_t most_sizes) {
   std::vector<Coverage> all;
+  std::vector<double> costs;
+  constexpr double kOfAnyRun = 100'000;  // operations that take as long as a run's begin and end
   std::int64_t executed = 0;
   while (all.size() < candidates.size() && executed < operations) {
+    const std::int64_t before = executed;
     library::Workload workload = candidates[all.size()]();
     all.push_back(coverage_of(machine, workload.arguments(), multiprocessors, seed, executed));
+    costs.push_back(kOfAnyRun + static_cast<double>(executed - before));
   }
   std::vector<std::size_t> chosen;
+  const auto take = [&](std::size_t number) {
+    begun.add(all[number]);
+    chosen.push_back(number);
+  };
+  // A remainder may matter only where something else has one too: one run that meets most at once.
+  const auto met = [](const Coverage& coverage) {
+    int met = 0;
+    for (const std::uint32_t edges : coverage.edges) met += std::popcount(edges);
+    return met;
+  };
+  const auto richest =
+      std::max_element(all.begin(), all.end(),
+                       [&](const Coverage& a, const Coverage& b) { return met(a) < met(b); });
+  if (richest != all.end() && begun.gain(*richest) > 0) {
+    take(static_cast<std::size_t>(richest - all.begin()));
+  }
   for (;;) {
     std::size_t best = all.size();
-    std::uint64_t most = 0;
+    double most = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::uint64_t gain = begun.gain(all[i]);
+      const double gain = static_cast<double>(begun.gain(all[i])) / costs[i];
       if (gain <= most) continue;
       most = gain;
       best = i;
     }
     if (best == all.size() || chosen.size() == most_sizes) return chosen;
-    begun.add(all[best]);
-    chosen.push_back(best);
+    take(best);
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace tilewright::checks {
 
-// Where what is off by one shows: at the edge of a comparison, a minimum or a maximum, with and
-// without a remainder of a division, and among none, one, a few or many parts.
+// Where what is off by one shows: at the edge of a comparison, a minimum, a maximum or a division,
+// with and without a remainder of that, and among none, one, a few or many parts.
 enum Edges : std::uint32_t {
   kNoEdge = 0,
   kEqual = 1 << 0,
@@ -60,8 +60,9 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
                      std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations);
 
 // Some of the candidates, by their numbers, that come to all that any of them comes to and `begun`
-// does not: the one that adds most first, and no more than `most_sizes`. No more are looked at once
-// so many operations of warps have been executed.
+// does not: first one that meets most edges at once, then the one that adds most for what it
+// executes, and no more than `most_sizes`. No
+// more are looked at once so many operations of warps have been executed.
 std::vector<std::size_t> covering(const ir::Kernel& machine,
                                   const std::vector<std::function<library::Workload()>>& candidates,
                                   std::int64_t multiprocessors, std::uint64_t seed,

@@ -19,6 +19,7 @@ constexpr const char* kNot = "not ";
 // Of an option that decides what is built; none of a length.
 Values values_of(const KernelOption& option) {
   if (option.is_length) return {};
+  if (!option.worth_trying.empty()) return option.worth_trying;
   switch (option.kind) {
     case KernelOption::Kind::boolean:
       return {"false", "true"};
@@ -28,7 +29,7 @@ Values values_of(const KernelOption& option) {
     case KernelOption::Kind::integer:
       break;
   }
-  return option.worth_trying.empty() ? Values{option.standard} : option.worth_trying;
+  return {option.standard};
 }
 
 // All combinations, or so many of them that the seed draws, the standard one first.

@@ -172,6 +172,10 @@ struct Lengths {
   std::int64_t batch = 1;
 };
 
+struct Candidate {
+  std::int64_t contraction = 0, other = 0;
+};
+
 // The sizes that the settings leave open, of each choice of lengths.
 class Sizer {
  public:
@@ -222,6 +226,17 @@ class Sizer {
     return longest;
   }
 
+  // Of the candidate's lengths the product, which the axes of an output share.
+  std::int64_t work(const Candidate& candidate) const {
+    std::int64_t work = std::max<std::int64_t>(candidate.contraction, 64);
+    for (const KernelOption& option : kernel_.options) {
+      const auto axis = axes_.find(option.name);
+      if (!option.is_length || axis == axes_.end() || axis->second.box <= 1) continue;
+      if (axis->second.is_output) work *= std::max<std::int64_t>(candidate.other, 1);
+    }
+    return work;
+  }
+
   // Numbers of rows among the options that are no sizes, such as a window: lengths at which a
   // kernel does something else.
   std::vector<std::int64_t> edges() const {
@@ -243,9 +258,10 @@ class Sizer {
   std::int64_t sequences_ = 1;
 };
 
-struct Candidate {
-  std::int64_t contraction = 0, other = 0;
-};
+// More than that takes longer to execute than a size is worth: multiplications of one head's
+// products.
+// A contraction of nothing leaves an output to be written.
+constexpr std::int64_t kMostWork = 250'000'000;
 
 std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
   const std::int64_t across = sizer.block(false), along = sizer.block(true);
@@ -269,10 +285,14 @@ std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
   }
   // Contractions that are longer by so much that a row's first one begins a block, and one off.
   for (const std::int64_t edge : sizer.edges()) {
-    for (const std::int64_t more : {-2, -1, 0}) {
+    for (const std::int64_t more : {-2, -1, 0, 1}) {
       candidates.push_back({3 * along + edge % across + more, 3 * along});
     }
   }
+  candidates.erase(
+      std::remove_if(candidates.begin(), candidates.end(),
+                     [&](const Candidate& candidate) { return sizer.work(candidate) > kMostWork; }),
+      candidates.end());
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) {
                      return a.contraction * a.other < b.contraction * b.other;
