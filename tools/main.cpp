@@ -159,7 +159,7 @@ class CommandLine {
     simulate
         ->add_option("--more-schedules", request_.more_schedules,
                      "Of --faults, at most so many of each size, without arithmetic: for a fault "
-                     "that is not found before and that no rule calls equivalent")
+                     "that is not found before and that hangs on the order of the work")
         ->needs("--faults")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
         ->capture_default_str();

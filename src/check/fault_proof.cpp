@@ -210,6 +210,9 @@ class Runner {
     simulator::OwnedMemory owned;
     machine.owned = &owned;
     Run run{{}, number, machine.seed};
+    // Before the launches, whose results stay behind.
+    const bool is_changed = &kernel != &machine_;
+    const std::int64_t wanted = machine.timing && is_changed ? phases_of(number, machine) : 0;
     Phases phases;
     if (machine.timing) machine.recorder = &phases;
     for (std::int64_t i = 0; i < options_.launches; ++i) {
@@ -219,15 +222,11 @@ class Runner {
       if (run.timing.empty()) run.timing = std::move(report.timing);
       if (run.words.empty()) run.words = std::move(report.words);
     }
-    if (!machine.timing || &kernel == &machine_) {
-      run.phases = phases.count;
-      return run;
-    }
+    run.phases = phases.count;
     // A phase that no longer comes to its end is one that a longer launch may wait for.
-    const std::int64_t wanted = phases_of(number, machine);
-    if (run.timing.empty() && phases.count != wanted) {
-      run.timing = fmt::format("the {} phases of its mbarriers are {} with the change", wanted,
-                               phases.count);
+    if (machine.timing && is_changed && run.timing.empty() && run.phases != wanted) {
+      run.timing =
+          fmt::format("the {} phases of its mbarriers are {} with the change", wanted, run.phases);
     }
     return run;
   }
@@ -312,8 +311,9 @@ class Runner {
   const ir::Kernel& machine_;
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
   const Numbers usual_, further_;
-  std::vector<library::Reference> references_;                          // none yet: empty
-  std::map<std::pair<std::size_t, bool>, std::int64_t> phases_;  // by workload, without values or with
+  std::vector<library::Reference> references_;  // none yet: empty
+  std::map<std::pair<std::size_t, bool>, std::int64_t>
+      phases_;  // by workload, without values or with
   std::vector<std::optional<std::vector<Unusual>>> unusual_workloads_;  // none yet: empty
   const ProofOptions& options_;
 };
@@ -360,9 +360,10 @@ Run look_for_fault(const ir::Kernel& changed, const ProofOptions& options, Runne
     if (!found.clean()) return found;
   }
   if (of_values) {
-    result.reason = runner.same_bits(changed)
-                        ? "no result differs by a bit on these inputs, and no rule says that none can"
-                        : "results differ by less than rounding explains";
+    result.reason =
+        runner.same_bits(changed)
+            ? "no result differs by a bit on these inputs, and no rule says that none can"
+            : "results differ by less than rounding explains";
   } else if (timing.empty()) {
     find_equivalent(result,
                     "nothing hangs on the order of the work, and in no order is anything unordered "

@@ -62,17 +62,16 @@ class Prover {
 
   void judge(const Seeded& seeded, MutantResult& result) const {
     try {
-      Found found =
-          seeded.program ? run(change_of(seeded), kernels_) : run_kernel(seeded, result);
+      Found found = seeded.program ? run(change_of(seeded), kernels_) : run_kernel(seeded, result);
       if (found) return catch_mutant(result, std::move(found));
       if (result.verdict != Verdict::undecided) return;
       // Changes to waits, events and signals that leave everything in order leave the results too.
       const bool hangs = !found.timing.empty();
       result.verdict = hangs ? Verdict::undecided : Verdict::equivalent;
-      result.reason = hangs
-                          ? fmt::format("it hangs on the order of the work, as {}", found.timing)
-                          : "nothing hangs on the order of the work, and in no order is anything "
-                            "unordered without it: other waits order the same, or nothing has to be";
+      result.reason =
+          hangs ? fmt::format("it hangs on the order of the work, as {}", found.timing)
+                : "nothing hangs on the order of the work, and in no order is anything "
+                  "unordered without it: other waits order the same, or nothing has to be";
     } catch (const Error& error) {
       result.verdict = Verdict::rejected;
       result.fault = {"rejected", error.location(), {}, error.message(), {}};

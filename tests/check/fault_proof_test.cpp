@@ -68,7 +68,8 @@ void expect_all_found(const std::vector<MutantResult>& results, int most_unreach
       EXPECT_TRUE(std::find(classes.begin(), classes.end(), "mismatch") != classes.end())
           << text_of(result) << result.reason;
     }
-    const bool judged = result.verdict == Verdict::equivalent || result.verdict == Verdict::undecided;
+    const bool judged =
+        result.verdict == Verdict::equivalent || result.verdict == Verdict::undecided;
     EXPECT_EQ(judged, !result.reason.empty()) << text_of(result);
     if (!result.mutant.equivalent.empty()) {
       EXPECT_EQ(result.verdict, Verdict::equivalent) << text_of(result);

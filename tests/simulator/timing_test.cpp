@@ -67,13 +67,14 @@ TEST(Timing, WhatAWordHolds) {
 TEST(Timing, APhaseThatAnArrivalCountsFor) {
   LitmusSetup setup;
   setup.arrivals = 2;
-  const std::string twice = litmus(
-      role("a", 0, 1, kArrive + kArrive) + role("b", 1, 1, kArrive + kArrive), setup);
-  EXPECT_EQ(told_of(twice), std::set<std::string>{"the phase of bar[0] that an arrival counts for"});
+  const std::string twice =
+      litmus(role("a", 0, 1, kArrive + kArrive) + role("b", 1, 1, kArrive + kArrive), setup);
+  EXPECT_EQ(told_of(twice),
+            std::set<std::string>{"the phase of bar[0] that an arrival counts for"});
   // A wait between the two tells it.
-  const std::string waits =
-      litmus(role("a", 0, 1, kArrive + kWait + kArrive) + role("b", 1, 1, kArrive + kWait + kArrive),
-             setup);
+  const std::string waits = litmus(
+      role("a", 0, 1, kArrive + kWait + kArrive) + role("b", 1, 1, kArrive + kWait + kArrive),
+      setup);
   EXPECT_EQ(told_of(waits), std::set<std::string>{""});
 }
 

@@ -114,9 +114,9 @@ TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(json["kinds"][3]["caught"], 6);
   const Answer kernel = tilewright(kernel_line() + "--faults --ranks 2 --set rows=70");
   EXPECT_EQ(kernel.status, 0) << kernel.output;
-  EXPECT_THAT(kernel.output,
-              AllOf(HasSubstr("23 signal before its data"),
-                    HasSubstr("27 a word that is not waited for"), Not(HasSubstr("undecided, and why:"))));
+  EXPECT_THAT(kernel.output, AllOf(HasSubstr("23 signal before its data"),
+                                   HasSubstr("27 a word that is not waited for"),
+                                   Not(HasSubstr("undecided, and why:"))));
 }
 
 TEST_F(SimulateProgram, OfTheSizesThatAreSet) {

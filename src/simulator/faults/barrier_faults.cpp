@@ -91,8 +91,7 @@ bool meet_together(const Sites& sites, const Site& site) {
 
 // Whether nobody uses the barriers of the operation but itself, or others at which the same warps
 // meet all together.
-bool all_meet_here(const Sites& sites, const std::vector<const Site*>& barriers,
-                          const Site& site) {
+bool all_meet_here(const Sites& sites, const std::vector<const Site*>& barriers, const Site& site) {
   const auto range = [](const Site& of) {
     const ir::Attributes& attributes = of.operation->attributes;
     const std::int64_t first = attributes.integer(Key::first);

@@ -160,8 +160,7 @@ std::vector<Mutant> seed_early_release(const Sites& sites) {
     if (!wait) continue;
     const bool beside = wait->parent == arrive->parent && wait->block == arrive->block;
     if (beside && !defined_between(sites, *wait, *arrive)) {
-      add(*arrive, {arrive->number, wait->number, Side::before},
-          "moved before the wgmma_wait");
+      add(*arrive, {arrive->number, wait->number, Side::before}, "moved before the wgmma_wait");
       continue;
     }
     const Site* outer = sites.beside(*wait, *arrive);

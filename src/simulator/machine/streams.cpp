@@ -267,7 +267,7 @@ bool Streams::wait(Stream& stream) {
   if (!world_.holds(wait)) return false;
   if (options_.timing && world_.report.words.empty()) {
     world_.report.words = fmt::format("what a wait finds in a word at {}",
-                                       format_location(stream.current->source->where));
+                                      format_location(stream.current->source->where));
   }
   access(stream, wait.word, 4, /*write=*/false, /*atomic=*/true);
   for (const Handed& handed : world_.memory.handed(wait.word)) {

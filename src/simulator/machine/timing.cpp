@@ -14,9 +14,9 @@ int Timing::agent(const Cta& cta, int barrier) const {
 }
 
 int Timing::own_agent(const Warp& warp, bool elected) const {
-  return launch_.order.agents().at(
-      warp.cta->cluster_rank(), elected ? Agents::Kind::elected_lane : Agents::Kind::lanes,
-      warp.index);
+  return launch_.order.agents().at(warp.cta->cluster_rank(),
+                                   elected ? Agents::Kind::elected_lane : Agents::Kind::lanes,
+                                   warp.index);
 }
 
 void Timing::tell(SourceLocation where, const std::string& what) const {
@@ -35,8 +35,8 @@ void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int ba
   Mbarrier& state = cta.barriers[barrier];
   Clock& known = warp.view(instruction.elected).timed;
   if (known[agent(cta, barrier)] < state.phase) {
-    tell(instruction.where(), fmt::format("the phase of {} that an arrival counts for",
-                                  launch_.barrier_name(barrier)));
+    tell(instruction.where(),
+         fmt::format("the phase of {} that an arrival counts for", launch_.barrier_name(barrier)));
   }
   if (expected == 0) return;
   const int own = own_agent(warp, instruction.elected);
@@ -61,7 +61,7 @@ Clock Timing::issue(const Warp& warp, const Instruction& instruction, Cta& cta, 
   state.issued += bytes;
   if (state.issued > expected) {
     tell(instruction.where(), fmt::format("whether {} expects a copy's bytes when it ends",
-                                  launch_.barrier_name(barrier)));
+                                          launch_.barrier_name(barrier)));
   }
   return known;
 }
@@ -69,8 +69,9 @@ Clock Timing::issue(const Warp& warp, const Instruction& instruction, Cta& cta, 
 void Timing::complete(const Cta& cta, int barrier, const PassedWait& wait) const {
   if (!enabled_) return;
   if (cta.barriers[barrier].accumulated.timed[wait.agent] >= wait.time) return;
-  tell(wait.instruction->where(), fmt::format("whether a wait for {} looks before the next phase is over",
-                                      launch_.barrier_name(barrier)));
+  tell(wait.instruction->where(),
+       fmt::format("whether a wait for {} looks before the next phase is over",
+                   launch_.barrier_name(barrier)));
 }
 
 void Timing::know(Warp& warp, bool elected, int barrier, std::uint64_t phases) const {

@@ -24,9 +24,9 @@
 //   is over. Registers are only ever given back before others ask for more.
 //
 // So each step has here and there the same steps before it, and the clocks of all views are the
-// same. A race, a missing fence and a use of what is in flight follow from these clocks and from the
-// order within a warp. A deadlock would have a first step that never comes, but all that it waits
-// for does.
+// same. A race, a missing fence and a use of what is in flight follow from these clocks and from
+// the order within a warp. A deadlock would have a first step that never comes, but all that it
+// waits for does.
 namespace tilewright::simulator {
 
 struct Cta;
@@ -37,8 +37,9 @@ struct Access;
 struct Warp;
 class Launch;
 
-// Words that CTAs change at the same time, such as a counter from which each takes the number of its
-// next tile, stand in the report by themselves: given what each access finds, the argument holds.
+// Words that CTAs change at the same time, such as a counter from which each takes the number of
+// its next tile, stand in the report by themselves: given what each access finds, the argument
+// holds.
 //
 // Keeps clocks of what has happened in time: also by way of copies, which order nothing but what
 // they write. Says in the report what hangs on the order, the first such thing alone.
