@@ -42,6 +42,12 @@ bool is_shared(Space space, std::uint64_t address) {
          (space == Space::generic && (address & ~kWindowMask) == kSharedWindow);
 }
 
+bool is_global(Space space, std::uint64_t address) {
+  const std::uint64_t window = address & ~kWindowMask;
+  return space == Space::global || (space == Space::generic && window != kSharedWindow &&
+                                    window != kLocalWindow && window != kParamWindow);
+}
+
 void check_held(Execution& x, std::uint64_t address, std::int64_t bytes, bool orders = true) {
   const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
   if (std::find(cta->held.begin() + static_cast<std::ptrdiff_t>(at),
@@ -83,6 +89,11 @@ void load_lanes(Execution& x) {
   for_lanes(x.lanes, [&](int lane) {
     const std::byte* from = x.machine.memory(x, space, addresses[lane], all, lane);
     if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], all);
+    if (is_global(space, addresses[lane])) {
+      const bool strong = semantics_of(i) != 0;
+      if (strong) meet_at_word(x, addresses[lane], /*reads=*/true, /*writes=*/false);
+      touch_global(x, {addresses[lane], all, false, strong});
+    }
     std::memcpy(read[lane].data(), from, static_cast<std::size_t>(all));
   });
   for (std::size_t part = 0; part < parts; ++part) {
@@ -119,6 +130,11 @@ void store_lanes(Execution& x) {
   for_lanes(x.lanes, [&](int lane) {
     x.machine.memory(x, space, addresses[lane], all, lane);
     if (is_shared(space, addresses[lane])) hold(x, addresses[lane], all);
+    if (is_global(space, addresses[lane])) {
+      const bool strong = semantics_of(i) != 0;
+      touch_global(x, {addresses[lane], all, true, strong});
+      if (strong) meet_at_word(x, addresses[lane], /*reads=*/false, /*writes=*/true);
+    }
   });
   for (std::size_t part = 0; part < parts; ++part) {
     const Lanes& value = x.read(part_of(from, part), 0);
@@ -183,6 +199,11 @@ void update(Execution& x, bool returns) {
     std::byte* word = x.machine.memory(x, space, addresses[lane], bytes, lane);
     // Atomics do not race with each other, and are not held against other accesses.
     if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], bytes, false);
+    if (is_global(space, addresses[lane])) {
+      meet_at_word(x, addresses[lane], /*reads=*/true, /*writes=*/false);
+      touch_global(x, {addresses[lane], bytes, true, true});
+      meet_at_word(x, addresses[lane], /*reads=*/false, /*writes=*/true);
+    }
     std::memcpy(&olds[lane], word, static_cast<std::size_t>(bytes));
     std::uint64_t result = 0;
     const auto compute = [&]<typename T>(T) {

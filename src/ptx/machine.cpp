@@ -284,9 +284,11 @@ void Machine::start(std::int64_t number) {
       warp.cta = cta.get();
       warp.index = static_cast<int>(w);
       warp.number = static_cast<int>(rank * warps) + warp.index;
+      warp.launch_number = static_cast<int>(number * input.cluster * warps) + warp.number;
       if (input.check_order) {
-        warp.clock.assign(static_cast<std::size_t>(warps * input.cluster), 0);
-        warp.clock[static_cast<std::size_t>(warp.number)] = 1;
+        const std::int64_t ctas = input.grid[0] * input.grid[1] * input.grid[2];
+        warp.clock.assign(static_cast<std::size_t>(ctas * warps), 0);
+        warp.clock[static_cast<std::size_t>(warp.launch_number)] = 1;
       }
       warp.events = &report.events[static_cast<std::size_t>(cta->index * warps) + w];
       start_warp(warp);
@@ -486,6 +488,15 @@ std::string Machine::describe_outside(std::uint64_t address, std::int64_t bytes)
     }
   }
   return fmt::format("of {} bytes at {:#x}: {}", bytes, address, nearest);
+}
+
+std::string Machine::describe_global(std::uint64_t address) const {
+  for (const Region& region : memory_) {
+    if (address >= region.begin && address < region.end) {
+      return fmt::format("{} +{:#x}", region.name, address - region.begin);
+    }
+  }
+  return fmt::format("{:#x}", address);
 }
 
 std::pair<Cta*, std::uint64_t> Machine::shared(Execution& by, std::uint64_t address,

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Cta;
 struct Cluster;
 struct Warp;
 
-// What a warp knows of each warp of its cluster: how often that had released when it did what is
+// What a warp knows of each warp of the launch: how often that had released when it did what is
 // known. Empty where the launch does not ask.
 using Clock = std::vector<std::uint32_t>;
 
@@ -98,8 +99,19 @@ struct Warp {
   std::uint64_t cluster_ticket = 0;
   std::vector<std::vector<std::byte>> local;  // of each lane
   std::vector<Event>* events = nullptr;
-  int number = 0;  // in its cluster
+  int number = 0;         // in its cluster
+  int launch_number = 0;  // in the launch
   Clock clock;
+};
+
+// The last write and the last read of 4 bytes of global memory. Which of them is in the masks: a
+// bit a byte.
+struct TouchedWord {
+  int writer = -1, reader = -1;
+  std::uint32_t write_epoch = 0, read_epoch = 0;
+  int write_line = 0, read_line = 0;
+  std::uint8_t written = 0, read = 0;
+  bool write_is_strong = false, read_is_strong = false;
 };
 
 // The last write of a byte of shared memory, and when each warp read it since.
@@ -179,6 +191,9 @@ class Machine {
   std::array<Lanes, 8> scratch{};
   // Of words whose additions have an order: who is next, and who comes then.
   std::map<std::uint64_t, std::deque<WordTurn>> turns;
+  // Of global memory, by address / 4: who has touched it, and what its strong accesses hand on.
+  std::unordered_map<std::uint64_t, TouchedWord> touched;
+  std::unordered_map<std::uint64_t, Clock> handed;
 
   void run();
   std::uint64_t address_of(const Warp& warp, int symbol) const;
@@ -187,6 +202,8 @@ class Machine {
                     int lane);
   // Of global memory; null where no region has all of it.
   std::byte* find(std::uint64_t address, std::int64_t bytes) const;
+  // "x +0x40".
+  std::string describe_global(std::uint64_t address) const;
   std::string describe_outside(std::uint64_t address, std::int64_t bytes) const;
   // The CTA whose shared memory the address is in, and where in it; for `bytes` of it.
   std::pair<Cta*, std::uint64_t> shared(Execution& by, std::uint64_t address, std::int64_t bytes);
@@ -234,6 +251,16 @@ void release(Execution& x, Clock& to);
 void acquire(Execution& x, const Clock& from);
 // Faults where an earlier access of the bytes is not known to be over.
 void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, bool writes);
+// The same of global memory. Strong accesses, such as atomics, do not race with each other. Each
+// hands on what its warp knows, whatever it says of order: so what is reported is a race.
+struct GlobalAccess {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  bool writes = false, strong = false;
+};
+void touch_global(Execution& x, const GlobalAccess& access);
+// What strong accesses of a word hand on, by acquire and by release.
+void meet_at_word(Execution& x, std::uint64_t address, bool reads, bool writes);
 
 // units.cpp
 void finish_load(Machine& machine, const Load& load);

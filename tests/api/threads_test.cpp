@@ -88,7 +88,8 @@ TEST_F(LaunchThreadsTest, LaunchesShareWhatIsPrepared) {
   std::atomic<int> failed = 0;
   in_threads([&](int thread) {
     for (int round = 0; round < kRounds; ++round) {
-      const std::int64_t m = 128 * (1 + round % 3 + (round % 4 == 0 ? thread : 0));
+      const std::int64_t own_sizes = 3 + round * kThreads + thread;
+      const std::int64_t m = 128 * (1 + (round % 4 == 0 ? round % 3 : own_sizes));
       const auto tensor = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
         return TensorRef{reinterpret_cast<void*>(address), bf16, {rows, columns}, {}};
       };

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "ptx/launch_test_kernel.h"
 
@@ -10,6 +13,8 @@
 namespace tilewright::ptx {
 namespace {
 
+using test::kernel_text;
+using test::run;
 using test::run_body;
 using testing::HasSubstr;
 
@@ -141,6 +146,49 @@ TEST(PtxExecute, BarriersOrderWarps) {
     ASSERT_EQ(ran.fault(), "");
     EXPECT_EQ(ran.out[70], 42u);
   }
+}
+
+LaunchInput ordered(std::int64_t ctas) {
+  LaunchInput input;
+  input.grid = {ctas, 1, 1};
+  input.check_order = true;
+  return input;
+}
+
+// Thread 0 of CTA 0 writes a word that thread 0 of CTA 1 reads, or does so behind an atomic.
+std::string handed_on(std::string_view atomic,
+                      std::string_view read = "ld.global.u32 %r3, [%rd0];") {
+  return kernel_text("", fmt::format("setp.ne.u32 %p0, %r0, 0;\n@%p0 bra end;\n"
+                                     "mov.u32 %r2, %ctaid.x;\nsetp.ne.u32 %p1, %r2, 0;\n"
+                                     "@%p1 bra reader;\nst.global.u32 [%rd0], 7;\n{0}\nbra end;\n"
+                                     "reader:\n{0}\n{1}\nst.global.u32 [%rd0+8], %r3;\nend:",
+                                     atomic, read));
+}
+
+TEST(PtxExecute, RacesOfCtasInGlobalMemory) {
+  const test::Ran both =
+      run(kernel_text("", "mov.u32 %r1, 1;\nst.global.u32 [%rd1], %r1;"), 32, ordered(2));
+  ASSERT_EQ(both.fault(), "race");
+  EXPECT_THAT(both.report.faults[0].message,
+              HasSubstr("out +0x0, which warp 0 of CTA 0 writes in line"));
+  EXPECT_EQ(run(handed_on(""), 32, ordered(2)).fault(), "race");
+  const char* const atomic = "atom.global.add.u32 %r4, [%rd0+4], 1;";
+  EXPECT_EQ(run(handed_on(atomic), 32, ordered(2)).fault(), "");
+  // Another word hands on nothing; strong accesses of the same word do not race.
+  EXPECT_EQ(run(handed_on("", "ld.relaxed.gpu.global.u32 %r3, [%rd0];"), 32, ordered(2)).fault(),
+            "race");
+  EXPECT_EQ(run(kernel_text("", "red.global.add.u32 [%rd0], 1;"), 32, ordered(3)).fault(), "");
+}
+
+TEST(PtxExecute, RacesOfWarpsInGlobalMemory) {
+  const auto exchanged = [](std::string_view between) {
+    return kernel_text("", fmt::format("st.global.u32 [%rd1], %r0;\n{}\nxor.b32 %r2, %r0, 32;\n"
+                                       "mul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd2, %rd0, %rd2;\n"
+                                       "ld.global.u32 %r3, [%rd2];",
+                                       between));
+  };
+  EXPECT_EQ(run(exchanged(""), 64, ordered(1)).fault(), "race");
+  EXPECT_EQ(run(exchanged("bar.sync 0;"), 64, ordered(1)).fault(), "");
 }
 
 }  // namespace
