@@ -171,6 +171,16 @@ TEST(DropSelects, WhatTheMaskHasHiddenIsNotAskedAgain) {
                    twice_masked("le %24, %25", exponential, zero + select + stored("%34")));
   expect_unchanged(drop_selects, twice_masked("lt %24, %25", "  %28: tile<f32, 4x64> = neg %27\n",
                                               zero + select + stored("%34")));
+  // One of two comparisons, of which the other may hold where this one does not.
+  const auto joined = [&](const std::string& how, const std::string& kept) {
+    std::string text = twice_masked("lt %24, %25", exponential, zero + select + stored(kept));
+    const std::size_t mask = text.find("  %27:");
+    text.insert(mask, "  %35: tile<bool, 1x64> = lt %25, %22\n  %36: tile<bool, 1x64> = " + how +
+                          " %26, %35\n");
+    return text.replace(text.find("select %26"), 10, "select %36");
+  };
+  expect_pass(drop_selects, joined("logical_and", "%34"), joined("logical_and", "%28"));
+  expect_unchanged(drop_selects, joined("logical_or", "%34"));
 }
 
 // A causal attention of 128 rows of X without a softmax, in blocks of 64 keys: weights are exp2 of
