@@ -63,8 +63,7 @@ class Batch {
 
  private:
   Place place(const Index& b, const Index& h, const Block& block) const {
-    return {b, h, queries_, keys_, attention_mask(queries_, keys_, a_.causal, a_.window),
-            block};
+    return {b, h, queries_, keys_, attention_mask(queries_, keys_, a_.causal, a_.window), block};
   }
   const Attention& a_;
   Dim batch_, queries_, keys_;
@@ -121,8 +120,7 @@ class Packed {
     const Sequence queries = queries_.of(b);
     if (!keys_) return {b, h, queries, {}, everything(), block};
     const Sequence keys = keys_->of(b);
-    return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window),
-            block};
+    return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window), block};
   }
   const Attention& a_;
   Dim batch_, total_queries_, total_keys_ = 0;
@@ -166,8 +164,8 @@ struct Gradient {
 // `hidden` masks scores; l and d are the rows' statistics, along the axis of queries.
 template <typename Hide>
 Gradient block_of_gradients(const AttentionScores& scores, const Tile& products,
-                          const Tile& value_products, const Tile& l, const Tile& d,
-                          const Hide& hide) {
+                            const Tile& value_products, const Tile& l, const Tile& d,
+                            const Hide& hide) {
   const Tile capped = scores.capped(products);
   const Tile weights = exp2(hide(capped) * (scores.scale * kLog2e) - l);
   const Tile gradient = weights * (value_products - d);
@@ -336,7 +334,8 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
   std::vector<Part> read = {O, dO, LSE};
   if (of_lse) read.push_back(dLSE);
   read.insert(read.end(), {L, D});
-  stream.launch(statistics<Sequences>(a, of_lse, name + "_statistics"), with_offsets(Of::queries, read));
+  stream.launch(statistics<Sequences>(a, of_lse, name + "_statistics"),
+                with_offsets(Of::queries, read));
   stream.launch(query_gradient<Sequences>(a, name + "_queries"),
                 with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
   stream.launch(key_gradients<Sequences>(a, name + "_keys"),

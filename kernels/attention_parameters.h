@@ -18,8 +18,8 @@ Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causa
 class AttentionScores {
  public:
   explicit AttentionScores(const Attention& a);
-  int group;     // query heads that share a K and V head
-  double scale;  // of the softmax
+  int group;             // query heads that share a K and V head
+  double scale;          // of the softmax
   double product_scale;  // of Q K^T
   // Q K^T as the softmax takes it: with a soft cap, the part of the cap that it is.
   Tile capped(const Tile& products) const;

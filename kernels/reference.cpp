@@ -163,8 +163,8 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
 
   // The capped scores, and how they change with the score that is capped.
   std::vector<double> weights, slopes;
-  double maximum = sinks.empty() ? -std::numeric_limits<double>::infinity()
-                                 : sinks[static_cast<std::size_t>(h)];
+  double maximum =
+      sinks.empty() ? -std::numeric_limits<double>::infinity() : sinks[static_cast<std::size_t>(h)];
   for (std::int64_t j = first; j <= last; ++j) {
     const double score = s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim);
     const double share = s.softcap > 0 ? std::tanh(score / s.softcap) : 0;
@@ -172,8 +172,7 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
     slopes.push_back(1 - share * share);
     maximum = std::max(maximum, weights.back());
   }
-  const double sink =
-      sinks.empty() ? 0 : std::exp(sinks[static_cast<std::size_t>(h)] - maximum);
+  const double sink = sinks.empty() ? 0 : std::exp(sinks[static_cast<std::size_t>(h)] - maximum);
   double sum = sink;
   for (double& weight : weights) sum += weight = std::exp(weight - maximum);
 
@@ -207,9 +206,9 @@ std::vector<std::vector<double>> attention_backward_reference(
     const AttentionSizes& s, const std::vector<HostTensor>& inputs,
     const std::vector<HostTensor>& offsets) {
   const std::vector<std::vector<double>> numbers = all_numbers(inputs);
-  Gradients gradients{std::vector<double>(numbers[0].size()), std::vector<double>(numbers[1].size()),
-                      std::vector<double>(numbers[2].size()),
-                      std::vector<double>(numbers[5].size())};
+  Gradients gradients{
+      std::vector<double>(numbers[0].size()), std::vector<double>(numbers[1].size()),
+      std::vector<double>(numbers[2].size()), std::vector<double>(numbers[5].size())};
   for (std::int64_t b = 0; b < s.batch; ++b) {
     Rows rows{b * s.queries, s.queries, b * s.keys, s.keys};
     if (!offsets.empty()) {

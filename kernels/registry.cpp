@@ -326,10 +326,10 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
                                      kernel.tensors.begin() + static_cast<std::ptrdiff_t>(inputs));
   LibraryTensor dLSE = as(LSE, "dLSE", false);
   dLSE.option = "lse_gradient";
-  tensors.insert(tensors.end(), {sinks, output_of_forward(O, 0), output_of_forward(LSE, 1),
-                                 as(O, "dO", false), dLSE, as(tensors[0], "dQ", true),
-                                 as(tensors[1], "dK", true), as(tensors[2], "dV", true),
-                                 as(sinks, "dsinks", true)});
+  tensors.insert(tensors.end(),
+                 {sinks, output_of_forward(O, 0), output_of_forward(LSE, 1), as(O, "dO", false),
+                  dLSE, as(tensors[0], "dQ", true), as(tensors[1], "dK", true),
+                  as(tensors[2], "dV", true), as(sinks, "dsinks", true)});
   kernel.tensors = std::move(tensors);
   kernel.schedules.clear();
   kernel.build = nullptr;
@@ -448,10 +448,13 @@ LibraryKernel gemm_fp8_entry() {
 namespace tilewright {
 
 const std::vector<LibraryKernel>& kernel_library() {
-  static const std::vector<LibraryKernel> library = {
-      kernels::attention_forward_entry(), kernels::attention_varlen_forward_entry(),
-      kernels::attention_backward_entry(), kernels::attention_varlen_backward_entry(),
-      kernels::attention_decode_entry(), kernels::gemm_entry(), kernels::gemm_fp8_entry()};
+  static const std::vector<LibraryKernel> library = {kernels::attention_forward_entry(),
+                                                     kernels::attention_varlen_forward_entry(),
+                                                     kernels::attention_backward_entry(),
+                                                     kernels::attention_varlen_backward_entry(),
+                                                     kernels::attention_decode_entry(),
+                                                     kernels::gemm_entry(),
+                                                     kernels::gemm_fp8_entry()};
   return library;
 }
 

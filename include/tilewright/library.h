@@ -105,8 +105,8 @@ struct LibraryKernel {
                                                  const std::vector<HostTensor>& inputs)>
       reference;
   // The same outputs as the kernel's own types round them: how far from the reference rounding
-  // takes a result. Without it the interpreter runs what `build` or `build_program` gives; where there
-  // is neither, the dtypes of the outputs say it.
+  // takes a result. Without it the interpreter runs what `build` or `build_program` gives; where
+  // there is neither, the dtypes of the outputs say it.
   std::function<std::vector<std::vector<double>>(const OptionValues&,
                                                  const std::vector<HostTensor>& inputs)>
       rounded = {};

@@ -200,14 +200,15 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
     }
     return;
   }
-  compiler::for_each_launch(program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
-    if (target_.kind == TargetKind::passes) {
-      return checks::check_passes(kernel, target_.arch, given, options_.numerics);
-    }
-    simulator::InterpreterOptions options;
-    options.threads = 0;
-    simulator::interpret(kernel, given, options);
-  });
+  compiler::for_each_launch(
+      program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
+        if (target_.kind == TargetKind::passes) {
+          return checks::check_passes(kernel, target_.arch, given, options_.numerics);
+        }
+        simulator::InterpreterOptions options;
+        options.threads = 0;
+        simulator::interpret(kernel, given, options);
+      });
 }
 
 std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "api/build_options.h"
 #include "check/pass_check.h"
 #include "compiler/build.h"
 #include "compiler/compile_traced.h"
@@ -143,14 +144,14 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   }
   if (state->target.kind == compiler::Target::Kind::simulator) {
     state->forms = compiler::simulated_forms(state->kernel, state->target.arch,
-                                             compiler::build_options(options).machine);
+                                             build_options(options).machine);
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {
     state->compiled = compiler::compile_for_device(
-        state->kernel, runtime::Device::get(options.device), compiler::build_options(options));
+        state->kernel, runtime::Device::get(options.device), build_options(options));
   } else {
-    compiler::build_kernel(state->kernel, state->target.arch, compiler::build_options(options));
+    compiler::build_kernel(state->kernel, state->target.arch, build_options(options));
   }
   return Executable(std::move(state));
 }
@@ -163,7 +164,7 @@ void check(const Kernel& kernel, std::string_view target, const CompileOptions& 
                             target == "cuda"
                                 ? ir::default_target()
                                 : std::string_view(compiler::parse_target(target).arch),
-                            compiler::build_options(options).machine);
+                            build_options(options).machine);
 }
 
 }  // namespace tilewright

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/build_options.h"
 #include "api/caller_runs.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
@@ -63,8 +64,8 @@ const CallerRuns& ProgramExecutable::State::callers() {
     if (!kernels.empty()) {
       for (const auto& kernel : kernels.front()) compiled.push_back(kernel.get());
     }
-    caller = std::make_unique<CallerRuns>(
-        recorded, target, compiler::build_options(options).machine, std::move(compiled));
+    caller = std::make_unique<CallerRuns>(recorded, target, build_options(options).machine,
+                                          std::move(compiled));
   }
   return *caller;
 }
@@ -90,7 +91,7 @@ void ProgramExecutable::State::build() {
   kernels.resize(devices.size());
   for (const auto& kernel : recorded.kernels) {
     const compiler::BuiltKernel built =
-        compiler::build_kernel(*kernel, target.arch, compiler::build_options(options));
+        compiler::build_kernel(*kernel, target.arch, build_options(options));
     machine.push_back(built.program.machine);
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
       kernels[rank].push_back(

@@ -170,13 +170,4 @@ BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
   return built;
 }
 
-BuildOptions build_options(const CompileOptions& options) {
-  BuildOptions how;
-  how.machine.numerics = options.numerics;
-  how.machine.checked = options.checked;
-  how.allow_stack_frame = options.allow_stack_frame;
-  how.afresh = options.build_afresh;
-  return how;
-}
-
 }  // namespace tilewright::compiler

@@ -11,7 +11,6 @@
 #include "compiler/compile_to_machine.h"
 #include "ir/ir.h"
 #include "runtime/cubin_cache.h"
-#include "tilewright/compile.h"
 
 // From a machine form to a cubin.
 namespace tilewright::compiler {
@@ -32,7 +31,6 @@ struct BuildOptions {
   bool allow_stack_frame = false;
   bool afresh = false;
 };
-BuildOptions build_options(const CompileOptions& options);
 
 GpuProgram print(MachineForm form);
 // The first of the kernel's machine forms, printed, whatever an assembler says of it.

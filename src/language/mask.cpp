@@ -142,8 +142,7 @@ Tile Mask::apply_transposed(const Tile& scores, const Block& rows, const Block& 
   Tile seen = column < Tile({cols, 1}, IndexOperand(cols.limit(), where), where);
   if (causal_) {
     const Index offset = offset_of(queries_, keys_, where);
-    const Tile diagonal =
-        rows.as_row(where) + Tile({1, rows}, IndexOperand(offset, where), where);
+    const Tile diagonal = rows.as_row(where) + Tile({1, rows}, IndexOperand(offset, where), where);
     seen = seen && column <= diagonal;
     if (window_ > 0) seen = seen && column > diagonal - window_;
   }

@@ -121,9 +121,8 @@ std::vector<std::vector<double>> rounded_outputs(const Workload& workload) {
   simulator::InterpreterOptions how;
   how.threads = 0;
   if (kernel.is_program()) {
-    const ir::Program bound =
-        bind_workload(build_program(kernel, {nullptr, options, {}}).finish(), run,
-                      simulator::MachineOptions().multiprocessors);
+    const ir::Program bound = bind_workload(build_program(kernel, {nullptr, options, {}}).finish(),
+                                            run, simulator::MachineOptions().multiprocessors);
     compiler::for_each_launch(bound, run.arguments(),
                               [&](const ir::Kernel& each, const Arguments& arguments) {
                                 simulator::interpret(each, arguments, how);
@@ -274,8 +273,8 @@ Comparison compare(const Workload& workload, const Reference& reference) {
     if (!workload.parameters[i]->is_output) continue;
     const std::size_t output = result.outputs.size();
     result.outputs.push_back(compare_tensor(workload.tensors[i], reference.values[output],
-                                            workload.parameters[i]->name,
-                                            reference.allowed[output], "in float64"));
+                                            workload.parameters[i]->name, reference.allowed[output],
+                                            "in float64"));
   }
   return result;
 }

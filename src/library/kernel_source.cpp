@@ -66,7 +66,8 @@ LibraryTensor library_tensor(const ir::Parameter& parameter) {
   for (const Dim& extent : parameter.shape) tensor.shape.push_back(axis_text(extent));
   // Which numbers a kernel takes as indices nobody knows; 0 is one wherever there is something.
   if (is_integer(parameter.dtype)) {
-    tensor.values = [own = tensor](const OptionValues& options, std::uint64_t, const std::vector<HostTensor>&) {
+    tensor.values = [own = tensor](const OptionValues& options, std::uint64_t,
+                                   const std::vector<HostTensor>&) {
       return HostTensor::zeros(*own.dtype, shape_of(own, options));
     };
   }

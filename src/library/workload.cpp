@@ -173,18 +173,17 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
       workload.tensors.push_back(std::move(file->second));
       if (workload.tensors.back().shape() == shape) continue;
       Diagnostic({}, fmt::format("{}: has shape {}, and the options make tensor {} {}",
-                                 files.at(tensor.name),
-                                 shape_text(workload.tensors.back().shape()), tensor.name,
-                                 shape_text(shape)))
+                                 files.at(tensor.name), shape_text(workload.tensors.back().shape()),
+                                 tensor.name, shape_text(shape)))
           .fix(fmt::format("leave {} out of --set: sizes are then those of the file",
                            fmt::join(tensor.shape, ", ")))
           .raise();
     }
     const std::size_t number = workload.tensors.size();
-    workload.tensors.push_back(
-        tensor.is_output ? HostTensor::poisoned(dtype, shape)
-        : tensor.values  ? tensor.values(workload.options, seed, workload.tensors)
-                         : HostTensor::random_normal(dtype, shape, seed + number));
+    workload.tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
+                               : tensor.values
+                                   ? tensor.values(workload.options, seed, workload.tensors)
+                                   : HostTensor::random_normal(dtype, shape, seed + number));
   }
   return workload;
 }

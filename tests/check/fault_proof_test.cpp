@@ -103,6 +103,7 @@ TEST(FaultProof, FindsAllOfAutomaticCausalAttention) {
   ProofOptions options;
   options.schedules = 1;
   options.more = 60;
+  options.parts = 3;
   expect_all_found(prove_by_faults(subject.machine, subject.workloads, options), 0);
 }
 

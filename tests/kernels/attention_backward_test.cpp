@@ -18,7 +18,7 @@ using kernels::Attention;
 struct BackwardCase {
   std::string name;
   Attention attention;
-  std::int64_t batch, queries, keys;  // packed: of all sequences together
+  std::int64_t batch, queries, keys;             // packed: of all sequences together
   std::vector<double> query_starts, key_starts;  // packed: batch + 1 each
   bool of_lse = false;
   const char* target = "interpreter";
@@ -37,8 +37,12 @@ Attention backward_attention(int heads, int kv_heads, int dim, int dim_v) {
 
 kernels::AttentionSizes sizes_of(const BackwardCase& c) {
   const Attention& a = c.attention;
-  return {c.batch, c.queries, c.keys, a.heads, a.kv_heads, a.dim, a.dim_v, a.causal, a.window,
-          a.scale > 0 ? a.scale : 1 / std::sqrt(static_cast<double>(a.dim)), a.softcap};
+  return {c.batch,    c.queries,
+          c.keys,     a.heads,
+          a.kv_heads, a.dim,
+          a.dim_v,    a.causal,
+          a.window,   a.scale > 0 ? a.scale : 1 / std::sqrt(static_cast<double>(a.dim)),
+          a.softcap};
 }
 
 // Of the whole tensor, so that one bad head shows; 0 where both are 0.

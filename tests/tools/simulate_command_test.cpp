@@ -215,15 +215,16 @@ TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
   const Json shrunken = tilewright(gemm + "--shrunken --strict --schedules 2 --json").json();
   EXPECT_EQ(shrunken["ok"], true);
   EXPECT_EQ(shrunken["strict"], true);
-  EXPECT_EQ(shrunken["cases"].size(), 6u);
-  EXPECT_EQ(shrunken["schedules"], 12);
+  // Six sizes of steps and tails, and others at the edges of what decides.
+  EXPECT_GT(shrunken["cases"].size(), 6u);
+  EXPECT_EQ(shrunken["schedules"], 2 * shrunken["cases"].size());
 }
 
 TEST(CommandTest, ReplaysAFaultFromTheSeedThatItPrints) {
   for (const std::string search : {"random", "delays"}) {
     const std::string line =
-        "simulate attention_forward --target sm_90a --shrunken --control-only --break warp_sync "
-        "--json --search " +
+        "simulate attention_forward --target sm_90a --control-only --break warp_sync --multiprocessors 1 "
+        "--set heads=2 --set queries=552 --set keys=112 --json --search " +
         search;
     const Answer answer = tilewright(line + " --schedules 3");
     EXPECT_EQ(answer.status, 1) << answer.output;

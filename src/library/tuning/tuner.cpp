@@ -226,7 +226,8 @@ const Launch& Tuner::standard_of(const TuneResult& result) const {
 }
 
 void Tuner::measure(TuneResult& result) {
-  ResultCheck results(tensors_of(kernel_, result.options), make_tensors(kernel_, result.options, how_.seed));
+  ResultCheck results(tensors_of(kernel_, result.options),
+                      make_tensors(kernel_, result.options, how_.seed));
   results.compute(standard_of(result));
   if (!results.keep()) {
     Diagnostic({},

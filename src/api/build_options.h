@@ -1,0 +1,17 @@
+#pragma once
+
+#include "compiler/build.h"
+#include "tilewright/compile.h"
+
+namespace tilewright {
+
+inline compiler::BuildOptions build_options(const CompileOptions& options) {
+  compiler::BuildOptions how;
+  how.machine.numerics = options.numerics;
+  how.machine.checked = options.checked;
+  how.allow_stack_frame = options.allow_stack_frame;
+  how.afresh = options.build_afresh;
+  return how;
+}
+
+}  // namespace tilewright
