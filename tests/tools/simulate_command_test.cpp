@@ -223,7 +223,8 @@ TEST(CommandTest, SearchesAmongSchedulesWithFewDelays) {
 TEST(CommandTest, ReplaysAFaultFromTheSeedThatItPrints) {
   for (const std::string search : {"random", "delays"}) {
     const std::string line =
-        "simulate attention_forward --target sm_90a --control-only --break warp_sync --multiprocessors 1 "
+        "simulate attention_forward --target sm_90a --control-only --break warp_sync "
+        "--multiprocessors 1 "
         "--set heads=2 --set queries=552 --set keys=112 --json --search " +
         search;
     const Answer answer = tilewright(line + " --schedules 3");
