@@ -157,20 +157,24 @@ Kernel statistics(const Attention& a, bool of_lse, const std::string& name) {
 }
 
 // Of a block of scores, in either orientation.
-struct Gradient {
-  Tile weights, gradient;  // P, and dS
+struct Weights {
+  Tile capped, weights;  // the scores, capped but not masked, and P
 };
 
-// `hidden` masks scores; l and d are the rows' statistics, along the axis of queries.
+// `hide` masks scores; `l` are the rows' sums, along the axis of queries.
 template <typename Hide>
-Gradient block_of_gradients(const AttentionScores& scores, const Tile& products,
-                            const Tile& value_products, const Tile& l, const Tile& d,
-                            const Hide& hide) {
+Weights weights_of(const AttentionScores& scores, const Tile& products, const Tile& l,
+                   const Hide& hide) {
   const Tile capped = scores.capped(products);
-  const Tile weights = exp2(hide(capped) * (scores.scale * kLog2e) - l);
-  const Tile gradient = weights * (value_products - d);
+  return {capped, exp2(hide(capped) * (scores.scale * kLog2e) - l)};
+}
+
+// dS without the scale.
+Tile gradient_of(const AttentionScores& scores, const Weights& of, const Tile& value_products,
+                 const Tile& d) {
+  const Tile gradient = of.weights * (value_products - d);
   // Of the score itself: what is hidden is no number that one may square.
-  return {weights, scores.is_capped() ? gradient * (1 - capped * capped) : gradient};
+  return scores.is_capped() ? gradient * (1 - of.capped * of.capped) : gradient;
 }
 
 template <typename Sequences>
@@ -197,34 +201,47 @@ Kernel query_gradient(const Attention& a, const std::string& name) {
   Var acc{zeros({rows, a.dim})};
   for (Block cols : at.mask.blocks(rows, at.keys, a.block_k)) {
     const Tile k = load(at.rows(K, cols, kv_head)), v = load(at.rows(V, cols, kv_head));
-    const Gradient block =
-        block_of_gradients(scores, dot(q, k.T()), dot(grad, v.T()), l, d,
-                           [&](const Tile& s) { return at.mask.apply(s, rows, cols); });
-    acc = dot(block.gradient.cast(a.dtype), k, acc);
+    const Weights weights = weights_of(scores, dot(q, k.T()), l,
+                                       [&](const Tile& s) { return at.mask.apply(s, rows, cols); });
+    acc = dot(gradient_of(scores, weights, dot(grad, v.T()), d).cast(a.dtype), k, acc);
   }
   store(at.rows(dQ, rows, at.head), (acc * scores.product_scale).cast(a.dtype));
   return kernel;
 }
 
-// One CTA has the keys of all heads that share them: no sum over heads leaves it.
+// One CTA has the keys of all heads that share them: no sum over heads leaves it. Where the sums of
+// both do not fit its registers, dK and dV have a kernel each, which computes the weights anew.
+struct Sums {
+  bool of_keys, of_values;
+};
+
 template <typename Sequences>
-Kernel key_gradients(const Attention& a, const std::string& name) {
+Kernel key_gradients(const Attention& a, const Sums& sums, const std::string& name) {
   Kernel kernel(name);
   const AttentionScores scores(a);
   const Sequences sequences(kernel, a, Of::both);
   const Tensor Q = kernel.in("Q", a.dtype, sequences.of_queries(a.dim));
   const Tensor K = kernel.in("K", a.dtype, sequences.of_keys(a.dim));
-  const Tensor V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
   const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
   const Tensor L = kernel.in("L", f32, sequences.of_rows());
-  const Tensor D = kernel.in("D", f32, sequences.of_rows());
-  const Tensor dK = kernel.out("dK", a.dtype, sequences.of_keys(a.dim));
-  const Tensor dV = kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v));
+  std::optional<Tensor> V, D, dK, dV;
+  if (sums.of_keys) {
+    V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
+    D = kernel.in("D", f32, sequences.of_rows());
+    dK = kernel.out("dK", a.dtype, sequences.of_keys(a.dim));
+  }
+  if (sums.of_values) dV = kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v));
   const auto at = sequences.block_of_keys(kernel, a.block_k);
   const Block& cols = at.block;
 
-  const Tile k = load(at.rows(K, cols, at.head)), v = load(at.rows(V, cols, at.head));
-  Var dk{zeros({cols, a.dim})}, dv{zeros({cols, a.dim_v})};
+  const Tile k = load(at.rows(K, cols, at.head));
+  std::optional<Tile> v;
+  std::optional<Var> dk, dv;
+  if (sums.of_keys) {
+    v = load(at.rows(*V, cols, at.head));
+    dk.emplace(zeros({cols, a.dim}));
+  }
+  if (sums.of_values) dv.emplace(zeros({cols, a.dim_v}));
   for (Index member : range(scores.group)) {
     const Index head = at.head * scores.group + member;
     for (Block rows : at.mask.row_blocks(cols, at.queries, a.block_q)) {
@@ -232,15 +249,20 @@ Kernel key_gradients(const Attention& a, const std::string& name) {
       const auto numbers = [&](const Tensor& tensor) {
         return load(at.row_numbers(tensor, rows, head)).reshape({1, rows.size()});
       };
-      const Gradient block = block_of_gradients(
-          scores, dot(k, q.T()), dot(v, grad.T()), numbers(L), numbers(D),
-          [&](const Tile& s) { return at.mask.apply_transposed(s, rows, cols); });
-      dv = dot(block.weights.cast(a.dtype), grad, dv);
-      dk = dot(block.gradient.cast(a.dtype), q, dk);
+      const Weights weights = weights_of(scores, dot(k, q.T()), numbers(L), [&](const Tile& s) {
+        return at.mask.apply_transposed(s, rows, cols);
+      });
+      if (sums.of_values) *dv = dot(weights.weights.cast(a.dtype), grad, *dv);
+      if (sums.of_keys) {
+        const Tile gradient = gradient_of(scores, weights, dot(*v, grad.T()), numbers(*D));
+        *dk = dot(gradient.cast(a.dtype), q, *dk);
+      }
     }
   }
-  store(at.rows(dK, cols, at.head), (dk * scores.product_scale).cast(a.dtype));
-  store(at.rows(dV, cols, at.head), Tile(dv).cast(a.dtype));
+  if (sums.of_keys) {
+    store(at.rows(*dK, cols, at.head), (*dk * scores.product_scale).cast(a.dtype));
+  }
+  if (sums.of_values) store(at.rows(*dV, cols, at.head), Tile(*dv).cast(a.dtype));
   return kernel;
 }
 
@@ -338,8 +360,17 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
                 with_offsets(Of::queries, read));
   stream.launch(query_gradient<Sequences>(a, name + "_queries"),
                 with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
-  stream.launch(key_gradients<Sequences>(a, name + "_keys"),
-                with_offsets(Of::both, {Q, K, V, dO, L, D, dK, dV}));
+  // Of 64 keys for each warpgroup: its registers hold f32 sums of so many columns beside scores.
+  constexpr int kColumns = 256;
+  if (plan_case("dK and dV in one kernel", a.dim + a.dim_v <= kColumns)) {
+    stream.launch(key_gradients<Sequences>(a, {true, true}, name + "_keys"),
+                  with_offsets(Of::both, {Q, K, dO, L, V, D, dK, dV}));
+  } else {
+    stream.launch(key_gradients<Sequences>(a, {true, false}, name + "_keys"),
+                  with_offsets(Of::both, {Q, K, dO, L, V, D, dK}));
+    stream.launch(key_gradients<Sequences>(a, {false, true}, name + "_values"),
+                  with_offsets(Of::both, {Q, K, dO, L, dV}));
+  }
   if (plan_case("sinks", a.sinks)) {
     stream.launch(sink_gradient<Sequences>(a, name + "_sinks"),
                   with_offsets(Of::queries, {sinks, L, D, dsinks}));

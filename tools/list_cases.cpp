@@ -40,11 +40,9 @@ Json json_of(const checks::PlanCover& cover) {
     settings.push_back(
         {{"settings", each.settings}, {"adds_cases", each.adds_cases}, {"cases", each.cases}});
   }
-  return {{"name", cover.kernel->name},
-          {"drawn", cover.drawn},
-          {"cases", cover.cases},
-          {"pairs", cover.pairs},
-          {"settings", settings}};
+  return {{"name", cover.kernel->name}, {"program", cover.kernel->is_program()},
+          {"drawn", cover.drawn},       {"cases", cover.cases},
+          {"pairs", cover.pairs},       {"settings", settings}};
 }
 
 void print(const checks::PlanCover& cover) {

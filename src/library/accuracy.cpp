@@ -57,8 +57,16 @@ std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t inde
   return fmt::format("[{}]", fmt::join(indices, ", "));
 }
 
+// Elements that are held against their root mean square together: those of the last axis, and of
+// the axes before it while these are few. A number alone may be near 0 by cancellation, such as the
+// logarithm of a sum near 1, and its error is not small beside it.
 std::size_t row_of(const std::vector<std::int64_t>& shape) {
-  return static_cast<std::size_t>(shape.empty() ? 1 : std::max<std::int64_t>(shape.back(), 1));
+  constexpr std::int64_t kFew = 8;
+  std::int64_t row = 1;
+  for (auto extent = shape.rbegin(); extent != shape.rend() && row < kFew; ++extent) {
+    row *= std::max<std::int64_t>(*extent, 1);
+  }
+  return static_cast<std::size_t>(row);
 }
 
 double root_mean_square(std::span<const double> values) {

@@ -165,6 +165,10 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.dtype = bf16;
     c.attention.causal = true;
   });
+  add("WideHeads", 70, 90, [](BackwardCase& c) {
+    c.attention = backward_attention(2, 1, 192, 80);
+    c.attention.softcap = 4;
+  });
   add("OnTheSimulator", 130, 100, [](BackwardCase& c) {
     c.attention = backward_attention(2, 1, 64, 64);
     c.attention.dtype = bf16;

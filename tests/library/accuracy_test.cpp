@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -118,18 +119,32 @@ TEST(Accuracy, EmptyTensorsAreRight) {
 // One row is a thousand times larger than the others: each is judged by its own size.
 TEST(Accuracy, ErrorsAreRelativeToTheirRow) {
   std::vector<double> wanted(800, 1);
-  wanted[0] = wanted[1] = 1000;
+  std::fill_n(wanted.begin(), 8, 1000);
   std::vector<double> got = wanted;
   got[1] += 1;
-  EXPECT_NEAR(errors_of(got, wanted, {400, 2}).element, 1e-3, 1e-9);
+  EXPECT_NEAR(errors_of(got, wanted, {100, 8}).element, 1e-3, 1e-9);
   got = wanted;
-  got[7] += 0.1;
-  const Errors errors = errors_of(got, wanted, {400, 2});
+  got[17] += 0.1;
+  const Errors errors = errors_of(got, wanted, {100, 8});
   EXPECT_NEAR(errors.element, 0.1, 1e-9);
-  EXPECT_NEAR(errors.row, 0.1 / std::sqrt(2), 1e-9);
+  EXPECT_NEAR(errors.row, 0.1 / std::sqrt(8), 1e-9);
 }
 
 // Exact where nothing is rounded.
+// A number alone may be near 0 by cancellation: the numbers about it say how large an error is.
+TEST(Accuracy, ARowOfFewIsHeldAgainstThoseBeforeIt) {
+  const std::vector<double> wanted = {3, 1e-6, 2, -3, 2, 1, 4, -1};
+  std::vector<double> got = wanted;
+  got[1] += 1e-7;
+  EXPECT_LT(errors_of(got, wanted, {8, 1}).row, 1e-7);
+  EXPECT_LT(errors_of(got, wanted, {8, 1}).element, 1e-6);
+  // A row of its own is: what is small is all small.
+  const std::vector<double> row(8, 1e-6);
+  std::vector<double> off = row;
+  off[3] += 1e-7;
+  EXPECT_GT(errors_of(off, row, {1, 8}).row, 1e-2);
+}
+
 TEST(Accuracy, IntegersAreExact) {
   const Errors allowed = allowed_errors({}, i32, {4, 4});
   EXPECT_EQ(allowed.element, 0);
