@@ -71,8 +71,8 @@ std::string mutant_text(const MutantResult& result) {
                      result.mutant.change);
 }
 
-// A mutant that is known to be undecided, whatever its line. The numbers in a change are the
-// setting's.
+// A mutant that is known to be undecided, whatever its line. The numbers in it, as of registers and
+// stages, are the setting's.
 struct Undecided {
   int kind;
   std::string_view file, operation, change;
@@ -97,10 +97,11 @@ std::string without_numbers(const std::string& text) {
 
 bool is_known(const MutantResult& result) {
   const std::string file = std::filesystem::path(result.mutant.where.file).filename().string();
+  const std::string operation = without_numbers(result.mutant.operation);
   const std::string change = without_numbers(result.mutant.change);
   return std::any_of(std::begin(kUndecided), std::end(kUndecided), [&](const Undecided& each) {
-    return each.kind == result.kind->number && each.file == file &&
-           each.operation == result.mutant.operation && each.change == change;
+    return each.kind == result.kind->number && each.file == file && each.operation == operation &&
+           each.change == change;
   });
 }
 

@@ -71,12 +71,19 @@ class Tasks(unittest.TestCase):
     def test_a_schedule_without_a_case_of_its_own_has_a_part(self):
         class Arguments:
             short = False
-        subjects = [prove.Subject("gemm", ["schedule=a"], True),
-                    prove.Subject("gemm", ["schedule=b"], False),
-                    prove.Subject("gemm", ["schedule=c"], False)]
+        subjects = [prove.Subject("gemm", ["schedule=a"], True, 1),
+                    prove.Subject("gemm", ["schedule=b"], False, prove.PARTS),
+                    prove.Subject("gemm", ["schedule=c"], False, prove.PARTS)]
         parts = [words[words.index("--part") + 1] if "--part" in words else ""
                  for _, words in prove.fault_tasks(Arguments, subjects)]
         self.assertEqual(parts, ["", f"2/{prove.PARTS}", f"3/{prove.PARTS}"])
+
+    def test_who_comes_to_a_case_first_has_all_mutants(self):
+        def parts(adds_cases, cases):
+            return prove.parts_of({"adds_cases": adds_cases, "cases": cases}, {"slides"})
+        self.assertEqual(parts(True, ["slides", "sinks"]), 1)
+        self.assertEqual(parts(True, ["slides"]), prove.PAIR_PARTS)
+        self.assertEqual(parts(False, ["sinks"]), prove.PARTS)
 
 
 if __name__ == "__main__":
