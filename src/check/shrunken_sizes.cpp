@@ -288,6 +288,10 @@ std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
     for (const std::int64_t more : {-2, -1, 0, 1}) {
       candidates.push_back({3 * along + edge % across + more, 3 * along});
     }
+    // And so long that the edge lies within the rows of one tile, which nothing else cuts short.
+    for (const std::int64_t tiles : {1, 2}) {
+      candidates.push_back({tiles * along + edge + across - along / 2, tiles * along});
+    }
   }
   candidates.erase(
       std::remove_if(candidates.begin(), candidates.end(),
