@@ -93,7 +93,7 @@ BlockRange Mask::row_blocks(const Block& cols, const Sequence& queries, int size
   Index first(0, where), last = exist;
   if (causal_) {
     const Index offset = offset_of(queries_, keys_, where) + queries.begin(where);
-    first = min(max(0, cols.start() - offset) / size, exist);
+    first = max(0, min((cols.start() - offset) / size, exist));
     if (window_ > 0) {
       const Index last_column = min(cols.start() + cols.size(), cols.limit()) - 1;
       last = max(first, min(exist, (last_column - offset + (window_ - 1)) / size + 1));

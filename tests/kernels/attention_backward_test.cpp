@@ -183,6 +183,14 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.causal = true;
   };
   add("Packed", 200, 150, packed);
+  add("PackedWindowOnTheSimulator", 200, 150, [&](BackwardCase& c) {
+    packed(c);
+    c.attention = backward_attention(2, 1, 64, 64);
+    c.attention.dtype = bf16;
+    c.attention.causal = true;
+    c.attention.window = 20;
+    c.target = "sim:sm_90a";
+  });
   add("PackedAll", 200, 150, [&](BackwardCase& c) {
     packed(c);
     c.attention.window = 20;
