@@ -3,6 +3,7 @@
 #include <random>
 #include <string>
 
+#include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
 #include "kernels/schedule_rules.h"
@@ -359,6 +360,17 @@ LibraryKernel attention_backward_entry() {
   LibraryKernel kernel = backward_of(attention_forward_entry(), false);
   kernel.name = "attention_backward";
   kernel.description = "dQ, dK and dV of attention_forward, from dO; the same bits in every run";
+  LibrarySchedule atomic{"atomic", "sm_90a",
+                         "two warpgroups with dK and dV in registers; sums of dQ are added in any "
+                         "order, so that their last bits differ from run to run",
+                         nullptr};
+  atomic.build_program = [](const OptionValues& options) {
+    Attention a = attention_of(options);
+    a.block_k = 128;
+    a.block_q = 64;
+    return attention_backward_sm90(a, options.boolean("lse_gradient"), {});
+  };
+  kernel.schedules = {atomic};
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});

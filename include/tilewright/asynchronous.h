@@ -63,6 +63,8 @@ class SharedView {
   SharedView() = default;
   // `count` rows from `start`, a multiple of 8.
   SharedView rows(const IndexOperand& start, int count) const;
+  // The first row alone: numbers for the columns of a tile, which no product reads.
+  SharedView first_row() const;
   // `count` columns from `start`.
   SharedView columns(int start, int count, SourceLocation where = here()) const;
   // The `index`-th run of `size` columns, for an index that the kernel computes: whole panels,
@@ -155,6 +157,8 @@ class Ring {
   // come back to stages that they have not released yet: they count positions themselves, and
   // release each of them once, in the order in which they were produced.
   Slot consume_at(const Index& position, SourceLocation where = here());
+  // The stage that the role consumed last, which it has not released.
+  Slot last(SourceLocation where = here());
   // Every warp of the consuming role has finished reading the stage.
   void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
   void release(const Index& stage, SourceLocation where = here());
@@ -204,6 +208,14 @@ void bulk_commit(SourceLocation where = here());
 void bulk_wait_read(int groups, SourceLocation where = here());
 void bulk_wait(int groups, SourceLocation where = here());
 
+// Adds the tile to a view of f32 in global memory, from registers (red.global.add): each element at
+// once for all CTAs of the GPU, but in no order among them, so that the rounding of sums is that of
+// the order that happens. A thread adds as many elements at a time, up to four, as it holds side by
+// side in a row of the view: fragments() gives a product's result an order in which these are four.
+// The tensor is an inout, and the tile of the view's shape. Others may read the sums in the next
+// launch, or behind what orders any store.
+void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where = here());
+
 // Between this warpgroup's registers and shared memory. A product's result of 2-byte elements, or
 // one that is transposed, goes by matrices (stmatrix, ldmatrix), anything else by elements.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
@@ -222,7 +234,8 @@ class NamedBarrier {
 };
 
 // Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
-// has stored to shared memory before `arrive` the others may load behind `wait`.
+// has stored to shared memory before `arrive` the others may load behind `wait`. In a cluster of one
+// they are the role's own warps: other than at a NamedBarrier, all of them arrive and all may wait.
 class ClusterBarrier {
  public:
   ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());

@@ -278,6 +278,12 @@ class Mask {
   // The same of the other side: the blocks of queries to which something of `cols` is visible.
   BlockRange row_blocks(const Block& cols, const Sequence& queries, int size,
                         SourceLocation where = here()) const;
+  // Of those the number of the first, and one past the last's.
+  std::pair<Index, Index> visible_rows(const Block& cols, const Sequence& queries, int size,
+                                       SourceLocation where = here()) const;
+  // The blocks [first, last) of queries to each of which all of `cols` exist and are visible.
+  std::pair<Index, Index> full_rows(const Block& cols, const Sequence& queries, int size,
+                                    SourceLocation where = here()) const;
   // The number of the first block with something visible, and one past the last's.
   std::pair<Index, Index> visible(const Block& rows, const Sequence& keys, int size,
                                   SourceLocation where = here()) const;

@@ -189,6 +189,8 @@ class Tile {
   DType dtype() const;
   const std::vector<std::int64_t>& shape() const;
   Tile T(SourceLocation where = here()) const;
+  // Its axes in another order: axis i of the result is axis axes[i] of this one.
+  Tile permute(const std::vector<int>& axes, SourceLocation where = here()) const;
   Tile cast(DType dtype, SourceLocation where = here()) const;
   // The same elements in row-major order.
   Tile reshape(std::vector<std::int64_t> shape, SourceLocation where = here()) const;

@@ -70,7 +70,7 @@ class Copies {
         add(operation, number);
       }
       if (ir::info(operation.op).family == ir::Family::global_access) {
-        const bool loads = ir::info(operation.op).reads(ir::Memory::global);
+        const bool loads = ir::info(operation.op).writes(ir::Memory::registers);
         const LibraryTensor* tensor = tensor_of(operation.operands[loads ? 1 : 0]);
         if (tensor) {
           elements_.emplace_back(tensor, operation.attributes.integers(ir::Key::sizes));

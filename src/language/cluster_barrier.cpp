@@ -55,9 +55,11 @@ ClusterBarrier::ClusterBarrier(Kernel&, std::string name, SourceLocation where)
 
 void ClusterBarrier::arrive(SourceLocation where) {
   Tracer& tracer = state_->enter("arrive", where);
-  plain(tracer, Op::fence_cluster, {}, {}, where);
+  const bool alone = tracer.kernel().cluster == 1;
+  if (!alone) plain(tracer, Op::fence_cluster, {}, {}, where);
   plain(tracer, Op::warp_sync, {}, {}, where);  // one lane arrives for all
   const ir::ValueId first = tracer.integer(0, where);
+  if (alone) return plain(tracer, Op::mbarrier_arrive, {state_->barrier, first}, {}, where);
   for (std::int64_t cta = 0; cta < tracer.kernel().cluster; ++cta) {
     plain(tracer, Op::mbarrier_arrive, {state_->barrier, first, tracer.integer(cta, where)}, {},
           where);
@@ -72,7 +74,7 @@ void ClusterBarrier::wait(SourceLocation where) {
         {state_->barrier, tracer.integer(0, where), tracer.use(parity.handle(), "wait", where)}, {},
         where);
   *state_->parity = 1 - parity;
-  plain(tracer, Op::fence_cluster, {}, {}, where);
+  if (tracer.kernel().cluster > 1) plain(tracer, Op::fence_cluster, {}, {}, where);
 }
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 #include "language/explicit_tracing.h"
 #include "language/names.h"
 #include "language/tracer.h"
+#include "tilewright/asynchronous.h"
 #include "language/view.h"
 
 namespace tilewright {
@@ -170,6 +171,41 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
   }
   tracer.append(Op::store, operands_of(to, {to.tensor, source}), {}, {{ir::Key::sizes, to.sizes}},
                 where);
+}
+
+void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where) {
+  Tracer& tracer = Tracer::get("atomic_add", where);
+  const ResolvedView to = resolve(tracer, view, "atomic_add", where);
+  const std::string& name = to.parameter->name;
+  if (to.parameter->kind != ir::Parameter::Kind::inout) {
+    Diagnostic(where, "atomic_add: " + name + " is not declared as Kernel::inout")
+        .token("atomic_add")
+        .note(to.parameter->where, name + " is declared")
+        .fix("what is added to is read and written: declare it as inout")
+        .raise();
+  }
+  tracer.make_scheduled(where);
+  const ir::ValueId source = tracer.use(tile.handle(), "atomic_add", where);
+  const Type expected = Type::tile(to.parameter->dtype, to.shape);
+  if (!(tracer.type(source) == expected)) {
+    Diagnostic(where, "atomic_add: the tile is " + tracer.type(source).to_string() +
+                          ", the place in " + name + " is " + expected.to_string())
+        .token("atomic_add")
+        .note(tracer.location(source), "the tile is computed")
+        .fix("add a tile of the view's shape and dtype; .cast(dtype) converts")
+        .raise();
+  }
+  const std::string problem =
+      ir::info(Op::red_tile).function_problem(Op::add, to.parameter->dtype);
+  if (!problem.empty()) {
+    Diagnostic(where, "atomic_add: " + problem)
+        .token("atomic_add")
+        .note(to.parameter->where, name + " is declared")
+        .fix("add to a tensor of f32")
+        .raise();
+  }
+  tracer.append(Op::red_tile, operands_of(to, {to.tensor, source}), {},
+                {{ir::Key::function, Op::add}, {ir::Key::sizes, to.sizes}}, where);
 }
 
 Index load_index(const TensorView& element, SourceLocation where) {

@@ -86,8 +86,8 @@ BlockRange Mask::blocks(const Block& rows, const Sequence& keys, int size,
 
 // Column j is seen by rows from j - offset to j - offset + window - 1. Blocks count from the first
 // query.
-BlockRange Mask::row_blocks(const Block& cols, const Sequence& queries, int size,
-                            SourceLocation where) const {
+std::pair<Index, Index> Mask::visible_rows(const Block& cols, const Sequence& queries, int size,
+                                           SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
   const Index exist = select(cols.start() < cols.limit(), queries.blocks(size, where), 0);
   Index first(0, where), last = exist;
@@ -99,6 +99,25 @@ BlockRange Mask::row_blocks(const Block& cols, const Sequence& queries, int size
       last = max(first, min(exist, (last_column - offset + (window_ - 1)) / size + 1));
     }
   }
+  return {first, last};
+}
+
+std::pair<Index, Index> Mask::full_rows(const Block& cols, const Sequence& queries, int size,
+                                        SourceLocation where) const {
+  const Tracer::At at(Tracer::get("Mask", where), where);
+  auto [first, last] = visible_rows(cols, queries, size, where);
+  last = select(cols.start() + cols.size() <= cols.limit(), last, first);
+  if (!causal_) return {first, last};
+  // Of a block the first row sees the fewest columns at their end, and the last row at their start.
+  const Index column = cols.start() - (offset_of(queries_, keys_, where) + queries.begin(where));
+  const Index begin = max(first, ceil_div(max(0, column + (cols.size() - 1)), size));
+  if (window_ > 0) last = min(last, max(0, column + window_) / size);
+  return {min(begin, last), last};
+}
+
+BlockRange Mask::row_blocks(const Block& cols, const Sequence& queries, int size,
+                            SourceLocation where) const {
+  const auto [first, last] = visible_rows(cols, queries, size, where);
   return tilewright::blocks(queries, size, IndexOperand(first, where), IndexOperand(last, where),
                             where);
 }

@@ -131,6 +131,42 @@ Pending as_pending(const TileOperand& tile, SourceLocation where) {
   return Pending(tracer.handle(tracer.emit(Op::as_pending, {id}, type, {}, where)));
 }
 
+namespace {
+
+[[noreturn]] void refuse_fragments(const char* what, const Tile& tile, const std::string& wanted,
+                                   SourceLocation where) {
+  Diagnostic(where, std::string(what) + ": the tile is " +
+                        Type::tile(tile.dtype(), tile.shape()).to_string())
+      .token(what)
+      .fix(wanted)
+      .raise();
+}
+
+}  // namespace
+
+// Row 16 w + 8 j + g and column 8 m + 2 q + e are register 4 m + 2 j + e of lane 4 g + q in warp w
+// (PTX, wgmma: layout of D).
+Tile fragments(const Tile& product, SourceLocation where) {
+  const std::vector<std::int64_t> shape = product.shape();  // more tiles move the original
+  if (shape.size() != 2 || shape[0] != 64 || shape[1] % 8 != 0) {
+    refuse_fragments("fragments", product, "give {64, columns}, the columns a multiple of 8", where);
+  }
+  return product.reshape({4, 2, 8, shape[1] / 8, 4, 2}, where)
+      .permute({0, 3, 2, 4, 1, 5}, where)
+      .reshape({64 * shape[1]}, where);
+}
+
+Tile from_fragments(const Tile& fragments, int columns, SourceLocation where) {
+  const std::vector<std::int64_t>& shape = fragments.shape();
+  if (columns <= 0 || columns % 8 != 0 || shape != std::vector<std::int64_t>{64 * columns}) {
+    refuse_fragments("from_fragments", fragments,
+                     "give {64 * columns}, the columns a multiple of 8", where);
+  }
+  return fragments.reshape({4, columns / 8, 8, 4, 2, 2}, where)
+      .permute({0, 4, 2, 1, 3, 5}, where)
+      .reshape({64, columns}, where);
+}
+
 SharedFragments::SharedFragments(Kernel&, std::string name, int count, int columns,
                                  SourceLocation where)
     : columns_(columns) {

@@ -149,7 +149,7 @@ Slot Ring::enter(bool producing, const char* what, SourceLocation where) {
   check_role(producing, what, where);
   State& ring = *state_;
   const Tracer::At at(in_role(what, where), where);
-  const Index stage = *ring.stage, phase = *ring.phase;
+  const Index stage = ring.stages == 1 ? Index(0) : *ring.stage, phase = *ring.phase;
   wait(producing, stage, phase, what, where);
   const Index next = stage + 1;
   const Condition wraps = next == ring.stages;
@@ -165,6 +165,15 @@ Slot Ring::consume_at(const Index& position, SourceLocation where) {
   const Index from_first = max(position, 0), stage = from_first % stages;
   wait(false, stage, from_first / stages % 2, "consume_at", where);
   return slot(stage, "consume_at", where);
+}
+
+Slot Ring::last(SourceLocation where) {
+  check_role(false, "last", where);
+  const Tracer::At at(in_role("last", where), where);
+  const int stages = state_->stages;
+  if (stages == 1) return slot(Index(0), "last", where);
+  const Index next = *state_->stage;
+  return slot(select(next == 0, stages - 1, next - 1), "last", where);
 }
 
 const SharedView& Slot::operator[](int part) const {

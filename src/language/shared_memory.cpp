@@ -59,6 +59,7 @@ Type held_by(const SharedView& view, const Tracer& tracer, ir::ValueId id) {
 SharedView SharedView::rows(const IndexOperand& start, int count) const {
   return ExplicitTracing::rows(*this, start, count);
 }
+SharedView SharedView::first_row() const { return ExplicitTracing::first_row(*this); }
 SharedView SharedView::columns(int start, int count, SourceLocation where) const {
   return ExplicitTracing::columns(*this, start, count, where);
 }

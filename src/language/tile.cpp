@@ -260,6 +260,30 @@ Tile Tile::T(SourceLocation where) const {
                                 {{ir::Key::permutation, std::vector<std::int64_t>{1, 0}}}, where)));
 }
 
+Tile Tile::permute(const std::vector<int>& axes, SourceLocation where) const {
+  Tracer& tracer = Tracer::get("permute", where);
+  const ir::ValueId id = tracer.use(handle_, "permute", where);
+  Type type = tracer.type(id);
+  std::vector<int> sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  bool each_once = sorted.size() == type.shape.size();
+  for (std::size_t i = 0; each_once && i < sorted.size(); ++i) {
+    each_once = sorted[i] == static_cast<int>(i);
+  }
+  if (!each_once) {
+    Diagnostic(where, "permute: the tile " + describe(type) + " by axes " +
+                          shape_text({axes.begin(), axes.end()}))
+        .token("permute")
+        .fix("name each axis of the tile once, the slowest of the result first")
+        .raise();
+  }
+  const std::vector<std::int64_t> old = type.shape;
+  for (std::size_t i = 0; i < axes.size(); ++i) type.shape[i] = old[axes[i]];
+  return Tile(tracer.handle(tracer.emit(
+      Op::transpose, {id}, type,
+      {{ir::Key::permutation, std::vector<std::int64_t>(axes.begin(), axes.end())}}, where)));
+}
+
 Tile Tile::cast(DType dtype, SourceLocation where) const {
   Tracer& tracer = Tracer::get("cast", where);
   const ir::ValueId id = tracer.use(handle_, "cast", where);

@@ -65,7 +65,7 @@ class RoleLowering {
         return o.op == Op::store_fragment ? transfers_.store_fragment(o)
                                           : transfers_.load_fragment(o);
       case Family::tile_access:
-        return o.op == Op::store ? transfers_.store(o) : transfers_.load(o);
+        return o.op == Op::load ? transfers_.load(o) : transfers_.store(o);
       case Family::tile_copy:
         return transfers_.tma(o);
       case Family::peer:

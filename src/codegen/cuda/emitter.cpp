@@ -255,7 +255,7 @@ CudaSource Emitter::finish() {
   // Through a shuffle the compiler knows that the index is the same in all lanes.
   kernel +=
       "  const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);\n"
-      "  const int lane = (int)threadIdx.x % 32;\n";
+      "  const int lane = (int)(threadIdx.x & 31u);\n";
   kernel += body_ + "}\n";
   source.text = fmt::format("// {}: {} threads, {} bytes of shared memory.\n",
                             escaped_comment(kernel_.name), kernel_.threads, kernel_.shared_bytes) +

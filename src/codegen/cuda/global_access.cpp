@@ -15,7 +15,7 @@ using ir::ValueId;
 // Of so many a thread asks each whether it exists; of more, first whether all of them do.
 constexpr std::int64_t kFewVectors = 8;
 
-// One load_registers or store_registers: c0, c1, ... are the tensor's coordinates of this thread's
+// One load_registers, store_registers or red_registers: c0, c1, ... are the tensor's coordinates of this thread's
 // register 0, e0, ... the limits, and register i is at c + d.
 class GlobalAccess {
  public:
@@ -23,6 +23,7 @@ class GlobalAccess {
       : emitter_(emitter),
         operation_(operation),
         loads_(operation.op == ir::Op::load_registers),
+        adds_(operation.op == ir::Op::red_registers),
         tensor_(operation.operands[loads_ ? 1 : 0]),
         array_(operation.operands[loads_ ? 0 : 1]),
         parameter_(*emitter.kernel().parameter_of(tensor_)),
@@ -53,7 +54,9 @@ class GlobalAccess {
                             base[0], ir::kOwnedAlignment);
     }
     for (int axis = 0; axis < rank_; ++axis) {
-      emitter_.line(fmt::format("const int c{} = {};", axis, first_coordinate(axis)));
+      const std::string first = first_coordinate(axis);
+      emitter_.line(
+          fmt::format("const int c{} = {};", axis, adds_ ? fmt::format("here({})", first) : first));
       emitter_.line(fmt::format("const int e{} = {};", axis, end(axis)));
       base.push_back(scaled(fmt::format("(i64)c{}", axis), axis));
     }
@@ -157,7 +160,10 @@ class GlobalAccess {
     emitter_.open(fmt::format("for (int {} = {}; {} < {}; ++{})", i, from, i, to, i));
     const Place at = place(i, 1);
     if (!loads_) {
-      emitter_.line(fmt::format("if ({}) first[{}] = {};", at.exists, at.offset, value(i)));
+      const std::string change =
+          adds_ ? fmt::format("red_add(first + {}, {})", at.offset, value(i))
+                : fmt::format("first[{}] = {}", at.offset, value(i));
+      emitter_.line(fmt::format("if ({}) {};", at.exists, change));
       return emitter_.close();
     }
     const std::string element =
@@ -203,7 +209,8 @@ class GlobalAccess {
     const Place at = place("i", vector);
     emitter_.open(fmt::format("if (aligned && {})", at.exists));
     emitter_.line(
-        fmt::format("store_vector_{}(first + {}, {});", bytes, at.offset, registers_at("i")));
+        fmt::format("{}_vector_{}(first + {}, {});", adds_ ? "red_add" : "store", bytes, at.offset,
+                    registers_at("i")));
     emitter_.close();
     emitter_.open("else");
     print_elements("i", fmt::format("i + {}", vector));
@@ -260,7 +267,7 @@ class GlobalAccess {
 
   Emitter& emitter_;
   const Operation& operation_;
-  bool loads_;
+  bool loads_, adds_;
   ValueId tensor_, array_;
   const ir::Parameter& parameter_;
   const ir::RegisterLayout& layout_;

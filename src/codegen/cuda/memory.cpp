@@ -124,7 +124,7 @@ void print_matrix(Emitter& emitter, const Operation& operation) {
                                         : "lane % 8 + lane / 16 * 8";
   const char* const beside = !transposed ? "lane / 16" : "lane / 8 % 2";
   emitter.open("");
-  emitter.line(fmt::format("const int row = {};",
+  emitter.line(fmt::format("const int row = here({});",
                            sum_text({offset_text(emitter, operation.operands[3]), below})));
   std::vector<std::string> chunks{std::to_string(chunk), beside};
   if (operation.operands.size() > 4) {
@@ -165,6 +165,8 @@ void print_words(Emitter& emitter, const Operation& operation) {
   emitter.close();
 }
 
+constexpr std::int64_t kFewElements = 4;
+
 void print_shared_elements(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const ir::RegisterLayout& layout = attributes.register_layout();
@@ -187,7 +189,10 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
   emitter.open(fmt::format("for (int i = 0; i < {}; {})", count,
                            vector == 1 ? "++i" : fmt::format("i += {}", vector)));
   emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
-  emitter.line(fmt::format("const int column = {};", coordinate(rank - 1)));
+  // Of few elements the places are sooner computed again than kept over a loop.
+  const std::string column = coordinate(rank - 1);
+  emitter.line(fmt::format("const int column = {};",
+                           count <= kFewElements ? fmt::format("here({})", column) : column));
   std::vector<std::string> terms{
       emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
       std::to_string(attributes.integer_or(Key::step, 0)), fmt::format("row * {}", row_bytes)};

@@ -242,6 +242,29 @@ __device__ __forceinline__ void store_vector_16(void* address, const T* r) {
   *(uint4*)address = make_uint4(word(r[0]), word(r[1]), word(r[2]), word(r[3]));
 }
 )"},
+    {"red_add", R"(__device__ __forceinline__ void red_add(float* address, float v) {
+  asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" :: "l"(address), "f"(v) : "memory");
+}
+)"},
+    {"red_add_vector_8",
+     R"(__device__ __forceinline__ void red_add_vector_8(float* address, const float* r) {
+  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};"
+               :: "l"(address), "f"(r[0]), "f"(r[1]) : "memory");
+}
+)"},
+    {"red_add_vector_16",
+     R"(__device__ __forceinline__ void red_add_vector_16(float* address, const float* r) {
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+               :: "l"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]) : "memory");
+}
+)"},
+    {"here", R"(// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+)"},
     {"compiler_fence",
      R"(__device__ __forceinline__ void compiler_fence() { asm volatile("" ::: "memory"); }
 )"},
@@ -369,8 +392,10 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("trap;");
 }
 )"},
-    {"descriptor", R"(// Of a matrix at a shared address that is a multiple of 16.
+    {"descriptor", R"(// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
+// loop, those of all products would take the accumulators' registers.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
+  asm volatile("" : "+r"(address));
   return (u64)high << 32 | (low + (address >> 4));
 }
 )"},

@@ -163,10 +163,10 @@ void TransferLowering::load(const Operation& o) {
 void TransferLowering::store(const Operation& o) {
   std::vector<ValueId> operands = o.operands;
   operands[1] = code_.array(o.operands[1]);
-  code_.emit(
-      Op::store_registers, std::move(operands),
-      {{Key::sizes, o.attributes.integers(Key::sizes)}, {Key::layout, code_.layout(o.operands[1])}},
-      o.where);
+  ir::Attributes attributes = o.attributes;
+  attributes.set(Key::layout, code_.layout(o.operands[1]));
+  code_.emit(o.op == Op::red_tile ? Op::red_registers : Op::store_registers, std::move(operands),
+             std::move(attributes), o.where);
 }
 
 // One copy for each panel of the tile.

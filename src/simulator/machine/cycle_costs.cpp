@@ -90,7 +90,7 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
       return computation_cycles(kernel, instruction);
     case Code::global_access: {
       const GlobalAccess& access = kernel.global_accesses[instruction.detail];
-      const bool loads = ir::info(instruction.op).reads(ir::Memory::global);
+      const bool loads = ir::info(instruction.op).writes(ir::Memory::registers);
       return port_cycles(kernel, warp_bytes(kernel.registers[access.array])) +
              (loads ? rates.global_latency : 0);
     }

@@ -133,7 +133,7 @@ void Preparation::check_spread(const Operation& operation, const Spread& spread,
 }
 
 void Preparation::access_global(const Operation& operation) {
-  const bool loads = ir::info(operation.op).reads(ir::Memory::global);
+  const bool loads = ir::info(operation.op).writes(ir::Memory::registers);
   const ir::ValueId array = operation.operands[loads ? 0 : 1];
   GlobalAccess made;
   made.tensor = &arguments_.tensors[object(operation.operands[loads ? 1 : 0])];

@@ -16,6 +16,14 @@ void to_bytes(RegisterArray& array, DType dtype, int element, int lane, std::byt
   *to = std::byte{array.row<std::uint8_t>(element)[lane]};
 }
 
+// Added to what is there, rounded to the dtype.
+void add_bytes(RegisterArray& array, DType dtype, int element, int lane, std::byte* to) {
+  float sum = 0;
+  to_float(dtype, to, &sum, 1);
+  sum += array.row<float>(element)[lane];
+  from_float(dtype, &sum, to, 1);
+}
+
 void from_bytes(RegisterArray& array, DType dtype, int element, int lane, const std::byte* from) {
   if (is_float(dtype)) {
     to_float(dtype, from, array.row<float>(element) + lane, 1);
@@ -64,7 +72,9 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   const GlobalAccess& access = launch.kernel.global_accesses[instruction.detail];
   const RegisterInfo& info = launch.kernel.registers[access.array];
   const TensorArgument& tensor = *access.tensor;
-  const bool loads = ir::info(instruction.op).reads(ir::Memory::global);
+  const ir::OpInfo& record = ir::info(instruction.op);
+  const bool loads = record.writes(ir::Memory::registers);
+  const bool adds = !loads && record.reads(ir::Memory::global);
   (loads ? write_all : read_all)(launch, warp, instruction, access.array);
   if (loads && launch.provenance) launch.provenance->forget(warp, access.array);
   RegisterArray& array = warp.arrays[access.array];
@@ -104,11 +114,12 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
       if (loads) {
         from_bytes(array, tensor.dtype, i, l, exists ? data + offset * size : kZero);
       } else if (exists) {
-        to_bytes(array, tensor.dtype, i, l, data + offset * size);
+        (adds ? add_bytes : to_bytes)(array, tensor.dtype, i, l, data + offset * size);
       }
     }
   }
-  launch.order.global(warp, launch.order.by_threads(warp, instruction, {!loads}),
+  // What reads elements to write them does so atomically for the GPU, in any order.
+  launch.order.global(warp, launch.order.by_threads(warp, instruction, {!loads, false, adds}),
                       launch.order.bytes);
 }
 
