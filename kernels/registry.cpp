@@ -301,6 +301,7 @@ LibraryKernel attention_varlen_forward_entry() {
 // The entry of the forward pass as that of its gradients: `packed`, two vectors of the sequences'
 // first rows stand behind Q, K and V.
 LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
+  kernel.backward_of = kernel.name;
   const std::size_t inputs = packed ? 5 : 3;
   const LibraryTensor O = kernel.tensors[inputs], LSE = kernel.tensors[inputs + 1];
   const LibraryTensor sinks = kernel.tensors.back();

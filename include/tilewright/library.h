@@ -94,6 +94,9 @@ struct LibraryKernel {
   std::vector<LibrarySchedule> schedules;  // of one target, the best first
   std::vector<ScheduleRules> rules;        // one for a target at most; without, the first schedule
   std::function<Kernel(const OptionValues&)> build;
+  // Of gradients: the name of the kernel that they are of. Their tensors are those of its tensors
+  // and, named dX, the gradients of X.
+  std::string backward_of = {};
   // In place of build: the operation is a program of one rank and one stream, on tensors that are
   // its in, out and inout buffers.
   std::function<Program(const OptionValues&)> build_program;
