@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "compiler/device_tensors.h"
 #include "compiler/target.h"
 #include "json_text.h"
+#include "library/decided_options.h"
 #include "library/kernel_source.h"
 #include "support/diagnostic.h"
 #include "tilewright/check_gradients.h"
@@ -41,16 +42,13 @@ Pair find_pair(const std::string& name) {
       .raise();
 }
 
-bool is_set(const std::vector<std::string>& settings, const std::string& option) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const std::string& word) { return word.rfind(option + "=", 0) == 0; });
-}
-
 // What is set, and lengths that take a moment in float64.
 std::vector<std::string> small_settings(const LibraryKernel& kernel,
                                         std::vector<std::string> settings) {
+  const std::set<std::string> decided = library::decided_options(kernel, settings);
   for (const KernelOption& option : kernel.options) {
-    if (!option.is_length || is_set(settings, option.name)) continue;
+    if (!option.is_length || option.kind != KernelOption::Kind::integer) continue;
+    if (decided.count(option.name) != 0) continue;
     const bool is_number = option.standard.find_first_not_of("0123456789") == std::string::npos;
     if (!is_number || std::stoll(option.standard) <= kLength) continue;
     settings.push_back(fmt::format("{}={}", option.name, kLength));

@@ -394,7 +394,8 @@ class CommandLine {
         ->allow_extra_args(false);
   }
   void settings(CLI::App* app) {
-    app->add_option("--set", request_.settings, "An option of the kernel, or schedule")
+    app->add_option("--set", request_.settings,
+                    "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
   }
