@@ -105,9 +105,9 @@ def time_pairs(ours, peer, rounds):
                  statistics.median(ratios), ratios[tail], ratios[-1 - tail])
 
 
-def time_all(launches, rounds):
-    """The median time of each, in seconds; every round runs all of them, with a cold L2 cache, and
-    queued before the GPU is there, as in time_pairs: else some 0.5 us more."""
+def time_rounds(launches, rounds, sleep_cycles=SLEEP_CYCLES):
+    """The times of each in every round, in seconds; a round runs all of them, with a cold L2 cache,
+    and queued before the GPU is there, as in time_pairs: else some 0.5 us more."""
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     for launch in launches.values():
         launch()
@@ -120,7 +120,7 @@ def time_all(launches, rounds):
         for name in order[::-1] if index % 2 else order:
             start = torch.cuda.Event(enable_timing=True)
             end = torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(SLEEP_CYCLES // 4)
+            torch.cuda._sleep(sleep_cycles)
             flush.zero_()
             start.record()
             launches[name]()
@@ -129,6 +129,12 @@ def time_all(launches, rounds):
         torch.cuda.synchronize()
         for name, (start, end) in events.items():
             seconds[name].append(start.elapsed_time(end) * 1e-3)
+    return seconds
+
+
+def time_all(launches, rounds):
+    """The median time of each, in seconds."""
+    seconds = time_rounds(launches, rounds, SLEEP_CYCLES // 4)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 

@@ -21,17 +21,12 @@ namespace {
 enum class Of { queries, both };
 
 // Sequences of one length, and what a block of the grid is of them.
-class Batch {
+class Batch : public BatchShapes {
  public:
-  Batch(Kernel& kernel, const Attention& a, Of of)
-      : a_(a),
-        batch_(kernel.dim("batch")),
-        queries_(kernel.dim("queries")),
-        keys_(of == Of::both ? kernel.dim("keys") : Dim(0)) {}
-
-  std::vector<Dim> of_queries(int dim) const { return {batch_, queries_, a_.heads, dim}; }
-  std::vector<Dim> of_keys(int dim) const { return {batch_, keys_, a_.kv_heads, dim}; }
-  std::vector<Dim> of_rows() const { return {batch_, a_.heads, queries_}; }
+  using Shapes = BatchShapes;
+  Batch(Kernel& kernel, const Attention& a, Of of) : Shapes(kernel, a, of == Of::both), a_(a) {}
+  // Of a program: what its kernels take behind Q, K and V.
+  static std::vector<Buffer> first_rows(Program&, const Shapes&) { return {}; }
 
   struct Place {
     Index sequence, head;
@@ -46,45 +41,42 @@ class Batch {
     }
   };
   Place block_of_queries(Kernel& kernel, int size) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(queries_, size), a_.heads, batch_);
-    return place(b, h, queries_.block(x, size));
+    const auto [x, h, b] = kernel.grid(ceil_div(queries, size), heads, batch);
+    return place(b, h, queries.block(x, size));
   }
   Place block_of_keys(Kernel& kernel, int size) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(keys_, size), a_.kv_heads, batch_);
-    return place(b, h, keys_.block(x, size));
+    const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
+    return place(b, h, keys.block(x, size));
   }
   // All rows of a head, in blocks.
   template <typename Body>
   void for_rows(const Index& head, int size, const Body& body) const {
-    for (Index b : range(batch_)) {
-      for (Block rows : blocks(queries_, size)) body(place(b, head, rows));
+    for (Index b : range(batch)) {
+      for (Block rows : blocks(queries, size)) body(place(b, head, rows));
     }
   }
 
  private:
   Place place(const Index& b, const Index& h, const Block& block) const {
-    return {b, h, queries_, keys_, attention_mask(queries_, keys_, a_.causal, a_.window), block};
+    return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window), block};
   }
   const Attention& a_;
-  Dim batch_, queries_, keys_;
 };
 
 // Packed sequences.
-class Packed {
+class Packed : public PackedShapes {
  public:
+  using Shapes = PackedShapes;
   Packed(Kernel& kernel, const Attention& a, Of of)
-      : a_(a),
-        batch_(kernel.dim("batch")),
-        total_queries_(kernel.dim("total_queries")),
-        queries_(total_queries_, kernel.in("cu_seqlens_q", i32, {batch_ + 1})) {
-    if (of == Of::queries) return;
-    total_keys_ = kernel.dim("total_keys");
-    keys_.emplace(total_keys_, kernel.in("cu_seqlens_k", i32, {batch_ + 1}));
+      : Shapes(kernel, a, of == Of::both),
+        a_(a),
+        queries_(total_queries, kernel.in("cu_seqlens_q", i32, of_first_rows())) {
+    if (of == Of::both) keys_.emplace(total_keys, kernel.in("cu_seqlens_k", i32, of_first_rows()));
   }
-
-  std::vector<Dim> of_queries(int dim) const { return {total_queries_, a_.heads, dim}; }
-  std::vector<Dim> of_keys(int dim) const { return {total_keys_, a_.kv_heads, dim}; }
-  std::vector<Dim> of_rows() const { return {a_.heads, total_queries_}; }
+  static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
+    return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),
+            program.in("cu_seqlens_k", i32, shapes.of_first_rows())};
+  }
 
   struct Place {
     Index sequence, head;
@@ -99,18 +91,18 @@ class Packed {
     }
   };
   Place block_of_queries(Kernel& kernel, int size) const {
-    const auto [tile, h] = kernel.grid(queries_.tiles(size), a_.heads);
+    const auto [tile, h] = kernel.grid(queries_.tiles(size), heads);
     const auto [b, x] = queries_.tile(tile, size);
     return place(b, h, queries_.of(b).block(x, size));
   }
   Place block_of_keys(Kernel& kernel, int size) const {
-    const auto [tile, h] = kernel.grid(keys_->tiles(size), a_.kv_heads);
+    const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
     const auto [b, x] = keys_->tile(tile, size);
     return place(b, h, keys_->of(b).block(x, size));
   }
   template <typename Body>
   void for_rows(const Index& head, int size, const Body& body) const {
-    for (Index b : range(batch_)) {
+    for (Index b : range(batch)) {
       for (Block rows : blocks(queries_.of(b), size)) body(place(b, head, rows));
     }
   }
@@ -123,7 +115,6 @@ class Packed {
     return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window), block};
   }
   const Attention& a_;
-  Dim batch_, total_queries_, total_keys_ = 0;
   Ragged queries_;
   std::optional<Ragged> keys_;
 };
@@ -292,50 +283,16 @@ Kernel sink_gradient(const Attention& a, const std::string& name) {
   return kernel;
 }
 
-// What the sequences of a program have: its dims, and shapes of its buffers.
-struct BatchBuffers {
-  using Sequences = Batch;
-  BatchBuffers(Program& program, const Attention& a)
-      : batch(program.dim("batch")),
-        queries(program.dim("queries")),
-        keys(program.dim("keys")),
-        a(a) {}
-  std::vector<Dim> of_queries(int dim) const { return {batch, queries, a.heads, dim}; }
-  std::vector<Dim> of_keys(int dim) const { return {batch, keys, a.kv_heads, dim}; }
-  std::vector<Dim> of_rows() const { return {batch, a.heads, queries}; }
-  std::vector<Buffer> offsets(Program&) const { return {}; }
-  Dim batch, queries, keys;
-  const Attention& a;
-};
-struct PackedBuffers {
-  using Sequences = Packed;
-  PackedBuffers(Program& program, const Attention& a)
-      : batch(program.dim("batch")),
-        total_queries(program.dim("total_queries")),
-        total_keys(program.dim("total_keys")),
-        a(a) {}
-  std::vector<Dim> of_queries(int dim) const { return {total_queries, a.heads, dim}; }
-  std::vector<Dim> of_keys(int dim) const { return {total_keys, a.kv_heads, dim}; }
-  std::vector<Dim> of_rows() const { return {a.heads, total_queries}; }
-  std::vector<Buffer> offsets(Program& program) const {
-    return {program.in("cu_seqlens_q", i32, {batch + 1}),
-            program.in("cu_seqlens_k", i32, {batch + 1})};
-  }
-  Dim batch, total_queries, total_keys;
-  const Attention& a;
-};
-
-template <typename Buffers>
+template <typename Sequences>
 Program backward(const Attention& a, bool of_lse, const Caller& caller) {
   check_attention(a, caller);
-  using Sequences = typename Buffers::Sequences;
   const std::string name(caller.function);
   Program program(name);
-  const Buffers like(program, a);
+  const typename Sequences::Shapes like(program, a);
   const Buffer Q = program.in("Q", a.dtype, like.of_queries(a.dim));
   const Buffer K = program.in("K", a.dtype, like.of_keys(a.dim));
   const Buffer V = program.in("V", a.dtype, like.of_keys(a.dim_v));
-  const std::vector<Buffer> offsets = like.offsets(program);
+  const std::vector<Buffer> offsets = Sequences::first_rows(program, like);
   const Buffer sinks = a.sinks ? program.in("sinks", f32, {a.heads}) : Buffer();
   const Buffer O = program.in("O", a.dtype, like.of_queries(a.dim_v));
   const Buffer LSE = program.in("LSE", f32, like.of_rows());
@@ -381,11 +338,11 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
 }  // namespace
 
 Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<BatchBuffers>(a, of_lse, {"attention_backward", where});
+  return backward<Batch>(a, of_lse, {"attention_backward", where});
 }
 
 Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<PackedBuffers>(a, of_lse, {"attention_varlen_backward", where});
+  return backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
 
 Attention with_backward_blocks(Attention a) {

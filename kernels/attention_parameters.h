@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "kernels/caller.h"
 #include "tilewright/kernels/attention.h"
@@ -38,19 +39,51 @@ class AttentionScores {
   std::optional<Tensor> sinks_;
 };
 
-// The parameters that every schedule of attention_forward declares.
-struct AttentionParameters : AttentionScores {
-  AttentionParameters(Kernel& kernel, const Attention& a);
+// The dims of sequences of one length, which a kernel declares, or a program for its kernels, and
+// the shapes that tensors have by them. Without keys theirs have no value.
+struct BatchShapes {
+  template <typename Declarer>
+  BatchShapes(Declarer& declarer, const Attention& a, bool has_keys = true)
+      : batch(declarer.dim("batch")),
+        queries(declarer.dim("queries")),
+        keys(has_keys ? declarer.dim("keys") : Dim(0)),
+        heads(a.heads),
+        kv_heads(a.kv_heads) {}
+  std::vector<Dim> of_queries(int dim) const { return {batch, queries, heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {batch, keys, kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {batch, heads, queries}; }
   Dim batch, queries, keys;
+  int heads, kv_heads;
+};
+
+// The same of packed sequences, whose first rows are in vectors.
+struct PackedShapes {
+  template <typename Declarer>
+  PackedShapes(Declarer& declarer, const Attention& a, bool has_keys = true)
+      : batch(declarer.dim("batch")),
+        total_queries(declarer.dim("total_queries")),
+        total_keys(has_keys ? declarer.dim("total_keys") : Dim(0)),
+        heads(a.heads),
+        kv_heads(a.kv_heads) {}
+  std::vector<Dim> of_queries(int dim) const { return {total_queries, heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {total_keys, kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {heads, total_queries}; }
+  std::vector<Dim> of_first_rows() const { return {batch + 1}; }
+  Dim batch, total_queries, total_keys;
+  int heads, kv_heads;
+};
+
+// The parameters that every schedule of attention_forward declares.
+struct AttentionParameters : AttentionScores, BatchShapes {
+  AttentionParameters(Kernel& kernel, const Attention& a);
   Tensor Q, K, V, O, LSE;
   Mask mask;
 };
 
 // The same of attention_varlen_forward. `mask` is that of one sequence.
-struct VarlenParameters : AttentionScores {
+struct VarlenParameters : AttentionScores, PackedShapes {
   VarlenParameters(Kernel& kernel, const Attention& a);
   Mask mask(const Sequence& queries, const Sequence& keys) const;
-  Dim batch, total_queries, total_keys;
   Tensor Q, K, V, cu_seqlens_q, cu_seqlens_k, O, LSE;
   Ragged queries, keys;
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -227,6 +228,22 @@ LibraryKernel attention_decode_entry() {
   return kernel;
 }
 
+// Of packed sequences: "128,77,0".
+KernelOption lengths_option(std::string name, std::string description, std::string standard,
+                            std::string sum) {
+  KernelOption option{std::move(name),
+                      std::move(description),
+                      Kind::lengths,
+                      std::move(standard),
+                      0,
+                      kMaximumSize,
+                      {},
+                      true};
+  option.count = "batch";
+  option.sum = std::move(sum);
+  return option;
+}
+
 // Where the sequences of a packed tensor begin: `total` rows cut at random places, which are the
 // same part of the whole for every tensor of a seed.
 HostTensor random_offsets(const OptionValues& options, const std::string& total,
@@ -258,19 +275,24 @@ LibraryKernel attention_varlen_forward_entry() {
     if (option.name == "causal")
       option.description = "query i of a sequence sees its keys up to i + keys - queries";
   }
+  kernel.options.push_back(
+      lengths_option("lengths_q", "query rows of each sequence: 128,77,0", "", "queries"));
+  kernel.options.push_back(
+      lengths_option("lengths_k", "key rows of each sequence", "lengths_q", "keys"));
   const auto offsets_of = [](const char* total) {
     return [total](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>&) {
       return random_offsets(o, total, seed);
     };
   };
-  kernel.tensors = {{"Q", {"queries", "heads", "dim"}, false, {}},
-                    {"K", {"keys", "kv_heads", "dim"}, false, {}},
-                    {"V", {"keys", "kv_heads", "dim_v"}, false, {}},
-                    {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets_of("queries")},
-                    {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys")},
-                    {"O", {"queries", "heads", "dim_v"}, true, {}},
-                    {"LSE", {"heads", "queries"}, true, f32},
-                    {"sinks", {"heads"}, false, f32, {}, "sinks"}};
+  kernel.tensors = {
+      {"Q", {"queries", "heads", "dim"}, false, {}},
+      {"K", {"keys", "kv_heads", "dim"}, false, {}},
+      {"V", {"keys", "kv_heads", "dim_v"}, false, {}},
+      {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets_of("queries"), {}, "lengths_q"},
+      {"cu_seqlens_k", {"batch + 1"}, false, i32, offsets_of("keys"), {}, "lengths_k"},
+      {"O", {"queries", "heads", "dim_v"}, true, {}},
+      {"LSE", {"heads", "queries"}, true, f32},
+      {"sinks", {"heads"}, false, f32, {}, "sinks"}};
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
@@ -284,6 +306,11 @@ LibraryKernel attention_varlen_forward_entry() {
     return attention_varlen_reference(attention_sizes_of(options), inputs);
   };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    const std::vector<std::int64_t> of_q = o.lengths("lengths_q"), of_k = o.lengths("lengths_k");
+    if (inputs.empty() && !of_q.empty() && !of_k.empty()) {
+      return attention_operations(o, static_cast<double>(std::inner_product(
+                                         of_q.begin(), of_q.end(), of_k.begin(), std::int64_t{0})));
+    }
     if (inputs.empty()) {
       return attention_operations(o, static_cast<double>(o.integer("queries")) *
                                          static_cast<double>(o.integer("keys")) /
@@ -302,6 +329,7 @@ LibraryKernel attention_varlen_forward_entry() {
 // The entry of the forward pass as that of its gradients: `packed`, two vectors of the sequences'
 // first rows stand behind Q, K and V.
 LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
+  kernel.backward_of = kernel.name;
   const std::size_t inputs = packed ? 5 : 3;
   const LibraryTensor O = kernel.tensors[inputs], LSE = kernel.tensors[inputs + 1];
   const LibraryTensor sinks = kernel.tensors.back();

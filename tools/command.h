@@ -39,6 +39,7 @@ struct Request {
   std::optional<std::int64_t> launches;  // 2; of a program its runs
   std::optional<std::int64_t> ranks, multiprocessors;
   std::int64_t runs = 20;
+  int directions = 2;
   double patience = 5;                // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants
   bool list_mutants = false;
@@ -69,6 +70,7 @@ int bench(const Request& request);
 int tune(const Request& request);
 int fuzz(const Request& request);
 int stress(const Request& request);
+int check_gradients(const Request& request);
 int doctor(const Request& request);
 int cache(const Request& request);
 

@@ -23,6 +23,8 @@ const char* kind_name(const KernelOption& option) {
       return "boolean";
     case KernelOption::Kind::dtype:
       return "dtype";
+    case KernelOption::Kind::lengths:
+      return "lengths";
     case KernelOption::Kind::choice:
       break;
   }

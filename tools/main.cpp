@@ -93,6 +93,7 @@ class CommandLine {
     add_tune();
     add_fuzz();
     add_stress();
+    add_check_gradients();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -317,6 +318,31 @@ class CommandLine {
     seed(stress, "Of the random inputs, the first schedule and the delays");
     json(stress);
   }
+  void add_check_gradients() {
+    CLI::App* check =
+        add("check-gradients",
+            "Compare the gradients that a kernel computes with derivatives of its forward pass",
+            tilewright::tools::check_gradients);
+    check
+        ->add_option("kernel", request_.kernel,
+                     "The name of a kernel that computes gradients, or of its forward pass")
+        ->required();
+    check
+        ->add_option("--target", request_.target,
+                     "Where the gradients are computed in the kernel's own types: interpreter, "
+                     "sim:sm_90a, or cuda (the GPU that is here). In float64 the interpreter "
+                     "computes them")
+        ->default_val("interpreter");
+    settings(check);
+    check
+        ->add_option("--directions", request_.directions,
+                     "Random ones, in which each input is moved")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    timeout(check);
+    seed(check, "Of the random inputs and directions");
+    json(check);
+  }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {
     std::string known;
@@ -361,12 +387,16 @@ class CommandLine {
                     "a Program of several kernels and ranks")
         ->required();
     app->add_option("--target", request_.target, targets)->required();
-    app->add_option("--set", request_.settings, "An option of the kernel, or schedule")
-        ->type_name("NAME=VALUE")
-        ->allow_extra_args(false);
+    settings(app);
     app->add_option("--numerics", request_.numerics,
                     "Switch off a rewrite that changes rounding (docs/numerics.md); strict: all")
         ->type_name("strict|NAME=off")
+        ->allow_extra_args(false);
+  }
+  void settings(CLI::App* app) {
+    app->add_option("--set", request_.settings,
+                    "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
+        ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {

@@ -45,7 +45,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 const KernelOption& find_length(const LibraryKernel& kernel, const std::string& name) {
   std::vector<std::string> known;
   for (const KernelOption& option : kernel.options) {
-    if (!option.is_length) continue;
+    if (!option.is_length || option.kind != KernelOption::Kind::integer) continue;
     if (option.name == name) return option;
     known.push_back(option.name);
   }

@@ -19,7 +19,9 @@
 namespace tilewright {
 
 struct KernelOption {
-  enum class Kind : std::uint8_t { integer, boolean, dtype, choice };
+  // `lengths`: rows of each sequence of a packed tensor, as "128,77,0"; empty where they are not
+  // set.
+  enum class Kind : std::uint8_t { integer, boolean, dtype, choice, lengths };
   std::string name;
   std::string description;
   Kind kind = Kind::integer;
@@ -35,17 +37,21 @@ struct KernelOption {
   std::vector<std::string> worth_trying = {};
   // It is a number of rows, such as a window: lengths about it are worth trying.
   bool counts_rows = false;
+  // Of lengths: the options that are then how many they are, and their sum.
+  std::string count = {};
+  std::string sum = {};
 };
 
 // The values of all options of a kernel, and the schedule, if one is set. Asking for an option by
 // its name raises Error(usage) where there is none, or where its value is not what is asked for: an
-// integer, true or false, the name of a dtype.
+// integer, true or false, the name of a dtype, lengths (none where they are not set).
 class OptionValues {
  public:
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   std::int64_t integer(const std::string& name) const;
   bool boolean(const std::string& name) const;
   DType dtype(const std::string& name) const;
+  std::vector<std::int64_t> lengths(const std::string& name) const;
   const std::string& text(const std::string& name) const;
   const std::map<std::string, std::string>& all() const { return values_; }
   void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
@@ -66,6 +72,9 @@ struct LibraryTensor {
                            const std::vector<HostTensor>& before)>
       values = {};
   std::string option = {};  // there only if this option is true
+  // i32: the option of lengths whose sequences' first rows it holds, and their end, where it is
+  // set.
+  std::string lengths = {};
 };
 
 // An explicit version of a kernel for one target; the tile-level definition is its meaning. It is
@@ -94,6 +103,9 @@ struct LibraryKernel {
   std::vector<LibrarySchedule> schedules;  // of one target, the best first
   std::vector<ScheduleRules> rules;        // one for a target at most; without, the first schedule
   std::function<Kernel(const OptionValues&)> build;
+  // Of gradients: the name of the kernel that they are of. Their tensors are those of its tensors
+  // and, named dX, the gradients of X.
+  std::string backward_of = {};
   // In place of build: the operation is a program of one rank and one stream, on tensors that are
   // its in, out and inout buffers.
   std::function<Program(const OptionValues&)> build_program;
@@ -122,8 +134,9 @@ const LibraryKernel& find_kernel(std::string_view name);
 // Checks each setting "name=value" against the kernel's options and fills in what is not set: from
 // `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is
 // known to every kernel: "tile", or the name of one of its schedules; it is left out where it is
-// not set. Raises Error(usage) for what is no setting or stands twice, for an unknown option,
-// schedule or value, and for options that do not fit together.
+// not set. Lengths say what their count and sum are. Lengths that others follow stand for these,
+// too, unless the others' sum is set. Raises Error(usage) for what is no setting or stands twice,
+// for an unknown option, schedule or value, and for options that do not fit together.
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 

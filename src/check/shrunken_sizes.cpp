@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "analysis/cluster_values.h"
+#include "library/decided_options.h"
 
 namespace tilewright::checks {
 namespace {
@@ -181,10 +182,11 @@ class Sizer {
  public:
   Sizer(const LibraryKernel& kernel, const std::vector<std::string>& settings,
         const OptionValues& options, const std::vector<SizedKernel>& launched)
-      : kernel_(kernel), options_(options), launched_(launched), axes_(axes_of(kernel, launched)) {
-    for (const std::string& setting : settings) {
-      is_set_.insert(setting.substr(0, setting.find('=')));
-    }
+      : kernel_(kernel),
+        options_(options),
+        launched_(launched),
+        axes_(axes_of(kernel, launched)),
+        is_set_(library::decided_options(kernel, settings)) {
     // Sequences of a packed batch share the lengths.
     for (const KernelOption& option : kernel.options) {
       const auto axis = axes_.find(option.name);
@@ -254,7 +256,7 @@ class Sizer {
   const OptionValues& options_;
   const std::vector<SizedKernel>& launched_;
   const Axes axes_;
-  std::set<std::string> is_set_;
+  const std::set<std::string> is_set_;
   std::int64_t sequences_ = 1;
 };
 

@@ -346,7 +346,7 @@ void check_memory(const Parameter& parameter, const TensorArgument& tensor) {
         .raise();
   }
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
-  const auto unit = static_cast<std::uintptr_t>(size_of(tensor.dtype));
+  const auto unit = static_cast<std::uintptr_t>(tensor.element_bytes());
   if (address % unit == 0) return;
   Diagnostic(parameter.where,
              fmt::format("tensor {} of {} starts at 0x{:x}, no multiple of {} bytes",

@@ -18,7 +18,7 @@ struct CopiedAxis {
 
 // The innermost first: bytes. Axes that follow each other without a gap on both sides are one.
 std::vector<CopiedAxis> joined_axes(const TensorArgument& to, const TensorArgument& from) {
-  const std::int64_t size = size_of(to.dtype);
+  const std::int64_t size = to.element_bytes();
   std::vector<CopiedAxis> axes{{size, 1, 1}};
   for (std::size_t axis = to.shape.size(); axis-- > 0;) {
     if (to.shape[axis] == 1) continue;
@@ -43,7 +43,10 @@ std::int64_t ProgramBuffer::bytes() const {
     last += (extent - 1) * (strides.empty() ? stride : strides[axis]);
     stride *= extent;
   }
-  return (last + 1) * size_of(dtype);
+  TensorArgument element;
+  element.dtype = dtype;
+  element.is_double = is_double;
+  return (last + 1) * element.element_bytes();
 }
 
 std::int64_t constant(const Dim& dim) {
@@ -117,12 +120,17 @@ void add_owned(Program& program, const std::vector<Kernel>& machine) {
   }
 }
 
+void hold_doubles(Program& bound) {
+  for (ProgramBuffer& buffer : bound.buffers) buffer.is_double = true;
+}
+
 TensorArgument argument_of(const Program& program, const ProgramPart& part,
                            const BufferAddress& address) {
   const ProgramBuffer& buffer = program.buffers[part.buffer];
   TensorArgument tensor;
   tensor.name = buffer.name;
   tensor.dtype = buffer.dtype;
+  tensor.is_double = buffer.is_double;
   tensor.shape = constants(part.sizes);
   tensor.strides = buffer.strides;
   tensor.strides.resize(buffer.shape.size(), 1);
@@ -132,7 +140,7 @@ TensorArgument argument_of(const Program& program, const ProgramPart& part,
     offset += constant(part.starts[axis]) * tensor.strides[axis];
     stride *= constant(buffer.shape[axis]);
   }
-  offset *= size_of(buffer.dtype);
+  offset *= tensor.element_bytes();
   tensor.data = address(part.buffer, part.rank) + offset;
   for (int rank = 0; rank < program.ranks && program.ranks > 1; ++rank) {
     tensor.peers.push_back(address(part.buffer, rank) + offset);

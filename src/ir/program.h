@@ -27,6 +27,7 @@ struct ProgramBuffer {
   std::vector<Dim> shape;
   SourceLocation where;
   std::vector<std::int64_t> strides = {};  // of a caller's, once bound; none: row-major
+  bool is_double = false;                  // as TensorArgument's
   bool is_passed() const { return kind == Kind::tensor || kind == Kind::in || kind == Kind::out; }
   // What it holds after a run is there in the next one.
   bool outlives_runs() const { return is_passed() || kind == Kind::signals; }
@@ -116,6 +117,9 @@ Program bind_program(const Program& program, const std::vector<TensorShape>& sha
 
 // The same for the sizes alone. Raises a usage error where a dim has no value.
 Program bind_program(const Program& program, const DimValues& sizes, std::int64_t multiprocessors);
+
+// Makes all floating buffers of a bound program hold doubles.
+void hold_doubles(Program& bound);
 
 // Where a buffer lies in a rank.
 using BufferAddress = std::function<std::byte*(int buffer, int rank)>;

@@ -13,6 +13,7 @@
 #include "library/library_build.h"
 #include "library/program_simulation.h"
 #include "simulator/interpreter.h"
+#include "support/number_formats.h"
 
 namespace tilewright::library {
 namespace {
@@ -26,27 +27,6 @@ constexpr double kRoom = 1.5, kElementRoom = 2;
 // What an output of f32 is allowed at least: sums of thousands of terms, and ex2.approx, which errs
 // by 2^-22.
 constexpr double kSingle = 2e-5;
-
-// The largest relative error of rounding to nearest.
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::bf16:
-      return 0x1p-8;
-    case DType::f16:
-      return 0x1p-11;
-    case DType::f8e4m3:
-      return 0x1p-4;
-    case DType::f32:
-      return 0x1p-24;
-    case DType::i32:
-    case DType::i64:
-    case DType::i8:
-    case DType::u8:
-    case DType::boolean:
-      return 0;
-  }
-  return 0;
-}
 
 std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t index) {
   std::vector<std::int64_t> indices(shape.size());

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 
+#include "library/decided_options.h"
 #include "library/schedule_rules.h"
 #include "support/diagnostic.h"
 #include "tilewright/library.h"
@@ -33,6 +37,44 @@ std::string names_text(const std::map<std::string, std::string>& values) {
 
 std::string list_text(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// What stands between commas; nothing in an empty text.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    words.push_back(text.substr(0, comma));
+    if (comma == text.npos) return words;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) words.emplace_back();
+  }
+  return words;
+}
+
+std::optional<std::int64_t> number_of(std::string_view word) {
+  std::int64_t number = 0;
+  const char* const end = word.data() + word.size();
+  if (std::from_chars(word.data(), end, number) != std::from_chars_result{end, {}}) return {};
+  return number;
+}
+
+void check_lengths(const KernelOption& option, const std::string& subject,
+                   const std::string& value) {
+  std::int64_t sum = 0;
+  for (const std::string_view word : words_of(value)) {
+    const std::optional<std::int64_t> length = number_of(word);
+    if (!length || *length < 0 || *length > option.maximum) {
+      fail(fmt::format("{}: '{}' is no length", subject, word),
+           fmt::format("write numbers from 0 to {} with commas between: --set {}=128,77,0",
+                       option.maximum, option.name));
+    }
+    sum += *length;
+    if (sum > option.maximum) {
+      fail(fmt::format("{}: the sum is more than {}", subject, option.maximum),
+           "set fewer or shorter sequences");
+    }
+  }
 }
 
 // The value as the program compares it; raises when the option does not take it.
@@ -65,6 +107,9 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
         fail(subject + " is not known",
              fmt::format("set {} to one of: {}", option.name, list_text(option.choices)));
       }
+      return value;
+    case Kind::lengths:
+      check_lengths(option, subject, value);
       return value;
   }
   return value;
@@ -127,6 +172,62 @@ bool OptionValues::boolean(const std::string& name) const {
 
 DType OptionValues::dtype(const std::string& name) const { return parse_dtype(text(name)); }
 
+std::vector<std::int64_t> OptionValues::lengths(const std::string& name) const {
+  const std::string& value = text(name);
+  std::vector<std::int64_t> lengths;
+  for (const std::string_view word : words_of(value)) {
+    const std::optional<std::int64_t> length = number_of(word);
+    if (!length) {
+      fail(fmt::format("option {} = '{}' is no list of lengths", name, value),
+           fmt::format("ask for {} as what it is: text, dtype, boolean or integer", name));
+    }
+    lengths.push_back(*length);
+  }
+  return lengths;
+}
+
+namespace {
+
+// What lengths say of other options, and who says it.
+class LengthFacts {
+ public:
+  LengthFacts(const LibraryKernel& kernel, const std::set<std::string>& set,
+              const std::map<std::string, std::int64_t>& sizes)
+      : kernel_(kernel), set_(set), sizes_(sizes) {}
+
+  void add(const KernelOption& option, OptionValues& options) {
+    const std::vector<std::int64_t> lengths = options.lengths(option.name);
+    const std::string said = fmt::format("{} = '{}'", option.name, options.text(option.name));
+    note(option.count, static_cast<std::int64_t>(lengths.size()), "has so many lengths", said,
+         options);
+    note(option.sum, std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
+         "sums to so much", said, options);
+  }
+
+ private:
+  void note(const std::string& name, std::int64_t value, const char* what, const std::string& said,
+            OptionValues& options) {
+    const auto check = [&](std::int64_t other, const std::string& by) {
+      if (other == value) return;
+      fail(fmt::format("{}: {} is {} by {}, and {} by {}, which {}", kernel_.name, name, other, by,
+                       value, said, what),
+           fmt::format("leave {} out, or give lengths that agree", name));
+    };
+    if (set_.count(name) != 0) check(options.integer(name), "--set " + name);
+    if (const auto size = sizes_.find(name); size != sizes_.end()) check(size->second, "a file");
+    const auto [found, is_new] = said_.try_emplace(name, value, said);
+    if (!is_new) check(found->second.first, found->second.second);
+    options.set(name, checked_setting(kernel_, name, std::to_string(value)));
+  }
+
+  const LibraryKernel& kernel_;
+  const std::set<std::string>& set_;
+  const std::map<std::string, std::int64_t>& sizes_;
+  std::map<std::string, std::pair<std::int64_t, std::string>> said_;
+};
+
+}  // namespace
+
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes) {
   OptionValues options;
@@ -142,8 +243,18 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
     }
     options.set(name, checked_setting(kernel, name, value));
   }
+  LengthFacts facts(kernel, seen, sizes);
   for (const KernelOption& option : kernel.options) {
-    if (seen.count(option.name) != 0) continue;
+    if (option.kind != Kind::lengths) continue;
+    const bool follows =
+        options.has(option.standard) && seen.count(option.sum) + sizes.count(option.sum) == 0;
+    if (!options.has(option.name)) {
+      options.set(option.name, follows ? options.text(option.standard) : "");
+    }
+    if (!options.text(option.name).empty()) facts.add(option, options);
+  }
+  for (const KernelOption& option : kernel.options) {
+    if (options.has(option.name)) continue;
     const auto given = sizes.find(option.name);
     if (given != sizes.end()) {
       options.set(option.name, checked_value(kernel, option, std::to_string(given->second)));
@@ -156,6 +267,28 @@ OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std:
   kernel.check(options);
   return options;
 }
+
+namespace library {
+
+std::set<std::string> decided_options(const LibraryKernel& kernel,
+                                      const std::vector<std::string>& settings) {
+  std::set<std::string> names;
+  std::set<std::string> lengths;
+  for (const std::string& setting : settings) {
+    const std::size_t at = setting.find('=');
+    names.insert(setting.substr(0, at));
+    if (at != std::string::npos && at + 1 < setting.size()) lengths.insert(setting.substr(0, at));
+  }
+  for (const KernelOption& option : kernel.options) {
+    if (option.kind != Kind::lengths) continue;
+    const bool follows = lengths.count(option.standard) != 0 && names.count(option.sum) == 0;
+    if (follows) lengths.insert(option.name);
+    if (lengths.count(option.name) != 0) names.insert({option.name, option.count, option.sum});
+  }
+  return names;
+}
+
+}  // namespace library
 
 LibraryAxis parse_axis(const std::string& text) {
   const auto number = [&](std::string_view digits) {

@@ -34,6 +34,8 @@ std::int64_t value_of(const KernelOption& option, const OptionValues& options) {
       return std::stoll(text);
     case KernelOption::Kind::boolean:
       return text == "true" ? 1 : 0;
+    case KernelOption::Kind::lengths:
+      return 0;  // no rule has a name for them
     case KernelOption::Kind::dtype:
     case KernelOption::Kind::choice:
       break;
@@ -70,7 +72,9 @@ std::string first_schedule(const LibraryKernel& kernel, std::string_view target)
 CompiledRules::CompiledRules(const LibraryKernel& kernel) : kernel_(&kernel) {
   std::vector<std::string> known;
   for (const KernelOption& option : kernel.options) {
-    names_[option.name] = {static_cast<int>(facts_++), option.is_length, option.choices};
+    const int number = static_cast<int>(facts_++);
+    if (option.kind == KernelOption::Kind::lengths) continue;
+    names_[option.name] = {number, option.is_length, option.choices};
     known.push_back(option.name);
   }
   for (const char* fact : kFacts) {

@@ -135,6 +135,31 @@ void check_present(const LibraryKernel& kernel, const OptionValues& options,
 
 }  // namespace
 
+namespace {
+
+bool has_lengths(const LibraryTensor& tensor, const OptionValues& options) {
+  return !tensor.lengths.empty() && !options.text(tensor.lengths).empty();
+}
+
+void check_lengths_are_not_set(const LibraryTensor& tensor, const OptionValues& options,
+                               const std::string& file) {
+  if (!has_lengths(tensor, options)) return;
+  Diagnostic({}, fmt::format("{}: {} comes from the file, and {} is set to '{}'", file, tensor.name,
+                             tensor.lengths, options.text(tensor.lengths)))
+      .fix("leave one of them out")
+      .raise();
+}
+
+HostTensor first_rows(const std::vector<std::int64_t>& lengths) {
+  std::vector<double> rows = {0};
+  for (const std::int64_t length : lengths) {
+    rows.push_back(rows.back() + static_cast<double>(length));
+  }
+  return HostTensor::from_values(i32, {static_cast<std::int64_t>(rows.size())}, rows);
+}
+
+}  // namespace
+
 const HostTensor& Workload::output(const std::string& name, const std::string& file) const {
   const LibraryTensor& tensor = find_tensor(*kernel, name, true);
   check_present(*kernel, options, tensor, file);
@@ -162,6 +187,7 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
   check_memory(kernel, workload.options);
 
   for (const auto& [name, file] : files) {
+    check_lengths_are_not_set(find_tensor(kernel, name, false), workload.options, file);
     check_present(kernel, workload.options, find_tensor(kernel, name, false), file);
   }
   workload.parameters = tensors_of(kernel, workload.options);
@@ -181,6 +207,8 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
     }
     const std::size_t number = workload.tensors.size();
     workload.tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
+                               : has_lengths(tensor, workload.options)
+                                   ? first_rows(workload.options.lengths(tensor.lengths))
                                : tensor.values
                                    ? tensor.values(workload.options, seed, workload.tensors)
                                    : HostTensor::random_normal(dtype, shape, seed + number));

@@ -57,6 +57,12 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                ErrorKind::internal)
         .raise();
   }
+  for (const TensorArgument& tensor : arguments.tensors) {
+    if (!tensor.is_double || options.float64) continue;
+    Diagnostic(kernel.where, "tensor " + tensor.name + " holds doubles, which float64 alone takes",
+               ErrorKind::internal)
+        .raise();
+  }
   const ir::Binding binding = bind_arguments(kernel, arguments, options.dims);
   const unsigned threads = thread_count(static_cast<unsigned>(std::max(options.threads, 0)));
   const AccessChecks checks = access_checks(kernel);
@@ -67,7 +73,8 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                           [&binding](const Dim& dim) { return binding.evaluate(dim); },
                           options.while_limit,
                           &checks,
-                          shadow ? &*shadow : nullptr};
+                          shadow ? &*shadow : nullptr,
+                          options.rounding_seed};
   std::vector<std::int64_t> grid;
   std::int64_t count = 1;
   bool fits = true;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ir/ir.h"
@@ -15,6 +16,9 @@ struct InterpreterOptions {
   // computed in float, each operation's result is rounded to its dtype, and dot and reduce add
   // their terms in ascending order in float.
   bool float64 = false;
+  // Of float64: each result is changed by a random part, drawn from this seed, of what rounding to
+  // its dtype may change. Several such runs show what the dtypes make of a result.
+  std::optional<std::uint64_t> rounding_seed = std::nullopt;
   int threads = 1;  // over the grid's blocks; 0: as many as the machine has
   // Values of the dimensions that no axis of a tensor is alone.
   std::map<std::string, std::int64_t> dims;

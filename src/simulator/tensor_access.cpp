@@ -26,8 +26,9 @@ bool lies_inside(const Box& box, const std::vector<std::int64_t>& extents) {
 
 // Reads `count` elements, `step` bytes apart.
 template <typename Real>
-void read_row(DType dtype, const std::byte* memory, std::int64_t step, std::int64_t count,
-              std::byte* target) {
+void read_row(const TensorArgument& tensor, const std::byte* memory, std::int64_t step,
+              std::int64_t count, std::byte* target) {
+  const DType dtype = tensor.dtype;
   const auto size = static_cast<std::size_t>(count);
   if (!is_float(dtype)) {
     auto* integers = reinterpret_cast<std::int64_t*>(target);
@@ -37,6 +38,14 @@ void read_row(DType dtype, const std::byte* memory, std::int64_t step, std::int6
     return;
   }
   auto* reals = reinterpret_cast<Real*>(target);
+  if (tensor.is_double) {
+    for (std::int64_t i = 0; i < count; ++i, memory += step) {
+      double element = 0;
+      std::memcpy(&element, memory, sizeof(element));
+      reals[i] = static_cast<Real>(element);
+    }
+    return;
+  }
   if (step != size_of(dtype)) {
     for (std::int64_t i = 0; i < count; ++i, memory += step) {
       float element = 0;
@@ -53,8 +62,9 @@ void read_row(DType dtype, const std::byte* memory, std::int64_t step, std::int6
 }
 
 template <typename Real>
-void write_row(DType dtype, const std::byte* source, std::int64_t count, std::byte* memory,
-               std::int64_t step) {
+void write_row(const TensorArgument& tensor, const std::byte* source, std::int64_t count,
+               std::byte* memory, std::int64_t step) {
+  const DType dtype = tensor.dtype;
   const auto size = static_cast<std::size_t>(count);
   if (!is_float(dtype)) {
     const auto* integers = reinterpret_cast<const std::int64_t*>(source);
@@ -64,6 +74,13 @@ void write_row(DType dtype, const std::byte* source, std::int64_t count, std::by
     return;
   }
   const auto* reals = reinterpret_cast<const Real*>(source);
+  if (tensor.is_double) {
+    for (std::int64_t i = 0; i < count; ++i, memory += step) {
+      const double element = reals[i];
+      std::memcpy(memory, &element, sizeof(element));
+    }
+    return;
+  }
   std::vector<float> narrow(reals, reals + size);
   if (step == size_of(dtype)) {
     from_float(dtype, narrow.data(), memory, size);
@@ -79,7 +96,7 @@ void for_rows(const Box& box, const std::vector<std::int64_t>& shape,
               const std::vector<std::int64_t>& extents, Visit visit) {
   if (any_empty(extents)) return;
   const TensorArgument& tensor = *box.tensor;
-  const std::int64_t bytes = size_of(tensor.dtype);
+  const std::int64_t bytes = tensor.element_bytes();
   const std::vector<std::int64_t> strides = row_major_strides(shape);
   std::int64_t origin = 0, corner = 0;  // of what lies inside: in the tensor, in the tile
   std::vector<std::int64_t> steps;      // of the tile's axes, in the tensor
@@ -153,7 +170,7 @@ void read_box(const Box& box, Value& tile) {
   for_rows(
       box, tile.type().shape, tile.extents(),
       [&](const std::byte* memory, std::int64_t step, std::int64_t element, std::int64_t count) {
-        read_row<Real>(box.tensor->dtype, memory, step, count, tile.bytes() + element * bytes);
+        read_row<Real>(*box.tensor, memory, step, count, tile.bytes() + element * bytes);
       });
 }
 
@@ -162,8 +179,7 @@ void write_box(const Box& box, const Value& tile, const std::vector<std::int64_t
   const auto bytes = static_cast<std::int64_t>(tile.element_bytes());
   for_rows(box, tile.type().shape, extents,
            [&](std::byte* memory, std::int64_t step, std::int64_t element, std::int64_t count) {
-             write_row<Real>(box.tensor->dtype, tile.bytes() + element * bytes, count, memory,
-                             step);
+             write_row<Real>(*box.tensor, tile.bytes() + element * bytes, count, memory, step);
            });
 }
 

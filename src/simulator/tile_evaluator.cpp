@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -90,6 +91,9 @@ template <typename Real>
 void TileEvaluator<Real>::run_block(const std::vector<std::int64_t>& grid_index,
                                     std::int64_t block) {
   block_ = block;
+  if (launch_.rounding_seed) {
+    rounding_ = Random(*launch_.rounding_seed + Random(static_cast<std::uint64_t>(block)).next());
+  }
   for (std::size_t i = 0; i < grid_index.size(); ++i) {
     const ir::ValueId id = kernel_.body.arguments[i];
     Value value = make(id);
@@ -301,6 +305,19 @@ void TileEvaluator<Real>::constant(const Operation& operation) {
 }
 
 template <typename Real>
+void TileEvaluator<Real>::vary(Value& result, std::int64_t terms) {
+  if constexpr (std::is_same_v<Real, double>) {
+    if (!launch_.rounding_seed || result.kind() != Held::real) return;
+    const double most =
+        unit_roundoff(result.type().dtype) +
+        (terms > 1 ? unit_roundoff(DType::f32) * std::sqrt(static_cast<double>(terms)) : 0);
+    for (std::int64_t i = 0; i < result.type().elements(); ++i) {
+      result.template data<double>()[i] *= 1 + most * (2 * rounding_.uniform() - 1);
+    }
+  }
+}
+
+template <typename Real>
 void TileEvaluator<Real>::elementwise(const Operation& operation) {
   Value result = make(operation.results[0]);
   std::vector<const Value*> operands;
@@ -335,6 +352,8 @@ void TileEvaluator<Real>::elementwise(const Operation& operation) {
       });
     }
   });
+  // These take an operand as it is.
+  if (operation.op != Op::select) vary(result);
   set(operation.results[0], std::move(result));
 }
 
@@ -536,6 +555,7 @@ void TileEvaluator<Real>::dot(const Operation& operation) {
       }
     }
   }
+  vary(c, k);
   set(operation.results[0], std::move(c));
 }
 
@@ -558,6 +578,7 @@ void TileEvaluator<Real>::reduce(const Operation& operation) {
   const auto axis = static_cast<std::size_t>(operation.attributes.integer(Key::axis));
   const Elementwise function{operation.attributes.function(), source.type().dtype, operation.where};
   reduce_tile<Real>(function, axis, source, result);
+  vary(result, source.extents()[axis]);
   set(operation.results[0], std::move(result));
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "simulator/tensor_access.h"
 #include "simulator/tile_value.h"
 #include "support/arguments.h"
+#include "support/random.h"
 
 namespace tilewright::simulator {
 
@@ -27,7 +29,8 @@ struct TileLaunch {
   std::function<std::int64_t(const Dim&)> evaluate;  // of the dimensions that the launch binds
   std::int64_t while_limit;
   const AccessChecks* checks;
-  OutputShadow* shadow = nullptr;  // null: outputs are not checked
+  OutputShadow* shadow = nullptr;                             // null: outputs are not checked
+  std::optional<std::uint64_t> rounding_seed = std::nullopt;  // of double
 };
 
 // Runs blocks of a kernel in the tile form, one after the other. Real is float, or double for the
@@ -52,6 +55,10 @@ class TileEvaluator {
   bool boolean(const Value& value) const { return *value.data<std::uint8_t>() != 0; }
   Value integer_value(ir::ValueId id, std::int64_t number, const ir::Operation& operation) const;
   Value number_value(ir::ValueId id, double number) const;
+
+  // With a rounding_seed, changes what was computed by a random part of its rounding error; of a
+  // sum of so many terms in f32.
+  void vary(Value& result, std::int64_t terms = 1);
 
   [[noreturn]] void refuse(const ir::Operation& operation) const;
   void control(const ir::Operation& operation);
@@ -81,6 +88,7 @@ class TileEvaluator {
 
   const TileLaunch& launch_;
   std::int64_t block_ = 0;  // its number in the grid
+  Random rounding_{0};      // of this block
   const ir::Kernel& kernel_;
   std::vector<Value> values_;                   // by ValueId
   std::vector<const TensorArgument*> tensors_;  // by ValueId

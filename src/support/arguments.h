@@ -18,6 +18,12 @@ struct TensorArgument {
   std::vector<std::int64_t> strides;
   std::byte* data = nullptr;
   std::vector<std::byte*> peers = {};
+  // Its floating elements are doubles in memory, whatever the dtype: for the interpreter alone, in
+  // float64.
+  bool is_double = false;
+  int element_bytes() const {
+    return is_double && is_float(dtype) ? static_cast<int>(sizeof(double)) : size_of(dtype);
+  }
 };
 
 // What one launch of a kernel is given, in the order of the kernel's tensor parameters and of its

@@ -108,6 +108,26 @@ void from_integer(DType dtype, std::int64_t value, std::byte* target) {
   std::memcpy(target, &value, static_cast<std::size_t>(size_of(dtype)));  // little endian
 }
 
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f16:
+      return 0x1p-11;
+    case DType::f8e4m3:
+      return 0x1p-4;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::i32:
+    case DType::i64:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      return 0;
+  }
+  return 0;
+}
+
 void round_to(DType dtype, float* values, std::size_t count) {
   with_format(dtype, [&](auto, auto decode, auto encode) {
     for (std::size_t i = 0; i < count; ++i) values[i] = decode(encode(values[i]));

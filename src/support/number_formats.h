@@ -98,6 +98,9 @@ IntegerRange range_of(DType integer);
 std::int64_t to_integer(DType dtype, const std::byte* source);
 void from_integer(DType dtype, std::int64_t value, std::byte* target);
 
+// The largest relative error of rounding to the nearest; 0 of an integer dtype.
+double unit_roundoff(DType dtype);
+
 // The nearest value that the floating dtype can hold.
 float round_to(DType dtype, float value);
 void round_to(DType dtype, float* values, std::size_t count);

@@ -112,7 +112,8 @@ std::vector<std::string> settings_of(const LibraryKernel& entry,
                                      const std::vector<std::string>& flags) {
   std::vector<std::string> settings;
   for (const KernelOption& option : entry.options) {
-    if (option.is_length) settings.push_back(option.name + "=48");
+    const bool is_size = option.is_length && option.kind == KernelOption::Kind::integer;
+    if (is_size) settings.push_back(option.name + "=48");
   }
   for (const std::string& flag : flags) settings.push_back(flag + "=true");
   return settings;
