@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -120,9 +122,10 @@ class Packed : public PackedShapes {
 };
 
 // LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
-// scores are -inf, and its weights must be 0.
+// scores are -inf, and its weights must be 0. Both have a multiple of rows, of which those that do
+// not exist are left alone.
 template <typename Sequences>
-Kernel statistics(const Attention& a, bool of_lse, const std::string& name) {
+Kernel statistics(const Attention& a, bool of_lse, int multiple, const std::string& name) {
   Kernel kernel(name);
   const Sequences sequences(kernel, a, Of::queries);
   const Tensor O = kernel.in("O", a.dtype, sequences.of_queries(a.dim_v));
@@ -130,8 +133,11 @@ Kernel statistics(const Attention& a, bool of_lse, const std::string& name) {
   const Tensor LSE = kernel.in("LSE", f32, sequences.of_rows());
   std::optional<Tensor> dLSE;
   if (plan_case("gradient of LSE", of_lse)) dLSE = kernel.in("dLSE", f32, sequences.of_rows());
-  const Tensor L = kernel.out("L", f32, sequences.of_rows());
-  const Tensor D = kernel.out("D", f32, sequences.of_rows());
+  const auto written = [&](const char* tensor) {
+    const std::vector<Dim> shape = sequences.of_rows(multiple);
+    return multiple > 1 ? kernel.inout(tensor, f32, shape) : kernel.out(tensor, f32, shape);
+  };
+  const Tensor L = written("L"), D = written("D");
   const auto at = sequences.block_of_queries(kernel, a.block_q);
 
   const auto part = [&](const Tensor& tensor) {
@@ -283,8 +289,9 @@ Kernel sink_gradient(const Attention& a, const std::string& name) {
   return kernel;
 }
 
+// With a plan, by its kernels.
 template <typename Sequences>
-Program backward(const Attention& a, bool of_lse, const Caller& caller) {
+Program backward(const Attention& a, bool of_lse, const BackwardPlan* plan, const Caller& caller) {
   check_attention(a, caller);
   const std::string name(caller.function);
   Program program(name);
@@ -302,8 +309,11 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
   const Buffer dK = program.out("dK", a.dtype, like.of_keys(a.dim));
   const Buffer dV = program.out("dV", a.dtype, like.of_keys(a.dim_v));
   const Buffer dsinks = a.sinks ? program.out("dsinks", f32, {a.heads}) : Buffer();
-  const Buffer L = program.scratch("L", f32, like.of_rows());
-  const Buffer D = program.scratch("D", f32, like.of_rows());
+  // Whole blocks are copied with a plan, and what does not exist must be a number.
+  const int multiple = plan ? a.block_q : 1;
+  const std::vector<Dim> rows = like.of_rows(multiple);
+  const Buffer L = plan ? program.zeroed("L", f32, rows) : program.scratch("L", f32, rows);
+  const Buffer D = plan ? program.zeroed("D", f32, rows) : program.scratch("D", f32, rows);
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
     const auto given = static_cast<std::ptrdiff_t>(offsets.size() / (of == Of::both ? 1 : 2));
     parts.insert(parts.begin(), offsets.begin(), offsets.begin() + given);
@@ -313,16 +323,24 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
   std::vector<Part> read = {O, dO, LSE};
   if (of_lse) read.push_back(dLSE);
   read.insert(read.end(), {L, D});
-  stream.launch(statistics<Sequences>(a, of_lse, name + "_statistics"),
+  stream.launch(statistics<Sequences>(a, of_lse, multiple, name + "_statistics"),
                 with_offsets(Of::queries, read));
-  stream.launch(query_gradient<Sequences>(a, name + "_queries"),
-                with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
   // Of 64 keys for each warpgroup: its registers hold f32 sums of so many columns beside scores.
   constexpr int kColumns = 256;
-  if (plan_case("dK and dV in one kernel", a.dim + a.dim_v <= kColumns)) {
+  if (plan) {
+    if constexpr (std::is_same_v<Sequences, Batch>) {
+      const Buffer sums = program.zeroed("sums", f32, plan->sums(a, like.batch, like.queries));
+      stream.launch(gradients_sm90(a, *plan, name), {Q, K, V, dO, L, D, sums, dK, dV});
+      stream.launch(query_gradient_of_sums(a, *plan, name + "_queries"), {sums, dQ});
+    }
+  } else if (plan_case("dK and dV in one kernel", a.dim + a.dim_v <= kColumns)) {
+    stream.launch(query_gradient<Sequences>(a, name + "_queries"),
+                  with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
     stream.launch(key_gradients<Sequences>(a, {true, true}, name + "_keys"),
                   with_offsets(Of::both, {Q, K, dO, L, V, D, dK, dV}));
   } else {
+    stream.launch(query_gradient<Sequences>(a, name + "_queries"),
+                  with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
     stream.launch(key_gradients<Sequences>(a, {true, false}, name + "_keys"),
                   with_offsets(Of::both, {Q, K, dO, L, V, D, dK}));
     stream.launch(key_gradients<Sequences>(a, {false, true}, name + "_values"),
@@ -338,11 +356,17 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller) {
 }  // namespace
 
 Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<Batch>(a, of_lse, {"attention_backward", where});
+  return backward<Batch>(a, of_lse, nullptr, {"attention_backward", where});
+}
+
+Program attention_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
+  const Caller caller{"attention_backward_sm90", where};
+  const BackwardPlan plan = backward_plan(a, caller);
+  return backward<Batch>(a, of_lse, &plan, caller);
 }
 
 Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
+  return backward<Packed>(a, of_lse, nullptr, {"attention_varlen_backward", where});
 }
 
 Attention with_backward_blocks(Attention a) {

@@ -1,10 +1,12 @@
+#include "kernels/attention_backward_sm90.h"
+
 #include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -13,49 +15,50 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kRows = 64;  // of a warpgroup's product
-constexpr int kGroups = 2;
-constexpr int kHalves = 4;
+constexpr int kGroups = 2;  // warpgroups, of 64 keys each
+constexpr int kRows = 64;   // of a product, and of a block of queries
+constexpr int kPieces = 4;  // of a warpgroup's part of dQ
 constexpr int kLine = 128;  // f32 that a warp adds at a time
+constexpr int kStages = 2;  // of a block of queries, and of dS
+constexpr int kColumnsOfPanel = 64;
 
 // A block of keys of a head that others share, and the sequence.
 struct KeyPlace {
   Index block, kv_head, sequence;
 };
 
-// dK and dV of a block of keys in the registers of two warpgroups, which have 64 keys each. Scores
-// are computed as S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through
-// shared memory for dQ = dS K, of which each warpgroup has a part, and adds it to memory.
+// dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
+// S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through shared memory
+// for dQ = dS K, of which each warpgroup computes half of the columns, and adds them to memory.
 class Backward {
  public:
   Backward(Kernel& kernel, const Attention& a, const BackwardPlan& plan)
       : a_(a),
         plan_(plan),
         scores_(a),
-        batch_(kernel.dim("batch")),
-        queries_(kernel.dim("queries")),
-        keys_(kernel.dim("keys")),
-        Q_(kernel.in("Q", a.dtype, {batch_, queries_, a.heads, a.dim})),
-        K_(kernel.in("K", a.dtype, {batch_, keys_, a.kv_heads, a.dim})),
-        V_(kernel.in("V", a.dtype, {batch_, keys_, a.kv_heads, a.dim_v})),
-        dO_(kernel.in("dO", a.dtype, {batch_, queries_, a.heads, a.dim_v})),
-        L_(kernel.in("L", f32, {batch_, a.heads, plan.padded(queries_)})),
-        D_(kernel.in("D", f32, {batch_, a.heads, plan.padded(queries_)})),
-        dQ_(kernel.inout("dQ", f32, plan.sums(a, batch_, queries_))),
-        dK_(kernel.out("dK", a.dtype, {batch_, keys_, a.kv_heads, a.dim})),
-        dV_(kernel.out("dV", a.dtype, {batch_, keys_, a.kv_heads, a.dim_v})),
-        mask_(attention_mask(queries_, keys_, a.causal, a.window)),
+        shapes_(kernel, a),
+        Q_(kernel.in("Q", a.dtype, shapes_.of_queries(a.dim))),
+        K_(kernel.in("K", a.dtype, shapes_.of_keys(a.dim))),
+        V_(kernel.in("V", a.dtype, shapes_.of_keys(a.dim_v))),
+        dO_(kernel.in("dO", a.dtype, shapes_.of_queries(a.dim_v))),
+        L_(kernel.in("L", f32, shapes_.of_rows(kRows))),
+        D_(kernel.in("D", f32, shapes_.of_rows(kRows))),
+        sums_(kernel.inout("sums", f32, plan.sums(a, shapes_.batch, shapes_.queries))),
+        dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
+        dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
+        mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
         next_(kernel.workspace("next_block", 1)),
-        key_blocks_(ceil_div(keys_, a.block_k)),
-        kv_heads_(batch_ * a.kv_heads),
+        key_blocks_(ceil_div(shapes_.keys, a.block_k)),
+        kv_heads_(shapes_.batch * a.kv_heads),
         blocks_(key_blocks_ * kv_heads_),
-        kv_ring_(kernel, "kv", stages(1), kv_tiles(a, plan)),
-        ring_(kernel, "rows", stages(plan.stages),
-              {{a.dtype, a.block_q, a.dim},
-               {a.dtype, a.block_q, a.dim_v},
-               {f32, 8, a.block_q},
-               {f32, 8, a.block_q}}),
-        ds_(kernel, "ds", a.dtype, plan.stages * a.block_k, a.block_q),
+        // V, and K in its parts of columns, one below the other.
+        kv_ring_(kernel, "kv", stages(1),
+                 {{a.dtype, a.block_k, a.dim_v},
+                  {a.dtype, a.block_k * plan.k_parts, a.dim / plan.k_parts}}),
+        ring_(
+            kernel, "rows", stages(kStages),
+            {{a.dtype, kRows, a.dim}, {a.dtype, kRows, a.dim_v}, {f32, 8, kRows}, {f32, 8, kRows}}),
+        ds_(kernel, "ds", a.dtype, kStages * a.block_k, kRows),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
     kv_ring_.numbered(4);
@@ -68,17 +71,11 @@ class Backward {
   }
 
  private:
-  // V, and K in parts of columns, one below the other, where each warpgroup's dQ takes one.
-  static std::vector<TileShape> kv_tiles(const Attention& a, const BackwardPlan& plan) {
-    return {{a.dtype, a.block_k, a.dim_v},
-            {a.dtype, a.block_k * plan.k_parts, a.dim / plan.k_parts}};
-  }
-
-  // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks with the most
-  // rows first.
+  // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks that most rows
+  // see first.
   KeyPlace place(const Index& number) const {
-    const Dim bytes = max(queries_, 1) * (a_.heads / a_.kv_heads) *
-                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + 4 * a_.dim);
+    const Dim bytes = max(shapes_.queries, 1) * scores_.group *
+                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
     const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
     const Dim group = ceil_div(kv_heads_, max(ceil_div(kv_heads_, fit), 1));
     const Dim per_group = max(group * key_blocks_, 1);
@@ -87,17 +84,7 @@ class Backward {
     const Index head = first + in_group % height;
     return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
   }
-  Block keys_of(const KeyPlace& place) const { return keys_.block(place.block, a_.block_k); }
-
-  // Blocks of rows that some of the keys are seen by, those of all heads one behind the other.
-  struct Steps {
-    Index first, of_head, all;
-  };
-  Steps steps(const KeyPlace& place) const {
-    const auto [first, last] = mask_.visible_rows(keys_of(place), queries_, a_.block_q);
-    const Index count = last - first;
-    return {first, count, count * scores_.group};
-  }
+  Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
 
   void load_blocks() {
     Cell<Index> number(cta_index());
@@ -120,61 +107,70 @@ class Backward {
     });
   }
 
+  // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
+  // follow: those of all heads that share the keys, one behind the other.
   void load_block(const KeyPlace& at) {
     const Block cols = keys_of(at);
-    const Steps steps = this->steps(at);
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps.all}, [&](const Slot& kv) {
+    const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, kRows);
+    const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, kRows);
+    const Index of_head = last - first, steps = of_head * scores_.group;
+    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
       tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
       for (int i = 0; i < plan_.k_parts; ++i) {
         tma_load(K_(at.sequence, cols, at.kv_head, Dim(a_.dim).block(i, a_.dim / plan_.k_parts)),
                  kv[1].rows(a_.block_k * i, a_.block_k));
       }
     });
-    const auto [whole_first, whole_last] = mask_.full_rows(cols, queries_, a_.block_q);
-    for (Index i : range(steps.all)) {
-      const Index member = scores_.group == 1 ? Index(0) : i / steps.of_head;
-      const Index row = steps.first + (i - member * steps.of_head);
-      const Index head = at.kv_head * scores_.group + member;
-      const Block rows = queries_.block(row, a_.block_q);
-      const Block padded = plan_.padded(queries_).block(row, a_.block_q);
-      const Block one = Dim(a_.heads).block(head, 1);
-      const Index place = plan_.place(a_, queries_, at.sequence, head, row);
-      const Index is_cut = select(row >= whole_first && row < whole_last, 0, 1);
-      ring_.produce({row, place, is_cut}, [&](const Slot& slot) {
-        tma_load(Q_(at.sequence, rows, head, all), slot[0]);
-        tma_load(dO_(at.sequence, rows, head, all), slot[1]);
-        tma_load(L_(at.sequence, one, padded), slot[2].first_row());
-        tma_load(D_(at.sequence, one, padded), slot[3].first_row());
-      });
+    for (Index i : range(steps)) {
+      const Index member = scores_.group == 1 ? Index(0) : i / of_head;
+      const Index row = first + (i - member * of_head);
+      load_rows(at, row, at.kv_head * scores_.group + member,
+                select(row >= whole_first && row < whole_last, 0, 1));
     }
+  }
+
+  // With each block of rows its number, the first piece of its dQ, and whether a mask cuts it.
+  void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
+    const Block rows = shapes_.queries.block(row, kRows);
+    const Block padded = shapes_.of_rows(kRows).back().block(row, kRows);
+    const Block one = Dim(a_.heads).block(head, 1);
+    const Index piece = plan_.piece(a_, shapes_.queries, at.sequence, head, row);
+    ring_.produce({row, piece, is_cut}, [&](const Slot& slot) {
+      tma_load(Q_(at.sequence, rows, head, all), slot[0]);
+      tma_load(dO_(at.sequence, rows, head, all), slot[1]);
+      tma_load(L_(at.sequence, one, padded), slot[2].first_row());
+      tma_load(D_(at.sequence, one, padded), slot[3].first_row());
+    });
   }
 
   void compute_blocks(const Index& group) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      const Condition valid = kv.number() >= 0;
-      more = valid;
-      when(valid, [&] { compute_block(group, kv); });
+      when(
+          kv.number() >= 0,
+          [&] {
+            compute_block(group, kv);
+            more = true;
+          },
+          [&] { more = false; });
     });
     bulk_wait(0);
   }
 
-  // A product of this warpgroup's keys, from shared memory or from registers.
+  // A warpgroup's keys or values, in parts of columns, as operands.
   struct Keys {
     std::vector<SharedView> shared;
-    std::vector<Tile> held;
+    std::vector<Tile> held;  // the same in registers, or nothing
     Pending times(const SharedView& rows) const {
       std::optional<Pending> sum;
-      int column = 0;
       for (std::size_t i = 0; i < shared.size(); ++i) {
-        const SharedView part = rows.columns(column, shared[i].column_count()).T();
-        column += shared[i].column_count();
-        if (held.empty()) {
-          sum = sum ? wgmma(shared[i], part, *sum) : wgmma(shared[i], part);
-        } else {
-          sum = sum ? wgmma(held[i], part, *sum) : wgmma(held[i], part);
-        }
+        const int columns = shared[i].column_count();
+        const SharedView part = rows.columns(static_cast<int>(i) * columns, columns).T();
+        const auto product = [&](const auto& keys) {
+          return sum ? wgmma(keys, part, *sum) : wgmma(keys, part);
+        };
+        sum = held.empty() ? product(shared[i]) : product(held[i]);
       }
       return *sum;
     }
@@ -188,120 +184,125 @@ class Backward {
     return keys;
   }
 
-  // Half of the columns of dQ.
-  Pending query_product(const Index& group, const SharedView& ds, const Slot& kv) const {
-    if (plan_.k_parts == 1) return wgmma(ds, kv[1].column_part(group, plan_.part_columns));
-    return wgmma(ds, kv[1].rows(a_.block_k * group, a_.block_k));
-  }
-
   void compute_block(const Index& group, const Slot& kv) {
     const Keys k = keys(group, kv[1]), v = keys(group, kv[0]);
-    // Numbers are read again where they are needed: registers are what there is least of.
-    const auto place = [&] {
-      return KeyPlace{kv.number(0), kv.number(1), kv.number(2)};
-    };
+    Var dk{zeros({kRows, a_.dim})}, dv{zeros({kRows, a_.dim_v})};
     const Index steps = kv.number(3);
-    Var sum_k{zeros({kRows, a_.dim})}, sum_v{zeros({kRows, a_.dim_v})};
     when(steps > 0, [&] {
-      const auto weights = [&](const Slot& slot, const Tile& products) {
-        Var x{scores_.capped(products)};
-        when(slot.number(2) > 0, [&] {
-          const Tile s = x;
-          const Block cols = keys_.block(kv.number(0), a_.block_k).part(group, kRows);
-          x = mask_.apply_transposed(s, queries_.block(slot.number(0), a_.block_q), cols);
-        });
-        return exp2(x * (scores_.scale * kLog2e) - load(slot[2].first_row()));
-      };
-      const auto ds_of = [&](const Slot& slot) {
-        return ds_.rows(a_.block_k * slot.stage(), a_.block_k);
-      };
-      // What a step adds to dV; dS is then in shared memory, and dK in flight. `beside` runs beside
-      // the product of dV.
-      const auto key_gradients = [&](const Slot& slot, const Tile& p,
-                                     const std::function<void(int)>& beside) {
-        const SharedView &q = slot[0], &d_o = slot[1];
-        const Pending dv = wgmma(p.cast(a_.dtype), d_o, sum_v);
-        beside(0);
-        const Pending value_products = v.times(d_o);
-        beside(1);
-        sum_v = wait(dv);
-        beside(2);
-        const Tile dp = wait(value_products);
-        const Tile ds = (p * (dp - load(slot[3].first_row()))).cast(a_.dtype);
-        store(ds_of(slot).rows(kRows * group, kRows), ds);
-        fence_proxy_async();
-        ds_full_.arrive();
-        return wgmma(ds, q, sum_k);
-      };
-      const auto query_gradient = [&](const Index& of) {
-        ds_full_.wait();
-        return query_product(group, ds_.rows(a_.block_k * of, a_.block_k).T(), kv);
-      };
-      const auto add = [&](const Index& to, const Tile& dq, int half) {
-        const Dim lines = plan_.sums(a_, batch_, queries_)[0];
-        const int columns = plan_.part_columns / kHalves;
-        const Tile part = fragments(dq.slice({0, columns * half}, {kRows, columns}));
-        atomic_add(dQ_(lines.block(to + (group * kHalves + half), plan_.part_rows()), all),
-                   part.reshape({plan_.part_rows(), kLine}));
-      };
       const Slot first = ring_.consume();
-      sum_k = wait(key_gradients(first, weights(first, wait(k.times(first[0]))), [](int) {}));
-      Cell<Pending> dk(as_pending(sum_k));
-      // Of the step before: its stage, and where its dQ belongs.
-      Cell<Index> stage(first.stage()), to(first.number(1));
+      const Tile p = weights(group, kv, first, wait(k.times(first[0])));
+      dk = wait(key_gradients(group, v, first, p, dk, dv, [](int) {}));
+      Cell<Pending> next_dk(as_pending(dk));
+      // Of the step before: its stage, and the first piece of its dQ.
+      Cell<Index> stage(first.stage()), piece(first.number(1));
       for ([[maybe_unused]] Index i : range(1, steps)) {
         const Slot slot = ring_.consume();
-        const Tile x = wait(k.times(slot[0]));
-        sum_k = wait(dk);
+        const Tile products = wait(k.times(slot[0]));
+        dk = wait(next_dk);
         ring_.release(stage);
-        const Tile p = weights(slot, x);
-        // Of the step before, so that the warpgroups may be half a step apart.
-        const Pending dq = query_gradient(stage);
-        std::optional<Tile> sum;
-        dk = key_gradients(slot, p, [&](int when) {
-          if (when == 0) {
-            sum = wait(dq);
-            add(to, *sum, 0);
-            add(to, *sum, 1);
-          } else {
-            add(to, *sum, when + 1);
+        const Tile p = weights(group, kv, slot, products);
+        // dQ of the step before, so that the warpgroups may be half a step apart. Additions wait
+        // for memory: they are spread over the products of this step.
+        const Pending query_product = query_gradient(group, kv, stage);
+        std::optional<Tile> dq;
+        next_dk = key_gradients(group, v, slot, p, dk, dv, [&](int part) {
+          if (part == 0) {
+            dq = wait(query_product);
+            add(group, piece, *dq, 0);
           }
+          add(group, piece, *dq, part + 1);
         });
         stage = slot.stage();
-        to = slot.number(1);
+        piece = slot.number(1);
       }
-      const Pending dq = query_gradient(stage);
-      sum_k = wait(dk);
+      const Pending query_product = query_gradient(group, kv, stage);
+      dk = wait(next_dk);
       ring_.release(stage);
-      const Tile sum = wait(dq);
-      for (int i = 0; i < kHalves; ++i) add(to, sum, i);
+      const Tile dq = wait(query_product);
+      for (int i = 0; i < kPieces; ++i) add(group, piece, dq, i);
     });
-    const KeyPlace at = place();
+    store_gradients(group, kv, dk, dv);
+  }
+
+  // P^T of a block of rows. What a mask needs is read again here: registers are what there is least
+  // of.
+  Tile weights(const Index& group, const Slot& kv, const Slot& slot, const Tile& products) const {
+    Var x{scores_.capped(products)};
+    when(slot.number(2) > 0, [&] {
+      const Tile s = x;
+      const Block cols = shapes_.keys.block(kv.number(0), a_.block_k).part(group, kRows);
+      x = mask_.apply_transposed(s, shapes_.queries.block(slot.number(0), kRows), cols);
+    });
+    return exp2(x * (scores_.scale * kLog2e) - load(slot[2].first_row()));
+  }
+
+  // dS^T without the scale.
+  Tile score_gradient(const Slot& slot, const Tile& p, const Tile& value_products) const {
+    const Tile gradient = p * (value_products - load(slot[3].first_row()));
+    if (!scores_.is_capped()) return gradient;
+    // The capped score follows from its weight, which needs no registers of its own.
+    const Tile capped = (log2(p) + load(slot[2].first_row())) * (1 / (scores_.scale * kLog2e));
+    return where(p == 0, 0, gradient * (1 - capped * capped));
+  }
+
+  // Adds to dV, puts dS into shared memory, and begins the product of dK. `beside` runs behind the
+  // first product, behind the second one, and once dV is there.
+  Pending key_gradients(const Index& group, const Keys& v, const Slot& slot, const Tile& p,
+                        const Tile& dk, Var& dv, const std::function<void(int)>& beside) {
+    const Pending sum_v = wgmma(p.cast(a_.dtype), slot[1], dv);
+    beside(0);
+    const Pending value_products = v.times(slot[1]);
+    beside(1);
+    dv = wait(sum_v);
+    beside(2);
+    const Tile ds = score_gradient(slot, p, wait(value_products)).cast(a_.dtype);
+    store(ds_.rows(a_.block_k * slot.stage() + kRows * group, kRows), ds);
+    fence_proxy_async();
+    ds_full_.arrive();
+    return wgmma(ds, slot[0], dk);
+  }
+
+  // A warpgroup's half of the columns.
+  Pending query_gradient(const Index& group, const Slot& kv, const Index& stage) {
+    ds_full_.wait();
+    const SharedView ds = ds_.rows(a_.block_k * stage, a_.block_k).T();
+    return plan_.k_parts == 1 ? wgmma(ds, kv[1].column_part(group, a_.dim / kGroups))
+                              : wgmma(ds, kv[1].rows(a_.block_k * group, a_.block_k));
+  }
+
+  void add(const Index& group, const Index& first_piece, const Tile& dq, int piece) const {
+    const Dim lines = plan_.sums(a_, shapes_.batch, shapes_.queries)[0];
+    const Tile part = dq.slice({0, plan_.piece_columns * piece}, {kRows, plan_.piece_columns});
+    atomic_add(
+        sums_(lines.block(first_piece + (group * kPieces + piece), plan_.piece_lines()), all),
+        fragments(part).reshape({plan_.piece_lines(), kLine}));
+  }
+
+  // Through dS, which no product reads any more.
+  void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
+    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2)};
     kv_ring_.release(kv);
-    // Both leave through dS, which no product reads any more.
     all_math_.sync();
-    const int panel = ds_.column_count();
     const auto put = [&](const Tensor& to, const Tile& tile) {
       bulk_wait_read(0);
       warp_sync();
-      const int columns = static_cast<int>(tile.shape()[1]), width = std::min(panel, columns);
-      const Tile rounded = tile.cast(a_.dtype);
-      for (int j = 0; j * panel < columns; ++j) {
-        store(ds_.rows(a_.block_k * j + kRows * group, kRows).columns(0, width),
-              rounded.slice({0, panel * j}, {kRows, width}));
+      const int panels = static_cast<int>(tile.shape()[1]) / kColumnsOfPanel;
+      for (int i = 0; i < panels; ++i) {
+        store(ds_.rows(a_.block_k * i + kRows * group, kRows),
+              tile.slice({0, kColumnsOfPanel * i}, {kRows, kColumnsOfPanel}).cast(a_.dtype));
       }
       fence_proxy_async();
       warp_sync();
       const Block own = keys_of(at).part(4 * group + warp_index(), 16);
-      for (int j = 0; j * panel < columns; ++j) {
-        tma_store(to(at.sequence, own, at.kv_head, Dim(columns).block(j, width)),
-                  ds_.rows(a_.block_k * j + kRows * group + 16 * warp_index(), 16)
-                      .columns(0, width));
+      for (int i = 0; i < panels; ++i) {
+        tma_store(to(at.sequence, own, at.kv_head,
+                     Dim(kColumnsOfPanel * panels).block(i, kColumnsOfPanel)),
+                  ds_.rows(a_.block_k * i + kRows * group + 16 * warp_index(), 16));
       }
       bulk_commit();
     };
-    put(dV_, sum_v);
-    put(dK_, sum_k * scores_.product_scale);
+    put(dV_, dv);
+    put(dK_, dk * scores_.product_scale);
     bulk_wait_read(0);
     all_math_.sync();
   }
@@ -309,8 +310,8 @@ class Backward {
   const Attention& a_;
   BackwardPlan plan_;
   AttentionScores scores_;
-  Dim batch_, queries_, keys_;
-  Tensor Q_, K_, V_, dO_, L_, D_, dQ_, dK_, dV_;
+  BatchShapes shapes_;
+  Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
   Mask mask_;
   Tensor next_;
   Dim key_blocks_, kv_heads_, blocks_;
@@ -320,112 +321,69 @@ class Backward {
   NamedBarrier all_math_;
 };
 
-Kernel statistics_sm90(const Attention& a, const BackwardPlan& plan, bool of_lse,
-                       const std::string& name) {
-  Kernel kernel(name);
-  const Dim batch = kernel.dim("batch"), queries = kernel.dim("queries");
-  const Tensor O = kernel.in("O", a.dtype, {batch, queries, a.heads, a.dim_v});
-  const Tensor dO = kernel.in("dO", a.dtype, {batch, queries, a.heads, a.dim_v});
-  const Tensor LSE = kernel.in("LSE", f32, {batch, a.heads, queries});
-  std::optional<Tensor> dLSE;
-  if (of_lse) dLSE = kernel.in("dLSE", f32, {batch, a.heads, queries});
-  const Tensor L = kernel.inout("L", f32, {batch, a.heads, plan.padded(queries)});
-  const Tensor D = kernel.inout("D", f32, {batch, a.heads, plan.padded(queries)});
-  const auto [x, h, b] = kernel.grid(ceil_div(queries, 64), a.heads, batch);
-  const Block rows = queries.block(x, 64);
-  const Tile sum = reduce_sum(load(O(b, rows, h, all)).cast(f32) *
-                                  load(dO(b, rows, h, all)).cast(f32),
-                              1)
-                       .reshape({64});
-  store(D(b, h, rows), dLSE ? sum - load((*dLSE)(b, h, rows)) : sum);
-  const Tile lse = load(LSE(b, h, rows));
-  store(L(b, h, rows), where(lse == kNone, 0, lse * kLog2e));
-  return kernel;
-}
-
-// dQ from its sums, which lie in the order of the registers that added them.
-Kernel convert_sums(const Attention& a, const BackwardPlan& plan, const std::string& name) {
-  Kernel kernel(name);
-  const Dim batch = kernel.dim("batch"), queries = kernel.dim("queries");
-  const Tensor sums = kernel.in("sums", f32, plan.sums(a, batch, queries));
-  const Tensor dQ = kernel.out("dQ", a.dtype, {batch, queries, a.heads, a.dim});
-  constexpr int kParts = kGroups * kHalves;
-  const auto [x, h, b] = kernel.grid(ceil_div(queries, a.block_q) * kParts, a.heads, batch);
-  const Index block = x / kParts, part = x % kParts;
-  const Index place = plan.place(a, queries, b, h, block) + part;
-  const Dim lines = plan.sums(a, batch, queries)[0];
-  const int columns = plan.part_columns / kHalves;
-  const Tile sum = from_fragments(
-      load(sums(lines.block(place, plan.part_rows()), all)).reshape({kRows * columns}), columns);
-  const Tile dq = (sum * AttentionScores(a).product_scale).cast(a.dtype);
-  store(dQ(b, queries.block(block, kRows), h, Dim(a.dim).block(part, columns)), dq);
-  return kernel;
-}
-
 }  // namespace
 
-Dim BackwardPlan::padded(const Dim& queries) const {
-  return ceil_div(queries, block_q) * block_q;
-}
+int BackwardPlan::piece_lines() const { return kRows * piece_columns / kLine; }
 
 std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch,
                                     const Dim& queries) const {
-  return {batch * a.heads * ceil_div(queries, block_q) * kGroups * kHalves * part_rows(), kLine};
+  return {batch * a.heads * ceil_div(queries, kRows) * kGroups * kPieces * piece_lines(), kLine};
 }
 
-int BackwardPlan::part_rows() const { return kRows * part_columns / kHalves / kLine; }
-
-Index BackwardPlan::place(const Attention& a, const Dim& queries, const Index& sequence,
+Index BackwardPlan::piece(const Attention& a, const Dim& queries, const Index& sequence,
                           const Index& head, const Index& block) const {
-  return ((sequence * a.heads + head) * ceil_div(queries, block_q) + block) * kGroups * kHalves;
+  return ((sequence * a.heads + head) * ceil_div(queries, kRows) + block) * kGroups * kPieces;
 }
 
 BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
-  (void)caller;
+  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
+    if (dim == 64 || dim == 128) continue;
+    caller.refuse(std::string(name) + " is " + std::to_string(dim),
+                  std::string("take 64 or 128") + kOtherSchedule);
+  }
+  if (size_of(a.dtype) != 2) {
+    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
+                  std::string("take bf16 or f16") + kOtherSchedule);
+  }
+  if (a.block_q != kRows || a.block_k != kGroups * kRows) {
+    caller.refuse(
+        "block_q is " + std::to_string(a.block_q) + " and block_k " + std::to_string(a.block_k),
+        "take with_backward_blocks(attention): 64 queries and 128 keys");
+  }
   BackwardPlan plan;
-  plan.block_q = a.block_q;
-  plan.part_columns = a.dim / kGroups;
-  plan.k_parts = plan.part_columns % 64 == 0 ? 1 : kGroups;
-  plan.keys_in_registers = a.dim + a.dim_v <= 128;
-  plan.stages = 2;
+  const bool in_parts = plan_case("K in parts", a.dim / kGroups % kColumnsOfPanel != 0);
+  plan.k_parts = in_parts ? kGroups : 1;
+  plan.keys_in_registers = plan_case("keys in registers", a.dim + a.dim_v <= 128);
+  plan.piece_columns = a.dim / kGroups / kPieces;
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
 }
 
-Program attention_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
-  const Caller caller{"attention_backward", where};
-  check_attention(a, caller);
-  const BackwardPlan plan = backward_plan(a, caller);
-  const std::string name(caller.function);
-  Program program(name);
-  const Dim batch = program.dim("batch"), queries = program.dim("queries"),
-            keys = program.dim("keys");
-  const std::vector<Dim> of_q{batch, queries, a.heads, a.dim};
-  const std::vector<Dim> of_o{batch, queries, a.heads, a.dim_v};
-  const std::vector<Dim> of_k{batch, keys, a.kv_heads, a.dim};
-  const std::vector<Dim> of_v{batch, keys, a.kv_heads, a.dim_v};
-  const std::vector<Dim> of_rows{batch, a.heads, queries};
-  const std::vector<Dim> padded{batch, a.heads, plan.padded(queries)};
-  const Buffer Q = program.in("Q", a.dtype, of_q), K = program.in("K", a.dtype, of_k);
-  const Buffer V = program.in("V", a.dtype, of_v);
-  const Buffer O = program.in("O", a.dtype, of_o), LSE = program.in("LSE", f32, of_rows);
-  const Buffer dO = program.in("dO", a.dtype, of_o);
-  const Buffer dLSE = of_lse ? program.in("dLSE", f32, of_rows) : Buffer();
-  const Buffer dQ = program.out("dQ", a.dtype, of_q), dK = program.out("dK", a.dtype, of_k);
-  const Buffer dV = program.out("dV", a.dtype, of_v);
-  const Buffer L = program.zeroed("L", f32, padded), D = program.zeroed("D", f32, padded);
-  const Buffer sums = program.zeroed("sums", f32, plan.sums(a, batch, queries));
-  const Stream stream = program.rank(0).stream();
-  std::vector<Part> read = {O, dO, LSE};
-  if (of_lse) read.push_back(dLSE);
-  read.insert(read.end(), {L, D});
-  stream.launch(statistics_sm90(a, plan, of_lse, name + "_statistics"), read);
-  Kernel kernel(name + "_sm90");
+Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::string& name) {
+  Kernel kernel(name);
   Backward(kernel, a, plan);
-  stream.launch(kernel, {Q, K, V, dO, L, D, sums, dK, dV});
-  stream.launch(convert_sums(a, plan, name + "_convert"), {sums, dQ});
-  return program;
+  return kernel;
+}
+
+Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
+                              const std::string& name) {
+  Kernel kernel(name);
+  const BatchShapes shapes(kernel, a, /*has_keys=*/false);
+  const std::vector<Dim> shape = plan.sums(a, shapes.batch, shapes.queries);
+  const Tensor sums = kernel.in("sums", f32, shape);
+  const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
+  constexpr int kParts = kGroups * kPieces;
+  const auto [x, h, b] =
+      kernel.grid(ceil_div(shapes.queries, kRows) * kParts, a.heads, shapes.batch);
+  const Index block = x / kParts, part = x % kParts;
+  const Index piece = plan.piece(a, shapes.queries, b, h, block) + part;
+  const Tile sum = from_fragments(load(sums(shape[0].block(piece, plan.piece_lines()), all))
+                                      .reshape({kRows * plan.piece_columns}),
+                                  plan.piece_columns);
+  store(dQ(b, shapes.queries.block(block, kRows), h, Dim(a.dim).block(part, plan.piece_columns)),
+        (sum * AttentionScores(a).product_scale).cast(a.dtype));
+  return kernel;
 }
 
 }  // namespace tilewright::kernels

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "kernels/caller.h"
@@ -7,27 +8,32 @@
 
 namespace tilewright::kernels {
 
-// How the shared memory of a CTA and the registers of its threads are divided for given blocks.
+// How the columns of K and the registers of a thread are divided.
 struct BackwardPlan {
-  int block_q;
-  int part_columns;  // of dQ that a warpgroup adds
-  int k_parts;       // of the columns of K, as products take them from shared memory
+  // Of the columns of K, as products take them from shared memory: each warpgroup has half of dQ's.
+  int k_parts;
+  // Each warpgroup has its keys and values in registers: products that read both operands from
+  // shared memory take all of its bandwidth.
   bool keys_in_registers;
-  int stages;
-  int load_registers, math_registers;  // a thread
+  int piece_columns;  // of dQ that a warpgroup adds to memory at a time
+  int load_registers, math_registers;
 
-  int part_rows() const;  // the same in lines of 128
-
-  // Queries of whole blocks: copies of the statistics begin at multiples of 16 bytes.
-  Dim padded(const Dim& queries) const;
-  // Of the sums of dQ, in fragments.
+  int piece_lines() const;  // the same in lines of 128 f32
+  // The shape of the sums of dQ: lines of pieces, in the order of the registers that add them.
   std::vector<Dim> sums(const Attention& a, const Dim& batch, const Dim& queries) const;
-  // Of a block of queries, the first warpgroup's part; the others' follow it.
-  Index place(const Attention& a, const Dim& queries, const Index& sequence, const Index& head,
+  // The first of a block's pieces; the others follow it.
+  Index piece(const Attention& a, const Dim& queries, const Index& sequence, const Index& head,
               const Index& block) const;
 };
+// Raises for what the schedule does not take.
 BackwardPlan backward_plan(const Attention& attention, const Caller& caller);
 
-Program attention_backward_sm90(const Attention& attention, bool of_lse, SourceLocation where = here());
+// Inputs Q, K, V, dO, L, D, of which the last two have whole blocks of queries; the sums of dQ,
+// which are added to; outputs dK, dV.
+Kernel gradients_sm90(const Attention& attention, const BackwardPlan& plan,
+                      const std::string& name);
+// From these sums, dQ.
+Kernel query_gradient_of_sums(const Attention& attention, const BackwardPlan& plan,
+                              const std::string& name);
 
 }  // namespace tilewright::kernels

@@ -12,6 +12,10 @@ namespace tilewright::kernels {
 // Raises for what fits no attention.
 void check_attention(const Attention& a, const Caller& caller);
 
+// What an explicit schedule that refuses something adds to its fix.
+inline constexpr const char* kOtherSchedule =
+    ", or the tile form's own schedule (schedule=tile)";
+
 // That of one sequence, whose lengths are those of `queries` and `keys`.
 Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window);
 
@@ -51,7 +55,10 @@ struct BatchShapes {
         kv_heads(a.kv_heads) {}
   std::vector<Dim> of_queries(int dim) const { return {batch, queries, heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {batch, keys, kv_heads, dim}; }
-  std::vector<Dim> of_rows() const { return {batch, heads, queries}; }
+  // With `multiple`, of so many rows at a time.
+  std::vector<Dim> of_rows(int multiple = 1) const {
+    return {batch, heads, ceil_div(queries, multiple) * multiple};
+  }
   Dim batch, queries, keys;
   int heads, kv_heads;
 };
@@ -67,7 +74,9 @@ struct PackedShapes {
         kv_heads(a.kv_heads) {}
   std::vector<Dim> of_queries(int dim) const { return {total_queries, heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {total_keys, kv_heads, dim}; }
-  std::vector<Dim> of_rows() const { return {heads, total_queries}; }
+  std::vector<Dim> of_rows(int multiple = 1) const {
+    return {heads, ceil_div(total_queries, multiple) * multiple};
+  }
   std::vector<Dim> of_first_rows() const { return {batch + 1}; }
   Dim batch, total_queries, total_keys;
   int heads, kv_heads;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/attention_parameters.h"
 #include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
@@ -68,8 +69,6 @@ int widest_block_k(Attention a, bool o_in_parts) {
   }
   return a.block_k;
 }
-
-constexpr const char* kOtherSchedule = ", or the tile form's own schedule (schedule=tile)";
 
 void check_dims(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {

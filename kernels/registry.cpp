@@ -4,7 +4,6 @@
 #include <random>
 #include <string>
 
-#include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
 #include "kernels/schedule_rules.h"
@@ -387,16 +386,15 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
 LibraryKernel attention_backward_entry() {
   LibraryKernel kernel = backward_of(attention_forward_entry(), false);
   kernel.name = "attention_backward";
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description = "dQ, dK and dV of attention_forward, from dO; the same bits in every run";
   LibrarySchedule atomic{"atomic", "sm_90a",
-                         "two warpgroups with dK and dV in registers; sums of dQ are added in any "
-                         "order, so that their last bits differ from run to run",
+                         "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
+                         "that its last bits differ from run to run; bf16 and f16, dims 64 and 128",
                          nullptr};
   atomic.build_program = [](const OptionValues& options) {
-    Attention a = attention_of(options);
-    a.block_k = 128;
-    a.block_q = 64;
-    return attention_backward_sm90(a, options.boolean("lse_gradient"), {});
+    return attention_backward_sm90(with_backward_blocks(attention_of(options)),
+                                   options.boolean("lse_gradient"), {});
   };
   kernel.schedules = {atomic};
   kernel.build_program = [](const OptionValues& options) {

@@ -6,8 +6,8 @@
 #include "language/explicit_tracing.h"
 #include "language/names.h"
 #include "language/tracer.h"
-#include "tilewright/asynchronous.h"
 #include "language/view.h"
+#include "tilewright/asynchronous.h"
 
 namespace tilewright {
 
@@ -195,8 +195,7 @@ void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where) 
         .fix("add a tile of the view's shape and dtype; .cast(dtype) converts")
         .raise();
   }
-  const std::string problem =
-      ir::info(Op::red_tile).function_problem(Op::add, to.parameter->dtype);
+  const std::string problem = ir::info(Op::red_tile).function_problem(Op::add, to.parameter->dtype);
   if (!problem.empty()) {
     Diagnostic(where, "atomic_add: " + problem)
         .token("atomic_add")

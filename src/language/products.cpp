@@ -149,7 +149,8 @@ namespace {
 Tile fragments(const Tile& product, SourceLocation where) {
   const std::vector<std::int64_t> shape = product.shape();  // more tiles move the original
   if (shape.size() != 2 || shape[0] != 64 || shape[1] % 8 != 0) {
-    refuse_fragments("fragments", product, "give {64, columns}, the columns a multiple of 8", where);
+    refuse_fragments("fragments", product, "give {64, columns}, the columns a multiple of 8",
+                     where);
   }
   return product.reshape({4, 2, 8, shape[1] / 8, 4, 2}, where)
       .permute({0, 3, 2, 4, 1, 5}, where)

@@ -58,6 +58,12 @@ Program attention_decode(const Attention& attention, SourceLocation where = here
 // Scratch: 8 bytes for each row of each head.
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
+// The same for sm_90a and faster: two warpgroups have dK and dV of 128 keys in registers, and add
+// dQ to f32 sums in memory, in any order, so that its last bits differ from run to run. dim and
+// dim_v are 64 or 128, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8 bytes for each
+// row of each head, both for queries in whole blocks of 64.
+Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
+                                SourceLocation where = here());
 // The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
 // sequence are neither read nor written.
 Program attention_varlen_backward(const Attention& attention, bool of_lse = false,

@@ -15,8 +15,8 @@ using ir::ValueId;
 // Of so many a thread asks each whether it exists; of more, first whether all of them do.
 constexpr std::int64_t kFewVectors = 8;
 
-// One load_registers, store_registers or red_registers: c0, c1, ... are the tensor's coordinates of this thread's
-// register 0, e0, ... the limits, and register i is at c + d.
+// One load_registers, store_registers or red_registers: c0, c1, ... are the tensor's coordinates of
+// this thread's register 0, e0, ... the limits, and register i is at c + d.
 class GlobalAccess {
  public:
   GlobalAccess(Emitter& emitter, const Operation& operation)
@@ -160,9 +160,8 @@ class GlobalAccess {
     emitter_.open(fmt::format("for (int {} = {}; {} < {}; ++{})", i, from, i, to, i));
     const Place at = place(i, 1);
     if (!loads_) {
-      const std::string change =
-          adds_ ? fmt::format("red_add(first + {}, {})", at.offset, value(i))
-                : fmt::format("first[{}] = {}", at.offset, value(i));
+      const std::string change = adds_ ? fmt::format("red_add(first + {}, {})", at.offset, value(i))
+                                       : fmt::format("first[{}] = {}", at.offset, value(i));
       emitter_.line(fmt::format("if ({}) {};", at.exists, change));
       return emitter_.close();
     }
@@ -207,15 +206,27 @@ class GlobalAccess {
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
     const Place at = place("i", vector);
-    emitter_.open(fmt::format("if (aligned && {})", at.exists));
-    emitter_.line(
-        fmt::format("{}_vector_{}(first + {}, {});", adds_ ? "red_add" : "store", bytes, at.offset,
-                    registers_at("i")));
-    emitter_.close();
+    if (adds_) {
+      emitter_.line(fmt::format("if ({}) red_add_vector_{}(first + {}, {}, aligned);", at.exists,
+                                bytes, at.offset, registers_at("i")));
+      if (vectors_are_whole(vector)) return emitter_.close();
+    } else {
+      emitter_.open(fmt::format("if (aligned && {})", at.exists));
+      emitter_.line(
+          fmt::format("store_vector_{}(first + {}, {});", bytes, at.offset, registers_at("i")));
+      emitter_.close();
+    }
     emitter_.open("else");
     print_elements("i", fmt::format("i + {}", vector));
     emitter_.close();
     emitter_.close();
+  }
+
+  // Whether of every vector all elements exist or none.
+  bool vectors_are_whole(int vector) const {
+    const auto first = emitter_.constant(start(rank_ - 1)),
+               end = emitter_.constant(limit(rank_ - 1));
+    return first && end && *first % vector == 0 && *end % vector == 0;
   }
 
   // One test for all vectors: a branch at each would wait for the one before. Where the limit falls
