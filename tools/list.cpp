@@ -67,6 +67,7 @@ Json json_of(const LibraryKernel& kernel) {
   return {{"name", kernel.name},
           {"description", kernel.description},
           {"program", kernel.is_program()},
+          {"backward_of", kernel.backward_of},
           {"options", options},
           {"tensors", tensors},
           {"schedules", schedules},
@@ -75,6 +76,7 @@ Json json_of(const LibraryKernel& kernel) {
 
 void print(const LibraryKernel& kernel) {
   fmt::print("{}: {}\n", kernel.name, kernel.description);
+  if (!kernel.backward_of.empty()) fmt::print("  gradients of {}\n", kernel.backward_of);
   for (const LibraryTensor& tensor : kernel.tensors) {
     fmt::print("  {:<4}{:<13} {} {{{}}}\n", tensor.is_output ? "out" : "in", tensor.name,
                tensor.dtype ? name_of(*tensor.dtype) : "dtype", fmt::join(tensor.shape, ", "));

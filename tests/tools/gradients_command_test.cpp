@@ -55,6 +55,15 @@ TEST(CheckGradientsCommand, TheForwardPassNamesThePairToo) {
   EXPECT_EQ(answer.json()["kernel"], "attention_backward");
 }
 
+TEST(CheckGradientsCommand, PairsAreListed) {
+  EXPECT_THAT(tilewright("list attention_backward").output,
+              testing::HasSubstr("gradients of attention_forward"));
+  EXPECT_THAT(tilewright("list attention_forward").output,
+              testing::Not(testing::HasSubstr("gradients of")));
+  const Answer json = tilewright("list attention_varlen_backward --json");
+  EXPECT_EQ(json.json()["kernels"][0]["backward_of"], "attention_varlen_forward");
+}
+
 // What the compiler makes of the same gradients, in their own types.
 TEST(CheckGradientsCommand, RunsOnASimulatedGpu) {
   const WithoutNvrtc none;
