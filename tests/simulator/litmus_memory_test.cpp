@@ -196,6 +196,75 @@ TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
                 {"bulk_commit and bulk_wait {count} between them, without read"}});
 }
 
+// The lane alone knows what it has waited for.
+std::string by_one_lane(const std::string& body) {
+  return "    elect () {\n" + body + "      yield\n    }\n";
+}
+
+TEST(LitmusLanes, AWaitOfOneLaneIsOneOfTheOthersBehindAWarpSyncAlone) {
+  const auto text = [](const std::string& sync) {
+    return litmus(role("writer", 0, 1, kStore + kArrive) +
+                  role("reader", 1, 1, by_one_lane(kWait) + sync + kLoad));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
+}
+
+TEST(LitmusLanes, AWordThatOneLaneWaitsForIsKnownToTheOthersBehindAWarpSyncAlone) {
+  const std::string tell =
+      "    store_index %90, %3, %7 {semantics = \"release\", scope = \"gpu\"}\n";
+  const std::string hear =
+      "    wait_flag %90, %3, %7 {compare = \"eq\", semantics = \"acquire\", scope = \"gpu\"}\n";
+  const auto text = [&](const std::string& sync) {
+    return litmus(role("writer", 0, 1, kStore + tell) +
+                  role("reader", 1, 1, by_one_lane(hear) + sync + kLoad));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
+}
+
+TEST(LitmusLanes, AProxyFenceOfOneLaneIsNoneOfTheOthers) {
+  const auto text = [](const std::string& fence) {
+    return litmus(role("writer", 0, 1, store_tile() + fence + kSync) +
+                  role("storer", 1, 1, kSync + copy_tile_out() + kBulkWait));
+  };
+  const std::string fence = "    fence_proxy_async\n";
+  expect_clean(text(fence));
+  expect_fault(text(by_one_lane(fence)), {"proxy", "store_matrix", "tma_store", {kNoFence}});
+}
+
+TEST(LitmusLanes, AProxyFenceOfGlobalMemoryByOneLaneIsNoneOfTheOthers) {
+  const std::string store =
+      "    store_registers %92, %30, %0, %0, %16, %16 {sizes = [16, 16], layout = "
+      "register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1]}\n";
+  const auto text = [&](const std::string& fence) {
+    return litmus(role("writer", 0, 1, store + fence + kSync) +
+                  role("storer", 1, 1, kSync + copy_tile_out() + kBulkWait));
+  };
+  const std::string fence = "    fence_proxy_async_global\n";
+  expect_clean(text(fence));
+  expect_fault(text(by_one_lane(fence)),
+               {"proxy", "store_registers", "tma_store", {"fence_proxy_async_global between"}});
+}
+
+// What was there before is no longer there, also where nobody looks at the order.
+TEST(LitmusMemory, ACopyUnderWayLeavesNothingToRead) {
+  MachineOptions options;
+  options.check_order = false;
+  const std::string wait = "    mbarrier_wait %21, %1, %0\n";
+  expect_clean(litmus(role("one", 0, 1, copy_tile_in() + wait + load_tile())), options);
+  int found = 0;
+  for (options.seed = 0; options.seed < kLitmusSeeds; ++options.seed) {
+    const MachineReport report =
+        run_litmus(litmus(role("one", 0, 1, copy_tile_in() + load_tile() + wait)), options);
+    if (report.ok()) continue;  // the copy was over
+    EXPECT_EQ(report.faults[0].kind, "race");
+    EXPECT_THAT(report.faults[0].missing, ::testing::HasSubstr("a wait for loaded[1] phase 0"));
+    ++found;
+  }
+  EXPECT_GT(found, 0);
+}
+
 TEST(LitmusMemory, AtomicAdditionsRaceWithOtherAccessesAlone) {
   const std::string add = "    %61: i32 = atomic_add %90, %3, %1\n";
   const std::string read = "    %62: i32 = load_index %90, %3\n";

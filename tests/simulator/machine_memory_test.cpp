@@ -186,6 +186,30 @@ TEST(MachineCopies, SourceOverwrittenBeforeTheBulkWaitIsARace) {
   }
 }
 
+// TMA writes 16 bytes at a time: beyond the end of rows that end inside of them.
+TEST(MachineCopies, RowsThatEndInside16BytesAreFound) {
+  for (const int columns : {64, 60, 57, 56}) {
+    std::string text = copy_text(128, 0, 0, kCommitAndWait);
+    text = changed(text, "out Y: bf16[16, 64]", fmt::format("out Y: bf16[16, {}]", columns));
+    const ir::Kernel kernel = ir::parse_text(text, "kernel.tw");
+    CopyTensors tensors(64);
+    Arguments arguments;
+    for (MachineTensor* tensor : {&tensors.x, &tensors.y}) {
+      arguments.tensors.push_back(tensor->argument());
+    }
+    arguments.tensors[1].shape[1] = columns;  // of rows that lie as far apart as before
+    const MachineReport report = run_machine(kernel, arguments, {});
+    if (columns % 8 == 0) {
+      EXPECT_TRUE(report.ok()) << columns << first_message(report);
+      continue;
+    }
+    ASSERT_FALSE(report.ok()) << columns;
+    EXPECT_EQ(report.faults[0].kind, "out_of_bounds");
+    EXPECT_THAT(report.faults[0].message, HasSubstr("TMA writes whole 16 bytes"));
+    EXPECT_EQ(report.faults[0].first.line, line_of(text, "tma_store"));
+  }
+}
+
 TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   CopyTensors tensors(32);
   auto& [x, y] = tensors;
