@@ -95,9 +95,8 @@ TEST(LitmusBarrier, AWaitLooksAgainUnderSomeSchedules) {
   constexpr int kTurns = 32, kWaits = 8;  // all of them for a phase that is over
   std::string waits;
   for (int i = 0; i < kWaits; ++i) waits += "      mbarrier_wait %20, %0, %1\n";
-  const std::string text =
-      litmus(role("one", 0, 1, "    for_loop %0, %17, %1 (%60: i32) {\n" + waits +
-                                   "      yield\n    }\n"));
+  const std::string text = litmus(role(
+      "one", 0, 1, "    for_loop %0, %17, %1 (%60: i32) {\n" + waits + "      yield\n    }\n"));
   constexpr std::int64_t kOthers = 4 * 2;  // of the copy that each warp waits for, once or twice
   std::int64_t most = 0;
   MachineOptions options;

@@ -168,6 +168,9 @@ TEST(LitmusMemory, AProductReadsItsOperandUntilItIsWaitedFor) {
   };
   expect_clean(text(wait, ""));
   expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+  // A wait for all but the last group is none for it.
+  expect_fault(text("    wgmma_wait %33 {count = 1}\n", wait),
+               {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
 }
 
 TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
