@@ -280,6 +280,16 @@ TEST(LitmusCluster, ACtaStaysUntilItsPeersHaveUsedItsSharedMemory) {
   expect_clean(words(kClusterSync));
   expect_fault(words(""), {"exit", "load_words", "", {"cluster_sync before the kernel ends"}});
   expect_fault(for_pair(kRemoteArrive), {"exit", kRemoteArrive, "", {"before the kernel ends"}});
+  // The second CTA waits for nothing, whether it ends before the first comes to it or after that.
+  const auto by_first = [](const std::string& body) {
+    return for_pair("  mbarrier_expect_tx %21, %1 {bytes = 512}\n" + kClusterSync +
+                    "  %42: bool = eq %40, %0\n  if_then %42 () {\n" + body +
+                    "    yield\n  } () {\n    yield\n  }\n");
+  };
+  expect_fault(by_first("  " + kRemoteArrive), {"exit", kRemoteArrive, "", {}});
+  expect_fault(by_first("    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512, multicast = 3}\n"
+                        "    mbarrier_wait %21, %1, %0\n"),
+               {"exit", "multicast = 3", "", {}});
 }
 
 TEST(LitmusNamedBarrier, ThreadsAndNumbersAgree) {
@@ -382,6 +392,8 @@ TEST(LitmusProducts, RegistersAreInFlightUntilTheWait) {
                {"wgmma", "fill %32, %29\n    wgmma_wait", "", {"wgmma_wait"}});
   expect_fault(math(kFence + product() + kProductWait + kRead),
                {"wgmma", "compute", "", {"wgmma_commit"}});
+  expect_fault(math(kFence + product() + kCommit),
+               {"wgmma", "wgmma_rs", "", {"wgmma_wait before the kernel ends"}});
 }
 
 TEST(LitmusProducts, TheWarpsOfAWarpgroupIssueTheSameProducts) {

@@ -84,6 +84,16 @@ TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndACopy) {
                {"proxy", "store_matrix", "tma_store", {kNoFence}});
 }
 
+// Pipelines do without the fence behind a read. A write wants it, also where an mbarrier orders.
+TEST(LitmusMemory, AnMbarrierIsNoFenceBehindAWrite) {
+  const auto text = [](const std::string& fence) {
+    return litmus(role("writer", 0, 1, store_tile() + fence + "    warp_sync\n" + kArrive) +
+                  role("storer", 1, 1, kWait + copy_tile_out() + kBulkWait));
+  };
+  expect_clean(text("    fence_proxy_async\n"));
+  expect_fault(text(""), {"proxy", "store_matrix", "tma_store", {kNoFence}});
+}
+
 TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndAProduct) {
   const std::string store =
       "    store_elements %30, %23, %0 {layout = register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1], "
@@ -226,6 +236,28 @@ TEST(LitmusLanes, AWordThatOneLaneWaitsForIsKnownToTheOthersBehindAWarpSyncAlone
   expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
 }
 
+// Who finds a later value, which was not written by an atomic that read the first one, learns
+// nothing of who wrote that.
+TEST(LitmusMemory, AWordHandsOnWhatItsLastWriteSays) {
+  const auto text = [](const char* heard, const char* told) {
+    const auto write = [](int value, const char* semantics) {
+      return fmt::format("    store_index %90, %3, %{} {{semantics = \"{}\", scope = \"gpu\"}}\n",
+                         value, semantics);
+    };
+    const auto await = [](int value, const char* semantics) {
+      return fmt::format(
+          "    wait_flag %90, %3, %{} {{compare = \"eq\", semantics = \"{}\", scope = "
+          "\"gpu\"}}\n",
+          value, semantics);
+    };
+    return litmus(role("first", 0, 1, kStore + write(7, "release")) +
+                  role("second", 1, 1, await(7, heard) + "    warp_sync\n" + write(8, told)) +
+                  role("third", 2, 1, await(8, "acquire") + kLoad));
+  };
+  expect_clean(text("acquire", "release"));
+  expect_fault(text("relaxed", "relaxed"), {"race", "shared_store", "shared_load", {}});
+}
+
 TEST(LitmusLanes, AProxyFenceOfOneLaneIsNoneOfTheOthers) {
   const auto text = [](const std::string& fence) {
     return litmus(role("writer", 0, 1, store_tile() + fence + kSync) +
@@ -276,6 +308,60 @@ TEST(LitmusMemory, AtomicAdditionsRaceWithOtherAccessesAlone) {
   expect_clean(litmus(role("a", 0, 1, add + kArrive) + role("b", 1, 1, kWait + read)));
   expect_fault(litmus(role("a", 0, 1, add) + role("b", 1, 1, read)),
                {"race", "atomic_add", "load_index", {kNoBarrier}});
+}
+
+TEST(LitmusMemory, EveryReaderIsWaitedFor) {
+  const std::string other = changed(kLoad, "%60", "%61");
+  const auto text = [&](const std::string& last) {
+    return litmus(role("one", 0, 1, other + "    warp_sync\n" + kArrive) +
+                      role("writer", 1, 1, kWait + kStore) + role("two", 2, 1, kLoad + last),
+                  {2});
+  };
+  expect_clean(text("    warp_sync\n" + kArrive));
+  expect_fault(litmus(role("one", 0, 1, other + "    warp_sync\n" + kArrive) +
+                      role("writer", 1, 1, kWait + kStore) + role("two", 2, 1, kLoad)),
+               {"race", "shared_store", "shared_load", {}});
+}
+
+TEST(LitmusMemory, EveryAtomicIsWaitedFor) {
+  const std::string first =
+      "    %61: i32 = atomic_add %90, %3, %1 {semantics = \"relaxed\", scope = \"gpu\"}\n";
+  const std::string other =
+      "    %63: i32 = atomic_add %90, %3, %2 {semantics = \"relaxed\", scope = \"gpu\"}\n";
+  const std::string read = "    %62: i32 = load_index %90, %3\n";
+  const auto text = [&](int arrivals, const std::string& last) {
+    return litmus(role("one", 0, 1, first + kArrive) + role("reader", 1, 1, kWait + read) +
+                      role("two", 2, 1, other + last),
+                  {arrivals});
+  };
+  expect_clean(text(2, kArrive));
+  expect_fault(text(1, ""), {"race", "atomic_add %90, %3, %2", "load_index", {}});
+}
+
+// A launch leaves its workspace zero, and finds nothing in scratch memory.
+TEST(LitmusMemory, WhatLaunchesFindAndLeave) {
+  const auto text = [](const std::string& body) {
+    const std::string y = "inout Y: bf16[16, 16] = %92\n";
+    return changed(litmus("  %45: i32 = constant {value = -1}\n" + role("one", 0, 1, body)), y,
+                   y + "workspace count: i32[1] = %93\nscratch left: i32[1] = %94\n");
+  };
+  const auto add = [](int id, int value) {
+    return fmt::format("    %{}: i32 = atomic_add %93, %0, %{}\n", id, value);
+  };
+  expect_clean(text(add(61, 45) + add(62, 1)));
+  for (const int value : {45, 1}) {
+    const MachineReport report = run_litmus(text(add(61, value)));
+    ASSERT_FALSE(report.ok()) << value;
+    EXPECT_EQ(report.faults[0].kind, "workspace");
+  }
+  MachineTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
+      y("Y", DType::bf16, {16, 16});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  const MachineReport read = run(text("    %61: i32 = load_index %94, %0\n"
+                                      "    %62: i32 = atomic_add %90, %3, %61\n"),
+                                 {&x, &a, &y});
+  ASSERT_TRUE(read.ok()) << first_message(read);
+  EXPECT_EQ(x.integer(3), -1);  // the bits of a NaN
 }
 
 TEST(LitmusMemory, CtasOfOneLaunchAreNotOrdered) {

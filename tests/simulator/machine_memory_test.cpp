@@ -219,6 +219,29 @@ TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "tensor_map");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared address 0x100 is not a multiple of 512"));
+  const auto refusal = [&](const std::string& box, int swizzle) {
+    std::string other = copy_text(128, 0, 0, kCommitAndWait);
+    other = changed(other, "box = [16, 64], swizzle = 128",
+                    fmt::format("box = {}, swizzle = {}", box, swizzle));
+    other = changed(other, "shared_bytes 2056", "shared_bytes 8200");
+    other = changed(other, "offset = 2048", "offset = 8192");
+    other = changed(other, "1x16x64> = shared", "1x64x64> = shared");
+    other = changed(other, "[16x64*2|16@0:128", "[64x64*2|64@0:128");
+    CopyTensors wide(64);
+    const MachineReport found = run(other, {&wide.x, &wide.y});
+    return found.ok() ? "" : found.faults[0].kind + ": " + found.faults[0].message;
+  };
+  EXPECT_THAT(refusal("[16, 32]", 128), HasSubstr("rows of 64 bytes with a swizzle of 128"));
+  EXPECT_THAT(refusal("[16, 60]", 0), HasSubstr("rows of 120 bytes, not a multiple of 16"));
+  EXPECT_THAT(refusal("[257, 8]", 0), HasSubstr("a box of 257 elements on axis 0, not 1 to 256"));
+  CopyTensors apart(64);
+  Arguments arguments;
+  for (MachineTensor* tensor : {&apart.x, &apart.y})
+    arguments.tensors.push_back(tensor->argument());
+  arguments.tensors[0].strides[0] = 204;
+  const std::string rows = copy_text(128, 0, 0, kCommitAndWait);
+  const MachineReport strided = run_machine(ir::parse_text(rows, "kernel.tw"), arguments, {});
+  EXPECT_THAT(first_message(strided), HasSubstr("a stride of 408 bytes, not a multiple of 16"));
 }
 
 // Each warp of a CTA writes its 16 x 32 part of {64, 32} coordinates (row * 32 + column, in f16)
