@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
@@ -47,9 +48,11 @@ HostTensor run(const Kernel& kernel, HostTensor& S) {
 
 // Windows that no block has both ends of, without one, and lengths that cut rows and blocks.
 TEST(Mask, OneEndOfABlockIsAskedFor) {
+  std::vector<std::pair<int, int>> sizes = {{1, 1}, {16, 24}, {37, 83}, {83, 37}};
+  // The diagonal meets blocks at each of their columns.
+  for (int shift = 1; shift < kColumns; ++shift) sizes.push_back({24, 24 + shift});
   for (const int window : {0, kRows + kColumns - 1, 40}) {
-    for (const auto& [queries, keys] :
-         {std::pair{1, 1}, std::pair{16, 24}, std::pair{37, 83}, std::pair{83, 37}}) {
+    for (const auto& [queries, keys] : sizes) {
       HostTensor S = HostTensor::random_normal(f32, {queries, keys}, 5);
       const HostTensor by_block = run(masked(window, true), S),
                        asked = run(masked(window, false), S);
