@@ -87,10 +87,10 @@ double difference(double got, double wanted) {
   return std::isfinite(got) && std::isfinite(wanted) ? std::abs(got - wanted) : kInfinity;
 }
 
-// 0 / 0 is no error.
+// 0 / 0 is no error, and nothing allows an infinite one.
 double share_of(double error, double of) {
   if (error == 0) return 0;
-  return of == 0 ? kInfinity : error / of;
+  return of == 0 || !std::isfinite(error) ? kInfinity : error / of;
 }
 
 // Calls `each` with every element's number, its difference and the magnitude that it is relative
@@ -186,6 +186,8 @@ std::vector<Errors> measured_errors(const Workload& workload, const Reference& r
         measured.emplace_back(errors_of(rounded[output], reference.values[output], tensor.shape()));
     const Errors stored =
         tensor.dtype() == DType::f32 ? Errors{kSingle, kSingle, kSingle} : of_store(tensor.dtype());
+    // Numbers that run over in the kernel's types are no rounding.
+    if (!std::isfinite(errors.whole + errors.row + errors.element)) errors = stored;
     if (has_own || !is_float(tensor.dtype()) || !exceeds(errors, stored)) continue;
     if (exact.empty()) exact = interpreted(workload, true);
     const std::vector<double>& meant = exact[output];

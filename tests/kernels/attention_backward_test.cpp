@@ -156,9 +156,12 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.sinks = true;
   });
   // Rows that do not exist have no LSE that a large sink is part of.
-  add("OneLargeSink", 90, 70, [](BackwardCase& c) {
+  add("OneLargeSinkOnTheSimulator", 90, 70, [](BackwardCase& c) {
+    c.attention = backward_attention(2, 1, 64, 64);
+    c.attention.dtype = bf16;
     c.attention.sinks = true;
     c.first_sink = 200;
+    c.target = "sim:sm_90a";
   });
   add("SinksWithoutKeys", 90, 0, [](BackwardCase& c) {
     c.attention.sinks = true;

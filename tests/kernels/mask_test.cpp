@@ -27,16 +27,22 @@ Kernel masked(int window, bool by_block) {
   const Mask mask = causal(queries, keys, window);
   const auto [first, last] = mask.visible(rows, keys, kColumns);
   const auto [whole_first, whole_last] = mask.full(rows, keys, kColumns);
-  const auto store_blocks = [&](const Index& from, const Index& to, Hides hides) {
+  const auto store_blocks = [&](const Index& from, const Index& to, const auto& hidden) {
     for (Index j : range(from, to)) {
       const Block cols = keys.block(j, kColumns);
       const Tile scores = load(S(rows, cols));
-      store(O(rows, cols),
-            by_block ? mask.apply(scores, rows, cols, hides) : mask.apply(scores, rows, cols));
+      store(O(rows, cols), by_block ? hidden(scores, cols) : mask.apply(scores, rows, cols));
     }
   };
-  store_blocks(first, whole_first, Hides::first_keys);
-  store_blocks(whole_first, last, Hides::last_keys);
+  const auto hides = [&](Hides what) {
+    return [&, what](const Tile& scores, const Block& cols) {
+      return mask.apply(scores, rows, cols, what);
+    };
+  };
+  const Index end = max(whole_first, whole_last);
+  store_blocks(first, whole_first, hides(Hides::first_keys));
+  store_blocks(whole_first, end, [](const Tile& scores, const Block&) { return scores; });
+  store_blocks(end, last, hides(Hides::last_keys));
   return kernel;
 }
 

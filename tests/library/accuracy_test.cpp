@@ -133,6 +133,35 @@ TEST(Accuracy, OneWrongElementIsNamed) {
   EXPECT_THAT(comparison.text(), HasSubstr("C[1, 2] is "));
 }
 
+TEST(Accuracy, NothingAllowsWhatIsNoNumber) {
+  const Workload workload = attention({});
+  Reference reference = reference_of(workload);
+  std::vector<std::vector<double>> wrong = reference.values;
+  wrong[0][5] = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (Errors& allowed : reference.allowed) allowed = {infinity, infinity, infinity};
+  EXPECT_FALSE(compare(solved(workload, wrong), reference).ok());
+}
+
+// exp(x) of f32 runs over where float64 does not.
+TEST(Accuracy, WhatRunsOverIsNotRounding) {
+  LibraryKernel kernel = find_kernel("gemm");
+  kernel.build = [](const OptionValues&) {
+    Kernel large("gemm");
+    const Dim m = large.dim("m"), n = large.dim("n"), k = large.dim("k");
+    const Tensor A = large.in("A", bf16, {m, k}), B = large.in("B", bf16, {n, k});
+    const Tensor C = large.out("C", bf16, {m, n});
+    const auto [x] = large.grid(ceil_div(m, 16));
+    const Block rows = m.block(x, 16), cols = n.block(0, 16), depth = k.block(0, 16);
+    const Tile sum = dot(load(A(rows, depth)), load(B(cols, depth)).T());
+    store(C(rows, cols), (sum * exp(full({1, 1}, 100)) / exp(full({1, 1}, 100))).cast(bf16));
+    return large;
+  };
+  Workload workload = make_workload(find_kernel("gemm"), {"m=16", "n=16", "k=16"}, {}, 0);
+  workload.kernel = &kernel;
+  EXPECT_LT(reference_of(workload).allowed[0].whole, 0.1);
+}
+
 TEST(Accuracy, AnElementThatWasNotWrittenIsInfinitelyWrong) {
   const Workload workload = attention({});
   EXPECT_TRUE(std::isinf(compare(workload, reference_of(workload)).share()));
