@@ -362,6 +362,18 @@ TEST(LitmusMemory, WhatLaunchesFindAndLeave) {
                                  {&x, &a, &y});
   ASSERT_TRUE(read.ok()) << first_message(read);
   EXPECT_EQ(x.integer(3), -1);  // the bits of a NaN
+  // A later launch finds what the one before has left there.
+  OwnedMemory owned;
+  MachineOptions options;
+  options.owned = &owned;
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  const std::string leave = text(
+      "    %61: i32 = load_index %94, %0\n    %62: i32 = atomic_add %90, %3, %61\n"
+      "    warp_sync\n    store_index %94, %0, %7 {semantics = \"weak\"}\n");
+  for (options.launch = 0; options.launch < 2; ++options.launch) {
+    ASSERT_TRUE(run(leave, {&x, &a, &y}, options).ok());
+  }
+  EXPECT_EQ(x.integer(3), -1 + 7);
 }
 
 TEST(LitmusMemory, CtasOfOneLaunchAreNotOrdered) {
