@@ -24,6 +24,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSmallRow = 0x1p-10;
 // Room over the errors of the interpreter, which sums in one order and takes exact functions.
 constexpr double kRoom = 1.5, kElementRoom = 2;
+// The farthest of many elements, which another order of the terms draws anew: so many root mean
+// squares of the worst row's errors.
+constexpr double kFarthest = 6;
 // What an output of f32 is allowed at least: sums of thousands of terms, and ex2.approx, which errs
 // by 2^-22.
 constexpr double kSingle = 2e-5;
@@ -64,10 +67,10 @@ double difference(double got, double wanted) {
   return std::isfinite(got) && std::isfinite(wanted) ? std::abs(got - wanted) : kInfinity;
 }
 
-// 0 / 0 is no error.
+// 0 / 0 is no error, and nothing allows an infinite one.
 double share_of(double error, double of) {
   if (error == 0) return 0;
-  return of == 0 ? kInfinity : error / of;
+  return of == 0 || !std::isfinite(error) ? kInfinity : error / of;
 }
 
 // Calls `each` with every element's number, its difference and the magnitude that it is relative
@@ -96,18 +99,17 @@ std::vector<double> values_of(const HostTensor& tensor) {
   return values;
 }
 
-// The outputs as the kernel's own types round them: its meaning, interpreted. Nothing where it has
-// none, as a machine form that was read from a file.
-std::vector<std::vector<double>> rounded_outputs(const Workload& workload) {
+// The outputs of the kernel's meaning, interpreted in its own types, or in float64 but for what it
+// stores.
+std::vector<std::vector<double>> interpreted(const Workload& workload, bool float64) {
   const LibraryKernel& kernel = *workload.kernel;
-  if (kernel.rounded) return kernel.rounded(workload.options, workload.inputs());
-  if (!kernel.build && !kernel.is_program()) return {};
   Workload run = workload;
   run.poison_outputs();
   OptionValues options = run.options;
   if (options.has("schedule")) options.set("schedule", "tile");
   simulator::InterpreterOptions how;
   how.threads = 0;
+  how.float64 = float64;
   if (kernel.is_program()) {
     const ir::Program bound = bind_workload(build_program(kernel, {nullptr, options, {}}).finish(),
                                             run, simulator::MachineOptions().multiprocessors);
@@ -125,6 +127,58 @@ std::vector<std::vector<double>> rounded_outputs(const Workload& workload) {
     if (run.parameters[i]->is_output) outputs.push_back(values_of(run.tensors[i]));
   }
   return outputs;
+}
+
+// What rounding the result once explains.
+Errors of_store(DType dtype) {
+  const double unit = unit_roundoff(dtype);
+  return {0.6 * unit, 0.75 * unit, 1.6 * unit};
+}
+
+bool exceeds(const Errors& errors, const Errors& other) {
+  return errors.whole > other.whole || errors.row > other.row || errors.element > other.element;
+}
+
+// 0 stands for what is no number, in each of two that are compared.
+std::vector<double> without_nans(std::vector<double> values) {
+  for (double& value : values) {
+    if (std::isnan(value)) value = 0;
+  }
+  return values;
+}
+
+// How far the kernel's own types take each output from the reference: its meaning, interpreted.
+// Nothing where it has none, as a machine form that was read from a file. Where the meaning itself
+// is wrong, rounding is what lies between it in these types and in float64.
+std::vector<Errors> measured_errors(const Workload& workload, const Reference& reference) {
+  const LibraryKernel& kernel = *workload.kernel;
+  const bool has_own = static_cast<bool>(kernel.rounded);
+  if (!has_own && !kernel.build && !kernel.is_program()) return {};
+  const std::vector<std::vector<double>> rounded =
+      has_own ? kernel.rounded(workload.options, workload.inputs()) : interpreted(workload, false);
+  std::vector<Errors> measured;
+  std::vector<std::vector<double>> exact;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.parameters[i]->is_output) continue;
+    const HostTensor& tensor = workload.tensors[i];
+    const std::size_t output = measured.size();
+    Errors& errors =
+        measured.emplace_back(errors_of(rounded[output], reference.values[output], tensor.shape()));
+    const Errors stored =
+        tensor.dtype() == DType::f32 ? Errors{kSingle, kSingle, kSingle} : of_store(tensor.dtype());
+    // Numbers that run over in the kernel's types are no rounding.
+    if (!std::isfinite(errors.whole + errors.row + errors.element)) errors = stored;
+    if (has_own || !is_float(tensor.dtype()) || !exceeds(errors, stored)) continue;
+    if (exact.empty()) exact = interpreted(workload, true);
+    const std::vector<double>& meant = exact[output];
+    if (!exceeds(errors_of(meant, reference.values[output], tensor.shape()), stored)) continue;
+    const Errors own =
+        errors_of(without_nans(rounded[output]), without_nans(meant), tensor.shape());
+    errors.whole = std::min(errors.whole, std::max(own.whole, stored.whole));
+    errors.row = std::min(errors.row, std::max(own.row, stored.row));
+    errors.element = std::min(errors.element, std::max(own.element, stored.element));
+  }
+  return measured;
 }
 
 // Relative root mean square of what tensor cores lose in a sum of `terms` products of 8-bit floats.
@@ -182,9 +236,10 @@ Errors allowed_errors(const Errors& measured, DType dtype, const std::vector<std
   for (const std::int64_t extent : shape) elements *= static_cast<double>(extent);
   elements = std::max(elements, 1.0);
   const double row = static_cast<double>(row_of(shape));
-  return {std::max(kRoom * std::max(measured.whole, usual * scatter(elements)), least),
-          std::max(kRoom * std::max(measured.row, usual * scatter(row)), least),
-          std::max(kElementRoom * std::max(measured.element, unit), least)};
+  return {
+      std::max(kRoom * std::max(measured.whole, usual * scatter(elements)), least),
+      std::max(kRoom * std::max(measured.row, usual * scatter(row)), least),
+      std::max({kElementRoom * std::max(measured.element, unit), kFarthest * measured.row, least})};
 }
 
 double OutputComparison::share() const {
@@ -215,17 +270,13 @@ std::string Comparison::text() const {
 Reference reference_of(const Workload& workload, Executed by) {
   Reference reference;
   reference.values = workload.kernel->reference(workload.options, workload.inputs());
-  const std::vector<std::vector<double>> rounded = rounded_outputs(workload);
+  const std::vector<Errors> of_types = measured_errors(workload, reference);
   const double of_bytes = by == Executed::by_hardware ? error_of_byte_products(workload) : 0;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (!workload.parameters[i]->is_output) continue;
     const HostTensor& tensor = workload.tensors[i];
     const std::size_t output = reference.allowed.size();
-    const double unit = unit_roundoff(tensor.dtype());
-    Errors measured{0.6 * unit, 0.75 * unit, 1.6 * unit};
-    if (!rounded.empty()) {
-      measured = errors_of(rounded[output], reference.values[output], tensor.shape());
-    }
+    Errors measured = of_types.empty() ? of_store(tensor.dtype()) : of_types[output];
     // Of independent errors the squares add up; the largest of many lies at some of these.
     constexpr double kTail = 5;
     measured.whole = std::hypot(measured.whole, of_bytes);

@@ -56,12 +56,12 @@ void check_held(Execution& x, std::uint64_t address, std::int64_t bytes, bool or
     x.fail("uninitialised", fmt::format("of {} bytes at shared {:#x}, which has not been written",
                                         bytes, address & kWindowMask));
   }
-  if (orders) touch(x, *cta, at, bytes, false);
+  if (orders) touch(x, *cta, at, bytes, Accessor::load);
 }
 void hold(Execution& x, std::uint64_t address, std::int64_t bytes) {
   const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
   std::fill_n(cta->held.begin() + static_cast<std::ptrdiff_t>(at), bytes, 1);
-  touch(x, *cta, at, bytes, true);
+  touch(x, *cta, at, bytes, Accessor::store);
 }
 
 // Loads and stores that order others, as the machine form counts them: of one word. An atomic one

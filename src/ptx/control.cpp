@@ -202,7 +202,10 @@ void fence_barrier_init(Execution& x) { x.record(EventKind::fence_barrier_init);
 void fence_proxy(Execution& x) {
   const bool shared = x.instruction.has(Modifier::shared_cta);
   const bool global = x.instruction.has(Modifier::global);
-  if (!global) x.record(EventKind::fence_proxy_async);
+  if (!global) {
+    x.record(EventKind::fence_proxy_async);
+    fence_accesses(x);
+  }
   if (!shared) x.record(EventKind::fence_proxy_async_global);
 }
 

@@ -275,7 +275,8 @@ void Machine::start(std::int64_t number) {
     cta->held.resize(static_cast<std::size_t>(shared_bytes_));
     if (input.check_order) {
       cta->touched.resize(cta->shared.size());
-      cta->reads.resize(cta->shared.size() * static_cast<std::size_t>(warps * input.cluster));
+      cta->reads.resize(cta->shared.size() * static_cast<std::size_t>(warps * input.cluster) *
+                        kReaders);
     }
     cta->live = threads;
     cta->warps.resize(static_cast<std::size_t>(warps));
@@ -287,7 +288,7 @@ void Machine::start(std::int64_t number) {
       warp.launch_number = static_cast<int>(number * input.cluster * warps) + warp.number;
       if (input.check_order) {
         const std::int64_t ctas = input.grid[0] * input.grid[1] * input.grid[2];
-        warp.clock.assign(static_cast<std::size_t>(ctas * warps), 0);
+        warp.clock.assign(static_cast<std::size_t>(ctas * warps) * kAgents, 0);
         warp.clock[static_cast<std::size_t>(warp.launch_number)] = 1;
       }
       warp.events = &report.events[static_cast<std::size_t>(cta->index * warps) + w];
@@ -387,7 +388,12 @@ void Machine::end_lanes(Warp& warp, std::uint32_t lanes) {
     ++cluster.generation;
   }
   for (Path& path : warp.paths) path.lanes &= warp.live;
-  if (warp.live == 0) finish_all_stores(*this, warp);
+  if (warp.live != 0) return;
+  if (warp.last_product > warp.groups_over) {
+    raise("wgmma", warp.product_line,
+          "wgmma: a product is in flight when its warp ends, " + describe(warp));
+  }
+  finish_all_stores(*this, warp);
 }
 
 // The path is over where it meets the one above it, or has no lanes left.

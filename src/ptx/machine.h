@@ -34,9 +34,17 @@ struct Cta;
 struct Cluster;
 struct Warp;
 
-// What a warp knows of each warp of the launch: how often that had released when it did what is
-// known. Empty where the launch does not ask.
+// What a warp knows of each agent of each warp of the launch, agent by agent. Of threads' accesses:
+// how often the warp had released when it did what is known. Of products and bulk stores: how many
+// groups have been waited for. Empty where the launch does not ask.
 using Clock = std::vector<std::uint32_t>;
+enum class Agent : std::uint8_t {
+  threads,
+  products,     // reads of operands
+  bulk_stores,  // reads of what is stored
+  fenced,       // of threads' accesses: those behind which a proxy fence stands
+};
+constexpr std::size_t kAgents = 4, kReaders = 3;
 
 struct Mbarrier {
   std::uint64_t phase = 0;
@@ -72,6 +80,7 @@ struct Store {
   std::uint64_t address = 0;  // in the CTA's shared memory
   std::array<std::int64_t, 5> start{};
   bool read = false, written = false;
+  bool waited = false;  // its group is, so that its source is free
   std::vector<std::byte> data;
 };
 
@@ -94,6 +103,8 @@ struct Warp {
   // Of each register: the group of the product that writes it or reads it, 0 for none.
   std::vector<std::int64_t> product_of;
   std::int64_t product_groups = 1, groups_over = 0;  // the group that is open
+  std::int64_t last_product = 0;                     // the group of the last one
+  int product_line = 0;                              // and where it stands
   std::array<std::int64_t, kLanes> store_groups{};
   std::vector<Store> stores;
   std::uint64_t cluster_ticket = 0;
@@ -114,11 +125,12 @@ struct TouchedWord {
   bool write_is_strong = false, read_is_strong = false;
 };
 
-// The last write of a byte of shared memory, and when each warp read it since.
+// The last write of a byte of shared memory, and when each reader of each warp read it since.
 struct Touched {
   int writer = -1;
   std::uint32_t epoch = 0;
   int write_line = 0, read_line = 0;
+  bool by_copy = false;
 };
 
 struct Cta {
@@ -131,7 +143,7 @@ struct Cta {
   std::vector<Warp> warps;
   std::int64_t live = 0;
   std::vector<Touched> touched;      // of each byte; empty where the launch does not ask
-  std::vector<std::uint32_t> reads;  // of each byte by each warp of the cluster
+  std::vector<std::uint32_t> reads;  // of each byte by each reader of each warp of the cluster
 };
 
 struct Cluster {
@@ -249,8 +261,16 @@ void join(Clock& to, const Clock& from);
 // What the warp hands on; what it does then is later.
 void release(Execution& x, Clock& to);
 void acquire(Execution& x, const Clock& from);
-// Faults where an earlier access of the bytes is not known to be over.
-void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, bool writes);
+// Who accesses shared memory: threads, or units of the async proxy.
+enum class Accessor : std::uint8_t { load, store, bulk_load, bulk_store, product };
+// Faults where an earlier access of the bytes is not known to be over, or where a thread's write
+// has no proxy fence between it and a unit's access.
+void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, Accessor by,
+           std::uint32_t group = 0);
+// Of all that the warp knows of.
+void fence_accesses(Execution& x);
+// The first so many groups of the agent are over.
+void complete_groups(Execution& x, Agent agent, std::int64_t groups);
 // The same of global memory. Strong accesses, such as atomics, do not race with each other. Each
 // hands on what its warp knows, whatever it says of order: so what is reported is a race.
 struct GlobalAccess {

@@ -6,6 +6,8 @@
 
 // Happens-before among the warps of a launch: barriers, and words of global memory, hand on what a
 // warp has done, and an access has to know of those before it. Lanes of one warp are taken as one.
+// Products and bulk stores read shared memory until their group is waited for, and what threads
+// wrote they find behind a proxy fence.
 namespace tilewright::ptx {
 
 void join(Clock& to, const Clock& from) {
@@ -24,39 +26,79 @@ void acquire(Execution& x, const Clock& from) {
   if (!x.warp.clock.empty()) join(x.warp.clock, from);
 }
 
-void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, bool writes) {
+void fence_accesses(Execution& x) {
+  Clock& clock = x.warp.clock;
+  const std::size_t warps = clock.size() / kAgents;
+  const auto fenced = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(Agent::fenced) * warps);
+  for (std::size_t warp = 0; warp < warps; ++warp) {
+    std::uint32_t& known = *(clock.begin() + fenced + static_cast<std::ptrdiff_t>(warp));
+    known = std::max(known, clock[warp]);
+  }
+  if (!clock.empty()) ++clock[static_cast<std::size_t>(x.warp.launch_number)];
+}
+
+void complete_groups(Execution& x, Agent agent, std::int64_t groups) {
+  Clock& clock = x.warp.clock;
+  if (clock.empty() || groups <= 0) return;
+  const std::size_t warps = clock.size() / kAgents;
+  std::uint32_t& over = clock[static_cast<std::size_t>(agent) * warps +
+                              static_cast<std::size_t>(x.warp.launch_number)];
+  over = std::max(over, static_cast<std::uint32_t>(groups));
+}
+
+void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, Accessor by,
+           std::uint32_t group) {
   if (cta.touched.empty()) return;
   // Of the warps of the cluster, which have numbers in a row.
   const auto base = static_cast<std::size_t>(x.warp.launch_number - x.warp.number);
-  const std::uint32_t* const clock = x.warp.clock.data() + base;
-  const auto race = [&](const char* verb, int warp, int line, std::uint64_t byte) {
-    x.fail("race",
-           fmt::format("{}s shared {:#x} of CTA {}, which warp {} of the cluster {} in line "
-                       "{}, with no barrier between them",
-                       writes ? "write" : "read", byte + kSharedBase, cta.index, warp, verb, line));
+  const std::size_t all = x.warp.clock.size() / kAgents;
+  const auto known = [&](Agent agent, std::size_t warp) {
+    return x.warp.clock[static_cast<std::size_t>(agent) * all + base + warp];
   };
-  const std::size_t warps = cta.reads.size() / cta.touched.size();
+  const bool writes = by == Accessor::store || by == Accessor::bulk_load;
+  const bool by_unit = by != Accessor::load && by != Accessor::store;
+  const Agent reader = by == Accessor::product      ? Agent::products
+                       : by == Accessor::bulk_store ? Agent::bulk_stores
+                                                    : Agent::threads;
+  const auto refuse = [&](const char* kind, const char* verb, std::size_t warp, int line,
+                          std::uint64_t byte, const char* missing) {
+    x.fail(kind, fmt::format("{}s shared {:#x} of CTA {}, which warp {} of the cluster {} in line "
+                             "{}, with no {} between them",
+                             writes ? "write" : "read", byte + kSharedBase, cta.index, warp, verb,
+                             line, missing));
+  };
+  const std::size_t warps = cta.reads.size() / cta.touched.size() / kReaders;
   const auto own = static_cast<std::size_t>(x.warp.number);
   for (std::uint64_t byte = at; byte < at + static_cast<std::uint64_t>(bytes); ++byte) {
     Touched& touched = cta.touched[byte];
-    std::uint32_t* const reads = cta.reads.data() + byte * warps;
-    if (touched.writer >= 0 && clock[static_cast<std::size_t>(touched.writer)] < touched.epoch) {
-      race("writes", touched.writer, touched.write_line, byte);
+    std::uint32_t* const reads = cta.reads.data() + byte * warps * kReaders;
+    if (touched.writer >= 0) {
+      const auto writer = static_cast<std::size_t>(touched.writer);
+      if (known(Agent::threads, writer) < touched.epoch) {
+        refuse("race", "writes", writer, touched.write_line, byte, "barrier");
+      }
+      if (by_unit && !touched.by_copy && known(Agent::fenced, writer) < touched.epoch) {
+        refuse("proxy", "writes", writer, touched.write_line, byte, "fence.proxy.async");
+      }
     }
     if (!writes) {
-      reads[own] = clock[own];
+      reads[static_cast<std::size_t>(reader) * warps + own] =
+          by_unit ? group : known(Agent::threads, own);
       touched.read_line = x.instruction.line;
       continue;
     }
-    for (std::size_t warp = 0; warp < warps; ++warp) {
-      if (reads[warp] > clock[warp]) {
-        race("reads", static_cast<int>(warp), touched.read_line, byte);
+    for (std::size_t i = 0; i < warps * kReaders; ++i) {
+      const auto agent = static_cast<Agent>(i / warps);
+      if (reads[i] > known(agent, i % warps)) {
+        refuse("race", "reads", i % warps, touched.read_line, byte,
+               agent == Agent::threads ? "barrier" : "wait for its group");
       }
-      reads[warp] = 0;
+      reads[i] = 0;
     }
     touched.writer = x.warp.number;
-    touched.epoch = clock[own];
+    touched.epoch = known(Agent::threads, own);
     touched.write_line = x.instruction.line;
+    touched.by_copy = by == Accessor::bulk_load;
   }
 }
 

@@ -68,7 +68,8 @@ void read_matrix(Execution& x, const Matrix& matrix, int first, int rows, int k,
         x.fail("uninitialised",
                fmt::format("of shared {:#x}, which has not been written", at + kSharedBase));
       }
-      touch(x, cta, at, matrix.element, false);
+      touch(x, cta, at, matrix.element, Accessor::product,
+            static_cast<std::uint32_t>(x.warp.product_groups));
       put(mn, i, decode_element(x.instruction.second, cta.shared.data() + at));
     }
   }
@@ -140,6 +141,8 @@ void product(Execution& x) {
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = to_bits(sums[r * kLanes + lane]);
     x.warp.product_of[d.parts[r].index] = x.warp.product_groups;
   }
+  x.warp.last_product = x.warp.product_groups;
+  x.warp.product_line = i.line;
   const auto signed_of = [](std::uint64_t bits) { return static_cast<std::int64_t>(bits); };
   x.record(EventKind::product, {n, k, static_cast<std::int64_t>(type), from_registers,
                                 signed_of(a_descriptor), signed_of(b_descriptor), accumulate});
@@ -161,6 +164,7 @@ void wait_products(Execution& x) {
   const auto pending = static_cast<std::int64_t>(x.uniform(0));
   x.record(EventKind::product_wait, {pending});
   x.warp.groups_over = std::max(x.warp.groups_over, x.warp.product_groups - 1 - pending);
+  complete_groups(x, Agent::products, x.warp.groups_over);
 }
 
 constexpr Record kProductRecords[] = {

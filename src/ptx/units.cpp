@@ -263,7 +263,7 @@ void load_box(Execution& x, int lane) {
     if (each->live == 0) x.fail("exit", fmt::format("to CTA {}, which has ended", each->index));
     barrier_at(x, {each.get(), barrier.at});
     std::fill_n(each->held.begin() + static_cast<std::ptrdiff_t>(at), box_bytes(described), 0);
-    touch(x, *each, at, box_bytes(described), true);
+    touch(x, *each, at, box_bytes(described), Accessor::bulk_load);
     Load made{&i, each.get(), map, at, barrier.at, start};
     release(x, made.known);
     if (x.machine.input.timing == Timing::late) {
@@ -354,7 +354,8 @@ void store_box(Execution& x, int lane) {
                                                : 0;
   std::vector<std::int64_t> values{static_cast<std::int64_t>(map), static_cast<std::int64_t>(at),
                                    reduction, described.rank};
-  touch(x, *cta, at, box_bytes(described), false);
+  touch(x, *cta, at, box_bytes(described), Accessor::bulk_store,
+        static_cast<std::uint32_t>(x.warp.store_groups[lane] + 1));
   Store made;
   made.start = coordinates_of(x, target, lane, values);
   x.record(EventKind::tensor_store, std::move(values));
@@ -397,9 +398,11 @@ void wait_stores(Execution& x) {
       }
       read_source(x.machine, x.warp, each);
       if (!read_alone) write_target(x.machine, each);
+      each.waited = true;
     }
+    complete_groups(x, Agent::bulk_stores, x.warp.store_groups[lane] - pending);
   });
-  std::erase_if(x.warp.stores, [](const Store& each) { return each.written && each.group >= 0; });
+  std::erase_if(x.warp.stores, [](const Store& each) { return each.written && each.waited; });
 }
 
 void prefetch(Execution&) {}
@@ -459,6 +462,12 @@ void finish_load(Machine& machine, const Load& load) {
 
 void finish_all_stores(Machine& machine, Warp& warp) {
   for (Store& store : warp.stores) {
+    if (!store.waited) {
+      throw Failure{{"bulk", store.instruction->line,
+                     "bulk: a store may still read shared memory when its warp ends, with no wait "
+                     "for its group, " +
+                         machine.describe(warp)}};
+    }
     read_source(machine, warp, store);
     write_target(machine, store);
   }

@@ -243,7 +243,7 @@ TEST(Printed, CorpusOfKeptPtx) {
 }
 
 TEST(Printed, KeptPtxHasNoRaces) {
-  for (const std::size_t kept : {0, 2}) {
+  for (const std::size_t kept : {0, 1, 2, 3}) {
     EXPECT_EQ(text_of(compare_kept(kCorpus[kept], contents(path_of(kCorpus[kept], "ptx")), false)),
               "");
   }
@@ -278,6 +278,33 @@ TEST(Printed, ChangesOfKeptPtxShow) {
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), testing::HasSubstr(".ptx:"));
     }
+  }
+}
+
+// Without the machine form beside it, the execution itself finds what is left out of the PTX.
+TEST(Printed, WhatIsLeftOutOfKeptPtxIsAFaultOfItsExecution) {
+  struct Left {
+    const char *line, *fault;
+  };
+  const std::string clean = contents(path_of(kCorpus[0], "ptx"));
+  const Left all[] = {
+      {"fence.proxy.async.shared::cta;", "with no fence.proxy.async between them"},
+      {"cp.async.bulk.wait_group.read 1;", "with no wait for its group between them"},
+      {"cp.async.bulk.wait_group.read 0;", "bulk: a store may still read shared memory"},
+      {"wgmma.wait_group.sync.aligned 1;", "with no wait for its group between them"},
+      {"wgmma.wait_group.sync.aligned 0;", "wgmma: "},
+  };
+  for (const Left& left : all) {
+    SCOPED_TRACE(left.line);
+    std::string text = clean;
+    std::size_t count = 0;
+    for (std::size_t at = text.find(left.line); at != std::string::npos;
+         at = text.find(left.line)) {
+      text.erase(at, std::string_view(left.line).size());
+      ++count;
+    }
+    ASSERT_GT(count, 0u);
+    EXPECT_THAT(text_of(compare_kept(kCorpus[0], text, false)), testing::HasSubstr(left.fault));
   }
 }
 

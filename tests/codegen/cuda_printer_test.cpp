@@ -295,6 +295,23 @@ TEST(CudaPrinter, ComputeThatReadsWhatItWroteReadsACopy) {
   EXPECT_THAT(text, HasSubstr("a_9[i] = a_9_before[i] + a_9_before[i / 2];"));
 }
 
+// Of the role, whose first warp is the kernel's fifth: a remainder by 8 would give it the last
+// part.
+TEST(CudaPrinter, WarpsOfARoleAreCountedFromItsFirst) {
+  const std::string text = printed(R"(
+    %30: registers<i32, 2> = registers {name = "row"}
+    coordinate %30 {axis = 0, layout = register_layout[512|r:2@0:1|l:32@0:2|w:8@0:64]})");
+  EXPECT_THAT(text, HasSubstr("row_9[i] = i + lane * 2 + (warp - 4) * 64;"));
+}
+
+// Registers that hold more than one part of an axis begin again with each.
+TEST(CudaPrinter, CoordinatesOfRegistersWrap) {
+  const std::string text = printed(R"(
+    %30: registers<i32, 8> = registers {name = "column"}
+    coordinate %30 {axis = 1, layout = register_layout[128x16|r:2@1:1,2@0:8,2@1:8|l:4@1:2,8@0:1|w:8@0:16]})");
+  EXPECT_THAT(text, HasSubstr("column_9[i] = i % 2 + i / 4 * 8 + lane % 4 * 2;"));
+}
+
 TEST(CudaPrinter, OnlyWhatIsUsedOfThePreludeIsPrinted) {
   const std::string text = printed("mbarrier_wait %11, %12, %12");
   EXPECT_THAT(text, HasSubstr("mbarrier_wait(u32 barrier"));

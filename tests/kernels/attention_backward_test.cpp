@@ -21,6 +21,7 @@ struct BackwardCase {
   std::int64_t batch, queries, keys;             // packed: of all sequences together
   std::vector<double> query_starts, key_starts;  // packed: batch + 1 each
   bool of_lse = false;
+  double first_sink = 0;  // is added to that of the first head
   const char* target = "interpreter";
 };
 
@@ -76,6 +77,7 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   HostTensor dout = HostTensor::random_normal(a.dtype, shape(c.queries, a.heads, a.dim_v), 4);
   HostTensor dlse = HostTensor::random_normal(f32, of_rows, 5);
   HostTensor sinks = HostTensor::random_normal(f32, {a.heads}, 6);
+  sinks.set_flat(0, sinks.flat(0) + c.first_sink);
   std::vector<HostTensor> offsets;
   if (packed) {
     offsets = {HostTensor::from_values(i32, {c.batch + 1}, c.query_starts),
@@ -152,6 +154,14 @@ std::vector<BackwardCase> backward_cases() {
   add("Sinks", 90, 70, [](BackwardCase& c) {
     c.attention.causal = true;
     c.attention.sinks = true;
+  });
+  // Rows that do not exist have no LSE that a large sink is part of.
+  add("OneLargeSinkOnTheSimulator", 90, 70, [](BackwardCase& c) {
+    c.attention = backward_attention(2, 1, 64, 64);
+    c.attention.dtype = bf16;
+    c.attention.sinks = true;
+    c.first_sink = 200;
+    c.target = "sim:sm_90a";
   });
   add("SinksWithoutKeys", 90, 0, [](BackwardCase& c) {
     c.attention.sinks = true;

@@ -80,6 +80,28 @@ TEST(AttentionDecodeTest, OneExecutableServesAllLengths) {
   }
 }
 
+// What a part has summed up may be too large for the others' scale: the join takes the largest.
+TEST(AttentionDecodeTest, OnePartHasMuchLargerScores) {
+  const LibraryKernel& entry = find_kernel("attention_decode");
+  const std::vector<std::string> settings{"kv_heads=1", "group=4", "keys=400", "dim=64"};
+  const LibraryExecutable executable =
+      compile(entry, resolve_options(entry, settings), "interpreter");
+  for (const std::int64_t block : {0, 3, 5}) {
+    SCOPED_TRACE(block);
+    library::Workload work = library::make_workload(entry, settings, {}, 6);
+    HostTensor& keys = work.tensors[1];
+    ASSERT_EQ(keys.shape(), (std::vector<std::int64_t>{1, 400, 1, 64}));
+    for (std::int64_t i = block * 64 * 64; i < (block + 1) * 64 * 64; ++i) {
+      keys.set_flat(i, 100 * keys.flat(i));
+    }
+    std::vector<TensorRef> tensors;
+    for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+    executable.run(tensors);
+    const library::Comparison comparison = library::compare(work, library::reference_of(work));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
+  }
+}
+
 TEST(AttentionDecodeTest, WhatItRefuses) {
   kernels::Attention a;
   a.heads = 8;

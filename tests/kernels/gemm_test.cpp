@@ -208,6 +208,21 @@ TEST(GemmTest, SplitsGiveTheSameBitsInAnyOrder) {
   }
 }
 
+// Some of the CTAs then have nothing to add, behind others' first step and before it.
+TEST(GemmTest, SplitsOfFewerStepsThanParts) {
+  Gemm g;
+  g.block_m = g.block_n = 64;
+  g.warpgroups = 1;
+  g.split = 4;
+  for (const std::int64_t k : {40, 72, 136}) {
+    SCOPED_TRACE(k);
+    GemmTensors t(70, 136, k);
+    ASSERT_TRUE(
+        test::execute(gemm_sm90(g), t.arguments(), {.machine = true, .multiprocessors = 8}));
+    EXPECT_LT(test::relative_error(t.c, reference(t)), kTolerance);
+  }
+}
+
 void check_scaled(const Gemm& g, std::int64_t m, std::int64_t k, const Execution& execution) {
   SCOPED_TRACE(testing::Message() << m << " x 40 x " << k);
   const std::int64_t n = 40;

@@ -63,17 +63,49 @@ TEST(LitmusBarrier, APhaseIsNotCompleteBeforeTheWaitsForTheOneBeforeAreOver) {
   }
 }
 
+// Nor where nobody looks at the order: a warp that waits is woken too late.
+TEST(LitmusBarrier, APhaseThatWentByWhileAWarpWaitedIsFound) {
+  const std::string text =
+      litmus(role("one", 0, 1, kArrive + kArrive) + role("other", 1, 1, kWait));
+  MachineOptions options;
+  options.check_order = false;
+  std::set<std::string> kinds;
+  for (options.seed = 0; options.seed < 8 * kLitmusSeeds; ++options.seed) {
+    const MachineReport report = run_litmus(text, options);
+    kinds.insert(report.ok() ? "ok" : report.faults[0].kind);
+  }
+  EXPECT_THAT(kinds, ::testing::Contains("mbarrier"));
+}
+
+// Who waits for phase 0 learns nothing from an arrival of phase 1 that was quicker.
+TEST(LitmusBarrier, AWaitKnowsWhatThePhaseHandsOnAndNoMore) {
+  const std::string sync = "    named_sync %0 {first = 1, threads = 64}\n";
+  const auto text = [](const std::string& between) {
+    return litmus(role("one", 0, 1, kArrive + kArrive) +
+                      role("writer", 1, 1, kWait + kStore + kArrive + between) +
+                      role("reader", 2, 1, kWait + between + kLoad),
+                  {2});
+  };
+  expect_clean(text(sync));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
+}
+
 // try_wait may return false at any time.
 TEST(LitmusBarrier, AWaitLooksAgainUnderSomeSchedules) {
-  std::set<std::int64_t> looks;
+  constexpr int kTurns = 32, kWaits = 8;  // all of them for a phase that is over
+  std::string waits;
+  for (int i = 0; i < kWaits; ++i) waits += "      mbarrier_wait %20, %0, %1\n";
+  const std::string text = litmus(role(
+      "one", 0, 1, "    for_loop %0, %17, %1 (%60: i32) {\n" + waits + "      yield\n    }\n"));
+  constexpr std::int64_t kOthers = 4 * 2;  // of the copy that each warp waits for, once or twice
+  std::int64_t most = 0;
   MachineOptions options;
-  for (options.seed = 0; options.seed < 8 * kLitmusSeeds; ++options.seed) {
-    const MachineReport report =
-        run_litmus(litmus(role("one", 0, 1, "    mbarrier_wait %20, %0, %1\n")), options);
-    ASSERT_TRUE(report.ok());
-    looks.insert(report.instructions.at("mbarrier_wait"));
+  for (options.seed = 0; options.seed < kLitmusSeeds; ++options.seed) {
+    const MachineReport report = run_litmus(text, options);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    most = std::max(most, report.instructions.at("mbarrier_wait"));
   }
-  EXPECT_GT(looks.size(), 1u);
+  EXPECT_GT(most, kTurns * kWaits + kOthers);
 }
 
 TEST(LitmusBarrier, EachPhaseTakesAsManyArrivalsAsItWasInitialisedWith) {
@@ -138,6 +170,10 @@ TEST(LitmusBarrier, InitialisationReachesCopiesThroughAFence) {
   expect_fault(changed(text, "  fence_barrier_init\n", ""),
                {"mbarrier", "tma_load", "mbarriers {name = \"loaded\"", {kPublish}});
   expect_clean(changed(text, "  fence_barrier_init\n", "  fence_proxy_async\n"));
+  // It is one of the warp that initialises: what others have done it does not publish.
+  const std::string of_other = role("other", 1, 1, "    fence_barrier_init\n");
+  expect_fault(changed(text, "  fence_barrier_init\n", of_other),
+               {"mbarrier", "tma_load", "mbarriers {name = \"loaded\"", {kPublish}});
   // Threads of the CTA need none.
   const std::string no_copy = changed(
       litmus(role("other", 1, 1, kArrive)),
@@ -182,6 +218,19 @@ TEST(LitmusCluster, ThreadsWritesReachOtherCtasThroughFencesOnBothSides) {
   // A barrier of the cluster does without.
   expect_clean(for_pair("  store_words %31, %24, %0\n" + kClusterSync +
                         "  load_words %31, %24, %0, %41\n" + kClusterSync));
+}
+
+// Before the lanes meet, one lane's fence says nothing of what the others have written.
+TEST(LitmusCluster, AFenceOfOneLaneIsNoneOfTheOthers) {
+  const auto text = [&](const std::string& fence) {
+    return for_pair("  store_words %31, %24, %0\n" + fence + "  warp_sync\n" + kRemoteArrive +
+                    "  mbarrier_wait %20, %0, %0\n  fence_cluster\n"
+                    "  load_words %31, %24, %0, %41\n" +
+                    kClusterSync);
+  };
+  expect_clean(text("  fence_cluster\n"));
+  expect_fault(text("  elect () {\n    fence_cluster\n    yield\n  }\n"),
+               {"race", "store_words", "load_words", {}});
 }
 
 TEST(LitmusCluster, ARemoteArrivalOrdersWhatCopiesHaveRead) {
@@ -231,6 +280,16 @@ TEST(LitmusCluster, ACtaStaysUntilItsPeersHaveUsedItsSharedMemory) {
   expect_clean(words(kClusterSync));
   expect_fault(words(""), {"exit", "load_words", "", {"cluster_sync before the kernel ends"}});
   expect_fault(for_pair(kRemoteArrive), {"exit", kRemoteArrive, "", {"before the kernel ends"}});
+  // The second CTA waits for nothing, whether it ends before the first comes to it or after that.
+  const auto by_first = [](const std::string& body) {
+    return for_pair("  mbarrier_expect_tx %21, %1 {bytes = 512}\n" + kClusterSync +
+                    "  %42: bool = eq %40, %0\n  if_then %42 () {\n" + body +
+                    "    yield\n  } () {\n    yield\n  }\n");
+  };
+  expect_fault(by_first("  " + kRemoteArrive), {"exit", kRemoteArrive, "", {}});
+  expect_fault(by_first("    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512, multicast = 3}\n"
+                        "    mbarrier_wait %21, %1, %0\n"),
+               {"exit", "multicast = 3", "", {}});
 }
 
 TEST(LitmusNamedBarrier, ThreadsAndNumbersAgree) {
@@ -243,6 +302,13 @@ TEST(LitmusNamedBarrier, ThreadsAndNumbersAgree) {
                {"named_barrier", "threads = 64", "threads = 96", {"the same thread count"}});
   expect_fault(text("first = 1, threads = 64", "first = 2, threads = 64"),
                {"deadlock", "first = 1", "first = 2", {}});
+  // There are 16 of them, whatever an index makes of the first.
+  const auto sync = [](const std::string& index, const std::string& what) {
+    return litmus(role("a", 0, 1, "    named_sync " + index + " {" + what + "}\n"));
+  };
+  expect_clean(sync("%3", "first = 12, threads = 32"));
+  expect_fault(sync("%4", "first = 12, threads = 32"), {"named_barrier", "named_sync", "", {}});
+  expect_fault(sync("%0", "first = 1, threads = 48"), {"named_barrier", "named_sync", "", {}});
 }
 
 std::string set_registers(int count, int increase) {
@@ -326,6 +392,8 @@ TEST(LitmusProducts, RegistersAreInFlightUntilTheWait) {
                {"wgmma", "fill %32, %29\n    wgmma_wait", "", {"wgmma_wait"}});
   expect_fault(math(kFence + product() + kProductWait + kRead),
                {"wgmma", "compute", "", {"wgmma_commit"}});
+  expect_fault(math(kFence + product() + kCommit),
+               {"wgmma", "wgmma_rs", "", {"wgmma_wait before the kernel ends"}});
 }
 
 TEST(LitmusProducts, TheWarpsOfAWarpgroupIssueTheSameProducts) {

@@ -84,6 +84,16 @@ TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndACopy) {
                {"proxy", "store_matrix", "tma_store", {kNoFence}});
 }
 
+// Pipelines do without the fence behind a read. A write wants it, also where an mbarrier orders.
+TEST(LitmusMemory, AnMbarrierIsNoFenceBehindAWrite) {
+  const auto text = [](const std::string& fence) {
+    return litmus(role("writer", 0, 1, store_tile() + fence + "    warp_sync\n" + kArrive) +
+                  role("storer", 1, 1, kWait + copy_tile_out() + kBulkWait));
+  };
+  expect_clean(text("    fence_proxy_async\n"));
+  expect_fault(text(""), {"proxy", "store_matrix", "tma_store", {kNoFence}});
+}
+
 TEST(LitmusMemory, AFenceStandsBetweenThreadsWritesAndAProduct) {
   const std::string store =
       "    store_elements %30, %23, %0 {layout = register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1], "
@@ -168,6 +178,9 @@ TEST(LitmusMemory, AProductReadsItsOperandUntilItIsWaitedFor) {
   };
   expect_clean(text(wait, ""));
   expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+  // A wait for all but the last group is none for it.
+  expect_fault(text("    wgmma_wait %33 {count = 1}\n", wait),
+               {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
 }
 
 TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
@@ -196,6 +209,97 @@ TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
                 {"bulk_commit and bulk_wait {count} between them, without read"}});
 }
 
+// The lane alone knows what it has waited for.
+std::string by_one_lane(const std::string& body) {
+  return "    elect () {\n" + body + "      yield\n    }\n";
+}
+
+TEST(LitmusLanes, AWaitOfOneLaneIsOneOfTheOthersBehindAWarpSyncAlone) {
+  const auto text = [](const std::string& sync) {
+    return litmus(role("writer", 0, 1, kStore + kArrive) +
+                  role("reader", 1, 1, by_one_lane(kWait) + sync + kLoad));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
+}
+
+TEST(LitmusLanes, AWordThatOneLaneWaitsForIsKnownToTheOthersBehindAWarpSyncAlone) {
+  const std::string tell =
+      "    store_index %90, %3, %7 {semantics = \"release\", scope = \"gpu\"}\n";
+  const std::string hear =
+      "    wait_flag %90, %3, %7 {compare = \"eq\", semantics = \"acquire\", scope = \"gpu\"}\n";
+  const auto text = [&](const std::string& sync) {
+    return litmus(role("writer", 0, 1, kStore + tell) +
+                  role("reader", 1, 1, by_one_lane(hear) + sync + kLoad));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
+}
+
+// Who finds a later value, which was not written by an atomic that read the first one, learns
+// nothing of who wrote that.
+TEST(LitmusMemory, AWordHandsOnWhatItsLastWriteSays) {
+  const auto text = [](const char* heard, const char* told) {
+    const auto write = [](int value, const char* semantics) {
+      return fmt::format("    store_index %90, %3, %{} {{semantics = \"{}\", scope = \"gpu\"}}\n",
+                         value, semantics);
+    };
+    const auto await = [](int value, const char* semantics) {
+      return fmt::format(
+          "    wait_flag %90, %3, %{} {{compare = \"eq\", semantics = \"{}\", scope = "
+          "\"gpu\"}}\n",
+          value, semantics);
+    };
+    return litmus(role("first", 0, 1, kStore + write(7, "release")) +
+                  role("second", 1, 1, await(7, heard) + "    warp_sync\n" + write(8, told)) +
+                  role("third", 2, 1, await(8, "acquire") + kLoad));
+  };
+  expect_clean(text("acquire", "release"));
+  expect_fault(text("relaxed", "relaxed"), {"race", "shared_store", "shared_load", {}});
+}
+
+TEST(LitmusLanes, AProxyFenceOfOneLaneIsNoneOfTheOthers) {
+  const auto text = [](const std::string& fence) {
+    return litmus(role("writer", 0, 1, store_tile() + fence + kSync) +
+                  role("storer", 1, 1, kSync + copy_tile_out() + kBulkWait));
+  };
+  const std::string fence = "    fence_proxy_async\n";
+  expect_clean(text(fence));
+  expect_fault(text(by_one_lane(fence)), {"proxy", "store_matrix", "tma_store", {kNoFence}});
+}
+
+TEST(LitmusLanes, AProxyFenceOfGlobalMemoryByOneLaneIsNoneOfTheOthers) {
+  const std::string store =
+      "    store_registers %92, %30, %0, %0, %16, %16 {sizes = [16, 16], layout = "
+      "register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1]}\n";
+  const auto text = [&](const std::string& fence) {
+    return litmus(role("writer", 0, 1, store + fence + kSync) +
+                  role("storer", 1, 1, kSync + copy_tile_out() + kBulkWait));
+  };
+  const std::string fence = "    fence_proxy_async_global\n";
+  expect_clean(text(fence));
+  expect_fault(text(by_one_lane(fence)),
+               {"proxy", "store_registers", "tma_store", {"fence_proxy_async_global between"}});
+}
+
+// What was there before is no longer there, also where nobody looks at the order.
+TEST(LitmusMemory, ACopyUnderWayLeavesNothingToRead) {
+  MachineOptions options;
+  options.check_order = false;
+  const std::string wait = "    mbarrier_wait %21, %1, %0\n";
+  expect_clean(litmus(role("one", 0, 1, copy_tile_in() + wait + load_tile())), options);
+  int found = 0;
+  for (options.seed = 0; options.seed < kLitmusSeeds; ++options.seed) {
+    const MachineReport report =
+        run_litmus(litmus(role("one", 0, 1, copy_tile_in() + load_tile() + wait)), options);
+    if (report.ok()) continue;  // the copy was over
+    EXPECT_EQ(report.faults[0].kind, "race");
+    EXPECT_THAT(report.faults[0].missing, ::testing::HasSubstr("a wait for loaded[1] phase 0"));
+    ++found;
+  }
+  EXPECT_GT(found, 0);
+}
+
 TEST(LitmusMemory, AtomicAdditionsRaceWithOtherAccessesAlone) {
   const std::string add = "    %61: i32 = atomic_add %90, %3, %1\n";
   const std::string read = "    %62: i32 = load_index %90, %3\n";
@@ -204,6 +308,72 @@ TEST(LitmusMemory, AtomicAdditionsRaceWithOtherAccessesAlone) {
   expect_clean(litmus(role("a", 0, 1, add + kArrive) + role("b", 1, 1, kWait + read)));
   expect_fault(litmus(role("a", 0, 1, add) + role("b", 1, 1, read)),
                {"race", "atomic_add", "load_index", {kNoBarrier}});
+}
+
+TEST(LitmusMemory, EveryReaderIsWaitedFor) {
+  const std::string other = changed(kLoad, "%60", "%61");
+  const auto text = [&](const std::string& last) {
+    return litmus(role("one", 0, 1, other + "    warp_sync\n" + kArrive) +
+                      role("writer", 1, 1, kWait + kStore) + role("two", 2, 1, kLoad + last),
+                  {2});
+  };
+  expect_clean(text("    warp_sync\n" + kArrive));
+  expect_fault(litmus(role("one", 0, 1, other + "    warp_sync\n" + kArrive) +
+                      role("writer", 1, 1, kWait + kStore) + role("two", 2, 1, kLoad)),
+               {"race", "shared_store", "shared_load", {}});
+}
+
+TEST(LitmusMemory, EveryAtomicIsWaitedFor) {
+  const std::string first =
+      "    %61: i32 = atomic_add %90, %3, %1 {semantics = \"relaxed\", scope = \"gpu\"}\n";
+  const std::string other =
+      "    %63: i32 = atomic_add %90, %3, %2 {semantics = \"relaxed\", scope = \"gpu\"}\n";
+  const std::string read = "    %62: i32 = load_index %90, %3\n";
+  const auto text = [&](int arrivals, const std::string& last) {
+    return litmus(role("one", 0, 1, first + kArrive) + role("reader", 1, 1, kWait + read) +
+                      role("two", 2, 1, other + last),
+                  {arrivals});
+  };
+  expect_clean(text(2, kArrive));
+  expect_fault(text(1, ""), {"race", "atomic_add %90, %3, %2", "load_index", {}});
+}
+
+// A launch leaves its workspace zero, and finds nothing in scratch memory.
+TEST(LitmusMemory, WhatLaunchesFindAndLeave) {
+  const auto text = [](const std::string& body) {
+    const std::string y = "inout Y: bf16[16, 16] = %92\n";
+    return changed(litmus("  %45: i32 = constant {value = -1}\n" + role("one", 0, 1, body)), y,
+                   y + "workspace count: i32[1] = %93\nscratch left: i32[1] = %94\n");
+  };
+  const auto add = [](int id, int value) {
+    return fmt::format("    %{}: i32 = atomic_add %93, %0, %{}\n", id, value);
+  };
+  expect_clean(text(add(61, 45) + add(62, 1)));
+  for (const int value : {45, 1}) {
+    const MachineReport report = run_litmus(text(add(61, value)));
+    ASSERT_FALSE(report.ok()) << value;
+    EXPECT_EQ(report.faults[0].kind, "workspace");
+  }
+  MachineTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
+      y("Y", DType::bf16, {16, 16});
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  const MachineReport read = run(text("    %61: i32 = load_index %94, %0\n"
+                                      "    %62: i32 = atomic_add %90, %3, %61\n"),
+                                 {&x, &a, &y});
+  ASSERT_TRUE(read.ok()) << first_message(read);
+  EXPECT_EQ(x.integer(3), -1);  // the bits of a NaN
+  // A later launch finds what the one before has left there.
+  OwnedMemory owned;
+  MachineOptions options;
+  options.owned = &owned;
+  std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+  const std::string leave = text(
+      "    %61: i32 = load_index %94, %0\n    %62: i32 = atomic_add %90, %3, %61\n"
+      "    warp_sync\n    store_index %94, %0, %7 {semantics = \"weak\"}\n");
+  for (options.launch = 0; options.launch < 2; ++options.launch) {
+    ASSERT_TRUE(run(leave, {&x, &a, &y}, options).ok());
+  }
+  EXPECT_EQ(x.integer(3), -1 + 7);
 }
 
 TEST(LitmusMemory, CtasOfOneLaunchAreNotOrdered) {

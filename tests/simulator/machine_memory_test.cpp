@@ -186,6 +186,30 @@ TEST(MachineCopies, SourceOverwrittenBeforeTheBulkWaitIsARace) {
   }
 }
 
+// TMA writes 16 bytes at a time: beyond the end of rows that end inside of them.
+TEST(MachineCopies, RowsThatEndInside16BytesAreFound) {
+  for (const int columns : {64, 60, 57, 56}) {
+    std::string text = copy_text(128, 0, 0, kCommitAndWait);
+    text = changed(text, "out Y: bf16[16, 64]", fmt::format("out Y: bf16[16, {}]", columns));
+    const ir::Kernel kernel = ir::parse_text(text, "kernel.tw");
+    CopyTensors tensors(64);
+    Arguments arguments;
+    for (MachineTensor* tensor : {&tensors.x, &tensors.y}) {
+      arguments.tensors.push_back(tensor->argument());
+    }
+    arguments.tensors[1].shape[1] = columns;  // of rows that lie as far apart as before
+    const MachineReport report = run_machine(kernel, arguments, {});
+    if (columns % 8 == 0) {
+      EXPECT_TRUE(report.ok()) << columns << first_message(report);
+      continue;
+    }
+    ASSERT_FALSE(report.ok()) << columns;
+    EXPECT_EQ(report.faults[0].kind, "out_of_bounds");
+    EXPECT_THAT(report.faults[0].message, HasSubstr("TMA writes whole 16 bytes"));
+    EXPECT_EQ(report.faults[0].first.line, line_of(text, "tma_store"));
+  }
+}
+
 TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   CopyTensors tensors(32);
   auto& [x, y] = tensors;
@@ -195,6 +219,29 @@ TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "tensor_map");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared address 0x100 is not a multiple of 512"));
+  const auto refusal = [&](const std::string& box, int swizzle) {
+    std::string other = copy_text(128, 0, 0, kCommitAndWait);
+    other = changed(other, "box = [16, 64], swizzle = 128",
+                    fmt::format("box = {}, swizzle = {}", box, swizzle));
+    other = changed(other, "shared_bytes 2056", "shared_bytes 8200");
+    other = changed(other, "offset = 2048", "offset = 8192");
+    other = changed(other, "1x16x64> = shared", "1x64x64> = shared");
+    other = changed(other, "[16x64*2|16@0:128", "[64x64*2|64@0:128");
+    CopyTensors wide(64);
+    const MachineReport found = run(other, {&wide.x, &wide.y});
+    return found.ok() ? "" : found.faults[0].kind + ": " + found.faults[0].message;
+  };
+  EXPECT_THAT(refusal("[16, 32]", 128), HasSubstr("rows of 64 bytes with a swizzle of 128"));
+  EXPECT_THAT(refusal("[16, 60]", 0), HasSubstr("rows of 120 bytes, not a multiple of 16"));
+  EXPECT_THAT(refusal("[257, 8]", 0), HasSubstr("a box of 257 elements on axis 0, not 1 to 256"));
+  CopyTensors apart(64);
+  Arguments arguments;
+  for (MachineTensor* tensor : {&apart.x, &apart.y})
+    arguments.tensors.push_back(tensor->argument());
+  arguments.tensors[0].strides[0] = 204;
+  const std::string rows = copy_text(128, 0, 0, kCommitAndWait);
+  const MachineReport strided = run_machine(ir::parse_text(rows, "kernel.tw"), arguments, {});
+  EXPECT_THAT(first_message(strided), HasSubstr("a stride of 408 bytes, not a multiple of 16"));
 }
 
 // Each warp of a CTA writes its 16 x 32 part of {64, 32} coordinates (row * 32 + column, in f16)

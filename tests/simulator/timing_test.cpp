@@ -95,6 +95,16 @@ TEST(Timing, TheUseOfANamedBarrier) {
             std::set<std::string>{""});
 }
 
+// What is given back once may be asked for by several.
+TEST(Timing, RegistersThatAreAskedForAgain) {
+  const auto set = [](int count, int increase) {
+    return fmt::format("    set_max_registers {{count = {}, increase = {}}}\n", count, increase);
+  };
+  EXPECT_EQ(told_of(litmus(role("a", 0, 4, set(24, 0)))), std::set<std::string>{""});
+  EXPECT_EQ(told_of(litmus(role("a", 0, 4, set(24, 0) + set(40, 1)))),
+            std::set<std::string>{"who gets the registers that are left"});
+}
+
 // The bytes are expected by another warp, before or behind the copy.
 TEST(Timing, BytesThatAreExpectedTooLate) {
   const std::string expect = "    mbarrier_expect_tx %21, %1 {bytes = 512}\n";
