@@ -118,22 +118,25 @@ class Recorded : public simulator::Recorder {
       coverage_.wanted.insert(coverage_.wanted.end(), static_cast<std::size_t>(array.count),
                               Coverage::phases_wanted(array.arrivals));
     }
+    code_ = launch.kernel.code.data();
+    of_code_.clear();
     for (const simulator::Instruction& instruction : launch.kernel.code) {
       const auto found = numbers_.find(instruction.operation);
+      of_code_.push_back(found == numbers_.end() ? kNone : found->second);
       if (found != numbers_.end()) coverage_.executable[found->second] = true;
     }
   }
   void starts(const simulator::Warp& warp, const simulator::Instruction& instruction) override {
-    const auto found = numbers_.find(instruction.operation);
-    if (found == numbers_.end()) return;
-    const simulator::Warp*& first = first_[found->second];
+    const std::size_t number = of_code_[static_cast<std::size_t>(&instruction - code_)];
+    if (number == kNone) return;
+    const simulator::Warp*& first = first_[number];
     if (!first) first = &warp;
-    std::uint64_t& turns = coverage_.turns[found->second];
+    std::uint64_t& turns = coverage_.turns[number];
     if (first == &warp && turns < Coverage::kTurns) ++turns;
     if (instruction.code == simulator::Code::function) {
-      coverage_.edges[found->second] |= edges_at(warp, instruction);
+      coverage_.edges[number] |= edges_at(warp, instruction);
     } else if (instruction.code == simulator::Code::loop_test) {
-      coverage_.edges[found->second] |=
+      coverage_.edges[number] |=
           edges_of_comparison(warp.integer(instruction.a), warp.integer(instruction.b));
     }
   }
@@ -155,7 +158,10 @@ class Recorded : public simulator::Recorder {
 
   const std::int64_t multiprocessors_;
   const std::vector<simulator::ScalarOperation>* functions_ = nullptr;
+  static constexpr std::size_t kNone = SIZE_MAX;
   std::unordered_map<const ir::Operation*, std::size_t> numbers_;
+  const simulator::Instruction* code_ = nullptr;
+  std::vector<std::size_t> of_code_;           // the operation's number, of each instruction
   std::vector<const simulator::Warp*> first_;  // that came to each operation
   Coverage coverage_;
 };
@@ -208,10 +214,13 @@ std::vector<const ir::Operation*> Coverage::missing(const ir::Kernel& machine) c
 }
 
 Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
-                     std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations) {
+                     std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations,
+                     bool control_only) {
   Recorded recorded(machine, multiprocessors);
   simulator::MachineOptions options;
-  options.control_only = true;
+  options.control_only = control_only;
+  // What is executed is the same; whether it is in order, the proof looks at.
+  options.check_order = false;
   options.multiprocessors = multiprocessors;
   options.seed = seed;
   options.recorder = &recorded;

@@ -53,6 +53,10 @@ struct MutantResult {
   bool both_lines = false;
 };
 
+// Whether a condition of the kernel hangs on what it computes in registers. A run without
+// arithmetic then draws it.
+bool draws_conditions(const ir::Kernel& machine);
+
 // Runs every mutant of the machine form on one workload after the other until a fault shows, on as
 // many multiprocessors as a cluster has CTAs. Same options, same results, whatever the threads.
 //

@@ -25,6 +25,9 @@ struct Mutant {
   // executed), and perhaps
   ir::ValueId matters_if = ir::kNoValue;
   bool in_later_turns = false;  // of the loop around it: not in the first
+  // The numbers of the computations on registers whose results it changes, where it changes nothing
+  // else.
+  std::vector<std::size_t> computations;
 
   ir::Kernel apply(const ir::Kernel& kernel) const;
   // The kernel with an access that always is a fault at the site, so that a run shows whether it is
