@@ -32,6 +32,15 @@ std::uint32_t edges_of_division(std::int64_t a, std::int64_t b) {
   return parts | edges;
 }
 
+// Numbers below zero are taken to tell.
+bool divisor_tells(ir::Op function, std::int64_t a, std::int64_t b) {
+  if (a < 0 || b <= 0) return true;
+  return function == ir::Op::div ? a / b != a / (b + 1) : a % b != a % (b + 1);
+}
+bool remainder_tells(std::int64_t a, std::int64_t b) {
+  return a < b || b <= 0 || a / b != (a - (b - 1)) / b;
+}
+
 // Of an operation of two indices, which is one of these; else none.
 std::uint32_t edges_of(ir::Op function, std::int64_t a, std::int64_t b) {
   if (function == ir::Op::div || function == ir::Op::mod) return edges_of_division(a, b);
@@ -97,6 +106,8 @@ class Recorded : public simulator::Recorder {
     first_.resize(numbers_.size());
     coverage_.executable.resize(numbers_.size());
     coverage_.edges.resize(numbers_.size());
+    coverage_.divisor_tells.resize(numbers_.size());
+    coverage_.remainder_tells.resize(numbers_.size());
   }
   Coverage take() { return std::move(coverage_); }
 
@@ -134,7 +145,7 @@ class Recorded : public simulator::Recorder {
     std::uint64_t& turns = coverage_.turns[number];
     if (first == &warp && turns < Coverage::kTurns) ++turns;
     if (instruction.code == simulator::Code::function) {
-      coverage_.edges[number] |= edges_at(warp, instruction);
+      note_function(warp, instruction, number);
     } else if (instruction.code == simulator::Code::loop_test) {
       coverage_.edges[number] |=
           edges_of_comparison(warp.integer(instruction.a), warp.integer(instruction.b));
@@ -147,13 +158,17 @@ class Recorded : public simulator::Recorder {
   }
 
  private:
-  std::uint32_t edges_at(const simulator::Warp& warp,
-                         const simulator::Instruction& instruction) const {
+  void note_function(const simulator::Warp& warp, const simulator::Instruction& instruction,
+                     std::size_t number) {
     const simulator::ScalarOperation& function =
         (*functions_)[static_cast<std::size_t>(instruction.detail)];
-    if (function.operands.size() != 2 || function.operand_type != DType::i32) return 0;
-    return edges_of(function.function, warp.integer(function.operands[0]),
-                    warp.integer(function.operands[1]));
+    if (function.operands.size() != 2 || function.operand_type != DType::i32) return;
+    const std::int64_t a = warp.integer(function.operands[0]);
+    const std::int64_t b = warp.integer(function.operands[1]);
+    coverage_.edges[number] |= edges_of(function.function, a, b);
+    if (function.function != ir::Op::div && function.function != ir::Op::mod) return;
+    if (divisor_tells(function.function, a, b)) coverage_.divisor_tells[number] = true;
+    if (remainder_tells(a, b)) coverage_.remainder_tells[number] = true;
   }
 
   const std::int64_t multiprocessors_;

@@ -114,6 +114,20 @@ class Runner {
     return std::all_of(mutant.computations.begin(), mutant.computations.end(),
                        [&](std::size_t number) { return left_out_[number]; });
   }
+  // Without the workloads in which the mutant's quotient is the kernel's each time: a run is the
+  // kernel's own there.
+  Numbers that_tell(const simulator::Mutant& mutant, Numbers workloads) {
+    using Division = simulator::Mutant::Division;
+    if (mutant.division == Division::none) return workloads;
+    const auto is_same = [&](std::size_t i) {
+      const Executed& executed = executed_of(i);
+      const bool one_more = mutant.division == Division::by_one_more;
+      return executed.known[mutant.site] &&
+             !(one_more ? executed.divisor_tells : executed.remainder_tells)[mutant.site];
+    };
+    workloads.erase(std::remove_if(workloads.begin(), workloads.end(), is_same), workloads.end());
+    return workloads;
+  }
   // For the next mutant: whether its results were the kernel's so far, bit for bit.
   void begin_bits() { same_bits_ = true; }
   bool same_bits() const { return same_bits_; }
@@ -164,15 +178,14 @@ class Runner {
   // On inputs of which one lies far from zero: what does not exist, which reads as zeros, then is
   // by far the largest element, or the smallest, and outlives even what forgives a wrong shift. And
   // on inputs that grow along an axis: what a kernel does when a later block has larger elements.
-  Run run_unusual(const ir::Kernel& kernel, bool check_order = true) {
-    for (const std::size_t i : usual_) {
+  Run run_unusual(const ir::Kernel& kernel, const Numbers& workloads, bool check_order = true) {
+    for (const std::size_t i : workloads) {
       for (Unusual& unusual : unusual_of(i)) {
-        Run found = run_values(kernel, unusual.workload, unusual.reference, check_order);
+        Run found = run_values(kernel, i, unusual, check_order);
         if (found.clean()) {
           same_bits_ = same_bits_ && bits_of(unusual.workload) == unusual.bits;
           continue;
         }
-        found.workload = i;
         found.fault.message += "\n  where " + unusual.how;
         return found;
       }
@@ -183,7 +196,7 @@ class Runner {
     const ir::Kernel probe = mutant.probe(machine_);
     for (const std::size_t i : usual_) {
       for (Unusual& unusual : unusual_of(i)) {
-        if (!launch(probe, unusual.workload, with_seed(options_.seed)).ok()) return true;
+        if (!launch(probe, unusual.workload, i, with_seed(options_.seed)).ok()) return true;
       }
     }
     return false;
@@ -292,6 +305,8 @@ class Runner {
   struct Executed {
     std::vector<bool> known;  // of each operation: whether a run shows it being executed
     std::vector<bool> is;     // by a launch without arithmetic, or one with it
+    std::vector<bool> divisor_tells, remainder_tells;  // Coverage
+    std::int64_t count = 0;   // of operations of warps
   };
   const Executed& executed_of(std::size_t number) {
     std::optional<Executed>& made = executed_[number];
@@ -299,15 +314,17 @@ class Runner {
     made.emplace();
     library::Workload& workload = made_workload(number);
     const auto add = [&](bool control_only) {
-      std::int64_t operations = 0;
-      const Coverage coverage =
-          coverage_of(machine_, workload.arguments(),
-                      shrunken_multiprocessors(machine_, number >= usual_.size()), options_.seed,
-                      operations, control_only);
+      const Coverage coverage = coverage_of(machine_, workload.arguments(),
+                                            multiprocessors_of(number), options_.seed, made->count,
+                                            control_only);
       made->known = coverage.executable;
       made->is.resize(coverage.turns.size());
+      made->divisor_tells.resize(coverage.turns.size());
+      made->remainder_tells.resize(coverage.turns.size());
       for (std::size_t i = 0; i < coverage.turns.size(); ++i) {
-        made->is[i] = made->is[i] || coverage.turns[i] > 0;
+        if (coverage.turns[i] > 0) made->is[i] = true;
+        if (coverage.divisor_tells[i]) made->divisor_tells[i] = true;
+        if (coverage.remainder_tells[i]) made->remainder_tells[i] = true;
       }
     };
     add(true);
@@ -334,7 +351,7 @@ class Runner {
         tensor.set_flat(i, changed(tensor.flat(i), i));
       }
       unusual.reference = reference_of(unusual.workload);
-      if (run_values(machine_, unusual.workload, unusual.reference, /*check_order=*/false)
+      if (run_values(machine_, number, unusual, /*check_order=*/false)
               .clean()) {
         unusual.bits = bits_of(unusual.workload);
         made->push_back(std::move(unusual));
@@ -367,28 +384,34 @@ class Runner {
     machine.seed = seed;
     return machine;
   }
-  Run run_values(const ir::Kernel& kernel, library::Workload& workload,
-                 const library::Reference& reference, bool check_order) {
+  Run run_values(const ir::Kernel& kernel, std::size_t number, Unusual& unusual,
+                 bool check_order) {
     simulator::MachineOptions machine = with_seed(options_.seed);
     machine.check_order = check_order;
-    MachineReport report = launch(kernel, workload, machine);
-    if (!report.ok()) return {std::move(report.faults.front()), 0, options_.seed};
-    return compared(workload, reference, 0, options_.seed);
+    MachineReport report = launch(kernel, unusual.workload, number, machine);
+    if (!report.ok()) return {std::move(report.faults.front()), number, options_.seed};
+    return compared(unusual.workload, unusual.reference, number, options_.seed);
   }
   MachineReport launch(const ir::Kernel& kernel, std::size_t number,
                        const simulator::MachineOptions& machine) {
-    return launch(kernel, made_workload(number), machine, number >= usual_.size());
+    return launch(kernel, made_workload(number), number, machine);
   }
   library::Workload& made_workload(std::size_t number) {
     library::Workload& workload = workloads_[number];
     if (!workload.kernel) workload = options_.further[number - usual_.size()]();
     return workload;
   }
-  MachineReport launch(const ir::Kernel& kernel, library::Workload& workload,
-                       simulator::MachineOptions machine, bool further = false) {
-    machine.multiprocessors = shrunken_multiprocessors(machine_, further);
+  // Of the number's sizes.
+  MachineReport launch(const ir::Kernel& kernel, library::Workload& workload, std::size_t number,
+                       simulator::MachineOptions machine) {
+    machine.multiprocessors = multiprocessors_of(number);
+    if (&kernel != &machine_) machine.max_operations = most_operations(executed_of(number).count);
     if (!machine.control_only) workload.poison_outputs();
-    return simulator::run_machine(kernel, workload.arguments(), machine);
+    return report_of(
+        [&] { return simulator::run_machine(kernel, workload.arguments(), machine); });
+  }
+  std::int64_t multiprocessors_of(std::size_t number) const {
+    return shrunken_multiprocessors(machine_, number >= usual_.size());
   }
 
   const ir::Kernel& machine_;
@@ -425,7 +448,7 @@ Run look_for_wrong_values(const ir::Kernel& changed, Runner& runner, MutantResul
     return found;
   }
   found = runner.run_launch(changed, further);
-  if (found.clean()) found = runner.run_unusual(changed, /*check_order=*/false);
+  if (found.clean()) found = runner.run_unusual(changed, runner.usual(), /*check_order=*/false);
   if (found.clean()) result.reason = why_not_wrong(runner);
   return found;
 }
@@ -442,11 +465,12 @@ Run look_for_fault(const ir::Kernel& changed, const ProofOptions& options, Runne
     Run found = runner.run_order(changed, runner.usual());
     if (!found.clean()) return found;
   }
-  Run found = runner.run(changed, runner.usual(), options.schedules);
+  const Numbers telling = runner.that_tell(result.mutant, runner.usual());
+  Run found = runner.run(changed, telling, options.schedules);
   if (!found.clean()) return found;
   Numbers reached = runner.that_reach(result.mutant, runner.usual());
   const bool by_usual = !reached.empty();
-  const Numbers further = runner.that_reach(result.mutant, runner.further());
+  Numbers further = runner.that_reach(result.mutant, runner.further());
   reached.insert(reached.end(), further.begin(), further.end());
   if (reached.empty() && !(of_values && runner.unusual_reaches(result.mutant))) {
     result.verdict = Verdict::unreached;
@@ -455,9 +479,15 @@ Run look_for_fault(const ir::Kernel& changed, const ProofOptions& options, Runne
   // With values, and of the further sizes without: that a change to the order of accesses leaves
   // them in order leaves the results too.
   Run usual = std::move(found);
+  reached = runner.that_tell(result.mutant, std::move(reached));
+  further = runner.that_tell(result.mutant, std::move(further));
+  if (result.mutant.division != simulator::Mutant::Division::none && reached.empty()) {
+    result.reason = "in no size is what it makes another number, and no rule says that none is";
+    return found;
+  }
   found = of_values ? runner.run(changed, further, by_usual ? 1 : options.schedules)
                     : runner.run_order(changed, further);
-  if (found.clean() && of_values) found = runner.run_unusual(changed);
+  if (found.clean() && of_values) found = runner.run_unusual(changed, telling);
   if (!found.clean()) return found;
   // One cluster takes all numbers from a word in their order. More of them share these out, as
   // they share out tiles: a few schedules draw how.
@@ -543,6 +573,23 @@ void require_clean(const ir::Kernel& machine, Runner& runner) {
 }
 
 }  // namespace
+
+std::int64_t most_operations(std::int64_t usual) {
+  constexpr std::int64_t kTimes = 20, kMore = 500'000;
+  return kTimes * usual + kMore;
+}
+
+MachineReport report_of(const std::function<MachineReport()>& run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::result) throw;
+    MachineReport report;
+    report.faults.push_back(
+        {"deadlock", error.location(), {}, "deadlock: without an end: " + error.message(), {}});
+    return report;
+  }
+}
 
 bool draws_conditions(const ir::Kernel& machine) {
   bool found = false;

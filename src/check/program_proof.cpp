@@ -41,7 +41,11 @@ class Prover {
  public:
   Prover(const std::vector<ProgramCase>& cases, const std::vector<ir::Kernel>& kernels,
          const ProofOptions& options)
-      : cases_(cases), kernels_(kernels), options_(options), wanted_(cases.size()) {}
+      : cases_(cases),
+        kernels_(kernels),
+        options_(options),
+        wanted_(cases.size()),
+        operations_(cases.size()) {}
 
   // Raises where the program has a fault of its own.
   void require_clean() {
@@ -52,6 +56,7 @@ class Prover {
         machine.seed = options_.seed + static_cast<std::uint64_t>(i);
         const simulator::MachineReport report = library::simulate_program(
             each.program, kernels_, each.before, &wanted_[number], machine, options_.launches);
+        operations_[number] = std::max(operations_[number], report.operations);
         if (report.ok()) continue;
         Diagnostic text = compiler::diagnostic_of(report.faults.front());
         text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed))
@@ -155,9 +160,11 @@ class Prover {
     machine.control_only = !values;
     machine.timing = true;
     library::ProgramTensors after;
-    simulator::MachineReport report =
-        library::simulate_program(program, kernels, cases_[number].before,
-                                  values ? &after : nullptr, machine, options_.launches);
+    machine.max_operations = most_operations(operations_[number]);
+    simulator::MachineReport report = report_of([&] {
+      return library::simulate_program(program, kernels, cases_[number].before,
+                                       values ? &after : nullptr, machine, options_.launches);
+    });
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
     Found clean{{}, number, seed, report.operations, std::move(report.timing)};
     if (clean.timing.empty()) clean.timing = std::move(report.words);
@@ -184,6 +191,7 @@ class Prover {
   const std::vector<ir::Kernel>& kernels_;
   const ProofOptions& options_;
   std::vector<library::ProgramTensors> wanted_;  // of each case
+  std::vector<std::int64_t> operations_;         // the same, of warps in a run without a change
 };
 
 void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const FaultKind& kind,
