@@ -306,7 +306,7 @@ class Runner {
     std::vector<bool> known;  // of each operation: whether a run shows it being executed
     std::vector<bool> is;     // by a launch without arithmetic, or one with it
     std::vector<bool> divisor_tells, remainder_tells;  // Coverage
-    std::int64_t count = 0;   // of operations of warps
+    std::int64_t count = 0;                            // of operations of warps
   };
   const Executed& executed_of(std::size_t number) {
     std::optional<Executed>& made = executed_[number];
@@ -314,9 +314,9 @@ class Runner {
     made.emplace();
     library::Workload& workload = made_workload(number);
     const auto add = [&](bool control_only) {
-      const Coverage coverage = coverage_of(machine_, workload.arguments(),
-                                            multiprocessors_of(number), options_.seed, made->count,
-                                            control_only);
+      const Coverage coverage =
+          coverage_of(machine_, workload.arguments(), multiprocessors_of(number), options_.seed,
+                      made->count, control_only);
       made->known = coverage.executable;
       made->is.resize(coverage.turns.size());
       made->divisor_tells.resize(coverage.turns.size());
@@ -351,8 +351,7 @@ class Runner {
         tensor.set_flat(i, changed(tensor.flat(i), i));
       }
       unusual.reference = reference_of(unusual.workload);
-      if (run_values(machine_, number, unusual, /*check_order=*/false)
-              .clean()) {
+      if (run_values(machine_, number, unusual, /*check_order=*/false).clean()) {
         unusual.bits = bits_of(unusual.workload);
         made->push_back(std::move(unusual));
       }
@@ -384,8 +383,7 @@ class Runner {
     machine.seed = seed;
     return machine;
   }
-  Run run_values(const ir::Kernel& kernel, std::size_t number, Unusual& unusual,
-                 bool check_order) {
+  Run run_values(const ir::Kernel& kernel, std::size_t number, Unusual& unusual, bool check_order) {
     simulator::MachineOptions machine = with_seed(options_.seed);
     machine.check_order = check_order;
     MachineReport report = launch(kernel, unusual.workload, number, machine);
@@ -407,8 +405,7 @@ class Runner {
     machine.multiprocessors = multiprocessors_of(number);
     if (&kernel != &machine_) machine.max_operations = most_operations(executed_of(number).count);
     if (!machine.control_only) workload.poison_outputs();
-    return report_of(
-        [&] { return simulator::run_machine(kernel, workload.arguments(), machine); });
+    return report_of([&] { return simulator::run_machine(kernel, workload.arguments(), machine); });
   }
   std::int64_t multiprocessors_of(std::size_t number) const {
     return shrunken_multiprocessors(machine_, number >= usual_.size());

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
-#include <limits>
 #include <string>
 #include <vector>
 
