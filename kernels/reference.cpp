@@ -34,7 +34,7 @@ void for_all(std::int64_t count, const std::function<void(std::int64_t)>& body) 
 
 // Independent sums, so that a term need not wait for the one before it.
 double dot(const double* a, const double* b, std::int64_t count) {
-  constexpr std::int64_t kSums = 8;
+  constexpr std::int64_t kSums = 32;
   double sums[kSums] = {};
   std::int64_t i = 0;
   for (; i + kSums <= count; i += kSums) {

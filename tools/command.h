@@ -49,6 +49,7 @@ struct Request {
   bool checked = false;
   bool clear = false;
   bool control_only = false;
+  bool one_for_all = false;  // a schedule alone, where nothing hangs on it
   bool provenance = false;
   bool diff = false;
   bool faults = false;

@@ -210,6 +210,11 @@ class CommandLine {
         ->capture_default_str()
         ->excludes("--faults");
     simulate
+        ->add_flag("--one-for-all", request_.one_for_all,
+                   "One schedule alone of each size in which nothing hangs on the order of the "
+                   "work: it stands for all (docs/debugging.md)")
+        ->excludes("--faults");
+    simulate
         ->add_flag("--strict", request_.strict,
                    "Also report reads before asynchronous writes without a proxy fence, which most "
                    "pipelines leave out")

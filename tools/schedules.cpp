@@ -33,9 +33,11 @@ std::int64_t delayed_schedules(const Simulated& simulated, simulator::MachineOpt
   return 1 + choices * (choices + 1) / 2;
 }
 
-// All launches of a schedule; whether none of them has a fault.
+// All launches of a schedule; whether none of them has a fault. Clears `hangs` where nothing in
+// them hangs on the order of the work.
 bool launch(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
-            Outcome& outcome) {
+            Outcome& outcome, bool& hangs) {
+  bool any = false;
   simulator::OwnedMemory owned;
   options.owned = &owned;
   for (std::int64_t launch = 0; launch < simulated.launches; ++launch) {
@@ -58,7 +60,9 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
     add_faults(outcome.faults, report.faults);
     outcome.operations += report.operations;
     if (!report.ok()) return false;
+    any = any || !report.timing.empty() || !report.words.empty();
   }
+  hangs = any;
   return true;
 }
 
@@ -69,6 +73,7 @@ simulator::MachineOptions machine_options(const Request& request) {
   options.control_only = request.control_only;
   options.strict = request.strict;
   options.provenance = request.provenance;
+  options.timing = request.one_for_all;
   options.search =
       request.search == "delays" ? simulator::Search::delays : simulator::Search::random;
   return options;
@@ -90,7 +95,8 @@ void execute(const Request& request, const Simulated& simulated, simulator::Mach
   for (std::int64_t schedule = 0; schedule < done.schedules; ++schedule) {
     const std::int64_t step = delays ? spread(schedule, done.schedules, available) : schedule;
     options.seed = request.seed + static_cast<std::uint64_t>(step);
-    const bool finished = launch(request, simulated, options, outcome);
+    bool hangs = true;
+    const bool finished = launch(request, simulated, options, outcome, hangs);
     // What a faulty execution leaves in the outputs means nothing.
     if (finished && simulated.compare) {
       library::Comparison comparison = simulated.compare();
@@ -99,6 +105,10 @@ void execute(const Request& request, const Simulated& simulated, simulator::Mach
       }
     }
     progress.advance();
+    if (options.timing && finished && !hangs && !simulated.draws) {
+      done.one_for_all = true;
+      break;
+    }
   }
   outcome.cases.push_back(std::move(done));
 }

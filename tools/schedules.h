@@ -20,6 +20,8 @@ struct Simulated {
   // From the same memory each time.
   std::function<simulator::MachineReport(const simulator::MachineOptions&)> launch;
   std::int64_t launches = 1;  // calls of it in a schedule, one after the other
+  // Whether the seed also draws conditions, which only runs without arithmetic do.
+  bool draws = false;
   // The results of the last call; null where nothing is compared.
   std::function<library::Comparison()> compare;
 };
@@ -28,6 +30,7 @@ struct Simulated {
 struct Case {
   std::string sizes;
   std::int64_t schedules = 0, possible = 0;  // possible: with at most two delays
+  bool one_for_all = false;                  // one was executed, which stands for `schedules`
   library::Comparison comparison;
   bool ok() const { return comparison.ok(); }
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "check/breakage.h"
+#include "check/fault_proof.h"
 #include "check/shrunken_sizes.h"
 #include "command.h"
 #include "compiler/claims.h"
@@ -46,6 +47,7 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, library::
     workload.poison_outputs();
     return compiler::simulate(machine, workload.arguments(), options);
   };
+  made.draws = request.control_only && checks::draws_conditions(machine);
   if (request.control_only) return made;
   // The reference of a file in the explicit level is an execution too, and what that one finds is
   // not to stand before what the schedules find.

@@ -99,13 +99,13 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
     if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.forms = build(built);
-  const auto maker = [&](const std::vector<std::string>& sizes) {
+  const auto maker = [&](const std::vector<std::string>& sizes,
+                         library::Drawn drawn = library::Drawn::normal) {
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
     return [&entry, all, files = parse_files(request.inputs, "--in"),
-            seed = request.input_seed.value_or(request.seed)] {
-      return library::make_workload(entry, all, files, seed);
-    };
+            seed = request.input_seed.value_or(request.seed),
+            drawn] { return library::make_workload(entry, all, files, seed, drawn); };
   };
   const ir::Kernel& machine = subject.forms.front();
   const std::int64_t few = checks::shrunken_multiprocessors(machine);
@@ -133,7 +133,9 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   if (request.faults) candidates = shrunken(checks::Sizes::further);
   for (auto& sizes : shrunken(checks::Sizes::candidates)) candidates.push_back(std::move(sizes));
   std::vector<std::function<library::Workload()>> makers;
-  for (const std::vector<std::string>& sizes : candidates) makers.push_back(maker(sizes));
+  for (const std::vector<std::string>& sizes : candidates) {
+    makers.push_back(maker(sizes, library::Drawn::zeros));
+  }
   for (const std::size_t i : checks::covering(machine, makers, many, request.seed, kToLookAt,
                                               subject.coverage, kMostSizes)) {
     take(candidates[i], true);

@@ -122,6 +122,8 @@ Simulated simulated(const Request& request, const Cut& cut,
                  runs = runs_of(request)](const simulator::MachineOptions& options) {
     return library::simulate_program(cut.program, machine, *before, after.get(), options, runs);
   };
+  made.draws =
+      request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
   if (request.control_only) return made;
   made.compare = [&cut, after, first = std::make_shared<library::ProgramTensors>()] {
     if (first->empty()) *first = *after;
@@ -171,6 +173,8 @@ Simulated simulated(const Request& request, OperationCut& cut,
                  runs](const simulator::MachineOptions& options) {
     return library::simulate_program(program, machine, before, after.get(), options, runs);
   };
+  made.draws =
+      request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
   if (request.control_only) return made;
   made.compare = [&cut, after, reference = library::reference_of(workload)] {
     cut.made.take(*after);

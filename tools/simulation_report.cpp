@@ -49,6 +49,7 @@ void print_faults(const Request& request, const Outcome& outcome) {
 }
 
 std::string schedules_of(const Case& each) {
+  if (each.one_for_all) return "1 schedule, which stands for all,";
   if (each.possible == 0) return counted(each.schedules, "schedule");
   if (each.schedules >= each.possible) {
     return fmt::format("all {} with at most two delays", counted(each.possible, "schedule"));
@@ -155,6 +156,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   for (const Case& each : outcome.cases) {
     Json json = {{"sizes", each.sizes}, {"schedules", each.schedules}};
     if (each.possible > 0) json["possible"] = each.possible;
+    if (each.one_for_all) json["one_for_all"] = true;
     cases.push_back(std::move(json));
   }
   Json json = {{"ok", outcome.ok()},
@@ -172,7 +174,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
     json["ranks"] = title.ranks;
     json["runs"] = title.runs;
   }
-  if (request.shrunken || request.search == "delays") json["cases"] = cases;
+  if (request.shrunken || request.search == "delays" || request.one_for_all) json["cases"] = cases;
   if (!request.control_only) {
     json["outputs"] = json_of(outcome.worst().comparison);
   }

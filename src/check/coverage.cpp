@@ -32,6 +32,15 @@ std::uint32_t edges_of_division(std::int64_t a, std::int64_t b) {
   return parts | edges;
 }
 
+// Numbers below zero are taken to tell.
+bool divisor_tells(ir::Op function, std::int64_t a, std::int64_t b) {
+  if (a < 0 || b <= 0) return true;
+  return function == ir::Op::div ? a / b != a / (b + 1) : a % b != a % (b + 1);
+}
+bool remainder_tells(std::int64_t a, std::int64_t b) {
+  return a < b || b <= 0 || a / b != (a - (b - 1)) / b;
+}
+
 // Of an operation of two indices, which is one of these; else none.
 std::uint32_t edges_of(ir::Op function, std::int64_t a, std::int64_t b) {
   if (function == ir::Op::div || function == ir::Op::mod) return edges_of_division(a, b);
@@ -97,6 +106,8 @@ class Recorded : public simulator::Recorder {
     first_.resize(numbers_.size());
     coverage_.executable.resize(numbers_.size());
     coverage_.edges.resize(numbers_.size());
+    coverage_.divisor_tells.resize(numbers_.size());
+    coverage_.remainder_tells.resize(numbers_.size());
   }
   Coverage take() { return std::move(coverage_); }
 
@@ -118,22 +129,25 @@ class Recorded : public simulator::Recorder {
       coverage_.wanted.insert(coverage_.wanted.end(), static_cast<std::size_t>(array.count),
                               Coverage::phases_wanted(array.arrivals));
     }
+    code_ = launch.kernel.code.data();
+    of_code_.clear();
     for (const simulator::Instruction& instruction : launch.kernel.code) {
       const auto found = numbers_.find(instruction.operation);
+      of_code_.push_back(found == numbers_.end() ? kNone : found->second);
       if (found != numbers_.end()) coverage_.executable[found->second] = true;
     }
   }
   void starts(const simulator::Warp& warp, const simulator::Instruction& instruction) override {
-    const auto found = numbers_.find(instruction.operation);
-    if (found == numbers_.end()) return;
-    const simulator::Warp*& first = first_[found->second];
+    const std::size_t number = of_code_[static_cast<std::size_t>(&instruction - code_)];
+    if (number == kNone) return;
+    const simulator::Warp*& first = first_[number];
     if (!first) first = &warp;
-    std::uint64_t& turns = coverage_.turns[found->second];
+    std::uint64_t& turns = coverage_.turns[number];
     if (first == &warp && turns < Coverage::kTurns) ++turns;
     if (instruction.code == simulator::Code::function) {
-      coverage_.edges[found->second] |= edges_at(warp, instruction);
+      note_function(warp, instruction, number);
     } else if (instruction.code == simulator::Code::loop_test) {
-      coverage_.edges[found->second] |=
+      coverage_.edges[number] |=
           edges_of_comparison(warp.integer(instruction.a), warp.integer(instruction.b));
     }
   }
@@ -144,18 +158,25 @@ class Recorded : public simulator::Recorder {
   }
 
  private:
-  std::uint32_t edges_at(const simulator::Warp& warp,
-                         const simulator::Instruction& instruction) const {
+  void note_function(const simulator::Warp& warp, const simulator::Instruction& instruction,
+                     std::size_t number) {
     const simulator::ScalarOperation& function =
         (*functions_)[static_cast<std::size_t>(instruction.detail)];
-    if (function.operands.size() != 2 || function.operand_type != DType::i32) return 0;
-    return edges_of(function.function, warp.integer(function.operands[0]),
-                    warp.integer(function.operands[1]));
+    if (function.operands.size() != 2 || function.operand_type != DType::i32) return;
+    const std::int64_t a = warp.integer(function.operands[0]);
+    const std::int64_t b = warp.integer(function.operands[1]);
+    coverage_.edges[number] |= edges_of(function.function, a, b);
+    if (function.function != ir::Op::div && function.function != ir::Op::mod) return;
+    if (divisor_tells(function.function, a, b)) coverage_.divisor_tells[number] = true;
+    if (remainder_tells(a, b)) coverage_.remainder_tells[number] = true;
   }
 
   const std::int64_t multiprocessors_;
   const std::vector<simulator::ScalarOperation>* functions_ = nullptr;
+  static constexpr std::size_t kNone = SIZE_MAX;
   std::unordered_map<const ir::Operation*, std::size_t> numbers_;
+  const simulator::Instruction* code_ = nullptr;
+  std::vector<std::size_t> of_code_;           // the operation's number, of each instruction
   std::vector<const simulator::Warp*> first_;  // that came to each operation
   Coverage coverage_;
 };
@@ -208,10 +229,13 @@ std::vector<const ir::Operation*> Coverage::missing(const ir::Kernel& machine) c
 }
 
 Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
-                     std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations) {
+                     std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations,
+                     bool control_only) {
   Recorded recorded(machine, multiprocessors);
   simulator::MachineOptions options;
-  options.control_only = true;
+  options.control_only = control_only;
+  // What is executed is the same; whether it is in order, the proof looks at.
+  options.check_order = false;
   options.multiprocessors = multiprocessors;
   options.seed = seed;
   options.recorder = &recorded;

@@ -46,6 +46,9 @@ struct Coverage {
   // Of each operation that compares or divides indices, then of each comparison and division in the
   // dims that a launch computes: Edges that were met.
   std::vector<std::uint32_t> edges;
+  // Of each operation: whether it divided, and a divisor of one more gave another result; and
+  // whether it rounded up what had a remainder.
+  std::vector<bool> divisor_tells, remainder_tells;
 
   // How much another one would add.
   std::uint64_t gain(const Coverage& other) const;
@@ -54,10 +57,11 @@ struct Coverage {
   std::vector<const ir::Operation*> missing(const ir::Kernel& machine) const;
 };
 
-// Of one run, in which conditions that hang on data are drawn by the seed. Adds the operations that
-// it executed.
+// Of one run, in which conditions that hang on data are drawn by the seed; with arithmetic they are
+// as the data says. Adds the operations that it executed.
 Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
-                     std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations);
+                     std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations,
+                     bool control_only = true);
 
 // Some of the candidates, by their numbers, that come to all that any of them comes to and `begun`
 // does not: first one that meets most edges at once, then the one that adds most for what it

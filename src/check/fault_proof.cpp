@@ -6,7 +6,10 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string_view>
 
+#include "check/coverage.h"
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
 #include "library/accuracy.h"
@@ -28,12 +31,14 @@ struct Run {
   std::uint64_t seed = 0;
   // What hangs on the order of the work: whatever it is, or what CTAs find in words alone.
   std::string timing = {}, words = {};
-  std::int64_t phases = 0;  // of mbarriers that a kernel without a change completes
+  std::set<std::size_t> hanging = {};  // workloads in which something does
+  std::int64_t phases = 0;             // of mbarriers that a kernel without a change completes
 
   bool clean() const { return fault.kind.empty(); }
   void add_timing(const Run& other) {
     if (timing.empty()) timing = other.timing;
     if (words.empty()) words = other.words;
+    if (!other.timing.empty() || !other.words.empty()) hanging.insert(other.workload);
   }
 };
 
@@ -52,11 +57,30 @@ class Phases : public simulator::Recorder {
   std::int64_t count = 0;
 };
 
+// A number that stands for all bits of the outputs.
+std::size_t bits_of(const library::Workload& workload) {
+  std::size_t bits = 0;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.parameters[i]->is_output) continue;
+    const HostTensor& tensor = workload.tensors[i];
+    const std::string_view bytes(reinterpret_cast<const char*>(tensor.data()), tensor.size_bytes());
+    bits = bits * 1000003 + std::hash<std::string_view>()(bytes);
+  }
+  return bits;
+}
+
 // Inputs that are not drawn as usual.
 struct Unusual {
   library::Workload workload;
   library::Reference reference;
   std::string how;
+  std::size_t bits = 0;  // of what the kernel without a change makes of them
+};
+
+// What the kernel without a change does on a workload.
+struct Own {
+  std::int64_t phases = 0;
+  std::size_t bits = 0;  // where it runs with values
 };
 
 // What one thread runs the mutants of a kernel on.
@@ -72,18 +96,41 @@ class Runner {
     workloads_.resize(usual_.size() + further_.size());
     references_.resize(workloads_.size());
     unusual_workloads_.resize(workloads_.size());
+    executed_.resize(workloads_.size());
   }
 
   const Numbers& usual() const { return usual_; }
   const Numbers& further() const { return further_; }
-  // Whether a condition of the kernel hangs on what it computes.
-  bool draws() const {
-    bool found = false;
-    ir::for_each(machine_.body, [&](const ir::Operation& operation) {
-      found = found || operation.op == ir::Op::any_register;
-    });
-    return found;
+  bool draws() const { return draws_conditions(machine_); }
+
+  // Whether it changes computations alone of which a run without arithmetic computes none. All its
+  // schedules are then those of the kernel, with the same results.
+  bool changes_values_alone(const simulator::Mutant& mutant) {
+    if (mutant.computations.empty()) return false;
+    if (left_out_.empty()) {
+      left_out_ = simulator::computations_left_out(machine_, workloads_.front().arguments(),
+                                                   shrunken_multiprocessors(machine_));
+    }
+    return std::all_of(mutant.computations.begin(), mutant.computations.end(),
+                       [&](std::size_t number) { return left_out_[number]; });
   }
+  // Without the workloads in which the mutant's quotient is the kernel's each time: a run is the
+  // kernel's own there.
+  Numbers that_tell(const simulator::Mutant& mutant, Numbers workloads) {
+    using Division = simulator::Mutant::Division;
+    if (mutant.division == Division::none) return workloads;
+    const auto is_same = [&](std::size_t i) {
+      const Executed& executed = executed_of(i);
+      const bool one_more = mutant.division == Division::by_one_more;
+      return executed.known[mutant.site] &&
+             !(one_more ? executed.divisor_tells : executed.remainder_tells)[mutant.site];
+    };
+    workloads.erase(std::remove_if(workloads.begin(), workloads.end(), is_same), workloads.end());
+    return workloads;
+  }
+  // For the next mutant: whether its results were the kernel's so far, bit for bit.
+  void begin_bits() { same_bits_ = true; }
+  bool same_bits() const { return same_bits_; }
 
   // Several schedules of each, with values: one where nothing hangs on the order of the work.
   Run run(const ir::Kernel& kernel, const Numbers& workloads, std::int64_t schedules) {
@@ -97,6 +144,19 @@ class Runner {
       }
     }
     return all;
+  }
+  // One launch of each, with values: of what changes nothing else. The order is the kernel's.
+  Run run_launch(const ir::Kernel& kernel, const Numbers& workloads) {
+    simulator::MachineOptions machine = with_seed(options_.seed);
+    machine.check_order = false;
+    for (const std::size_t i : workloads) {
+      MachineReport report = launch(kernel, i, machine);
+      if (!report.ok()) return {std::move(report.faults.front()), i, options_.seed};
+      Run found = compared(i, options_.seed);
+      if (!found.clean()) return found;
+      note_bits(i, bits_of(workloads_[i]));
+    }
+    return {};
   }
   // A schedule of each without values, which most faults need none of.
   Run run_order(const ir::Kernel& kernel, const Numbers& workloads) {
@@ -118,12 +178,14 @@ class Runner {
   // On inputs of which one lies far from zero: what does not exist, which reads as zeros, then is
   // by far the largest element, or the smallest, and outlives even what forgives a wrong shift. And
   // on inputs that grow along an axis: what a kernel does when a later block has larger elements.
-  Run run_unusual(const ir::Kernel& kernel) {
-    for (const std::size_t i : usual_) {
+  Run run_unusual(const ir::Kernel& kernel, const Numbers& workloads, bool check_order = true) {
+    for (const std::size_t i : workloads) {
       for (Unusual& unusual : unusual_of(i)) {
-        Run found = run_values(kernel, unusual.workload, unusual.reference, options_.seed);
-        if (found.clean()) continue;
-        found.workload = i;
+        Run found = run_values(kernel, i, unusual, check_order);
+        if (found.clean()) {
+          same_bits_ = same_bits_ && bits_of(unusual.workload) == unusual.bits;
+          continue;
+        }
         found.fault.message += "\n  where " + unusual.how;
         return found;
       }
@@ -134,33 +196,17 @@ class Runner {
     const ir::Kernel probe = mutant.probe(machine_);
     for (const std::size_t i : usual_) {
       for (Unusual& unusual : unusual_of(i)) {
-        if (!launch(probe, unusual.workload, with_seed(options_.seed)).ok()) return true;
+        if (!launch(probe, unusual.workload, i, with_seed(options_.seed)).ok()) return true;
       }
     }
     return false;
   }
-  // Whether it gives the kernel's results, bit for bit, on unusual inputs too.
-  bool same_bits(const ir::Kernel& changed) {
-    const auto same_on = [&](library::Workload& workload) {
-      launch(machine_, workload, with_seed(options_.seed));
-      const std::vector<HostTensor> wanted = workload.tensors;
-      launch(changed, workload, with_seed(options_.seed));
-      return workload.tensors == wanted;
-    };
-    for (const std::size_t i : usual_) {
-      if (!same_on(workloads_[i])) return false;
-      for (Unusual& unusual : unusual_of(i)) {
-        if (!same_on(unusual.workload)) return false;
-      }
-    }
-    return true;
-  }
   // Many more schedules, without arithmetic, on one workload after the other under each seed. The
-  // further ones are large: they have but a few.
-  Run run_control(const ir::Kernel& kernel, const Numbers& workloads, std::int64_t schedules) {
+  // further ones are large: they have but a few where usual ones come to the mutant.
+  Run run_control(const ir::Kernel& kernel, const Numbers& workloads, std::int64_t schedules,
+                  bool usual_reaches) {
     simulator::MachineOptions machine;
     machine.control_only = true;
-    const bool usual_reaches = workloads.front() < usual_.size();
     std::int64_t operations = 0;
     for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
       if (schedule >= options_.few && operations >= options_.operations) break;
@@ -177,8 +223,14 @@ class Runner {
   // Those of the workloads that come to it.
   Numbers that_reach(const simulator::Mutant& mutant, const Numbers& workloads) {
     const ir::Kernel probe = mutant.probe(machine_);
+    const bool wherever = mutant.matters_if == ir::kNoValue && !mutant.in_later_turns;
     Numbers reached;
     for (const std::size_t i : workloads) {
+      const Executed& executed = executed_of(i);
+      if (wherever && executed.known[mutant.site]) {
+        if (executed.is[mutant.site]) reached.push_back(i);
+        continue;
+      }
       simulator::MachineOptions machine = with_seed(options_.seed);
       machine.control_only = true;
       bool comes = !launch(probe, i, machine).ok();
@@ -200,10 +252,22 @@ class Runner {
     machine.timing = true;
     Run found = run_launches(kernel, number, machine);
     if (!found.clean()) return found;
-    if (references_[number].values.empty()) references_[number] = reference_of(workloads_[number]);
-    Run wrong = compared(workloads_[number], references_[number], number, seed);
-    wrong.add_timing(found);
+    const std::size_t bits = bits_of(workloads_[number]);
+    Run wrong = compared(number, seed);
+    wrong.timing = std::move(found.timing);
+    wrong.words = std::move(found.words);
+    if (&kernel != &machine_ && seed == options_.seed) note_bits(number, bits);
     return wrong;
+  }
+  Run compared(std::size_t number, std::uint64_t seed) {
+    if (references_[number].values.empty()) references_[number] = reference_of(workloads_[number]);
+    return compared(workloads_[number], references_[number], number, seed);
+  }
+  void note_bits(std::size_t number, std::size_t bits) {
+    if (!same_bits_) return;
+    simulator::MachineOptions machine = with_seed(options_.seed);
+    machine.timing = true;
+    same_bits_ = bits == own_of(number, machine).bits;
   }
   Run run_launches(const ir::Kernel& kernel, std::size_t number,
                    simulator::MachineOptions machine) {
@@ -212,7 +276,7 @@ class Runner {
     Run run{{}, number, machine.seed};
     // Before the launches, whose results stay behind.
     const bool is_changed = &kernel != &machine_;
-    const std::int64_t wanted = machine.timing && is_changed ? phases_of(number, machine) : 0;
+    const std::int64_t wanted = machine.timing && is_changed ? own_of(number, machine).phases : 0;
     Phases phases;
     if (machine.timing) machine.recorder = &phases;
     for (std::int64_t i = 0; i < options_.launches; ++i) {
@@ -230,17 +294,47 @@ class Runner {
     }
     return run;
   }
-  // That the kernel itself completes.
-  std::int64_t phases_of(std::size_t number, const simulator::MachineOptions& machine) {
-    const auto key = std::pair(number, machine.control_only);
-    const auto known = phases_.find(key);
-    if (known != phases_.end()) return known->second;
-    return phases_[key] = run_launches(machine_, number, machine).phases;
+  const Own& own_of(std::size_t number, const simulator::MachineOptions& machine) {
+    const auto [own, is_new] = own_.try_emplace(std::pair(number, machine.control_only));
+    if (is_new) {
+      own->second.phases = run_launches(machine_, number, machine).phases;
+      if (!machine.control_only) own->second.bits = bits_of(workloads_[number]);
+    }
+    return own->second;
+  }
+  struct Executed {
+    std::vector<bool> known;  // of each operation: whether a run shows it being executed
+    std::vector<bool> is;     // by a launch without arithmetic, or one with it
+    std::vector<bool> divisor_tells, remainder_tells;  // Coverage
+    std::int64_t count = 0;                            // of operations of warps
+  };
+  const Executed& executed_of(std::size_t number) {
+    std::optional<Executed>& made = executed_[number];
+    if (made) return *made;
+    made.emplace();
+    library::Workload& workload = made_workload(number);
+    const auto add = [&](bool control_only) {
+      const Coverage coverage =
+          coverage_of(machine_, workload.arguments(), multiprocessors_of(number), options_.seed,
+                      made->count, control_only);
+      made->known = coverage.executable;
+      made->is.resize(coverage.turns.size());
+      made->divisor_tells.resize(coverage.turns.size());
+      made->remainder_tells.resize(coverage.turns.size());
+      for (std::size_t i = 0; i < coverage.turns.size(); ++i) {
+        if (coverage.turns[i] > 0) made->is[i] = true;
+        if (coverage.divisor_tells[i]) made->divisor_tells[i] = true;
+        if (coverage.remainder_tells[i]) made->remainder_tells[i] = true;
+      }
+    };
+    add(true);
+    if (draws()) add(false);
+    return *made;
   }
   static Run compared(const library::Workload& workload, const library::Reference& reference,
                       std::size_t number, std::uint64_t seed) {
     const library::Comparison comparison = compare(workload, reference);
-    if (comparison.ok()) return {};
+    if (comparison.ok()) return {{}, number, seed};
     return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}}, number, seed};
   }
   // The workload with one of its floating inputs shifted, in either direction, or growing along one
@@ -257,8 +351,8 @@ class Runner {
         tensor.set_flat(i, changed(tensor.flat(i), i));
       }
       unusual.reference = reference_of(unusual.workload);
-      if (run_values(machine_, unusual.workload, unusual.reference, options_.seed)
-              .fault.kind.empty()) {
+      if (run_values(machine_, number, unusual, /*check_order=*/false).clean()) {
+        unusual.bits = bits_of(unusual.workload);
         made->push_back(std::move(unusual));
       }
     };
@@ -289,32 +383,43 @@ class Runner {
     machine.seed = seed;
     return machine;
   }
-  Run run_values(const ir::Kernel& kernel, library::Workload& workload,
-                 const library::Reference& reference, std::uint64_t seed) {
-    MachineReport report = launch(kernel, workload, with_seed(seed));
-    if (!report.ok()) return {std::move(report.faults.front()), 0, seed};
-    return compared(workload, reference, 0, seed);
+  Run run_values(const ir::Kernel& kernel, std::size_t number, Unusual& unusual, bool check_order) {
+    simulator::MachineOptions machine = with_seed(options_.seed);
+    machine.check_order = check_order;
+    MachineReport report = launch(kernel, unusual.workload, number, machine);
+    if (!report.ok()) return {std::move(report.faults.front()), number, options_.seed};
+    return compared(unusual.workload, unusual.reference, number, options_.seed);
   }
   MachineReport launch(const ir::Kernel& kernel, std::size_t number,
                        const simulator::MachineOptions& machine) {
+    return launch(kernel, made_workload(number), number, machine);
+  }
+  library::Workload& made_workload(std::size_t number) {
     library::Workload& workload = workloads_[number];
     if (!workload.kernel) workload = options_.further[number - usual_.size()]();
-    return launch(kernel, workload, machine, number >= usual_.size());
+    return workload;
   }
-  MachineReport launch(const ir::Kernel& kernel, library::Workload& workload,
-                       simulator::MachineOptions machine, bool further = false) {
-    machine.multiprocessors = shrunken_multiprocessors(machine_, further);
+  // Of the number's sizes.
+  MachineReport launch(const ir::Kernel& kernel, library::Workload& workload, std::size_t number,
+                       simulator::MachineOptions machine) {
+    machine.multiprocessors = multiprocessors_of(number);
+    if (&kernel != &machine_) machine.max_operations = most_operations(executed_of(number).count);
     if (!machine.control_only) workload.poison_outputs();
-    return simulator::run_machine(kernel, workload.arguments(), machine);
+    return report_of([&] { return simulator::run_machine(kernel, workload.arguments(), machine); });
+  }
+  std::int64_t multiprocessors_of(std::size_t number) const {
+    return shrunken_multiprocessors(machine_, number >= usual_.size());
   }
 
   const ir::Kernel& machine_;
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
   const Numbers usual_, further_;
-  std::vector<library::Reference> references_;  // none yet: empty
-  std::map<std::pair<std::size_t, bool>, std::int64_t>
-      phases_;  // by workload, without values or with
+  std::vector<library::Reference> references_;       // none yet: empty
+  std::map<std::pair<std::size_t, bool>, Own> own_;  // by workload, without values or with
   std::vector<std::optional<std::vector<Unusual>>> unusual_workloads_;  // none yet: empty
+  std::vector<std::optional<Executed>> executed_;
+  std::vector<bool> left_out_;  // of each operation of the kernel
+  bool same_bits_ = true;
   const ProofOptions& options_;
 };
 
@@ -323,19 +428,46 @@ void find_equivalent(MutantResult& result, std::string reason) {
   result.reason = std::move(reason);
 }
 
+std::string why_not_wrong(const Runner& runner) {
+  return runner.same_bits()
+             ? "no result differs by a bit on these inputs, and no rule says that none can"
+             : "results differ by less than rounding explains";
+}
+
+// The same of one that changes nothing else: the values of one schedule are those of all.
+Run look_for_wrong_values(const ir::Kernel& changed, Runner& runner, MutantResult& result) {
+  Run found = runner.run_launch(changed, runner.usual());
+  if (!found.clean()) return found;
+  const Numbers further = runner.that_reach(result.mutant, runner.further());
+  if (further.empty() && runner.that_reach(result.mutant, runner.usual()).empty() &&
+      !runner.unusual_reaches(result.mutant)) {
+    result.verdict = Verdict::unreached;
+    return found;
+  }
+  found = runner.run_launch(changed, further);
+  if (found.clean()) found = runner.run_unusual(changed, runner.usual(), /*check_order=*/false);
+  if (found.clean()) result.reason = why_not_wrong(runner);
+  return found;
+}
+
 // What a mutant shows of which no rule says that it shows nothing. Else the verdict is set.
 Run look_for_fault(const ir::Kernel& changed, const ProofOptions& options, Runner& runner,
                    MutantResult& result) {
+  runner.begin_bits();
+  if (runner.changes_values_alone(result.mutant)) {
+    return look_for_wrong_values(changed, runner, result);
+  }
   const bool of_values = shows_in_values(*result.kind);
   if (!of_values) {
     Run found = runner.run_order(changed, runner.usual());
     if (!found.clean()) return found;
   }
-  Run found = runner.run(changed, runner.usual(), options.schedules);
+  const Numbers telling = runner.that_tell(result.mutant, runner.usual());
+  Run found = runner.run(changed, telling, options.schedules);
   if (!found.clean()) return found;
   Numbers reached = runner.that_reach(result.mutant, runner.usual());
   const bool by_usual = !reached.empty();
-  const Numbers further = runner.that_reach(result.mutant, runner.further());
+  Numbers further = runner.that_reach(result.mutant, runner.further());
   reached.insert(reached.end(), further.begin(), further.end());
   if (reached.empty() && !(of_values && runner.unusual_reaches(result.mutant))) {
     result.verdict = Verdict::unreached;
@@ -344,26 +476,35 @@ Run look_for_fault(const ir::Kernel& changed, const ProofOptions& options, Runne
   // With values, and of the further sizes without: that a change to the order of accesses leaves
   // them in order leaves the results too.
   Run usual = std::move(found);
+  reached = runner.that_tell(result.mutant, std::move(reached));
+  further = runner.that_tell(result.mutant, std::move(further));
+  if (result.mutant.division != simulator::Mutant::Division::none && reached.empty()) {
+    result.reason = "in no size is what it makes another number, and no rule says that none is";
+    return found;
+  }
   found = of_values ? runner.run(changed, further, by_usual ? 1 : options.schedules)
                     : runner.run_order(changed, further);
-  if (found.clean() && of_values) found = runner.run_unusual(changed);
+  if (found.clean() && of_values) found = runner.run_unusual(changed, telling);
   if (!found.clean()) return found;
   // One cluster takes all numbers from a word in their order. More of them share these out, as
   // they share out tiles: a few schedules draw how.
   std::string timing = usual.timing.empty() ? found.timing : usual.timing;
   if (timing.empty()) timing = usual.words;
   if (timing.empty() && !by_usual) timing = found.words;
-  const bool drawn = runner.draws() || !found.words.empty();
-  if (!reached.empty() && (!timing.empty() || drawn)) {
+  // In the others nothing hangs on it: the one run stands for all of their schedules.
+  if (!runner.draws()) {
+    const auto stands_for_all = [&](std::size_t i) {
+      return usual.hanging.count(i) + found.hanging.count(i) == 0;
+    };
+    reached.erase(std::remove_if(reached.begin(), reached.end(), stands_for_all), reached.end());
+  }
+  if (!reached.empty()) {
     const std::int64_t schedules = timing.empty() ? options.drawn : options.more;
-    found = runner.run_control(changed, reached, schedules);
+    found = runner.run_control(changed, reached, schedules, by_usual);
     if (!found.clean()) return found;
   }
   if (of_values) {
-    result.reason =
-        runner.same_bits(changed)
-            ? "no result differs by a bit on these inputs, and no rule says that none can"
-            : "results differ by less than rounding explains";
+    result.reason = why_not_wrong(runner);
   } else if (timing.empty()) {
     find_equivalent(result,
                     "nothing hangs on the order of the work, and in no order is anything unordered "
@@ -429,6 +570,31 @@ void require_clean(const ir::Kernel& machine, Runner& runner) {
 }
 
 }  // namespace
+
+std::int64_t most_operations(std::int64_t usual) {
+  constexpr std::int64_t kTimes = 20, kMore = 500'000;
+  return kTimes * usual + kMore;
+}
+
+MachineReport report_of(const std::function<MachineReport()>& run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::result) throw;
+    MachineReport report;
+    report.faults.push_back(
+        {"deadlock", error.location(), {}, "deadlock: without an end: " + error.message(), {}});
+    return report;
+  }
+}
+
+bool draws_conditions(const ir::Kernel& machine) {
+  bool found = false;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    found = found || operation.op == ir::Op::any_register;
+  });
+  return found;
+}
 
 std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
                                           const std::vector<library::Workload>& workloads,

@@ -53,6 +53,16 @@ struct MutantResult {
   bool both_lines = false;
 };
 
+// A changed kernel may never come to its end: how many operations warps execute before it is taken
+// to do so, where without the change they execute `usual`.
+std::int64_t most_operations(std::int64_t usual);
+// The run's report; a run that comes to MachineOptions::max_operations has a deadlock.
+simulator::MachineReport report_of(const std::function<simulator::MachineReport()>& run);
+
+// Whether a condition of the kernel hangs on what it computes in registers. A run without
+// arithmetic then draws it.
+bool draws_conditions(const ir::Kernel& machine);
+
 // Runs every mutant of the machine form on one workload after the other until a fault shows, on as
 // many multiprocessors as a cluster has CTAs. Same options, same results, whatever the threads.
 //

@@ -41,7 +41,11 @@ class Prover {
  public:
   Prover(const std::vector<ProgramCase>& cases, const std::vector<ir::Kernel>& kernels,
          const ProofOptions& options)
-      : cases_(cases), kernels_(kernels), options_(options), wanted_(cases.size()) {}
+      : cases_(cases),
+        kernels_(kernels),
+        options_(options),
+        wanted_(cases.size()),
+        operations_(cases.size()) {}
 
   // Raises where the program has a fault of its own.
   void require_clean() {
@@ -52,6 +56,7 @@ class Prover {
         machine.seed = options_.seed + static_cast<std::uint64_t>(i);
         const simulator::MachineReport report = library::simulate_program(
             each.program, kernels_, each.before, &wanted_[number], machine, options_.launches);
+        operations_[number] = std::max(operations_[number], report.operations);
         if (report.ok()) continue;
         Diagnostic text = compiler::diagnostic_of(report.faults.front());
         text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed))
@@ -82,6 +87,10 @@ class Prover {
   static Change change_of(const Seeded& seeded) {
     return [&seeded](const ir::Program& program) { return seeded.program->apply(program); };
   }
+  static bool draws(const std::vector<ir::Kernel>& kernels) {
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [](const ir::Kernel& kernel) { return draws_conditions(kernel); });
+  }
   static ir::Program unchanged(const ir::Program& program) { return program; }
 
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
@@ -104,24 +113,34 @@ class Prover {
     return {};
   }
 
-  // Of all cases some schedules with values; where something hangs on the order, many without.
+  // Of all cases one schedule without values, which most faults need none of, then some with them.
+  // Where something hangs on the order, many follow without.
   Found run(const Change& change, const std::vector<ir::Kernel>& kernels) const {
     std::vector<ir::Program> programs;
     for (const ProgramCase& each : cases_) programs.push_back(change(each.program));
+    for (std::size_t number = 0; number < programs.size(); ++number) {
+      Found found = run_once(number, programs[number], kernels, options_.seed, false);
+      if (found) return found;
+    }
     // A wrong result says nothing of where it comes from: another schedule may.
     Found mismatch;
     std::string timing;
+    std::vector<bool> hangs(programs.size());
     for (std::size_t number = 0; number < programs.size(); ++number) {
       for (std::int64_t i = 0; i < options_.schedules; ++i) {
         Found found = run_once(number, programs[number], kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && found.fault.kind != "mismatch") return found;
         if (!found.timing.empty()) timing = found.timing;
+        hangs[number] = hangs[number] || !found.timing.empty() || draws(kernels);
         if (found && !mismatch) mismatch = std::move(found);
+        // The one run stands for all.
+        if (!hangs[number]) break;
       }
     }
     const std::int64_t schedules = timing.empty() ? options_.few : options_.more;
     for (std::size_t number = 0; number < programs.size(); ++number) {
+      if (!hangs[number]) continue;
       std::int64_t operations = 0;
       for (std::int64_t i = 0; i < schedules; ++i) {
         if (i >= options_.few && operations >= options_.operations) break;
@@ -141,9 +160,11 @@ class Prover {
     machine.control_only = !values;
     machine.timing = true;
     library::ProgramTensors after;
-    simulator::MachineReport report =
-        library::simulate_program(program, kernels, cases_[number].before,
-                                  values ? &after : nullptr, machine, options_.launches);
+    machine.max_operations = most_operations(operations_[number]);
+    simulator::MachineReport report = report_of([&] {
+      return library::simulate_program(program, kernels, cases_[number].before,
+                                       values ? &after : nullptr, machine, options_.launches);
+    });
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
     Found clean{{}, number, seed, report.operations, std::move(report.timing)};
     if (clean.timing.empty()) clean.timing = std::move(report.words);
@@ -151,10 +172,8 @@ class Prover {
     const library::Comparison comparison =
         library::compare_buffers(program, after, wanted_[number]);
     if (comparison.ok()) return clean;
-    return {{"mismatch", {}, {}, "mismatch: " + comparison.text(), {}},
-            number,
-            seed,
-            report.operations};
+    clean.fault = {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
+    return clean;
   }
 
   static void catch_mutant(MutantResult& result, Found found) {
@@ -172,6 +191,7 @@ class Prover {
   const std::vector<ir::Kernel>& kernels_;
   const ProofOptions& options_;
   std::vector<library::ProgramTensors> wanted_;  // of each case
+  std::vector<std::int64_t> operations_;         // the same, of warps in a run without a change
 };
 
 void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const FaultKind& kind,

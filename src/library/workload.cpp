@@ -168,7 +168,8 @@ const HostTensor& Workload::output(const std::string& name, const std::string& f
 }
 
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
-                       const std::map<std::string, std::string>& files, std::uint64_t seed) {
+                       const std::map<std::string, std::string>& files, std::uint64_t seed,
+                       Drawn drawn) {
   const OptionValues provisional = provisional_options(kernel, settings);
   Workload workload;
   workload.kernel = &kernel;
@@ -206,12 +207,14 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
           .raise();
     }
     const std::size_t number = workload.tensors.size();
+    const bool is_zero = drawn == Drawn::zeros && is_float(dtype);
     workload.tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
                                : has_lengths(tensor, workload.options)
                                    ? first_rows(workload.options.lengths(tensor.lengths))
                                : tensor.values
                                    ? tensor.values(workload.options, seed, workload.tensors)
-                                   : HostTensor::random_normal(dtype, shape, seed + number));
+                               : is_zero ? HostTensor::zeros(dtype, shape)
+                                         : HostTensor::random_normal(dtype, shape, seed + number));
   }
   return workload;
 }

@@ -30,8 +30,15 @@ struct Workload {
 const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string& name,
                                  bool is_output);
 
+// What floating inputs are that neither a file nor the kernel gives.
+enum class Drawn : std::uint8_t {
+  normal,
+  zeros,  // for runs that no element matters to
+};
+
 // `files` maps inputs to their files. Sizes that are not set are those of the files.
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
-                       const std::map<std::string, std::string>& files, std::uint64_t seed);
+                       const std::map<std::string, std::string>& files, std::uint64_t seed,
+                       Drawn drawn = Drawn::normal);
 
 }  // namespace tilewright::library

@@ -275,6 +275,55 @@ TEST(FaultProof, MissesWhatALaunchDoesNotStore) {
   EXPECT_EQ(dropped, 1);
 }
 
+// A step of (cta_index() + 2) / 2 is one of 0 where the divisor is 3: the loop has no end.
+TEST(FaultProof, EndsWhereAMutantDoesNot) {
+  Kernel kernel("endless");
+  const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
+  kernel.ctas(1);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    Cell<Index> block{cta_index()};
+    Cell<Condition> more{block < 4};
+    repeat_while(more, [&] {
+      const Block rows = Dim(64).block(block, 16);
+      store(C(rows, all), load(X(rows, all)));
+      block = block + (cta_index() + 2) / 2;
+      more = block < 4;
+    });
+  })});
+  int endless = 0;
+  for (const MutantResult& result : of_kind(36, kernel, {}, {})) {
+    EXPECT_EQ(result.verdict, Verdict::caught) << text_of(result);
+    if (result.fault.message.find("without an end") == std::string::npos) continue;
+    EXPECT_EQ(result.fault.kind, "deadlock");
+    ++endless;
+  }
+  EXPECT_EQ(endless, 1);
+}
+
+// A quotient that is 0 by one more as well, in this size: its run is the kernel's own, and nothing
+// says that it is so in all sizes.
+TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
+  Kernel kernel("same");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
+  kernel.ctas(ceil_div(n, 16));
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    const Block rows = n.block(cta_index() / 3 * 3 + cta_index() % 3, 16);
+    store(C(rows, all), load(X(rows, all)));
+  })});
+  const auto verdicts = [&](const char* size) {
+    int caught = 0, same = 0;
+    for (const MutantResult& result : of_kind(36, kernel, {size}, {})) {
+      if (result.mutant.change != "divides by one more") continue;
+      caught += result.verdict == Verdict::caught;
+      same += result.reason.find("in no size is what it makes another number") == 0;
+    }
+    return std::pair(caught > 0, same > 0);
+  };
+  EXPECT_EQ(verdicts("n=48"), std::pair(false, true));
+  EXPECT_EQ(verdicts("n=160"), std::pair(true, false));
+}
+
 // They are large, and few mutants need them.
 TEST(FaultProof, MakesFurtherWorkloadsWhereTheyAreNeeded) {
   const Subject small = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});

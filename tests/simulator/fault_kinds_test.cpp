@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -403,6 +404,21 @@ TEST(FaultKinds, MaskOffByOne) { EXPECT_EQ(expect_found(32, masked()).caught, 1)
 
 TEST(FaultKinds, WeightOffByHalfAPercent) {
   EXPECT_EQ(expect_found(33, weighted()).caught, 2);  // the exponential, and the product with it
+}
+
+// The exponential of -inf is 0 or no number, and so is what is multiplied by it.
+TEST(FaultKinds, WeightThatIsZeroWhateverHappens) {
+  XToC made("rescaled", kSize, kSize);
+  Kernel& kernel = made.kernel;
+  const Tensor &X = made.X, &C = made.C;
+  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    const Tile x = load(X(all, all)).cast(f32);
+    const Var none{full({kSize, kSize}, -std::numeric_limits<double>::infinity())};
+    store(C(all, all), (x * exp2(none - x)).cast(bf16));
+  })});
+  const Count count = expect_found(33, made.subject(5));
+  EXPECT_EQ(count.mutants, 2);
+  EXPECT_EQ(count.equivalent, 2);
 }
 
 // C = X X^T + X X^T: the second product adds to the first, which is waited for in between without

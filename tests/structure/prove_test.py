@@ -37,6 +37,17 @@ class NeverReached(unittest.TestCase):
         self.assertIn("wgmma_wait at gemm.cpp:7", lines[1] + lines[0])
 
 
+class Undecided(unittest.TestCase):
+    def test_is_caught_elsewhere_where_all_of_its_line_are(self):
+        other = result("schedule=b", True, "caught")
+        both = [result("schedule=a", True, "undecided"), other]
+        self.assertEqual([m["elsewhere"] for m in prove.undecided(both)], [True])
+        # One of two that read the same is not.
+        mutants = other["answer"]["mutants"]
+        mutants.append({**mutants[0], "verdict": "equivalent"})
+        self.assertEqual([m["elsewhere"] for m in prove.undecided(both)], [False])
+
+
 class Lines(unittest.TestCase):
     SOURCE = """int f(int x) {
   if (x < 0) {

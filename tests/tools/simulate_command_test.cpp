@@ -177,6 +177,30 @@ TEST(CommandTest, SimulatesControlAlone) {
   }
 }
 
+// CTAs that take numbers from a word, and conditions that a seed draws, have many schedules.
+TEST(CommandTest, OneScheduleStandsForAllWhereNothingHangsOnIt) {
+  const auto run = [](const std::string& kernel, const std::string& how) {
+    return tilewright("simulate " + kernel + " --target sm_90a --schedules 5 --json " + how).json();
+  };
+  const std::string gemm = "gemm --set schedule=64x96 --set m=64 --set n=64 --set k=64";
+  const Json one = run(gemm, "--one-for-all"), all = run(gemm, "");
+  EXPECT_EQ(one["cases"][0]["one_for_all"], true);
+  EXPECT_EQ(one["schedules"], 5);
+  EXPECT_LT(4 * one["operations"].get<std::int64_t>(), all["operations"].get<std::int64_t>());
+  int alone = 0, several = 0;
+  const Json shared =
+      run("gemm --set schedule=64x64x128_grid", "--one-for-all --shrunken --control-only");
+  for (const Json& each : shared["cases"]) {
+    (each.contains("one_for_all") ? alone : several) += 1;
+  }
+  EXPECT_GT(alone, 0);
+  EXPECT_GT(several, 0);
+  const std::string attention =
+      "attention_forward --set schedule=sm90 --set heads=1 "
+      "--set queries=64 --set keys=64";
+  EXPECT_FALSE(run(attention, "--one-for-all --control-only")["cases"][0].contains("one_for_all"));
+}
+
 // What each product multiplies belongs together in everything that ships: no false alarms.
 TEST(CommandTest, FollowsWhereOperandsComeFrom) {
   for (const std::string kernel :

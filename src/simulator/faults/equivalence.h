@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,19 @@ std::string lanes_meet_anyway(const Sites& sites, const Site& sync);
 
 // The dividend is less than the divisor already, so that a larger one makes no difference.
 std::string below_divisor(const Sites& sites, const Site& division);
+
+// What the computations on registers can make at all, from the constants that arrays are filled
+// with.
+class SpecialValues {
+ public:
+  explicit SpecialValues(const Sites& sites);
+  // A factor changes nothing of the computation's results.
+  std::string never_finite(const Site& computation) const;
+
+ private:
+  class Walk;
+  std::map<std::size_t, std::uint8_t> made_;  // sorts of numbers, by the operation's number
+};
 
 // `dividend` by the operation's divisor leaves no remainder.
 std::string divides_evenly(const Sites& sites, const Site& division, ir::ValueId dividend);

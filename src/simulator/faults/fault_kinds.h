@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@ namespace tilewright::simulator {
 
 // One change to a kernel.
 struct Mutant {
+  // How the quotient or remainder of the site is changed, where nothing else is.
+  enum class Division : std::uint8_t { none, by_one_more, without_remainder };
   SourceLocation where;   // of the operation that is changed
   std::size_t site = 0;   // its number, parents first
   std::string operation;  // "mbarrier_wait k_full"
@@ -25,6 +28,10 @@ struct Mutant {
   // executed), and perhaps
   ir::ValueId matters_if = ir::kNoValue;
   bool in_later_turns = false;  // of the loop around it: not in the first
+  // The numbers of the computations on registers whose results it changes, where it changes nothing
+  // else.
+  std::vector<std::size_t> computations;
+  Division division = Division::none;
 
   ir::Kernel apply(const ir::Kernel& kernel) const;
   // The kernel with an access that always is a fault at the site, so that a run shows whether it is

@@ -63,6 +63,7 @@ std::vector<Mutant> seed_wrong_division(const Sites& sites) {
     const ValueId whole = site.op() == Op::div ? without_remainder(sites, site) : ir::kNoValue;
     if (whole != ir::kNoValue) {
       mutants.push_back(mutant_at(sites, site, "drops the remainder"));
+      mutants.back().division = Mutant::Division::without_remainder;
       mutants.back().edit = [number = site.number, whole](ir::Kernel& kernel) {
         operation_at(kernel, number).operands[0] = whole;
       };
@@ -70,6 +71,7 @@ std::vector<Mutant> seed_wrong_division(const Sites& sites) {
     }
     if (!is_of_tile(sites, site.operation->operands[0])) continue;
     mutants.push_back(mutant_at(sites, site, "divides by one more"));
+    mutants.back().division = Mutant::Division::by_one_more;
     mutants.back().edit = [number = site.number](ir::Kernel& kernel) {
       const ValueId divisor = operation_at(kernel, number).operands[1];
       const ValueId one = insert_constant(kernel, number, 1);

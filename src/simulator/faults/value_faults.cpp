@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 
 // Results that are wrong although all is in order: masks that keep out what does not exist, heads
@@ -142,6 +143,7 @@ void add_masks(const Sites& sites, std::vector<Mutant>& mutants) {
   }
   for (const auto& [block, selects] : blocks) {
     Mutant mutant = mutant_at(sites, sites.at(selects.front().number), "masks nothing");
+    for (const Mask& mask : selects) mutant.computations.push_back(mask.number);
     mutant.edit = [selects = selects](ir::Kernel& kernel) {
       for (const Mask& mask : selects) {
         ir::Operation& select = operation_at(kernel, mask.number);
@@ -178,6 +180,7 @@ std::vector<Mutant> seed_shifted_masks(const Sites& sites) {
     mutants.push_back(
         mutant_at(sites, *site,
                   fmt::format("{} becomes {}", ir::info(comparison).name, ir::info(other).name)));
+    mutants.back().computations = {site->number};
     mutants.back().edit = [number = site->number, other](ir::Kernel& kernel) {
       operation_at(kernel, number).attributes.set(Key::function, other);
     };
@@ -189,6 +192,7 @@ std::vector<Mutant> seed_shifted_masks(const Sites& sites) {
 std::vector<Mutant> seed_wrong_weights(const Sites& sites) {
   static constexpr double kFactor = 1.005;
   std::vector<Mutant> mutants;
+  const SpecialValues values(sites);
   for (const Site* site : sites.of(Op::compute)) {
     const Op function = site->operation->attributes.function();
     const std::vector<ValueId>& operands = site->operation->operands;
@@ -201,6 +205,8 @@ std::vector<Mutant> seed_wrong_weights(const Sites& sites) {
       continue;
     }
     mutants.push_back(mutant_at(sites, *site, "its result times 1.005"));
+    mutants.back().equivalent = values.never_finite(*site);
+    mutants.back().computations = {site->number};
     mutants.back().edit = [number = site->number, result = operands[0],
                            count = type.shape[0]](ir::Kernel& kernel) {
       const ValueId factor =

@@ -77,6 +77,27 @@ struct Workspaces {
 
 }  // namespace
 
+std::vector<bool> computations_left_out(const ir::Kernel& kernel, const Arguments& arguments,
+                                        std::int64_t multiprocessors) {
+  Arguments complete = arguments;
+  const Workspaces workspaces(kernel, complete, {});
+  complete = with_strides(std::move(complete));
+  PreparedKernel prepared = prepare(kernel, complete, multiprocessors);
+  keep_control_only(prepared, complete);
+  std::map<const ir::Operation*, bool> left_out;
+  for (const Instruction& each : prepared.code) {
+    if (each.code != Code::computation) continue;
+    const auto known = left_out.emplace(each.operation, true).first;
+    known->second = known->second && !each.valued;
+  }
+  std::vector<bool> numbered;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    const auto found = left_out.find(&operation);
+    numbered.push_back(found != left_out.end() && found->second);
+  });
+  return numbered;
+}
+
 MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options) {
   Arguments complete = arguments;

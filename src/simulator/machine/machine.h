@@ -81,6 +81,11 @@ struct MachineReport {
   bool ok() const { return faults.empty(); }
 };
 
+// The computations on registers that a run without arithmetic leaves out: what they make decides no
+// condition that it evaluates. By their numbers in the order of ir::for_each.
+std::vector<bool> computations_left_out(const ir::Kernel& kernel, const Arguments& arguments,
+                                        std::int64_t multiprocessors);
+
 MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
                           const MachineOptions& options = {});
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "simulator/machine/launch.h"
 #include "support/number_formats.h"
@@ -94,6 +96,12 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   constexpr std::byte kZero[8]{};
   const bool ordered = launch.order.is_written(data);
   if (!loads && access.repeated_warp[position % access.spread.warps]) return;
+  if (!ordered && !instruction.valued) return;
+  std::vector<std::int64_t> starts(rank), ends(rank);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    starts[axis] = warp.integer(access.starts[axis]);
+    ends[axis] = std::min(tensor.shape[axis], warp.integer(access.limits[axis]));
+  }
   for (int i = 0; i < info.elements; ++i) {
     for (int l = 0; l < kLanes; ++l) {
       if (!loads && access.repeated_lane[l]) continue;
@@ -101,10 +109,9 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
       bool exists = true;
       for (std::size_t axis = 0; axis < rank; ++axis) {
         const int tile_axis = access.tile_axis[axis];
-        const std::int64_t at = warp.integer(access.starts[axis]) +
-                                (tile_axis < 0 ? 0 : access.spread.at(tile_axis, i, l, position));
-        exists =
-            exists && at >= 0 && at < tensor.shape[axis] && at < warp.integer(access.limits[axis]);
+        const std::int64_t at =
+            starts[axis] + (tile_axis < 0 ? 0 : access.spread.at(tile_axis, i, l, position));
+        exists = exists && at >= 0 && at < ends[axis];
         offset += at * tensor.strides[axis];
       }
       if (ordered && exists) {
