@@ -13,8 +13,7 @@ namespace tilewright::kernels {
 void check_attention(const Attention& a, const Caller& caller);
 
 // What an explicit schedule that refuses something adds to its fix.
-inline constexpr const char* kOtherSchedule =
-    ", or the tile form's own schedule (schedule=tile)";
+inline constexpr const char* kOtherSchedule = ", or the tile form's own schedule (schedule=tile)";
 
 // That of one sequence, whose lengths are those of `queries` and `keys`.
 Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window);

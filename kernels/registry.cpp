@@ -388,10 +388,11 @@ LibraryKernel attention_backward_entry() {
   kernel.name = "attention_backward";
   kernel.rules = schedule_rules(kernel.name);
   kernel.description = "dQ, dK and dV of attention_forward, from dO; the same bits in every run";
-  LibrarySchedule atomic{"atomic", "sm_90a",
-                         "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
-                         "that its last bits differ from run to run; bf16 and f16, dims 64 and 128",
-                         nullptr};
+  LibrarySchedule atomic{
+      "atomic", "sm_90a",
+      "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
+      "that its last bits differ from run to run; bf16 and f16, dims 64 and 128",
+      nullptr};
   atomic.build_program = [](const OptionValues& options) {
     return attention_backward_sm90(with_backward_blocks(attention_of(options)),
                                    options.boolean("lse_gradient"), {});

@@ -234,8 +234,9 @@ class NamedBarrier {
 };
 
 // Where the warps of a role meet those of the same role in the other CTAs of the cluster: what each
-// has stored to shared memory before `arrive` the others may load behind `wait`. In a cluster of one
-// they are the role's own warps: other than at a NamedBarrier, all of them arrive and all may wait.
+// has stored to shared memory before `arrive` the others may load behind `wait`. In a cluster of
+// one they are the role's own warps: other than at a NamedBarrier, all of them arrive and all may
+// wait.
 class ClusterBarrier {
  public:
   ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where = here());

@@ -27,9 +27,9 @@ Tile wait(const Pending& product, SourceLocation where = here());
 void retire(const Pending& product, SourceLocation where = here());
 Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 
-// A product's result {64, columns} as {64 * columns}, in the order of the registers of the warpgroup
-// that holds it: four that lie side by side are one thread's, and a warp's 128 follow each other. In
-// global memory such a tile is written, read and added to in whole lines.
+// A product's result {64, columns} as {64 * columns}, in the order of the registers of the
+// warpgroup that holds it: four that lie side by side are one thread's, and a warp's 128 follow
+// each other. In global memory such a tile is written, read and added to in whole lines.
 Tile fragments(const Tile& product, SourceLocation where = here());
 // The tile whose fragments these are.
 Tile from_fragments(const Tile& fragments, int columns, SourceLocation where = here());

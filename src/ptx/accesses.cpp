@@ -220,13 +220,45 @@ void update(Execution& x, bool returns) {
     std::memcpy(word, &result, static_cast<std::size_t>(bytes));
   });
   const std::uint32_t first = x.first_lane();
-  record_word(x, EventKind::word_add, addresses[first], static_cast<std::int32_t>(values[first]));
+  // Numbers are summed, words are counted: these order what stands beside them.
+  if (i.type != Type::f32 && i.type != Type::f64) {
+    record_word(x, EventKind::word_add, addresses[first], static_cast<std::int32_t>(values[first]));
+  }
   if (!returns) return;
   Lanes& d = x.target(0);
   for_lanes(x.lanes, [&](int lane) { d[lane] = olds[lane]; });
 }
 void atomic(Execution& x) { update(x, true); }
-void reduction(Execution& x) { update(x, false); }
+
+// Vectors of f32 in global memory, each element at once (PTX, red: .vec_32_bit).
+void add_vectors(Execution& x) {
+  const Instruction& i = x.instruction;
+  if (space_of(i) != Space::global || i.type != Type::f32 || !i.has(Modifier::add)) x.unsupported();
+  const Lanes addresses = x.addresses(x.operand(0));
+  const Operand& from = x.operand(1);
+  const std::size_t parts = parts_of(from);
+  const auto all = static_cast<std::int64_t>(sizeof(float) * parts);
+  for_lanes(x.lanes, [&](int lane) {
+    x.machine.memory(x, Space::global, addresses[lane], all, lane);
+    touch_global(x, {addresses[lane], all, true, true});
+  });
+  for (std::size_t part = 0; part < parts; ++part) {
+    const Lanes& values = x.read(part_of(from, part), 0);
+    for_lanes(x.lanes, [&](int lane) {
+      std::byte* to =
+          x.machine.memory(x, Space::global, addresses[lane], all, lane) + part * sizeof(float);
+      float sum = 0;
+      std::memcpy(&sum, to, sizeof sum);
+      sum += from_bits<float>(values[lane]);
+      std::memcpy(to, &sum, sizeof sum);
+    });
+  }
+}
+
+void reduction(Execution& x) {
+  const bool vectors = x.instruction.has(Modifier::v2) || x.instruction.has(Modifier::v4);
+  vectors ? add_vectors(x) : update(x, false);
+}
 
 // Matrices of 8 rows of 16 bytes: lane 8 m + r says where row r of matrix m lies; lane l holds of
 // each matrix the elements 2 (l % 4) and the next of row l / 4, or of column l / 4 with .trans.
@@ -301,8 +333,9 @@ constexpr Record kMemoryRecords[] = {
      "global shared shared::cta add min max exch cas and or xor inc dec relaxed acquire release "
      "acq_rel cta cluster gpu sys",
      "b32 b64 u32 u64 s32 s64 f32 f64", atomic},
-    {"red", "as",
-     "global shared shared::cta add min max and or xor inc dec relaxed release cta cluster gpu sys",
+    {"red", "av",
+     "global shared shared::cta add min max and or xor inc dec relaxed release cta cluster gpu sys "
+     "v2 v4",
      "b32 b64 u32 u64 s32 s64 f32 f64", reduction},
     {"ldmatrix", "va", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "b16", matrix<false>},
     {"stmatrix", "av", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "b16", matrix<true>},

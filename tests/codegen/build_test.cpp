@@ -358,6 +358,11 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
           column ? 1 : 16, layouts[form]);
       t.line(fmt::format("load_registers {}, %{}, {}", array, i, place));
       t.line(fmt::format("store_registers %{}, {}, {}", i, array, place));
+      if (std::string(types[i]) == "f32") {
+        t.line(
+            fmt::format("red_registers %{}, {}, {}", i, array,
+                        std::string(place).replace(place.find("{sizes"), 1, "{function = add, ")));
+      }
       if (column) continue;
       for (const int access : {4, 8, 16}) {
         const int vector = access / bytes[i];

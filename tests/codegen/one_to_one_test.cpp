@@ -75,7 +75,7 @@ const Row kRows[] = {
     {{Op::store_index}, {"store_weak(", "store_relaxed_", "store_release_"}},
     {{Op::load_index}, {"*(", "load_relaxed_", "load_acquire_"}},
     {{Op::wait_flag}, {"wait_flag_"}},
-    {{Op::load_registers, Op::store_registers}, {"* const first ="}},
+    {{Op::load_registers, Op::store_registers, Op::red_registers}, {"* const first ="}},
 };
 
 // The row that says most of how the call begins; null for arithmetic.

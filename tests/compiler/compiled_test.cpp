@@ -112,13 +112,13 @@ TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
   EXPECT_EQ(state_->live_allocations, 0);
 }
 
-// Scores of 96 keys beside an accumulator of 256 columns and the weights of the block before are
+// Scores of 128 keys beside an accumulator of 256 columns and the weights of the block before are
 // more than 240 registers: the first build spills.
 TEST_F(CompiledTest, WhatSpillsWhenOverlappedIsNotOverlapped) {
   kernels::Attention a;
   a.dim = a.dim_v = 256;
   a.causal = true;
-  a.block_k = 96;
+  a.block_k = 128;
   const Kernel kernel = kernels::attention_forward(a);
   const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
   EXPECT_GT(compiler::build(program, "sm_90a").kernel.report.find("attention_forward")->stack_bytes,

@@ -51,6 +51,12 @@ const std::map<Op, Sample>& samples() {
       {Op::shared_store, {kStore, kStore}},
       {Op::load_registers, {"    load_registers %30, %92, " + box, "", store_box}},
       {Op::store_registers, {store_box, "", store_box}},
+      {Op::red_registers,
+       {fmt::format(
+            "    red_registers %92, %30, %0, %0, %16, %16 {{function = add, sizes = [16, 16], "
+            "{}}}\n",
+            kRegisters),
+        "", store_box}},
       {Op::store_matrix, {store_tile(), store_tile()}},
       {Op::load_matrix, {load_tile(), store_tile()}},
       {Op::store_elements, {elements, store_tile()}},

@@ -251,8 +251,10 @@ __device__ __forceinline__ void store_vector_16(void* address, const T* r) {
   if (!aligned) {
     red_add(address, r[0]);
     red_add(address + 1, r[1]);
-  } else asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};"
-               :: "l"(address), "f"(r[0]), "f"(r[1]) : "memory");
+  } else {
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};"
+                 :: "l"(address), "f"(r[0]), "f"(r[1]) : "memory");
+  }
 }
 )"},
     {"red_add_vector_16",
@@ -260,11 +262,14 @@ __device__ __forceinline__ void store_vector_16(void* address, const T* r) {
   if (!aligned) {
     red_add_vector_8(address, r, false);
     red_add_vector_8(address + 2, r + 2, false);
-  } else asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
-               :: "l"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]) : "memory");
+  } else {
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+                 :: "l"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]) : "memory");
+  }
 }
 )"},
-    {"here", R"(// The number, computed where it is used: kept over a loop, places would take the accumulators'
+    {"here",
+     R"(// The number, computed where it is used: kept over a loop, places would take the accumulators'
 // registers.
 __device__ __forceinline__ int here(int x) {
   asm volatile("" : "+r"(x));
@@ -398,7 +403,8 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("trap;");
 }
 )"},
-    {"descriptor", R"(// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
+    {"descriptor",
+     R"(// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
 // loop, those of all products would take the accumulators' registers.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
   asm volatile("" : "+r"(address));

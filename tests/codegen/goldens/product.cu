@@ -51,8 +51,10 @@ template <int kGroups>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
-// Of a matrix at a shared address that is a multiple of 16.
+// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
+// loop, those of all products would take the accumulators' registers.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
+  asm volatile("" : "+r"(address));
   return (u64)high << 32 | (low + (address >> 4));
 }
 __device__ __forceinline__ void tma_load_2d(u32 address, const TensorMap& map, int x0, int x1, u32 barrier) {
@@ -73,7 +75,7 @@ product(const __grid_constant__ TensorMap A_5, const __grid_constant__ TensorMap
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // product.cpp:8
   const u32 tiles_3 = shared + 0;
   // product.cpp:9

@@ -14,7 +14,7 @@ extern "C" __device__ unsigned long long tilewright_form = 0x906fb2fff0fb1e9f;
 extern "C" __global__ void __launch_bounds__(128, 1)
 row_sums(float* Y_0, int dim_rows, float scale_1) {
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // sums.cpp:4
   const int v4 = (int)blockIdx.x;
   const int v5 = v4 * 64;

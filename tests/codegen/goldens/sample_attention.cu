@@ -96,8 +96,10 @@ template <int kGroups>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
-// Of a matrix at a shared address that is a multiple of 16.
+// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
+// loop, those of all products would take the accumulators' registers.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
+  asm volatile("" : "+r"(address));
   return (u64)high << 32 | (low + (address >> 4));
 }
 __device__ __forceinline__ void named_arrive_1_to_2_of_256(int index) {
@@ -144,7 +146,7 @@ attention(const __grid_constant__ TensorMap map_q_14, const __grid_constant__ Te
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:14
   const u32 q_6 = shared + 0;
   // kernel.tw:15

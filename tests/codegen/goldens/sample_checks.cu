@@ -27,7 +27,7 @@ extern "C" __device__ unsigned long long tilewright_form = 0x5b4ec8c6b50700c9;
 extern "C" __global__ void __launch_bounds__(128, 1)
 checks(i64* report, int* names_0, float* Y_1, int dim_count, i64 wide_2) {
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:10
   const int v3 = (int)blockIdx.x;
   // kernel.tw:12

@@ -137,7 +137,7 @@ products(float* Y_0, i64 Y_0_stride0) {
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:11
   const u32 tile_4 = shared + 0;
   // kernel.tw:12

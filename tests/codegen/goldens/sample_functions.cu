@@ -184,7 +184,7 @@ extern "C" __device__ unsigned long long tilewright_form = 0x193a794e4a9a1375;
 extern "C" __global__ void __launch_bounds__(128, 1)
 functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:10
   if (warp < 4) {
     // only

@@ -64,6 +64,12 @@ __device__ __forceinline__ void stmatrix_x4(u32 address, const u32* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 // Keeps the registers of an array where they are across an asynchronous product.
 template <int kCount>
 __device__ __forceinline__ void pin(float (&r)[kCount]) {
@@ -81,8 +87,10 @@ template <int kGroups>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
-// Of a matrix at a shared address that is a multiple of 16.
+// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
+// loop, those of all products would take the accumulators' registers.
 __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
+  asm volatile("" : "+r"(address));
   return (u64)high << 32 | (low + (address >> 4));
 }
 __device__ __forceinline__ void tma_load_2d(u32 address, const TensorMap& map, int x0, int x1, u32 barrier) {
@@ -107,7 +115,7 @@ gemm(const __grid_constant__ TensorMap map_a_8, const __grid_constant__ TensorMa
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:12
   const u32 a_3 = shared + 0;
   // kernel.tw:13
@@ -298,22 +306,22 @@ gemm(const __grid_constant__ TensorMap map_a_8, const __grid_constant__ TensorMa
       if (lane == 0) bulk_wait_read<0>();
       // kernel.tw:133
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((lane / 16) ^ (row & 7)) * 16, rounded_54 + 0);
       }
       // kernel.tw:134
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((2 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 4);
       }
       // kernel.tw:135
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((4 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 8);
       }
       // kernel.tw:136
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((6 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 12);
       }
       // kernel.tw:137
@@ -328,22 +336,22 @@ gemm(const __grid_constant__ TensorMap map_a_8, const __grid_constant__ TensorMa
       if (lane == 0) bulk_wait_read<0>();
       // kernel.tw:143
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((lane / 16) ^ (row & 7)) * 16, rounded_54 + 16);
       }
       // kernel.tw:144
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((2 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 20);
       }
       // kernel.tw:145
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((4 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 24);
       }
       // kernel.tw:146
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((6 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 28);
       }
       // kernel.tw:147
@@ -358,22 +366,22 @@ gemm(const __grid_constant__ TensorMap map_a_8, const __grid_constant__ TensorMa
       if (lane == 0) bulk_wait_read<0>();
       // kernel.tw:153
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((lane / 16) ^ (row & 7)) * 16, rounded_54 + 32);
       }
       // kernel.tw:154
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((2 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 36);
       }
       // kernel.tw:155
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((4 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 40);
       }
       // kernel.tw:156
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((6 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 44);
       }
       // kernel.tw:157
@@ -388,22 +396,22 @@ gemm(const __grid_constant__ TensorMap map_a_8, const __grid_constant__ TensorMa
       if (lane == 0) bulk_wait_read<0>();
       // kernel.tw:163
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((lane / 16) ^ (row & 7)) * 16, rounded_54 + 48);
       }
       // kernel.tw:164
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((2 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 52);
       }
       // kernel.tw:165
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((4 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 56);
       }
       // kernel.tw:166
       {
-        const int row = lane % 16;
+        const int row = here(lane % 16);
         stmatrix_x4(c_5 + v92 + row * 128 + ((6 + lane / 16) ^ (row & 7)) * 16, rounded_54 + 60);
       }
       // kernel.tw:167

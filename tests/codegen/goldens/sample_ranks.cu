@@ -392,7 +392,7 @@ exchange(const __grid_constant__ PeerMaps parts_4, int rank, int epoch, const __
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:10
   const u32 tile_3 = shared + 0;
   // kernel.tw:12

@@ -80,7 +80,7 @@ scalars(int* counter_1, i64* wide_2, int dim0, float alpha_3, u32 half_4, int fi
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:14
   const u32 flags_6 = shared + 0;
   // kernel.tw:18

@@ -149,6 +149,29 @@ template <typename T>
 __device__ __forceinline__ void store_vector_16(void* address, const T* r) {
   *(uint4*)address = make_uint4(word(r[0]), word(r[1]), word(r[2]), word(r[3]));
 }
+__device__ __forceinline__ void red_add(float* address, float v) {
+  asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" :: "l"(address), "f"(v) : "memory");
+}
+__device__ __forceinline__ void red_add_vector_8(float* address, const float* r, bool aligned) {
+  if (!aligned) {
+    red_add(address, r[0]);
+    red_add(address + 1, r[1]);
+  } else asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};"
+               :: "l"(address), "f"(r[0]), "f"(r[1]) : "memory");
+}
+__device__ __forceinline__ void red_add_vector_16(float* address, const float* r, bool aligned) {
+  if (!aligned) {
+    red_add_vector_8(address, r, false);
+    red_add_vector_8(address + 2, r + 2, false);
+  } else asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+               :: "l"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]) : "memory");
+}
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 __device__ __forceinline__ void compiler_fence() { asm volatile("" ::: "memory"); }
 __device__ __forceinline__ void set_word(u32& r, u32 v) { r = v; }
 __device__ __forceinline__ void set_word(int& r, u32 v) { r = (int)v; }
@@ -204,13 +227,13 @@ __device__ __forceinline__ void store_shared_16(u32 address, const T* r) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(word(r[0])),
                "r"(word(r[1])), "r"(word(r[2])), "r"(word(r[3])) : "memory");
 }
-extern "C" __device__ unsigned long long tilewright_form = 0xbd07ac981b3011ca;
+extern "C" __device__ unsigned long long tilewright_form = 0xb4b4823968f29558;
 extern "C" __global__ void __launch_bounds__(256, 1)
 stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16_out_1, i64 bf16_out_1_stride0, i64 bf16_out_1_stride1, u16* f16_out_2, i64 f16_out_2_stride0, i64 f16_out_2_stride1, u8* e4m3_out_3, i64 e4m3_out_3_stride0, i64 e4m3_out_3_stride1, int* i32_out_4, i64 i32_out_4_stride0, i64 i32_out_4_stride1, i64* i64_out_5, i64 i64_out_5_stride0, i64 i64_out_5_stride1, u8* i8_out_6, i64 i8_out_6_stride0, i64 i8_out_6_stride1, u8* u8_out_7, i64 u8_out_7_stride0, i64 u8_out_7_stride1, int dim_columns, int dim1, int dim_rows) {
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:17
   const int v9 = (int)blockIdx.x;
   // kernel.tw:22
@@ -292,12 +315,25 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:39
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
-      const int column = i % 2 + i / 4 * 8 + lane % 4 * 2;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
-      store_shared(address, held_24[i]);
+    {
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = here(2);
+      const int e1 = 2;
+      const int c2 = here(lane % 4 * 2);
+      const int e2 = dim_columns;
+      float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
+      const bool aligned = (((u64)first | (u64)(f32_out_0_stride0 * 4)) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 + 2 <= e2) red_add_vector_8(first + (i / 2 % 2 * 8) * f32_out_0_stride0 + (i % 2 + i / 4 * 8), held_24 + i, aligned);
+        else {
+          #pragma unroll
+          for (int j = i; j < i + 2; ++j) {
+            if (c0 + j / 2 % 2 * 8 < e0 && c1 < e1 && c2 + j % 2 + j / 4 * 8 < e2) red_add(first + (j / 2 % 2 * 8) * f32_out_0_stride0 + (j % 2 + j / 4 * 8), held_24[j]);
+          }
+        }
+      }
     }
     // kernel.tw:40
     #pragma unroll
@@ -305,17 +341,25 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
       const int column = i % 2 + i / 4 * 8 + lane % 4 * 2;
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
-      held_24[i] = load_shared<float>(address);
+      store_shared(address, held_24[i]);
     }
     // kernel.tw:41
-    float held_26[8];
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
+      const int column = i % 2 + i / 4 * 8 + lane % 4 * 2;
+      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
+      held_24[i] = load_shared<float>(address);
+    }
     // kernel.tw:42
-    const float v27 = __int_as_float(0x7fc00000);
+    float held_26[8];
     // kernel.tw:43
+    const float v27 = __int_as_float(0x7fc00000);
+    // kernel.tw:44
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_26[i] = v27;
-    // kernel.tw:44
+    // kernel.tw:45
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -339,7 +383,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:45
+    // kernel.tw:46
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -362,7 +406,28 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:46
+    // kernel.tw:47
+    {
+      const int c0 = here(v9 + lane / 2 + warp % 4 * 16);
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = here(2);
+      const int e1 = 2;
+      const int c2 = here(lane % 2 * 8);
+      const int e2 = dim_columns;
+      float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
+      const bool aligned = (((u64)first) & 15) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        if (c0 < e0 && c1 < e1 && c2 + i + 4 <= e2) red_add_vector_16(first + (i), held_26 + i, aligned);
+        else {
+          #pragma unroll
+          for (int j = i; j < i + 4; ++j) {
+            if (c0 < e0 && c1 < e1 && c2 + j < e2) red_add(first + (j), held_26[j]);
+          }
+        }
+      }
+    }
+    // kernel.tw:48
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -370,7 +435,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       store_shared_8(address, held_26 + i);
     }
-    // kernel.tw:47
+    // kernel.tw:49
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -378,7 +443,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       load_shared_8(address, held_26 + i);
     }
-    // kernel.tw:48
+    // kernel.tw:50
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -386,7 +451,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       store_shared_16(address, held_26 + i);
     }
-    // kernel.tw:49
+    // kernel.tw:51
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -394,7 +459,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       load_shared_16(address, held_26 + i);
     }
-    // kernel.tw:50
+    // kernel.tw:52
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -402,7 +467,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       store_shared(address, held_26[i]);
     }
-    // kernel.tw:51
+    // kernel.tw:53
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -410,15 +475,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       held_26[i] = load_shared<float>(address);
     }
-    // kernel.tw:52
-    float held_28[2];
-    // kernel.tw:53
-    const float v29 = __int_as_float(0x7fc00000);
     // kernel.tw:54
+    float held_28[2];
+    // kernel.tw:55
+    const float v29 = __int_as_float(0x7fc00000);
+    // kernel.tw:56
     #pragma unroll
     for (int i = 0; i < 2; ++i)
       held_28[i] = v29;
-    // kernel.tw:55
+    // kernel.tw:57
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -434,7 +499,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:56
+    // kernel.tw:58
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -448,15 +513,29 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * f32_out_0_stride0] = held_28[i];
       }
     }
-    // kernel.tw:57
-    u32 held_30[4];
-    // kernel.tw:58
-    const u32 v31 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
     // kernel.tw:59
+    if (lane % 4 == 0) {
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = here(2);
+      const int e1 = 2;
+      const int c2 = here(0);
+      const int e2 = dim_columns;
+      float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
+      #pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) red_add(first + (i * 8) * f32_out_0_stride0, held_28[i]);
+      }
+    }
+    // kernel.tw:60
+    u32 held_30[4];
+    // kernel.tw:61
+    const u32 v31 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
+    // kernel.tw:62
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_30[i / 2] = pack_bf16(from_bf16(v31), from_bf16(v31));
-    // kernel.tw:60
+    // kernel.tw:63
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -481,7 +560,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:61
+    // kernel.tw:64
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -504,7 +583,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:62
+    // kernel.tw:65
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -512,7 +591,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u16)(held_30[i / 2] >> i % 2 * 16));
     }
-    // kernel.tw:63
+    // kernel.tw:66
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -520,55 +599,55 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       held_30[i / 2] = (i % 2 == 0 ? 0 : held_30[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
     }
-    // kernel.tw:64
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x4(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
-    }
-    // kernel.tw:65
-    {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      stmatrix_x4_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
-    }
-    // kernel.tw:66
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x2(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
-    }
     // kernel.tw:67
     {
-      const int row = v9 + lane % 8;
-      stmatrix_x2_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x4(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
     // kernel.tw:68
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x4(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      stmatrix_x4_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
     }
     // kernel.tw:69
     {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      ldmatrix_x4_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x2(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
     // kernel.tw:70
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x2(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
+      const int row = here(v9 + lane % 8);
+      stmatrix_x2_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
     }
     // kernel.tw:71
     {
-      const int row = v9 + lane % 8;
-      ldmatrix_x2_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x4(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
     // kernel.tw:72
-    u32 held_32[4];
+    {
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      ldmatrix_x4_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
+    }
     // kernel.tw:73
-    const u32 v33 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
+    {
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x2(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
+    }
     // kernel.tw:74
+    {
+      const int row = here(v9 + lane % 8);
+      ldmatrix_x2_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
+    }
+    // kernel.tw:75
+    u32 held_32[4];
+    // kernel.tw:76
+    const u32 v33 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
+    // kernel.tw:77
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_32[i / 2] = pack_bf16(from_bf16(v33), from_bf16(v33));
-    // kernel.tw:75
+    // kernel.tw:78
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -593,7 +672,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:76
+    // kernel.tw:79
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -616,7 +695,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:77
+    // kernel.tw:80
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -624,7 +703,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared_4(address, held_32 + i / 2);
     }
-    // kernel.tw:78
+    // kernel.tw:81
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -632,7 +711,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       load_shared_4(address, held_32 + i / 2);
     }
-    // kernel.tw:79
+    // kernel.tw:82
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -640,7 +719,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared_8(address, held_32 + i / 2);
     }
-    // kernel.tw:80
+    // kernel.tw:83
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -648,7 +727,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       load_shared_8(address, held_32 + i / 2);
     }
-    // kernel.tw:81
+    // kernel.tw:84
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -656,7 +735,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared_16(address, held_32 + i / 2);
     }
-    // kernel.tw:82
+    // kernel.tw:85
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -664,7 +743,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       load_shared_16(address, held_32 + i / 2);
     }
-    // kernel.tw:83
+    // kernel.tw:86
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -672,7 +751,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared(address, (u16)(held_32[i / 2] >> i % 2 * 16));
     }
-    // kernel.tw:84
+    // kernel.tw:87
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -680,53 +759,53 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       held_32[i / 2] = (i % 2 == 0 ? 0 : held_32[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
     }
-    // kernel.tw:85
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x4(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
-    }
-    // kernel.tw:86
-    {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      stmatrix_x4_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
-    }
-    // kernel.tw:87
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x2(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
-    }
     // kernel.tw:88
     {
-      const int row = v9 + lane % 8;
-      stmatrix_x2_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x4(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
     // kernel.tw:89
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x4(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      stmatrix_x4_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
     // kernel.tw:90
     {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      ldmatrix_x4_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x2(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
     // kernel.tw:91
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x2(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
+      const int row = here(v9 + lane % 8);
+      stmatrix_x2_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
     // kernel.tw:92
     {
-      const int row = v9 + lane % 8;
-      ldmatrix_x2_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x4(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
     // kernel.tw:93
-    u32 held_34[1];
+    {
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      ldmatrix_x4_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
+    }
     // kernel.tw:94
-    const u32 v35 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
+    {
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x2(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
+    }
     // kernel.tw:95
-    held_34[0] = pack_bf16(from_bf16(v35), from_bf16(v35));
+    {
+      const int row = here(v9 + lane % 8);
+      ldmatrix_x2_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
+    }
     // kernel.tw:96
+    u32 held_34[1];
+    // kernel.tw:97
+    const u32 v35 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
+    // kernel.tw:98
+    held_34[0] = pack_bf16(from_bf16(v35), from_bf16(v35));
+    // kernel.tw:99
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -743,7 +822,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:97
+    // kernel.tw:100
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -757,15 +836,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * bf16_out_1_stride0] = (u16)(held_34[(i) / 2] >> (i) % 2 * 16);
       }
     }
-    // kernel.tw:98
+    // kernel.tw:101
     u32 held_36[4];
-    // kernel.tw:99
+    // kernel.tw:102
     const u32 v37 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
-    // kernel.tw:100
+    // kernel.tw:103
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_36[i / 2] = pack_f16(from_f16(v37), from_f16(v37));
-    // kernel.tw:101
+    // kernel.tw:104
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -790,7 +869,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:102
+    // kernel.tw:105
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -813,7 +892,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:103
+    // kernel.tw:106
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -821,7 +900,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u16)(held_36[i / 2] >> i % 2 * 16));
     }
-    // kernel.tw:104
+    // kernel.tw:107
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -829,55 +908,55 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       held_36[i / 2] = (i % 2 == 0 ? 0 : held_36[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
     }
-    // kernel.tw:105
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x4(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
-    }
-    // kernel.tw:106
-    {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      stmatrix_x4_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
-    }
-    // kernel.tw:107
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x2(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
-    }
     // kernel.tw:108
     {
-      const int row = v9 + lane % 8;
-      stmatrix_x2_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x4(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
     // kernel.tw:109
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x4(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      stmatrix_x4_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
     }
     // kernel.tw:110
     {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      ldmatrix_x4_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x2(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
     // kernel.tw:111
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x2(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
+      const int row = here(v9 + lane % 8);
+      stmatrix_x2_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
     }
     // kernel.tw:112
     {
-      const int row = v9 + lane % 8;
-      ldmatrix_x2_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x4(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
     // kernel.tw:113
-    u32 held_38[4];
+    {
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      ldmatrix_x4_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
+    }
     // kernel.tw:114
-    const u32 v39 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
+    {
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x2(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
+    }
     // kernel.tw:115
+    {
+      const int row = here(v9 + lane % 8);
+      ldmatrix_x2_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
+    }
+    // kernel.tw:116
+    u32 held_38[4];
+    // kernel.tw:117
+    const u32 v39 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
+    // kernel.tw:118
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_38[i / 2] = pack_f16(from_f16(v39), from_f16(v39));
-    // kernel.tw:116
+    // kernel.tw:119
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -902,7 +981,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:117
+    // kernel.tw:120
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -925,7 +1004,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:118
+    // kernel.tw:121
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -933,7 +1012,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared_4(address, held_38 + i / 2);
     }
-    // kernel.tw:119
+    // kernel.tw:122
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -941,7 +1020,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       load_shared_4(address, held_38 + i / 2);
     }
-    // kernel.tw:120
+    // kernel.tw:123
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -949,7 +1028,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared_8(address, held_38 + i / 2);
     }
-    // kernel.tw:121
+    // kernel.tw:124
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -957,7 +1036,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       load_shared_8(address, held_38 + i / 2);
     }
-    // kernel.tw:122
+    // kernel.tw:125
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -965,7 +1044,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared_16(address, held_38 + i / 2);
     }
-    // kernel.tw:123
+    // kernel.tw:126
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -973,7 +1052,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       load_shared_16(address, held_38 + i / 2);
     }
-    // kernel.tw:124
+    // kernel.tw:127
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -981,7 +1060,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       store_shared(address, (u16)(held_38[i / 2] >> i % 2 * 16));
     }
-    // kernel.tw:125
+    // kernel.tw:128
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -989,53 +1068,53 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
       held_38[i / 2] = (i % 2 == 0 ? 0 : held_38[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
     }
-    // kernel.tw:126
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x4(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
-    }
-    // kernel.tw:127
-    {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      stmatrix_x4_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
-    }
-    // kernel.tw:128
-    {
-      const int row = v9 + lane % 16;
-      stmatrix_x2(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
-    }
     // kernel.tw:129
     {
-      const int row = v9 + lane % 8;
-      stmatrix_x2_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x4(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
     // kernel.tw:130
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x4(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      stmatrix_x4_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
     // kernel.tw:131
     {
-      const int row = v9 + lane % 8 + lane / 16 * 8;
-      ldmatrix_x4_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
+      const int row = here(v9 + lane % 16);
+      stmatrix_x2(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
     // kernel.tw:132
     {
-      const int row = v9 + lane % 16;
-      ldmatrix_x2(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
+      const int row = here(v9 + lane % 8);
+      stmatrix_x2_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
     // kernel.tw:133
     {
-      const int row = v9 + lane % 8;
-      ldmatrix_x2_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x4(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
     // kernel.tw:134
-    u32 held_40[1];
+    {
+      const int row = here(v9 + lane % 8 + lane / 16 * 8);
+      ldmatrix_x4_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
+    }
     // kernel.tw:135
-    const u32 v41 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
+    {
+      const int row = here(v9 + lane % 16);
+      ldmatrix_x2(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
+    }
     // kernel.tw:136
-    held_40[0] = pack_f16(from_f16(v41), from_f16(v41));
+    {
+      const int row = here(v9 + lane % 8);
+      ldmatrix_x2_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
+    }
     // kernel.tw:137
+    u32 held_40[1];
+    // kernel.tw:138
+    const u32 v41 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
+    // kernel.tw:139
+    held_40[0] = pack_f16(from_f16(v41), from_f16(v41));
+    // kernel.tw:140
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1052,7 +1131,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:138
+    // kernel.tw:141
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1066,15 +1145,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * f16_out_2_stride0] = (u16)(held_40[(i) / 2] >> (i) % 2 * 16);
       }
     }
-    // kernel.tw:139
+    // kernel.tw:142
     u32 held_42[2];
-    // kernel.tw:140
+    // kernel.tw:143
     const u32 v43 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
-    // kernel.tw:141
+    // kernel.tw:144
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_42[i / 4] = pack_e4m3(from_e4m3(v43), from_e4m3(v43), from_e4m3(v43), from_e4m3(v43));
-    // kernel.tw:142
+    // kernel.tw:145
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1091,7 +1170,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:143
+    // kernel.tw:146
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1105,7 +1184,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * e4m3_out_3_stride0 + (i % 2 + i / 4 * 8)] = (u8)(held_42[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:144
+    // kernel.tw:147
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1113,7 +1192,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u8)(held_42[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:145
+    // kernel.tw:148
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1121,15 +1200,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       held_42[i / 4] = (i % 4 == 0 ? 0 : held_42[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:146
+    // kernel.tw:149
     u32 held_44[2];
-    // kernel.tw:147
+    // kernel.tw:150
     const u32 v45 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
-    // kernel.tw:148
+    // kernel.tw:151
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_44[i / 4] = pack_e4m3(from_e4m3(v45), from_e4m3(v45), from_e4m3(v45), from_e4m3(v45));
-    // kernel.tw:149
+    // kernel.tw:152
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1154,7 +1233,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:150
+    // kernel.tw:153
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1177,7 +1256,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:151
+    // kernel.tw:154
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1185,7 +1264,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared_4(address, held_44 + i / 4);
     }
-    // kernel.tw:152
+    // kernel.tw:155
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1193,7 +1272,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       load_shared_4(address, held_44 + i / 4);
     }
-    // kernel.tw:153
+    // kernel.tw:156
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1201,7 +1280,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared_8(address, held_44 + i / 4);
     }
-    // kernel.tw:154
+    // kernel.tw:157
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1209,7 +1288,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       load_shared_8(address, held_44 + i / 4);
     }
-    // kernel.tw:155
+    // kernel.tw:158
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1217,7 +1296,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared(address, (u8)(held_44[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:156
+    // kernel.tw:159
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1225,13 +1304,13 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       held_44[i / 4] = (i % 4 == 0 ? 0 : held_44[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:157
-    u32 held_46[1];
-    // kernel.tw:158
-    const u32 v47 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
-    // kernel.tw:159
-    held_46[0] = pack_e4m3(from_e4m3(v47), from_e4m3(v47), 0.0f, 0.0f);
     // kernel.tw:160
+    u32 held_46[1];
+    // kernel.tw:161
+    const u32 v47 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
+    // kernel.tw:162
+    held_46[0] = pack_e4m3(from_e4m3(v47), from_e4m3(v47), 0.0f, 0.0f);
+    // kernel.tw:163
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1248,7 +1327,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:161
+    // kernel.tw:164
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1262,15 +1341,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * e4m3_out_3_stride0] = (u8)(held_46[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:162
+    // kernel.tw:165
     int held_48[8];
-    // kernel.tw:163
+    // kernel.tw:166
     const int v49 = __float2int_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:164
+    // kernel.tw:167
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_48[i] = v49;
-    // kernel.tw:165
+    // kernel.tw:168
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1294,7 +1373,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:166
+    // kernel.tw:169
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1317,7 +1396,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:167
+    // kernel.tw:170
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1325,7 +1404,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
       store_shared(address, held_48[i]);
     }
-    // kernel.tw:168
+    // kernel.tw:171
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1333,15 +1412,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
       held_48[i] = load_shared<int>(address);
     }
-    // kernel.tw:169
+    // kernel.tw:172
     int held_50[8];
-    // kernel.tw:170
+    // kernel.tw:173
     const int v51 = __float2int_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:171
+    // kernel.tw:174
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_50[i] = v51;
-    // kernel.tw:172
+    // kernel.tw:175
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1365,7 +1444,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:173
+    // kernel.tw:176
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1388,7 +1467,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:174
+    // kernel.tw:177
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1396,7 +1475,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       store_shared_8(address, held_50 + i);
     }
-    // kernel.tw:175
+    // kernel.tw:178
     #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1404,7 +1483,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       load_shared_8(address, held_50 + i);
     }
-    // kernel.tw:176
+    // kernel.tw:179
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1412,7 +1491,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       store_shared_16(address, held_50 + i);
     }
-    // kernel.tw:177
+    // kernel.tw:180
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1420,7 +1499,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       load_shared_16(address, held_50 + i);
     }
-    // kernel.tw:178
+    // kernel.tw:181
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1428,7 +1507,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       store_shared(address, held_50[i]);
     }
-    // kernel.tw:179
+    // kernel.tw:182
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1436,15 +1515,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
       held_50[i] = load_shared<int>(address);
     }
-    // kernel.tw:180
+    // kernel.tw:183
     int held_52[2];
-    // kernel.tw:181
+    // kernel.tw:184
     const int v53 = __float2int_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:182
+    // kernel.tw:185
     #pragma unroll
     for (int i = 0; i < 2; ++i)
       held_52[i] = v53;
-    // kernel.tw:183
+    // kernel.tw:186
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1460,7 +1539,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:184
+    // kernel.tw:187
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1474,15 +1553,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * i32_out_4_stride0] = held_52[i];
       }
     }
-    // kernel.tw:185
+    // kernel.tw:188
     i64 held_54[8];
-    // kernel.tw:186
+    // kernel.tw:189
     const i64 v55 = __float2ll_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:187
+    // kernel.tw:190
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_54[i] = v55;
-    // kernel.tw:188
+    // kernel.tw:191
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1498,7 +1577,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:189
+    // kernel.tw:192
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1512,7 +1591,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * i64_out_5_stride0 + (i % 2 + i / 4 * 8)] = held_54[i];
       }
     }
-    // kernel.tw:190
+    // kernel.tw:193
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1520,7 +1599,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i64_19 + row * 128 + column / 16 * 1024 + ((column % 16 * 8) ^ ((row / 4 & 1) * 16));
       store_shared(address, held_54[i]);
     }
-    // kernel.tw:191
+    // kernel.tw:194
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1528,15 +1607,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i64_19 + row * 128 + column / 16 * 1024 + ((column % 16 * 8) ^ ((row / 4 & 1) * 16));
       held_54[i] = load_shared<i64>(address);
     }
-    // kernel.tw:192
+    // kernel.tw:195
     i64 held_56[8];
-    // kernel.tw:193
+    // kernel.tw:196
     const i64 v57 = __float2ll_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:194
+    // kernel.tw:197
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_56[i] = v57;
-    // kernel.tw:195
+    // kernel.tw:198
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1552,7 +1631,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:196
+    // kernel.tw:199
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1566,7 +1645,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 < e0 && c1 < e1 && c2 + i < e2) first[(i)] = held_56[i];
       }
     }
-    // kernel.tw:197
+    // kernel.tw:200
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1574,7 +1653,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i64_19 + row * 128 + column / 16 * 1024 + column % 16 * 8;
       store_shared(address, held_56[i]);
     }
-    // kernel.tw:198
+    // kernel.tw:201
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1582,15 +1661,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i64_19 + row * 128 + column / 16 * 1024 + column % 16 * 8;
       held_56[i] = load_shared<i64>(address);
     }
-    // kernel.tw:199
+    // kernel.tw:202
     i64 held_58[2];
-    // kernel.tw:200
+    // kernel.tw:203
     const i64 v59 = __float2ll_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:201
+    // kernel.tw:204
     #pragma unroll
     for (int i = 0; i < 2; ++i)
       held_58[i] = v59;
-    // kernel.tw:202
+    // kernel.tw:205
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1606,7 +1685,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:203
+    // kernel.tw:206
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1620,15 +1699,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * i64_out_5_stride0] = held_58[i];
       }
     }
-    // kernel.tw:204
+    // kernel.tw:207
     u32 held_60[2];
-    // kernel.tw:205
+    // kernel.tw:208
     const u32 v61 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:206
+    // kernel.tw:209
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_60[i / 4] = pack_bytes(from_i8(v61), from_i8(v61), from_i8(v61), from_i8(v61));
-    // kernel.tw:207
+    // kernel.tw:210
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1645,7 +1724,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:208
+    // kernel.tw:211
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1659,7 +1738,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * i8_out_6_stride0 + (i % 2 + i / 4 * 8)] = (u8)(held_60[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:209
+    // kernel.tw:212
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1667,7 +1746,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u8)(held_60[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:210
+    // kernel.tw:213
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1675,15 +1754,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       held_60[i / 4] = (i % 4 == 0 ? 0 : held_60[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:211
+    // kernel.tw:214
     u32 held_62[2];
-    // kernel.tw:212
+    // kernel.tw:215
     const u32 v63 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:213
+    // kernel.tw:216
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_62[i / 4] = pack_bytes(from_i8(v63), from_i8(v63), from_i8(v63), from_i8(v63));
-    // kernel.tw:214
+    // kernel.tw:217
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1708,7 +1787,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:215
+    // kernel.tw:218
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1731,7 +1810,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:216
+    // kernel.tw:219
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1739,7 +1818,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared_4(address, held_62 + i / 4);
     }
-    // kernel.tw:217
+    // kernel.tw:220
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1747,7 +1826,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       load_shared_4(address, held_62 + i / 4);
     }
-    // kernel.tw:218
+    // kernel.tw:221
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1755,7 +1834,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared_8(address, held_62 + i / 4);
     }
-    // kernel.tw:219
+    // kernel.tw:222
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1763,7 +1842,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       load_shared_8(address, held_62 + i / 4);
     }
-    // kernel.tw:220
+    // kernel.tw:223
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1771,7 +1850,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared(address, (u8)(held_62[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:221
+    // kernel.tw:224
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1779,13 +1858,13 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       held_62[i / 4] = (i % 4 == 0 ? 0 : held_62[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:222
-    u32 held_64[1];
-    // kernel.tw:223
-    const u32 v65 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:224
-    held_64[0] = pack_bytes(from_i8(v65), from_i8(v65), 0, 0);
     // kernel.tw:225
+    u32 held_64[1];
+    // kernel.tw:226
+    const u32 v65 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
+    // kernel.tw:227
+    held_64[0] = pack_bytes(from_i8(v65), from_i8(v65), 0, 0);
+    // kernel.tw:228
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1802,7 +1881,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:226
+    // kernel.tw:229
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1816,15 +1895,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * i8_out_6_stride0] = (u8)(held_64[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:227
+    // kernel.tw:230
     u32 held_66[2];
-    // kernel.tw:228
+    // kernel.tw:231
     const u32 v67 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:229
+    // kernel.tw:232
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_66[i / 4] = pack_bytes(from_u8(v67), from_u8(v67), from_u8(v67), from_u8(v67));
-    // kernel.tw:230
+    // kernel.tw:233
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1841,7 +1920,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:231
+    // kernel.tw:234
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1855,7 +1934,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * u8_out_7_stride0 + (i % 2 + i / 4 * 8)] = (u8)(held_66[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:232
+    // kernel.tw:235
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1863,7 +1942,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u8)(held_66[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:233
+    // kernel.tw:236
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1871,15 +1950,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       held_66[i / 4] = (i % 4 == 0 ? 0 : held_66[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:234
+    // kernel.tw:237
     u32 held_68[2];
-    // kernel.tw:235
+    // kernel.tw:238
     const u32 v69 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:236
+    // kernel.tw:239
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_68[i / 4] = pack_bytes(from_u8(v69), from_u8(v69), from_u8(v69), from_u8(v69));
-    // kernel.tw:237
+    // kernel.tw:240
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1904,7 +1983,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:238
+    // kernel.tw:241
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1927,7 +2006,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:239
+    // kernel.tw:242
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1935,7 +2014,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared_4(address, held_68 + i / 4);
     }
-    // kernel.tw:240
+    // kernel.tw:243
     #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1943,7 +2022,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       load_shared_4(address, held_68 + i / 4);
     }
-    // kernel.tw:241
+    // kernel.tw:244
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1951,7 +2030,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared_8(address, held_68 + i / 4);
     }
-    // kernel.tw:242
+    // kernel.tw:245
     #pragma unroll
     for (int i = 0; i < 8; i += 8) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1959,7 +2038,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       load_shared_8(address, held_68 + i / 4);
     }
-    // kernel.tw:243
+    // kernel.tw:246
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1967,7 +2046,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       store_shared(address, (u8)(held_68[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:244
+    // kernel.tw:247
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = lane / 2 + warp % 4 * 16;
@@ -1975,13 +2054,13 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
       held_68[i / 4] = (i % 4 == 0 ? 0 : held_68[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:245
-    u32 held_70[1];
-    // kernel.tw:246
-    const u32 v71 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:247
-    held_70[0] = pack_bytes(from_u8(v71), from_u8(v71), 0, 0);
     // kernel.tw:248
+    u32 held_70[1];
+    // kernel.tw:249
+    const u32 v71 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
+    // kernel.tw:250
+    held_70[0] = pack_bytes(from_u8(v71), from_u8(v71), 0, 0);
+    // kernel.tw:251
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1998,7 +2077,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:249
+    // kernel.tw:252
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);

@@ -146,7 +146,7 @@ synchronisation(const __grid_constant__ TensorMap A_6, const __grid_constant__ T
   extern __shared__ __align__(1024) u8 dynamic_shared[];
   const u32 shared = (u32)__cvta_generic_to_shared(dynamic_shared);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)(threadIdx.x & 31u);
   // kernel.tw:9
   const u32 parts_2 = shared + 17408;
   // kernel.tw:10
