@@ -17,7 +17,8 @@ inline constexpr int kAddedRows = 16, kAddingCtas = 3, kAddingWarps = 2;
 enum class Beside { nothing, plain_store, plain_load };
 
 // Every warp of every CTA adds a tile of its own to the same rows of Y, all but the last of them.
-inline Kernel add_tiles(int columns, Beside beside = Beside::nothing) {
+// `constant_end`: the columns end at a constant, wherever the tensor does.
+inline Kernel add_tiles(int columns, bool constant_end = false, Beside beside = Beside::nothing) {
   Kernel kernel("add_tiles");
   const Dim rows = kernel.dim("rows"), width = kernel.dim("width");
   const Tensor X = kernel.in("X", f32, {kAddingCtas, kAddingWarps, kAddedRows, columns});
@@ -26,7 +27,9 @@ inline Kernel add_tiles(int columns, Beside beside = Beside::nothing) {
   kernel.ctas(kAddingCtas);
   const auto add = [&](int warp) {
     return [&, warp] {
-      const Block block(Index(0), kAddedRows, Index(rows) - 1), part = width.block(0, columns);
+      const Block block(Index(0), kAddedRows, Index(rows) - 1);
+      const Block part =
+          constant_end ? Block(Index(0), columns, Index(columns)) : width.block(0, columns);
       const Tile tile = load(X(cta_index(), warp, all, all));
       atomic_add(Y(block, part), tile);
       if (warp != 0 || beside == Beside::nothing) return;
@@ -44,13 +47,14 @@ inline Kernel add_tiles(int columns, Beside beside = Beside::nothing) {
 // Where Y lies among other numbers: from element `base`, with rows `stride` apart.
 struct SumPlace {
   int columns, rows, width, base, stride;
+  bool constant_end = false;
 };
 
 // Whole vectors, ends that cut one, and places at which no vector of 16 bytes, or none of 8, lies.
 inline std::vector<SumPlace> sum_places() {
-  return {{32, 17, 32, 0, 32}, {32, 17, 40, 0, 40}, {32, 17, 30, 0, 32}, {32, 12, 29, 0, 36},
-          {32, 17, 32, 1, 36}, {32, 9, 31, 2, 38},  {32, 17, 32, 0, 33}, {4, 17, 4, 3, 7},
-          {2, 17, 2, 0, 2},    {1, 5, 1, 1, 3}};
+  return {{32, 17, 32, 0, 32}, {32, 17, 40, 0, 40}, {32, 17, 30, 0, 32},      {32, 12, 29, 0, 36},
+          {32, 17, 32, 1, 36}, {32, 9, 31, 2, 38},  {32, 17, 32, 0, 33},      {4, 17, 4, 3, 7},
+          {2, 17, 2, 0, 2},    {1, 5, 1, 1, 3},     {32, 17, 30, 0, 32, true}};
 }
 
 // Small integers: f32 holds their sums exactly, in whatever order they come.

@@ -56,7 +56,7 @@ TEST(RedTiles, AddWhatAllWarpsBringAndNothingElsewhere) {
     SCOPED_TRACE(testing::Message()
                  << place.columns << " columns, Y {" << place.rows << ", " << place.width
                  << "} from " << place.base << " by " << place.stride);
-    const ir::Kernel machine = machine_of(test::add_tiles(place.columns));
+    const ir::Kernel machine = machine_of(test::add_tiles(place.columns, place.constant_end));
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       test::SumData data(place);
       HostTensor D = HostTensor::zeros(f32, {test::kAddedRows, place.columns});
@@ -72,7 +72,7 @@ TEST(RedTiles, RaceWithPlainAccesses) {
   for (const auto& [beside, other] : {std::pair(Beside::plain_store, "store_registers"),
                                       std::pair(Beside::plain_load, "load_registers")}) {
     SCOPED_TRACE(other);
-    const ir::Kernel machine = machine_of(test::add_tiles(place.columns, beside));
+    const ir::Kernel machine = machine_of(test::add_tiles(place.columns, false, beside));
     test::SumData data(place);
     HostTensor D = HostTensor::zeros(f32, {test::kAddedRows, place.columns});
     const simulator::MachineReport report =
