@@ -370,7 +370,8 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
     return attention_backward_reference(
         attention_sizes_of(o),
         {given[0], given[1], given[2], given[at + 2],
-         o.boolean("lse_gradient") ? given[at + 3] : none, has_sinks ? given[inputs] : none},
+         o.boolean("lse_gradient") ? given[at + 3] : none, has_sinks ? given[inputs] : none,
+         given[at]},
         offsets);
   };
   // Five products where the forward pass has two.
