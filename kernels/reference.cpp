@@ -140,7 +140,8 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
 
 namespace {
 
-// What one query row of one head adds to the gradients. `numbers` are Q, K, V, dO, dLSE and sinks.
+// What one query row of one head adds to the gradients. `numbers` are Q, K, V, dO, dLSE, sinks
+// and O.
 struct Gradients {
   std::vector<double> dq, dk, dv, dsinks;
 };
@@ -149,7 +150,7 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
                    const std::vector<std::vector<double>>& numbers, std::int64_t h, std::int64_t i,
                    double lse_gradient, Gradients& gradients) {
   const std::vector<double>&q = numbers[0], &k = numbers[1], &v = numbers[2], &grad = numbers[3];
-  const std::vector<double>& sinks = numbers[5];
+  const std::vector<double>&sinks = numbers[5], &output = numbers[6];
   const std::int64_t kv_head = h / (s.heads / s.kv_heads);
   const std::int64_t diagonal = i + sequence.keys - sequence.queries;
   const std::int64_t last = s.causal ? std::min(diagonal, sequence.keys - 1) : sequence.keys - 1;
@@ -184,6 +185,7 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
     products.push_back(dot(out, v.data() + key_row(j) * s.dim_v, s.dim_v));
     mean += weight * products.back();
   }
+  if (!output.empty()) mean = dot(out, output.data() + query_row * s.dim_v, s.dim_v);
   for (std::int64_t j = first; j <= last; ++j) {
     const auto at = static_cast<std::size_t>(j - first);
     const double score = weights[at] * (products[at] - mean + lse_gradient) * slopes[at] * s.scale;
@@ -205,7 +207,8 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
 std::vector<std::vector<double>> attention_backward_reference(
     const AttentionSizes& s, const std::vector<HostTensor>& inputs,
     const std::vector<HostTensor>& offsets) {
-  const std::vector<std::vector<double>> numbers = all_numbers(inputs);
+  std::vector<std::vector<double>> numbers = all_numbers(inputs);
+  numbers.resize(7);
   Gradients gradients{
       std::vector<double>(numbers[0].size()), std::vector<double>(numbers[1].size()),
       std::vector<double>(numbers[2].size()), std::vector<double>(numbers[5].size())};

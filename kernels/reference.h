@@ -29,8 +29,9 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
                                                             const std::vector<HostTensor>& inputs);
 
 // The gradients of Q, K, V and, with sinks, of these, from Q, K, V, dO and, where they are given,
-// dLSE and sinks: empty tensors stand for none. `offsets` are the first rows of packed sequences,
-// those of the queries and those of the keys; none: sequences of one length.
+// dLSE, sinks and the O that a forward pass has rounded: empty tensors stand for none. `offsets`
+// are the first rows of packed sequences, those of the queries and those of the keys; none:
+// sequences of one length.
 std::vector<std::vector<double>> attention_backward_reference(
     const AttentionSizes& sizes, const std::vector<HostTensor>& inputs,
     const std::vector<HostTensor>& offsets = {});

@@ -367,11 +367,11 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
     const std::size_t at = inputs + (has_sinks ? 1 : 0);  // of O, LSE and dO
     const std::vector<HostTensor> offsets(given.begin() + 3,
                                           given.begin() + static_cast<std::ptrdiff_t>(inputs));
-    return attention_backward_reference(
-        attention_sizes_of(o),
-        {given[0], given[1], given[2], given[at + 2],
-         o.boolean("lse_gradient") ? given[at + 3] : none, has_sinks ? given[inputs] : none},
-        offsets);
+    return attention_backward_reference(attention_sizes_of(o),
+                                        {given[0], given[1], given[2], given[at + 2],
+                                         o.boolean("lse_gradient") ? given[at + 3] : none,
+                                         has_sinks ? given[inputs] : none, given[at]},
+                                        offsets);
   };
   // Five products where the forward pass has two.
   const auto floating_operations = kernel.floating_operations;
@@ -387,7 +387,8 @@ LibraryKernel attention_backward_entry() {
   LibraryKernel kernel = backward_of(attention_forward_entry(), false);
   kernel.name = "attention_backward";
   kernel.rules = schedule_rules(kernel.name);
-  kernel.description = "dQ, dK and dV of attention_forward, from dO; the same bits in every run";
+  kernel.description =
+      "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
   LibrarySchedule atomic{
       "atomic", "sm_90a",
       "two warpgroups with dK and dV in registers; dQ is summed in any order, so "

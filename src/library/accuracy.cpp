@@ -21,7 +21,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A row that is small beside the others by cancellation is judged by this much of the whole.
-constexpr double kSmallRow = 0x1p-10;
+constexpr double kSmallRow = 0x1p-7;
 // Room over the errors of the interpreter, which sums in one order and takes exact functions.
 constexpr double kRoom = 1.5, kElementRoom = 2;
 // The farthest of many elements, which another order of the terms draws anew: so many root mean

@@ -1,11 +1,14 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "common/error_text.h"
 #include "kernels/reference.h"
 #include "tilewright/kernels/attention.h"
 
@@ -13,6 +16,7 @@ namespace tilewright {
 namespace {
 
 using kernels::Attention;
+using testing::HasSubstr;
 
 // One call, and what of it differs.
 struct BackwardCase {
@@ -23,6 +27,7 @@ struct BackwardCase {
   bool of_lse = false;
   double first_sink = 0;  // is added to that of the first head
   const char* target = "interpreter";
+  bool atomic = false;  // by the explicit kernels
 };
 
 Attention backward_attention(int heads, int kv_heads, int dim, int dim_v) {
@@ -108,8 +113,9 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   if (c.of_lse) pass({&dlse});
   pass({&dq, &dk, &dv});
   if (a.sinks) pass({&dsinks});
-  const Program program = packed ? kernels::attention_varlen_backward(a, c.of_lse)
-                                 : kernels::attention_backward(a, c.of_lse);
+  const Program program = packed     ? kernels::attention_varlen_backward(a, c.of_lse)
+                          : c.atomic ? kernels::attention_backward_sm90(a, c.of_lse)
+                                     : kernels::attention_backward(a, c.of_lse);
   compile(program, c.target).run(tensors);
 
   const HostTensor none = HostTensor::poisoned(f32, {0});
@@ -207,8 +213,70 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.softcap = 3;
     c.attention.sinks = c.of_lse = true;
   });
+  // The explicit kernels: lengths around blocks of 64 queries and 128 keys.
+  const auto add_atomic = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
+                              int dim, const std::function<void(BackwardCase&)>& change = {}) {
+    add("Atomic" + name, queries, keys, [&](BackwardCase& c) {
+      c.attention = backward_attention(2, 1, dim, dim);
+      c.attention.block_k = 128;
+      c.attention.dtype = bf16;
+      c.batch = 1;
+      c.target = "sim:sm_90a";
+      c.atomic = true;
+      if (change) change(c);
+    });
+  };
+  for (const int dim : {64, 128}) {
+    const std::string suffix = std::to_string(dim);
+    add_atomic("Full" + suffix, 130, 200, dim);
+    add_atomic("CausalMoreQueries" + suffix, 300, 129, dim,
+               [](BackwardCase& c) { c.attention.causal = true; });
+    add_atomic("CausalMoreKeys" + suffix, 65, 257, dim,
+               [](BackwardCase& c) { c.attention.causal = true; });
+    add_atomic("WindowSoftcap" + suffix, 256, 256, dim, [](BackwardCase& c) {
+      c.attention.causal = true;
+      c.attention.window = 65;
+      c.attention.softcap = 3;
+    });
+    add_atomic("SinksLseGradient" + suffix, 64, 128, dim, [](BackwardCase& c) {
+      c.attention.sinks = c.of_lse = true;
+      c.first_sink = 200;
+    });
+    // Of one key dQ and dK would be 0 but for rounding.
+    add_atomic("OneQuery" + suffix, 1, 2, dim, [](BackwardCase& c) { c.batch = 3; });
+    add_atomic("NoKeys" + suffix, 5, 0, dim);
+    add_atomic("NoQueries" + suffix, 0, 70, dim);
+  }
+  add_atomic("WideValues", 127, 127, 64, [](BackwardCase& c) { c.attention.dim_v = 128; });
+  add_atomic("NarrowValues", 63, 127, 128, [](BackwardCase& c) {
+    c.attention.dim_v = 64;
+    c.attention.dtype = f16;
+  });
+  add_atomic("Heads", 130, 140, 64, [](BackwardCase& c) {
+    c.attention.heads = 6;
+    c.attention.kv_heads = 2;
+    c.attention.causal = true;
+    c.batch = 2;
+    c.attention.l2_bytes = 1 << 17;  // heads in several groups
+  });
   return list;
 }
+
+TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
+  const auto refused = [](const std::function<void(Attention&)>& change) {
+    Attention a = backward_attention(2, 1, 64, 64);
+    a.dtype = bf16;
+    a.block_k = 128;
+    change(a);
+    return test::usage_error_of([&] { kernels::attention_backward_sm90(a); });
+  };
+  EXPECT_THAT(refused([](Attention& a) { a.dim = 96; }), HasSubstr("dim is 96"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }), HasSubstr("dim_v is 256"));
+  EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
+  EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
+  EXPECT_THAT(refused([](Attention& a) { a.heads = 3, a.kv_heads = 2; }), HasSubstr("heads 3"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionBackward, testing::ValuesIn(backward_cases()),
                          [](const auto& info) { return info.param.name; });
 
