@@ -123,5 +123,128 @@ TEST(Mask, ColumnsFindTheRowsThatSeeThem) {
   }
 }
 
+// What the mask says of each block of keys: visible_rows, then full_rows. One sequence of the whole
+// axes, or several packed ones; blocks past a sequence's end are asked about too.
+Kernel rows_of_columns(bool packed, bool diagonal, int window) {
+  Kernel kernel("rows_of_columns");
+  const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
+  const Dim sequences = kernel.dim("sequences"), blocks = kernel.dim("blocks");
+  kernel.in("Q", f32, {queries});
+  kernel.in("K", f32, {keys});
+  const Tensor first_queries = kernel.in("first_queries", i32, {sequences + 1}),
+               first_keys = kernel.in("first_keys", i32, {sequences + 1});
+  const Tensor R = kernel.out("R", i32, {sequences, blocks, 4});
+  const auto [x, y] = kernel.grid(blocks, sequences);
+  const Sequence own_queries = packed ? Ragged(queries, first_queries).of(y) : Sequence(queries);
+  const Sequence own_keys = packed ? Ragged(keys, first_keys).of(y) : Sequence(keys);
+  const Mask mask = diagonal ? causal(own_queries, own_keys, window) : everything();
+  const Block cols = own_keys.block(x, kColumns);
+  const auto [first, last] = mask.visible_rows(cols, own_queries, kRows);
+  const auto [whole_first, whole_last] = mask.full_rows(cols, own_queries, kRows);
+  const Index found[] = {first, last, whole_first, whole_last};
+  for (int i = 0; i < 4; ++i) store(R(y, x, Dim(4).block(i, 1)), Tile({1}, found[i]));
+  return kernel;
+}
+
+struct RowsCase {
+  bool diagonal;
+  int window, queries, keys;
+  bool sees(int row, int column) const {
+    const int last = row + keys - queries;
+    return !diagonal || (column <= last && (window == 0 || column > last - window));
+  }
+  // Whether any of the rows that exist sees any of the block of columns.
+  bool visible(int rows, int cols) const {
+    for (int i = rows * kRows; i < std::min(queries, (rows + 1) * kRows); ++i) {
+      for (int j = cols * kColumns; j < std::min(keys, (cols + 1) * kColumns); ++j) {
+        if (sees(i, j)) return true;
+      }
+    }
+    return false;
+  }
+  // Whether all of the block of rows, as if they existed, see a whole block of columns.
+  bool full(int rows, int cols) const {
+    if ((cols + 1) * kColumns > keys) return false;
+    for (int i = rows * kRows; i < (rows + 1) * kRows; ++i) {
+      for (int j = cols * kColumns; j < (cols + 1) * kColumns; ++j) {
+        if (!sees(i, j)) return false;
+      }
+    }
+    return true;
+  }
+};
+
+void expect_rows(const RowsCase& each, const HostTensor& R, std::int64_t sequence) {
+  SCOPED_TRACE(testing::Message() << (each.diagonal ? "causal" : "everything") << ", window "
+                                  << each.window << ", " << each.queries << " x " << each.keys);
+  for (std::int64_t cols = 0; cols < R.shape()[1]; ++cols) {
+    const auto found = [&](int i) { return static_cast<int>(R.at({sequence, cols, i})); };
+    const auto inside = [&](int rows, int i) { return rows >= found(i) && rows < found(i + 1); };
+    const int block = static_cast<int>(cols), count = (each.queries + kRows - 1) / kRows;
+    for (int rows = 0; rows < count; ++rows) {
+      ASSERT_EQ(inside(rows, 0), each.visible(rows, block)) << rows << ", " << cols;
+      ASSERT_EQ(inside(rows, 2), each.full(rows, block)) << rows << ", " << cols;
+    }
+    // Loops run over [first, whole first), [whole first, whole last) and [whole last, last).
+    ASSERT_LE(0, found(0)) << cols;
+    ASSERT_LE(found(0), found(2)) << cols;
+    ASSERT_LE(found(2), found(3)) << cols;
+    ASSERT_LE(found(3), found(1)) << cols;
+    ASSERT_LE(found(1), count) << cols;
+  }
+}
+
+HostTensor rows_found(const Kernel& kernel, const std::vector<std::pair<int, int>>& lengths) {
+  constexpr int kUnused = 3;  // rows before the first sequence and behind the last
+  const auto sequences = static_cast<std::int64_t>(lengths.size());
+  const bool packed = sequences > 1;
+  HostTensor first_queries = HostTensor::zeros(i32, {sequences + 1}),
+             first_keys = HostTensor::zeros(i32, {sequences + 1});
+  int queries = packed ? kUnused : 0, keys = packed ? kUnused : 0, longest = 0;
+  for (std::int64_t i = 0; i <= sequences; ++i) {
+    first_queries.set({i}, queries);
+    first_keys.set({i}, keys);
+    if (i == sequences) break;
+    queries += lengths[static_cast<std::size_t>(i)].first;
+    keys += lengths[static_cast<std::size_t>(i)].second;
+    longest = std::max(longest, lengths[static_cast<std::size_t>(i)].second);
+  }
+  HostTensor Q = HostTensor::zeros(f32, {queries + (packed ? kUnused : 0)}),
+             K = HostTensor::zeros(f32, {keys + (packed ? kUnused : 0)});
+  HostTensor R = HostTensor::zeros(i32, {sequences, longest / kColumns + 2, 4});
+  compile(kernel, "interpreter").run({ref(Q), ref(K), ref(first_queries), ref(first_keys), ref(R)});
+  return R;
+}
+
+// Against every pair of elements: lengths that are nothing, one, a block, and one off, and windows
+// narrower and wider than a block.
+TEST(Mask, BlocksOfRowsThatSeeColumns) {
+  std::vector<std::pair<int, int>> lengths;
+  for (const int queries : {0, 1, kRows - 1, kRows, kRows + 1, 5 * kRows - 3}) {
+    for (const int keys : {0, 1, kColumns - 1, kColumns, kColumns + 1, kRows, 5 * kRows, 71}) {
+      lengths.emplace_back(queries, keys);
+    }
+  }
+  std::int64_t some = 0, whole = 0;
+  for (const auto& [diagonal, window] :
+       {std::pair(false, 0), std::pair(true, 0), std::pair(true, 1), std::pair(true, kColumns),
+        std::pair(true, kRows + kColumns - 2), std::pair(true, kRows + kColumns - 1),
+        std::pair(true, 40)}) {
+    const HostTensor packed = rows_found(rows_of_columns(true, diagonal, window), lengths);
+    const Kernel plain = rows_of_columns(false, diagonal, window);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const RowsCase each{diagonal, window, lengths[i].first, lengths[i].second};
+      expect_rows(each, packed, static_cast<std::int64_t>(i));
+      if (HasFatalFailure()) return;
+      expect_rows(each, rows_found(plain, {lengths[i]}), 0);
+      if (HasFatalFailure()) return;
+      some += each.visible(0, 0);
+      whole += each.full(1, 1);
+    }
+  }
+  EXPECT_GT(some, 0);
+  EXPECT_GT(whole, 0);
+}
+
 }  // namespace
 }  // namespace tilewright

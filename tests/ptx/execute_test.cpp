@@ -191,5 +191,62 @@ TEST(PtxExecute, RacesOfWarpsInGlobalMemory) {
   EXPECT_EQ(run(exchanged("bar.sync 0;"), 64, ordered(1)).fault(), "");
 }
 
+// Threads t, t + 8, t + 16, ... add t + 1, t + 2, ... to the words of one vector of `words`.
+std::string vector_sums(int words) {
+  std::string text = "mov.u32 %r1, 0f41200000;\nst.global.u32 [%rd1], %r1;\nbar.sync 0;\n";
+  std::string registers;
+  for (int i = 0; i < words; ++i) {
+    text += fmt::format("add.s32 %r2, %r0, {};\ncvt.rn.f32.s32 %f{}, %r2;\n", i + 1, i);
+    registers += fmt::format("{}%f{}", i == 0 ? "" : ", ", i);
+  }
+  text += "and.b32 %r3, %r0, 7;\n";
+  text += fmt::format("mul.wide.u32 %rd2, %r3, {};\nadd.s64 %rd2, %rd0, %rd2;\n", 4 * words);
+  text += fmt::format("red.relaxed.gpu.global.add.v{}.f32 [%rd2], {{{}}};", words, registers);
+  return kernel_text("", text);
+}
+
+// f32 holds these sums exactly, so that no order of the warps shows.
+TEST(PtxExecute, VectorsAreAddedElementByElement) {
+  constexpr int kThreads = 96;
+  for (const int words : {2, 4}) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      LaunchInput input = ordered(1);
+      input.seed = seed;
+      const test::Ran ran = run(vector_sums(words), kThreads, input);
+      ASSERT_EQ(ran.fault(), "") << ran.report.faults[0].message;
+      for (int word = 0; word < kThreads; ++word) {
+        float wanted = 10;  // what each thread has stored to its own
+        for (int t = word / words; word < 8 * words && t < kThreads; t += 8) {
+          wanted += static_cast<float>(t + 1 + word % words);
+        }
+        EXPECT_EQ(std::bit_cast<float>(ran.out[static_cast<std::size_t>(word)]), wanted)
+            << words << ", " << word;
+      }
+    }
+  }
+}
+
+// Additions are atomic to each other and to nothing else, and a vector lies where it fits.
+TEST(PtxExecute, VectorsThatAreAdded) {
+  const std::string v4 = "red.relaxed.gpu.global.add.v4.f32 [%rd0{}], {{%f0, %f1, %f2, %f3}};";
+  const std::string numbers =
+      "mov.f32 %f0, 0f3f800000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; "
+      "mov.f32 %f3, %f0;\n";
+  const auto fault = [&](std::string_view offset, std::string_view beside = "") {
+    return run(kernel_text("",
+                           numbers + fmt::format(fmt::runtime(v4), offset) + std::string(beside)),
+               32, ordered(3))
+        .fault();
+  };
+  EXPECT_EQ(fault(""), "");
+  EXPECT_EQ(fault("+4"), "misaligned");
+  EXPECT_EQ(fault("+8"), "misaligned");
+  EXPECT_EQ(fault("+128"), "out_of_bounds");
+  EXPECT_EQ(fault("", "\nred.relaxed.gpu.global.add.f32 [%rd0+12], %f0;"), "");
+  EXPECT_EQ(fault("", "\nst.global.f32 [%rd0+12], %f0;"), "race");
+  EXPECT_EQ(fault("", "\nld.global.f32 %f4, [%rd0+12];"), "race");
+  EXPECT_EQ(fault("", "\nld.global.f32 %f4, [%rd0+16];"), "");
+}
+
 }  // namespace
 }  // namespace tilewright::ptx

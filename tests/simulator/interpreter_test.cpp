@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <functional>
 #include <limits>
 
 #include "simulator/interpreter_runs.h"
+#include "tilewright/kernel.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -204,6 +206,31 @@ TEST(ControlTest, CarriedValuesMayChangePlaces) {
   HostTensor result = HostTensor::zeros(i32, {2});
   run(b.finish(), {&result});
   EXPECT_EQ(result, column(i32, {100, 1}));
+}
+
+TEST(TilesTest, ThreeAxesInEachOrder) {
+  HostTensor x = HostTensor::random_normal(f32, {2, 4, 8}, 3);
+  std::vector<int> axes = {0, 1, 2};
+  do {
+    SCOPED_TRACE(testing::Message() << axes[0] << axes[1] << axes[2]);
+    Kernel kernel("permuted");
+    const std::vector<std::int64_t> shape = {x.shape()[axes[0]], x.shape()[axes[1]],
+                                             x.shape()[axes[2]]};
+    const Tensor X = kernel.in("X", f32, {2, 4, 8}),
+                 Y = kernel.out("Y", f32, {shape[0], shape[1], shape[2]});
+    kernel.grid(1);
+    store(Y(all, all, all), load(X(all, all, all)).permute(axes));
+    HostTensor y = HostTensor::poisoned(f32, shape);
+    run(kernel.finish(), {&x, &y});
+    std::int64_t at[3];
+    for (at[0] = 0; at[0] < 2; ++at[0]) {
+      for (at[1] = 0; at[1] < 4; ++at[1]) {
+        for (at[2] = 0; at[2] < 8; ++at[2]) {
+          ASSERT_EQ(y.at({at[axes[0]], at[axes[1]], at[axes[2]]}), x.at({at[0], at[1], at[2]}));
+        }
+      }
+    }
+  } while (std::next_permutation(axes.begin(), axes.end()));
 }
 
 TEST(ErrorsTest, NameTheLineAndTheValues) {

@@ -222,11 +222,12 @@ class GlobalAccess {
     emitter_.close();
   }
 
-  // Whether of every vector all elements exist or none.
+  // Whether of every vector all elements exist or none. The tensor may end before the limit.
   bool vectors_are_whole(int vector) const {
     const auto first = emitter_.constant(start(rank_ - 1)),
                end = emitter_.constant(limit(rank_ - 1));
-    return first && end && *first % vector == 0 && *end % vector == 0;
+    return first && end && *first % vector == 0 && *end % vector == 0 &&
+           *end <= parameter_.shape[rank_ - 1].range().minimum;
   }
 
   // One test for all vectors: a branch at each would wait for the one before. Where the limit falls

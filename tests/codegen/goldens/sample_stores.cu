@@ -156,15 +156,19 @@ __device__ __forceinline__ void red_add_vector_8(float* address, const float* r,
   if (!aligned) {
     red_add(address, r[0]);
     red_add(address + 1, r[1]);
-  } else asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};"
-               :: "l"(address), "f"(r[0]), "f"(r[1]) : "memory");
+  } else {
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};"
+                 :: "l"(address), "f"(r[0]), "f"(r[1]) : "memory");
+  }
 }
 __device__ __forceinline__ void red_add_vector_16(float* address, const float* r, bool aligned) {
   if (!aligned) {
     red_add_vector_8(address, r, false);
     red_add_vector_8(address + 2, r + 2, false);
-  } else asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
-               :: "l"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]) : "memory");
+  } else {
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+                 :: "l"(address), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]) : "memory");
+  }
 }
 // The number, computed where it is used: kept over a loop, places would take the accumulators'
 // registers.
