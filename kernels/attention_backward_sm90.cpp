@@ -205,12 +205,12 @@ class Backward {
         // for memory: they are spread over the products of this step.
         const Pending query_product = query_gradient(group, kv, stage);
         std::optional<Tile> dq;
-        next_dk = key_gradients(group, v, slot, p, dk, dv, [&](int part) {
-          if (part == 0) {
-            dq = wait(query_product);
-            add(group, piece, *dq, 0);
+        int done = 0;
+        next_dk = key_gradients(group, v, slot, p, dk, dv, [&](int point) {
+          for (int i = 0; i < plan_.pieces[point]; ++i) {
+            if (done == 0) dq = wait(query_product);
+            add(group, piece, *dq, done++);
           }
-          add(group, piece, *dq, part + 1);
         });
         stage = slot.stage();
         piece = slot.number(1);
@@ -355,6 +355,8 @@ BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
   plan.k_parts = in_parts ? kGroups : 1;
   plan.keys_in_registers = plan_case("keys in registers", a.dim + a.dim_v <= 128);
   plan.piece_columns = a.dim / kGroups / kPieces;
+  // Late, where registers hold dQ for so long.
+  plan.pieces = plan.keys_in_registers ? std::array{0, 2, 2} : std::array{2, 1, 1};
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct BackwardPlan {
   // shared memory take all of its bandwidth.
   bool keys_in_registers;
   int piece_columns;  // of dQ that a warpgroup adds to memory at a time
+  // How many pieces of the four it adds behind the product of dV, behind that of dP, and once dV is
+  // there.
+  std::array<int, 3> pieces;
   int load_registers, math_registers;
 
   int piece_lines() const;  // the same in lines of 128 f32
