@@ -112,26 +112,20 @@ TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
   EXPECT_EQ(state_->live_allocations, 0);
 }
 
-// Scores of 128 keys beside an accumulator of 256 columns and the weights of the block before are
-// more than 240 registers: the first build spills.
-TEST_F(CompiledTest, WhatSpillsWhenOverlappedIsNotOverlapped) {
+// Scores of 96 keys beside an accumulator of 256 columns and the weights of the block before:
+// places that are kept over the loop would take the registers that these need.
+TEST_F(CompiledTest, WideAccumulatorsOverlap) {
   kernels::Attention a;
   a.dim = a.dim_v = 256;
   a.causal = true;
-  a.block_k = 128;
-  const Kernel kernel = kernels::attention_forward(a);
-  const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
-  EXPECT_GT(compiler::build(program, "sm_90a").kernel.report.find("attention_forward")->stack_bytes,
-            0);
-  EXPECT_NO_THROW(compile(kernel, "sm_90a"));
+  a.block_k = 96;
   const explanations::Explanation explained =
-      explanations::explain(kernel, compiler::parse_target("sm_90a", 0));
+      explanations::explain(kernels::attention_forward(a), compiler::parse_target("sm_90a", 0));
   EXPECT_EQ(explained.resources.spill_bytes, 0);
   EXPECT_TRUE(explained.failures.empty());
-  EXPECT_THAT(explained.warnings, testing::Contains(testing::HasSubstr("products do not overlap")));
-  for (const explanations::ExplainedStage& stage : explained.stages) {
-    EXPECT_NE(stage.name, "overlap_products");
-  }
+  EXPECT_TRUE(explained.warnings.empty());
+  EXPECT_TRUE(std::any_of(explained.stages.begin(), explained.stages.end(),
+                          [](const auto& stage) { return stage.name == "overlap_products"; }));
 }
 
 TEST_F(CompiledTest, TensorsTravelToTheDeviceAndBack) {
