@@ -22,6 +22,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A row that is small beside the others by cancellation is judged by this much of the whole.
 constexpr double kSmallRow = 0x1p-7;
+// What is 0 throughout by cancellation, as the gradient of the only key's score, is judged by this
+// much of the numbers that cancel, which are those of random inputs.
+constexpr double kSmallWhole = 0x1p-10;
 // Room over the errors of the interpreter, which sums in one order and takes exact functions.
 constexpr double kRoom = 1.5, kElementRoom = 2;
 // The farthest of many elements, which another order of the terms draws anew: so many root mean
@@ -62,6 +65,12 @@ double root_mean_square(std::span<const double> values) {
   return count == 0 ? 0 : std::sqrt(sum / count);
 }
 
+// What errors of the whole are relative to.
+double magnitude_of(std::span<const double> wanted) {
+  const double found = root_mean_square(wanted);
+  return found == 0 ? kSmallWhole : found;
+}
+
 double difference(double got, double wanted) {
   if (got == wanted) return 0;
   return std::isfinite(got) && std::isfinite(wanted) ? std::abs(got - wanted) : kInfinity;
@@ -78,7 +87,8 @@ double share_of(double error, double of) {
 template <typename Each, typename End>
 void for_each_error(std::span<const double> got, std::span<const double> wanted, std::size_t row,
                     const Each& each, const End& end) {
-  const double small = kSmallRow * root_mean_square(wanted);
+  const double found = root_mean_square(wanted);
+  const double small = found == 0 ? kSmallWhole : kSmallRow * found;
   for (std::size_t first = 0; first < wanted.size(); first += row) {
     const double scale = std::max(root_mean_square(wanted.subspan(first, row)), small);
     double squares = 0;
@@ -219,7 +229,7 @@ Errors errors_of(std::span<const double> got, std::span<const double> wanted,
       });
   if (!wanted.empty()) {
     errors.whole =
-        share_of(std::sqrt(squares / static_cast<double>(wanted.size())), root_mean_square(wanted));
+        share_of(std::sqrt(squares / static_cast<double>(wanted.size())), magnitude_of(wanted));
   }
   return errors;
 }

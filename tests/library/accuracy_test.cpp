@@ -123,6 +123,17 @@ TEST(Accuracy, ASmallShiftOfTheLogSumIsNotRounding) {
   EXPECT_THAT(comparison.text(), HasSubstr("LSE[0, 0, 17] is "));
 }
 
+// What is 0 by cancellation, as dQ of one key, is 0 but for rounding.
+TEST(Accuracy, NothingButZerosIsNoMeasure) {
+  const std::vector<double> zeros(64), rounding(64, 1e-6), wrong(64, 1e-4);
+  const Errors allowed = allowed_errors({}, bf16, {1, 64});
+  const auto share = [&](const std::vector<double>& got) {
+    return OutputComparison{"dQ", errors_of(got, zeros, {1, 64}), allowed, {}}.share();
+  };
+  EXPECT_LT(share(rounding), 1);
+  EXPECT_GT(share(wrong), 1);
+}
+
 TEST(Accuracy, OneWrongElementIsNamed) {
   const Workload workload = make_workload(find_kernel("gemm"), {"m=2", "n=3", "k=4"}, {}, 0);
   const Reference reference = reference_of(workload);
