@@ -58,8 +58,8 @@ Program attention_decode(const Attention& attention, SourceLocation where = here
 // Scratch: 8 bytes for each row of each head.
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
-// The same for sm_90a and faster: two warpgroups have dK and dV of 128 keys in registers, and add
-// dQ to f32 sums in memory, in any order, so that its last bits differ from run to run. dim and
+// The same for sm_90a: two warpgroups have dK and dV of 128 keys in registers, and add dQ to f32
+// sums in memory. They do so in any order: its last bits differ from run to run. dim and
 // dim_v are 64 or 128, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8 bytes for each
 // row of each head, both for queries in whole blocks of 64.
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
