@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/attention_backward_sm90.h"
@@ -122,8 +121,8 @@ class Packed : public PackedShapes {
 };
 
 // LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
-// scores are -inf, and its weights must be 0. Both have a multiple of rows, of which those that do
-// not exist are left alone.
+// scores are -inf, and its weights must be 0. Both tensors have a multiple of rows. Those behind
+// the last query are left alone.
 template <typename Sequences>
 Kernel statistics(const Attention& a, bool of_lse, int multiple, const std::string& name) {
   Kernel kernel(name);
@@ -289,9 +288,15 @@ Kernel sink_gradient(const Attention& a, const std::string& name) {
   return kernel;
 }
 
-// With a plan, by its kernels.
-template <typename Sequences>
-Program backward(const Attention& a, bool of_lse, const BackwardPlan* plan, const Caller& caller) {
+struct BackwardBuffers {
+  Buffer Q, K, V, dO, L, D, dQ, dK, dV;
+};
+
+// `launch` is the main part, from the statistics to dQ, dK and dV. Statistics have rows up to a
+// multiple. With more than 1, those behind the last query are 0.
+template <typename Sequences, typename Launch>
+Program backward(const Attention& a, bool of_lse, int multiple, const Caller& caller,
+                 const Launch& launch) {
   check_attention(a, caller);
   const std::string name(caller.function);
   Program program(name);
@@ -309,11 +314,11 @@ Program backward(const Attention& a, bool of_lse, const BackwardPlan* plan, cons
   const Buffer dK = program.out("dK", a.dtype, like.of_keys(a.dim));
   const Buffer dV = program.out("dV", a.dtype, like.of_keys(a.dim_v));
   const Buffer dsinks = a.sinks ? program.out("dsinks", f32, {a.heads}) : Buffer();
-  // Whole blocks are copied with a plan, and what does not exist must be a number.
-  const int multiple = plan ? a.block_q : 1;
-  const std::vector<Dim> rows = like.of_rows(multiple);
-  const Buffer L = plan ? program.zeroed("L", f32, rows) : program.scratch("L", f32, rows);
-  const Buffer D = plan ? program.zeroed("D", f32, rows) : program.scratch("D", f32, rows);
+  const auto statistic = [&](const char* of) {
+    const std::vector<Dim> rows = like.of_rows(multiple);
+    return multiple > 1 ? program.zeroed(of, f32, rows) : program.scratch(of, f32, rows);
+  };
+  const Buffer L = statistic("L"), D = statistic("D");
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
     const auto given = static_cast<std::ptrdiff_t>(offsets.size() / (of == Of::both ? 1 : 2));
     parts.insert(parts.begin(), offsets.begin(), offsets.begin() + given);
@@ -325,27 +330,7 @@ Program backward(const Attention& a, bool of_lse, const BackwardPlan* plan, cons
   read.insert(read.end(), {L, D});
   stream.launch(statistics<Sequences>(a, of_lse, multiple, name + "_statistics"),
                 with_offsets(Of::queries, read));
-  // Of 64 keys for each warpgroup: its registers hold f32 sums of so many columns beside scores.
-  constexpr int kColumns = 256;
-  if (plan) {
-    if constexpr (std::is_same_v<Sequences, Batch>) {
-      const Buffer sums = program.zeroed("sums", f32, plan->sums(a, like.batch, like.queries));
-      stream.launch(gradients_sm90(a, *plan, name), {Q, K, V, dO, L, D, sums, dK, dV});
-      stream.launch(query_gradient_of_sums(a, *plan, name + "_queries"), {sums, dQ});
-    }
-  } else if (plan_case("dK and dV in one kernel", a.dim + a.dim_v <= kColumns)) {
-    stream.launch(query_gradient<Sequences>(a, name + "_queries"),
-                  with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
-    stream.launch(key_gradients<Sequences>(a, {true, true}, name + "_keys"),
-                  with_offsets(Of::both, {Q, K, dO, L, V, D, dK, dV}));
-  } else {
-    stream.launch(query_gradient<Sequences>(a, name + "_queries"),
-                  with_offsets(Of::both, {Q, K, V, dO, L, D, dQ}));
-    stream.launch(key_gradients<Sequences>(a, {true, false}, name + "_keys"),
-                  with_offsets(Of::both, {Q, K, dO, L, V, D, dK}));
-    stream.launch(key_gradients<Sequences>(a, {false, true}, name + "_values"),
-                  with_offsets(Of::both, {Q, K, dO, L, dV}));
-  }
+  launch(program, like, stream, BackwardBuffers{Q, K, V, dO, L, D, dQ, dK, dV}, with_offsets);
   if (plan_case("sinks", a.sinks)) {
     stream.launch(sink_gradient<Sequences>(a, name + "_sinks"),
                   with_offsets(Of::queries, {sinks, L, D, dsinks}));
@@ -353,20 +338,56 @@ Program backward(const Attention& a, bool of_lse, const BackwardPlan* plan, cons
   return program;
 }
 
+// Without sums that are divided among CTAs.
+template <typename Sequences>
+Program deterministic_backward(const Attention& a, bool of_lse, const Caller& caller) {
+  const std::string name(caller.function);
+  return backward<Sequences>(
+      a, of_lse, 1, caller,
+      [&](Program&, const auto&, const Stream& stream, const BackwardBuffers& b,
+          const auto& with_offsets) {
+        const auto run = [&](const Kernel& kernel, const std::vector<Part>& parts) {
+          stream.launch(kernel, with_offsets(Of::both, parts));
+        };
+        run(query_gradient<Sequences>(a, name + "_queries"), {b.Q, b.K, b.V, b.dO, b.L, b.D, b.dQ});
+        // Of 64 keys for each warpgroup: its registers hold f32 sums of so many columns beside
+        // scores.
+        constexpr int kColumns = 256;
+        if (plan_case("dK and dV in one kernel", a.dim + a.dim_v <= kColumns)) {
+          run(key_gradients<Sequences>(a, {true, true}, name + "_keys"),
+              {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK, b.dV});
+          return;
+        }
+        run(key_gradients<Sequences>(a, {true, false}, name + "_keys"),
+            {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK});
+        run(key_gradients<Sequences>(a, {false, true}, name + "_values"),
+            {b.Q, b.K, b.dO, b.L, b.dV});
+      });
+}
+
 }  // namespace
 
 Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<Batch>(a, of_lse, nullptr, {"attention_backward", where});
+  return deterministic_backward<Batch>(a, of_lse, {"attention_backward", where});
+}
+
+Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
+  return deterministic_backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
 
 Program attention_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
   const Caller caller{"attention_backward_sm90", where};
   const BackwardPlan plan = backward_plan(a, caller);
-  return backward<Batch>(a, of_lse, &plan, caller);
-}
-
-Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<Packed>(a, of_lse, nullptr, {"attention_varlen_backward", where});
+  const std::string name(caller.function);
+  return backward<Batch>(
+      a, of_lse, a.block_q, caller,
+      [&](Program& program, const BatchShapes& shapes, const Stream& stream,
+          const BackwardBuffers& b, const auto&) {
+        const Buffer sums = program.zeroed("sums", f32, plan.sums(a, shapes.batch, shapes.queries));
+        stream.launch(gradients_sm90(a, plan, name),
+                      {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV});
+        stream.launch(query_gradient_of_sums(a, plan, name + "_queries"), {sums, b.dQ});
+      });
 }
 
 Attention with_backward_blocks(Attention a) {

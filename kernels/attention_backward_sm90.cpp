@@ -224,8 +224,7 @@ class Backward {
     store_gradients(group, kv, dk, dv);
   }
 
-  // P^T of a block of rows. What a mask needs is read again here: registers are what there is least
-  // of.
+  // P^T of a block of rows. What a mask needs is read again here, since registers are scarce.
   Tile weights(const Index& group, const Slot& kv, const Slot& slot, const Tile& products) const {
     Var x{scores_.capped(products)};
     when(slot.number(2) > 0, [&] {

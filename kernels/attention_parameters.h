@@ -54,7 +54,7 @@ struct BatchShapes {
         kv_heads(a.kv_heads) {}
   std::vector<Dim> of_queries(int dim) const { return {batch, queries, heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {batch, keys, kv_heads, dim}; }
-  // With `multiple`, of so many rows at a time.
+  // The rows are rounded up to a multiple.
   std::vector<Dim> of_rows(int multiple = 1) const {
     return {batch, heads, ceil_div(queries, multiple) * multiple};
   }

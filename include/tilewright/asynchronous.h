@@ -157,7 +157,7 @@ class Ring {
   // come back to stages that they have not released yet: they count positions themselves, and
   // release each of them once, in the order in which they were produced.
   Slot consume_at(const Index& position, SourceLocation where = here());
-  // The stage that the role consumed last, which it has not released.
+  // The stage of the role's latest consume, which it has not released.
   Slot last(SourceLocation where = here());
   // Every warp of the consuming role has finished reading the stage.
   void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }

@@ -22,8 +22,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A row that is small beside the others by cancellation is judged by this much of the whole.
 constexpr double kSmallRow = 0x1p-7;
-// What is 0 throughout by cancellation, as the gradient of the only key's score, is judged by this
-// much of the numbers that cancel, which are those of random inputs.
+// Where all that is wanted is 0, errors are relative to this. The numbers that cancel, such as
+// those of the gradient of a single key's score, are taken to be of magnitude 1.
 constexpr double kSmallWhole = 0x1p-10;
 // Room over the errors of the interpreter, which sums in one order and takes exact functions.
 constexpr double kRoom = 1.5, kElementRoom = 2;
