@@ -69,6 +69,16 @@ TEST(AtomicAddErrors, DTypesAndShapes) {
           });
 }
 
+TEST(AtomicAddErrors, OfOneLane) {
+  in_math("atomic_add(",
+          {"atomic_add: one lane is elected, and all lanes of a warp do this",
+           "fix: call it before elect, or behind it"},
+          [](TracedSums& t) {
+            const Tile tile = zeros({64, 64});
+            elect([&] { atomic_add(t.Sums(t.block, all), tile); });
+          });
+}
+
 TEST(AtomicAddErrors, OutsideARole) {
   misuse("atomic_add(", {"\"k\" has a tile-level grid and explicit operations", "fix: "}, [] {
     TracedSums t;
