@@ -76,13 +76,14 @@ void print_decisions(const explanations::Explanation& explanation) {
 
 void print_additions(const explanations::Explanation& explanation) {
   if (explanation.target == "interpreter") return;
-  if (explanation.additions.empty()) {
-    fmt::print("sums added in any order: none\n");
-  }
+  bool any_order = false;
   for (const compiler::Addition& each : explanation.additions) {
-    fmt::print("sums added in any order: {} by {} of {} ({})\n", each.tensor, each.count,
+    any_order = any_order || !each.ordered;
+    fmt::print("sums added in {}: {} by {} of {} ({})\n",
+               each.ordered ? "the order of blocks" : "any order", each.tensor, each.count,
                each.instruction, format_location(each.where));
   }
+  if (!any_order) fmt::print("sums added in any order: none\n");
 }
 
 void print_claims(const explanations::Explanation& explanation) {

@@ -36,14 +36,16 @@ std::vector<Addition> additions_in(const ir::Kernel& machine) {
     const ir::Parameter& parameter = *machine.parameter_of(tensor);
     if (operation.attributes.function() != ir::Op::add || !is_float(parameter.dtype)) return;
     const std::string instruction = instruction_of(operation, parameter.dtype);
+    const bool ordered = operation.attributes.has(ir::Key::ordered);
     const auto like = std::find_if(found.begin(), found.end(), [&](const Addition& each) {
-      return each.tensor == parameter.name && each.instruction == instruction &&
+      return each.tensor == parameter.name && each.ordered == ordered &&
+             each.instruction == instruction &&
              format_location(each.where) == format_location(operation.where);
     });
     if (like != found.end()) {
       ++like->count;
     } else {
-      found.push_back({parameter.name, instruction, 1, operation.where});
+      found.push_back({parameter.name, instruction, 1, ordered, operation.where});
     }
   });
   return found;

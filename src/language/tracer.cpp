@@ -293,6 +293,23 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
   }
 }
 
+void Tracer::note_access(const ir::Parameter& tensor, Access access, const char* what,
+                         SourceLocation where) {
+  if (kernel_.form == ir::Form::scheduled) return;
+  const auto [first, is_first] = accesses_.try_emplace(tensor.value, access, where);
+  if (is_first || first->second.first == access) return;
+  const bool adds = access == Access::addition;
+  Diagnostic(with_caller(at_.file ? at_ : where),
+             std::string(what) + ": the kernel " + (adds ? "loads or stores " : "also adds to ") +
+                 tensor.name)
+      .token(what)
+      .note(first->second.second, adds ? "which it does" : "it is added to")
+      .fix(
+          "load or store it in a kernel before or behind: here other blocks of the grid may add to "
+          "it at the same time")
+      .raise();
+}
+
 void Tracer::check_record(ir::Op op, SourceLocation where) const {
   if (kernel_.form != ir::Form::scheduled) return;
   const target::Target& target = target::target_of(kernel_);

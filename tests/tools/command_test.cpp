@@ -391,8 +391,9 @@ TEST(CommandTest, ExplainSaysHowSumsAreAdded) {
               HasSubstr("sums added in any order: sums by 8 of red.global.add.v4.f32 ("));
   const Answer answer = tilewright(atomic + "--json");
   const Json json = Json::parse(answer.output.substr(0, answer.output.rfind("\n}") + 2));
-  EXPECT_EQ(json["kernels"][1]["additions_in_any_order"][0]["tensor"], "sums");
-  EXPECT_EQ(json["kernels"][2]["additions_in_any_order"].size(), 0u);
+  EXPECT_EQ(json["kernels"][1]["additions"][0]["tensor"], "sums");
+  EXPECT_EQ(json["kernels"][1]["additions"][0]["any_order"], true);
+  EXPECT_EQ(json["kernels"][2]["additions"].size(), 0u);
   EXPECT_GT(json["schedule"]["alternatives"][0]["product_flops"],
             json["schedule"]["product_flops"]);
 }

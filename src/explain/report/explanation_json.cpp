@@ -121,6 +121,7 @@ std::string explanation_json(const Explanation& explanation) {
     additions.push_back({{"tensor", each.tensor},
                          {"instruction", each.instruction},
                          {"count", each.count},
+                         {"any_order", !each.ordered},
                          {"where", format_location(each.where)}});
   }
   Json shared = Json::object();
@@ -147,7 +148,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"schedule", schedule_of(explanation.schedule)},
                      {"form", fmt::format("{:016x}", explanation.form)},
                      {"decisions", decisions},
-                     {"additions_in_any_order", additions},
+                     {"additions", additions},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
