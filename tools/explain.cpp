@@ -74,6 +74,18 @@ void print_decisions(const explanations::Explanation& explanation) {
   if (explanation.form != 0) fmt::print("machine form {:016x}\n", explanation.form);
 }
 
+void print_additions(const explanations::Explanation& explanation) {
+  if (explanation.target == "interpreter") return;
+  bool any_order = false;
+  for (const compiler::Addition& each : explanation.additions) {
+    any_order = any_order || !each.ordered;
+    fmt::print("sums added in {}: {} by {} of {} ({})\n",
+               each.ordered ? "the order of blocks" : "any order", each.tensor, each.count,
+               each.instruction, format_location(each.where));
+  }
+  if (!any_order) fmt::print("sums added in any order: none\n");
+}
+
 void print_claims(const explanations::Explanation& explanation) {
   for (const compiler::CheckedClaim& checked : explanation.claims) {
     fmt::print("require {:<28} {:>8}  {}\n", checked.claim.to_string(),
@@ -100,6 +112,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_numerics(explanation);
   print_claims(explanation);
   print_decisions(explanation);
+  print_additions(explanation);
   if (explanation.work) print_roofline(*explanation.work);
   if (explanation.schedule) fmt::print("{}", library::to_text(*explanation.schedule));
   // That there is no cubin is the error that ends the command.

@@ -68,7 +68,7 @@ bool Extents::ends_earlier(const Operation& access, std::size_t axis) const {
 void Extents::find_nonnegative() {
   bool earlier = false;
   ir::for_each(kernel_.body, [&](const Operation& o) {
-    if (o.op != Op::load && o.op != Op::store) return;
+    if (ir::info(o.op).family != ir::Family::tile_access) return;
     for (std::size_t axis = 0; axis < kernel_.parameter_of(o.operands[0])->shape.size(); ++axis) {
       earlier |= ends_earlier(o, axis);
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/additions.h"
 #include "compiler/build.h"
 #include "compiler/claims.h"
 #include "compiler/dump.h"
@@ -55,6 +56,7 @@ struct Explanation {
   std::vector<compiler::Approximation> approximations;
   std::vector<compiler::CheckedClaim> claims;
   std::vector<compiler::Decision> decisions;  // of the compiler
+  std::vector<compiler::Addition> additions;  // to memory; those in any order may change last bits
   std::uint64_t form = 0;                     // ir::form_hash of the machine form
   std::vector<std::string> warnings;
   // Why it would not be compiled: claims that do not hold, a stack frame.

@@ -122,6 +122,7 @@ Tile load(const TensorView& view, SourceLocation where) {
         .fix("declare it with Kernel::inout")
         .raise();
   }
+  tracer.note_access(*from.parameter, Tracer::Access::other, "load", where);
   return Tile(tracer.handle(tracer.emit(Op::load, operands_of(from, {from.tensor}),
                                         Type::tile(from.parameter->dtype, from.shape),
                                         {{ir::Key::sizes, from.sizes}}, where)));
@@ -138,6 +139,7 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
         .fix("declare it with Kernel::out or Kernel::inout")
         .raise();
   }
+  tracer.note_access(*to.parameter, Tracer::Access::other, "store", where);
   ir::ValueId source =
       tile.is_number()
           ? tracer.emit(Op::splat,
@@ -173,38 +175,73 @@ void store(const TensorView& view, const TileOperand& tile, SourceLocation where
                 where);
 }
 
-void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where) {
-  Tracer& tracer = Tracer::get("atomic_add", where);
-  const ResolvedView to = resolve(tracer, view, "atomic_add", where);
-  const std::string& name = to.parameter->name;
-  if (to.parameter->kind != ir::Parameter::Kind::inout) {
-    Diagnostic(where, "atomic_add: " + name + " is not declared as Kernel::inout")
-        .token("atomic_add")
-        .note(to.parameter->where, name + " is declared")
-        .fix("what is added to is read and written: declare it as inout")
-        .raise();
-  }
-  tracer.make_scheduled(where);
-  const ir::ValueId source = tracer.use(tile.handle(), "atomic_add", where);
+namespace {
+
+// Checks and records an addition; `what` is what the author has called.
+void record_addition(Tracer& tracer, const ResolvedView& to, const Tile& tile, bool ordered,
+                     const char* what, SourceLocation where) {
+  const std::string call(what), &name = to.parameter->name;
+  const ir::ValueId source = tracer.use(tile.handle(), what, where);
   const Type expected = Type::tile(to.parameter->dtype, to.shape);
   if (!(tracer.type(source) == expected)) {
-    Diagnostic(where, "atomic_add: the tile is " + tracer.type(source).to_string() +
+    Diagnostic(where, call + ": the tile is " + tracer.type(source).to_string() +
                           ", the place in " + name + " is " + expected.to_string())
-        .token("atomic_add")
+        .token(call)
         .note(tracer.location(source), "the tile is computed")
         .fix("add a tile of the view's shape and dtype; .cast(dtype) converts")
         .raise();
   }
   const std::string problem = ir::info(Op::red_tile).function_problem(Op::add, to.parameter->dtype);
   if (!problem.empty()) {
-    Diagnostic(where, "atomic_add: " + problem)
-        .token("atomic_add")
+    Diagnostic(where, call + ": " + problem)
+        .token(call)
         .note(to.parameter->where, name + " is declared")
         .fix("add to a tensor of f32")
         .raise();
   }
-  tracer.append(Op::red_tile, operands_of(to, {to.tensor, source}), {},
-                {{ir::Key::function, Op::add}, {ir::Key::sizes, to.sizes}}, where);
+  ir::Attributes attributes = {{ir::Key::function, Op::add}, {ir::Key::sizes, to.sizes}};
+  if (ordered) attributes.set(ir::Key::ordered, std::int64_t{1});
+  tracer.append(Op::red_tile, operands_of(to, {to.tensor, source}), {}, std::move(attributes),
+                where);
+}
+
+void check_is_inout(const ResolvedView& to, const char* what, SourceLocation where) {
+  if (to.parameter->kind == ir::Parameter::Kind::inout) return;
+  const std::string& name = to.parameter->name;
+  Diagnostic(where, std::string(what) + ": " + name + " is not declared as Kernel::inout")
+      .token(what)
+      .note(to.parameter->where, name + " is declared")
+      .fix("what is added to is read and written: declare it as inout")
+      .raise();
+}
+
+}  // namespace
+
+void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where) {
+  add_from_registers(view, tile, false, where);
+}
+
+void add_from_registers(const TensorView& view, const Tile& tile, bool ordered,
+                        SourceLocation where) {
+  Tracer& tracer = Tracer::get("atomic_add", where);
+  const ResolvedView to = resolve(tracer, view, "atomic_add", where);
+  check_is_inout(to, "atomic_add", where);
+  tracer.make_scheduled(where);
+  record_addition(tracer, to, tile, ordered, "atomic_add", where);
+}
+
+void add(const TensorView& view, const Tile& tile, Order order, SourceLocation where) {
+  Tracer& tracer = Tracer::get("add", where);
+  if (tracer.kernel().form == ir::Form::scheduled) {
+    Diagnostic(where, "add: it has no place at the explicit level")
+        .token("add")
+        .fix("use atomic_add(view, tile) of asynchronous.h, which adds in any order")
+        .raise();
+  }
+  const ResolvedView to = resolve(tracer, view, "add", where);
+  check_is_inout(to, "add", where);
+  tracer.note_access(*to.parameter, Tracer::Access::addition, "add", where);
+  record_addition(tracer, to, tile, order == Order::blocks, "add", where);
 }
 
 Index load_index(const TensorView& element, SourceLocation where) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <sstream>
 #include <unordered_set>
@@ -71,6 +72,18 @@ bool takes_whole_warp(ir::Op op) {
 }  // namespace
 
 namespace {
+
+// What the author wrote to record it, where the operation's name is another.
+std::string written_name(ir::Op op) {
+  static const std::map<ir::Op, const char*> kWritten = {
+      {ir::Op::red_tile, "atomic_add"},      {ir::Op::store_tile, "store"},
+      {ir::Op::load_tile, "load"},           {ir::Op::store_fragment, "store"},
+      {ir::Op::load_fragment, "load"},       {ir::Op::tma_load_tile, "tma_load"},
+      {ir::Op::tma_store_tile, "tma_store"}, {ir::Op::tma_reduce_tile, "tma_reduce"},
+      {ir::Op::named_sync, "sync"},          {ir::Op::named_arrive, "arrive"}};
+  const auto found = kWritten.find(op);
+  return found == kWritten.end() ? std::string(ir::info(op).name) : found->second;
+}
 
 // The serial numbers of the tracers that are there, of all threads.
 class LiveTracers {
@@ -252,7 +265,7 @@ bool Tracer::reaches(ir::ValueId id, const Dim& dim) const {
 
 void Tracer::check_place(ir::Op op, SourceLocation where) const {
   const ir::OpInfo& info = ir::info(op);
-  const std::string name(info.name);
+  const std::string name = written_name(op);
   if (kernel_.form == ir::Form::scheduled && !info.in(ir::Form::scheduled)) {
     Diagnostic(where, name + ": it has no place at the explicit level")
         .token(name)
@@ -280,14 +293,32 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
   }
 }
 
+void Tracer::note_access(const ir::Parameter& tensor, Access access, const char* what,
+                         SourceLocation where) {
+  if (kernel_.form == ir::Form::scheduled) return;
+  const auto [first, is_first] = accesses_.try_emplace(tensor.value, access, where);
+  if (is_first || first->second.first == access) return;
+  const bool adds = access == Access::addition;
+  Diagnostic(with_caller(at_.file ? at_ : where),
+             std::string(what) + ": the kernel " + (adds ? "loads or stores " : "also adds to ") +
+                 tensor.name)
+      .token(what)
+      .note(first->second.second, adds ? "which it does" : "it is added to")
+      .fix(
+          "load or store it in a kernel before or behind: here other blocks of the grid may add to "
+          "it at the same time")
+      .raise();
+}
+
 void Tracer::check_record(ir::Op op, SourceLocation where) const {
   if (kernel_.form != ir::Form::scheduled) return;
   const target::Target& target = target::target_of(kernel_);
   const ir::OpInfo& info = ir::info(op);
   const auto refuse = [&](const std::string& problem) {
-    Diagnostic error(where, std::string(info.name) + ": " + problem);
+    const std::string name = written_name(op);
+    Diagnostic error(where, name + ": " + problem);
     if (target_where_.file) error.note(target_where_, target.name + " is named");
-    error.token(std::string(info.name))
+    error.token(name)
         .fix("write this kernel with what the target has, or for another target")
         .raise();
   };

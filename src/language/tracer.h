@@ -115,6 +115,12 @@ class Tracer {
   bool nested() const { return frames_.size() > 1; }
   bool in_condition() const;
 
+  // At the tile level a tensor that is added to is not accessed otherwise: blocks of the grid that
+  // run at once would find some of the additions. Raises where it is.
+  enum class Access : std::uint8_t { addition, other };
+  void note_access(const ir::Parameter& tensor, Access access, const char* what,
+                   SourceLocation where);
+
   // Explicit level.
   void make_scheduled(SourceLocation where);
   void name_target(std::string_view name, SourceLocation where);
@@ -189,8 +195,10 @@ class Tracer {
   std::vector<CellState> cells_;
   std::vector<SourceLocation> locations_;
   std::map<ir::ValueId, Dim> dims_;  // values that are dimensions or numbers
-  std::vector<int> scope_of_;        // of every value
-  std::vector<bool> scope_open_;     // of every scope ever opened
+  // The first access to each tensor of a kernel of the tile level.
+  std::map<ir::ValueId, std::pair<Access, SourceLocation>> accesses_;
+  std::vector<int> scope_of_;     // of every value
+  std::vector<bool> scope_open_;  // of every scope ever opened
   bool finished_ = false;
   bool in_role_ = false;
   Role role_{};

@@ -61,7 +61,7 @@ class Materialising {
         for (std::size_t axis = 0; axis < axes; ++axis) {
           fill(block, operation, 0, axis, 0, extents_.of(whole, axis));
         }
-      } else if (operation.op == Op::store) {
+      } else if (operation.op == Op::store || operation.op == Op::red_tile) {
         clip(block, operation);
       }
       defined_.insert(operation.results.begin(), operation.results.end());

@@ -61,15 +61,32 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
   return samples;
 }
 
+std::int64_t ctas_of(const ir::Kernel& machine, const ir::Binding& binding) {
+  return machine.grid.empty() ? 1 : std::max<std::int64_t>(0, binding.evaluate(machine.grid[0]));
+}
+
 }  // namespace
+
+double product_flops(const ir::Kernel& machine, const ir::Binding& binding,
+                     const target::Device& device) {
+  bool has_products = false;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    has_products = has_products || ir::info(operation.op).family == ir::Family::product;
+  });
+  const std::int64_t ctas = has_products ? ctas_of(machine, binding) : 0;
+  double fma = 0;
+  for (std::int64_t cta = 0; cta < ctas; ++cta) {
+    fma += follow_cta(machine, binding, cta, ctas, device).fma;
+  }
+  return 2 * fma;
+}
 
 Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                   const target::Device& device) {
   const target::Target& target = target::target_of(machine);
   Estimate result;
   result.shared_bytes = machine.shared_bytes;
-  result.ctas =
-      machine.grid.empty() ? 1 : std::max<std::int64_t>(0, binding.evaluate(machine.grid[0]));
+  result.ctas = ctas_of(machine, binding);
   result.resident = resident_ctas(machine, target.limits);
   result.seconds = device.reached.launch_seconds;
   if (result.ctas == 0) return result;

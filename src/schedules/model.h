@@ -25,6 +25,11 @@ struct Estimate {
   std::int64_t shared_bytes = 0;
 };
 
+// Additions and multiplications of the products that all CTAs of a launch execute: also of what a
+// block computes beyond its tensors' ends or behind a mask, and again of what is computed again.
+double product_flops(const ir::Kernel& machine, const ir::Binding& binding,
+                     const target::Device& device);
+
 // Of a kernel of the machine form, with the dimensions bound.
 Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                   const target::Device& device);

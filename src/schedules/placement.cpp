@@ -306,7 +306,7 @@ void Placement::visit_reader(const Operation& o) {
     }
     read(from->operands[0], *from);
     // A store takes its elements from wherever they lie.
-    if (o.op == Op::store) continue;
+    if (o.op == Op::store || o.op == Op::red_tile) continue;
     const std::vector<std::int64_t>& shape = kernel.type(operand).shape;
     if (by_columns() && std::count(shape.begin(), shape.end(), wide) != 0) {
       unfit(*from, "of a tile that is spread over warpgroups by columns",

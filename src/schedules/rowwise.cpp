@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "language/explicit_tracing.h"
+#include "schedules/block_turns.h"
 #include "schedules/memory_order.h"
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
@@ -22,7 +24,7 @@ constexpr std::int64_t kLoadedRegisters = 64;  // a thread, filled by loads ahea
 class RowRetracing final : public Retracer {
  public:
   RowRetracing(const RowSpread& spread, Recording& values)
-      : Retracer(values), spread_(spread), memory_(tile_), values_(values) {}
+      : Retracer(values), spread_(spread), memory_(tile_), turns_(tile_), values_(values) {}
 
   ir::Kernel run() {
     declare();
@@ -54,24 +56,22 @@ class RowRetracing final : public Retracer {
     bool asks = false;
     ir::for_each(tile_.body, [&](const Operation& o) { asks |= o.op == Op::any; });
     if (asks) answers_.emplace(kernel_, "answers", spread_.warps(), tile_.where);
-    if (memory_.any_meet() || asks)
+    if (memory_.any_meet() || asks || turns_.any())
       all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
-    Dim ctas = 1;
-    for (const Dim& extent : tile_.grid) ctas = ctas * extent;
-    kernel_.ctas(ctas, 1, tile_.where);
+    turns_.declare(kernel_, tile_.where);
+    kernel_.ctas(turns_.any() ? Dim(multiprocessors()) : blocks_of(tile_.grid), 1, tile_.where);
   }
 
   void retrace() {
     const Tracer::At at(tracer_, tile_.where);
-    std::vector<Index> indices;
-    Index rest = cta_index();
-    for (std::size_t i = 0; i < tile_.grid.size(); ++i) {
-      const bool last = i + 1 == tile_.grid.size();
-      const Index extent(tile_.grid[i]);
-      indices.push_back(last ? rest : rest % extent);
-      if (!last) rest = rest / extent;
-    }
-    values_.begin_block(indices);
+    if (!turns_.any()) return retrace(cta_index());
+    // Blocks that wait for each other: only as many CTAs as run at once.
+    const IndexOperand first(cta_index(), tile_.where);
+    for (Index number : range(first, blocks_of(tile_.grid), cta_count())) retrace(number);
+  }
+  void retrace(const Index& number) {
+    number_.emplace(number);
+    values_.begin_block(indices_of(tile_.grid, number));
     visit(tile_.body);
   }
 
@@ -83,9 +83,27 @@ class RowRetracing final : public Retracer {
         early(block, [&](const Operation& o) { return few && reads_constants(o); });
     for (const bool now : {true, false}) {
       for (std::size_t i = 0; i < first.size(); ++i) {
-        if (first[i] == now) operation(block.body[i]);
+        if (first[i] != now) continue;
+        const Operation& o = block.body[i];
+        if (turns_.begin_at(o)) turns_.wait(*number_, o.where);
+        operation(o);
+        if (turns_.end_at(o)) end_turn(o);
       }
     }
+  }
+
+  void end_turn(const Operation& o) {
+    const Tracer::At at(tracer_, o.where, true);
+    all_warps_->sync();
+    when(
+        *group_ * target::kGroupWarps + warp_index() == 0,
+        [&] { turns_.pass_on(*number_, Index(blocks_of(tile_.grid)), o.where); }, {}, o.where);
+  }
+
+  void add(const Operation& o) {
+    const bool ordered = o.attributes.has(Key::ordered);
+    if (ordered && turns_.adds_again()) all_warps_->sync();
+    add_from_registers(values_.view(o, 2), values_.tile(o.operands[1]), ordered, o.where);
   }
 
   bool loads_input(const Operation& o) const {
@@ -104,6 +122,7 @@ class RowRetracing final : public Retracer {
     if (o.op == Op::store) {
       return tilewright::store(values_.view(o, 2), values_.tile(o.operands[1]), o.where);
     }
+    if (o.op == Op::red_tile) return add(o);
     const bool reads = o.op == Op::load || o.op == Op::load_index;
     if (reads && memory_.after_store(o)) all_warps_->sync();
     repeat(o, o.attributes);
@@ -143,8 +162,10 @@ class RowRetracing final : public Retracer {
 
   const RowSpread& spread_;
   const MemoryOrder memory_;
+  BlockTurns turns_;
   Recording& values_;
-  std::optional<Index> group_;  // warpgroup
+  std::optional<Index> group_;   // warpgroup
+  std::optional<Index> number_;  // of the block of the grid
 };
 
 }  // namespace

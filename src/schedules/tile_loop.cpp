@@ -1,10 +1,12 @@
 #include "schedules/tile_loop.h"
 
+#include "schedules/block_turns.h"
+
 namespace tilewright::schedules {
 
-TileLoop::TileLoop(const Placement& placement, RoleValues& values)
-    : tile_(placement.kernel), values_(values), order_(placement) {
-  if (!order_.counted()) return;
+TileLoop::TileLoop(const Placement& placement, RoleValues& values, bool in_turn)
+    : tile_(placement.kernel), values_(values), order_(placement), in_turn_(in_turn) {
+  if (in_turn || !order_.counted()) return;
   next_.emplace(values.kernel().workspace("next_tile", 1, tile_.where));
   numbers_ = std::make_unique<Ring>(values.kernel(), "tile", stages(2), std::vector<TileShape>{},
                                     tile_.where);
@@ -13,13 +15,16 @@ TileLoop::TileLoop(const Placement& placement, RoleValues& values)
 
 void TileLoop::each(const Body& tile) {
   const Tracer::At at(values_.tracer(), tile_.where);
-  if (!order_.counted()) return dealt(tile);
+  if (in_turn_ || !order_.counted()) return dealt(tile);
   return values_.loading() ? produced(tile) : consumed(tile);
 }
 
 void TileLoop::dealt(const Body& tile) {
   const IndexOperand first(cta_index(), tile_.where);
-  for (Index number : range(first, order_.count(), cta_count())) tile(order_.indices(number));
+  for (Index number : range(first, order_.count(), cta_count())) {
+    number_.emplace(number);
+    tile(in_turn_ ? indices_of(tile_.grid, number) : order_.indices(number));
+  }
 }
 
 void TileLoop::produced(const Body& tile) {

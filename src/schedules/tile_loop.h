@@ -16,11 +16,15 @@ namespace tilewright::schedules {
 class TileLoop {
  public:
   // Declares what the kernel needs for it.
-  TileLoop(const Placement& placement, RoleValues& values);
+  // In turn: tiles are dealt out by their numbers, x fastest.
+  TileLoop(const Placement& placement, RoleValues& values, bool in_turn);
 
   // Records `tile` for the indices of each tile, in the role that is being recorded.
   using Body = std::function<void(const std::vector<Index>& indices)>;
   void each(const Body& tile);
+  // Inside of it, of tiles in turn.
+  const Index& number() const { return *number_; }
+  Dim count() const { return order_.count(); }
 
  private:
   void dealt(const Body& tile);
@@ -30,6 +34,8 @@ class TileLoop {
   const ir::Kernel& tile_;
   RoleValues& values_;
   const TileOrder order_;
+  const bool in_turn_;
+  std::optional<Index> number_;
   std::unique_ptr<Ring> numbers_;  // of tiles that are taken from a counter
   std::optional<Tensor> next_;
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "language/explicit_tracing.h"
+
 namespace tilewright::schedules {
 using ir::Op;
 using ir::Operation;
@@ -36,7 +38,7 @@ void TileStores::turned(const Operation& o) {
       part.columns = kGroupRows;
       part.piece = values_.group();
     }
-    tilewright::store(values_.view(o, 2, part), Tile(tracer.handle(tile)), o.where);
+    write(o, values_.view(o, 2, part), Tile(tracer.handle(tile)));
   };
   if (divided || placement_.groups == 1) return put();
   when(values_.group() == 0, put, {}, o.where);
@@ -45,8 +47,7 @@ void TileStores::turned(const Operation& o) {
 // TMA writes whole 16 bytes: a row that ends inside of them is stored by the threads.
 void TileStores::own(const Operation& o, bool by_columns) {
   const auto directly = [&] {
-    tilewright::store(values_.view(o, 2, values_.own_part(o.operands[1])),
-                      values_.tile(o.operands[1]), o.where);
+    write(o, values_.view(o, 2, values_.own_part(o.operands[1])), values_.tile(o.operands[1]));
   };
   const SharedPlan::Staging* plan = plan_.staging_of(o);
   if (!plan) return directly();
@@ -56,6 +57,11 @@ void TileStores::own(const Operation& o, bool by_columns) {
   if (width.range().multiple % chunk == 0) return staged(o, *plan, by_columns);
   when(
       Index(width) % chunk == 0, [&] { staged(o, *plan, by_columns); }, directly, o.where);
+}
+
+void TileStores::write(const Operation& o, const TensorView& view, const Tile& tile) const {
+  if (o.op == Op::store) return tilewright::store(view, tile, o.where);
+  add_from_registers(view, tile, o.attributes.has(ir::Key::ordered), o.where);
 }
 
 void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, bool by_columns) {

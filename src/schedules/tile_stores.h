@@ -15,11 +15,14 @@ class TileStores {
              const std::vector<SharedTile>& buffers)
       : placement_(placement), plan_(plan), values_(values), buffers_(buffers) {}
 
+  // Also of tiles that are added.
   void store(const ir::Operation& o);
 
  private:
   void turned(const ir::Operation& o);
   void own(const ir::Operation& o, bool by_columns);
+  // By the threads.
+  void write(const ir::Operation& o, const TensorView& view, const Tile& tile) const;
   void staged(const ir::Operation& o, const SharedPlan::Staging& plan, bool by_columns);
   Tile columns(ir::ValueId value, int first, int count, const ir::Operation& o);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "schedules/followed_scalars.h"
@@ -34,6 +36,9 @@ bool has_loop(const ir::Block& block) {
 
 // Numbers that one role hands to another through shared memory, element by element.
 using Numbers = std::map<std::pair<ValueId, std::int64_t>, std::vector<FollowedScalar>>;
+
+// A barrier's mbarriers, and the number of one of them.
+using Stage = std::pair<ValueId, std::int64_t>;
 
 // One warp, or a warpgroup's four in step.
 class Follower {
@@ -168,7 +173,8 @@ class Follower {
     if (!scalar(index).known) return;
     const auto place = std::make_pair(operation.operands[0], scalar(index).value);
     Read& read = reads_[place];
-    const std::int64_t waits = waits_[stage_of(index)];
+    if (!read.stage) read.stage = waited_stage(index);
+    const std::int64_t waits = waits_[*read.stage];
     if (read.waits != waits) {
       if (read.waits >= 0) ++read.next;
       read.waits = waits;
@@ -183,7 +189,13 @@ class Follower {
   // element is.
   ValueId stage_of(ValueId value) const {
     const auto found = stages_.find(value);
-    return waits_.count(value) != 0 || found == stages_.end() ? value : found->second;
+    return waited_.count(value) != 0 || found == stages_.end() ? value : found->second;
+  }
+
+  // Of a ring of one stage an element hangs on no index. It is read behind the wait for it.
+  Stage waited_stage(ValueId element) const {
+    const auto found = waited_.find(stage_of(element));
+    return found == waited_.end() ? last_wait_ : Stage(found->second, scalar(found->first).value);
   }
 
   // CTAs take tiles in turn; whatever else is counted is not known.
@@ -260,7 +272,9 @@ class Follower {
   void mbarrier(const Operation& operation) {
     switch (ir::as<ir::MbarrierOp>(operation.op)) {
       case ir::MbarrierOp::mbarrier_wait:
-        ++waits_[operation.operands[1]];
+        waited_[operation.operands[1]] = operation.operands[0];
+        last_wait_ = {operation.operands[0], scalar(operation.operands[1]).value};
+        ++waits_[last_wait_];
         return spend(rates_.barrier);
       case ir::MbarrierOp::mbarrier_init:
       case ir::MbarrierOp::mbarrier_expect_tx:
@@ -371,7 +385,7 @@ class Follower {
     spend(0.5 * rates_.issue_integer);
     for (const ValueId operand : operation.operands) {
       const ValueId stage = stage_of(operand);
-      if (waits_.count(stage) != 0) stages_[operation.results[0]] = stage;
+      if (waited_.count(stage) != 0) stages_[operation.results[0]] = stage;
     }
     scalars_[operation.results[0]] = {};
   }
@@ -414,6 +428,7 @@ class Follower {
   }
 
   struct Read {
+    std::optional<Stage> stage;  // that its reader waits for
     std::size_t next = 0;
     std::int64_t waits = -1;  // for the stage, when it was read last
   };
@@ -429,8 +444,10 @@ class Follower {
   std::vector<FollowedScalar> scalars_;
   std::unordered_map<const Operation*, std::int64_t> dims_;
   std::unordered_map<ValueId, const Operation*> maps_;
-  std::unordered_map<ValueId, std::int64_t> waits_;  // by the index that was waited for
-  std::unordered_map<ValueId, ValueId> stages_;      // that values were computed from
+  std::map<Stage, std::int64_t> waits_;
+  Stage last_wait_ = {ir::kNoValue, 0};
+  std::unordered_map<ValueId, ValueId> waited_;  // the barriers, by the index that was waited for
+  std::unordered_map<ValueId, ValueId> stages_;  // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
   std::deque<double> groups_in_flight_;  // when each will be complete
   std::int64_t tiles_ = 0;

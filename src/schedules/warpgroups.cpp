@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedules/block_turns.h"
 #include "schedules/group_exchange.h"
 #include "schedules/products_in_flight.h"
 #include "schedules/reload.h"
@@ -34,6 +35,7 @@ class LoadAndMath final : public Retracer {
         placement_(placement),
         plan_(plan),
         turns_(placement_),
+        block_turns_(tile_),
         values_(values),
         loads_(placement_, plan_, values_, tracer_),
         stores_(placement_, plan_, values_, buffers_),
@@ -42,7 +44,7 @@ class LoadAndMath final : public Retracer {
 
   ir::Kernel run() {
     declare();
-    TileLoop tiles(placement_, values_);
+    TileLoop& tiles = tiles_.emplace(placement_, values_, block_turns_.any());
     const auto each_tile = [&](bool loading, const Index& group) {
       values_.begin_role(loading, group);
       loads_.begin_role();
@@ -81,9 +83,11 @@ class LoadAndMath final : public Retracer {
       buffers_.push_back(SharedTile(kernel_, buffer.name + std::to_string(buffers_.size()),
                                     buffer.dtype, buffer.rows, buffer.columns, buffer.where));
     }
-    if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees) {
+    if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees ||
+        block_turns_.any()) {
       all_warps_.emplace(kernel_, placement_.groups * target::kGroupThreads, 1, tile_.where);
     }
+    block_turns_.declare(kernel_, tile_.where);
     if (turns_.any()) {
       turn_.emplace(kernel_, 2 * target::kGroupThreads, placement_.groups, tile_.where);
     }
@@ -107,15 +111,30 @@ class LoadAndMath final : public Retracer {
         products_.finish_for(o);
         const bool waits = o.op == Op::load || o.op == Op::dot || !o.blocks.empty();
         if (waits || o.op == Op::yield) loads_.release_read(o);
+        if (block_turns_.begin_at(o)) block_turns_.wait(tiles_->number(), o.where);
       }
       operation(o);
       if (values_.loading()) continue;
+      if (block_turns_.end_at(o)) end_turn(o);
       for (const ValueId result : o.results) exchange_.put(result, o);
       for (const ValueId load : ends[&o]) {
         if (loads_.holds(load) && placement_.in_products(load)) products_.release_behind(load, o);
       }
     }
     products_.finish_from(before, block.body.back());
+  }
+
+  void end_turn(const Operation& o) {
+    all_warps_->sync();
+    when(
+        values_.group() * kGroupWarps + warp_index() == 0,
+        [&] { block_turns_.pass_on(tiles_->number(), Index(tiles_->count()), o.where); }, {},
+        o.where);
+  }
+
+  void add(const Operation& o) {
+    if (o.attributes.has(Key::ordered) && block_turns_.adds_again()) all_warps_->sync();
+    stores_.store(o);
   }
 
   // Loads of rows straight into registers, with the addresses that they need: they come before
@@ -219,6 +238,7 @@ class LoadAndMath final : public Retracer {
     if (placement_.crosses(o)) return exchange_.take(o);
     if (o.op == Op::dot) return dot(o);
     if (o.op == Op::store) return stores_.store(o);
+    if (o.op == Op::red_tile) return add(o);
     if (ir::info(o.op).family == ir::Family::tile) return tile(o);
     again(o);
   }
@@ -350,6 +370,10 @@ class LoadAndMath final : public Retracer {
   void check_alone(const Operation& condition) const {
     for (const ir::Block& block : condition.blocks) {
       ir::for_each(block, [&](const Operation& o) {
+        if (o.op == Op::red_tile && o.attributes.has(Key::ordered)) {
+          unfit(o, "which adds in order, in a condition that each warp decides",
+                "ask any(...), which all of a block of the grid decides alike");
+        }
         for (const ValueId result : o.results) {
           if (!placement_.exchanged(result)) continue;
           unfit(o,
@@ -378,9 +402,11 @@ class LoadAndMath final : public Retracer {
   const Placement& placement_;
   const SharedPlan& plan_;
   const Turns turns_;
+  BlockTurns block_turns_;
   RoleValues& values_;
   std::vector<SharedTile> buffers_;
   std::optional<NamedBarrier> turn_;  // of each warpgroup
+  std::optional<TileLoop> tiles_;
   TileLoads loads_;
   TileStores stores_;
   ProductsInFlight products_;

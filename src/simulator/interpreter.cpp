@@ -64,7 +64,11 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
         .raise();
   }
   const ir::Binding binding = bind_arguments(kernel, arguments, options.dims);
-  const unsigned threads = thread_count(static_cast<unsigned>(std::max(options.threads, 0)));
+  // Additions come in the order of the blocks.
+  bool adds = false;
+  ir::for_each(kernel.body, [&](const ir::Operation& o) { adds |= o.op == ir::Op::red_tile; });
+  const unsigned threads =
+      adds ? 1 : thread_count(static_cast<unsigned>(std::max(options.threads, 0)));
   const AccessChecks checks = access_checks(kernel);
   std::optional<OutputShadow> shadow;
   if (options.check_outputs) shadow.emplace(kernel, arguments, threads > 1);

@@ -64,7 +64,7 @@ AccessChecks access_checks(const ir::Kernel& kernel) {
   const analysis::LoadedIntegers integers(kernel);
   AccessChecks checks;
   ir::for_each(kernel.body, [&](const Operation& operation) {
-    if (operation.op != Op::load && operation.op != Op::store) return;
+    if (ir::info(operation.op).family != Family::tile_access) return;
     checks[&operation] =
         analysis::axis_checks(operation, operation.op == Op::load ? 1 : 2, integers);
   });
@@ -515,8 +515,26 @@ void TileEvaluator<Real>::store(const Operation& operation) {
   for (std::size_t i = 0; i < extents.size(); ++i) {
     extents[i] = std::min(extents[i], tile.extents()[i]);
   }
-  write_box<Real>(box, tile, extents);
+  if (operation.op == Op::red_tile) {
+    write_box<Real>(box, added(operation, box), extents);
+  } else {
+    write_box<Real>(box, tile, extents);
+  }
   if (launch_.shadow) launch_.shadow->store(operation, box, extents, block_);
+}
+
+// What is in memory, and the tile on top of it.
+template <typename Real>
+Value TileEvaluator<Real>::added(const Operation& operation, const Box& box) {
+  const Value& tile = operand(operation, 1);
+  Value sum = make(operation.operands[1]);
+  sum.extents() = existing_extents(box);
+  read_box<Real>(box, sum);
+  for (std::int64_t i = 0; i < sum.type().elements(); ++i) {
+    sum.template data<Real>()[i] += tile.template data<Real>()[i];
+  }
+  vary(sum);
+  return sum;
 }
 
 template <typename Real>

@@ -78,6 +78,7 @@ class TileEvaluator {
   void load_index(const ir::Operation& operation);
   void peer(const ir::Operation& operation);
   void store(const ir::Operation& operation);
+  Value added(const ir::Operation& operation, const Box& box);
   void dot(const ir::Operation& operation);
   void iota(const ir::Operation& operation);
   void any(const ir::Operation& operation);

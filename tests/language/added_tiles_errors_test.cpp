@@ -69,6 +69,16 @@ TEST(AtomicAddErrors, DTypesAndShapes) {
           });
 }
 
+TEST(AtomicAddErrors, OfOneLane) {
+  in_math("atomic_add(",
+          {"atomic_add: one lane is elected, and all lanes of a warp do this",
+           "fix: call it before elect, or behind it"},
+          [](TracedSums& t) {
+            const Tile tile = zeros({64, 64});
+            elect([&] { atomic_add(t.Sums(t.block, all), tile); });
+          });
+}
+
 TEST(AtomicAddErrors, OutsideARole) {
   misuse("atomic_add(", {"\"k\" has a tile-level grid and explicit operations", "fix: "}, [] {
     TracedSums t;
@@ -83,6 +93,71 @@ TEST(AtomicAddErrors, OutsideARole) {
     atomic_add(t.Sums(t.block, all), tile);
     t.kernel.finish();
   });
+}
+
+// At the tile level.
+void in_block(const std::string& caret, const std::vector<std::string>& parts,
+              const std::function<void(TracedSums&)>& body) {
+  misuse(caret, parts, [&] {
+    TracedSums t;
+    t.kernel.grid(1);
+    body(t);
+  });
+}
+
+TEST(AddErrors, WhatIsNotReadAndWritten) {
+  in_block("add(", {"add: In is not declared as Kernel::inout", "In is declared at", "fix: "},
+           [](TracedSums& t) {
+             add(t.In(t.block, all), zeros({64, 64}));
+           });
+  in_block("add(", {"add: Out is not declared as Kernel::inout", "Out is declared at", "fix: "},
+           [](TracedSums& t) {
+             add(t.Out(t.block, all), zeros({64, 64}), Order::any);
+           });
+}
+
+TEST(AddErrors, DTypesAndShapes) {
+  in_block("add(",
+           {"add: there is no add of bf16, but add of f32", "Rounded is declared at",
+            "fix: add to a tensor of f32"},
+           [](TracedSums& t) {
+             add(t.Rounded(t.block, all), zeros({64, 64}, bf16));
+           });
+  in_block("add(",
+           {"the tile is tile<bf16, 64x64>, the place in Sums is tile<f32, 64x64>",
+            "the tile is computed at", "fix: add a tile of the view's shape and dtype"},
+           [](TracedSums& t) {
+             add(t.Sums(t.block, all), zeros({64, 64}, bf16));
+           });
+  in_block("add(", {"the tile is tile<f32, 64x32>, the place in Sums is tile<f32, 64x64>", "fix: "},
+           [](TracedSums& t) {
+             add(t.Sums(t.block, all), zeros({64, 32}));
+           });
+}
+
+TEST(AddErrors, WhatIsAlsoLoadedOrStored) {
+  in_block("load(", {"load: the kernel also adds to Sums", "it is added to at", "fix: "},
+           [](TracedSums& t) {
+             add(t.Sums(t.block, all), zeros({64, 64}));
+             load(t.Sums(t.block, all));
+           });
+  in_block("store(", {"store: the kernel also adds to Sums", "it is added to at", "fix: "},
+           [](TracedSums& t) {
+             add(t.Sums(t.block, all), zeros({64, 64}), Order::any);
+             store(t.Sums(t.block, all), zeros({64, 64}));
+           });
+  in_block("add(", {"add: the kernel loads or stores Sums", "which it does at", "fix: "},
+           [](TracedSums& t) {
+             const Tile before = load(t.Sums(t.block, all));
+             add(t.Sums(t.block, all), before);
+           });
+}
+
+TEST(AddErrors, AtTheExplicitLevel) {
+  in_math("add(", {"add: it has no place at the explicit level", "fix: use atomic_add(view, tile)"},
+          [](TracedSums& t) {
+            add(t.Sums(t.block, all), zeros({64, 64}));
+          });
 }
 
 TEST(PermuteErrors, EachAxisOnce) {

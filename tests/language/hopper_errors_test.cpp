@@ -309,8 +309,12 @@ TEST(ElectErrors, WhatAWholeWarpDoes) {
               }).find("one lane is elected"),
               std::string::npos);
   }
-  in_role("elect", {"store_tile: one lane is elected", "before elect"}, [](TracedRoles& t) {
+  in_role("store(", {"store: one lane is elected", "before elect"}, [](TracedRoles& t) {
     elect([&] { store(t.tile, Tile(zeros({64, 64})).cast(bf16)); });
+  });
+  in_role("sync(", {"sync: one lane is elected", "before elect"}, [](TracedRoles& t) {
+    const NamedBarrier barrier(t.kernel, 128);
+    elect([&] { NamedBarrier(barrier).sync(); });
   });
 }
 

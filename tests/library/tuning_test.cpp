@@ -326,6 +326,24 @@ TEST(ScheduleReportTest, SaysWhyAndWhatTheOthersCost) {
   EXPECT_THAT(to_text(report), AllOf(HasSubstr("because    gemm.txt:3: else: schedule=128x256"),
                                      HasSubstr("2 for all lengths"), HasSubstr("tensor cores"),
                                      HasSubstr("not for these options: 1 variant")));
+  EXPECT_DOUBLE_EQ(report.product_flops, 2.0 * 4096 * 4096 * 4096);
+  EXPECT_THAT(to_text(report), HasSubstr("137.4 GFLOP in products"));
+}
+
+// Sums that leave no CTA cost two products of seven more; both ways are listed with what they take.
+TEST(ScheduleReportTest, WhatTheSameBitsInEveryLaunchCost) {
+  const LibraryKernel& kernel = find_kernel("attention_backward");
+  const OptionValues options =
+      resolve_options(kernel, {"batch=1", "queries=4096", "keys=4096", "dim=128"});
+  const ScheduleReport report = report_schedule(kernel, options, compiler::parse_target("sm_90a"));
+  EXPECT_EQ(report.chosen, "tile");
+  ASSERT_EQ(report.alternatives.size(), 1u);
+  EXPECT_EQ(report.alternatives[0].name, "atomic");
+  const double work = kernel.floating_operations(options, {});
+  EXPECT_NEAR(report.product_flops / work, 7.0 / 5, 1e-6);
+  EXPECT_NEAR(report.alternatives[0].product_flops / work, 1, 1e-6);
+  EXPECT_GT(report.estimate.seconds, report.alternatives[0].estimate.seconds);
+  EXPECT_LT(report.estimate.seconds, 2 * report.alternatives[0].estimate.seconds);
 }
 
 class TunerOnFakeGpuTest : public runtime::FakeDriverTest {

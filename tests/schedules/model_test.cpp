@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/compile_to_machine.h"
+#include "ir/program.h"
 #include "schedules/timeline.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
@@ -69,6 +70,28 @@ TEST(ModelTest, TilesFromACounterAreDoneOnceToo) {
   const double full = 8.0 * static_cast<double>(length * length) * (128 + 128);
   EXPECT_DOUBLE_EQ(work(false), full);
   EXPECT_NEAR(work(true), 0.5 * full, 0.03 * full) << "the blocks on the diagonal are whole";
+}
+
+// A ring of one stage has constants for elements, which other barriers have for indices.
+TEST(ModelTest, NumbersOfASingleStageAreFollowed) {
+  kernels::Attention a;
+  a.heads = 4;
+  a.kv_heads = 2;
+  a.dim = a.dim_v = 64;
+  a.block_q = 64;
+  a.block_k = 128;
+  const ir::Program program = kernels::attention_backward_sm90(a).finish();
+  const ir::Kernel machine =
+      compiler::compile_to_machine(*program.kernels[1], ir::default_target()).kernel;
+  const auto work = [&](std::int64_t queries, std::int64_t keys) {
+    const ir::Binding sizes(
+        {{"batch", 3}, {"queries", queries}, {"keys", keys}, {"multiprocessors", 5}});
+    const double flops = product_flops(machine, sizes, kDevice);
+    EXPECT_DOUBLE_EQ(flops, 2 * follow_all(machine, sizes, 5).fma);
+    return flops;
+  };
+  EXPECT_DOUBLE_EQ(work(640, 1024), 2.0 * 3 * 4 * 640 * 1024 * 5 * 64);
+  EXPECT_DOUBLE_EQ(work(64, 128), 2.0 * 3 * 4 * 64 * 128 * 5 * 64);
 }
 
 // Heads whose keys and values lie in L2 together come in groups: of three heads two, and the last.

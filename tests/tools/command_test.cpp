@@ -380,6 +380,24 @@ TEST(CommandTest, ExplainSaysWhyAScheduleWasChosen) {
                                    HasSubstr("slower by the model: ")));
 }
 
+TEST(CommandTest, ExplainSaysHowSumsAreAdded) {
+  const WithoutNvrtc without_nvrtc;
+  const std::string explain = "explain attention_backward --target sm_90a --set dim=128 ";
+  EXPECT_THAT(tilewright(explain).output,
+              AllOf(HasSubstr("sums added in any order: none\n"), HasSubstr("GFLOP in products"),
+                    testing::Not(HasSubstr("red.global"))));
+  const std::string atomic = explain + "--set schedule=atomic ";
+  EXPECT_THAT(tilewright(atomic).output,
+              testing::ContainsRegex("sums added in any order: sums by [0-9]+ of [a-z.0-9]+ [(]"));
+  const Answer answer = tilewright(atomic + "--json");
+  const Json json = Json::parse(answer.output.substr(0, answer.output.rfind("\n}") + 2));
+  EXPECT_EQ(json["kernels"][1]["additions"][0]["tensor"], "sums");
+  EXPECT_EQ(json["kernels"][1]["additions"][0]["any_order"], true);
+  EXPECT_EQ(json["kernels"][2]["additions"].size(), 0u);
+  EXPECT_GT(json["schedule"]["alternatives"][0]["product_flops"],
+            json["schedule"]["product_flops"]);
+}
+
 TEST(CommandTest, ExplainSaysSoInItsJsonAndItsPage) {
   const WithoutNvrtc without_nvrtc;
   const TemporaryFolder folder;

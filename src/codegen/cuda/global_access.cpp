@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/access_vectors.h"
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/operations.h"
 
@@ -62,7 +63,7 @@ class GlobalAccess {
     }
     emitter_.line(
         fmt::format("{}* const first = {};", memory_type(parameter_.dtype), sum_text(base)));
-    if (const int vector = vector_elements(); vector > 1) {
+    if (const int vector = analysis::elements_at_once(operation_, parameter_.dtype); vector > 1) {
       loads_ ? load_vectors(vector) : store_vectors(vector);
     } else {
       print_elements("0", fmt::format("{}", count_));
@@ -109,19 +110,6 @@ class GlobalAccess {
     if (is_size || (constant && *constant <= size.range().minimum))
       return emitter_.name(limit(axis));
     return fmt::format("minimum({}, {})", emitter_.name(limit(axis)), emitter_.dim(size));
-  }
-
-  // Registers that lie side by side in a row of the tensor, as many as one store takes.
-  int vector_elements() const {
-    const int inner = tile_axis_[rank_ - 1];
-    if (inner < 0 || layout_.registers.empty()) return 1;
-    const ir::Mode& mode = layout_.registers.front();
-    if (mode.kind != ir::ModeKind::distribute || mode.axis != inner || mode.stride != 1) return 1;
-    const int bytes = size_of(parameter_.dtype);
-    if (bytes > 4) return 1;
-    int elements = 16 / bytes;
-    while (elements > 1 && mode.size % elements != 0) elements /= 2;
-    return elements * bytes < 4 ? 1 : elements;
   }
 
   std::string value(const std::string& i) const {

@@ -67,7 +67,9 @@ Json schedule_of(const std::optional<library::ScheduleReport>& given) {
   const library::ScheduleReport& report = *given;
   Json alternatives = Json::array();
   for (const library::ScheduleReport::Alternative& other : report.alternatives) {
-    alternatives.push_back({{"name", other.name}, {"cost", cost_of(other.estimate)}});
+    alternatives.push_back({{"name", other.name},
+                            {"cost", cost_of(other.estimate)},
+                            {"product_flops", other.product_flops}});
   }
   const bool known = report.no_estimate.empty();
   return {{"chosen", report.chosen},
@@ -75,6 +77,7 @@ Json schedule_of(const std::optional<library::ScheduleReport>& given) {
           {"variants", report.variants},
           {"cost", known ? cost_of(report.estimate) : Json()},
           {"cost_missing", report.no_estimate},
+          {"product_flops", known ? Json(report.product_flops) : Json()},
           {"alternatives", alternatives},
           {"refused", report.refused}};
 }
@@ -113,6 +116,14 @@ std::string explanation_json(const Explanation& explanation) {
   for (const compiler::Decision& decision : explanation.decisions) {
     decisions.push_back({{"what", decision.what}, {"why", decision.why}});
   }
+  Json additions = Json::array();
+  for (const compiler::Addition& each : explanation.additions) {
+    additions.push_back({{"tensor", each.tensor},
+                         {"instruction", each.instruction},
+                         {"count", each.count},
+                         {"any_order", !each.ordered},
+                         {"where", format_location(each.where)}});
+  }
   Json shared = Json::object();
   for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
   const Json json = {{"kernel", explanation.kernel},
@@ -137,6 +148,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"schedule", schedule_of(explanation.schedule)},
                      {"form", fmt::format("{:016x}", explanation.form)},
                      {"decisions", decisions},
+                     {"additions", additions},
                      {"warnings", explanation.warnings},
                      {"failures", explanation.failures}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -50,14 +50,24 @@ std::vector<ir::TensorShape> shapes_of(const LibraryKernel& kernel, const Option
 }
 
 // What no caller passes comes last.
-schedules::Estimate estimate_launch(const ir::Kernel& machine, std::vector<ir::TensorShape> shapes,
-                                    const target::Device& device) {
+ir::Binding bind_launch(const ir::Kernel& machine, std::vector<ir::TensorShape> shapes,
+                        const target::Device& device) {
   std::size_t tensors = 0;
   for (const ir::Parameter& parameter : machine.parameters) {
     if (!parameter.is_tensor() || tensors++ < shapes.size()) continue;
     shapes.push_back({parameter.name, parameter.dtype, parameter.constant_shape(), {}});
   }
-  return schedules::estimate(machine, ir::bind(machine, shapes, device.multiprocessors), device);
+  return ir::bind(machine, shapes, device.multiprocessors);
+}
+
+std::vector<ir::TensorShape> shapes_of(const ir::Program& program,
+                                       const ir::ProgramOperation& launch) {
+  std::vector<ir::TensorShape> given;
+  for (const ir::ProgramPart& part : launch.tensors) {
+    const ir::ProgramBuffer& buffer = program.buffers[part.buffer];
+    given.push_back({buffer.name, buffer.dtype, ir::constants(part.sizes), buffer.strides});
+  }
+  return given;
 }
 
 double bytes_of(const ir::Program& program, const ir::ProgramPart& part) {
@@ -90,12 +100,8 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
   for (const ir::ProgramOperation& operation : program.operations) {
     if (operation.kind == Kind::launch) {
       const ir::Kernel& machine = lowered.machine[operation.kernel];
-      std::vector<ir::TensorShape> given;
-      for (const ir::ProgramPart& part : operation.tensors) {
-        const ir::ProgramBuffer& buffer = program.buffers[part.buffer];
-        given.push_back({buffer.name, buffer.dtype, ir::constants(part.sizes), buffer.strides});
-      }
-      add(estimate_launch(machine, std::move(given), device));
+      add(schedules::estimate(machine, bind_launch(machine, shapes_of(program, operation), device),
+                              device));
     } else if (operation.kind == Kind::copy || operation.kind == Kind::zero) {
       const double passes = operation.kind == Kind::copy ? 2 : 1;
       schedules::Estimate moved;
@@ -108,19 +114,52 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
   return sum;
 }
 
+double product_flops_of(const FamilyMember::Lowered& lowered,
+                        const std::vector<ir::TensorShape>& shapes, const target::Device& device) {
+  const ir::Program program = ir::bind_program(lowered.program, shapes, device.multiprocessors);
+  double sum = 0;
+  for (const ir::ProgramOperation& operation : program.operations) {
+    if (operation.kind != ir::ProgramOperation::Kind::launch) continue;
+    const ir::Kernel& machine = lowered.machine[operation.kernel];
+    sum += schedules::product_flops(
+        machine, bind_launch(machine, shapes_of(program, operation), device), device);
+  }
+  return sum;
+}
+
+const FamilyMember::Lowered& lowered_of(const LibraryKernel& kernel, const FamilyMember& member) {
+  if (member.lowered == nullptr) {
+    member.lowered = std::make_unique<const FamilyMember::Lowered>(lower(kernel, member));
+  }
+  return *member.lowered;
+}
+
+target::Device device_of(const FamilyMember::Lowered& lowered, int multiprocessors) {
+  target::Device device = target::device_of(lowered.machine.front().target);
+  device.multiprocessors = multiprocessors;
+  return device;
+}
+
 }  // namespace
 
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors) {
-  if (member.lowered == nullptr) {
-    member.lowered = std::make_unique<const FamilyMember::Lowered>(lower(kernel, member));
-  }
-  const FamilyMember::Lowered& lowered = *member.lowered;
-  target::Device device = target::device_of(lowered.machine.front().target);
-  device.multiprocessors = multiprocessors;
+  const FamilyMember::Lowered& lowered = lowered_of(kernel, member);
+  const target::Device device = device_of(lowered, multiprocessors);
   std::vector<ir::TensorShape> shapes = shapes_of(kernel, options);
-  return kernel.is_program() ? estimate_program(lowered, shapes, device)
-                             : estimate_launch(lowered.machine.front(), std::move(shapes), device);
+  if (kernel.is_program()) return estimate_program(lowered, shapes, device);
+  const ir::Kernel& machine = lowered.machine.front();
+  return schedules::estimate(machine, bind_launch(machine, std::move(shapes), device), device);
+}
+
+double product_flops(const LibraryKernel& kernel, const FamilyMember& member,
+                     const OptionValues& options, int multiprocessors) {
+  const FamilyMember::Lowered& lowered = lowered_of(kernel, member);
+  const target::Device device = device_of(lowered, multiprocessors);
+  std::vector<ir::TensorShape> shapes = shapes_of(kernel, options);
+  if (kernel.is_program()) return product_flops_of(lowered, shapes, device);
+  const ir::Kernel& machine = lowered.machine.front();
+  return schedules::product_flops(machine, bind_launch(machine, std::move(shapes), device), device);
 }
 
 }  // namespace tilewright::library

@@ -34,4 +34,8 @@ std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionVal
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors);
 
+// Additions and multiplications of the products that its launches execute (schedules/model.h).
+double product_flops(const LibraryKernel& kernel, const FamilyMember& member,
+                     const OptionValues& options, int multiprocessors);
+
 }  // namespace tilewright::library

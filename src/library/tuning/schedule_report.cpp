@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::size_t kShown = 6;
 
-std::string cost_text(const schedules::Estimate& e) {
-  return fmt::format("{:9.4g} us  {}; {}, {} a multiprocessor, {} of shared memory\n",
-                     e.seconds * 1e6, e.bound, counted(e.ctas, "CTA"), e.resident,
-                     counted(e.shared_bytes, "byte"));
+std::string cost_text(const schedules::Estimate& e, double product_flops) {
+  return fmt::format(
+      "{:9.4g} us  {}; {:.4g} GFLOP in products, {}, {} a multiprocessor, {} of shared memory\n",
+      e.seconds * 1e6, e.bound, product_flops / 1e9, counted(e.ctas, "CTA"), e.resident,
+      counted(e.shared_bytes, "byte"));
 }
 
 }  // namespace
@@ -42,10 +43,12 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
   for (const FamilyMember& member : family_of(kernel, free, target.arch)) {
     try {
       const schedules::Estimate cost = estimate(kernel, member, options, multiprocessors);
+      const double flops = product_flops(kernel, member, options, multiprocessors);
       if (member.name == report.chosen) {
         report.estimate = cost;
+        report.product_flops = flops;
       } else {
-        report.alternatives.push_back({member.name, cost});
+        report.alternatives.push_back({member.name, cost, flops});
       }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
@@ -63,11 +66,11 @@ std::string to_text(const ScheduleReport& report) {
   std::string text = fmt::format("schedule     {}\n  because    {}\n", report.chosen, report.why);
   text += fmt::format("  variants   {} for all lengths\n", report.variants);
   if (!report.no_estimate.empty()) return text;
-  text += "  by the model" + cost_text(report.estimate);
+  text += "  by the model" + cost_text(report.estimate, report.product_flops);
   const std::size_t shown = std::min(kShown, report.alternatives.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const ScheduleReport::Alternative& other = report.alternatives[i];
-    text += fmt::format("  {:<36} {}", other.name, cost_text(other.estimate));
+    text += fmt::format("  {:<36} {}", other.name, cost_text(other.estimate, other.product_flops));
   }
   if (report.alternatives.size() > shown || report.refused > 0) {
     text += fmt::format("  slower by the model: {}; not for these options: {}\n",

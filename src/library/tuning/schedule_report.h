@@ -14,12 +14,14 @@ struct ScheduleReport {
   struct Alternative {
     std::string name;
     schedules::Estimate estimate;
+    double product_flops = 0;  // that it executes: also what it computes more than once
   };
   std::string chosen;
   std::string why;
   std::size_t variants = 0;  // that the rules choose among for other sizes
   std::string no_estimate;   // why the model says nothing of the chosen one; empty where it does
   schedules::Estimate estimate;           // of the chosen one, at the options' sizes
+  double product_flops = 0;               // of it, as of the alternatives
   std::vector<Alternative> alternatives;  // the others, the fastest first
   std::size_t refused = 0;                // that cannot be built for these options
 };

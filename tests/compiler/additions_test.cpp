@@ -1,0 +1,91 @@
+#include "compiler/additions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "compiler/compile_to_machine.h"
+#include "simulator/tma_reduce_kernel.h"
+#include "tilewright/hopper.h"
+
+// What `explain` says of sums that are added in any order.
+namespace tilewright {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> additions_of(const Kernel& kernel) {
+  std::vector<std::string> texts;
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
+  for (const compiler::Addition& each : compiler::additions_in(machine)) {
+    EXPECT_GT(each.where.line, 0);
+    texts.push_back(std::to_string(each.count) + " " + each.instruction + " to " + each.tensor);
+  }
+  return texts;
+}
+
+enum class As { product, fragments, columns_apart };
+
+// A product's result of two parts of columns, added to memory part by part.
+Kernel add_product(As how) {
+  Kernel kernel("add_product");
+  const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {64, 64});
+  const Tensor sums = kernel.inout("sums", f32, {32, 128}), C = kernel.inout("C", f32, {64, 64});
+  const Tensor apart = kernel.inout("apart", f32, {64, 64});
+  kernel.ctas(2);
+  Ring ring(kernel, "operands", stages(1), {{bf16, 64, 64}, {bf16, 64, 64}});
+  const auto load = [&] {
+    ring.produce([&](const Slot& slot) {
+      tma_load(A(all, all), slot[0]);
+      tma_load(B(all, all), slot[1]);
+    });
+  };
+  const auto multiply = [&] {
+    const Slot slot = ring.consume();
+    const Tile product = wait(wgmma(slot[0], slot[1].T()));
+    ring.release(slot);
+    if (how == As::product) atomic_add(C(all, all), product);
+    if (how == As::columns_apart) atomic_add(apart(all, all), product.T());
+    if (how != As::fragments) return;
+    for (int part = 0; part < 2; ++part) {
+      const Tile half = product.slice({0, 32 * part}, {64, 32});
+      atomic_add(sums(Block(Index(16 * part), 16, Index(32)), all),
+                 fragments(half).reshape({16, 128}));
+    }
+  };
+  kernel.roles({role("load", warps(1), registers(24), load),
+                role("math", warpgroups(1), registers(240), multiply)});
+  return kernel;
+}
+
+TEST(Additions, AsWideAsTheLayoutAllows) {
+  EXPECT_THAT(additions_of(add_product(As::product)), ElementsAre("1 red.global.add.v2.f32 to C"));
+  EXPECT_THAT(additions_of(add_product(As::fragments)),
+              ElementsAre("2 red.global.add.v4.f32 to sums"));
+  EXPECT_THAT(additions_of(add_product(As::columns_apart)),
+              ElementsAre("1 red.global.add.f32 to apart"));
+}
+
+TEST(Additions, ByTmaToo) {
+  EXPECT_THAT(additions_of(accumulate(f16, Reduction::add, 64)),
+              ElementsAre("1 cp.reduce.async.bulk.tensor.add of f16 to Y"));
+}
+
+TEST(Additions, WhatNoOrderChangesIsNone) {
+  EXPECT_THAT(additions_of(accumulate(f16, Reduction::min, 64)), ElementsAre());
+  EXPECT_THAT(additions_of(accumulate(i32, Reduction::add, 32)), ElementsAre());
+}
+
+TEST(Additions, OfStoresThereAreNone) {
+  Kernel kernel("store");
+  const Tensor Y = kernel.out("Y", f32, {64, 64});
+  kernel.grid(1);
+  store(Y(all, all), full({64, 64}, 1));
+  EXPECT_THAT(additions_of(kernel), ElementsAre());
+}
+
+}  // namespace
+}  // namespace tilewright

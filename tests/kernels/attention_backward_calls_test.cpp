@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/attention_backward_cases.h"
+#include "library/program_simulation.h"
+#include "tilewright/library_executable.h"
+
+// What attention_backward_gpu_test.cpp calls on a GPU, on the simulated one.
+namespace tilewright {
+namespace {
+
+class SimulatedGradients : public testing::TestWithParam<test::GradientCall> {};
+
+TEST_P(SimulatedGradients, AgreeWithFloat64) {
+  test::PaddedCall call(GetParam());
+  const LibraryExecutable executable =
+      compile(find_kernel(GetParam().kernel), call.workload().options, "sim:sm_90a");
+  std::vector<TensorRef> refs;
+  std::vector<const test::Padded*> tensors;
+  for (std::size_t i = 0; i < call.size(); ++i) {
+    const TensorArgument argument = call.tensor(i).argument("");
+    refs.push_back({argument.data, argument.dtype, argument.shape, argument.strides});
+    tensors.push_back(&call.tensor(i));
+  }
+  executable.run(refs);
+  call.check(tensors, library::Executed::by_simulator);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, SimulatedGradients, testing::ValuesIn(test::gradient_calls()),
+                         [](const auto& info) { return info.param.name; });
+
+// The default, under schedules that differ: the same bits. Of so many elements some would differ in
+// f16 if f32 sums did.
+TEST(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
+  library::Workload work = library::make_workload(
+      find_kernel("attention_backward"),
+      {"batch=2", "queries=200", "keys=700", "heads=4", "kv_heads=2", "dtype=f16", "dim=128"}, {},
+      3);
+  const simulator::MachineOptions standard;
+  const Program program =
+      build_program(*work.kernel, choose_schedule(*work.kernel, work.options, "sm_90a"));
+  const ir::Program recorded = program.finish();
+  library::ProgramWorkload bound{work,
+                                 library::bind_workload(recorded, work, standard.multiprocessors)};
+  const auto forms = library::machine_forms(bound.program, "sm_90a");
+  const ir::Program without_owned = bound.program;
+  for (const std::vector<ir::Kernel>& machine : forms) {
+    bound.program = without_owned;
+    ir::add_owned(bound.program, machine);
+    library::ProgramTensors first;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      simulator::MachineOptions options;
+      options.seed = seed;
+      options.resident = 2 + static_cast<std::int64_t>(seed);
+      library::ProgramTensors after;
+      const simulator::MachineReport report =
+          library::simulate_program(bound.program, machine, bound.before(), &after, options, 1);
+      ASSERT_TRUE(report.ok()) << report.faults.front().message;
+      if (seed == 0) first = after;
+      for (std::size_t i = 0; i < first[0].size(); ++i) {
+        EXPECT_TRUE(after[0][i] == first[0][i]) << "buffer " << i << ", seed " << seed;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

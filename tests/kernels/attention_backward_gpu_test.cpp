@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/attention_backward_cases.h"
+#include "kernels/gpu.h"
+#include "tilewright/library_executable.h"
+
+namespace tilewright {
+namespace {
+
+using test::DeviceTensor;
+using test::GradientCall;
+
+// A call's tensors on the GPU, the padding too.
+class CallOnDevice {
+ public:
+  CallOnDevice(const runtime::Device& device, const runtime::Stream& stream,
+               const GradientCall& call)
+      : call_(call) {
+    for (std::size_t i = 0; i < call_.size(); ++i) {
+      tensors_.push_back(std::make_unique<DeviceTensor>(device, stream, call_.tensor(i)));
+    }
+  }
+  const OptionValues& options() const { return call_.workload().options; }
+  void poison(const runtime::Stream& stream) const {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (call_.is_output(i)) tensors_[i]->poison(stream);
+    }
+  }
+  void run(const LibraryExecutable& executable, const runtime::Stream& stream) const {
+    std::vector<TensorRef> refs;
+    for (const auto& tensor : tensors_) refs.push_back(tensor->ref());
+    executable.run(refs, stream.handle());
+  }
+  void check(const runtime::Stream& stream) {
+    std::vector<const test::Padded*> got;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (call_.is_output(i)) tensors_[i]->download(stream);
+      got.push_back(&tensors_[i]->host);
+    }
+    call_.check(got, library::Executed::by_hardware);
+  }
+  // Of the outputs, one behind the other.
+  std::vector<std::byte> bits(const runtime::Stream& stream) const {
+    std::vector<std::byte> bits;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (!call_.is_output(i)) continue;
+      const std::vector<std::byte> more = tensors_[i]->bits(stream);
+      bits.insert(bits.end(), more.begin(), more.end());
+    }
+    return bits;
+  }
+
+ private:
+  test::PaddedCall call_;
+  std::vector<std::unique_ptr<DeviceTensor>> tensors_;
+};
+
+class AttentionBackwardGpuTest : public test::HopperTest {
+ protected:
+  void check(const GradientCall& call) const {
+    CallOnDevice on_device(device(), stream(), call);
+    const LibraryExecutable executable =
+        compile(find_kernel(call.kernel), on_device.options(), "cuda");
+    // The second launch finds sums and counters as the first one left them.
+    for (int launch = 0; launch < 2; ++launch) {
+      on_device.poison(stream());
+      on_device.run(executable, stream());
+      on_device.check(stream());
+    }
+  }
+};
+
+class GradientCalls : public AttentionBackwardGpuTest,
+                      public testing::WithParamInterface<GradientCall> {};
+INSTANTIATE_TEST_SUITE_P(Calls, GradientCalls, testing::ValuesIn(test::gradient_calls()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(GradientCalls, AgreeWithFloat64) { check(GetParam()); }
+
+// As many blocks of keys as multiprocessors, and more.
+std::vector<GradientCall> long_calls() {
+  std::vector<GradientCall> calls;
+  for (const char* schedule : {"tile", "atomic"}) {
+    for (const char* dim : {"64", "128"}) {
+      for (const char* causal : {"false", "true"}) {
+        calls.push_back({std::string(schedule) + "_" + dim + (*causal == 't' ? "_causal" : "_full"),
+                         "attention_backward",
+                         {std::string("schedule=") + schedule, std::string("dim=") + dim,
+                          std::string("causal=") + causal, "batch=2", "queries=1000", "keys=1100",
+                          "heads=16", "kv_heads=8"}});
+      }
+    }
+  }
+  return calls;
+}
+
+class LongGradientCalls : public GradientCalls {};
+INSTANTIATE_TEST_SUITE_P(Calls, LongGradientCalls, testing::ValuesIn(long_calls()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(LongGradientCalls, AgreeWithFloat64) { check(GetParam()); }
+
+// The default schedule, while another stream takes multiprocessors and memory away from it.
+class DeterministicGradients : public AttentionBackwardGpuTest,
+                               public testing::WithParamInterface<GradientCall> {};
+INSTANTIATE_TEST_SUITE_P(
+    Calls, DeterministicGradients,
+    testing::Values(GradientCall{"Fixed",
+                                 "attention_backward",
+                                 {"batch=2", "queries=300", "keys=333", "heads=4", "kv_heads=2",
+                                  "dim=128", "dtype=f16", "causal=true", "sinks=true",
+                                  "lse_gradient=true"}},
+                    GradientCall{"Packed",
+                                 "attention_varlen_backward",
+                                 {"lengths_q=129,1,0,300", "lengths_k=77,129,77,333", "heads=4",
+                                  "kv_heads=2", "dim=64", "causal=true"}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(DeterministicGradients, AThousandLaunchesGiveTheSameBits) {
+  const CallOnDevice mine(device(), stream(), GetParam());
+  const LibraryExecutable executable =
+      compile(find_kernel(GetParam().kernel), mine.options(), "cuda");
+  const CallOnDevice its(device(), stream(),
+                         {"other",
+                          "attention_backward",
+                          {"schedule=atomic", "batch=1", "queries=1000", "keys=1000", "heads=8",
+                           "kv_heads=8", "dim=64", "causal=true"}});
+  const LibraryExecutable busy = compile(find_kernel("attention_backward"), its.options(), "cuda");
+  const runtime::Stream other(device());
+  mine.run(executable, stream());
+  const std::vector<std::byte> first = mine.bits(stream());
+  for (int launch = 0; launch < 1000; ++launch) {
+    its.run(busy, other);
+    mine.poison(stream());
+    mine.run(executable, stream());
+    ASSERT_TRUE(mine.bits(stream()) == first) << "launch " << launch;
+  }
+  other.synchronize();
+}
+
+}  // namespace
+}  // namespace tilewright
