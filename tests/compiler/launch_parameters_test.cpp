@@ -8,6 +8,7 @@
 #include "common/ranks_kernels.h"
 #include "compiler/build.h"
 #include "compiler/launch_plan.h"
+#include "tilewright/kernels/gemm.h"
 
 // The value of each parameter that a launch passes.
 namespace tilewright::compiler {
@@ -26,6 +27,7 @@ class Launched {
       : program_(translate(kernel.finish(), ir::default_target())),
         plan_(plan_launch(program_.machine, program_.source.parameters, given, kUnits)) {}
 
+  const LaunchPlan& plan() const { return plan_; }
   const ir::Parameter& parameter(const codegen::LaunchParameter& of) const {
     return program_.machine.parameters[static_cast<std::size_t>(of.index)];
   }
@@ -126,6 +128,27 @@ TEST(LaunchParameters, RanksKnowThemselvesAndTheirPeers) {
         EXPECT_EQ(value[2], nullptr) << tensor.name;
       });
   EXPECT_GE(peers, 1);
+}
+
+// CTAs that wait for each other have to be there together.
+TEST(LaunchParameters, CtasThatWaitForEachOtherAreLaunchedTogether) {
+  for (const bool divided : {false, true}) {
+    kernels::Gemm gemm;
+    gemm.grid_split = divided;
+    const Kernel kernel = kernels::gemm_sm90(gemm);
+    Arguments given;
+    std::uintptr_t address = 0;
+    for (const ir::Parameter& parameter :
+         translate(kernel.finish(), ir::default_target()).machine.parameters) {
+      const std::vector<std::int64_t> shape =
+          parameter.is_owned() ? parameter.constant_shape() : std::vector<std::int64_t>{256, 256};
+      const std::vector<std::int64_t> strides =
+          shape.size() == 1 ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{shape[1], 1};
+      given.tensors.push_back(
+          {parameter.name, parameter.dtype, shape, strides, at(address += 1 << 24), {}});
+    }
+    EXPECT_EQ(Launched(kernel, given).plan().shape.cooperative, divided);
+  }
 }
 
 TEST(LaunchParameters, DimsBeyond32BitsAreRefused) {

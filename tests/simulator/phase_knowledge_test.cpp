@@ -48,6 +48,26 @@ TEST(PhaseKnowledge, AWaitTellsOfItsPhaseAndOfNoLaterOne) {
               Contains(HasSubstr("the phase of bar[0] that an arrival counts for")));
 }
 
+TEST(PhaseKnowledge, TheOnlyArrivalTellsItsOwnWarp) {
+  EXPECT_THAT(messages_of(litmus(role("a", 0, 1, kArrive + kArrive)), true), testing::Each(""));
+}
+
+// What was expected in the phase before does not count in the next.
+TEST(PhaseKnowledge, BytesAreExpectedInTheirPhase) {
+  const std::string expect = "    mbarrier_expect_tx %21, %1 {bytes = 512}\n",
+                    copy = "    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512}\n",
+                    wait = "    mbarrier_wait %21, %1, %0\n",
+                    meet = "    named_sync %0 {first = 1, threads = 64}\n";
+  const auto pair = [&](const std::string& second) {
+    return litmus(role("a", 0, 1,
+                       expect + meet + wait + expect + second + "    mbarrier_wait %21, %1, %1\n") +
+                  role("b", 1, 1, meet + copy + wait + second + copy));
+  };
+  EXPECT_THAT(messages_of(pair(meet), true), testing::Each(""));
+  EXPECT_THAT(messages_of(pair(""), true),
+              Contains(HasSubstr("whether loaded[1] expects a copy's bytes")));
+}
+
 // What came from another CTA in one phase says nothing of those that complete the next.
 TEST(PhaseKnowledge, ARemoteArrivalIsOneOfItsPhase) {
   const std::string rank =
