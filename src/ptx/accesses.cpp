@@ -27,7 +27,13 @@ int semantics_of(const Instruction& i) {
   return i.has(Modifier::relaxed) || i.has(Modifier::volatile_) ? 1 : 0;
 }
 int scope_of(const Instruction& i) {
+  if (i.has(Modifier::volatile_)) return 3;
   return i.has(Modifier::cta) ? 0 : i.has(Modifier::cluster) ? 1 : i.has(Modifier::sys) ? 3 : 2;
+}
+
+WordOrder order_of(const Instruction& i) {
+  const int semantics = semantics_of(i);
+  return {semantics == 2 || semantics == 4, semantics == 3 || semantics == 4, false, scope_of(i)};
 }
 
 std::size_t parts_of(const Operand& operand) {
@@ -90,9 +96,10 @@ void load_lanes(Execution& x) {
     const std::byte* from = x.machine.memory(x, space, addresses[lane], all, lane);
     if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], all);
     if (is_global(space, addresses[lane])) {
+      const WordOrder order = order_of(i);
       const bool strong = semantics_of(i) != 0;
-      if (strong) meet_at_word(x, addresses[lane], /*reads=*/true, /*writes=*/false);
-      touch_global(x, {addresses[lane], all, false, strong});
+      if (strong) take_from_word(x, addresses[lane], order);
+      touch_global(x, {addresses[lane], all, false, strong, order.scope});
     }
     std::memcpy(read[lane].data(), from, static_cast<std::size_t>(all));
   });
@@ -131,9 +138,10 @@ void store_lanes(Execution& x) {
     x.machine.memory(x, space, addresses[lane], all, lane);
     if (is_shared(space, addresses[lane])) hold(x, addresses[lane], all);
     if (is_global(space, addresses[lane])) {
+      const WordOrder order = order_of(i);
       const bool strong = semantics_of(i) != 0;
-      touch_global(x, {addresses[lane], all, true, strong});
-      if (strong) meet_at_word(x, addresses[lane], /*reads=*/false, /*writes=*/true);
+      touch_global(x, {addresses[lane], all, true, strong, order.scope});
+      if (strong) hand_on_by_word(x, addresses[lane], order);
     }
   });
   for (std::size_t part = 0; part < parts; ++part) {
@@ -200,9 +208,11 @@ void update(Execution& x, bool returns) {
     // Atomics do not race with each other, and are not held against other accesses.
     if (is_shared(space, addresses[lane])) check_held(x, addresses[lane], bytes, false);
     if (is_global(space, addresses[lane])) {
-      meet_at_word(x, addresses[lane], /*reads=*/true, /*writes=*/false);
-      touch_global(x, {addresses[lane], bytes, true, true});
-      meet_at_word(x, addresses[lane], /*reads=*/false, /*writes=*/true);
+      WordOrder order = order_of(i);
+      order.updates = true;
+      take_from_word(x, addresses[lane], order);
+      touch_global(x, {addresses[lane], bytes, true, true, order.scope, false, true});
+      hand_on_by_word(x, addresses[lane], order);
     }
     std::memcpy(&olds[lane], word, static_cast<std::size_t>(bytes));
     std::uint64_t result = 0;
@@ -240,7 +250,7 @@ void add_vectors(Execution& x) {
   const auto all = static_cast<std::int64_t>(sizeof(float) * parts);
   for_lanes(x.lanes, [&](int lane) {
     x.machine.memory(x, Space::global, addresses[lane], all, lane);
-    touch_global(x, {addresses[lane], all, true, true});
+    touch_global(x, {addresses[lane], all, true, true, scope_of(i), false, true});
   });
   for (std::size_t part = 0; part < parts; ++part) {
     const Lanes& values = x.read(part_of(from, part), 0);

@@ -187,26 +187,33 @@ void cluster_wait(Execution& x) {
   x.record(EventKind::cluster_wait);
 }
 
+void fence_of(Execution& x, int scope) {
+  x.record(EventKind::fence, {scope});
+  fence_words(x, scope);
+}
+
 void fence_scope(Execution& x) {
   const Instruction& i = x.instruction;
   const int scope = i.has(Modifier::cta)       ? 0
                     : i.has(Modifier::cluster) ? 1
                     : i.has(Modifier::gpu)     ? 2
                                                : 3;
-  x.record(EventKind::fence, {scope});
+  fence_of(x, scope);
 }
-void fence_gpu(Execution& x) { x.record(EventKind::fence, {2}); }
-void fence_cta(Execution& x) { x.record(EventKind::fence, {0}); }
-void fence_system(Execution& x) { x.record(EventKind::fence, {3}); }
+void fence_gpu(Execution& x) { fence_of(x, 2); }
+void fence_cta(Execution& x) { fence_of(x, 0); }
+void fence_system(Execution& x) { fence_of(x, 3); }
 void fence_barrier_init(Execution& x) { x.record(EventKind::fence_barrier_init); }
 void fence_proxy(Execution& x) {
   const bool shared = x.instruction.has(Modifier::shared_cta);
   const bool global = x.instruction.has(Modifier::global);
   if (!global) {
     x.record(EventKind::fence_proxy_async);
-    fence_accesses(x);
+    fence_accesses(x, Agent::fenced);
   }
-  if (!shared) x.record(EventKind::fence_proxy_async_global);
+  if (shared) return;
+  x.record(EventKind::fence_proxy_async_global);
+  fence_accesses(x, Agent::fenced_global);
 }
 
 void set_registers(Execution& x) {

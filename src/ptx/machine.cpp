@@ -119,6 +119,7 @@ Lanes& Execution::target(const Operand& operand) {
   if (operand.kind == Operand::Kind::sink) return nowhere;
   if (operand.kind != Operand::Kind::reg) unsupported();
   warp.product_of[operand.index] = 0;
+  warp.fence_of[operand.index] = warp.product_fences + 1;
   return warp.registers[operand.index];
 }
 
@@ -258,6 +259,7 @@ void Machine::start_warp(Warp& warp) {
     for (std::uint64_t& lane : warp.registers[i]) lane &= mask;
   }
   warp.product_of.assign(static_cast<std::size_t>(kernel.registers), 0);
+  warp.fence_of.assign(static_cast<std::size_t>(kernel.registers), 1);
   warp.local.resize(kernel.local_bytes > 0 ? kLanes : 0);
   for (auto& bytes : warp.local) bytes.resize(static_cast<std::size_t>(kernel.local_bytes));
 }
@@ -335,11 +337,11 @@ void Machine::run() {
       }
       if (any) continue;
     }
-    if (loads.empty()) deadlock();
-    const std::size_t which = input.seed == 0 ? 0 : random.below(loads.size());
-    const Load load = loads[which];
-    loads.erase(loads.begin() + static_cast<std::ptrdiff_t>(which));
-    finish_load(*this, load);
+    if (under_way.empty()) deadlock();
+    const std::size_t which = input.seed == 0 ? 0 : random.below(under_way.size());
+    const UnderWay next_over = under_way[which];
+    under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(which));
+    next_over.finish();
   }
 }
 
@@ -393,7 +395,14 @@ void Machine::end_lanes(Warp& warp, std::uint32_t lanes) {
     raise("wgmma", warp.product_line,
           "wgmma: a product is in flight when its warp ends, " + describe(warp));
   }
+  finish_copies(*this, warp);
   finish_all_stores(*this, warp);
+  if (warp.cta->live != 0) return;
+  for (const UnderWay& each : under_way) {
+    if (each.to != warp.cta) continue;
+    raise("exit", each.instruction->line,
+          fmt::format("exit: a copy to CTA {} is under way when it ends", warp.cta->index));
+  }
 }
 
 // The path is over where it meets the one above it, or has no lanes left.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,9 +43,11 @@ enum class Agent : std::uint8_t {
   threads,
   products,     // reads of operands
   bulk_stores,  // reads of what is stored
-  fenced,       // of threads' accesses: those behind which a proxy fence stands
+  // Of threads' accesses: those behind which a proxy fence stands, of shared memory and of global.
+  fenced,
+  fenced_global,
 };
-constexpr std::size_t kAgents = 4, kReaders = 3;
+constexpr std::size_t kAgents = 5, kReaders = 3;
 
 struct Mbarrier {
   std::uint64_t phase = 0;
@@ -71,14 +74,22 @@ struct Path {
   std::uint64_t ticket = 0;  // of a barrier at which it has arrived; 0: none
 };
 
+// What a bulk copy moves: a tensor's box, or bytes that lie in a row.
+struct Piece {
+  const TensorMap* map = nullptr;       // none: bytes in a row
+  std::array<std::int64_t, 5> start{};  // of the box
+  std::uint64_t outside = 0;            // global address, or in `from`, of bytes in a row
+  Cta* from = nullptr;                  // whose shared memory is read; none: global memory
+  std::int64_t bytes = 0;
+};
+
 // A bulk store of a lane, from its issue until it is written.
 struct Store {
   const Instruction* instruction = nullptr;
   int lane = 0;
   std::int64_t group = -1;  // -1: not committed
-  std::size_t map = 0;
+  Piece piece;
   std::uint64_t address = 0;  // in the CTA's shared memory
-  std::array<std::int64_t, 5> start{};
   bool read = false, written = false;
   bool waited = false;  // its group is, so that its source is free
   std::vector<std::byte> data;
@@ -88,10 +99,26 @@ struct Store {
 struct Load {
   const Instruction* instruction = nullptr;
   Cta* to = nullptr;
-  std::size_t map = 0;
+  Piece piece;
   std::uint64_t address = 0, barrier = 0;
-  std::array<std::int64_t, 5> start{};
   Clock known = {};  // what its barrier hands on
+};
+
+// A copy of a few bytes to shared memory by a thread (cp.async), until it is waited for.
+struct ThreadCopy {
+  const Instruction* instruction = nullptr;
+  int lane = 0;
+  std::int64_t group = -1;           // -1: not committed
+  std::uint64_t to = 0, from = 0;    // in the CTA's shared memory, and in global memory
+  std::int64_t bytes = 0, read = 0;  // behind those that are read are zeros
+  bool copied = false;
+};
+
+// What ends late: `finish` does it.
+struct UnderWay {
+  Cta* to = nullptr;
+  const Instruction* instruction = nullptr;
+  std::function<void()> finish;
 };
 
 struct Warp {
@@ -105,24 +132,45 @@ struct Warp {
   std::int64_t product_groups = 1, groups_over = 0;  // the group that is open
   std::int64_t last_product = 0;                     // the group of the last one
   int product_line = 0;                              // and where it stands
-  std::array<std::int64_t, kLanes> store_groups{};
+  // wgmma.fence so far, and of each register how many there will be once one follows its last
+  // write that is no product's.
+  std::int64_t product_fences = 0;
+  std::vector<std::int64_t> fence_of;
+  std::array<std::int64_t, kLanes> store_groups{}, copy_groups{};
   std::vector<Store> stores;
+  std::vector<std::shared_ptr<ThreadCopy>> copies;
   std::uint64_t cluster_ticket = 0;
   std::vector<std::vector<std::byte>> local;  // of each lane
   std::vector<Event>* events = nullptr;
   int number = 0;         // in its cluster
   int launch_number = 0;  // in the launch
   Clock clock;
+  // By scope: what the warp knew at its last fence, and what a fence would let it know.
+  std::array<Clock, 4> fenced;
+  std::array<Clock, 3> observed;
 };
 
-// The last write and the last read of 4 bytes of global memory. Which of them is in the masks: a
-// bit a byte.
+// An access to some of 4 bytes of global memory.
+struct TouchedBytes {
+  int warp = -1;  // in the launch
+  std::uint32_t epoch = 0;
+  int line = 0;
+  std::uint8_t mask = 0;  // a bit a byte
+  bool strong = false;
+  int scope = 0;
+  bool bulk = false;       // by a bulk copy
+  bool in_flight = false;  // whose group has not been waited for
+  bool reduces = false;
+};
 struct TouchedWord {
-  int writer = -1, reader = -1;
-  std::uint32_t write_epoch = 0, read_epoch = 0;
-  int write_line = 0, read_line = 0;
-  std::uint8_t written = 0, read = 0;
-  bool write_is_strong = false, read_is_strong = false;
+  TouchedBytes write, read;  // the last ones
+};
+
+// What a CTA's writes of a word hand on to those whom the scope includes.
+struct Handed {
+  std::int64_t cta = 0;
+  int scope = 0;
+  Clock clock;
 };
 
 // The last write of a byte of shared memory, and when each reader of each warp read it since.
@@ -131,6 +179,7 @@ struct Touched {
   std::uint32_t epoch = 0;
   int write_line = 0, read_line = 0;
   bool by_copy = false;
+  bool in_flight = false;  // a thread's copy to it has not been waited for
 };
 
 struct Cta {
@@ -199,13 +248,13 @@ class Machine {
   LaunchReport& report;
   Random random;
   std::vector<std::byte> parameters;
-  std::vector<Load> loads;  // that are under way
+  std::vector<UnderWay> under_way;
   std::array<Lanes, 8> scratch{};
   // Of words whose additions have an order: who is next, and who comes then.
   std::map<std::uint64_t, std::deque<WordTurn>> turns;
   // Of global memory, by address / 4: who has touched it, and what its strong accesses hand on.
   std::unordered_map<std::uint64_t, TouchedWord> touched;
-  std::unordered_map<std::uint64_t, Clock> handed;
+  std::unordered_map<std::uint64_t, std::vector<Handed>> handed;
 
   void run();
   std::uint64_t address_of(const Warp& warp, int symbol) const;
@@ -262,28 +311,63 @@ void join(Clock& to, const Clock& from);
 void release(Execution& x, Clock& to);
 void acquire(Execution& x, const Clock& from);
 // Who accesses shared memory: threads, or units of the async proxy.
-enum class Accessor : std::uint8_t { load, store, bulk_load, bulk_store, product };
+enum class Accessor : std::uint8_t {
+  load,
+  store,
+  thread_copy,
+  bulk_load,
+  bulk_store,
+  bulk_source,
+  product
+};
 // Faults where an earlier access of the bytes is not known to be over, or where a thread's write
 // has no proxy fence between it and a unit's access.
 void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, Accessor by,
            std::uint32_t group = 0);
-// Of all that the warp knows of.
-void fence_accesses(Execution& x);
+// A thread's copy is there, for who knows of its warp up to `epoch`.
+void land(const Warp& warp, const ThreadCopy& copy, std::uint32_t epoch);
+// What the warp does now is later than what it has handed on.
+std::uint32_t epoch_of(const Warp& warp);
+// Of all that the warp knows of: in shared memory (Agent::fenced), or in global memory.
+void fence_accesses(Execution& x, Agent fenced);
 // The first so many groups of the agent are over.
 void complete_groups(Execution& x, Agent agent, std::int64_t groups);
-// The same of global memory. Strong accesses, such as atomics, do not race with each other. Each
-// hands on what its warp knows, whatever it says of order: so what is reported is a race.
+
+// order_global.cpp
 struct GlobalAccess {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
-  bool writes = false, strong = false;
+  bool writes = false;
+  bool strong = false;  // such accesses do not race with each other, as far as scopes include them
+  int scope = 0;        // 0 CTA, 1 cluster, 2 GPU, 3 system
+  bool bulk = false;    // by a bulk copy; what it writes is there once its group is waited for
+  bool reduces = false;
 };
 void touch_global(Execution& x, const GlobalAccess& access);
-// What strong accesses of a word hand on, by acquire and by release.
-void meet_at_word(Execution& x, std::uint64_t address, bool reads, bool writes);
+// The group of the bulk copy that wrote there has been waited for.
+void land_global(Execution& x, std::uint64_t address, std::int64_t bytes);
+// What strong accesses of a word hand on.
+struct WordOrder {
+  bool acquires = false, releases = false;
+  bool updates = false;  // the value is made of the one before
+  int scope = 0;
+};
+void take_from_word(Execution& x, std::uint64_t address, const WordOrder& order);
+void hand_on_by_word(Execution& x, std::uint64_t address, const WordOrder& order);
+// A fence of this scope.
+void fence_words(Execution& x, int scope);
 
 // units.cpp
-void finish_load(Machine& machine, const Load& load);
+struct BarrierPlace {
+  Cta* cta = nullptr;
+  std::uint64_t at = 0;
+};
+BarrierPlace barrier_place(Execution& x, const Operand& operand, int lane);
+Mbarrier& barrier_at(Execution& x, BarrierPlace place);
+void complete_if_due(Mbarrier& barrier);
 void finish_all_stores(Machine& machine, Warp& warp);
+
+// copies.cpp
+void finish_copies(Machine& machine, Warp& warp);
 
 }  // namespace tilewright::ptx

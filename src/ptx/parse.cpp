@@ -381,8 +381,12 @@ class Parser {
         made.modifiers.set(static_cast<std::size_t>(found - std::begin(kModifierNames)));
       } else if (const TypeName* type = find_type(word);
                  type && has_word(made.record->types, word)) {
-        // Of three types the last two are the same.
-        (made.type == Type::none ? made.type : made.second) = type->type;
+        // Of three types the last two are the same, and of four the first and the last.
+        if (made.type == Type::none) {
+          made.type = type->type;
+        } else if (made.second == Type::none) {
+          made.second = type->type;
+        }
       } else if (!shape(made, word)) {
         return word.empty() ? std::string_view(".") : word;
       }

@@ -7,8 +7,8 @@
 #include "simulator/machine/fragment_product.h"
 #include "support/number_formats.h"
 
-// wgmma: descriptors are taken apart as the PTX manual has them, and the terms of a product are
-// added as the simulator adds them. A product is done when it is issued; that its registers are
+// wgmma and mma: descriptors are taken apart as the PTX manual has them, and the terms of a product
+// are added as the simulator adds them. A product is done when it is issued; that its registers are
 // left alone until a wait covers it is looked at where they are read.
 namespace tilewright::ptx {
 namespace {
@@ -81,6 +81,33 @@ bool immediate(Execution& x, std::size_t operand) {
   return value == 1;
 }
 
+// Writes of threads to what a product takes or gives in registers are ordered by a fence.
+void check_fenced(Execution& x, const Operand& registers) {
+  for (const Operand& each : registers.parts) {
+    if (each.kind != Operand::Kind::reg) continue;
+    if (x.warp.fence_of[each.index] > x.warp.product_fences) {
+      x.fail("wgmma", "takes a register with no wgmma.fence behind what wrote it");
+    }
+  }
+}
+
+// Packed elements of registers, as spread_registers takes them.
+std::vector<float> values_of(Execution& x, const Operand& registers, Type type) {
+  const int element = size_of(type), packed = 4 / element;
+  std::vector<float> values(registers.parts.size() * static_cast<std::size_t>(packed) * kLanes);
+  for (std::size_t r = 0; r < registers.parts.size(); ++r) {
+    const Lanes& lanes = x.read(registers.parts[r], 0);
+    for (int e = 0; e < packed; ++e) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const std::uint64_t bits = lanes[lane] >> 8 * element * e;
+        values[(r * packed + e) * kLanes + lane] =
+            decode_element(type, reinterpret_cast<const std::byte*>(&bits));
+      }
+    }
+  }
+  return values;
+}
+
 void product(Execution& x) {
   x.need_whole_warp();
   const Instruction& i = x.instruction;
@@ -108,20 +135,10 @@ void product(Execution& x) {
     b[simulator::spread_b(n, column, at)] = value;
   });
   std::uint64_t a_descriptor = 0;
+  check_fenced(x, d);
   if (from_registers) {
-    const int packed = 4 / element;
-    std::vector<float> values(static_cast<std::size_t>(4 * packed) * kLanes);
-    for (std::size_t r = 0; r < 4; ++r) {
-      const Lanes& lanes = x.read(a.parts[r], 0);
-      for (int e = 0; e < packed; ++e) {
-        for (int lane = 0; lane < kLanes; ++lane) {
-          const std::uint64_t bits = lanes[lane] >> 8 * element * e;
-          values[(r * packed + e) * kLanes + lane] =
-              decode_element(type, reinterpret_cast<const std::byte*>(&bits));
-        }
-      }
-    }
-    simulator::spread_registers(packed, values.data(), rows.data());
+    check_fenced(x, a);
+    simulator::spread_registers(4 / element, values_of(x, a, type).data(), rows.data());
   } else {
     a_descriptor = x.uniform(1);
     const Matrix a_matrix = decode(x, a_descriptor, transposed_a, element);
@@ -140,6 +157,7 @@ void product(Execution& x) {
     Lanes& lanes = x.target(d.parts[r]);
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = to_bits(sums[r * kLanes + lane]);
     x.warp.product_of[d.parts[r].index] = x.warp.product_groups;
+    x.warp.fence_of[d.parts[r].index] = 0;
   }
   x.warp.last_product = x.warp.product_groups;
   x.warp.product_line = i.line;
@@ -148,9 +166,50 @@ void product(Execution& x) {
                                 signed_of(a_descriptor), signed_of(b_descriptor), accumulate});
 }
 
+// The product of one warp, whose registers lie as a warp's share of wgmma does: lane l has of B the
+// elements 2 (l % 4) and the next, and those 8 further, of column l / 4.
+void warp_product(Execution& x) {
+  x.need_whole_warp();
+  const Instruction& i = x.instruction;
+  const Type type = i.second;
+  const Operand &d = x.operand(0), &a = x.operand(1), &b = x.operand(2), &c = x.operand(3);
+  const bool whole = i.has(Modifier::m16n8k16);
+  const std::size_t b_parts = whole ? 2 : 1;
+  if (i.type != Type::f32 || (type != Type::f16 && type != Type::bf16) || d.parts.size() != 4 ||
+      c.parts.size() != 4 || a.parts.size() != 2 * b_parts || b.parts.size() != b_parts) {
+    x.unsupported();
+  }
+  constexpr int kColumns = 8, kDepth = 16;
+  // Of a product of half the depth the other half is 0.
+  std::vector<float> from_a = values_of(x, a, type), rows(simulator::spread_a(0, kDepth));
+  from_a.resize(std::size_t{8} * kLanes);
+  simulator::spread_registers(2, from_a.data(), rows.data());
+  const std::vector<float> from_b = values_of(x, b, type);
+  std::vector<float> columns(static_cast<std::size_t>(kColumns) * kDepth);
+  for (std::size_t r = 0; r < from_b.size() / kLanes; ++r) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int k = lane % 4 * 2 + static_cast<int>(r % 2) + static_cast<int>(r / 2) * 8;
+      columns[simulator::spread_b(kColumns, lane / 4, k)] = from_b[r * kLanes + lane];
+    }
+  }
+  std::vector<float> sums(std::size_t{4} * kLanes);
+  for (std::size_t r = 0; r < 4; ++r) {
+    const Lanes& lanes = x.read(c.parts[r], 0);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      sums[r * kLanes + lane] = from_bits<float>(lanes[lane]);
+    }
+  }
+  simulator::multiply_fragment(kColumns, kDepth, rows.data(), columns.data(), true, sums.data());
+  for (std::size_t r = 0; r < 4; ++r) {
+    Lanes& lanes = x.target(d.parts[r]);
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = to_bits(sums[r * kLanes + lane]);
+  }
+}
+
 void fence_products(Execution& x) {
   x.need_whole_warp();
   x.record(EventKind::product_fence);
+  ++x.warp.product_fences;
 }
 
 void commit_products(Execution& x) {
@@ -169,6 +228,7 @@ void wait_products(Execution& x) {
 
 constexpr Record kProductRecords[] = {
     {"wgmma.mma_async", "vvssss?ss", "sync aligned", "f32 f16 bf16 e4m3", product},
+    {"mma.sync", "vvvv", "aligned m16n8k8 m16n8k16 row col", "f32 f16 bf16", warp_product},
     {"wgmma.fence", "", "sync aligned", "", fence_products},
     {"wgmma.commit_group", "", "sync aligned", "", commit_products},
     {"wgmma.wait_group", "s", "sync aligned", "", wait_products},

@@ -30,6 +30,7 @@ std::span<const Record> conversion_records();
 std::span<const Record> control_records();
 std::span<const Record> memory_records();
 std::span<const Record> unit_records();
+std::span<const Record> copy_records();
 std::span<const Record> product_records();
 
 // The records whose name is the longest beginning of the words: several where integers and floats

@@ -10,7 +10,7 @@ std::span<const Record* const> all_records() {
     std::vector<const Record*> found;
     for (const auto& list :
          {arithmetic_records(), float_records(), conversion_records(), control_records(),
-          memory_records(), unit_records(), product_records()}) {
+          memory_records(), unit_records(), copy_records(), product_records()}) {
       for (const Record& record : list) found.push_back(&record);
     }
     return found;

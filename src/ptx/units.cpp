@@ -7,25 +7,17 @@
 #include "simulator/evaluate_elementwise.h"
 #include "support/number_formats.h"
 
-// mbarriers, and bulk copies of tensors' boxes.
+// mbarriers, and bulk copies: of tensors' boxes, and of bytes in a row.
 namespace tilewright::ptx {
-namespace {
 
-constexpr std::int64_t kMostBytes = (std::int64_t{1} << 20) - 1;
-
-struct Place {
-  Cta* cta;
-  std::uint64_t at;
-};
-
-Place barrier_place(Execution& x, const Operand& operand, int lane) {
+BarrierPlace barrier_place(Execution& x, const Operand& operand, int lane) {
   const std::uint64_t address = x.addresses(operand)[lane];
   if (address % 8 != 0) x.fail("misaligned", fmt::format("of a barrier at {:#x}", address));
   const auto [cta, at] = x.machine.shared(x, address, 8);
   return {cta, at};
 }
 
-Mbarrier& barrier_at(Execution& x, Place place) {
+Mbarrier& barrier_at(Execution& x, BarrierPlace place) {
   const auto found = place.cta->barriers.find(place.at);
   if (found == place.cta->barriers.end()) {
     x.fail("mbarrier",
@@ -40,6 +32,12 @@ void complete_if_due(Mbarrier& barrier) {
   barrier.pending = barrier.expected;
   barrier.complete = barrier.arriving;
 }
+
+namespace {
+
+using Place = BarrierPlace;
+
+constexpr std::int64_t kMostBytes = (std::int64_t{1} << 20) - 1;
 
 // Calls `f(lane, value)` for each lane, with the value of an operand.
 template <typename F>
@@ -169,10 +167,13 @@ std::int64_t box_bytes(const TensorMap& map) {
 }
 
 // Calls `visit(shared address, global address, bytes)` for the pieces of a box that lie in 16 bytes
-// of shared memory; global address 0 stands for what is outside of the tensor.
+// of shared memory; global address 0 stands for what is outside of the tensor. Bytes in a row are
+// one piece.
 template <typename Visit>
-void for_pieces(const TensorMap& map, std::uint64_t shared,
-                const std::array<std::int64_t, 5>& start, Visit visit) {
+void for_pieces(const Piece& all, std::uint64_t shared, Visit visit) {
+  if (!all.map) return void(visit(shared, all.outside, all.bytes));
+  const TensorMap& map = *all.map;
+  const std::array<std::int64_t, 5>& start = all.start;
   const std::int64_t element = size_of(map.type), per_chunk = 16 / element;
   const std::int64_t row_bytes = map.box[0] * element;
   const std::int64_t rows = box_bytes(map) / row_bytes;
@@ -234,6 +235,78 @@ std::array<std::int64_t, 5> coordinates_of(Execution& x, const Operand& operand,
   return start;
 }
 
+// Bytes that a piece moves, into shared memory or out of it.
+std::int64_t bytes_of(const Piece& piece) {
+  return piece.map ? box_bytes(*piece.map) : piece.bytes;
+}
+
+void finish_load(Machine& machine, const Load& load) {
+  Cta& cta = *load.to;
+  for_pieces(
+      load.piece, load.address + kSharedBase,
+      [&](std::uint64_t shared, std::uint64_t outside, std::int64_t bytes) {
+        std::byte* const to = cta.shared.data() + (shared - kSharedBase);
+        const auto size = static_cast<std::size_t>(bytes);
+        if (load.piece.from) {
+          std::memcpy(to, load.piece.from->shared.data() + outside, size);
+          return;
+        }
+        if (outside == 0) return void(std::memset(to, 0, size));
+        const std::byte* const from = machine.find(outside, bytes);
+        if (!from) {
+          throw Failure{{"out_of_bounds", load.instruction->line,
+                         "out of bounds: a bulk load " + machine.describe_outside(outside, bytes)}};
+        }
+        std::memcpy(to, from, size);
+      });
+  const std::int64_t bytes = bytes_of(load.piece);
+  std::fill_n(cta.held.begin() + static_cast<std::ptrdiff_t>(load.address), bytes, 1);
+  Mbarrier& barrier = cta.barriers[load.barrier];
+  join(barrier.arriving, load.known);
+  barrier.bytes -= bytes;
+  if (barrier.bytes < -kMostBytes) {
+    throw Failure{
+        {"mbarrier", load.instruction->line, "mbarrier: copies bring more than is expected"}};
+  }
+  complete_if_due(barrier);
+}
+
+// To one CTA.
+void begin_load(Execution& x, Load made) {
+  Cta& cta = *made.to;
+  if (cta.live == 0) x.fail("exit", fmt::format("to CTA {}, which has ended", cta.index));
+  barrier_at(x, {&cta, made.barrier});
+  const std::int64_t bytes = bytes_of(made.piece);
+  std::fill_n(cta.held.begin() + static_cast<std::ptrdiff_t>(made.address), bytes, 0);
+  touch(x, cta, made.address, bytes, Accessor::bulk_load);
+  if (!made.piece.from) {
+    for_pieces(made.piece, made.address + kSharedBase,
+               [&](std::uint64_t, std::uint64_t global, std::int64_t size) {
+                 if (global != 0) touch_global(x, {global, size, false, false, 0, true});
+               });
+  }
+  release(x, made.known);
+  if (x.machine.input.timing == Timing::early) return finish_load(x.machine, made);
+  Machine& machine = x.machine;
+  machine.under_way.push_back(
+      {&cta, made.instruction, [&machine, made] { finish_load(machine, made); }});
+}
+
+// To each of the CTAs.
+void begin_loads(Execution& x, const Load& made, std::uint64_t receivers) {
+  const auto& ctas = x.cta().cluster->ctas;
+  if (receivers >> ctas.size() != 0 || receivers == 0) {
+    x.fail("out_of_bounds",
+           fmt::format("to CTAs {:#x} of a cluster of {}", receivers, ctas.size()));
+  }
+  for (const auto& each : ctas) {
+    if (!(receivers >> each->rank & 1)) continue;
+    Load own = made;
+    own.to = each.get();
+    begin_load(x, std::move(own));
+  }
+}
+
 void load_box(Execution& x, int lane) {
   const Instruction& i = x.instruction;
   const Operand& source = x.operand(1);
@@ -253,31 +326,13 @@ void load_box(Execution& x, int lane) {
                                    described.rank};
   const auto start = coordinates_of(x, source, lane, values);
   x.record(EventKind::tensor_load, std::move(values));
-  const auto& ctas = x.cta().cluster->ctas;
-  if (receivers >> ctas.size() != 0 || receivers == 0) {
-    x.fail("out_of_bounds",
-           fmt::format("to CTAs {:#x} of a cluster of {}", receivers, ctas.size()));
-  }
-  for (const auto& each : ctas) {
-    if (!(receivers >> each->rank & 1)) continue;
-    if (each->live == 0) x.fail("exit", fmt::format("to CTA {}, which has ended", each->index));
-    barrier_at(x, {each.get(), barrier.at});
-    std::fill_n(each->held.begin() + static_cast<std::ptrdiff_t>(at), box_bytes(described), 0);
-    touch(x, *each, at, box_bytes(described), Accessor::bulk_load);
-    Load made{&i, each.get(), map, at, barrier.at, start};
-    release(x, made.known);
-    if (x.machine.input.timing == Timing::late) {
-      x.machine.loads.push_back(made);
-    } else {
-      finish_load(x.machine, made);
-    }
-  }
+  begin_loads(x, {&i, cta, {&described, start}, at, barrier.at}, receivers);
 }
 
-void read_source(Machine& machine, Warp& warp, Store& store) {
+void read_source(Warp& warp, Store& store) {
   if (store.read) return;
   store.read = true;
-  const std::int64_t bytes = box_bytes(machine.input.maps[store.map]);
+  const std::int64_t bytes = bytes_of(store.piece);
   const auto held = warp.cta->held.begin() + static_cast<std::ptrdiff_t>(store.address);
   if (std::find(held, held + bytes, 0) != held + bytes) {
     throw Failure{{"uninitialised", store.instruction->line,
@@ -287,10 +342,10 @@ void read_source(Machine& machine, Warp& warp, Store& store) {
   store.data.assign(from, from + bytes);
 }
 
-void combine(const Instruction& by, const TensorMap& map, const std::byte* brought,
-             std::byte* memory, std::int64_t bytes) {
+void combine(const Instruction& by, Type type, const std::byte* brought, std::byte* memory,
+             std::int64_t bytes) {
   const bool adds = by.has(Modifier::add), least = by.has(Modifier::min);
-  const int element = size_of(map.type);
+  const int element = size_of(type);
   for (std::int64_t at = 0; at < bytes; at += element) {
     std::uint64_t a = 0, b = 0;
     std::memcpy(&a, memory + at, static_cast<std::size_t>(element));
@@ -299,17 +354,19 @@ void combine(const Instruction& by, const TensorMap& map, const std::byte* broug
       return adds ? u + v : least ? (v < u ? v : u) : (u < v ? v : u);
     };
     std::uint64_t result = 0;
-    if (map.type == Type::f32) {
+    if (type == Type::f32) {
       result = to_bits(pick(from_bits<float>(a), from_bits<float>(b)));
-    } else if (map.type == Type::f16) {
+    } else if (type == Type::f16) {
       result = float_to_f16(pick(f16_to_float(static_cast<std::uint16_t>(a)),
                                  f16_to_float(static_cast<std::uint16_t>(b))));
-    } else if (map.type == Type::bf16) {
+    } else if (type == Type::bf16) {
       result = float_to_bf16(pick(bf16_to_float(static_cast<std::uint16_t>(a)),
                                   bf16_to_float(static_cast<std::uint16_t>(b))));
-    } else if (is_signed(map.type) && element == 4) {
+    } else if (is_signed(type) && element == 4) {
       result = to_bits(static_cast<std::int32_t>(pick(std::int64_t{from_bits<std::int32_t>(a)},
                                                       std::int64_t{from_bits<std::int32_t>(b)})));
+    } else if (is_signed(type)) {
+      result = to_bits(pick(from_bits<std::int64_t>(a), from_bits<std::int64_t>(b)));
     } else {
       result = pick(a, b);
     }
@@ -320,22 +377,39 @@ void combine(const Instruction& by, const TensorMap& map, const std::byte* broug
 void write_target(Machine& machine, Store& store) {
   if (store.written) return;
   store.written = true;
-  const TensorMap& map = machine.input.maps[store.map];
+  const Piece& piece = store.piece;
+  const Instruction& by = *store.instruction;
   for_pieces(
-      map, store.address + kSharedBase, store.start,
+      piece, store.address + kSharedBase,
       [&](std::uint64_t shared, std::uint64_t global, std::int64_t bytes) {
         if (global == 0) return;
         std::byte* const to = machine.find(global, bytes);
         if (!to) {
-          throw Failure{{"out_of_bounds", store.instruction->line,
+          throw Failure{{"out_of_bounds", by.line,
                          "out of bounds: a bulk store " + machine.describe_outside(global, bytes)}};
         }
         const std::byte* const from = store.data.data() + (shared - kSharedBase - store.address);
-        if (store.instruction->record->name == "cp.reduce.async.bulk.tensor") {
-          return combine(*store.instruction, map, from, to, bytes);
+        if (by.record->name.starts_with("cp.reduce")) {
+          return combine(by, piece.map ? piece.map->type : by.type, from, to, bytes);
         }
         std::memcpy(to, from, static_cast<std::size_t>(bytes));
       });
+}
+
+void begin_store(Execution& x, Store made) {
+  const std::int64_t bytes = bytes_of(made.piece);
+  touch(x, x.cta(), made.address, bytes, Accessor::bulk_store,
+        static_cast<std::uint32_t>(x.warp.store_groups[made.lane] + 1));
+  const bool reduces = x.instruction.record->name.starts_with("cp.reduce");
+  for_pieces(made.piece, made.address + kSharedBase,
+             [&](std::uint64_t, std::uint64_t global, std::int64_t size) {
+               if (global != 0) touch_global(x, {global, size, true, false, 0, true, reduces});
+             });
+  if (x.machine.input.timing == Timing::early) {
+    read_source(x.warp, made);
+    write_target(x.machine, made);
+  }
+  x.warp.stores.push_back(std::move(made));
 }
 
 void store_box(Execution& x, int lane) {
@@ -354,26 +428,92 @@ void store_box(Execution& x, int lane) {
                                                : 0;
   std::vector<std::int64_t> values{static_cast<std::int64_t>(map), static_cast<std::int64_t>(at),
                                    reduction, described.rank};
-  touch(x, *cta, at, box_bytes(described), Accessor::bulk_store,
-        static_cast<std::uint32_t>(x.warp.store_groups[lane] + 1));
   Store made;
-  made.start = coordinates_of(x, target, lane, values);
-  x.record(EventKind::tensor_store, std::move(values));
   made.instruction = &i;
   made.lane = lane;
-  made.map = map;
+  made.piece.map = &described;
+  made.piece.start = coordinates_of(x, target, lane, values);
   made.address = at;
-  if (x.machine.input.timing == Timing::early) {
-    read_source(x.machine, x.warp, made);
-    write_target(x.machine, made);
-  }
-  x.warp.stores.push_back(std::move(made));
+  x.record(EventKind::tensor_store, std::move(values));
+  begin_store(x, std::move(made));
 }
 
 void copy(Execution& x) {
   const bool loads = x.instruction.has(Modifier::complete_tx);
   if (loads == x.instruction.has(Modifier::bulk_group)) x.unsupported();
   for_lanes(x.lanes, [&](int lane) { loads ? load_box(x, lane) : store_box(x, lane); });
+}
+
+// Bytes in a row, whose number is operand 2. No machine form has such copies: nothing is recorded.
+std::int64_t row_bytes(Execution& x, int lane, std::uint64_t to, std::uint64_t from) {
+  const auto bytes = static_cast<std::int64_t>(x.read(2)[lane] & 0xffffffff);
+  if (bytes % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
+    x.fail("misaligned", fmt::format("of {} bytes from {:#x} to {:#x}, not all multiples of 16",
+                                     bytes, from, to));
+  }
+  return bytes;
+}
+
+// The memory of a CTA of the cluster, at an address that may be a generic one.
+Place shared_place(Execution& x, std::uint64_t address, std::int64_t bytes) {
+  const auto [cta, at] = x.machine.shared(x, address & kWindowMask, bytes);
+  return {cta, at};
+}
+
+void load_row(Execution& x, int lane) {
+  const Instruction& i = x.instruction;
+  const std::uint64_t to = x.addresses(x.operand(0))[lane], from = x.addresses(x.operand(1))[lane];
+  const std::int64_t bytes = row_bytes(x, lane, to, from);
+  if (!x.has(3) || x.operand(3).kind != Operand::Kind::address) x.unsupported();
+  const Place place = shared_place(x, to, bytes), barrier = barrier_place(x, x.operand(3), lane);
+  Load made{&i, place.cta, {}, place.at, barrier.at};
+  made.piece.bytes = bytes;
+  if (i.has(Modifier::global)) {
+    made.piece.outside = from;
+    if (bytes > 0 && !x.machine.find(from, bytes)) {
+      x.fail("out_of_bounds", x.machine.describe_outside(from, bytes));
+    }
+    const bool multicast = i.has(Modifier::multicast);
+    return begin_loads(x, made,
+                       multicast ? x.read(4)[lane] & 0xffff : std::uint64_t{1} << place.cta->rank);
+  }
+  // Of this CTA's shared memory, which is read until the other one's barrier says so.
+  const Place source = shared_place(x, from, bytes);
+  if (source.cta != &x.cta()) x.fail("out_of_bounds", "of another CTA's shared memory");
+  if (barrier.cta != place.cta) x.fail("mbarrier", "in another CTA than the copy's target");
+  const auto held = source.cta->held.begin() + static_cast<std::ptrdiff_t>(source.at);
+  if (std::find(held, held + bytes, 0) != held + bytes) {
+    x.fail("uninitialised", "of shared memory that has not been written");
+  }
+  touch(x, *source.cta, source.at, bytes, Accessor::bulk_source, epoch_of(x.warp));
+  made.piece.outside = source.at;
+  made.piece.from = source.cta;
+  begin_load(x, std::move(made));
+}
+
+void store_row(Execution& x, int lane) {
+  const std::uint64_t to = x.addresses(x.operand(0))[lane], from = x.addresses(x.operand(1))[lane];
+  const std::int64_t bytes = row_bytes(x, lane, to, from);
+  const Place source = shared_place(x, from, bytes);
+  if (source.cta != &x.cta()) x.fail("out_of_bounds", "of another CTA's shared memory");
+  if (bytes > 0 && !x.machine.find(to, bytes)) {
+    x.fail("out_of_bounds", x.machine.describe_outside(to, bytes));
+  }
+  Store made;
+  made.instruction = &x.instruction;
+  made.lane = lane;
+  made.address = source.at;
+  made.piece.outside = to;
+  made.piece.bytes = bytes;
+  begin_store(x, std::move(made));
+}
+
+void copy_row(Execution& x) {
+  const bool loads = x.instruction.has(Modifier::complete_tx);
+  if (loads == x.instruction.has(Modifier::bulk_group)) x.unsupported();
+  const bool reduces = x.instruction.record->name.starts_with("cp.reduce");
+  if (loads && reduces) x.unsupported();
+  for_lanes(x.lanes, [&](int lane) { loads ? load_row(x, lane) : store_row(x, lane); });
 }
 
 void commit_stores(Execution& x) {
@@ -396,9 +536,14 @@ void wait_stores(Execution& x) {
           each.group >= x.warp.store_groups[lane] - pending) {
         continue;
       }
-      read_source(x.machine, x.warp, each);
-      if (!read_alone) write_target(x.machine, each);
+      read_source(x.warp, each);
       each.waited = true;
+      if (read_alone) continue;
+      write_target(x.machine, each);
+      for_pieces(each.piece, each.address + kSharedBase,
+                 [&](std::uint64_t, std::uint64_t global, std::int64_t size) {
+                   if (global != 0) land_global(x, global, size);
+                 });
     }
     complete_groups(x, Agent::bulk_stores, x.warp.store_groups[lane] - pending);
   });
@@ -427,38 +572,19 @@ constexpr Record kUnitRecords[] = {
      "", copy},
     {"cp.reduce.async.bulk.tensor", "aa?s",
      "1d 2d 3d 4d 5d global shared::cta add min max tile bulk_group L2::cache_hint", "", copy},
+    {"cp.async.bulk", "aas?ass",
+     "shared::cluster shared::cta global mbarrier::complete_tx::bytes bulk_group "
+     "multicast::cluster L2::cache_hint",
+     "", copy_row},
+    {"cp.reduce.async.bulk", "aas?s",
+     "global shared::cta add min max noftz bulk_group L2::cache_hint",
+     "f16 bf16 f32 u32 s32 u64 s64", copy_row},
+    {"cp.async.bulk.prefetch.L2", "as?s", "global L2::cache_hint", "", prefetch},
     {"cp.async.bulk.commit_group", "", "", "", commit_stores},
     {"cp.async.bulk.wait_group", "s", "read", "", wait_stores},
 };
 
 }  // namespace
-
-void finish_load(Machine& machine, const Load& load) {
-  const TensorMap& map = machine.input.maps[load.map];
-  Cta& cta = *load.to;
-  for_pieces(
-      map, load.address + kSharedBase, load.start,
-      [&](std::uint64_t shared, std::uint64_t global, std::int64_t bytes) {
-        std::byte* const to = cta.shared.data() + (shared - kSharedBase);
-        if (global == 0) return void(std::memset(to, 0, static_cast<std::size_t>(bytes)));
-        const std::byte* const from = machine.find(global, bytes);
-        if (!from) {
-          throw Failure{{"out_of_bounds", load.instruction->line,
-                         "out of bounds: a bulk load " + machine.describe_outside(global, bytes)}};
-        }
-        std::memcpy(to, from, static_cast<std::size_t>(bytes));
-      });
-  const std::int64_t bytes = box_bytes(map);
-  std::fill_n(cta.held.begin() + static_cast<std::ptrdiff_t>(load.address), bytes, 1);
-  Mbarrier& barrier = cta.barriers[load.barrier];
-  join(barrier.arriving, load.known);
-  barrier.bytes -= bytes;
-  if (barrier.bytes < -kMostBytes) {
-    throw Failure{
-        {"mbarrier", load.instruction->line, "mbarrier: copies bring more than is expected"}};
-  }
-  complete_if_due(barrier);
-}
 
 void finish_all_stores(Machine& machine, Warp& warp) {
   for (Store& store : warp.stores) {
@@ -468,7 +594,7 @@ void finish_all_stores(Machine& machine, Warp& warp) {
                      "for its group, " +
                          machine.describe(warp)}};
     }
-    read_source(machine, warp, store);
+    read_source(warp, store);
     write_target(machine, store);
   }
   warp.stores.clear();

@@ -138,6 +138,30 @@ TEST_F(CallerProgramOnFake, ScratchIsThereOnceForAStreamAndSize) {
   EXPECT_EQ(state_->live_allocations, 0);
 }
 
+std::vector<std::byte*> addresses_of_sums;
+
+// Of a kernel of two tensors, each with a stride behind it.
+int note_addresses(void** arguments) {
+  for (const int i : {0, 2}) {
+    addresses_of_sums.push_back(*static_cast<std::byte**>(arguments[i]));
+  }
+  return 0;
+}
+
+TEST_F(CallerProgramOnFake, BuffersLieApart) {
+  char stream = 0;
+  const ProgramExecutable executable = compile(Called().program, "cuda");
+  addresses_of_sums.clear();
+  state_->executes = note_addresses;
+  executable.run(tensors(3), {2}, &stream);
+  state_->executes = nullptr;
+  // The second launch adds what one buffer holds to the other.
+  ASSERT_EQ(addresses_of_sums.size(), 6u);
+  const std::ptrdiff_t apart = std::abs(addresses_of_sums[3] - addresses_of_sums[2]);
+  EXPECT_GE(apart, 3 * kColumns * 4);
+  EXPECT_EQ(apart % 256, 0);
+}
+
 TEST_F(CallerProgramOnFake, ACaptureNeedsARunOrPrepareBefore) {
   char stream = 0;
   const ProgramExecutable executable = compile(Called().program, "cuda");

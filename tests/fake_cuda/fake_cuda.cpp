@@ -202,10 +202,20 @@ int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
   *milliseconds = 1.5F;
   return 0;
 }
-int cuTensorMapEncodeTiled(void*, int, uint32_t, void* base, const uint64_t*, const uint64_t*,
-                           const uint32_t*, const uint32_t*, int, int, int, int) {
+int cuTensorMapEncodeTiled(void*, int type, uint32_t rank, void* base, const uint64_t* sizes,
+                           const uint64_t* strides, const uint32_t* box,
+                           const uint32_t* element_strides, int interleave, int swizzle,
+                           int promotion, int fill) {
   if (const int failed = take_result()) return failed;
   fake_cuda_state.map_base = base;
+  FakeTensorMap& map = fake_cuda_state.map;
+  map = {type, interleave, swizzle, promotion, fill, rank, {}, {}, {}, {}};
+  for (std::uint32_t i = 0; i < rank && i < 5; ++i) {
+    map.sizes[i] = sizes[i];
+    if (i > 0) map.strides[i - 1] = strides[i - 1];
+    map.box[i] = box[i];
+    map.element_strides[i] = element_strides[i];
+  }
   return 0;
 }
 

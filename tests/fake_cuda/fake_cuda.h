@@ -3,6 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
+// A tensor map as the driver is told of it.
+struct FakeTensorMap {
+  int type, interleave, swizzle, promotion, fill;
+  std::uint32_t rank;
+  std::uint64_t sizes[5], strides[4];
+  std::uint32_t box[5], element_strides[5];
+};
+
 // What tests read and set of the fake driver, through the symbol `fake_cuda_state` of its library.
 struct FakeCudaState {
   // Set by tests.
@@ -26,4 +34,5 @@ struct FakeCudaState {
   int dynamic_shared_limit;
   void** arguments;  // of the last launch
   void* map_base;
+  FakeTensorMap map;  // the last one
 };

@@ -259,6 +259,10 @@ std::vector<BackwardCase> backward_cases() {
     c.batch = 2;
     c.attention.l2_bytes = 1 << 17;  // heads in several groups
   });
+  add_atomic("UnevenGroupsOfHeads", 66, 140, 64, [](BackwardCase& c) {
+    c.batch = 5;
+    c.attention.l2_bytes = 210000;  // three heads of keys, and then two
+  });
   return list;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "library/program_simulation.h"
 #include "tilewright/kernel.h"
 #include "tilewright/library.h"
 
@@ -232,6 +233,25 @@ TEST(Accuracy, IntegersAreExact) {
   std::vector<double> wanted(16, 1000000), got = wanted;
   got[3] += 1;
   EXPECT_GT((OutputComparison{"Y", errors_of(got, wanted, {4, 4}), allowed, {}}).share(), 1);
+}
+
+// Two executions of a program, which both round.
+TEST(Accuracy, BuffersMayDifferByRounding) {
+  ir::Program program;
+  ir::ProgramBuffer& buffer = program.buffers.emplace_back();
+  buffer.name = "Y";
+  buffer.dtype = bf16;
+  buffer.kind = ir::ProgramBuffer::Kind::out;
+  const HostTensor wanted = HostTensor::random_normal(bf16, {64, 64}, 1);
+  const auto share = [&](double factor) {
+    HostTensor got = wanted;
+    for (std::int64_t i = 0; i < got.elements(); ++i) got.set_flat(i, factor * got.flat(i));
+    return compare_buffers(program, {{got}}, {{wanted}}).share();
+  };
+  EXPECT_LT(share(1), 1);
+  EXPECT_LT(share(1 + 0x1p-10), 1);
+  EXPECT_GT(share(1.02), 1);
+  EXPECT_GT(share(0.98), 1);
 }
 
 // Of tensor cores' sums of 8-bit floats, and of nothing else.

@@ -97,6 +97,36 @@ TEST(SimplifyTest, ConditionsAndSelections) {
               indexed("  %20: bool = lt %2, %12\n", "%2"));
 }
 
+// A constant decides, on whichever side it stands.
+TEST(SimplifyTest, ConditionsThatAConstantDecides) {
+  const std::string constants =
+      "  %20: bool = constant {value = 1}\n  %21: bool = constant {value = 0}\n";
+  const std::string asked = "  %22: bool = lt %2, %12\n", late_yes = "  %23: bool = le %12, %12\n",
+                    late_no = "  %23: bool = lt %12, %12\n";
+  const auto selected = [](const std::string& condition) {
+    return "  %25: i32 = select " + condition + ", %2, %12\n";
+  };
+  const auto simplified = [&](const std::string& late, const std::string& operation,
+                              const std::string& result) {
+    const std::string folded =
+        "  %23: bool = constant {value = " + std::string(late == late_yes ? "1" : "0") + "}\n";
+    expect_pass(
+        simplify,
+        indexed(constants + asked + late + "  %24: bool = " + operation + "\n" + selected("%24"),
+                "%25"),
+        result == "%22" ? indexed(constants + asked + folded + selected("%22"), "%25")
+                        : indexed(constants + asked + folded, result));
+  };
+  for (const char* yes : {"%20, %22", "%22, %20", "%22, %23"}) {
+    simplified(late_yes, std::string("logical_and ") + yes, "%22");
+    simplified(late_yes, std::string("logical_or ") + yes, "%2");
+  }
+  for (const char* no : {"%21, %22", "%22, %21", "%22, %23"}) {
+    simplified(late_no, std::string("logical_and ") + no, "%12");
+    simplified(late_no, std::string("logical_or ") + no, "%22");
+  }
+}
+
 TEST(SimplifyTest, DivisionsThatMayFailStay) {
   expect_unchanged(simplify, indexed("  %20: i32 = div %12, %10\n", "%20"));
   expect_unchanged(simplify, indexed("  %20: i32 = constant {value = -3}\n"

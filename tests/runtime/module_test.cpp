@@ -159,5 +159,42 @@ TEST_F(TensorMapTest, ChecksBeforeItEncodes) {
   expect_error(ErrorKind::internal, {"cuTensorMapEncodeTiled", "tensor K"}, [&] { encode(spec_); });
 }
 
+TEST_F(TensorMapTest, TellsTheDriverAllOfIt) {
+  spec_.type = TensorMapType::bf16;
+  spec_.rank = 4;
+  const std::uint64_t sizes[] = {128, 8, 1000, 2}, strides[] = {256, 2048, 2097152};
+  const std::uint32_t box[] = {32, 1, 128, 2}, steps[] = {1, 2, 3, 4};
+  std::copy(std::begin(sizes), std::end(sizes), spec_.sizes);
+  std::copy(std::begin(strides), std::end(strides), spec_.strides);
+  std::copy(std::begin(box), std::end(box), spec_.box);
+  std::copy(std::begin(steps), std::end(steps), spec_.element_strides);
+  // The numbers of the driver's enumerations.
+  const std::pair<TensorMapSwizzle, int> swizzles[] = {{TensorMapSwizzle::none, 0},
+                                                       {TensorMapSwizzle::bytes32, 1},
+                                                       {TensorMapSwizzle::bytes64, 2},
+                                                       {TensorMapSwizzle::bytes128, 3}};
+  for (const auto& [swizzle, number] : swizzles) {
+    spec_.swizzle = swizzle;
+    spec_.box[0] = swizzle == TensorMapSwizzle::bytes32 ? 16 : 32;
+    encode(spec_);
+    EXPECT_EQ(state_->map.swizzle, number);
+    EXPECT_EQ(state_->map.box[0], spec_.box[0]);
+  }
+  const FakeTensorMap& map = state_->map;
+  EXPECT_EQ(state_->map_base, buffer_);
+  EXPECT_EQ(map.type, 9);  // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+  EXPECT_EQ(map.rank, 4u);
+  EXPECT_TRUE(std::equal(std::begin(sizes), std::end(sizes), map.sizes));
+  EXPECT_TRUE(std::equal(std::begin(strides), std::end(strides), map.strides));
+  EXPECT_TRUE(std::equal(std::begin(box) + 1, std::end(box), map.box + 1));
+  EXPECT_TRUE(std::equal(std::begin(steps), std::end(steps), map.element_strides));
+  EXPECT_EQ(map.interleave, 0);
+  EXPECT_EQ(map.promotion, 3);  // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+  EXPECT_EQ(map.fill, 0);       // zeros
+  spec_.fill = TensorMapFill::nan;
+  encode(spec_);
+  EXPECT_EQ(map.fill, 1);
+}
+
 }  // namespace
 }  // namespace tilewright::runtime

@@ -1,0 +1,263 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "ptx/launch_test_kernel.h"
+
+// Copies that threads begin and wait for: cp.async, and bulk copies of bytes in a row.
+namespace tilewright::ptx {
+namespace {
+
+using test::kernel_text;
+using test::run;
+using test::run_body;
+
+constexpr std::string_view kShared = ".shared .align 128 .b8 s[1024];\n.shared .align 8 .b8 b[16];";
+
+std::string without(std::string text, std::string_view part) {
+  const std::size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part;
+  return text.erase(at, part.size());
+}
+std::string replaced(std::string text, std::string_view part, std::string_view by) {
+  const std::size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part;
+  return text.replace(at, part.size(), by);
+}
+
+LaunchInput input_of(std::uint64_t seed) {
+  LaunchInput input;
+  input.seed = seed;
+  input.timing = seed % 2 == 0 ? Timing::early : Timing::late;
+  input.check_order = true;
+  return input;
+}
+
+constexpr std::uint64_t kSeeds = 8;
+
+// What a seed finds; "" where all are clean and leave `wanted` in each thread's word.
+template <typename Wanted>
+std::string fault_of(std::string_view body, std::int64_t threads, const Wanted& wanted) {
+  SCOPED_TRACE(body);
+  std::string found;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const test::Ran ran = run_body(body, threads, kShared, input_of(seed));
+    if (!ran.fault().empty()) {
+      found = ran.fault();
+      continue;
+    }
+    for (std::size_t i = 0; i < ran.out.size(); ++i) EXPECT_EQ(ran.out[i], wanted(i)) << i;
+  }
+  return found;
+}
+std::string fault_of(std::string_view body, std::int64_t threads = 64) {
+  return fault_of(body, threads, [](std::size_t i) { return 3u * static_cast<unsigned>(i ^ 32); });
+}
+
+// Each thread copies its word, and reads that of the other warp.
+constexpr const char* kNeighbours = R"(
+mul.lo.u32 %r2, %r0, 3;
+st.global.u32 [%rd1], %r2;
+mov.u32 %r3, s;
+shl.b32 %r4, %r0, 2;
+add.u32 %r4, %r4, %r3;
+cp.async.ca.shared.global [%r4], [%rd1], 4;
+cp.async.commit_group;
+cp.async.wait_group 0;
+bar.sync 0;
+xor.b32 %r5, %r0, 32;
+shl.b32 %r5, %r5, 2;
+add.u32 %r5, %r5, %r3;
+ld.shared.u32 %r1, [%r5];)";
+
+TEST(PtxCopies, AreThereOnceTheirGroupIsWaitedFor) {
+  EXPECT_EQ(fault_of(kNeighbours), "");
+  EXPECT_EQ(fault_of(replaced(kNeighbours, "wait_group 0", "wait_all")), "");
+  EXPECT_EQ(fault_of(without(replaced(kNeighbours, "wait_group 0", "wait_all"),
+                             "cp.async.commit_group;")),
+            "");
+}
+
+TEST(PtxCopies, WithoutAWaitTheyRace) {
+  // Seeds find races, or that what is read has not been written.
+  EXPECT_NE(fault_of(without(kNeighbours, "cp.async.wait_group 0;")), "");
+  EXPECT_NE(fault_of(replaced(kNeighbours, "wait_group 0", "wait_group 1")), "");
+  EXPECT_NE(fault_of(without(kNeighbours, "cp.async.commit_group;")), "");
+  EXPECT_NE(fault_of(without(kNeighbours, "bar.sync 0;")), "");
+  // A wait behind the barrier is known to its own warp alone.
+  EXPECT_NE(fault_of(replaced(without(kNeighbours, "cp.async.wait_group 0;"), "bar.sync 0;",
+                              "bar.sync 0;\ncp.async.wait_group 0;")),
+            "");
+  // The thread's own word is no safer.
+  const std::string own = replaced(kNeighbours, "xor.b32 %r5, %r0, 32;", "mov.u32 %r5, %r0;");
+  EXPECT_NE(fault_of(without(own, "cp.async.wait_group 0;"), 32), "");
+}
+
+// Two groups under way: of the first one the word is read while the second may not have come.
+TEST(PtxCopies, GroupsEndInTheirOrder) {
+  const std::string two = replaced(kNeighbours, "cp.async.wait_group 0;",
+                                   "cp.async.ca.shared.global [%r4+512], [%rd1], 4;\n"
+                                   "cp.async.commit_group;\ncp.async.wait_group 1;");
+  EXPECT_EQ(fault_of(two), "");
+  EXPECT_NE(fault_of(replaced(two, "[%r5]", "[%r5+512]")), "");
+}
+
+TEST(PtxCopies, WhatIsReadIsNotOverwritten) {
+  const std::string again = std::string(kNeighbours) +
+                            "\nbar.sync 0;\ncp.async.ca.shared.global [%r4], [%rd1], 4;\n"
+                            "cp.async.commit_group;\ncp.async.wait_group 0;";
+  EXPECT_EQ(fault_of(again), "");
+  const std::size_t second = again.rfind("bar.sync 0;");
+  EXPECT_EQ(fault_of(std::string(again).erase(second, 11)), "race");
+  // Two copies to one place, of which nobody knows which comes last.
+  EXPECT_EQ(fault_of(replaced(kNeighbours, "cp.async.commit_group;",
+                              "cp.async.ca.shared.global [%r4], [%rd1], 4;\n"
+                              "cp.async.commit_group;")),
+            "race");
+}
+
+// Of 16 bytes 8 are read, or none; zeros stand for the others.
+TEST(PtxCopies, ZerosBehindWhatIsRead) {
+  const auto body = [](std::string_view read) {
+    return fmt::format(
+        "st.global.u32 [%rd1], 7;\nbar.sync 0;\nmov.u32 %r3, s;\nshl.b32 %r4, %r0, 2;\n"
+        "setp.eq.u32 %p1, %r0, 0;\nsetp.eq.u32 %p2, %r0, 0;\nmov.u32 %r6, 8;\n"
+        "add.u32 %r5, %r4, %r3;\nst.shared.u32 [%r5], 9;\nbar.sync 0;\n"
+        "@%p1 cp.async.cg.shared.global [%r3], [%rd0], 16, {};\ncp.async.wait_all;\nbar.sync 0;\n"
+        "add.u32 %r4, %r4, %r3;\nld.shared.u32 %r1, [%r4];",
+        read);
+  };
+  const auto below = [](std::size_t count) {
+    return [count](std::size_t i) { return i < count ? 7u : 0u; };
+  };
+  EXPECT_EQ(fault_of(body("%r6"), 4, below(2)), "");
+  EXPECT_EQ(fault_of(body("0"), 4, below(0)), "");
+  EXPECT_EQ(fault_of(body("%p2"), 4, below(0)), "");
+  EXPECT_EQ(fault_of(body("!%p2"), 4, below(4)), "");
+  EXPECT_EQ(fault_of(body("17"), 4), "copy");
+}
+
+TEST(PtxCopies, PlacesThatDoNotFit) {
+  const auto fault = [](std::string_view copy) {
+    return run_body(
+               fmt::format("mov.u32 %r3, s;\nsetp.eq.u32 %p1, %r0, 0;\n@%p1 {}\nmov.u32 %r1, 0;",
+                           copy),
+               8, kShared, input_of(0))
+        .fault();
+  };
+  EXPECT_EQ(fault("cp.async.cg.shared.global [%r3+8], [%rd0], 16;"), "misaligned");
+  EXPECT_EQ(fault("cp.async.cg.shared.global [%r3], [%rd0+4], 16;"), "misaligned");
+  EXPECT_EQ(fault("cp.async.cg.shared.global [%r3], [%rd0+32], 16;"), "out_of_bounds");
+  EXPECT_EQ(fault("cp.async.cg.shared.global [%r3], [%rd0+32], 16, 0;\ncp.async.wait_all;"), "");
+  EXPECT_EQ(fault("cp.async.cg.shared.global [%r3+2048], [%rd0], 16;"), "out_of_bounds");
+  EXPECT_EQ(fault("cp.async.cg.shared.global [%r3], [%rd0], 8;"), "unsupported");
+}
+
+// A unit finds what a thread has copied behind a proxy fence that stands behind the wait.
+TEST(PtxCopies, UnitsFindThemBehindAProxyFence) {
+  const std::string body = R"(
+st.global.u32 [%rd1], 5;
+bar.sync 0;
+setp.eq.u32 %p1, %r0, 0;
+mov.u32 %r3, s;
+@%p1 cp.async.cg.shared.global [%r3], [%rd0], 16;
+cp.async.commit_group;
+fence.proxy.async.global;
+cp.async.wait_group 0;
+fence.proxy.async.shared::cta;
+@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd0+16], [%r3], 16;
+@%p1 cp.async.bulk.commit_group;
+@%p1 cp.async.bulk.wait_group 0;
+bar.warp.sync 0xffffffff;
+ld.global.u32 %r1, [%rd1];)";
+  const auto fives = [](std::size_t) { return 5u; };
+  EXPECT_EQ(fault_of(body, 32, fives), "");
+  EXPECT_EQ(fault_of(without(body, "fence.proxy.async.shared::cta;"), 32, fives), "proxy");
+  EXPECT_EQ(fault_of(without(body, "fence.proxy.async.global;"), 32, fives), "proxy");
+  const std::string early = without(body, "fence.proxy.async.shared::cta;");
+  EXPECT_EQ(fault_of(replaced(early, "cp.async.wait_group 0;",
+                              "fence.proxy.async.shared::cta;\ncp.async.wait_group 0;"),
+                     32, fives),
+            "proxy");
+  EXPECT_NE(fault_of(without(body, "@%p1 cp.async.bulk.wait_group 0;"), 32, fives), "");
+  EXPECT_EQ(fault_of(replaced(body, "bulk.wait_group 0", "bulk.wait_group.read 0"), 32, fives),
+            "race");
+}
+
+// The barrier follows the copies of all threads.
+constexpr const char* kFollowed = R"(
+mul.lo.u32 %r2, %r0, 3;
+st.global.u32 [%rd1], %r2;
+mov.u32 %r3, s;
+mov.u32 %r6, b;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared.b64 [%r6], 64;
+bar.sync 0;
+shl.b32 %r4, %r0, 2;
+add.u32 %r4, %r4, %r3;
+cp.async.ca.shared.global [%r4], [%rd1], 4;
+cp.async.mbarrier.arrive.noinc.shared.b64 [%r6];
+again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
+@%p2 bra end;
+bra again;
+end:
+xor.b32 %r5, %r0, 32;
+shl.b32 %r5, %r5, 2;
+add.u32 %r5, %r5, %r3;
+ld.shared.u32 %r1, [%r5];)";
+
+TEST(PtxCopies, BarriersFollowThem) {
+  EXPECT_EQ(fault_of(kFollowed), "");
+  // Counted besides: the arrivals that the barrier expects are others.
+  const std::string counted =
+      replaced(kFollowed, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r6];",
+               "cp.async.mbarrier.arrive.shared.b64 [%r6];\n"
+               "mbarrier.arrive.shared.b64 _, [%r6];");
+  EXPECT_EQ(fault_of(counted), "");
+  EXPECT_NE(fault_of(replaced(kFollowed, "[%r6], 64", "[%r6], 63")), "");
+  EXPECT_NE(fault_of(replaced(kFollowed, "@%p2 bra end;", "bra end;")), "");
+  // An arrival of its own does not follow the copies.
+  EXPECT_NE(fault_of(replaced(kFollowed, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r6]",
+                              "mbarrier.arrive.shared.b64 _, [%r6]")),
+            "");
+}
+
+// A thread copies 128 bytes, which all read.
+constexpr const char* kRow = R"(
+mul.lo.u32 %r2, %r0, 3;
+st.global.u32 [%rd1], %r2;
+mov.u32 %r3, s;
+mov.u32 %r6, b;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared.b64 [%r6], 1;
+fence.proxy.async;
+bar.sync 0;
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r6], 256;
+@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd0], 256, [%r6];
+again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
+@%p2 bra end;
+bra again;
+end:
+xor.b32 %r5, %r0, 32;
+shl.b32 %r5, %r5, 2;
+add.u32 %r5, %r5, %r3;
+ld.shared.u32 %r1, [%r5];)";
+
+TEST(PtxCopies, RowsOfBytes) {
+  EXPECT_EQ(fault_of(kRow), "");
+  EXPECT_NE(fault_of(replaced(kRow, "@%p2 bra end;", "bra end;")), "");
+  EXPECT_EQ(fault_of(replaced(kRow, "[%r6], 256", "[%r6], 128")), "deadlock");
+  // Nobody waits: the copy may come when the CTA has ended.
+  const std::string ends = std::string(kRow).substr(0, std::string(kRow).find("again:"));
+  const test::Ran late = run(kernel_text(kShared, ends), 64, input_of(1));
+  EXPECT_EQ(late.fault(), "exit");
+  EXPECT_EQ(fault_of(without(kRow, "fence.proxy.async;")), "proxy");
+  EXPECT_EQ(fault_of(replaced(kRow, "[%rd0], 256", "[%rd0], 248")), "misaligned");
+  EXPECT_EQ(fault_of(replaced(kRow, "[%rd0], 256", "[%rd0+4], 240")), "misaligned");
+  EXPECT_EQ(fault_of(replaced(kRow, "[%rd0], 256", "[%rd0+16], 256")), "out_of_bounds");
+}
+
+}  // namespace
+}  // namespace tilewright::ptx
