@@ -177,6 +177,8 @@ struct Candidate {
   std::int64_t contraction = 0, other = 0;
 };
 
+constexpr std::int64_t kContractionTail = 16;
+
 // The sizes that the settings leave open, of each choice of lengths.
 class Sizer {
  public:
@@ -217,6 +219,21 @@ class Sizer {
     return sizes;
   }
 
+  // The same with fewer steps of contractions, one at least, where all lengths together are more
+  // multiplications of one head than `most`.
+  std::vector<std::string> sizes(const Lengths& lengths, std::int64_t most) const {
+    std::vector<std::string> all = sizes(lengths);
+    const std::int64_t work = multiplications(all);
+    if (work <= most) return all;
+    const auto fewer = [&](const Axis& axis, std::int64_t block) {
+      const double part = static_cast<double>(most) / static_cast<double>(work);
+      const auto length = static_cast<double>(lengths.contraction(axis, block));
+      const auto steps = static_cast<std::int64_t>(length * part / static_cast<double>(block));
+      return std::max<std::int64_t>(steps, 1) * block - kContractionTail;
+    };
+    return sizes({fewer, lengths.other, lengths.batch});
+  }
+
   // The longest block of a length of each sort.
   std::int64_t block(bool of_output) const {
     std::int64_t longest = 1;
@@ -252,6 +269,20 @@ class Sizer {
   }
 
  private:
+  // The product of the lengths that copies go along.
+  std::int64_t multiplications(const std::vector<std::string>& sizes) const {
+    std::int64_t work = 1;
+    for (const KernelOption& option : kernel_.options) {
+      const auto axis = axes_.find(option.name);
+      if (!option.is_length || axis == axes_.end() || axis->second.box <= 1) continue;
+      for (const std::string& size : sizes) {
+        if (size.rfind(option.name + "=", 0) != 0) continue;
+        work *= std::max<std::int64_t>(std::stoll(size.substr(option.name.size() + 1)), 1);
+      }
+    }
+    return work;
+  }
+
   const LibraryKernel& kernel_;
   const OptionValues& options_;
   const std::vector<SizedKernel>& launched_;
@@ -401,7 +432,6 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   // The tails differ from those of contractions, so that diagonals cross blocks.
   const auto small_tail = [](std::int64_t) { return std::int64_t{24}; };
   const auto large_tail = [](std::int64_t box) { return box * 3 / 4 / 16 * 16 - 8; };
-  constexpr std::int64_t kContractionTail = 16;
   struct Choice {
     std::int64_t contraction, other;
     std::int64_t (*tail)(std::int64_t box);
@@ -424,6 +454,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                       // Stages of what is loaded once a tile are used again, and
                                       // no step's stages order that.
                                       {1, few, small_tail, 3}};
+  const std::int64_t most = which == Sizes::further ? 2 * kMostWork : INT64_MAX;
   for (const Choice& choice : which == Sizes::further ? others : usual) {
     result.push_back(sizer.sizes({[&](const Axis&, std::int64_t block) {
                                     return choice.contraction * parts * block - kContractionTail;
@@ -431,7 +462,8 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                   [&](const Axis& axis, std::int64_t block) {
                                     return choice.other * block - choice.tail(axis.box);
                                   },
-                                  choice.batch}));
+                                  choice.batch},
+                                 most));
   }
   if (which == Sizes::further) {
     // Long ones of equal lengths, where tiles follow each other many times, and one off.
@@ -441,7 +473,8 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
     }
     for (const std::int64_t more : {0, 1}) {
       result.push_back(sizer.sizes({[&](const Axis&, std::int64_t) { return length + more; },
-                                    [&](const Axis&, std::int64_t) { return length; }}));
+                                    [&](const Axis&, std::int64_t) { return length; }},
+                                   most));
     }
   }
   result.erase(std::unique(result.begin(), result.end()), result.end());

@@ -271,6 +271,8 @@ TEST(FaultProof, MissesWhatALaunchDoesNotStore) {
     ++dropped;
     EXPECT_EQ(result.verdict, Verdict::caught) << text_of(result);
     EXPECT_EQ(result.fault.kind, "mismatch");
+    // Seen without values.
+    EXPECT_NE(result.fault.message.find("nothing writes all of the 16 bytes"), std::string::npos);
   }
   EXPECT_EQ(dropped, 1);
 }
@@ -308,7 +310,7 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
   kernel.ctas(ceil_div(n, 16));
   kernel.roles({role("math", warps(1), registers(64), [&] {
-    const Block rows = n.block(cta_index() / 3 * 3 + cta_index() % 3, 16);
+    const Block rows = n.block(cta_index() / 1000 * 1000 + cta_index() % 1000, 16);
     store(C(rows, all), load(X(rows, all)));
   })});
   const auto verdicts = [&](const char* size) {
@@ -321,7 +323,30 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
     return std::pair(caught > 0, same > 0);
   };
   EXPECT_EQ(verdicts("n=48"), std::pair(false, true));
-  EXPECT_EQ(verdicts("n=160"), std::pair(true, false));
+  EXPECT_EQ(verdicts("n=16032"), std::pair(true, false));
+}
+
+// A loop that begins a turn early does nothing in it, and one that begins late leaves out a block.
+TEST(FaultProof, ChangesADivisorTheOtherWayWhereOneDoesNoHarm) {
+  Kernel kernel("early");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
+  const Tensor next = kernel.workspace("next", 1);
+  kernel.ctas(1);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    // Always 0, but that is not known. 135 is 8 times 16, 7 times 17 and 9 times 15, and a rest.
+    const Index none = atomic_add(next(0), 0);
+    for (Index block : range((none + 135) / 16, 10)) {
+      when(block >= 8, [&] {
+        const Block rows = n.block(block - 8, 16);
+        store(C(rows, all), load(X(rows, all)));
+      });
+    }
+  })});
+  const std::vector<MutantResult> results = of_kind(36, kernel, {"n=32"}, {});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].verdict, Verdict::caught);
+  EXPECT_EQ(results[0].mutant.change, "divides by one less");
 }
 
 // They are large, and few mutants need them.

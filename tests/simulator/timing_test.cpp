@@ -124,5 +124,45 @@ TEST(Timing, BytesThatAreExpectedTooLate) {
   EXPECT_TRUE(clean);
 }
 
+// Warp a of each CTA waits for what its peer's b signals, which signals again once it has heard of
+// the first wait: from a's elected lane, or from a warp that waits beside it.
+std::string signals_twice(const std::string& hears_from) {
+  const std::string wait = "    mbarrier_wait %20, %0, %0\n";
+  const std::string tell =
+      "    elect () {\n      mbarrier_arrive %20, %1, %41\n      yield\n    }\n";
+  const std::string signal = "    mbarrier_arrive %20, %0, %41\n";
+  LitmusSetup setup;
+  setup.cluster = 2;
+  return litmus("  %40: i32 = cluster_rank\n  %41: i32 = sub %1, %40\n" +
+                    role("a", 0, 1, wait + (hears_from == "a" ? tell : "")) +
+                    role("b", 1, 1, signal + "    mbarrier_wait %20, %1, %0\n" + signal) +
+                    role("c", 2, 1, hears_from == "c" ? wait + tell : "") + "  cluster_sync\n",
+                setup);
+}
+
+// The warp's wait is over where one of its lanes has gone on.
+TEST(Timing, AWaitThatTheElectedLaneTellsOf) {
+  EXPECT_EQ(told_of(signals_twice("a")), std::set<std::string>{""});
+}
+
+// Nobody tells of a's wait: under some seeds it looks too late, and hangs.
+TEST(Timing, AWaitThatNobodyTellsOf) {
+  MachineOptions options;
+  options.timing = true;
+  int clean = 0;
+  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+    const MachineReport report = run_litmus(signals_twice("c"), options);
+    if (!report.ok()) {
+      EXPECT_TRUE(report.faults[0].kind == "deadlock" || report.faults[0].kind == "mbarrier")
+          << first_message(report);
+      continue;
+    }
+    ++clean;
+    EXPECT_THAT(report.timing, HasSubstr("whether a wait for bar[0] looks before"));
+  }
+  EXPECT_GT(clean, 0);
+  EXPECT_LT(clean, static_cast<int>(kSeeds));
+}
+
 }  // namespace
 }  // namespace tilewright::simulator

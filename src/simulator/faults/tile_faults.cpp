@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
@@ -46,6 +48,65 @@ bool is_integer_division(const Sites& sites, const Site& site) {
          is_integer(sites.kernel().type(site.operation->results[0]).dtype);
 }
 
+// How the value is computed, in words that are the same in every role: what is handed to a role has
+// the line alone.
+std::string expression(const Sites& sites, ValueId value, int depth = 8) {
+  const Site* made = sites.definition(value);
+  if (!made) return "given";
+  const ir::Operation& operation = *made->operation;
+  if (const auto number = sites.constant(value)) return fmt::format("{}", *number);
+  if (operation.op == Op::dim) return operation.attributes.dim().to_string();
+  std::string text = fmt::format("{}:{}", ir::info(operation.op).name, operation.where.line);
+  if (!ir::info(operation.op).pure() || depth == 0) {
+    return fmt::format("handed:{}", operation.where.line);
+  }
+  for (const ValueId operand : operation.operands) {
+    text += " " + expression(sites, operand, depth - 1);
+  }
+  return "(" + text + ")";
+}
+
+// The integer divisions that tiles are counted with. Those that several roles compute alike, each
+// for itself, are one: their author wrote it once.
+std::vector<std::vector<std::size_t>> divisions_of_tiles(const Sites& sites) {
+  // By their expressions, of each role in the order of the kernel.
+  std::map<std::string, std::map<std::size_t, std::vector<std::size_t>>> roles;
+  for (const Site& site : sites.all()) {
+    if (!is_integer_division(sites, site)) continue;
+    if (!is_of_tile(sites, site.operation->operands[0])) continue;
+    roles[expression(sites, site.operation->results[0])][site.role].push_back(site.number);
+  }
+  std::vector<std::vector<std::size_t>> divisions;
+  for (const auto& [text, by_role] : roles) {
+    const std::size_t count = by_role.begin()->second.size();
+    const bool alike = std::all_of(by_role.begin(), by_role.end(),
+                                   [&](const auto& role) { return role.second.size() == count; });
+    if (!alike) {
+      for (const auto& [role, numbers] : by_role) {
+        for (const std::size_t number : numbers) divisions.push_back({number});
+      }
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<std::size_t>& numbers = divisions.emplace_back();
+      for (const auto& [role, of_role] : by_role) numbers.push_back(of_role[i]);
+      std::sort(numbers.begin(), numbers.end());
+    }
+  }
+  return divisions;
+}
+
+// To one more or one less, but at least one.
+void change_divisors(ir::Kernel& kernel, const std::vector<std::size_t>& divisions, Op how) {
+  for (auto number = divisions.rbegin(); number != divisions.rend(); ++number) {
+    const ValueId divisor = operation_at(kernel, *number).operands[1];
+    const ValueId one = insert_constant(kernel, *number, 1);
+    const ValueId changed = insert_scalar(kernel, *number + 1, how, {divisor, one});
+    const ValueId least = insert_scalar(kernel, *number + 2, Op::max, {changed, one});
+    operation_at(kernel, *number + 3).operands[1] = least;
+  }
+}
+
 Mutant with_mask(const Sites& sites, const Site& copy, std::uint64_t mask, std::string change) {
   Mutant mutant = mutant_at(sites, copy, std::move(change));
   mutant.edit = [number = copy.number, mask](ir::Kernel& kernel) {
@@ -69,16 +130,19 @@ std::vector<Mutant> seed_wrong_division(const Sites& sites) {
       };
       mutants.back().equivalent = divides_evenly(sites, site, whole);
     }
-    if (!is_of_tile(sites, site.operation->operands[0])) continue;
+  }
+  for (const std::vector<std::size_t>& alike : divisions_of_tiles(sites)) {
+    const Site& site = sites.at(alike.front());
     mutants.push_back(mutant_at(sites, site, "divides by one more"));
-    mutants.back().division = Mutant::Division::by_one_more;
-    mutants.back().edit = [number = site.number](ir::Kernel& kernel) {
-      const ValueId divisor = operation_at(kernel, number).operands[1];
-      const ValueId one = insert_constant(kernel, number, 1);
-      const ValueId more = insert_scalar(kernel, number + 1, Op::add, {divisor, one});
-      operation_at(kernel, number + 2).operands[1] = more;
-    };
-    mutants.back().equivalent = below_divisor(sites, site);
+    Mutant& mutant = mutants.back();
+    mutant.division = Mutant::Division::by_one_more;
+    mutant.edit = [alike](ir::Kernel& kernel) { change_divisors(kernel, alike, Op::add); };
+    mutant.other_edit = [alike](ir::Kernel& kernel) { change_divisors(kernel, alike, Op::sub); };
+    mutant.other_change = "divides by one less";
+    for (const std::size_t number : alike) {
+      mutant.equivalent = below_divisor(sites, sites.at(number));
+      if (mutant.equivalent.empty()) break;
+    }
   }
   return mutants;
 }

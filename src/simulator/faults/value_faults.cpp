@@ -184,6 +184,25 @@ std::vector<Mutant> seed_shifted_masks(const Sites& sites) {
     mutants.back().edit = [number = site->number, other](ir::Kernel& kernel) {
       operation_at(kernel, number).attributes.set(Key::function, other);
     };
+    // The other way: the array on one side is off by one, and is as it was behind the comparison.
+    const std::size_t moved = sites.kernel().type(operands[1]).is_scalar() ? 2 : 1;
+    const ir::Type& type = sites.kernel().type(operands[moved]);
+    if (type.is_scalar()) continue;
+    const bool more = (comparison == Op::lt) == (moved == 1);
+    mutants.back().other_change = comparison == Op::lt ? "of one less" : "of one more";
+    mutants.back().other_edit = [number = site->number, array = operands[moved], more,
+                                 count = type.shape[0]](ir::Kernel& kernel) {
+      const ValueId one = insert_constant(kernel, number, 1);
+      const std::vector<ir::IndexMap> maps = {{{1, count, 1}}, {}};
+      const auto moves = [&](bool up) {
+        return ir::Operation{
+            Op::compute, {array, array, one},
+            {},          {{Key::function, up ? Op::add : Op::sub}, {Key::maps, maps}},
+            {},          operation_at(kernel, number + 1).where};
+      };
+      insert(kernel, number + 1, Side::after, moves(!more));
+      insert(kernel, number + 1, Side::before, moves(more));
+    };
   }
   return mutants;
 }

@@ -24,6 +24,25 @@ void GlobalMemory::add_written(Range range) {
   if (!known) written_.push_back(range);
 }
 
+std::vector<std::uint16_t> GlobalMemory::written(Range range) const {
+  constexpr std::uint64_t kCell = ShadowBlock::kCell, kCells = ShadowBlock::kBytes / kCell;
+  const std::uint64_t begin = reinterpret_cast<std::uint64_t>(range.begin) / kCell;
+  const std::uint64_t end = (reinterpret_cast<std::uint64_t>(range.end) + kCell - 1) / kCell;
+  std::vector<std::uint16_t> masks(end - begin);
+  for (std::uint64_t block = begin / kCells; block * kCells < end; ++block) {
+    const auto found = shadow_.find(block);
+    if (found == shadow_.end()) continue;
+    found->second.for_writes([&](const Bytes& bytes) {
+      for (std::uint64_t i = 0; i < kCells; ++i) {
+        const std::uint64_t cell = block * kCells + i;
+        if (!(bytes.cells >> i & 1) || cell < begin || cell >= end) continue;
+        masks[cell - begin] |= bytes.mask;
+      }
+    });
+  }
+  return masks;
+}
+
 std::string GlobalMemory::describe(const std::byte* first, std::int64_t bytes) const {
   for (const Named& each : names_) {
     if (!each.range.has(first)) continue;

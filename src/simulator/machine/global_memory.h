@@ -56,6 +56,8 @@ class GlobalMemory {
 
   // Of the 1024 bytes from this address on.
   ShadowBlock& shadow(std::uint64_t block) { return shadow_[block / ShadowBlock::kBytes]; }
+  // Of every 16 bytes of the range, which ones have been written.
+  std::vector<std::uint16_t> written(Range range) const;
 
  private:
   struct Named {

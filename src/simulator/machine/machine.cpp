@@ -75,6 +75,17 @@ struct Workspaces {
   }
 };
 
+void note_written(const ir::Kernel& kernel, const Arguments& arguments, const GlobalMemory& memory,
+                  MachineReport& report) {
+  std::size_t next = 0;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor()) continue;
+    const TensorArgument& tensor = arguments.tensors[next++];
+    if (parameter.kind != ir::Parameter::Kind::out) continue;
+    report.written.push_back(memory.written(GlobalMemory::range_of(tensor)));
+  }
+}
+
 }  // namespace
 
 std::vector<bool> computations_left_out(const ir::Kernel& kernel, const Arguments& arguments,
@@ -122,6 +133,7 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
   try {
     world.run();
     workspaces.check(kernel, report);
+    if (options.note_written) note_written(kernel, complete, world.memory, report);
   } catch (const Stopped&) {
   }
   if (options.recorder) options.recorder->end(report.faults);

@@ -57,6 +57,8 @@ struct MachineOptions {
   bool control_only = false;
   // Also what hangs on the order that the seed draws (MachineReport::timing).
   bool timing = false;
+  // Also which bytes of its outputs the kernel writes (MachineReport::written). Wants check_order.
+  bool note_written = false;
   // Also where the elements of products come from (provenance.h): faults of kind provenance. It
   // asks that both operands of a sum advance together, which is not every kernel's way.
   bool provenance = false;
@@ -78,6 +80,9 @@ struct MachineReport {
   std::string timing;
   // The first access to a word whose place among other CTAs' accesses may be another one.
   std::string words;
+  // With MachineOptions::note_written, of each output: of every 16 bytes of its memory, which ones
+  // have been written.
+  std::vector<std::vector<std::uint16_t>> written;
   bool ok() const { return faults.empty(); }
 };
 

@@ -99,6 +99,11 @@ class ShadowBlock {
       if (record.bytes.meets(bytes)) visit(record);
     }
   }
+  // Visits the bytes of each write that has not been written over.
+  template <typename Visit>
+  void for_writes(Visit visit) const {
+    for (const Record& record : writes_) visit(record.bytes);
+  }
 
  private:
   void remember(const Access& access, const Bytes& bytes);

@@ -88,6 +88,8 @@ void Timing::pass(Warp& warp, const Instruction& instruction, int barrier, Passe
   know(warp, instruction.elected, barrier, warp.cta->barriers[barrier].phase);
   wait.agent = own_agent(warp, instruction.elected);
   wait.time = ++warp.view(instruction.elected).timed[wait.agent];
+  // What one lane does behind a wait of all comes behind it in time.
+  warp.elected.timed[wait.agent] = std::max(warp.elected.timed[wait.agent], wait.time);
 }
 
 void Timing::meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const {

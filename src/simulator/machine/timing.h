@@ -19,7 +19,9 @@
 //   knows that p phases are complete, so that it cannot come earlier. And the phase cannot end
 //   without it, since its arrivals and its bytes are those that the phase had here.
 // - A wait for phase p finds that phase: the order's own checks hold it to the phase, and phase
-//   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait.
+//   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait. A warp's
+//   instructions come one behind the other, also where one lane executes the later ones. So who
+//   knows of what that lane did behind a wait of all lanes knows, in time, that the wait is over.
 // - A barrier of warps has the same warps at each use, since each of them knows that the use before
 //   is over. Registers are only ever given back before others ask for more.
 //
