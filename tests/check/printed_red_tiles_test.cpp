@@ -18,10 +18,7 @@ TEST(PrintedRedTiles, AddTheSameWhereverTheTensorLies) {
                  << place.columns << " columns, Y {" << place.rows << ", " << place.width
                  << "} from " << place.base << " by " << place.stride);
     const ir::Kernel machine =
-        compiler::machine_forms(test::add_tiles(place.columns, place.constant_end).finish(),
-                                "sm_90a")
-            .back()
-            .kernel;
+        compiler::machine_forms(test::add_tiles(place).finish(), "sm_90a").back().kernel;
     const codegen::CudaSource source = codegen::print(machine);
     test::SumData data(place);
     HostTensor D = HostTensor::zeros(f32, {test::kAddedRows, place.columns});

@@ -17,10 +17,13 @@ inline constexpr int kAddedRows = 16, kAddingCtas = 3, kAddingWarps = 2;
 enum class Beside { nothing, plain_store, plain_load };
 
 // Every warp of every CTA adds a tile of its own to the same rows of Y, all but the last of them.
-// `constant_end`: the columns end at a constant, wherever the tensor does.
-inline Kernel add_tiles(int columns, bool constant_end = false, Beside beside = Beside::nothing) {
+// `constant_end`: the columns end at a constant, wherever the tensor does. `constant_width`: so
+// does the tensor, at `columns`.
+inline Kernel add_tiles(int columns, bool constant_end = false, Beside beside = Beside::nothing,
+                        bool constant_width = false) {
   Kernel kernel("add_tiles");
-  const Dim rows = kernel.dim("rows"), width = kernel.dim("width");
+  const Dim rows = kernel.dim("rows");
+  const Dim width = constant_width ? Dim(columns) : kernel.dim("width");
   const Tensor X = kernel.in("X", f32, {kAddingCtas, kAddingWarps, kAddedRows, columns});
   const Tensor Y = kernel.inout("Y", f32, {rows, width});
   const Tensor D = kernel.out("D", f32, {kAddedRows, columns});
@@ -47,14 +50,31 @@ inline Kernel add_tiles(int columns, bool constant_end = false, Beside beside = 
 // Where Y lies among other numbers: from element `base`, with rows `stride` apart.
 struct SumPlace {
   int columns, rows, width, base, stride;
-  bool constant_end = false;
+  bool constant_end = false, constant_width = false;
 };
 
+inline Kernel add_tiles(const SumPlace& place) {
+  return add_tiles(place.columns, place.constant_end, Beside::nothing, place.constant_width);
+}
+
 // Whole vectors, ends that cut one, and places at which no vector of 16 bytes, or none of 8, lies.
+// Of a constant width rows that follow each other, some of which do not exist, and others.
 inline std::vector<SumPlace> sum_places() {
-  return {{32, 17, 32, 0, 32}, {32, 17, 40, 0, 40}, {32, 17, 30, 0, 32},      {32, 12, 29, 0, 36},
-          {32, 17, 32, 1, 36}, {32, 9, 31, 2, 38},  {32, 17, 32, 0, 33},      {4, 17, 4, 3, 7},
-          {2, 17, 2, 0, 2},    {1, 5, 1, 1, 3},     {32, 17, 30, 0, 32, true}};
+  return {{32, 17, 32, 0, 32},
+          {32, 17, 40, 0, 40},
+          {32, 17, 30, 0, 32},
+          {32, 12, 29, 0, 36},
+          {32, 17, 32, 1, 36},
+          {32, 9, 31, 2, 38},
+          {32, 17, 32, 0, 33},
+          {4, 17, 4, 3, 7},
+          {2, 17, 2, 0, 2},
+          {1, 5, 1, 1, 3},
+          {32, 17, 30, 0, 32, true},
+          {32, 17, 32, 0, 32, false, true},
+          {32, 12, 32, 0, 32, false, true},
+          {32, 17, 32, 1, 32, false, true},
+          {32, 17, 32, 0, 36, false, true}};
 }
 
 // Small integers: f32 holds their sums exactly, in whatever order they come.

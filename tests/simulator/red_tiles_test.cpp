@@ -56,7 +56,7 @@ TEST(RedTiles, AddWhatAllWarpsBringAndNothingElsewhere) {
     SCOPED_TRACE(testing::Message()
                  << place.columns << " columns, Y {" << place.rows << ", " << place.width
                  << "} from " << place.base << " by " << place.stride);
-    const ir::Kernel machine = machine_of(test::add_tiles(place.columns, place.constant_end));
+    const ir::Kernel machine = machine_of(test::add_tiles(place));
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       test::SumData data(place);
       HostTensor D = HostTensor::zeros(f32, {test::kAddedRows, place.columns});

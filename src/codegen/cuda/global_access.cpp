@@ -64,7 +64,7 @@ class GlobalAccess {
     emitter_.line(
         fmt::format("{}* const first = {};", memory_type(parameter_.dtype), sum_text(base)));
     if (const int vector = analysis::elements_at_once(operation_, parameter_.dtype); vector > 1) {
-      loads_ ? load_vectors(vector) : store_vectors(vector);
+      loads_ ? load_vectors(vector) : adds_ ? add_vectors(vector) : store_vectors(vector);
     } else {
       print_elements("0", fmt::format("{}", count_));
     }
@@ -194,19 +194,59 @@ class GlobalAccess {
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
     const Place at = place("i", vector);
-    if (adds_) {
-      emitter_.line(fmt::format("if ({}) red_add_vector_{}(first + {}, {}, aligned);", at.exists,
-                                bytes, at.offset, registers_at("i")));
-      if (vectors_are_whole(vector)) return emitter_.close();
-    } else {
-      emitter_.open(fmt::format("if (aligned && {})", at.exists));
-      emitter_.line(
-          fmt::format("store_vector_{}(first + {}, {});", bytes, at.offset, registers_at("i")));
-      emitter_.close();
-    }
+    emitter_.open(fmt::format("if (aligned && {})", at.exists));
+    emitter_.line(
+        fmt::format("store_vector_{}(first + {}, {});", bytes, at.offset, registers_at("i")));
+    emitter_.close();
     emitter_.open("else");
     print_elements("i", fmt::format("i + {}", vector));
     emitter_.close();
+    emitter_.close();
+  }
+
+  std::string red(int vector, const std::string& offset, const char* is_aligned) const {
+    return fmt::format("red_add_vector_{}(first + {}, {}, {})", vector * size_of(parameter_.dtype),
+                       offset, registers_at("i"), is_aligned);
+  }
+
+  // One test for all vectors of a tensor whose rows follow each other, since their places differ by
+  // constants then: a test or a product of strides for each would wait for the one before.
+  void add_vectors(int vector) {
+    emitter_.line(fmt::format("const bool aligned = {};", aligned(vector)));
+    std::vector<std::string> conditions{"aligned"};
+    std::vector<std::string> offset{step(rank_ - 1, "i")};
+    std::int64_t stride = 1;
+    for (int axis = rank_ - 2; axis >= 0; --axis) {
+      const Dim& size = parameter_.shape[axis + 1];
+      if (!size.is_constant()) return add_each(vector);
+      stride *= size.constant();
+      const std::string d = step(axis, "i");
+      if (d == "0") continue;
+      conditions.push_back(fmt::format("{} == {}", emitter_.stride(tensor_, axis), stride));
+      offset.push_back(fmt::format("({}) * {}", d, stride));
+    }
+    conditions.push_back(place("0", vector).exists);
+    conditions.push_back(place(std::to_string(count_ - vector), vector).exists);
+    emitter_.open(fmt::format("if ({})", fmt::join(conditions, " && ")));
+    emitter_.line("#pragma unroll");
+    emitter_.line(fmt::format("for (int i = 0; i < {}; i += {}) {};", count_, vector,
+                              red(vector, sum_text(offset), "true")));
+    emitter_.close();
+    emitter_.open("else");
+    add_each(vector);
+    emitter_.close();
+  }
+
+  void add_each(int vector) {
+    emitter_.line("#pragma unroll");
+    emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
+    const Place at = place("i", vector);
+    emitter_.line(fmt::format("if ({}) {};", at.exists, red(vector, at.offset, "aligned")));
+    if (!vectors_are_whole(vector)) {
+      emitter_.open("else");
+      print_elements("i", fmt::format("i + {}", vector));
+      emitter_.close();
+    }
     emitter_.close();
   }
 
