@@ -120,6 +120,8 @@ class Packed : public PackedShapes {
   std::optional<Ragged> keys_;
 };
 
+constexpr int kStatisticRows = 64;
+
 // LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
 // scores are -inf, and its weights must be 0. Both tensors have a multiple of rows. Those behind
 // the last query are left alone.
@@ -137,7 +139,7 @@ Kernel statistics(const Attention& a, bool of_lse, int multiple, const std::stri
     return multiple > 1 ? kernel.inout(tensor, f32, shape) : kernel.out(tensor, f32, shape);
   };
   const Tensor L = written("L"), D = written("D");
-  const auto at = sequences.block_of_queries(kernel, a.block_q);
+  const auto at = sequences.block_of_queries(kernel, kStatisticRows);
 
   const auto part = [&](const Tensor& tensor) {
     return load(at.rows(tensor, at.block, at.head)).cast(f32);
@@ -394,6 +396,12 @@ Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
   a.block_k = plan_case("128 keys", std::max(a.dim, a.dim_v) <= 128) ? 128 : 64;
   a.block_q = 64;
+  return a;
+}
+
+Attention with_sm90_backward_blocks(Attention a) {
+  a.block_k = 128;
+  a.block_q = backward_rows(a);
   return a;
 }
 

@@ -15,10 +15,11 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kGroups = 2;  // warpgroups, of 64 keys each
-constexpr int kRows = 64;   // of a product, and of a block of queries
-constexpr int kPieces = 4;  // of a warpgroup's part of dQ
-constexpr int kLine = 128;  // f32 that a warp adds at a time
+constexpr int kGroups = 2;      // warpgroups
+constexpr int kGroupRows = 64;  // keys of each
+constexpr int kTileRows = 64;   // and columns of a warpgroup's tile of dQ^T
+constexpr int kLine = 128;      // f32 that a warp adds at a time
+constexpr int kTileLines = kTileRows * kTileRows / kLine;
 constexpr int kStages = 2;  // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
 
@@ -41,9 +42,9 @@ class Backward {
         K_(kernel.in("K", a.dtype, shapes_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, shapes_.of_keys(a.dim_v))),
         dO_(kernel.in("dO", a.dtype, shapes_.of_queries(a.dim_v))),
-        L_(kernel.in("L", f32, shapes_.of_rows(kRows))),
-        D_(kernel.in("D", f32, shapes_.of_rows(kRows))),
-        sums_(kernel.inout("sums", f32, plan.sums(a, shapes_.batch, shapes_.queries))),
+        L_(kernel.in("L", f32, shapes_.of_rows(a.block_q))),
+        D_(kernel.in("D", f32, shapes_.of_rows(a.block_q))),
+        sums_(kernel.inout("sums", f32, BackwardPlan::sums(a, shapes_.batch, shapes_.queries))),
         dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
         mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
@@ -53,12 +54,13 @@ class Backward {
         blocks_(key_blocks_ * kv_heads_),
         // V, and K in its parts of columns, one below the other.
         kv_ring_(kernel, "kv", stages(1),
-                 {{a.dtype, a.block_k, a.dim_v},
-                  {a.dtype, a.block_k * plan.k_parts, a.dim / plan.k_parts}}),
-        ring_(
-            kernel, "rows", stages(kStages),
-            {{a.dtype, kRows, a.dim}, {a.dtype, kRows, a.dim_v}, {f32, 8, kRows}, {f32, 8, kRows}}),
-        ds_(kernel, "ds", a.dtype, kStages * a.block_k, kRows),
+                 {{a.dtype, a.block_k, a.dim_v}, {a.dtype, a.block_k, a.dim}}),
+        ring_(kernel, "rows", stages(kStages),
+              {{a.dtype, a.block_q, a.dim},
+               {a.dtype, a.block_q, a.dim_v},
+               {f32, 8, a.block_q},
+               {f32, 8, a.block_q}}),
+        ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
     kv_ring_.numbered(4);
@@ -111,15 +113,12 @@ class Backward {
   // follow: those of all heads that share the keys, one behind the other.
   void load_block(const KeyPlace& at) {
     const Block cols = keys_of(at);
-    const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, kRows);
-    const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, kRows);
+    const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, a_.block_q);
+    const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
     kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
       tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
-      for (int i = 0; i < plan_.k_parts; ++i) {
-        tma_load(K_(at.sequence, cols, at.kv_head, Dim(a_.dim).block(i, a_.dim / plan_.k_parts)),
-                 kv[1].rows(a_.block_k * i, a_.block_k));
-      }
+      tma_load(K_(at.sequence, cols, at.kv_head, all), kv[1]);
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
@@ -129,13 +128,13 @@ class Backward {
     }
   }
 
-  // With each block of rows its number, the first piece of its dQ, and whether a mask cuts it.
+  // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
   void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
-    const Block rows = shapes_.queries.block(row, kRows);
-    const Block padded = shapes_.of_rows(kRows).back().block(row, kRows);
+    const Block rows = shapes_.queries.block(row, a_.block_q);
+    const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
-    const Index piece = plan_.piece(a_, shapes_.queries, at.sequence, head, row);
-    ring_.produce({row, piece, is_cut}, [&](const Slot& slot) {
+    const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
+    ring_.produce({row, tile, is_cut}, [&](const Slot& slot) {
       tma_load(Q_(at.sequence, rows, head, all), slot[0]);
       tma_load(dO_(at.sequence, rows, head, all), slot[1]);
       tma_load(L_(at.sequence, one, padded), slot[2].first_row());
@@ -158,123 +157,118 @@ class Backward {
     bulk_wait(0);
   }
 
-  // A warpgroup's keys or values, in parts of columns, as operands.
-  struct Keys {
-    std::vector<SharedView> shared;
-    std::vector<Tile> held;  // the same in registers, or nothing
-    Pending times(const SharedView& rows) const {
-      std::optional<Pending> sum;
-      for (std::size_t i = 0; i < shared.size(); ++i) {
-        const int columns = shared[i].column_count();
-        const SharedView part = rows.columns(static_cast<int>(i) * columns, columns).T();
-        const auto product = [&](const auto& keys) {
-          return sum ? wgmma(keys, part, *sum) : wgmma(keys, part);
-        };
-        sum = held.empty() ? product(shared[i]) : product(held[i]);
-      }
-      return *sum;
-    }
-  };
-  Keys keys(const Index& group, const SharedView& tile) const {
-    Keys keys;
-    for (int i = 0; i < tile.row_count() / a_.block_k; ++i) {
-      keys.shared.push_back(tile.rows(a_.block_k * i + kRows * group, kRows));
-      if (plan_.keys_in_registers) keys.held.push_back(load(keys.shared.back()));
-    }
-    return keys;
-  }
-
   void compute_block(const Index& group, const Slot& kv) {
-    const Keys k = keys(group, kv[1]), v = keys(group, kv[0]);
-    Var dk{zeros({kRows, a_.dim})}, dv{zeros({kRows, a_.dim_v})};
+    const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows);
+    const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows);
+    Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
     const Index steps = kv.number(3);
     when(steps > 0, [&] {
-      const Slot first = ring_.consume();
-      const Tile p = weights(group, kv, first, wait(k.times(first[0])));
-      dk = wait(key_gradients(group, v, first, p, dk, dv, [](int) {}));
-      Cell<Pending> next_dk(as_pending(dk));
-      // Of the step before: its stage, and the first piece of its dQ.
-      Cell<Index> stage(first.stage()), piece(first.number(1));
-      for ([[maybe_unused]] Index i : range(1, steps)) {
+      Cell<Index> stage(0), tile(0);  // of the step before: its stage, and the first tile of its dQ
+      // dQ is that of the step before, so that the warpgroups may be half a step apart.
+      const auto step = [&](bool has_before) {
         const Slot slot = ring_.consume();
-        const Tile products = wait(k.times(slot[0]));
-        dk = wait(next_dk);
-        ring_.release(stage);
-        const Tile p = weights(group, kv, slot, products);
-        // dQ of the step before, so that the warpgroups may be half a step apart. Additions wait
-        // for memory: they are spread over the products of this step.
-        const Pending query_product = query_gradient(group, kv, stage);
+        const Index own_tile = slot.number(1);
+        const Gradients now = gradients(group, kv, k, v, slot, has_before);
+        if (has_before && !plan_.meets_early) ds_full_.wait();
+        store(own_gradient(slot.stage(), group), now.scores);
+        std::optional<Pending> sum_q;
+        if (has_before && plan_.in_turn) add_in_turn(group, kv, stage, tile);
+        if (has_before && !plan_.in_turn) sum_q = query_gradient(group, kv, stage);
+        const Pending sum_v = wgmma(now.weights, slot[1], dv);
+        const Pending sum_k = wgmma(now.scores, slot[0], dk);
         std::optional<Tile> dq;
-        int done = 0;
-        next_dk = key_gradients(group, v, slot, p, dk, dv, [&](int point) {
-          for (int i = 0; i < plan_.pieces[point]; ++i) {
-            if (done == 0) dq = wait(query_product);
-            add(group, piece, *dq, done++);
-          }
-        });
+        if (sum_q) dq = wait(*sum_q);
+        // The other warpgroup may read this step's dS then, and write over that of the step before.
+        fence_proxy_async();
+        ds_full_.arrive();
+        if (dq) add(tile + group, *dq);
+        dv = wait(sum_v);
+        dk = wait(sum_k);
         stage = slot.stage();
-        piece = slot.number(1);
+        tile = own_tile;
+        ring_.release(slot);
+      };
+      step(false);
+      for ([[maybe_unused]] Index i : range(1, steps)) step(true);
+      ds_full_.wait();
+      if (plan_.in_turn) {
+        add_in_turn(group, kv, stage, tile);
+      } else {
+        add(tile + group, wait(query_gradient(group, kv, stage)));
       }
-      const Pending query_product = query_gradient(group, kv, stage);
-      dk = wait(next_dk);
-      ring_.release(stage);
-      const Tile dq = wait(query_product);
-      for (int i = 0; i < kPieces; ++i) add(group, piece, dq, i);
     });
     store_gradients(group, kv, dk, dv);
   }
 
-  // P^T of a block of rows. What a mask needs is read again here, since registers are scarce.
-  Tile weights(const Index& group, const Slot& kv, const Slot& slot, const Tile& products) const {
-    Var x{scores_.capped(products)};
-    when(slot.number(2) > 0, [&] {
-      const Tile s = x;
-      const Block cols = shapes_.keys.block(kv.number(0), a_.block_k).part(group, kRows);
-      x = mask_.apply_transposed(s, shapes_.queries.block(slot.number(0), kRows), cols);
-    });
-    return exp2(x * (scores_.scale * kLog2e) - load(slot[2].first_row()));
+  struct Gradients {
+    Tile weights, scores;  // P^T and dS^T without the scale, as operands of products
+  };
+  // What lies in shared memory is read before it is needed: beside products that read both operands
+  // there, a load waits for hundreds of clocks.
+  Gradients gradients(const Index& group, const Slot& kv, const SharedView& k, const SharedView& v,
+                      const Slot& slot, bool has_before) {
+    const Index is_cut = slot.number(2);
+    const Pending products = wgmma(k, slot[0].T());
+    const Pending value_products = wgmma(v, slot[1].T());
+    std::optional<Tile> l, d;
+    if (plan_.reads_early) {
+      l = load(slot[2].first_row());
+      d = load(slot[3].first_row());
+    }
+    const Tile p = weights(group, kv, slot, is_cut, wait(products), l);
+    if (has_before && plan_.meets_early) ds_full_.wait();
+    const Tile ds = score_gradient(slot, p, wait(value_products), d);
+    return {p.cast(a_.dtype), ds.cast(a_.dtype)};
   }
 
-  // dS^T without the scale.
-  Tile score_gradient(const Slot& slot, const Tile& p, const Tile& value_products) const {
-    const Tile gradient = p * (value_products - load(slot[3].first_row()));
+  // P^T of a block of rows. What a mask needs is read again here, since registers are scarce.
+  Tile weights(const Index& group, const Slot& kv, const Slot& slot, const Index& is_cut,
+               const Tile& products, const std::optional<Tile>& l) const {
+    Var x{scores_.capped(products) * (scores_.scale * kLog2e) -
+          (l ? *l : load(slot[2].first_row()))};
+    when(is_cut > 0, [&] {
+      const Tile s = x;
+      const Block cols = shapes_.keys.block(kv.number(0), a_.block_k).part(group, kGroupRows);
+      x = mask_.apply_transposed(s, shapes_.queries.block(slot.number(0), a_.block_q), cols);
+    });
+    return exp2(x);
+  }
+
+  Tile score_gradient(const Slot& slot, const Tile& p, const Tile& value_products,
+                      const std::optional<Tile>& d) const {
+    const Tile gradient = p * (value_products - (d ? *d : load(slot[3].first_row())));
     if (!scores_.is_capped()) return gradient;
     // The capped score follows from its weight, which needs no registers of its own.
     const Tile capped = (log2(p) + load(slot[2].first_row())) * (1 / (scores_.scale * kLog2e));
     return where(p == 0, 0, gradient * (1 - capped * capped));
   }
 
-  // Adds to dV, puts dS into shared memory, and begins the product of dK. `beside` runs behind the
-  // first product, behind the second one, and once dV is there.
-  Pending key_gradients(const Index& group, const Keys& v, const Slot& slot, const Tile& p,
-                        const Tile& dk, Var& dv, const std::function<void(int)>& beside) {
-    const Pending sum_v = wgmma(p.cast(a_.dtype), slot[1], dv);
-    beside(0);
-    const Pending value_products = v.times(slot[1]);
-    beside(1);
-    dv = wait(sum_v);
-    beside(2);
-    const Tile ds = score_gradient(slot, p, wait(value_products)).cast(a_.dtype);
-    store(ds_.rows(a_.block_k * slot.stage() + kRows * group, kRows), ds);
-    fence_proxy_async();
-    ds_full_.arrive();
-    return wgmma(ds, slot[0], dk);
+  // dS of a stage, and there the keys of a warpgroup, as it holds them.
+  SharedView gradient(const Index& stage) const { return ds_.rows(a_.block_q * stage, a_.block_q); }
+  SharedView own_gradient(const Index& stage, const Index& group) const {
+    return gradient(stage).column_part(group, kGroupRows).T();
   }
 
-  // A warpgroup's half of the columns.
-  Pending query_gradient(const Index& group, const Slot& kv, const Index& stage) {
-    ds_full_.wait();
-    const SharedView ds = ds_.rows(a_.block_k * stage, a_.block_k).T();
-    return plan_.k_parts == 1 ? wgmma(ds, kv[1].column_part(group, a_.dim / kGroups))
-                              : wgmma(ds, kv[1].rows(a_.block_k * group, a_.block_k));
+  // Of dQ^T = K^T dS^T a warpgroup's tile: its rows, its columns, or all there is.
+  Pending query_gradient(const Index& group, const Slot& kv, const Index& stage) const {
+    if (plan_.by_columns) {
+      return wgmma(kv[1].column_part(group, kTileRows).T(), gradient(stage).T());
+    }
+    if (plan_.in_turn) return wgmma(kv[1].T(), gradient(stage).T());
+    const SharedView own = ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
+    return wgmma(kv[1].T(), own.T());
   }
 
-  void add(const Index& group, const Index& first_piece, const Tile& dq, int piece) const {
-    const Dim lines = plan_.sums(a_, shapes_.batch, shapes_.queries)[0];
-    const Tile part = dq.slice({0, plan_.piece_columns * piece}, {kRows, plan_.piece_columns});
-    atomic_add(
-        sums_(lines.block(first_piece + (group * kPieces + piece), plan_.piece_lines()), all),
-        fragments(part).reshape({plan_.piece_lines(), kLine}));
+  // There are as many stages as warpgroups.
+  void add_in_turn(const Index& group, const Slot& kv, const Index& stage,
+                   const Index& tile) const {
+    when(group == stage, [&] { add(tile, wait(query_gradient(group, kv, stage))); });
+  }
+
+  void add(const Index& tile, const Tile& dq) const {
+    const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
+    atomic_add(sums_(lines.block(tile, kTileLines), all),
+               fragments(dq).reshape({kTileLines, kLine}));
   }
 
   // Through dS, which no product reads any more.
@@ -287,8 +281,8 @@ class Backward {
       warp_sync();
       const int panels = static_cast<int>(tile.shape()[1]) / kColumnsOfPanel;
       for (int i = 0; i < panels; ++i) {
-        store(ds_.rows(a_.block_k * i + kRows * group, kRows),
-              tile.slice({0, kColumnsOfPanel * i}, {kRows, kColumnsOfPanel}).cast(a_.dtype));
+        store(staged(group, i),
+              tile.slice({0, kColumnsOfPanel * i}, {kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
       }
       fence_proxy_async();
       warp_sync();
@@ -296,7 +290,7 @@ class Backward {
       for (int i = 0; i < panels; ++i) {
         tma_store(to(at.sequence, own, at.kv_head,
                      Dim(kColumnsOfPanel * panels).block(i, kColumnsOfPanel)),
-                  ds_.rows(a_.block_k * i + kRows * group + 16 * warp_index(), 16));
+                  staged(group, i).rows(16 * warp_index(), 16));
       }
       bulk_commit();
     };
@@ -304,6 +298,10 @@ class Backward {
     put(dK_, dk * scores_.product_scale);
     bulk_wait_read(0);
     all_math_.sync();
+  }
+  // 64 rows of a warpgroup, where dS lies otherwise: its stages have 128 rows or more.
+  SharedView staged(const Index& group, int panel) const {
+    return ds_.rows(kGroupRows * panel, kGroupRows).column_part(group, kColumnsOfPanel);
   }
 
   const Attention& a_;
@@ -322,17 +320,18 @@ class Backward {
 
 }  // namespace
 
-int BackwardPlan::piece_lines() const { return kRows * piece_columns / kLine; }
-
-std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch,
-                                    const Dim& queries) const {
-  return {batch * a.heads * ceil_div(queries, kRows) * kGroups * kPieces * piece_lines(), kLine};
+std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch, const Dim& queries) {
+  return {batch * a.heads * ceil_div(queries, a.block_q) * (tiles(a) * kTileLines), kLine};
 }
 
-Index BackwardPlan::piece(const Attention& a, const Dim& queries, const Index& sequence,
-                          const Index& head, const Index& block) const {
-  return ((sequence * a.heads + head) * ceil_div(queries, kRows) + block) * kGroups * kPieces;
+int BackwardPlan::tiles(const Attention& a) { return a.block_q * a.dim / (kTileRows * kTileRows); }
+
+Index BackwardPlan::tile(const Attention& a, const Dim& queries, const Index& sequence,
+                         const Index& head, const Index& block) {
+  return ((sequence * a.heads + head) * ceil_div(queries, a.block_q) + block) * tiles(a);
 }
+
+int backward_rows(const Attention& a) { return a.dim + a.dim_v <= 128 ? 128 : 64; }
 
 BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
@@ -344,18 +343,18 @@ BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
                   std::string("take bf16 or f16") + kOtherSchedule);
   }
-  if (a.block_q != kRows || a.block_k != kGroups * kRows) {
+  if (a.block_q != backward_rows(a) || a.block_k != kGroups * kGroupRows) {
     caller.refuse(
         "block_q is " + std::to_string(a.block_q) + " and block_k " + std::to_string(a.block_k),
-        "take with_backward_blocks(attention): 64 queries and 128 keys");
+        "take with_sm90_backward_blocks(attention): " + std::to_string(backward_rows(a)) +
+            " queries and " + std::to_string(kGroups * kGroupRows) + " keys");
   }
   BackwardPlan plan;
-  const bool in_parts = plan_case("K in parts", a.dim / kGroups % kColumnsOfPanel != 0);
-  plan.k_parts = in_parts ? kGroups : 1;
-  plan.keys_in_registers = plan_case("keys in registers", a.dim + a.dim_v <= 128);
-  plan.piece_columns = a.dim / kGroups / kPieces;
-  // Late, where registers hold dQ for so long.
-  plan.pieces = plan.keys_in_registers ? std::array{0, 2, 2} : std::array{2, 1, 1};
+  plan.by_columns = plan_case("dQ by columns", a.dim > kTileRows);
+  const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
+  plan.in_turn = plan_case("dQ in turn", is_short && !plan.by_columns);
+  plan.reads_early = is_short && a.softcap == 0;
+  plan.meets_early = !is_short;
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
@@ -371,19 +370,20 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
                               const std::string& name) {
   Kernel kernel(name);
   const BatchShapes shapes(kernel, a, /*has_keys=*/false);
-  const std::vector<Dim> shape = plan.sums(a, shapes.batch, shapes.queries);
+  const std::vector<Dim> shape = BackwardPlan::sums(a, shapes.batch, shapes.queries);
   const Tensor sums = kernel.in("sums", f32, shape);
   const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
-  constexpr int kParts = kGroups * kPieces;
+  const int tiles = BackwardPlan::tiles(a);
   const auto [x, h, b] =
-      kernel.grid(ceil_div(shapes.queries, kRows) * kParts, a.heads, shapes.batch);
-  const Index block = x / kParts, part = x % kParts;
-  const Index piece = plan.piece(a, shapes.queries, b, h, block) + part;
-  const Tile sum = from_fragments(load(sums(shape[0].block(piece, plan.piece_lines()), all))
-                                      .reshape({kRows * plan.piece_columns}),
-                                  plan.piece_columns);
-  store(dQ(b, shapes.queries.block(block, kRows), h, Dim(a.dim).block(part, plan.piece_columns)),
-        (sum * AttentionScores(a).product_scale).cast(a.dtype));
+      kernel.grid(ceil_div(shapes.queries, a.block_q) * tiles, a.heads, shapes.batch);
+  const Index block = x / tiles, part = x % tiles;
+  const Index tile = BackwardPlan::tile(a, shapes.queries, b, h, block) + part;
+  const Tile sum = from_fragments(
+      load(sums(shape[0].block(tile, kTileLines), all)).reshape({kTileRows * kTileRows}),
+      kTileRows);
+  const Index rows = plan.by_columns ? block : x, columns = plan.by_columns ? part : Index(0);
+  store(dQ(b, shapes.queries.block(rows, kTileRows), h, Dim(a.dim).block(columns, kTileRows)),
+        (sum.T() * AttentionScores(a).product_scale).cast(a.dtype));
   return kernel;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -9,26 +8,28 @@
 
 namespace tilewright::kernels {
 
-// How the columns of K and the registers of a thread are divided.
+// How dQ is divided, and in which order a warpgroup works.
 struct BackwardPlan {
-  // Of the columns of K, as products take them from shared memory: each warpgroup has half of dQ's.
-  int k_parts;
-  // Each warpgroup has its keys and values in registers: products that read both operands from
-  // shared memory take all of its bandwidth.
-  bool keys_in_registers;
-  int piece_columns;  // of dQ that a warpgroup adds to memory at a time
-  // How many pieces of the four it adds behind the product of dV, behind that of dP, and once dV is
-  // there.
-  std::array<int, 3> pieces;
+  // A warpgroup adds a tile of 64 x 64 of dQ^T: half of dQ's columns, or of its rows; or there is
+  // one tile, which the warpgroups add in turn.
+  bool by_columns, in_turn;
+  // The rows' statistics are read as soon as the products that need them have begun, where
+  // registers have room for them.
+  bool reads_early;
+  // The warpgroups meet before dP is waited for, not behind dS: ptxas keeps the exponentials before
+  // that place, so that they run beside the product.
+  bool meets_early;
   int load_registers, math_registers;
 
-  int piece_lines() const;  // the same in lines of 128 f32
-  // The shape of the sums of dQ: lines of pieces, in the order of the registers that add them.
-  std::vector<Dim> sums(const Attention& a, const Dim& batch, const Dim& queries) const;
-  // The first of a block's pieces; the others follow it.
-  Index piece(const Attention& a, const Dim& queries, const Index& sequence, const Index& head,
-              const Index& block) const;
+  // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
+  static std::vector<Dim> sums(const Attention& a, const Dim& batch, const Dim& queries);
+  // How many tiles a block of queries has, and the first of them; the others follow it.
+  static int tiles(const Attention& a);
+  static Index tile(const Attention& a, const Dim& queries, const Index& sequence,
+                    const Index& head, const Index& block);
 };
+// Queries of a block: scores, dP and two sums of the keys' rows lie in registers.
+int backward_rows(const Attention& attention);
 // Raises for what the schedule does not take.
 BackwardPlan backward_plan(const Attention& attention, const Caller& caller);
 

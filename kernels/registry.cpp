@@ -395,7 +395,7 @@ LibraryKernel attention_backward_entry() {
       "that its last bits differ from run to run; bf16 and f16, dims 64 and 128",
       nullptr};
   atomic.build_program = [](const OptionValues& options) {
-    return attention_backward_sm90(with_backward_blocks(attention_of(options)),
+    return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
                                    options.boolean("lse_gradient"), {});
   };
   kernel.schedules = {atomic};

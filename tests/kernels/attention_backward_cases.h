@@ -22,8 +22,8 @@ struct GradientCall {
 
 inline void PrintTo(const GradientCall& call, std::ostream* out) { *out << call.name; }
 
-// Every option with both schedules, and lengths around blocks of 64 queries and 128 keys. Small
-// enough to be simulated.
+// Every option with both schedules, and lengths around blocks of 64 and 128 queries, and of 128
+// keys. Small enough to be simulated.
 inline std::vector<GradientCall> gradient_calls() {
   std::vector<GradientCall> calls;
   const std::vector<std::pair<std::string, std::vector<std::string>>> options = {

@@ -213,17 +213,17 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.softcap = 3;
     c.attention.sinks = c.of_lse = true;
   });
-  // The explicit kernels: lengths around blocks of 64 queries and 128 keys.
+  // The explicit kernels: lengths around blocks of 64 and 128 queries, and of 128 keys.
   const auto add_atomic = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
                               int dim, const std::function<void(BackwardCase&)>& change = {}) {
     add("Atomic" + name, queries, keys, [&](BackwardCase& c) {
       c.attention = backward_attention(2, 1, dim, dim);
-      c.attention.block_k = 128;
       c.attention.dtype = bf16;
       c.batch = 1;
       c.target = "sim:sm_90a";
       c.atomic = true;
       if (change) change(c);
+      c.attention = kernels::with_sm90_backward_blocks(c.attention);
     });
   };
   for (const int dim : {64, 128}) {
@@ -270,7 +270,7 @@ TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
   const auto refused = [](const std::function<void(Attention&)>& change) {
     Attention a = backward_attention(2, 1, 64, 64);
     a.dtype = bf16;
-    a.block_k = 128;
+    a = kernels::with_sm90_backward_blocks(a);
     change(a);
     return test::usage_error_of([&] { kernels::attention_backward_sm90(a); });
   };
@@ -278,6 +278,8 @@ TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
   EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }), HasSubstr("dim_v is 256"));
   EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
   EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
+  EXPECT_THAT(refused([](Attention& a) { a.block_q = 64; }),
+              HasSubstr("take with_sm90_backward_blocks(attention): 128 queries and 128 keys"));
   EXPECT_THAT(refused([](Attention& a) { a.heads = 3, a.kv_heads = 2; }), HasSubstr("heads 3"));
 }
 
