@@ -139,7 +139,10 @@ Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launch
   return axes;
 }
 
-// The next size that the option takes; at the least one whose rows TMA can copy.
+// A launch refuses tensor maps with other strides (CUDA driver API, cuTensorMapEncodeTiled).
+constexpr std::int64_t kMapStrideBytes = 16;
+
+// The next size that the option takes, and whose rows TMA can copy.
 std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOption& option,
                      std::int64_t size) {
   constexpr std::int64_t kRowMultiple = 8;
@@ -152,6 +155,14 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
     for (const Dim& dim : each.dims) {
       if (dim.name() == option.name) multiple = std::lcm(multiple, dim.facts().multiple);
     }
+    ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
+      if (operation.op != ir::Op::tensor_map) return;
+      const ir::Parameter& tensor = *each.machine->parameter_of(operation.operands[0]);
+      const Dim& row = tensor.shape.back();
+      if (tensor.shape.size() > 1 && row.kind() == Dim::Kind::symbol && row.name() == option.name) {
+        multiple = std::lcm(multiple, kMapStrideBytes / size_of(tensor.dtype));
+      }
+    });
   }
   return (size + multiple - 1) / multiple * multiple;
 }

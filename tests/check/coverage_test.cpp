@@ -101,5 +101,19 @@ TEST(CandidateSizes, LieAtTheEdgeOfAWindow) {
   }
 }
 
+// A launch refuses tensor maps whose rows do not begin at multiples of 16 bytes.
+TEST(CandidateSizes, HaveRowsThatTmaCanCopy) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const std::vector<std::string> settings = {"schedule=tile"};
+  const OptionValues options = resolve_options(entry, settings);
+  const Kernel traced = library::trace_entry(entry, options, compiler::parse_target("sm_90a"));
+  const ir::Kernel machine = compiler::compile_to_machine(traced.finish(), "sm_90a").kernel;
+  for (const Sizes which : {Sizes::usual, Sizes::further, Sizes::candidates}) {
+    for (const auto& sizes : shrunken_sizes(entry, settings, options, machine, which)) {
+      EXPECT_EQ(resolve_options(entry, sizes).integer("k") % 8, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::checks
