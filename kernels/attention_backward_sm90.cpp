@@ -1,6 +1,7 @@
 #include "kernels/attention_backward_sm90.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -47,6 +49,7 @@ class Backward {
         sums_(kernel.inout("sums", f32, BackwardPlan::sums(a, shapes_.batch, shapes_.queries))),
         dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
+        turns_(plan.ordered ? std::optional(kernel.inout("turns", i32, BackwardPlan::turns(a, shapes_.batch, shapes_.queries))) : std::nullopt),
         mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
         next_(kernel.workspace("next_block", 1)),
         key_blocks_(ceil_div(shapes_.keys, a.block_k)),
@@ -66,9 +69,15 @@ class Backward {
     kv_ring_.numbered(4);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
-    kernel.roles({role("load", warps(1), registers(plan.load_registers), [this] { load_blocks(); }),
-                  role("math", warpgroups(kGroups), registers(plan.math_registers),
-                       [this](const Index& group) { compute_blocks(group); })});
+    std::vector<RoleSpec> roles = {role("load", warps(1), registers(plan.load_registers), [this] { load_blocks(); })};
+    if (plan.ordered) {
+      turn_begins_.emplace(kernel, 128 + 32, kGroups);
+      turn_ends_.emplace(kernel, kGroups * 128 + 32);
+      roles.push_back(role("turns", warps(1), registers(plan.load_registers), [this] { take_turns(); }));
+    }
+    roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
+                         [this](const Index& group) { compute_blocks(group); }));
+    kernel.roles(roles);
     kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
@@ -122,7 +131,8 @@ class Backward {
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
-      const Index row = first + (i - member * of_head);
+      const Index of_member = i - member * of_head;
+      const Index row = plan_.ordered ? last - 1 - of_member : first + of_member;
       load_rows(at, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
@@ -134,12 +144,53 @@ class Backward {
     const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
-    ring_.produce({row, tile, is_cut}, [&](const Slot& slot) {
+    const Index first = mask_.visible(rows, shapes_.keys, a_.block_k).first;
+    const Index given = stores_first() ? select(at.block == first, -1 - tile, tile) : tile;
+    ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
       tma_load(Q_(at.sequence, rows, head, all), slot[0]);
       tma_load(dO_(at.sequence, rows, head, all), slot[1]);
       tma_load(L_(at.sequence, one, padded), slot[2].first_row());
       tma_load(D_(at.sequence, one, padded), slot[3].first_row());
     });
+  }
+
+  void take_turns() {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot kv = kv_ring_.consume();
+      const Index block = kv.number(0), steps = kv.number(3);
+      kv_ring_.release(kv);
+      when(
+          block >= 0,
+          [&] {
+            for ([[maybe_unused]] Index i : range(steps)) {
+              const Slot slot = ring_.consume();
+              const Index row = slot.number(0), given = slot.number(1);
+              ring_.release(slot);
+              const Index tile = select(given < 0, -1 - given, given);
+              take_turn(block, row, tile / BackwardPlan::tiles(a_));
+            }
+            more = true;
+          },
+          [&] { more = false; });
+    });
+  }
+
+  void take_turn(const Index& block, const Index& row, const Index& number) {
+    const Block rows = shapes_.queries.block(row, a_.block_q);
+    const Index before = block - mask_.visible(rows, shapes_.keys, a_.block_k).first;
+    const TensorView word = (*turns_)(number);
+    wait_flag(word, Compare::ge, before, {Semantics::acquire, Scope::gpu});
+    for (int group = 0; group < kGroups; ++group) turn_begins_->arrive(group);
+    turn_ends_->sync();
+    atomic_add(word, 1, {Semantics::release, Scope::gpu});
+  }
+
+  void in_order(const Index& group, const std::function<void()>& additions) {
+    if (!turns_) return additions();
+    turn_begins_->sync(group);
+    additions();
+    turn_ends_->arrive();
   }
 
   void compute_blocks(const Index& group) {
@@ -172,7 +223,7 @@ class Backward {
         if (has_before && !plan_.meets_early) ds_full_.wait();
         store(own_gradient(slot.stage(), group), now.scores);
         std::optional<Pending> sum_q;
-        if (has_before && plan_.in_turn) add_in_turn(group, kv, stage, tile);
+        if (has_before && plan_.in_turn) in_order(group, [&] { add_in_turn(group, kv, stage, tile); });
         if (has_before && !plan_.in_turn) sum_q = query_gradient(group, kv, stage);
         const Pending sum_v = wgmma(now.weights, slot[1], dv);
         const Pending sum_k = wgmma(now.scores, slot[0], dk);
@@ -181,7 +232,7 @@ class Backward {
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) add(tile + group, *dq);
+        if (dq) in_order(group, [&] { add_or_store(tile, group, *dq); });
         dv = wait(sum_v);
         dk = wait(sum_k);
         stage = slot.stage();
@@ -192,9 +243,10 @@ class Backward {
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
       ds_full_.wait();
       if (plan_.in_turn) {
-        add_in_turn(group, kv, stage, tile);
+        in_order(group, [&] { add_in_turn(group, kv, stage, tile); });
       } else {
-        add(tile + group, wait(query_gradient(group, kv, stage)));
+        const Tile dq = wait(query_gradient(group, kv, stage));
+        in_order(group, [&] { add_or_store(tile, group, dq); });
       }
     });
     store_gradients(group, kv, dk, dv);
@@ -262,9 +314,17 @@ class Backward {
   // There are as many stages as warpgroups.
   void add_in_turn(const Index& group, const Slot& kv, const Index& stage,
                    const Index& tile) const {
-    when(group == stage, [&] { add(tile, wait(query_gradient(group, kv, stage))); });
+    when(group == stage, [&] { add_or_store(tile, 0, wait(query_gradient(group, kv, stage))); });
   }
 
+  bool stores_first() const { return plan_.ordered && std::getenv("TW_ZERO") == nullptr; }
+  void add_or_store(const Index& tile, const Index& part, const Tile& dq) const {
+    if (!stores_first()) return add(tile + part, dq);
+    const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
+    when(tile < 0, [&] { tilewright::store(sums_(lines.block(-1 - tile + part, kTileLines), all),
+               fragments(dq).reshape({kTileLines, kLine})); },
+               [&] { add(tile + part, dq); });
+  }
   void add(const Index& tile, const Tile& dq) const {
     const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
     atomic_add(sums_(lines.block(tile, kTileLines), all),
@@ -309,6 +369,7 @@ class Backward {
   AttentionScores scores_;
   BatchShapes shapes_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
+  std::optional<Tensor> turns_;
   Mask mask_;
   Tensor next_;
   Dim key_blocks_, kv_heads_, blocks_;
@@ -316,12 +377,17 @@ class Backward {
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
+  std::optional<NamedBarrier> turn_begins_, turn_ends_;
 };
 
 }  // namespace
 
 std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch, const Dim& queries) {
   return {batch * a.heads * ceil_div(queries, a.block_q) * (tiles(a) * kTileLines), kLine};
+}
+
+std::vector<Dim> BackwardPlan::turns(const Attention& a, const Dim& batch, const Dim& queries) {
+  return {batch * a.heads * ceil_div(queries, a.block_q)};
 }
 
 int BackwardPlan::tiles(const Attention& a) { return a.block_q * a.dim / (kTileRows * kTileRows); }
@@ -333,7 +399,7 @@ Index BackwardPlan::tile(const Attention& a, const Dim& queries, const Index& se
 
 int backward_rows(const Attention& a) { return a.dim + a.dim_v <= 128 ? 128 : 64; }
 
-BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
+BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim == 64 || dim == 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
@@ -355,6 +421,7 @@ BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
   plan.in_turn = plan_case("dQ in turn", is_short && !plan.by_columns);
   plan.reads_early = is_short && a.softcap == 0;
   plan.meets_early = !is_short;
+  plan.ordered = plan_case("dQ in order", order == Order::blocks);
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
@@ -372,14 +439,18 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const BatchShapes shapes(kernel, a, /*has_keys=*/false);
   const std::vector<Dim> shape = BackwardPlan::sums(a, shapes.batch, shapes.queries);
   const Tensor sums = kernel.in("sums", f32, shape);
+  std::optional<Tensor> turns;
+  if (plan.ordered) turns = kernel.in("turns", i32, BackwardPlan::turns(a, shapes.batch, shapes.queries));
   const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
   const int tiles = BackwardPlan::tiles(a);
   const auto [x, h, b] =
       kernel.grid(ceil_div(shapes.queries, a.block_q) * tiles, a.heads, shapes.batch);
   const Index block = x / tiles, part = x % tiles;
   const Index tile = BackwardPlan::tile(a, shapes.queries, b, h, block) + part;
+  // What nobody has added to was not written.
+  const Index limit = turns ? select(load_index((*turns)(tile / tiles)) > 0, shape[0], 0) : Index(shape[0]);
   const Tile sum = from_fragments(
-      load(sums(shape[0].block(tile, kTileLines), all)).reshape({kTileRows * kTileRows}),
+      load(sums(Block(tile * kTileLines, kTileLines, limit), all)).reshape({kTileRows * kTileRows}),
       kTileRows);
   const Index rows = plan.by_columns ? block : x, columns = plan.by_columns ? part : Index(0);
   store(dQ(b, shapes.queries.block(rows, kTileRows), h, Dim(a.dim).block(columns, kTileRows)),

@@ -19,10 +19,12 @@ struct BackwardPlan {
   // The warpgroups meet before dP is waited for, not behind dS: ptxas keeps the exponentials before
   // that place, so that they run beside the product.
   bool meets_early;
+  bool ordered;
   int load_registers, math_registers;
 
   // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
   static std::vector<Dim> sums(const Attention& a, const Dim& batch, const Dim& queries);
+  static std::vector<Dim> turns(const Attention& a, const Dim& batch, const Dim& queries);
   // How many tiles a block of queries has, and the first of them; the others follow it.
   static int tiles(const Attention& a);
   static Index tile(const Attention& a, const Dim& queries, const Index& sequence,
@@ -31,7 +33,7 @@ struct BackwardPlan {
 // Queries of a block: scores, dP and two sums of the keys' rows lie in registers.
 int backward_rows(const Attention& attention);
 // Raises for what the schedule does not take.
-BackwardPlan backward_plan(const Attention& attention, const Caller& caller);
+BackwardPlan backward_plan(const Attention& attention, Order order, const Caller& caller);
 
 // Inputs Q, K, V, dO, L, D, of which the last two have whole blocks of queries; the sums of dQ,
 // which are added to; outputs dK, dV.

@@ -396,9 +396,14 @@ LibraryKernel attention_backward_entry() {
       nullptr};
   atomic.build_program = [](const OptionValues& options) {
     return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
-                                   options.boolean("lse_gradient"), {});
+                                   options.boolean("lse_gradient"), Order::any, {});
   };
-  kernel.schedules = {atomic};
+  LibrarySchedule ordered{"ordered", "sm_90a", "as atomic, in order", nullptr};
+  ordered.build_program = [](const OptionValues& options) {
+    return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
+                                   options.boolean("lse_gradient"), Order::blocks, {});
+  };
+  kernel.schedules = {ordered, atomic};
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});

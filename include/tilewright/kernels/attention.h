@@ -62,7 +62,7 @@ Program attention_backward(const Attention& attention, bool of_lse = false,
 // sums in memory. They do so in any order: its last bits differ from run to run. dim and
 // dim_v are 64 or 128, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8 bytes for each
 // row of each head, both for queries in whole blocks (with_sm90_backward_blocks).
-Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
+Program attention_backward_sm90(const Attention& attention, bool of_lse = false, Order order = Order::blocks,
                                 SourceLocation where = here());
 // The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
 // sequence are neither read nor written.
