@@ -93,7 +93,8 @@ class Backward {
     const Index first = number / per_group * group, in_group = number % per_group;
     const Index height = min(kv_heads_ - first, group);
     const Index head = first + in_group % height;
-    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+    const Index block = in_group / height;
+    return {up() ? Index(key_blocks_) - 1 - block : block, head % a_.kv_heads, head / a_.kv_heads};
   }
   Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
 
@@ -132,7 +133,7 @@ class Backward {
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index of_member = i - member * of_head;
-      const Index row = plan_.ordered ? last - 1 - of_member : first + of_member;
+      const Index row = plan_.ordered && !up() ? last - 1 - of_member : first + of_member;
       load_rows(at, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
@@ -144,8 +145,7 @@ class Backward {
     const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
-    const Index first = mask_.visible(rows, shapes_.keys, a_.block_k).first;
-    const Index given = stores_first() ? select(at.block == first, -1 - tile, tile) : tile;
+    const Index given = stores_first() ? select(rank(at.block, row) == 0, -1 - tile, tile) : tile;
     ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
       tma_load(Q_(at.sequence, rows, head, all), slot[0]);
       tma_load(dO_(at.sequence, rows, head, all), slot[1]);
@@ -177,13 +177,12 @@ class Backward {
   }
 
   void take_turn(const Index& block, const Index& row, const Index& number) {
-    const Block rows = shapes_.queries.block(row, a_.block_q);
-    const Index before = block - mask_.visible(rows, shapes_.keys, a_.block_k).first;
+    const Index before = rank(block, row);
     const TensorView word = (*turns_)(number);
-    wait_flag(word, Compare::ge, before, {Semantics::acquire, Scope::gpu});
+    if (!std::getenv("TW_NOWAIT")) wait_flag(word, Compare::ge, before, {std::getenv("TW_RELAX") ? Semantics::relaxed : Semantics::acquire, Scope::gpu});
     for (int group = 0; group < kGroups; ++group) turn_begins_->arrive(group);
     turn_ends_->sync();
-    atomic_add(word, 1, {Semantics::release, Scope::gpu});
+    atomic_add(word, 1, {std::getenv("TW_NOFENCE") ? Semantics::relaxed : Semantics::release, Scope::gpu});
   }
 
   void in_order(const Index& group, const std::function<void()>& additions) {
@@ -317,6 +316,12 @@ class Backward {
     when(group == stage, [&] { add_or_store(tile, 0, wait(query_gradient(group, kv, stage))); });
   }
 
+  bool up() const { return plan_.ordered && std::getenv("TW_UP") != nullptr; }
+  Index rank(const Index& block, const Index& row) const {
+    const Block rows = shapes_.queries.block(row, a_.block_q);
+    const auto [first, last] = mask_.visible(rows, shapes_.keys, a_.block_k);
+    return up() ? last - 1 - block : block - first;
+  }
   bool stores_first() const { return plan_.ordered && std::getenv("TW_ZERO") == nullptr; }
   void add_or_store(const Index& tile, const Index& part, const Tile& dq) const {
     if (!stores_first()) return add(tile + part, dq);
