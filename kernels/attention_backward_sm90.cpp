@@ -71,10 +71,13 @@ class Backward {
     kernel.ctas(multiprocessors());
     std::vector<RoleSpec> roles = {role("load", warps(1), registers(plan.load_registers), [this] { load_blocks(); })};
     if (plan.ordered) {
-      turn_begins_.emplace(kernel, 128 + 32, kGroups);
-      turn_ends_.emplace(kernel, kGroups * 128 + 32);
-      roles.push_back(role("turns", warps(1), registers(plan.load_registers), [this] { take_turns(); }));
+      turns_ring_.emplace(kernel, "turns", stages(kStages), std::vector<TileShape>{});
+      turns_ring_->numbered();
+      added_.emplace(kernel, kGroups * 128 + 32, kStages);
+      roles.push_back(role("open", warps(1), registers(plan.load_registers), [this] { open_turns(); }));
+      roles.push_back(role("close", warps(1), registers(plan.load_registers), [this] { close_turns(); }));
     }
+    if (std::getenv("TW_BAR")) bar_.emplace(kernel, 128, 2);
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -154,7 +157,8 @@ class Backward {
     });
   }
 
-  void take_turns() {
+  template <typename Body>
+  void for_blocks(const Body& body) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
@@ -163,33 +167,59 @@ class Backward {
       when(
           block >= 0,
           [&] {
-            for ([[maybe_unused]] Index i : range(steps)) {
-              const Slot slot = ring_.consume();
-              const Index row = slot.number(0), given = slot.number(1);
-              ring_.release(slot);
-              const Index tile = select(given < 0, -1 - given, given);
-              take_turn(block, row, tile / BackwardPlan::tiles(a_));
-            }
+            when(steps > 0, [&] { body(block, steps); });
             more = true;
           },
           [&] { more = false; });
     });
   }
+  static Index tile_of(const Index& given) { return select(given < 0, -1 - given, given); }
 
-  void take_turn(const Index& block, const Index& row, const Index& number) {
-    const Index before = rank(block, row);
-    const TensorView word = (*turns_)(number);
-    if (!std::getenv("TW_NOWAIT")) wait_flag(word, Compare::ge, before, {std::getenv("TW_RELAX") ? Semantics::relaxed : Semantics::acquire, Scope::gpu});
-    for (int group = 0; group < kGroups; ++group) turn_begins_->arrive(group);
-    turn_ends_->sync();
-    atomic_add(word, 1, {std::getenv("TW_NOFENCE") ? Semantics::relaxed : Semantics::release, Scope::gpu});
+  void open_turns() {
+    for_blocks([&](const Index& block, const Index& steps) {
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot slot = ring_.consume();
+        const Index row = slot.number(0), given = slot.number(1);
+        ring_.release(slot);
+        const Index before = std::getenv("TW_FIRST") ? select(rank(block, row) > 0, 1, 0) : rank(block, row);
+        wait_flag((*turns_)(tile_of(given) / BackwardPlan::tiles(a_)), Compare::ge, before, {Semantics::acquire, Scope::gpu});
+        turns_ring_->produce(given);
+      }
+    });
   }
-
-  void in_order(const Index& group, const std::function<void()>& additions) {
-    if (!turns_) return additions();
-    turn_begins_->sync(group);
-    additions();
-    turn_ends_->arrive();
+  void close_turns() {
+    for_blocks([&](const Index&, const Index& steps) {
+      Cell<Index> stage(0), tile(0);
+      const auto close = [&] {
+        const Index now = tile;
+        const auto signal = [&] {
+          atomic_add((*turns_)(tile_of(now) / BackwardPlan::tiles(a_)), 1, {std::getenv("TW_NOFENCE") ? Semantics::relaxed : Semantics::release, Scope::gpu});
+        };
+        if (std::getenv("TW_FIRST")) when(now < 0, signal); else signal();
+      };
+      for (Index i : range(steps)) {
+        const Slot slot = ring_.consume();
+        const Index given = slot.number(1);
+        when(i > 0, [&] { added_->sync(stage); });
+        ring_.release(slot);
+        when(i > 0, close);
+        stage = slot.stage();
+        tile = given;
+      }
+      added_->sync(stage);
+      close();
+    });
+  }
+  // `stage` is that of the rows.
+  void in_order(const Index& group, const Index& stage, const Index& tile, const std::function<void(Index)>& additions) {
+    if (!turns_) {
+      if (bar_) bar_->sync(group);
+      return additions(tile);
+    }
+    const Slot turn = turns_ring_->consume();
+    additions(turn.number());
+    turns_ring_->release(turn);
+    added_->arrive(stage);
   }
 
   void compute_blocks(const Index& group) {
@@ -222,7 +252,7 @@ class Backward {
         if (has_before && !plan_.meets_early) ds_full_.wait();
         store(own_gradient(slot.stage(), group), now.scores);
         std::optional<Pending> sum_q;
-        if (has_before && plan_.in_turn) in_order(group, [&] { add_in_turn(group, kv, stage, tile); });
+        if (has_before && plan_.in_turn) in_order(group, stage, tile, [&](const Index& t) { add_in_turn(group, kv, stage, t); });
         if (has_before && !plan_.in_turn) sum_q = query_gradient(group, kv, stage);
         const Pending sum_v = wgmma(now.weights, slot[1], dv);
         const Pending sum_k = wgmma(now.scores, slot[0], dk);
@@ -231,7 +261,7 @@ class Backward {
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) in_order(group, [&] { add_or_store(tile, group, *dq); });
+        if (dq) in_order(group, stage, tile, [&](const Index& t) { add_or_store(t, group, *dq); });
         dv = wait(sum_v);
         dk = wait(sum_k);
         stage = slot.stage();
@@ -242,10 +272,10 @@ class Backward {
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
       ds_full_.wait();
       if (plan_.in_turn) {
-        in_order(group, [&] { add_in_turn(group, kv, stage, tile); });
+        in_order(group, stage, tile, [&](const Index& t) { add_in_turn(group, kv, stage, t); });
       } else {
         const Tile dq = wait(query_gradient(group, kv, stage));
-        in_order(group, [&] { add_or_store(tile, group, dq); });
+        in_order(group, stage, tile, [&](const Index& t) { add_or_store(t, group, dq); });
       }
     });
     store_gradients(group, kv, dk, dv);
@@ -382,7 +412,8 @@ class Backward {
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
-  std::optional<NamedBarrier> turn_begins_, turn_ends_;
+  std::optional<Ring> turns_ring_;
+  std::optional<NamedBarrier> added_, bar_;
 };
 
 }  // namespace
