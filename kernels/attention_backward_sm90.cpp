@@ -27,7 +27,7 @@ constexpr int kColumnsOfPanel = 64;
 
 // A block of keys of a head that others share, and the sequence.
 struct KeyPlace {
-  Index block, kv_head, sequence;
+  Index block, kv_head, sequence, up;
 };
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
@@ -66,7 +66,7 @@ class Backward {
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
-    kv_ring_.numbered(4);
+    kv_ring_.numbered(5);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
     std::vector<RoleSpec> roles = {role("load", warps(1), registers(plan.load_registers), [this] { load_blocks(); })};
@@ -97,7 +97,8 @@ class Backward {
     const Index height = min(kv_heads_ - first, group);
     const Index head = first + in_group % height;
     const Index block = in_group / height;
-    return {up() ? Index(key_blocks_) - 1 - block : block, head % a_.kv_heads, head / a_.kv_heads};
+    const Index is_up = !up() ? Index(0) : std::getenv("TW_MIX") ? select(first + height < kv_heads_, 1, 0) : Index(1);
+    return {select(is_up > 0, Index(key_blocks_) - 1 - block, block), head % a_.kv_heads, head / a_.kv_heads, is_up};
   }
   Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
 
@@ -117,7 +118,7 @@ class Backward {
             number = fetched + cta_count();
           },
           [&] {
-            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
+            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
           });
     });
   }
@@ -129,14 +130,19 @@ class Backward {
     const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, a_.block_q);
     const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
+    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.up}, [&](const Slot& kv) {
       tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
       tma_load(K_(at.sequence, cols, at.kv_head, all), kv[1]);
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index of_member = i - member * of_head;
-      const Index row = plan_.ordered && !up() ? last - 1 - of_member : first + of_member;
+      Index turned = of_member;
+      if (std::getenv("TW_ROT") && !plan_.ordered && !a_.causal) {
+        const Index x = of_member + at.block * of_head / key_blocks_;
+        turned = select(x >= of_head, x - of_head, x);
+      }
+      const Index row = plan_.ordered ? select(at.up > 0, first + turned, last - 1 - turned) : first + turned;
       load_rows(at, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
@@ -148,7 +154,7 @@ class Backward {
     const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
-    const Index given = stores_first() ? select(rank(at.block, row) == 0, -1 - tile, tile) : tile;
+    const Index given = stores_first() ? select(rank(at.block, row, at.up) == 0, -1 - tile, tile) : tile;
     ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
       tma_load(Q_(at.sequence, rows, head, all), slot[0]);
       tma_load(dO_(at.sequence, rows, head, all), slot[1]);
@@ -162,12 +168,12 @@ class Backward {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      const Index block = kv.number(0), steps = kv.number(3);
+      const Index block = kv.number(0), steps = kv.number(3), up = kv.number(4);
       kv_ring_.release(kv);
       when(
           block >= 0,
           [&] {
-            when(steps > 0, [&] { body(block, steps); });
+            when(steps > 0, [&] { body(block, steps, up); });
             more = true;
           },
           [&] { more = false; });
@@ -176,19 +182,19 @@ class Backward {
   static Index tile_of(const Index& given) { return select(given < 0, -1 - given, given); }
 
   void open_turns() {
-    for_blocks([&](const Index& block, const Index& steps) {
+    for_blocks([&](const Index& block, const Index& steps, const Index& up) {
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
         const Index row = slot.number(0), given = slot.number(1);
         ring_.release(slot);
-        const Index before = std::getenv("TW_FIRST") ? select(rank(block, row) > 0, 1, 0) : rank(block, row);
+        const Index before = std::getenv("TW_FIRST") ? select(rank(block, row, up) > 0, 1, 0) : rank(block, row, up);
         wait_flag((*turns_)(tile_of(given) / BackwardPlan::tiles(a_)), Compare::ge, before, {Semantics::acquire, Scope::gpu});
         turns_ring_->produce(given);
       }
     });
   }
   void close_turns() {
-    for_blocks([&](const Index&, const Index& steps) {
+    for_blocks([&](const Index&, const Index& steps, const Index&) {
       Cell<Index> stage(0), tile(0);
       const auto close = [&] {
         const Index now = tile;
@@ -210,14 +216,23 @@ class Backward {
       close();
     });
   }
+  static int bar() { const char* b = std::getenv("TW_BAR"); return b ? std::atoi(b) : 0; }
   // `stage` is that of the rows.
   void in_order(const Index& group, const Index& stage, const Index& tile, const std::function<void(Index)>& additions) {
+    const auto meet = [&] {
+      if (bar() & 1) bar_->sync(group);
+      if (bar() & 2) all_math_.sync();
+    };
     if (!turns_) {
-      if (bar_) bar_->sync(group);
-      return additions(tile);
+      meet();
+      additions(tile);
+      if (bar() & 4) bar_->sync(group);
+      return;
     }
     const Slot turn = turns_ring_->consume();
+    meet();
     additions(turn.number());
+    if (bar() & 4) bar_->sync(group);
     turns_ring_->release(turn);
     added_->arrive(stage);
   }
@@ -246,6 +261,7 @@ class Backward {
       Cell<Index> stage(0), tile(0);  // of the step before: its stage, and the first tile of its dQ
       // dQ is that of the step before, so that the warpgroups may be half a step apart.
       const auto step = [&](bool has_before) {
+        if (bar() & 8) bar_->sync(group);
         const Slot slot = ring_.consume();
         const Index own_tile = slot.number(1);
         const Gradients now = gradients(group, kv, k, v, slot, has_before);
@@ -257,6 +273,7 @@ class Backward {
         const Pending sum_v = wgmma(now.weights, slot[1], dv);
         const Pending sum_k = wgmma(now.scores, slot[0], dk);
         std::optional<Tile> dq;
+        if (bar() & 32) bar_->sync(group);
         if (sum_q) dq = wait(*sum_q);
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
@@ -264,6 +281,7 @@ class Backward {
         if (dq) in_order(group, stage, tile, [&](const Index& t) { add_or_store(t, group, *dq); });
         dv = wait(sum_v);
         dk = wait(sum_k);
+        if (bar() & 16) bar_->sync(group);
         stage = slot.stage();
         tile = own_tile;
         ring_.release(slot);
@@ -347,10 +365,10 @@ class Backward {
   }
 
   bool up() const { return plan_.ordered && std::getenv("TW_UP") != nullptr; }
-  Index rank(const Index& block, const Index& row) const {
+  Index rank(const Index& block, const Index& row, const Index& up) const {
     const Block rows = shapes_.queries.block(row, a_.block_q);
     const auto [first, last] = mask_.visible(rows, shapes_.keys, a_.block_k);
-    return up() ? last - 1 - block : block - first;
+    return select(up > 0, last - 1 - block, block - first);
   }
   bool stores_first() const { return plan_.ordered && std::getenv("TW_ZERO") == nullptr; }
   void add_or_store(const Index& tile, const Index& part, const Tile& dq) const {
@@ -368,7 +386,7 @@ class Backward {
 
   // Through dS, which no product reads any more.
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
-    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2)};
+    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), 0};
     kv_ring_.release(kv);
     all_math_.sync();
     const auto put = [&](const Tensor& to, const Tile& tile) {
