@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -378,7 +377,8 @@ Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocatio
   return deterministic_backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
 
-Program attention_backward_sm90(const Attention& a, bool of_lse, Order order, SourceLocation where) {
+Program attention_backward_sm90(const Attention& a, bool of_lse, Order order,
+                                SourceLocation where) {
   const Caller caller{"attention_backward_sm90", where};
   const BackwardPlan plan = backward_plan(a, order, caller);
   const std::string name(caller.function);
@@ -387,7 +387,8 @@ Program attention_backward_sm90(const Attention& a, bool of_lse, Order order, So
       [&](Program& program, const BatchShapes& shapes, const Stream& stream,
           const BackwardBuffers& b, const auto&) {
         const std::vector<Dim> of_sums = plan.sums(a, shapes.batch, shapes.queries);
-        const Buffer sums = plan.ordered && !std::getenv("TW_ZERO") ? program.scratch("sums", f32, of_sums) : program.zeroed("sums", f32, of_sums);
+        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
+                                         : program.zeroed("sums", f32, of_sums);
         std::vector<Part> parts = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
         std::vector<Part> of_sum = {sums, b.dQ};
         if (plan.ordered) {

@@ -1,7 +1,6 @@
 #include "kernels/attention_backward_sm90.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,9 +24,10 @@ constexpr int kTileLines = kTileRows * kTileRows / kLine;
 constexpr int kStages = 2;  // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
 
-// A block of keys of a head that others share, and the sequence.
+// A block of keys of a head that others share, and the sequence; whether its rows are gone through
+// from the first to the last (1) or from the last to the first (0).
 struct KeyPlace {
-  Index block, kv_head, sequence, up;
+  Index block, kv_head, sequence, ascends;
 };
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
@@ -49,7 +49,10 @@ class Backward {
         sums_(kernel.inout("sums", f32, BackwardPlan::sums(a, shapes_.batch, shapes_.queries))),
         dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
-        turns_(plan.ordered ? std::optional(kernel.inout("turns", i32, BackwardPlan::turns(a, shapes_.batch, shapes_.queries))) : std::nullopt),
+        turns_(plan.ordered
+                   ? std::optional(kernel.inout(
+                         "turns", i32, BackwardPlan::turns(a, shapes_.batch, shapes_.queries)))
+                   : std::nullopt),
         mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
         next_(kernel.workspace("next_block", 1)),
         key_blocks_(ceil_div(shapes_.keys, a.block_k)),
@@ -69,15 +72,16 @@ class Backward {
     kv_ring_.numbered(5);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
-    std::vector<RoleSpec> roles = {role("load", warps(1), registers(plan.load_registers), [this] { load_blocks(); })};
+    const RegisterBudget few = registers(plan.load_registers);
+    std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
-      turns_ring_.emplace(kernel, "turns", stages(kStages), std::vector<TileShape>{});
-      turns_ring_->numbered();
+      turn_ring_.emplace(kernel, "turn", stages(kStages), std::vector<TileShape>{});
+      turn_ring_->numbered();
       added_.emplace(kernel, kGroups * 128 + 32, kStages);
-      roles.push_back(role("open", warps(1), registers(plan.load_registers), [this] { open_turns(); }));
-      roles.push_back(role("close", warps(1), registers(plan.load_registers), [this] { close_turns(); }));
+      roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
+      roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
     }
-    if (std::getenv("TW_BAR")) bar_.emplace(kernel, 128, 2);
+    if (plan.adds_together) own_math_.emplace(kernel, 128, kGroups);
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -86,7 +90,9 @@ class Backward {
 
  private:
   // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks that most rows
-  // see first.
+  // see first. In turns only the last group is dealt so: there what is long must not begin last. In
+  // the others the last keys come first, and rows in ascending order. Then the blocks that meet at
+  // a causal diagonal come to a row a step apart, and nobody waits for his turn.
   KeyPlace place(const Index& number) const {
     const Dim bytes = max(shapes_.queries, 1) * scores_.group *
                       ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
@@ -97,8 +103,12 @@ class Backward {
     const Index height = min(kv_heads_ - first, group);
     const Index head = first + in_group % height;
     const Index block = in_group / height;
-    const Index is_up = !up() ? Index(0) : std::getenv("TW_MIX") ? select(first + height < kv_heads_, 1, 0) : Index(1);
-    return {select(is_up > 0, Index(key_blocks_) - 1 - block, block), head % a_.kv_heads, head / a_.kv_heads, is_up};
+    KeyPlace at{block, head % a_.kv_heads, head / a_.kv_heads, 1};
+    if (plan_.ordered) {
+      at.ascends = select(first + height < kv_heads_, 1, 0);
+      at.block = select(at.ascends > 0, key_blocks_ - 1 - block, block);
+    }
+    return at;
   }
   Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
 
@@ -124,37 +134,37 @@ class Backward {
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
-  // follow: those of all heads that share the keys, one behind the other.
+  // follow: those of all heads that share the keys, one behind the other. Without turns and without
+  // a mask each block of keys begins at another row, so that not all add to the same one.
   void load_block(const KeyPlace& at) {
     const Block cols = keys_of(at);
     const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, a_.block_q);
     const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.up}, [&](const Slot& kv) {
+    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.ascends}, [&](const Slot& kv) {
       tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
       tma_load(K_(at.sequence, cols, at.kv_head, all), kv[1]);
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index of_member = i - member * of_head;
-      Index turned = of_member;
-      if (std::getenv("TW_ROT") && !plan_.ordered && !a_.causal) {
-        const Index x = of_member + at.block * of_head / key_blocks_;
-        turned = select(x >= of_head, x - of_head, x);
-      }
-      const Index row = plan_.ordered ? select(at.up > 0, first + turned, last - 1 - turned) : first + turned;
+      Index row = first + of_member;
+      if (plan_.ordered) row = select(at.ascends > 0, row, last - 1 - of_member);
+      if (plan_.rotates) row = first + (of_member + at.block * of_head / key_blocks_) % of_head;
       load_rows(at, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
   }
 
-  // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
+  // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
+  // turns the tile is -1 - tile for who is first to come to it.
   void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
     const Block rows = shapes_.queries.block(row, a_.block_q);
     const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
-    const Index given = stores_first() ? select(rank(at.block, row, at.up) == 0, -1 - tile, tile) : tile;
+    const Index given =
+        plan_.ordered ? select(turn(at.block, row, at.ascends) == 0, -1 - tile, tile) : tile;
     ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
       tma_load(Q_(at.sequence, rows, head, all), slot[0]);
       tma_load(dO_(at.sequence, rows, head, all), slot[1]);
@@ -163,78 +173,66 @@ class Backward {
     });
   }
 
-  template <typename Body>
-  void for_blocks(const Body& body) {
+  // How many blocks of keys add to the row's dQ before this one.
+  Index turn(const Index& block, const Index& row, const Index& ascends) const {
+    const Block rows = shapes_.queries.block(row, a_.block_q);
+    const auto [first, last] = mask_.visible(rows, shapes_.keys, a_.block_k);
+    return select(ascends > 0, last - 1 - block, block - first);
+  }
+  TensorView turns_at(const Index& tile) const {
+    return (*turns_)(select(tile < 0, -1 - tile, tile) / BackwardPlan::tiles(a_));
+  }
+
+  // Of each block of keys with rows its number, how many blocks of rows it has, and their order.
+  void for_blocks(const std::function<void(Index, Index, Index)>& body) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      const Index block = kv.number(0), steps = kv.number(3), up = kv.number(4);
+      const Index block = kv.number(0), steps = kv.number(3), ascends = kv.number(4);
       kv_ring_.release(kv);
       when(
           block >= 0,
           [&] {
-            when(steps > 0, [&] { body(block, steps, up); });
+            when(steps > 0, [&] { body(block, steps, ascends); });
             more = true;
           },
           [&] { more = false; });
     });
   }
-  static Index tile_of(const Index& given) { return select(given < 0, -1 - given, given); }
 
-  void open_turns() {
-    for_blocks([&](const Index& block, const Index& steps, const Index& up) {
+  // Ahead of the warps that add, so that they do not wait for memory.
+  void await_turns() {
+    for_blocks([&](const Index& block, const Index& steps, const Index& ascends) {
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
-        const Index row = slot.number(0), given = slot.number(1);
+        const Index row = slot.number(0), tile = slot.number(1);
         ring_.release(slot);
-        const Index before = std::getenv("TW_FIRST") ? select(rank(block, row, up) > 0, 1, 0) : rank(block, row, up);
-        wait_flag((*turns_)(tile_of(given) / BackwardPlan::tiles(a_)), Compare::ge, before, {Semantics::acquire, Scope::gpu});
-        turns_ring_->produce(given);
+        wait_flag(turns_at(tile), Compare::ge, turn(block, row, ascends),
+                  {Semantics::acquire, Scope::gpu});
+        turn_ring_->produce(tile);
       }
     });
   }
-  void close_turns() {
+
+  // Apart from await_turns, since a release waits until all additions are in memory. It keeps the
+  // next stage until a step's are made: `added_` has a barrier for each stage, and so neither is
+  // come to again before this role was there.
+  void end_turns() {
     for_blocks([&](const Index&, const Index& steps, const Index&) {
-      Cell<Index> stage(0), tile(0);
-      const auto close = [&] {
-        const Index now = tile;
-        const auto signal = [&] {
-          atomic_add((*turns_)(tile_of(now) / BackwardPlan::tiles(a_)), 1, {std::getenv("TW_NOFENCE") ? Semantics::relaxed : Semantics::release, Scope::gpu});
-        };
-        if (std::getenv("TW_FIRST")) when(now < 0, signal); else signal();
-      };
+      Cell<Index> stage(0), tile(0);  // of the step before
+      const auto end = [&] { atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu}); };
       for (Index i : range(steps)) {
         const Slot slot = ring_.consume();
-        const Index given = slot.number(1);
+        const Index own_tile = slot.number(1);
         when(i > 0, [&] { added_->sync(stage); });
         ring_.release(slot);
-        when(i > 0, close);
+        when(i > 0, end);
         stage = slot.stage();
-        tile = given;
+        tile = own_tile;
       }
       added_->sync(stage);
-      close();
+      end();
     });
-  }
-  static int bar() { const char* b = std::getenv("TW_BAR"); return b ? std::atoi(b) : 0; }
-  // `stage` is that of the rows.
-  void in_order(const Index& group, const Index& stage, const Index& tile, const std::function<void(Index)>& additions) {
-    const auto meet = [&] {
-      if (bar() & 1) bar_->sync(group);
-      if (bar() & 2) all_math_.sync();
-    };
-    if (!turns_) {
-      meet();
-      additions(tile);
-      if (bar() & 4) bar_->sync(group);
-      return;
-    }
-    const Slot turn = turns_ring_->consume();
-    meet();
-    additions(turn.number());
-    if (bar() & 4) bar_->sync(group);
-    turns_ring_->release(turn);
-    added_->arrive(stage);
   }
 
   void compute_blocks(const Index& group) {
@@ -261,27 +259,24 @@ class Backward {
       Cell<Index> stage(0), tile(0);  // of the step before: its stage, and the first tile of its dQ
       // dQ is that of the step before, so that the warpgroups may be half a step apart.
       const auto step = [&](bool has_before) {
-        if (bar() & 8) bar_->sync(group);
         const Slot slot = ring_.consume();
         const Index own_tile = slot.number(1);
         const Gradients now = gradients(group, kv, k, v, slot, has_before);
         if (has_before && !plan_.meets_early) ds_full_.wait();
         store(own_gradient(slot.stage(), group), now.scores);
         std::optional<Pending> sum_q;
-        if (has_before && plan_.in_turn) in_order(group, stage, tile, [&](const Index& t) { add_in_turn(group, kv, stage, t); });
-        if (has_before && !plan_.in_turn) sum_q = query_gradient(group, kv, stage);
+        if (has_before && plan_.alternates) add_alone(group, kv, stage, tile);
+        if (has_before && !plan_.alternates) sum_q = query_gradient(group, kv, stage);
         const Pending sum_v = wgmma(now.weights, slot[1], dv);
         const Pending sum_k = wgmma(now.scores, slot[0], dk);
         std::optional<Tile> dq;
-        if (bar() & 32) bar_->sync(group);
         if (sum_q) dq = wait(*sum_q);
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) in_order(group, stage, tile, [&](const Index& t) { add_or_store(t, group, *dq); });
+        if (dq) add(group, stage, tile, *dq);
         dv = wait(sum_v);
         dk = wait(sum_k);
-        if (bar() & 16) bar_->sync(group);
         stage = slot.stage();
         tile = own_tile;
         ring_.release(slot);
@@ -289,11 +284,10 @@ class Backward {
       step(false);
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
       ds_full_.wait();
-      if (plan_.in_turn) {
-        in_order(group, stage, tile, [&](const Index& t) { add_in_turn(group, kv, stage, t); });
+      if (plan_.alternates) {
+        add_alone(group, kv, stage, tile);
       } else {
-        const Tile dq = wait(query_gradient(group, kv, stage));
-        in_order(group, stage, tile, [&](const Index& t) { add_or_store(t, group, dq); });
+        add(group, stage, tile, wait(query_gradient(group, kv, stage)));
       }
     });
     store_gradients(group, kv, dk, dv);
@@ -353,35 +347,43 @@ class Backward {
     if (plan_.by_columns) {
       return wgmma(kv[1].column_part(group, kTileRows).T(), gradient(stage).T());
     }
-    if (plan_.in_turn) return wgmma(kv[1].T(), gradient(stage).T());
+    if (plan_.alternates) return wgmma(kv[1].T(), gradient(stage).T());
     const SharedView own = ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
     return wgmma(kv[1].T(), own.T());
   }
 
-  // There are as many stages as warpgroups.
-  void add_in_turn(const Index& group, const Slot& kv, const Index& stage,
-                   const Index& tile) const {
-    when(group == stage, [&] { add_or_store(tile, 0, wait(query_gradient(group, kv, stage))); });
+  // The warpgroups' tiles of a block of rows.
+  void add(const Index& group, const Index& stage, const Index& tile, const Tile& dq) {
+    if (own_math_) own_math_->sync(group);
+    when_due(stage, tile, [&](const Index& place) { add_tile(place, group, dq); });
+  }
+  // The tile of one of them. There are as many stages as warpgroups.
+  void add_alone(const Index& group, const Slot& kv, const Index& stage, const Index& tile) {
+    when_due(stage, tile, [&](const Index& place) {
+      when(group == stage, [&] { add_tile(place, 0, wait(query_gradient(group, kv, stage))); });
+    });
+  }
+  // `place` is the tile, or -1 - tile for who is first to come to it.
+  void when_due(const Index& stage, const Index& tile,
+                const std::function<void(const Index& place)>& additions) {
+    if (!plan_.ordered) return additions(tile);
+    const Slot turn = turn_ring_->consume();
+    additions(turn.number());
+    turn_ring_->release(turn);
+    added_->arrive(stage);
   }
 
-  bool up() const { return plan_.ordered && std::getenv("TW_UP") != nullptr; }
-  Index rank(const Index& block, const Index& row, const Index& up) const {
-    const Block rows = shapes_.queries.block(row, a_.block_q);
-    const auto [first, last] = mask_.visible(rows, shapes_.keys, a_.block_k);
-    return select(up > 0, last - 1 - block, block - first);
-  }
-  bool stores_first() const { return plan_.ordered && std::getenv("TW_ZERO") == nullptr; }
-  void add_or_store(const Index& tile, const Index& part, const Tile& dq) const {
-    if (!stores_first()) return add(tile + part, dq);
+  // The first stores: nothing has to set the sums to zero before.
+  void add_tile(const Index& place, const Index& part, const Tile& dq) const {
     const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
-    when(tile < 0, [&] { tilewright::store(sums_(lines.block(-1 - tile + part, kTileLines), all),
-               fragments(dq).reshape({kTileLines, kLine})); },
-               [&] { add(tile + part, dq); });
-  }
-  void add(const Index& tile, const Tile& dq) const {
-    const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
-    atomic_add(sums_(lines.block(tile, kTileLines), all),
-               fragments(dq).reshape({kTileLines, kLine}));
+    const Tile sum = fragments(dq).reshape({kTileLines, kLine});
+    const auto at = [&](const Index& tile) {
+      return sums_(lines.block(tile + part, kTileLines), all);
+    };
+    if (!plan_.ordered) return atomic_add(at(place), sum);
+    when(
+        place < 0, [&] { tilewright::store(at(-1 - place), sum); },
+        [&] { atomic_add(at(place), sum); });
   }
 
   // Through dS, which no product reads any more.
@@ -430,8 +432,9 @@ class Backward {
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
-  std::optional<Ring> turns_ring_;
-  std::optional<NamedBarrier> added_, bar_;
+  std::optional<Ring> turn_ring_;
+  // Both warpgroups and end_turns; a warpgroup.
+  std::optional<NamedBarrier> added_, own_math_;
 };
 
 }  // namespace
@@ -472,10 +475,13 @@ BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller
   BackwardPlan plan;
   plan.by_columns = plan_case("dQ by columns", a.dim > kTileRows);
   const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
-  plan.in_turn = plan_case("dQ in turn", is_short && !plan.by_columns);
+  plan.alternates = plan_case("dQ by one warpgroup", is_short && !plan.by_columns);
   plan.reads_early = is_short && a.softcap == 0;
   plan.meets_early = !is_short;
   plan.ordered = plan_case("dQ in order", order == Order::blocks);
+  plan.rotates = plan_case("rows rotated", !plan.ordered && !a.causal);
+  plan.adds_together =
+      plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
@@ -494,15 +500,17 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const std::vector<Dim> shape = BackwardPlan::sums(a, shapes.batch, shapes.queries);
   const Tensor sums = kernel.in("sums", f32, shape);
   std::optional<Tensor> turns;
-  if (plan.ordered) turns = kernel.in("turns", i32, BackwardPlan::turns(a, shapes.batch, shapes.queries));
+  if (plan.ordered)
+    turns = kernel.in("turns", i32, BackwardPlan::turns(a, shapes.batch, shapes.queries));
   const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
   const int tiles = BackwardPlan::tiles(a);
   const auto [x, h, b] =
       kernel.grid(ceil_div(shapes.queries, a.block_q) * tiles, a.heads, shapes.batch);
   const Index block = x / tiles, part = x % tiles;
   const Index tile = BackwardPlan::tile(a, shapes.queries, b, h, block) + part;
-  // What nobody has added to was not written.
-  const Index limit = turns ? select(load_index((*turns)(tile / tiles)) > 0, shape[0], 0) : Index(shape[0]);
+  // What nobody has come to was not written.
+  const Index limit =
+      turns ? select(load_index((*turns)(tile / tiles)) > 0, shape[0], 0) : Index(shape[0]);
   const Tile sum = from_fragments(
       load(sums(Block(tile * kTileLines, kTileLines, limit), all)).reshape({kTileRows * kTileRows}),
       kTileRows);
