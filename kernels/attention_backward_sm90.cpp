@@ -383,7 +383,7 @@ class Backward {
     if (!plan_.ordered) return atomic_add(at(place), sum);
     when(
         place < 0, [&] { tilewright::store(at(-1 - place), sum); },
-        [&] { atomic_add(at(place), sum); });
+        [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
   // Through dS, which no product reads any more.
