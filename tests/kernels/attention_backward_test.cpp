@@ -274,7 +274,7 @@ TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
     change(a);
     return test::usage_error_of([&] { kernels::attention_backward_sm90(a); });
   };
-  EXPECT_THAT(refused([](Attention& a) { a.dim = 96; }), HasSubstr("dim is 96"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim = 72; }), HasSubstr("dim is 72"));
   EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }), HasSubstr("dim_v is 256"));
   EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
   EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
