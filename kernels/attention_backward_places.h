@@ -53,16 +53,17 @@ class Batch : public BatchShapes {
   struct Place : One {
     Index head;
     Block block;  // of queries, or of keys
-    Index part;
+    Index number, part;
   };
   // In `parts` each.
   Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
     const auto [x, h, b] = kernel.grid(ceil_div(queries, size) * parts, heads, batch);
-    return {of(b), h, queries.block(x / parts, size), x % parts};
+    const Index block = x / parts;
+    return {of(b), h, queries.block(block, size), block, x % parts};
   }
   Place block_of_keys(Kernel& kernel, int size) const {
     const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
-    return {of(b), h, keys.block(x, size), 0};
+    return {of(b), h, keys.block(x, size), x, 0};
   }
   // Calls `body` with blocks of all rows of a head that are kept; `queries` is how many those are.
   template <typename Body>
@@ -133,19 +134,19 @@ class Packed : public PackedShapes {
   struct Place : One {
     Index head;
     Block block;
-    Index part;
+    Index number, part;
   };
   Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
     const auto [x, h] = kernel.grid(queries_.tiles(size) * parts, heads);
     const auto [b, block] = queries_.tile(x / parts, size);
     const One one = of(b);
-    return {one, h, one.queries.block(block, size), x % parts};
+    return {one, h, one.queries.block(block, size), block, x % parts};
   }
   Place block_of_keys(Kernel& kernel, int size) const {
     const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
     const auto [b, x] = keys_->tile(tile, size);
     const One one = of(b);
-    return {one, h, one.keys.block(x, size), 0};
+    return {one, h, one.keys.block(x, size), x, 0};
   }
   // `total_queries` is how many they are. Of whole blocks of several rows all are read.
   template <typename Body>

@@ -33,52 +33,71 @@ struct KeyPlace {
   Index block, kv_head, sequence;
 };
 
-// The blocks of keys of sequences of one length: in groups of heads whose Q, dO and sums of dQ stay
-// in L2 together, those that most rows see first.
+// The blocks of keys of all heads: those of `group` heads follow each other, of which the first
+// blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
+// there are multiprocessors, the last group's first ones begin late and end alone.
+class HeadGroups {
+ public:
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit)
+      : of_head_(of_head), heads_(heads) {
+    const Dim least = max(fit, multiprocessors() / max(of_head, 1));
+    group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
+  }
+  Dim count() const { return of_head_ * heads_; }
+  struct Place {
+    Index block, head;
+  };
+  Place place(const Index& number) const {
+    const Dim per_group = max(group_ * of_head_, 1);
+    const Index first = number / per_group * group_, in_group = number % per_group;
+    const Index height = min(heads_ - first, group_);
+    return {in_group / height, first + in_group % height};
+  }
+
+ private:
+  Dim of_head_, heads_, group_;
+};
+
+// Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
+// together.
 class BatchKeys : public Batch {
  public:
   static constexpr bool kOneLength = true;
   BatchKeys(Kernel& kernel, const Attention& a)
       : Batch(kernel, a, Of::both),
-        a_(a),
-        of_head_(ceil_div(keys, a.block_k)),
-        all_heads_(batch * a.kv_heads) {}
-  Dim count() const { return of_head_ * all_heads_; }
+        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a)) {}
+  Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const Dim bytes = max(queries, 1) * (a_.heads / a_.kv_heads) *
-                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
-    const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
-    const Dim group = ceil_div(all_heads_, max(ceil_div(all_heads_, fit), 1));
-    const Dim per_group = max(group * of_head_, 1);
-    const Index first = number / per_group * group, in_group = number % per_group;
-    const Index height = min(all_heads_ - first, group);
-    const Index head = first + in_group % height;
-    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+    const auto [block, head] = groups_.place(number);
+    return {block, head % kv_heads, head / kv_heads};
   }
 
  private:
-  const Attention& a_;
-  Dim of_head_, all_heads_;
+  Dim bytes(const Attention& a) const {
+    return max(queries, 1) * (a.heads / a.kv_heads) *
+           ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
+  }
+  HeadGroups groups_;
 };
 
-// Those of packed sequences: heads by heads, of each sequence those that most rows see first.
+// Of packed sequences, those of a head are in the sequences' order.
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
   PackedKeys(Kernel& kernel, const Attention& a)
       : Packed(kernel, a, Of::both, a.block_q),
         block_k_(a.block_k),
-        of_head_(key_sequences().tiles(a.block_k)) {}
-  Dim count() const { return of_head_ * kv_heads; }
+        groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1) {}
+  Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const Dim per_head = max(of_head_, 1);
-    const auto [sequence, block] = key_sequences().tile(number % per_head, block_k_);
-    return {block, number / per_head, sequence};
+    const auto [tile, head] = groups_.place(number);
+    const auto [sequence, block] = key_sequences().tile(tile, block_k_);
+    return {block, head, sequence};
   }
 
  private:
   int block_k_;
-  Dim of_head_;
+  HeadGroups groups_;
 };
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
@@ -459,8 +478,7 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
   const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
-  const Index block = (at.block.start() - at.queries.begin()) / a.block_q;
-  const Index tile = sequences.kept_number(at, at.head, block, a.block_q) * tiles + at.part;
+  const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
   const Tile sum = from_fragments(
       load(sums(shape[0].block(tile, lines), all)).reshape({kTileRows * width}), width);
   const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
