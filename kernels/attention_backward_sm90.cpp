@@ -4,9 +4,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_places.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -18,11 +20,14 @@ namespace {
 
 constexpr int kGroups = 2;      // warpgroups
 constexpr int kGroupRows = 64;  // keys of each
-constexpr int kTileRows = 64;   // and columns of a warpgroup's tile of dQ^T
+constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;      // f32 that a warp adds at a time
-constexpr int kTileLines = kTileRows * kTileRows / kLine;
-constexpr int kStages = 2;  // of a block of queries, and of dS
+constexpr int kStages = 2;      // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
+
+int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
+// Shared memory has whole panels of columns, of which the last ones may not exist.
+int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
 
 // A block of keys of a head that others share, and the sequence; whether its rows are gone through
 // from the first to the last (1) or from the last to the first (0).
@@ -30,40 +35,112 @@ struct KeyPlace {
   Index block, kv_head, sequence, ascends;
 };
 
+// The blocks of keys of all heads: those of `group` heads follow each other, of which the first
+// blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
+// there are multiprocessors, the last group's first ones begin late and end alone.
+// In turns only the last group is dealt so: there what is long must not begin last. In the others
+// the last keys come first, and rows in ascending order. Then the blocks that meet at a causal
+// diagonal come to a row a step apart, and nobody waits for his turn.
+class HeadGroups {
+ public:
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered)
+      : of_head_(of_head), heads_(heads), ordered_(ordered) {
+    const Dim least = max(fit, multiprocessors() / max(of_head, 1));
+    group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
+  }
+  Dim count() const { return of_head_ * heads_; }
+  struct Place {
+    Index block, head, ascends;
+  };
+  Place place(const Index& number) const {
+    const Dim per_group = max(group_ * of_head_, 1);
+    const Index first = number / per_group * group_, in_group = number % per_group;
+    const Index height = min(heads_ - first, group_);
+    const Index block = in_group / height, head = first + in_group % height;
+    if (!ordered_) return {block, head, 1};
+    const Index ascends = select(first + height < heads_, 1, 0);
+    return {select(ascends > 0, of_head_ - 1 - block, block), head, ascends};
+  }
+
+ private:
+  Dim of_head_, heads_, group_;
+  bool ordered_;
+};
+
+// Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
+// together.
+class BatchKeys : public Batch {
+ public:
+  static constexpr bool kOneLength = true;
+  BatchKeys(Kernel& kernel, const Attention& a, bool ordered)
+      : Batch(kernel, a, Of::both),
+        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a), ordered) {}
+  Dim count() const { return groups_.count(); }
+  KeyPlace place(const Index& number) const {
+    const auto [block, head, ascends] = groups_.place(number);
+    return {block, head % kv_heads, head / kv_heads, ascends};
+  }
+
+ private:
+  Dim bytes(const Attention& a) const {
+    return max(queries, 1) * (a.heads / a.kv_heads) *
+           ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
+  }
+  HeadGroups groups_;
+};
+
+// Of packed sequences, those of a head are in the sequences' order.
+class PackedKeys : public Packed {
+ public:
+  static constexpr bool kOneLength = false;
+  PackedKeys(Kernel& kernel, const Attention& a, bool ordered)
+      : Packed(kernel, a, Of::both, a.block_q),
+        block_k_(a.block_k),
+        groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1, ordered) {}
+  Dim count() const { return groups_.count(); }
+  KeyPlace place(const Index& number) const {
+    const auto [tile, head, ascends] = groups_.place(number);
+    const auto [sequence, block] = key_sequences().tile(tile, block_k_);
+    return {block, head, sequence, ascends};
+  }
+
+ private:
+  int block_k_;
+  HeadGroups groups_;
+};
+
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
 // S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through shared memory
 // for dQ = dS K, of which each warpgroup computes half of the columns, and adds them to memory.
+template <typename Keys>
 class Backward {
  public:
   Backward(Kernel& kernel, const Attention& a, const BackwardPlan& plan)
       : a_(a),
         plan_(plan),
         scores_(a),
-        shapes_(kernel, a),
-        Q_(kernel.in("Q", a.dtype, shapes_.of_queries(a.dim))),
-        K_(kernel.in("K", a.dtype, shapes_.of_keys(a.dim))),
-        V_(kernel.in("V", a.dtype, shapes_.of_keys(a.dim_v))),
-        dO_(kernel.in("dO", a.dtype, shapes_.of_queries(a.dim_v))),
-        L_(kernel.in("L", f32, shapes_.of_rows(a.block_q))),
-        D_(kernel.in("D", f32, shapes_.of_rows(a.block_q))),
-        sums_(kernel.inout("sums", f32, BackwardPlan::sums(a, shapes_.batch, shapes_.queries))),
-        dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
-        dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
+        sequences_(kernel, a, plan.ordered),
+        Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
+        K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
+        V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
+        dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
+        L_(kernel.in("L", f32, sequences_.of_rows(a.block_q))),
+        D_(kernel.in("D", f32, sequences_.of_rows(a.block_q))),
+        sums_(kernel.inout("sums", f32, plan.sums(a, sequences_.kept_blocks(a.block_q)))),
+        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
+        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
         turns_(plan.ordered
-                   ? std::optional(kernel.inout(
-                         "turns", i32, BackwardPlan::turns(a, shapes_.batch, shapes_.queries)))
+                   ? std::optional(kernel.inout("turns", i32, {sequences_.kept_blocks(a.block_q)}))
                    : std::nullopt),
-        mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
         next_(kernel.workspace("next_block", 1)),
-        key_blocks_(ceil_div(shapes_.keys, a.block_k)),
-        kv_heads_(shapes_.batch * a.kv_heads),
-        blocks_(key_blocks_ * kv_heads_),
+        blocks_(sequences_.count()),
         // V, and K in its parts of columns, one below the other.
         kv_ring_(kernel, "kv", stages(1),
-                 {{a.dtype, a.block_k, a.dim_v}, {a.dtype, a.block_k, a.dim}}),
+                 {{a.dtype, a.block_k, shared_columns(a.dim_v)},
+                  {a.dtype, a.block_k, shared_columns(a.dim)}}),
         ring_(kernel, "rows", stages(kStages),
-              {{a.dtype, a.block_q, a.dim},
-               {a.dtype, a.block_q, a.dim_v},
+              {{a.dtype, a.block_q, shared_columns(a.dim)},
+               {a.dtype, a.block_q, shared_columns(a.dim_v)},
                {f32, 8, a.block_q},
                {f32, 8, a.block_q}}),
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
@@ -89,28 +166,11 @@ class Backward {
   }
 
  private:
-  // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks that most rows
-  // see first. In turns only the last group is dealt so: there what is long must not begin last. In
-  // the others the last keys come first, and rows in ascending order. Then the blocks that meet at
-  // a causal diagonal come to a row a step apart, and nobody waits for his turn.
-  KeyPlace place(const Index& number) const {
-    const Dim bytes = max(shapes_.queries, 1) * scores_.group *
-                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
-    const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
-    const Dim group = ceil_div(kv_heads_, max(ceil_div(kv_heads_, fit), 1));
-    const Dim per_group = max(group * key_blocks_, 1);
-    const Index first = number / per_group * group, in_group = number % per_group;
-    const Index height = min(kv_heads_ - first, group);
-    const Index head = first + in_group % height;
-    const Index block = in_group / height;
-    KeyPlace at{block, head % a_.kv_heads, head / a_.kv_heads, 1};
-    if (plan_.ordered) {
-      at.ascends = select(first + height < kv_heads_, 1, 0);
-      at.block = select(at.ascends > 0, key_blocks_ - 1 - block, block);
-    }
-    return at;
+  using Sequence = typename Keys::One;
+  Block keys_of(const Sequence& sequence, const Index& block) const {
+    return sequence.keys.block(block, a_.block_k);
   }
-  Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
+  Block columns(int dim) const { return Dim(dim).block(0, shared_columns(dim)); }
 
   void load_blocks() {
     Cell<Index> number(cta_index());
@@ -121,7 +181,7 @@ class Backward {
       when(
           now < blocks_,
           [&] {
-            load_block(place(now));
+            load_block(sequences_.place(now));
             // The last fetch of all sets the counter back for the next launch.
             const Index fetched = atomic_add(next_(0), 1);
             when(fetched == blocks_ - 1, [&] { atomic_add(next_(0), 0 - Index(blocks_)); });
@@ -137,63 +197,82 @@ class Backward {
   // follow: those of all heads that share the keys, one behind the other. Without turns and without
   // a mask each block of keys begins at another row, so that not all add to the same one.
   void load_block(const KeyPlace& at) {
-    const Block cols = keys_of(at);
-    const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, a_.block_q);
-    const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, a_.block_q);
+    const Sequence sequence = sequences_.of(at.sequence);
+    const Block cols = keys_of(sequence, at.block);
+    const auto load = [&] { load_keys(at, sequence, cols); };
+    if constexpr (Keys::kOneLength) {
+      load();
+    } else {
+      when(cols.start() < cols.limit(), load);
+    }
+  }
+
+  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
+    const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, a_.block_q);
+    const auto [whole_first, whole_last] =
+        sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
     kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.ascends}, [&](const Slot& kv) {
-      tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
-      tma_load(K_(at.sequence, cols, at.kv_head, all), kv[1]);
+      tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
+      tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index of_member = i - member * of_head;
       Index row = first + of_member;
       if (plan_.ordered) row = select(at.ascends > 0, row, last - 1 - of_member);
-      if (plan_.rotates) row = first + (of_member + at.block * of_head / key_blocks_) % of_head;
-      load_rows(at, row, at.kv_head * scores_.group + member,
+      if (plan_.rotates) {
+        const Index blocks = sequence.keys.blocks(a_.block_k);
+        row = first + (of_member + at.block * of_head / blocks) % of_head;
+      }
+      load_rows(at, sequence, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
   // turns the tile is -1 - tile for who is first to come to it.
-  void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
-    const Block rows = shapes_.queries.block(row, a_.block_q);
-    const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
+  void load_rows(const KeyPlace& at, const Sequence& sequence, const Index& row, const Index& head,
+                 const Index& is_cut) {
+    const Block rows = sequence.queries.block(row, a_.block_q);
+    const Block kept =
+        sequences_.of_rows(a_.block_q).back().block(sequence.kept_number(row), a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
-    const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
+    const Index tile = sequences_.kept_number(sequence, head, row, a_.block_q) * plan_.tiles(a_);
     const Index given =
-        plan_.ordered ? select(turn(at.block, row, at.ascends) == 0, -1 - tile, tile) : tile;
+        plan_.ordered ? select(turn(sequence, at.block, row, at.ascends) == 0, -1 - tile, tile)
+                      : tile;
     ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
-      tma_load(Q_(at.sequence, rows, head, all), slot[0]);
-      tma_load(dO_(at.sequence, rows, head, all), slot[1]);
-      tma_load(L_(at.sequence, one, padded), slot[2].first_row());
-      tma_load(D_(at.sequence, one, padded), slot[3].first_row());
+      tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0]);
+      tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1]);
+      tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
+      tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
     });
   }
 
   // How many blocks of keys add to the row's dQ before this one.
-  Index turn(const Index& block, const Index& row, const Index& ascends) const {
-    const Block rows = shapes_.queries.block(row, a_.block_q);
-    const auto [first, last] = mask_.visible(rows, shapes_.keys, a_.block_k);
+  Index turn(const Sequence& sequence, const Index& block, const Index& row,
+             const Index& ascends) const {
+    const Block rows = sequence.queries.block(row, a_.block_q);
+    const auto [first, last] = sequence.mask.visible(rows, sequence.keys, a_.block_k);
     return select(ascends > 0, last - 1 - block, block - first);
   }
   TensorView turns_at(const Index& tile) const {
-    return (*turns_)(select(tile < 0, -1 - tile, tile) / BackwardPlan::tiles(a_));
+    return (*turns_)(select(tile < 0, -1 - tile, tile) / plan_.tiles(a_));
   }
 
-  // Of each block of keys with rows its number, how many blocks of rows it has, and their order.
-  void for_blocks(const std::function<void(Index, Index, Index)>& body) {
+  // Of each block of keys with rows its place, and how many blocks of rows follow it.
+  void for_blocks(const std::function<void(const KeyPlace&, const Index&)>& body) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      const Index block = kv.number(0), steps = kv.number(3), ascends = kv.number(4);
+      const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), kv.number(4)};
+      const Index steps = kv.number(3);
       kv_ring_.release(kv);
       when(
-          block >= 0,
+          at.block >= 0,
           [&] {
-            when(steps > 0, [&] { body(block, steps, ascends); });
+            when(steps > 0, [&] { body(at, steps); });
             more = true;
           },
           [&] { more = false; });
@@ -202,40 +281,41 @@ class Backward {
 
   // Ahead of the warps that add, so that they do not wait for memory.
   void await_turns() {
-    for_blocks([&](const Index& block, const Index& steps, const Index& ascends) {
+    for_blocks([&](const KeyPlace& at, const Index& steps) {
+      const Sequence sequence = sequences_.of(at.sequence);
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
         const Index row = slot.number(0), tile = slot.number(1);
         ring_.release(slot);
-        wait_flag(turns_at(tile), Compare::ge, turn(block, row, ascends),
+        wait_flag(turns_at(tile), Compare::ge, turn(sequence, at.block, row, at.ascends),
                   {Semantics::acquire, Scope::gpu});
         turn_ring_->produce(tile);
       }
     });
   }
 
-  // Apart from await_turns, since a release waits until all additions are in memory. It keeps the
-  // next stage until a step's are made: `added_` has a barrier for each stage, and so neither is
-  // come to again before this role was there.
+  // Apart from await_turns, since a release waits until all additions are in memory. The turn is
+  // released behind the barrier: before it no warp comes to this barrier again.
   void end_turns() {
-    for_blocks([&](const Index&, const Index& steps, const Index&) {
-      Cell<Index> stage(0), tile(0);  // of the step before
-      const auto end = [&] { atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu}); };
-      for (Index i : range(steps)) {
-        const Slot slot = ring_.consume();
-        const Index own_tile = slot.number(1);
-        when(i > 0, [&] { added_->sync(stage); });
-        ring_.release(slot);
-        when(i > 0, end);
-        stage = slot.stage();
-        tile = own_tile;
+    for_blocks([&](const KeyPlace&, const Index& steps) {
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot turn = turn_ring_->consume();
+        const Index tile = turn.number();
+        added_->sync(turn.stage());
+        turn_ring_->release(turn);
+        atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
       }
-      added_->sync(stage);
-      end();
     });
   }
 
   void compute_blocks(const Index& group) {
+    // A copy reads whole panels, of columns that do not exist too.
+    if (a_.dim % kColumnsOfPanel > 0 || a_.dim_v % kColumnsOfPanel > 0) {
+      for (int i = 0; i < std::max(panels_of(a_.dim), panels_of(a_.dim_v)); ++i) {
+        store(staged(group, i), zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
+      }
+      all_math_.sync();
+    }
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
@@ -251,8 +331,8 @@ class Backward {
   }
 
   void compute_block(const Index& group, const Slot& kv) {
-    const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows);
-    const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows);
+    const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim_v);
+    const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim);
     Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
     const Index steps = kv.number(3);
     when(steps > 0, [&] {
@@ -267,14 +347,14 @@ class Backward {
         std::optional<Pending> sum_q;
         if (has_before && plan_.alternates) add_alone(group, kv, stage, tile);
         if (has_before && !plan_.alternates) sum_q = query_gradient(group, kv, stage);
-        const Pending sum_v = wgmma(now.weights, slot[1], dv);
-        const Pending sum_k = wgmma(now.scores, slot[0], dk);
+        const Pending sum_v = wgmma(now.weights, slot[1].columns(0, a_.dim_v), dv);
+        const Pending sum_k = wgmma(now.scores, slot[0].columns(0, a_.dim), dk);
         std::optional<Tile> dq;
         if (sum_q) dq = wait(*sum_q);
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) add(group, stage, tile, *dq);
+        if (dq) add(group, tile, *dq);
         dv = wait(sum_v);
         dk = wait(sum_k);
         stage = slot.stage();
@@ -287,7 +367,7 @@ class Backward {
       if (plan_.alternates) {
         add_alone(group, kv, stage, tile);
       } else {
-        add(group, stage, tile, wait(query_gradient(group, kv, stage)));
+        add(group, tile, wait(query_gradient(group, kv, stage)));
       }
     });
     store_gradients(group, kv, dk, dv);
@@ -301,8 +381,8 @@ class Backward {
   Gradients gradients(const Index& group, const Slot& kv, const SharedView& k, const SharedView& v,
                       const Slot& slot, bool has_before) {
     const Index is_cut = slot.number(2);
-    const Pending products = wgmma(k, slot[0].T());
-    const Pending value_products = wgmma(v, slot[1].T());
+    const Pending products = wgmma(k, slot[0].columns(0, a_.dim).T());
+    const Pending value_products = wgmma(v, slot[1].columns(0, a_.dim_v).T());
     std::optional<Tile> l, d;
     if (plan_.reads_early) {
       l = load(slot[2].first_row());
@@ -321,10 +401,21 @@ class Backward {
           (l ? *l : load(slot[2].first_row()))};
     when(is_cut > 0, [&] {
       const Tile s = x;
-      const Block cols = shapes_.keys.block(kv.number(0), a_.block_k).part(group, kGroupRows);
-      x = mask_.apply_transposed(s, shapes_.queries.block(slot.number(0), a_.block_q), cols);
+      const Sequence sequence = masked_sequence(kv);
+      const Block cols = keys_of(sequence, kv.number(0)).part(group, kGroupRows);
+      x = sequence.mask.apply_transposed(s, sequence.queries.block(slot.number(0), a_.block_q),
+                                         cols);
     });
     return exp2(x);
+  }
+
+  // Of sequences of one length the mask is the same.
+  Sequence masked_sequence(const Slot& kv) const {
+    if constexpr (Keys::kOneLength) {
+      return sequences_.of(0);
+    } else {
+      return sequences_.of(kv.number(2));
+    }
   }
 
   Tile score_gradient(const Slot& slot, const Tile& p, const Tile& value_products,
@@ -342,43 +433,44 @@ class Backward {
     return gradient(stage).column_part(group, kGroupRows).T();
   }
 
-  // Of dQ^T = K^T dS^T a warpgroup's tile: its rows, its columns, or all there is.
+  // Of dQ = dS K a warpgroup's tile: its columns, its rows, or all there is.
   Pending query_gradient(const Index& group, const Slot& kv, const Index& stage) const {
     if (plan_.by_columns) {
       return wgmma(kv[1].column_part(group, kTileRows).T(), gradient(stage).T());
     }
-    if (plan_.alternates) return wgmma(kv[1].T(), gradient(stage).T());
-    const SharedView own = ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
-    return wgmma(kv[1].T(), own.T());
+    const SharedView rows = plan_.alternates
+                                ? gradient(stage)
+                                : ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
+    return plan_.transposed ? wgmma(kv[1].T(), rows.T()) : wgmma(rows, kv[1].columns(0, a_.dim));
   }
 
   // The warpgroups' tiles of a block of rows.
-  void add(const Index& group, const Index& stage, const Index& tile, const Tile& dq) {
+  void add(const Index& group, const Index& tile, const Tile& dq) {
     if (own_math_) own_math_->sync(group);
-    when_due(stage, tile, [&](const Index& place) { add_tile(place, group, dq); });
+    when_due(tile, [&](const Index& place) { add_tile(place, group, dq); });
   }
   // The tile of one of them. There are as many stages as warpgroups.
   void add_alone(const Index& group, const Slot& kv, const Index& stage, const Index& tile) {
-    when_due(stage, tile, [&](const Index& place) {
+    when_due(tile, [&](const Index& place) {
       when(group == stage, [&] { add_tile(place, 0, wait(query_gradient(group, kv, stage))); });
     });
   }
   // `place` is the tile, or -1 - tile for who is first to come to it.
-  void when_due(const Index& stage, const Index& tile,
-                const std::function<void(const Index& place)>& additions) {
+  void when_due(const Index& tile, const std::function<void(const Index& place)>& additions) {
     if (!plan_.ordered) return additions(tile);
     const Slot turn = turn_ring_->consume();
     additions(turn.number());
     turn_ring_->release(turn);
-    added_->arrive(stage);
+    added_->arrive(turn.stage());
   }
 
   // The first stores: nothing has to set the sums to zero before.
   void add_tile(const Index& place, const Index& part, const Tile& dq) const {
-    const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
-    const Tile sum = fragments(dq).reshape({kTileLines, kLine});
+    const Dim lines = plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0];
+    const int of_tile = plan_.tile_lines(a_);
+    const Tile sum = fragments(dq).reshape({of_tile, kLine});
     const auto at = [&](const Index& tile) {
-      return sums_(lines.block(tile + part, kTileLines), all);
+      return sums_(lines.block(tile + part, of_tile), all);
     };
     if (!plan_.ordered) return atomic_add(at(place), sum);
     when(
@@ -388,23 +480,24 @@ class Backward {
 
   // Through dS, which no product reads any more.
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
-    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), 0};
+    const Index block = kv.number(0), kv_head = kv.number(1);
+    const Sequence sequence = sequences_.of(kv.number(2));
     kv_ring_.release(kv);
     all_math_.sync();
     const auto put = [&](const Tensor& to, const Tile& tile) {
       bulk_wait_read(0);
       warp_sync();
-      const int panels = static_cast<int>(tile.shape()[1]) / kColumnsOfPanel;
+      const int dim = static_cast<int>(tile.shape()[1]), panels = panels_of(dim);
       for (int i = 0; i < panels; ++i) {
-        store(staged(group, i),
-              tile.slice({0, kColumnsOfPanel * i}, {kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
+        const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
+        store(staged(group, i).columns(0, width),
+              tile.slice({0, first}, {kGroupRows, width}).cast(a_.dtype));
       }
       fence_proxy_async();
       warp_sync();
-      const Block own = keys_of(at).part(4 * group + warp_index(), 16);
+      const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
       for (int i = 0; i < panels; ++i) {
-        tma_store(to(at.sequence, own, at.kv_head,
-                     Dim(kColumnsOfPanel * panels).block(i, kColumnsOfPanel)),
+        tma_store(sequence.rows(to, own, kv_head, Dim(dim).block(i, kColumnsOfPanel)),
                   staged(group, i).rows(16 * warp_index(), 16));
       }
       bulk_commit();
@@ -422,12 +515,11 @@ class Backward {
   const Attention& a_;
   BackwardPlan plan_;
   AttentionScores scores_;
-  BatchShapes shapes_;
+  Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
   std::optional<Tensor> turns_;
-  Mask mask_;
   Tensor next_;
-  Dim key_blocks_, kv_heads_, blocks_;
+  Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile ds_;
   ClusterBarrier ds_full_;
@@ -439,28 +531,25 @@ class Backward {
 
 }  // namespace
 
-std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch, const Dim& queries) {
-  return {batch * a.heads * ceil_div(queries, a.block_q) * (tiles(a) * kTileLines), kLine};
+std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& blocks) const {
+  return {blocks * (tiles(a) * tile_lines(a)), kLine};
 }
 
-std::vector<Dim> BackwardPlan::turns(const Attention& a, const Dim& batch, const Dim& queries) {
-  return {batch * a.heads * ceil_div(queries, a.block_q)};
+int BackwardPlan::tiles(const Attention& a) const {
+  return a.block_q * a.dim / (tile_lines(a) * kLine);
 }
 
-int BackwardPlan::tiles(const Attention& a) { return a.block_q * a.dim / (kTileRows * kTileRows); }
-
-Index BackwardPlan::tile(const Attention& a, const Dim& queries, const Index& sequence,
-                         const Index& head, const Index& block) {
-  return ((sequence * a.heads + head) * ceil_div(queries, a.block_q) + block) * tiles(a);
+int BackwardPlan::tile_lines(const Attention& a) const {
+  return kTileRows * (transposed ? kTileRows : a.dim) / kLine;
 }
 
-int backward_rows(const Attention& a) { return a.dim + a.dim_v <= 128 ? 128 : 64; }
+int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
 
 BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim == 64 || dim == 128) continue;
+    if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take 64 or 128") + kOtherSchedule);
+                  std::string("take a multiple of 16 up to 128") + kOtherSchedule);
   }
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
@@ -473,9 +562,12 @@ BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller
             " queries and " + std::to_string(kGroups * kGroupRows) + " keys");
   }
   BackwardPlan plan;
-  plan.by_columns = plan_case("dQ by columns", a.dim > kTileRows);
+  plan.transposed = plan_case("dQ^T", a.dim % kTileRows == 0);
+  plan.by_columns = plan_case("dQ by columns", plan.transposed && a.dim > kTileRows);
+  plan_case("padded rows of Q", shared_columns(a.dim) > a.dim);
+  plan_case("padded rows of V", shared_columns(a.dim_v) > a.dim_v);
   const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
-  plan.alternates = plan_case("dQ by one warpgroup", is_short && !plan.by_columns);
+  plan.alternates = plan_case("dQ in turn", is_short && !plan.by_columns);
   plan.reads_early = is_short && a.softcap == 0;
   plan.meets_early = !is_short;
   plan.ordered = plan_case("dQ in order", order == Order::blocks);
@@ -487,37 +579,43 @@ BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller
   return plan;
 }
 
+template <typename Sequences>
 Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::string& name) {
+  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  Backward(kernel, a, plan);
+  Backward<Keys>(kernel, a, plan);
   return kernel;
 }
+template Kernel gradients_sm90<Batch>(const Attention&, const BackwardPlan&, const std::string&);
+template Kernel gradients_sm90<Packed>(const Attention&, const BackwardPlan&, const std::string&);
 
+template <typename Sequences>
 Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
                               const std::string& name) {
   Kernel kernel(name);
-  const BatchShapes shapes(kernel, a, /*has_keys=*/false);
-  const std::vector<Dim> shape = BackwardPlan::sums(a, shapes.batch, shapes.queries);
+  const Sequences sequences(kernel, a, Of::queries, a.block_q);
+  const std::vector<Dim> shape = plan.sums(a, sequences.kept_blocks(a.block_q));
   const Tensor sums = kernel.in("sums", f32, shape);
   std::optional<Tensor> turns;
-  if (plan.ordered)
-    turns = kernel.in("turns", i32, BackwardPlan::turns(a, shapes.batch, shapes.queries));
-  const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
-  const int tiles = BackwardPlan::tiles(a);
-  const auto [x, h, b] =
-      kernel.grid(ceil_div(shapes.queries, a.block_q) * tiles, a.heads, shapes.batch);
-  const Index block = x / tiles, part = x % tiles;
-  const Index tile = BackwardPlan::tile(a, shapes.queries, b, h, block) + part;
+  if (plan.ordered) turns = kernel.in("turns", i32, {sequences.kept_blocks(a.block_q)});
+  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
+  const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
+  const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
+  const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
   // What nobody has come to was not written.
   const Index limit =
       turns ? select(load_index((*turns)(tile / tiles)) > 0, shape[0], 0) : Index(shape[0]);
   const Tile sum = from_fragments(
-      load(sums(Block(tile * kTileLines, kTileLines, limit), all)).reshape({kTileRows * kTileRows}),
-      kTileRows);
-  const Index rows = plan.by_columns ? block : x, columns = plan.by_columns ? part : Index(0);
-  store(dQ(b, shapes.queries.block(rows, kTileRows), h, Dim(a.dim).block(columns, kTileRows)),
-        (sum.T() * AttentionScores(a).product_scale).cast(a.dtype));
+      load(sums(Block(tile * lines, lines, limit), all)).reshape({kTileRows * width}), width);
+  const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
+  const Index columns = plan.by_columns ? at.part : Index(0);
+  store(at.rows(dQ, rows, at.head, Dim(a.dim).block(columns, width)),
+        ((plan.transposed ? sum.T() : sum) * AttentionScores(a).product_scale).cast(a.dtype));
   return kernel;
 }
+template Kernel query_gradient_of_sums<Batch>(const Attention&, const BackwardPlan&,
+                                              const std::string&);
+template Kernel query_gradient_of_sums<Packed>(const Attention&, const BackwardPlan&,
+                                               const std::string&);
 
 }  // namespace tilewright::kernels

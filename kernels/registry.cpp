@@ -383,29 +383,35 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   return kernel;
 }
 
+// Those of the explicit kernels, the best first.
+std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, bool, Order,
+                                                              SourceLocation)) {
+  const auto schedule = [make](const char* name, const char* description, Order order) {
+    LibrarySchedule adding{name, "sm_90a", description, nullptr};
+    adding.build_program = [make, order](const OptionValues& options) {
+      return make(with_sm90_backward_blocks(attention_of(options)), options.boolean("lse_gradient"),
+                  order, {});
+    };
+    return adding;
+  };
+  return {
+      schedule("ordered",
+               "two warpgroups with dK and dV in registers; dQ is summed in the order of the "
+               "keys: the same bits in every run; bf16 and f16, dims up to 128, multiples of 16",
+               Order::blocks),
+      schedule("atomic",
+               "the same, but dQ is summed in any order, so that its last bits differ from run "
+               "to run",
+               Order::any)};
+}
+
 LibraryKernel attention_backward_entry() {
   LibraryKernel kernel = backward_of(attention_forward_entry(), false);
   kernel.name = "attention_backward";
   kernel.rules = schedule_rules(kernel.name);
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
-  const auto explicit_schedule = [](const char* name, const char* description, Order order) {
-    LibrarySchedule schedule{name, "sm_90a", description, nullptr};
-    schedule.build_program = [order](const OptionValues& options) {
-      return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
-                                     options.boolean("lse_gradient"), order, {});
-    };
-    return schedule;
-  };
-  kernel.schedules = {
-      explicit_schedule("ordered",
-                        "two warpgroups with dK and dV in registers; dQ is summed in the order of "
-                        "the keys: the same bits in every run; bf16 and f16, dims 64 and 128",
-                        Order::blocks),
-      explicit_schedule("atomic",
-                        "the same, but dQ is summed in any order, so that its last bits differ "
-                        "from run to run",
-                        Order::any)};
+  kernel.schedules = adding_schedules(attention_backward_sm90);
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});
@@ -420,6 +426,8 @@ LibraryKernel attention_varlen_backward_entry() {
   LibraryKernel kernel = backward_of(attention_varlen_forward_entry(), true);
   kernel.name = "attention_varlen_backward";
   kernel.description = "attention_backward of packed sequences, each with its own lengths";
+  kernel.rules = schedule_rules(kernel.name);
+  kernel.schedules = adding_schedules(attention_varlen_backward_sm90);
   kernel.build_program = [](const OptionValues& options) {
     return attention_varlen_backward(with_backward_blocks(attention_of(options)),
                                      options.boolean("lse_gradient"), {});

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernels/attention_parameters.h"
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright::kernels {
+
+// Whether a kernel is about queries alone: the others' dims then have no value.
+enum class Of { queries, both };
+
+// Sequences of one length, and what a block of the grid is of them. What a kernel has for each row
+// and keeps for others, it may keep in whole blocks of `multiple` rows.
+class Batch : public BatchShapes {
+ public:
+  using Shapes = BatchShapes;
+  Batch(Kernel& kernel, const Attention& a, Of of, int = 1)
+      : Shapes(kernel, a, of == Of::both), a_(a) {}
+  // Of a program: what its kernels take behind Q, K and V.
+  static std::vector<Buffer> first_rows(Program&, const Shapes&) { return {}; }
+
+  struct One {
+    Index sequence;
+    Sequence queries, keys;
+    Mask mask;
+    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head,
+                    const Selector& columns = all) const {
+      return tensor(sequence, rows, head, columns);
+    }
+    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(sequence, head, rows);
+    }
+    // Of what is kept in whole blocks.
+    TensorView kept(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return row_numbers(tensor, rows, head);
+    }
+    TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
+      return tensor(sequence, one_head, block);
+    }
+    // Among those of a head that are kept, the block that is the sequence's own `block`.
+    Index kept_number(const Index& block) const { return block; }
+  };
+  One of(const Index& sequence) const {
+    return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window)};
+  }
+  // Among those of all heads.
+  Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
+    return (one.sequence * heads + head) * ceil_div(queries, size) + block;
+  }
+
+  struct Place : One {
+    Index head;
+    Block block;  // of queries, or of keys
+    Index number, part;
+  };
+  // In `parts` each.
+  Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(queries, size) * parts, heads, batch);
+    const Index block = x / parts;
+    return {of(b), h, queries.block(block, size), block, x % parts};
+  }
+  Place block_of_keys(Kernel& kernel, int size) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
+    return {of(b), h, keys.block(x, size), x, 0};
+  }
+  // Calls `body` with blocks of all rows of a head that are kept; `queries` is how many those are.
+  template <typename Body>
+  void for_kept_rows(const Index& head, int size, const Body& body) const {
+    for (Index b : range(batch)) {
+      for (Block rows : blocks(queries, size)) {
+        body([&](const Tensor& tensor) { return tensor(b, head, rows); });
+      }
+    }
+  }
+
+ private:
+  const Attention& a_;
+};
+
+// Packed sequences. Of what is kept in blocks, each has whole blocks of its own.
+class Packed : public PackedShapes {
+ public:
+  using Shapes = PackedShapes;
+  Packed(Kernel& kernel, const Attention& a, Of of, int multiple = 1)
+      : Shapes(kernel, a, of == Of::both),
+        a_(a),
+        multiple_(multiple),
+        queries_(total_queries, kernel.in("cu_seqlens_q", i32, of_first_rows())) {
+    if (of == Of::both) keys_.emplace(total_keys, kernel.in("cu_seqlens_k", i32, of_first_rows()));
+  }
+  static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
+    return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),
+            program.in("cu_seqlens_k", i32, shapes.of_first_rows())};
+  }
+
+  struct One {
+    Index sequence;
+    Sequence queries, keys;
+    Mask mask;
+    int multiple;
+    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head,
+                    const Selector& columns = all) const {
+      return tensor(rows, head, columns);
+    }
+    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(head, rows);
+    }
+    TensorView kept(const Tensor& tensor, const Block& rows, const Index& head) const {
+      if (multiple == 1) return row_numbers(tensor, rows, head);
+      const Index moved = kept_number(0) * multiple - queries.begin();
+      return tensor(head, Block(rows.start() + moved, rows.size(), rows.limit() + moved));
+    }
+    TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
+      return tensor(one_head, block);
+    }
+    // As Ragged::tile numbers them, but that those before the first sequence count.
+    Index kept_number(const Index& block) const {
+      return queries.begin() / multiple + sequence + block;
+    }
+  };
+  One of(const Index& sequence) const {
+    const Sequence queries = queries_.of(sequence);
+    if (!keys_) return {sequence, queries, {}, everything(), multiple_};
+    const Sequence keys = keys_->of(sequence);
+    return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window),
+            multiple_};
+  }
+  Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
+    return head * (total_queries / size + batch) + one.kept_number(block);
+  }
+
+  struct Place : One {
+    Index head;
+    Block block;
+    Index number, part;
+  };
+  Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
+    const auto [x, h] = kernel.grid(queries_.tiles(size) * parts, heads);
+    const auto [b, block] = queries_.tile(x / parts, size);
+    const One one = of(b);
+    return {one, h, one.queries.block(block, size), block, x % parts};
+  }
+  Place block_of_keys(Kernel& kernel, int size) const {
+    const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
+    const auto [b, x] = keys_->tile(tile, size);
+    const One one = of(b);
+    return {one, h, one.keys.block(x, size), x, 0};
+  }
+  // `total_queries` is how many they are. Of whole blocks of several rows all are read.
+  template <typename Body>
+  void for_kept_rows(const Index& head, int size, const Body& body) const {
+    const auto part_of = [&](const Block& rows) {
+      body([&](const Tensor& tensor) { return tensor(head, rows); });
+    };
+    if (multiple_ > 1) {
+      for (Block rows : blocks(total_queries, size)) part_of(rows);
+      return;
+    }
+    for (Index b : range(batch)) {
+      for (Block rows : blocks(queries_.of(b), size)) part_of(rows);
+    }
+  }
+  const Ragged& key_sequences() const { return *keys_; }
+
+ private:
+  const Attention& a_;
+  int multiple_;
+  Ragged queries_;
+  std::optional<Ragged> keys_;
+};
+
+}  // namespace tilewright::kernels
