@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/attention_backward_sm90.h"
+#include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -379,16 +380,27 @@ Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocatio
 
 Program attention_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
   const Caller caller{"attention_backward_sm90", where};
-  const BackwardPlan plan = backward_plan(a, caller);
   const std::string name(caller.function);
+  const bool is_wide = plan_case("more than 128 columns", is_wide_backward(a));
+  std::optional<BackwardPlan> plan;
+  if (is_wide) {
+    check_wide_backward(a, caller);
+  } else {
+    plan = backward_plan(a, caller);
+  }
   return backward<Batch>(
       a, of_lse, a.block_q, caller,
       [&](Program& program, const BatchShapes& shapes, const Stream& stream,
           const BackwardBuffers& b, const auto&) {
-        const Buffer sums = program.zeroed("sums", f32, plan.sums(a, shapes.batch, shapes.queries));
-        stream.launch(gradients_sm90(a, plan, name),
+        const Buffer sums =
+            program.zeroed("sums", f32,
+                           is_wide ? wide_backward_sums(a, shapes.batch, shapes.queries)
+                                   : plan->sums(a, shapes.batch, shapes.queries));
+        stream.launch(is_wide ? wide_gradients_sm90(a, name) : gradients_sm90(a, *plan, name),
                       {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV});
-        stream.launch(query_gradient_of_sums(a, plan, name + "_queries"), {sums, b.dQ});
+        stream.launch(is_wide ? wide_query_gradient_of_sums(a, name + "_queries")
+                              : query_gradient_of_sums(a, *plan, name + "_queries"),
+                      {sums, b.dQ});
       });
 }
 
@@ -400,8 +412,9 @@ Attention with_backward_blocks(Attention a) {
 }
 
 Attention with_sm90_backward_blocks(Attention a) {
-  a.block_k = 128;
-  a.block_q = backward_rows(a);
+  const bool is_wide = is_wide_backward(a);
+  a.block_k = is_wide ? 64 : 128;
+  a.block_q = is_wide ? 64 : backward_rows(a);
   return a;
 }
 

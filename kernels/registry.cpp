@@ -392,7 +392,8 @@ LibraryKernel attention_backward_entry() {
   LibrarySchedule atomic{
       "atomic", "sm_90a",
       "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
-      "that its last bits differ from run to run; bf16 and f16, dims 64 and 128",
+      "that its last bits differ from run to run; bf16 and f16, dims 64 and 128, and where "
+      "one is above 128 all multiples of 16 up to 256",
       nullptr};
   atomic.build_program = [](const OptionValues& options) {
     return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),

@@ -22,8 +22,8 @@ struct GradientCall {
 
 inline void PrintTo(const GradientCall& call, std::ostream* out) { *out << call.name; }
 
-// Every option with both schedules, and lengths around blocks of 64 and 128 queries, and of 128
-// keys. Small enough to be simulated.
+// Every option with both schedules, and lengths around blocks of 64 and 128 queries, and of keys.
+// Small enough to be simulated.
 inline std::vector<GradientCall> gradient_calls() {
   std::vector<GradientCall> calls;
   const std::vector<std::pair<std::string, std::vector<std::string>>> options = {
@@ -47,11 +47,15 @@ inline std::vector<GradientCall> gradient_calls() {
        {"queries=129", "keys=129", "causal=true", "window=70", "softcap=3", "sinks=true",
         "lse_gradient=true", "dtype=f16"}},
   };
-  for (const char* schedule : {"tile", "atomic"}) {
-    for (const char* dim : {"64", "128"}) {
+  using Dims = std::pair<std::string, std::string>;  // dim and dim_v
+  const std::vector<std::pair<std::string, std::vector<Dims>>> schedules = {
+      {"tile", {{"64", "64"}, {"128", "128"}}},
+      {"atomic", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}}};
+  for (const auto& [schedule, dims] : schedules) {
+    for (const auto& [dim, dim_v] : dims) {
       for (const auto& [name, differs] : options) {
-        std::vector<std::string> settings = {std::string("schedule=") + schedule,
-                                             std::string("dim=") + dim};
+        std::vector<std::string> settings = {"schedule=" + schedule, "dim=" + dim,
+                                             "dim_v=" + dim_v};
         // The first of two stands.
         const auto set = [&](const std::string& option, const std::string& value) {
           for (const std::string& each : differs) {
@@ -63,7 +67,7 @@ inline std::vector<GradientCall> gradient_calls() {
         set("heads", "2");
         set("kv_heads", name == "SharedHeads" ? "2" : "1");
         settings.insert(settings.end(), differs.begin(), differs.end());
-        const std::string title = std::string(schedule) == "tile" ? "Tile" : "Atomic";
+        const std::string title = schedule == "tile" ? "Tile" : "Atomic";
         calls.push_back({title + dim + name, "attention_backward", settings});
       }
     }

@@ -86,7 +86,7 @@ TEST_P(GradientCalls, AgreeWithFloat64) { check(GetParam()); }
 std::vector<GradientCall> long_calls() {
   std::vector<GradientCall> calls;
   for (const char* schedule : {"tile", "atomic"}) {
-    for (const char* dim : {"64", "128"}) {
+    for (const char* dim : {"64", "128", "192", "256"}) {
       for (const char* causal : {"false", "true"}) {
         calls.push_back({std::string(schedule) + "_" + dim + (*causal == 't' ? "_causal" : "_full"),
                          "attention_backward",

@@ -213,7 +213,7 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.softcap = 3;
     c.attention.sinks = c.of_lse = true;
   });
-  // The explicit kernels: lengths around blocks of 64 and 128 queries, and of 128 keys.
+  // The explicit kernels: lengths around blocks of 64 and 128 queries, and of keys.
   const auto add_atomic = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
                               int dim, const std::function<void(BackwardCase&)>& change = {}) {
     add("Atomic" + name, queries, keys, [&](BackwardCase& c) {
@@ -226,7 +226,7 @@ std::vector<BackwardCase> backward_cases() {
       c.attention = kernels::with_sm90_backward_blocks(c.attention);
     });
   };
-  for (const int dim : {64, 128}) {
+  for (const int dim : {64, 128, 192, 256}) {
     const std::string suffix = std::to_string(dim);
     add_atomic("Full" + suffix, 130, 200, dim);
     add_atomic("CausalMoreQueries" + suffix, 300, 129, dim,
@@ -252,6 +252,18 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.dim_v = 64;
     c.attention.dtype = f16;
   });
+  // Halves of columns that end before their last panel does, or that have 32 of 64 bytes.
+  for (const auto& [dim, dim_v] : {std::pair(144, 16), {16, 240}, {208, 80}, {64, 160}}) {
+    add_atomic("Dims" + std::to_string(dim) + "And" + std::to_string(dim_v), 130, 70, dim,
+               [dim_v = dim_v](BackwardCase& c) { c.attention.dim_v = dim_v; });
+  }
+  add_atomic("WideHeads", 130, 140, 256, [](BackwardCase& c) {
+    c.attention.heads = 6;
+    c.attention.kv_heads = 2;
+    c.attention.causal = true;
+    c.batch = 2;
+    c.attention.l2_bytes = 1 << 19;  // heads in several groups
+  });
   add_atomic("Heads", 130, 140, 64, [](BackwardCase& c) {
     c.attention.heads = 6;
     c.attention.kv_heads = 2;
@@ -275,7 +287,11 @@ TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
     return test::usage_error_of([&] { kernels::attention_backward_sm90(a); });
   };
   EXPECT_THAT(refused([](Attention& a) { a.dim = 96; }), HasSubstr("dim is 96"));
-  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }), HasSubstr("dim_v is 256"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim = 168; }),
+              HasSubstr("take a multiple of 16 up to 256"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 272; }), HasSubstr("dim_v is 272"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }),
+              HasSubstr("take with_sm90_backward_blocks(attention): 64 queries and 64 keys"));
   EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
   EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
   EXPECT_THAT(refused([](Attention& a) { a.block_q = 64; }),
