@@ -128,16 +128,19 @@ class WideBackward {
     const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, kRows);
     const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
-      load_halves(V_, at.sequence, cols, at.kv_head, a_.dim_v, kv[0]);
-      load_halves(K_, at.sequence, cols, at.kv_head, a_.dim, kv[1]);
-    });
-    for (Index i : range(steps)) {
+    const auto load_step = [&](const Index& i) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index row = first + (i - member * of_head);
       load_rows(at, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
-    }
+    };
+    // The first rows come while the block before is being stored, which K and V wait for.
+    when(steps > 0, [&] { load_step(0); });
+    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
+      load_halves(V_, at.sequence, cols, at.kv_head, a_.dim_v, kv[0]);
+      load_halves(K_, at.sequence, cols, at.kv_head, a_.dim, kv[1]);
+    });
+    for (Index i : range(1, steps)) load_step(i);
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
@@ -182,48 +185,55 @@ class WideBackward {
     Var dk{zeros({kRows, half_})}, dv{zeros({kRows, half_v_})};
     const Index steps = kv.number(3);
     when(steps > 0, [&] {
-      // What the step before has left of dQ to add, and the place of its tiles: additions run under
-      // products of the next scores.
+      // What the step before has left of dQ to add, and the place of its tiles. Memory takes
+      // additions slower than there are products to hide them: they are dealt out over the step.
       const bool has_rest = plan_case("dQ in two products", half_ > early_);
       Var rest{zeros({kRows, std::max(half_ - early_, kSumColumns)})};
       Cell<Index> rest_tile(0), stage(0);
+      const auto add_rest = [&](int from, int to) {
+        const Tile all_rest = rest;
+        const int first = std::min(from, half_ - early_), last = std::min(to, half_ - early_);
+        if (first == last) return;
+        add(rest_tile + first / kSumColumns, all_rest.slice({0, first}, {kRows, last - first}));
+      };
       const auto step = [&](bool has_before) {
         const Slot slot = ring_.consume();
         const Index is_cut = slot.number(2);
         const Pending products = rows_product(kv[1], slot[0], group);
         const Pending value_products = rows_product(kv[0], slot[1], group);
         const Tile l = statistic(slot[2], group), d = statistic(slot[3], group);
-        if (has_before && has_rest) add(rest_tile, rest);
+        if (has_before) add_rest(0, kSumColumns);
         const Tile weights = weights_of(group, kv, slot, is_cut, wait(products), l);
         const SharedView p = p_.rows(kRows * stage, kRows);
         store(own_rows(p, group).T(), weights.cast(a_.dtype));
         fence_proxy_async();
         p_full_.arrive();
-        const Tile ds = score_gradient(weights, wait(value_products), l, d);
-        p_full_.wait();
+        if (has_before) add_rest(kSumColumns, half_);
         // Behind it the other warpgroup has ended the products of the step before.
+        p_full_.wait();
         const Pending sum_v = wgmma(p.T(), half(slot[1], group), dv);
+        const Tile ds = score_gradient(weights, wait(value_products), l, d);
         store(own_rows(ds_, group).T(), ds.cast(a_.dtype));
         fence_proxy_async();
         ds_full_.arrive();
         ds_full_.wait();
         const SharedView k = half(kv[1], group);
         const Pending first = wgmma(ds_, k.columns(0, early_));
-        const Pending sum_k = wgmma(ds_.T(), half(slot[0], group), dk);
         std::optional<Pending> second;
         if (has_rest) second = wgmma(ds_, k.columns(early_, half_ - early_));
+        const Pending sum_k = wgmma(ds_.T(), half(slot[0], group), dk);
         dv = wait(sum_v);
         const Index tile = slot.number(1) + group * (half_ / kSumColumns);
         add(tile, wait(first));
-        dk = wait(sum_k);
         if (second) rest = wait(*second);
+        dk = wait(sum_k);
         rest_tile = tile + early_ / kSumColumns;
         stage = 1 - stage;
         ring_.release(slot);
       };
       step(false);
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
-      if (has_rest) add(rest_tile, rest);
+      add_rest(0, half_);
     });
     store_gradients(group, kv, dk, dv);
   }
@@ -343,15 +353,23 @@ Kernel wide_query_gradient_of_sums(const Attention& a, const std::string& name) 
   const std::vector<Dim> shape = wide_backward_sums(a, shapes.batch, shapes.queries);
   const Tensor sums = kernel.in("sums", f32, shape);
   const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
-  const int tiles = sum_tiles(a);
+  // A half of the columns, so that many loads are under way at once.
   const auto [x, h, b] =
-      kernel.grid(ceil_div(shapes.queries, kRows) * tiles, a.heads, shapes.batch);
-  const Index block = x / tiles, part = x % tiles;
-  const Index tile = first_sum_tile(a, shapes.queries, b, h, block) + part;
-  const Tile sum = from_fragments(
-      load(sums(shape[0].block(tile, kSumLines), all)).reshape({kRows * kSumColumns}), kSumColumns);
-  store(dQ(b, shapes.queries.block(block, kRows), h, Dim(a.dim).block(part, kSumColumns)),
-        (sum * AttentionScores(a).product_scale).cast(a.dtype));
+      kernel.grid(ceil_div(shapes.queries, kRows) * kHalves, a.heads, shapes.batch);
+  const Index block = x / kHalves, which = x % kHalves;
+  const int tiles = sum_tiles(a) / kHalves;
+  const Index first = first_sum_tile(a, shapes.queries, b, h, block) + which * tiles;
+  std::vector<Tile> parts;
+  for (int i = 0; i < tiles; ++i) {
+    parts.push_back(load(sums(shape[0].block(first + i, kSumLines), all)));
+  }
+  for (int i = 0; i < tiles; ++i) {
+    const Tile sum = from_fragments(
+        parts[static_cast<std::size_t>(i)].reshape({kRows * kSumColumns}), kSumColumns);
+    store(dQ(b, shapes.queries.block(block, kRows), h,
+             Dim(a.dim).block(which * tiles + i, kSumColumns)),
+          (sum * AttentionScores(a).product_scale).cast(a.dtype));
+  }
   return kernel;
 }
 
