@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
@@ -19,108 +20,6 @@
 namespace tilewright::kernels {
 namespace {
 
-// Whether a kernel is about queries alone: the others' dims then have no value.
-enum class Of { queries, both };
-
-// Sequences of one length, and what a block of the grid is of them.
-class Batch : public BatchShapes {
- public:
-  using Shapes = BatchShapes;
-  Batch(Kernel& kernel, const Attention& a, Of of) : Shapes(kernel, a, of == Of::both), a_(a) {}
-  // Of a program: what its kernels take behind Q, K and V.
-  static std::vector<Buffer> first_rows(Program&, const Shapes&) { return {}; }
-
-  struct Place {
-    Index sequence, head;
-    Sequence queries, keys;
-    Mask mask;
-    Block block;  // of queries, or of keys
-    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return tensor(sequence, rows, head, all);
-    }
-    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return tensor(sequence, head, rows);
-    }
-  };
-  Place block_of_queries(Kernel& kernel, int size) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(queries, size), heads, batch);
-    return place(b, h, queries.block(x, size));
-  }
-  Place block_of_keys(Kernel& kernel, int size) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
-    return place(b, h, keys.block(x, size));
-  }
-  // All rows of a head, in blocks.
-  template <typename Body>
-  void for_rows(const Index& head, int size, const Body& body) const {
-    for (Index b : range(batch)) {
-      for (Block rows : blocks(queries, size)) body(place(b, head, rows));
-    }
-  }
-
- private:
-  Place place(const Index& b, const Index& h, const Block& block) const {
-    return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window), block};
-  }
-  const Attention& a_;
-};
-
-// Packed sequences.
-class Packed : public PackedShapes {
- public:
-  using Shapes = PackedShapes;
-  Packed(Kernel& kernel, const Attention& a, Of of)
-      : Shapes(kernel, a, of == Of::both),
-        a_(a),
-        queries_(total_queries, kernel.in("cu_seqlens_q", i32, of_first_rows())) {
-    if (of == Of::both) keys_.emplace(total_keys, kernel.in("cu_seqlens_k", i32, of_first_rows()));
-  }
-  static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
-    return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),
-            program.in("cu_seqlens_k", i32, shapes.of_first_rows())};
-  }
-
-  struct Place {
-    Index sequence, head;
-    Sequence queries, keys;
-    Mask mask;
-    Block block;
-    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return tensor(rows, head, all);
-    }
-    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return tensor(head, rows);
-    }
-  };
-  Place block_of_queries(Kernel& kernel, int size) const {
-    const auto [tile, h] = kernel.grid(queries_.tiles(size), heads);
-    const auto [b, x] = queries_.tile(tile, size);
-    return place(b, h, queries_.of(b).block(x, size));
-  }
-  Place block_of_keys(Kernel& kernel, int size) const {
-    const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
-    const auto [b, x] = keys_->tile(tile, size);
-    return place(b, h, keys_->of(b).block(x, size));
-  }
-  template <typename Body>
-  void for_rows(const Index& head, int size, const Body& body) const {
-    for (Index b : range(batch)) {
-      for (Block rows : blocks(queries_.of(b), size)) body(place(b, head, rows));
-    }
-  }
-
- private:
-  Place place(const Index& b, const Index& h, const Block& block) const {
-    const Sequence queries = queries_.of(b);
-    if (!keys_) return {b, h, queries, {}, everything(), block};
-    const Sequence keys = keys_->of(b);
-    return {b, h, queries, keys, attention_mask(queries, keys, a_.causal, a_.window), block};
-  }
-  const Attention& a_;
-  Ragged queries_;
-  std::optional<Ragged> keys_;
-};
-
 constexpr int kStatisticRows = 64;
 
 // LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
@@ -129,7 +28,7 @@ constexpr int kStatisticRows = 64;
 template <typename Sequences>
 Kernel statistics(const Attention& a, bool of_lse, int multiple, const std::string& name) {
   Kernel kernel(name);
-  const Sequences sequences(kernel, a, Of::queries);
+  const Sequences sequences(kernel, a, Of::queries, multiple);
   const Tensor O = kernel.in("O", a.dtype, sequences.of_queries(a.dim_v));
   const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
   const Tensor LSE = kernel.in("LSE", f32, sequences.of_rows());
@@ -149,9 +48,9 @@ Kernel statistics(const Attention& a, bool of_lse, int multiple, const std::stri
     return load(at.row_numbers(tensor, at.block, at.head));
   };
   const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({at.block.size()});
-  store(at.row_numbers(D, at.block, at.head), dLSE ? sum - numbers(*dLSE) : sum);
+  store(at.kept(D, at.block, at.head), dLSE ? sum - numbers(*dLSE) : sum);
   const Tile lse = numbers(LSE);
-  store(at.row_numbers(L, at.block, at.head), where(lse == kNone, 0, lse * kLog2e));
+  store(at.kept(L, at.block, at.head), where(lse == kNone, 0, lse * kLog2e));
   return kernel;
 }
 
@@ -267,10 +166,11 @@ Kernel key_gradients(const Attention& a, const Sums& sums, const std::string& na
 
 // dLoss/dsink = - sum over the rows of exp(sink - LSE) D. One CTA has all rows of a head.
 template <typename Sequences>
-Kernel sink_gradient(const Attention& a, const std::string& name) {
+Kernel sink_gradient(const Attention& a, int multiple, const std::string& name) {
   Kernel kernel(name);
-  const Sequences sequences(kernel, a, Of::queries);
+  const Sequences sequences(kernel, a, Of::queries, multiple);
   const Tensor sinks = kernel.in("sinks", f32, {a.heads});
+  // With those that whole blocks of several rows are filled up with, of which D is 0.
   const Tensor L = kernel.in("L", f32, sequences.of_rows());
   const Tensor D = kernel.in("D", f32, sequences.of_rows());
   const Tensor dsinks = kernel.out("dsinks", f32, {a.heads});
@@ -279,9 +179,9 @@ Kernel sink_gradient(const Attention& a, const std::string& name) {
   const Tile sink = load(sinks(head)).reshape({1, 1}) * kLog2e;
   Var sum{zeros({1, 1})};
   constexpr int kRows = 128;
-  sequences.for_rows(h, kRows, [&](const auto& at) {
+  sequences.for_kept_rows(h, kRows, [&](const auto& part) {
     const auto numbers = [&](const Tensor& tensor) {
-      return load(at.row_numbers(tensor, at.block, at.head)).reshape({1, kRows});
+      return load(part(tensor)).reshape({1, kRows});
     };
     const Tile d = numbers(D);
     // Rows that do not exist have a D of 0, and an L of 0 that a large sink does not fit.
@@ -335,7 +235,7 @@ Program backward(const Attention& a, bool of_lse, int multiple, const Caller& ca
                 with_offsets(Of::queries, read));
   launch(program, like, stream, BackwardBuffers{Q, K, V, dO, L, D, dQ, dK, dV}, with_offsets);
   if (plan_case("sinks", a.sinks)) {
-    stream.launch(sink_gradient<Sequences>(a, name + "_sinks"),
+    stream.launch(sink_gradient<Sequences>(a, multiple, name + "_sinks"),
                   with_offsets(Of::queries, {sinks, L, D, dsinks}));
   }
   return program;
@@ -368,6 +268,33 @@ Program deterministic_backward(const Attention& a, bool of_lse, const Caller& ca
       });
 }
 
+// dQ is summed in memory.
+template <typename Sequences>
+Program adding_backward(const Attention& a, bool of_lse, const Caller& caller) {
+  const bool is_wide = plan_case("more than 128 columns", is_wide_backward(a));
+  std::optional<BackwardPlan> plan;
+  if (is_wide) {
+    check_wide_backward(a, caller);
+  } else {
+    plan = backward_plan(a, caller);
+  }
+  const std::string name(caller.function), of_queries = name + "_queries";
+  return backward<Sequences>(
+      a, of_lse, a.block_q, caller,
+      [&](Program& program, const auto& shapes, const Stream& stream, const BackwardBuffers& b,
+          const auto& with_offsets) {
+        const Dim blocks = shapes.kept_blocks(a.block_q);
+        const Buffer sums = program.zeroed(
+            "sums", f32, is_wide ? wide_backward_sums(a, blocks) : plan->sums(a, blocks));
+        stream.launch(is_wide ? wide_gradients_sm90<Sequences>(a, name)
+                              : gradients_sm90<Sequences>(a, *plan, name),
+                      with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV}));
+        stream.launch(is_wide ? wide_query_gradient_of_sums<Sequences>(a, of_queries)
+                              : query_gradient_of_sums<Sequences>(a, *plan, of_queries),
+                      with_offsets(Of::queries, {sums, b.dQ}));
+      });
+}
+
 }  // namespace
 
 Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
@@ -379,29 +306,11 @@ Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocatio
 }
 
 Program attention_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
-  const Caller caller{"attention_backward_sm90", where};
-  const std::string name(caller.function);
-  const bool is_wide = plan_case("more than 128 columns", is_wide_backward(a));
-  std::optional<BackwardPlan> plan;
-  if (is_wide) {
-    check_wide_backward(a, caller);
-  } else {
-    plan = backward_plan(a, caller);
-  }
-  return backward<Batch>(
-      a, of_lse, a.block_q, caller,
-      [&](Program& program, const BatchShapes& shapes, const Stream& stream,
-          const BackwardBuffers& b, const auto&) {
-        const Buffer sums =
-            program.zeroed("sums", f32,
-                           is_wide ? wide_backward_sums(a, shapes.batch, shapes.queries)
-                                   : plan->sums(a, shapes.batch, shapes.queries));
-        stream.launch(is_wide ? wide_gradients_sm90(a, name) : gradients_sm90(a, *plan, name),
-                      {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV});
-        stream.launch(is_wide ? wide_query_gradient_of_sums(a, name + "_queries")
-                              : query_gradient_of_sums(a, *plan, name + "_queries"),
-                      {sums, b.dQ});
-      });
+  return adding_backward<Batch>(a, of_lse, {"attention_backward_sm90", where});
+}
+
+Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
+  return adding_backward<Packed>(a, of_lse, {"attention_varlen_backward_sm90", where});
 }
 
 Attention with_backward_blocks(Attention a) {

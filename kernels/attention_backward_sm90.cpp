@@ -4,9 +4,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_places.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -17,47 +19,44 @@ namespace {
 
 constexpr int kGroups = 2;      // warpgroups
 constexpr int kGroupRows = 64;  // keys of each
-constexpr int kTileRows = 64;   // and columns of a warpgroup's tile of dQ^T
+constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;      // f32 that a warp adds at a time
-constexpr int kTileLines = kTileRows * kTileRows / kLine;
-constexpr int kStages = 2;  // of a block of queries, and of dS
+constexpr int kStages = 2;      // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
 
-// A block of keys of a head that others share, and the sequence.
-struct KeyPlace {
-  Index block, kv_head, sequence;
-};
+int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
+// Shared memory has whole panels of columns, of which the last ones may not exist.
+int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
 // S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through shared memory
 // for dQ = dS K, of which each warpgroup computes half of the columns, and adds them to memory.
+template <typename Keys>
 class Backward {
  public:
   Backward(Kernel& kernel, const Attention& a, const BackwardPlan& plan)
       : a_(a),
         plan_(plan),
         scores_(a),
-        shapes_(kernel, a),
-        Q_(kernel.in("Q", a.dtype, shapes_.of_queries(a.dim))),
-        K_(kernel.in("K", a.dtype, shapes_.of_keys(a.dim))),
-        V_(kernel.in("V", a.dtype, shapes_.of_keys(a.dim_v))),
-        dO_(kernel.in("dO", a.dtype, shapes_.of_queries(a.dim_v))),
-        L_(kernel.in("L", f32, shapes_.of_rows(a.block_q))),
-        D_(kernel.in("D", f32, shapes_.of_rows(a.block_q))),
-        sums_(kernel.inout("sums", f32, BackwardPlan::sums(a, shapes_.batch, shapes_.queries))),
-        dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
-        dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
-        mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
+        sequences_(kernel, a),
+        Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
+        K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
+        V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
+        dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
+        L_(kernel.in("L", f32, sequences_.of_rows(a.block_q))),
+        D_(kernel.in("D", f32, sequences_.of_rows(a.block_q))),
+        sums_(kernel.inout("sums", f32, plan.sums(a, sequences_.kept_blocks(a.block_q)))),
+        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
+        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
         next_(kernel.workspace("next_block", 1)),
-        key_blocks_(ceil_div(shapes_.keys, a.block_k)),
-        kv_heads_(shapes_.batch * a.kv_heads),
-        blocks_(key_blocks_ * kv_heads_),
+        blocks_(sequences_.count()),
         // V, and K in its parts of columns, one below the other.
         kv_ring_(kernel, "kv", stages(1),
-                 {{a.dtype, a.block_k, a.dim_v}, {a.dtype, a.block_k, a.dim}}),
+                 {{a.dtype, a.block_k, shared_columns(a.dim_v)},
+                  {a.dtype, a.block_k, shared_columns(a.dim)}}),
         ring_(kernel, "rows", stages(kStages),
-              {{a.dtype, a.block_q, a.dim},
-               {a.dtype, a.block_q, a.dim_v},
+              {{a.dtype, a.block_q, shared_columns(a.dim)},
+               {a.dtype, a.block_q, shared_columns(a.dim_v)},
                {f32, 8, a.block_q},
                {f32, 8, a.block_q}}),
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
@@ -73,76 +72,74 @@ class Backward {
   }
 
  private:
-  // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks that most rows
-  // see first.
-  KeyPlace place(const Index& number) const {
-    const Dim bytes = max(shapes_.queries, 1) * scores_.group *
-                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
-    const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
-    const Dim group = ceil_div(kv_heads_, max(ceil_div(kv_heads_, fit), 1));
-    const Dim per_group = max(group * key_blocks_, 1);
-    const Index first = number / per_group * group, in_group = number % per_group;
-    const Index height = min(kv_heads_ - first, group);
-    const Index head = first + in_group % height;
-    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+  using Sequence = typename Keys::One;
+  Block keys_of(const Sequence& sequence, const Index& block) const {
+    return sequence.keys.block(block, a_.block_k);
   }
-  Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
+  Block columns(int dim) const { return Dim(dim).block(0, shared_columns(dim)); }
 
   void load_blocks() {
-    Cell<Index> number(cta_index());
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Index now = number;
-      more = now < blocks_;
-      when(
-          now < blocks_,
-          [&] {
-            load_block(place(now));
-            // The last fetch of all sets the counter back for the next launch.
-            const Index fetched = atomic_add(next_(0), 1);
-            when(fetched == blocks_ - 1, [&] { atomic_add(next_(0), 0 - Index(blocks_)); });
-            number = fetched + cta_count();
-          },
-          [&] {
-            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
-          });
-    });
+    hand_out(
+        next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
+        [&] {
+          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
+        });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
   // follow: those of all heads that share the keys, one behind the other.
   void load_block(const KeyPlace& at) {
-    const Block cols = keys_of(at);
-    const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, a_.block_q);
-    const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, a_.block_q);
+    const Sequence sequence = sequences_.of(at.sequence);
+    const Block cols = keys_of(sequence, at.block);
+    const auto load = [&] { load_keys(at, sequence, cols); };
+    if constexpr (Keys::kOneLength) {
+      load();
+    } else {
+      when(cols.start() < cols.limit(), load);
+    }
+  }
+
+  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
+    const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, a_.block_q);
+    const auto [whole_first, whole_last] =
+        sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
     kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
-      tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
-      tma_load(K_(at.sequence, cols, at.kv_head, all), kv[1]);
+      tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
+      tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index row = first + (i - member * of_head);
-      load_rows(at, row, at.kv_head * scores_.group + member,
+      load_rows(sequence, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
-  void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
-    const Block rows = shapes_.queries.block(row, a_.block_q);
-    const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
+  void load_rows(const Sequence& sequence, const Index& row, const Index& head,
+                 const Index& is_cut) {
+    const Block rows = sequence.queries.block(row, a_.block_q);
+    const Block kept =
+        sequences_.of_rows(a_.block_q).back().block(sequence.kept_number(row), a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
-    const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
+    const Index tile = sequences_.kept_number(sequence, head, row, a_.block_q) * plan_.tiles(a_);
     ring_.produce({row, tile, is_cut}, [&](const Slot& slot) {
-      tma_load(Q_(at.sequence, rows, head, all), slot[0]);
-      tma_load(dO_(at.sequence, rows, head, all), slot[1]);
-      tma_load(L_(at.sequence, one, padded), slot[2].first_row());
-      tma_load(D_(at.sequence, one, padded), slot[3].first_row());
+      tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0]);
+      tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1]);
+      tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
+      tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
     });
   }
 
   void compute_blocks(const Index& group) {
+    // A copy reads whole panels, of columns that do not exist too.
+    if (a_.dim % kColumnsOfPanel > 0 || a_.dim_v % kColumnsOfPanel > 0) {
+      for (int i = 0; i < std::max(panels_of(a_.dim), panels_of(a_.dim_v)); ++i) {
+        store(staged(group, i), zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
+      }
+      all_math_.sync();
+    }
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
@@ -158,8 +155,8 @@ class Backward {
   }
 
   void compute_block(const Index& group, const Slot& kv) {
-    const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows);
-    const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows);
+    const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim_v);
+    const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim);
     Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
     const Index steps = kv.number(3);
     when(steps > 0, [&] {
@@ -174,8 +171,8 @@ class Backward {
         std::optional<Pending> sum_q;
         if (has_before && plan_.in_turn) add_in_turn(group, kv, stage, tile);
         if (has_before && !plan_.in_turn) sum_q = query_gradient(group, kv, stage);
-        const Pending sum_v = wgmma(now.weights, slot[1], dv);
-        const Pending sum_k = wgmma(now.scores, slot[0], dk);
+        const Pending sum_v = wgmma(now.weights, slot[1].columns(0, a_.dim_v), dv);
+        const Pending sum_k = wgmma(now.scores, slot[0].columns(0, a_.dim), dk);
         std::optional<Tile> dq;
         if (sum_q) dq = wait(*sum_q);
         // The other warpgroup may read this step's dS then, and write over that of the step before.
@@ -208,8 +205,8 @@ class Backward {
   Gradients gradients(const Index& group, const Slot& kv, const SharedView& k, const SharedView& v,
                       const Slot& slot, bool has_before) {
     const Index is_cut = slot.number(2);
-    const Pending products = wgmma(k, slot[0].T());
-    const Pending value_products = wgmma(v, slot[1].T());
+    const Pending products = wgmma(k, slot[0].columns(0, a_.dim).T());
+    const Pending value_products = wgmma(v, slot[1].columns(0, a_.dim_v).T());
     std::optional<Tile> l, d;
     if (plan_.reads_early) {
       l = load(slot[2].first_row());
@@ -228,10 +225,21 @@ class Backward {
           (l ? *l : load(slot[2].first_row()))};
     when(is_cut > 0, [&] {
       const Tile s = x;
-      const Block cols = shapes_.keys.block(kv.number(0), a_.block_k).part(group, kGroupRows);
-      x = mask_.apply_transposed(s, shapes_.queries.block(slot.number(0), a_.block_q), cols);
+      const Sequence sequence = masked_sequence(kv);
+      const Block cols = keys_of(sequence, kv.number(0)).part(group, kGroupRows);
+      x = sequence.mask.apply_transposed(s, sequence.queries.block(slot.number(0), a_.block_q),
+                                         cols);
     });
     return exp2(x);
+  }
+
+  // Of sequences of one length the mask is the same.
+  Sequence masked_sequence(const Slot& kv) const {
+    if constexpr (Keys::kOneLength) {
+      return sequences_.of(0);
+    } else {
+      return sequences_.of(kv.number(2));
+    }
   }
 
   Tile score_gradient(const Slot& slot, const Tile& p, const Tile& value_products,
@@ -249,14 +257,15 @@ class Backward {
     return gradient(stage).column_part(group, kGroupRows).T();
   }
 
-  // Of dQ^T = K^T dS^T a warpgroup's tile: its rows, its columns, or all there is.
+  // Of dQ = dS K a warpgroup's tile: its columns, its rows, or all there is.
   Pending query_gradient(const Index& group, const Slot& kv, const Index& stage) const {
     if (plan_.by_columns) {
       return wgmma(kv[1].column_part(group, kTileRows).T(), gradient(stage).T());
     }
-    if (plan_.in_turn) return wgmma(kv[1].T(), gradient(stage).T());
-    const SharedView own = ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
-    return wgmma(kv[1].T(), own.T());
+    const SharedView rows = plan_.in_turn
+                                ? gradient(stage)
+                                : ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
+    return plan_.transposed ? wgmma(kv[1].T(), rows.T()) : wgmma(rows, kv[1].columns(0, a_.dim));
   }
 
   // There are as many stages as warpgroups.
@@ -266,30 +275,31 @@ class Backward {
   }
 
   void add(const Index& tile, const Tile& dq) const {
-    const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
-    atomic_add(sums_(lines.block(tile, kTileLines), all),
-               fragments(dq).reshape({kTileLines, kLine}));
+    const Dim lines = plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0];
+    const int of_tile = plan_.tile_lines(a_);
+    atomic_add(sums_(lines.block(tile, of_tile), all), fragments(dq).reshape({of_tile, kLine}));
   }
 
   // Through dS, which no product reads any more.
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
-    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2)};
+    const Index block = kv.number(0), kv_head = kv.number(1);
+    const Sequence sequence = sequences_.of(kv.number(2));
     kv_ring_.release(kv);
     all_math_.sync();
     const auto put = [&](const Tensor& to, const Tile& tile) {
       bulk_wait_read(0);
       warp_sync();
-      const int panels = static_cast<int>(tile.shape()[1]) / kColumnsOfPanel;
+      const int dim = static_cast<int>(tile.shape()[1]), panels = panels_of(dim);
       for (int i = 0; i < panels; ++i) {
-        store(staged(group, i),
-              tile.slice({0, kColumnsOfPanel * i}, {kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
+        const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
+        store(staged(group, i).columns(0, width),
+              tile.slice({0, first}, {kGroupRows, width}).cast(a_.dtype));
       }
       fence_proxy_async();
       warp_sync();
-      const Block own = keys_of(at).part(4 * group + warp_index(), 16);
+      const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
       for (int i = 0; i < panels; ++i) {
-        tma_store(to(at.sequence, own, at.kv_head,
-                     Dim(kColumnsOfPanel * panels).block(i, kColumnsOfPanel)),
+        tma_store(sequence.rows(to, own, kv_head, Dim(dim).block(i, kColumnsOfPanel)),
                   staged(group, i).rows(16 * warp_index(), 16));
       }
       bulk_commit();
@@ -307,11 +317,10 @@ class Backward {
   const Attention& a_;
   BackwardPlan plan_;
   AttentionScores scores_;
-  BatchShapes shapes_;
+  Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
-  Mask mask_;
   Tensor next_;
-  Dim key_blocks_, kv_heads_, blocks_;
+  Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile ds_;
   ClusterBarrier ds_full_;
@@ -320,24 +329,25 @@ class Backward {
 
 }  // namespace
 
-std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch, const Dim& queries) {
-  return {batch * a.heads * ceil_div(queries, a.block_q) * (tiles(a) * kTileLines), kLine};
+std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& blocks) const {
+  return {blocks * (tiles(a) * tile_lines(a)), kLine};
 }
 
-int BackwardPlan::tiles(const Attention& a) { return a.block_q * a.dim / (kTileRows * kTileRows); }
-
-Index BackwardPlan::tile(const Attention& a, const Dim& queries, const Index& sequence,
-                         const Index& head, const Index& block) {
-  return ((sequence * a.heads + head) * ceil_div(queries, a.block_q) + block) * tiles(a);
+int BackwardPlan::tiles(const Attention& a) const {
+  return a.block_q * a.dim / (tile_lines(a) * kLine);
 }
 
-int backward_rows(const Attention& a) { return a.dim + a.dim_v <= 128 ? 128 : 64; }
+int BackwardPlan::tile_lines(const Attention& a) const {
+  return kTileRows * (transposed ? kTileRows : a.dim) / kLine;
+}
+
+int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
 
 BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim == 64 || dim == 128) continue;
+    if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take 64 or 128") + kOtherSchedule);
+                  std::string("take a multiple of 16 up to 128") + kOtherSchedule);
   }
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
@@ -350,7 +360,10 @@ BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
             " queries and " + std::to_string(kGroups * kGroupRows) + " keys");
   }
   BackwardPlan plan;
-  plan.by_columns = plan_case("dQ by columns", a.dim > kTileRows);
+  plan.transposed = plan_case("dQ^T", a.dim % kTileRows == 0);
+  plan.by_columns = plan_case("dQ by columns", plan.transposed && a.dim > kTileRows);
+  plan_case("padded rows of Q", shared_columns(a.dim) > a.dim);
+  plan_case("padded rows of V", shared_columns(a.dim_v) > a.dim_v);
   const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
   plan.in_turn = plan_case("dQ in turn", is_short && !plan.by_columns);
   plan.reads_early = is_short && a.softcap == 0;
@@ -360,31 +373,39 @@ BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
   return plan;
 }
 
+template <typename Sequences>
 Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::string& name) {
+  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  Backward(kernel, a, plan);
+  Backward<Keys>(kernel, a, plan);
   return kernel;
 }
+template Kernel gradients_sm90<Batch>(const Attention&, const BackwardPlan&, const std::string&);
+template Kernel gradients_sm90<Packed>(const Attention&, const BackwardPlan&, const std::string&);
 
+template <typename Sequences>
 Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
                               const std::string& name) {
   Kernel kernel(name);
-  const BatchShapes shapes(kernel, a, /*has_keys=*/false);
-  const std::vector<Dim> shape = BackwardPlan::sums(a, shapes.batch, shapes.queries);
+  const Sequences sequences(kernel, a, Of::queries, a.block_q);
+  const std::vector<Dim> shape = plan.sums(a, sequences.kept_blocks(a.block_q));
   const Tensor sums = kernel.in("sums", f32, shape);
-  const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
-  const int tiles = BackwardPlan::tiles(a);
-  const auto [x, h, b] =
-      kernel.grid(ceil_div(shapes.queries, a.block_q) * tiles, a.heads, shapes.batch);
-  const Index block = x / tiles, part = x % tiles;
-  const Index tile = BackwardPlan::tile(a, shapes.queries, b, h, block) + part;
+  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
+  const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
+  const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
+  const Index block = (at.block.start() - at.queries.begin()) / a.block_q;
+  const Index tile = sequences.kept_number(at, at.head, block, a.block_q) * tiles + at.part;
   const Tile sum = from_fragments(
-      load(sums(shape[0].block(tile, kTileLines), all)).reshape({kTileRows * kTileRows}),
-      kTileRows);
-  const Index rows = plan.by_columns ? block : x, columns = plan.by_columns ? part : Index(0);
-  store(dQ(b, shapes.queries.block(rows, kTileRows), h, Dim(a.dim).block(columns, kTileRows)),
-        (sum.T() * AttentionScores(a).product_scale).cast(a.dtype));
+      load(sums(shape[0].block(tile, lines), all)).reshape({kTileRows * width}), width);
+  const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
+  const Index columns = plan.by_columns ? at.part : Index(0);
+  store(at.rows(dQ, rows, at.head, Dim(a.dim).block(columns, width)),
+        ((plan.transposed ? sum.T() : sum) * AttentionScores(a).product_scale).cast(a.dtype));
   return kernel;
 }
+template Kernel query_gradient_of_sums<Batch>(const Attention&, const BackwardPlan&,
+                                              const std::string&);
+template Kernel query_gradient_of_sums<Packed>(const Attention&, const BackwardPlan&,
+                                               const std::string&);
 
 }  // namespace tilewright::kernels

@@ -10,9 +10,9 @@ namespace tilewright::kernels {
 
 // How dQ is divided, and in which order a warpgroup works.
 struct BackwardPlan {
-  // A warpgroup adds a tile of 64 x 64 of dQ^T: half of dQ's columns, or of its rows; or there is
-  // one tile, which the warpgroups add in turn.
-  bool by_columns, in_turn;
+  // A warpgroup adds a tile: half of dQ's columns, or of its rows; or there is one tile, which the
+  // warpgroups add in turn. It is 64 x 64 of dQ^T, or 64 rows of dQ.
+  bool by_columns, in_turn, transposed;
   // The rows' statistics are read as soon as the products that need them have begun, where
   // registers have room for them.
   bool reads_early;
@@ -22,22 +22,25 @@ struct BackwardPlan {
   int load_registers, math_registers;
 
   // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
-  static std::vector<Dim> sums(const Attention& a, const Dim& batch, const Dim& queries);
-  // How many tiles a block of queries has, and the first of them; the others follow it.
-  static int tiles(const Attention& a);
-  static Index tile(const Attention& a, const Dim& queries, const Index& sequence,
-                    const Index& head, const Index& block);
+  // `blocks`: of queries, of all heads.
+  std::vector<Dim> sums(const Attention& a, const Dim& blocks) const;
+  // How many tiles a block of queries has, each with so many lines. Those of a block follow those
+  // of the block before.
+  int tiles(const Attention& a) const;
+  int tile_lines(const Attention& a) const;
 };
 // Queries of a block: scores, dP and two sums of the keys' rows lie in registers.
 int backward_rows(const Attention& attention);
 // Raises for what the schedule does not take.
 BackwardPlan backward_plan(const Attention& attention, const Caller& caller);
 
-// Inputs Q, K, V, dO, L, D, of which the last two have whole blocks of queries; the sums of dQ,
-// which are added to; outputs dK, dV.
+// Of Batch or Packed. Inputs, behind the offsets of Packed: Q, K, V, dO, L, D, of which the last
+// two have whole blocks of queries; the sums of dQ, which are added to; outputs dK, dV.
+template <typename Sequences>
 Kernel gradients_sm90(const Attention& attention, const BackwardPlan& plan,
                       const std::string& name);
 // From these sums, dQ.
+template <typename Sequences>
 Kernel query_gradient_of_sums(const Attention& attention, const BackwardPlan& plan,
                               const std::string& name);
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_places.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -27,16 +29,11 @@ constexpr int kWidest = 256;
 int half_of(int dim) { return (dim + 63) / 64 * 32; }
 int sum_tiles(const Attention& a) { return kHalves * half_of(a.dim) / kSumColumns; }
 
-// The first tile of a block of queries: those of the first half of the columns, then the others.
-Index first_sum_tile(const Attention& a, const Dim& queries, const Index& sequence,
-                     const Index& head, const Index& block) {
-  return ((sequence * a.heads + head) * ceil_div(queries, kRows) + block) * sum_tiles(a);
-}
-
 // Each of two warpgroups has half of the columns of dK and dV in its registers, for all 64 keys of
 // a block. Scores are computed as S^T = K Q^T, of which each has half of the queries. P and dS pass
 // through shared memory to the products dV = P^T dO, dK = dS^T Q and dQ = dS K. Tiles of rows lie
 // there in two halves of columns, one below the other.
+template <typename Keys>
 class WideBackward {
  public:
   WideBackward(Kernel& kernel, const Attention& a)
@@ -45,21 +42,18 @@ class WideBackward {
         half_v_(half_of(a.dim_v)),
         early_(std::min(half_, 64)),
         scores_(a),
-        shapes_(kernel, a),
-        Q_(kernel.in("Q", a.dtype, shapes_.of_queries(a.dim))),
-        K_(kernel.in("K", a.dtype, shapes_.of_keys(a.dim))),
-        V_(kernel.in("V", a.dtype, shapes_.of_keys(a.dim_v))),
-        dO_(kernel.in("dO", a.dtype, shapes_.of_queries(a.dim_v))),
-        L_(kernel.in("L", f32, shapes_.of_rows(kRows))),
-        D_(kernel.in("D", f32, shapes_.of_rows(kRows))),
-        sums_(kernel.inout("sums", f32, wide_backward_sums(a, shapes_.batch, shapes_.queries))),
-        dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
-        dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
-        mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
+        sequences_(kernel, a),
+        Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
+        K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
+        V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
+        dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
+        L_(kernel.in("L", f32, sequences_.of_rows(kRows))),
+        D_(kernel.in("D", f32, sequences_.of_rows(kRows))),
+        sums_(kernel.inout("sums", f32, wide_backward_sums(a, sequences_.kept_blocks(kRows)))),
+        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
+        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
         next_(kernel.workspace("next_block", 1)),
-        key_blocks_(ceil_div(shapes_.keys, kRows)),
-        kv_heads_(shapes_.batch * a.kv_heads),
-        blocks_(key_blocks_ * kv_heads_),
+        blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(1),
                  {{a.dtype, kHalves * kRows, half_v_}, {a.dtype, kHalves * kRows, half_}}),
         ring_(kernel, "rows", stages(kRowStages),
@@ -82,88 +76,73 @@ class WideBackward {
   }
 
  private:
-  // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks that most rows
-  // see first.
-  struct KeyPlace {
-    Index block, kv_head, sequence;
-  };
-  KeyPlace place(const Index& number) const {
-    const Dim bytes = max(shapes_.queries, 1) * scores_.group *
-                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
-    const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
-    const Dim group = ceil_div(kv_heads_, max(ceil_div(kv_heads_, fit), 1));
-    const Dim per_group = max(group * key_blocks_, 1);
-    const Index first = number / per_group * group, in_group = number % per_group;
-    const Index height = min(kv_heads_ - first, group);
-    const Index head = first + in_group % height;
-    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+  using Sequence = typename Keys::One;
+  Block keys_of(const Sequence& sequence, const Index& block) const {
+    return sequence.keys.block(block, kRows);
   }
-  Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, kRows); }
 
   void load_blocks() {
-    Cell<Index> number(cta_index());
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Index now = number;
-      more = now < blocks_;
-      when(
-          now < blocks_,
-          [&] {
-            load_block(place(now));
-            // The last fetch of all sets the counter back for the next launch.
-            const Index fetched = atomic_add(next_(0), 1);
-            when(fetched == blocks_ - 1, [&] { atomic_add(next_(0), 0 - Index(blocks_)); });
-            number = fetched + cta_count();
-          },
-          [&] {
-            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
-          });
-    });
+    hand_out(
+        next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
+        [&] {
+          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
+        });
+  }
+
+  void load_block(const KeyPlace& at) {
+    const Sequence sequence = sequences_.of(at.sequence);
+    const Block cols = keys_of(sequence, at.block);
+    const auto load = [&] { load_keys(at, sequence, cols); };
+    if constexpr (Keys::kOneLength) {
+      load();
+    } else {
+      when(cols.start() < cols.limit(), load);
+    }
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
   // follow: those of all heads that share the keys, one behind the other.
-  void load_block(const KeyPlace& at) {
-    const Block cols = keys_of(at);
-    const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, kRows);
-    const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, kRows);
+  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
+    const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
+    const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
     const auto load_step = [&](const Index& i) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
       const Index row = first + (i - member * of_head);
-      load_rows(at, row, at.kv_head * scores_.group + member,
+      load_rows(sequence, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     };
     // The first rows come while the block before is being stored, which K and V wait for.
     when(steps > 0, [&] { load_step(0); });
     kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
-      load_halves(V_, at.sequence, cols, at.kv_head, a_.dim_v, kv[0]);
-      load_halves(K_, at.sequence, cols, at.kv_head, a_.dim, kv[1]);
+      load_halves(sequence, V_, cols, at.kv_head, a_.dim_v, kv[0]);
+      load_halves(sequence, K_, cols, at.kv_head, a_.dim, kv[1]);
     });
     for (Index i : range(1, steps)) load_step(i);
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
-  void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
-    const Block rows = shapes_.queries.block(row, kRows);
-    const Block padded = shapes_.of_rows(kRows).back().block(row, kRows);
+  void load_rows(const Sequence& sequence, const Index& row, const Index& head,
+                 const Index& is_cut) {
+    const Block rows = sequence.queries.block(row, kRows);
+    const Block kept = sequences_.of_rows(kRows).back().block(sequence.kept_number(row), kRows);
     const Block one = Dim(a_.heads).block(head, 1);
-    const Index tile = first_sum_tile(a_, shapes_.queries, at.sequence, head, row);
+    const Index tile = sequences_.kept_number(sequence, head, row, kRows) * sum_tiles(a_);
     ring_.produce({row, tile, is_cut}, [&](const Slot& slot) {
-      load_halves(Q_, at.sequence, rows, head, a_.dim, slot[0]);
-      load_halves(dO_, at.sequence, rows, head, a_.dim_v, slot[1]);
-      tma_load(L_(at.sequence, one, padded), slot[2].first_row());
-      tma_load(D_(at.sequence, one, padded), slot[3].first_row());
+      load_halves(sequence, Q_, rows, head, a_.dim, slot[0]);
+      load_halves(sequence, dO_, rows, head, a_.dim_v, slot[1]);
+      tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
+      tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
     });
   }
 
   static SharedView half(const SharedView& tile, const IndexOperand& which) {
     return tile.rows(kRows * which.index, kRows);
   }
-  static void load_halves(const Tensor& from, const Index& sequence, const Block& rows,
+  static void load_halves(const Sequence& sequence, const Tensor& from, const Block& rows,
                           const Index& head, int dim, const SharedView& to) {
     for (int i = 0; i < kHalves; ++i) {
-      tma_load(from(sequence, rows, head, Dim(dim).block(i, half_of(dim))), half(to, i));
+      tma_load(sequence.rows(from, rows, head, Dim(dim).block(i, half_of(dim))), half(to, i));
     }
   }
 
@@ -255,11 +234,20 @@ class WideBackward {
     Var x{scores_.capped(products) * (scores_.scale * kLog2e) - l};
     when(is_cut > 0, [&] {
       const Tile s = x;
-      const Block cols = shapes_.keys.block(kv.number(0), kRows);
-      const Block rows = shapes_.queries.block(slot.number(0), kRows).part(group, kOwnRows);
-      x = mask_.apply_transposed(s, rows, cols);
+      const Sequence sequence = masked_sequence(kv);
+      const Block rows = sequence.queries.block(slot.number(0), kRows).part(group, kOwnRows);
+      x = sequence.mask.apply_transposed(s, rows, keys_of(sequence, kv.number(0)));
     });
     return exp2(x);
+  }
+
+  // Of sequences of one length the mask is the same.
+  Sequence masked_sequence(const Slot& kv) const {
+    if constexpr (Keys::kOneLength) {
+      return sequences_.of(0);
+    } else {
+      return sequences_.of(kv.number(2));
+    }
   }
 
   Tile score_gradient(const Tile& p, const Tile& value_products, const Tile& l,
@@ -272,7 +260,7 @@ class WideBackward {
   }
 
   void add(const Index& tile, const Tile& dq) const {
-    const Dim lines = wide_backward_sums(a_, shapes_.batch, shapes_.queries)[0];
+    const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
     const int tiles = static_cast<int>(dq.shape()[1]) / kSumColumns;
     for (int i = 0; i < tiles; ++i) {
       const Tile part = dq.slice({0, kSumColumns * i}, {kRows, kSumColumns});
@@ -283,15 +271,16 @@ class WideBackward {
 
   // Through V and K, which no product reads any more.
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
-    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2)};
+    const Index block = kv.number(0), kv_head = kv.number(1);
+    const Sequence sequence = sequences_.of(kv.number(2));
     all_math_.sync();
     const auto put = [&](const Tensor& to, int dim, const SharedView& through, const Tile& tile) {
       const SharedView own = half(through, group);
       store(own, tile.cast(a_.dtype));
       fence_proxy_async();
       warp_sync();
-      tma_store(to(at.sequence, keys_of(at).part(warp_index(), 16), at.kv_head,
-                   Dim(dim).block(group, half_of(dim))),
+      const Block rows = keys_of(sequence, block).part(warp_index(), 16);
+      tma_store(sequence.rows(to, rows, kv_head, Dim(dim).block(group, half_of(dim))),
                 own.rows(16 * warp_index(), 16));
       bulk_commit();
     };
@@ -305,11 +294,10 @@ class WideBackward {
   const int half_, half_v_;
   const int early_;  // columns of a half of dQ that are added in their own step
   AttentionScores scores_;
-  BatchShapes shapes_;
+  Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
-  Mask mask_;
   Tensor next_;
-  Dim key_blocks_, kv_heads_, blocks_;
+  Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile p_, ds_;
   ClusterBarrier p_full_, ds_full_;
@@ -322,7 +310,7 @@ bool is_wide_backward(const Attention& a) { return std::max(a.dim, a.dim_v) > 12
 
 void check_wide_backward(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim % 16 == 0 && dim <= kWidest) continue;
+    if (dim > 0 && dim % 16 == 0 && dim <= kWidest) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
                   "take a multiple of 16 up to " + std::to_string(kWidest) + kOtherSchedule);
   }
@@ -337,40 +325,46 @@ void check_wide_backward(const Attention& a, const Caller& caller) {
   }
 }
 
-std::vector<Dim> wide_backward_sums(const Attention& a, const Dim& batch, const Dim& queries) {
-  return {batch * a.heads * ceil_div(queries, kRows) * (sum_tiles(a) * kSumLines), kSumLine};
+std::vector<Dim> wide_backward_sums(const Attention& a, const Dim& blocks) {
+  return {blocks * (sum_tiles(a) * kSumLines), kSumLine};
 }
 
+template <typename Sequences>
 Kernel wide_gradients_sm90(const Attention& a, const std::string& name) {
+  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  WideBackward(kernel, a);
+  WideBackward<Keys>(kernel, a);
   return kernel;
 }
+template Kernel wide_gradients_sm90<Batch>(const Attention&, const std::string&);
+template Kernel wide_gradients_sm90<Packed>(const Attention&, const std::string&);
 
+template <typename Sequences>
 Kernel wide_query_gradient_of_sums(const Attention& a, const std::string& name) {
   Kernel kernel(name);
-  const BatchShapes shapes(kernel, a, /*has_keys=*/false);
-  const std::vector<Dim> shape = wide_backward_sums(a, shapes.batch, shapes.queries);
+  const Sequences sequences(kernel, a, Of::queries, kRows);
+  const std::vector<Dim> shape = wide_backward_sums(a, sequences.kept_blocks(kRows));
   const Tensor sums = kernel.in("sums", f32, shape);
-  const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
+  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   // A half of the columns, so that many loads are under way at once.
-  const auto [x, h, b] =
-      kernel.grid(ceil_div(shapes.queries, kRows) * kHalves, a.heads, shapes.batch);
-  const Index block = x / kHalves, which = x % kHalves;
+  const auto at = sequences.block_of_queries(kernel, kRows, kHalves);
+  const Index block = (at.block.start() - at.queries.begin()) / kRows;
   const int tiles = sum_tiles(a) / kHalves;
-  const Index first = first_sum_tile(a, shapes.queries, b, h, block) + which * tiles;
+  const Index first =
+      (sequences.kept_number(at, at.head, block, kRows) * kHalves + at.part) * tiles;
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
-    parts.push_back(load(sums(shape[0].block(first + i, kSumLines), all)));
+    const Tile part = load(sums(shape[0].block(first + i, kSumLines), all));
+    parts.push_back(from_fragments(part.reshape({kRows * kSumColumns}), kSumColumns));
   }
   for (int i = 0; i < tiles; ++i) {
-    const Tile sum = from_fragments(
-        parts[static_cast<std::size_t>(i)].reshape({kRows * kSumColumns}), kSumColumns);
-    store(dQ(b, shapes.queries.block(block, kRows), h,
-             Dim(a.dim).block(which * tiles + i, kSumColumns)),
-          (sum * AttentionScores(a).product_scale).cast(a.dtype));
+    const Block columns = Dim(a.dim).block(at.part * tiles + i, kSumColumns);
+    const Tile scaled = parts[static_cast<std::size_t>(i)] * AttentionScores(a).product_scale;
+    store(at.rows(dQ, at.block, at.head, columns), scaled.cast(a.dtype));
   }
   return kernel;
 }
+template Kernel wide_query_gradient_of_sums<Batch>(const Attention&, const std::string&);
+template Kernel wide_query_gradient_of_sums<Packed>(const Attention&, const std::string&);
 
 }  // namespace tilewright::kernels

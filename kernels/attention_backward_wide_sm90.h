@@ -14,10 +14,12 @@ bool is_wide_backward(const Attention& attention);
 void check_wide_backward(const Attention& attention, const Caller& caller);
 
 // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
-std::vector<Dim> wide_backward_sums(const Attention& attention, const Dim& batch,
-                                    const Dim& queries);
+// `blocks`: of queries, of all heads.
+std::vector<Dim> wide_backward_sums(const Attention& attention, const Dim& blocks);
 // As gradients_sm90 and query_gradient_of_sums.
+template <typename Sequences>
 Kernel wide_gradients_sm90(const Attention& attention, const std::string& name);
+template <typename Sequences>
 Kernel wide_query_gradient_of_sums(const Attention& attention, const std::string& name);
 
 }  // namespace tilewright::kernels

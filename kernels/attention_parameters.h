@@ -58,6 +58,8 @@ struct BatchShapes {
   std::vector<Dim> of_rows(int multiple = 1) const {
     return {batch, heads, ceil_div(queries, multiple) * multiple};
   }
+  // Blocks of so many rows of all heads.
+  Dim kept_blocks(int size) const { return batch * heads * ceil_div(queries, size); }
   Dim batch, queries, keys;
   int heads, kv_heads;
 };
@@ -73,9 +75,12 @@ struct PackedShapes {
         kv_heads(a.kv_heads) {}
   std::vector<Dim> of_queries(int dim) const { return {total_queries, heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {total_keys, kv_heads, dim}; }
+  // With a multiple, each sequence has whole blocks of so many rows.
   std::vector<Dim> of_rows(int multiple = 1) const {
-    return {heads, ceil_div(total_queries, multiple) * multiple};
+    if (multiple == 1) return {heads, total_queries};
+    return {heads, (total_queries / multiple + batch) * multiple};
   }
+  Dim kept_blocks(int size) const { return heads * (total_queries / size + batch); }
   std::vector<Dim> of_first_rows() const { return {batch + 1}; }
   Dim batch, total_queries, total_keys;
   int heads, kv_heads;

@@ -383,23 +383,26 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   return kernel;
 }
 
+LibrarySchedule adding_schedule(Program (*make)(const Attention&, bool, SourceLocation)) {
+  LibrarySchedule atomic{
+      "atomic", "sm_90a",
+      "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
+      "that its last bits differ from run to run; bf16 and f16, dims up to 256, multiples of 16",
+      nullptr};
+  atomic.build_program = [make](const OptionValues& options) {
+    return make(with_sm90_backward_blocks(attention_of(options)), options.boolean("lse_gradient"),
+                {});
+  };
+  return atomic;
+}
+
 LibraryKernel attention_backward_entry() {
   LibraryKernel kernel = backward_of(attention_forward_entry(), false);
   kernel.name = "attention_backward";
   kernel.rules = schedule_rules(kernel.name);
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
-  LibrarySchedule atomic{
-      "atomic", "sm_90a",
-      "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
-      "that its last bits differ from run to run; bf16 and f16, dims 64 and 128, and where "
-      "one is above 128 all multiples of 16 up to 256",
-      nullptr};
-  atomic.build_program = [](const OptionValues& options) {
-    return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
-                                   options.boolean("lse_gradient"), {});
-  };
-  kernel.schedules = {atomic};
+  kernel.schedules = {adding_schedule(attention_backward_sm90)};
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});
@@ -414,6 +417,8 @@ LibraryKernel attention_varlen_backward_entry() {
   LibraryKernel kernel = backward_of(attention_varlen_forward_entry(), true);
   kernel.name = "attention_varlen_backward";
   kernel.description = "attention_backward of packed sequences, each with its own lengths";
+  kernel.rules = schedule_rules(kernel.name);
+  kernel.schedules = {adding_schedule(attention_varlen_backward_sm90)};
   kernel.build_program = [](const OptionValues& options) {
     return attention_varlen_backward(with_backward_blocks(attention_of(options)),
                                      options.boolean("lse_gradient"), {});

@@ -79,15 +79,44 @@ inline std::vector<GradientCall> gradient_calls() {
       {"Causal", {"causal=true"}},
       {"WindowSoftcap", {"causal=true", "window=30", "softcap=3"}},
       {"SinksLseGradient", {"causal=true", "sinks=true", "lse_gradient=true"}},
+      {"OneHeadOfKeys", {"causal=true"}},
   };
-  for (const char* dim : {"64", "128"}) {
-    for (const auto& [name, differs] : packed) {
-      std::vector<std::string> settings = {
-          "schedule=tile", std::string("dim=") + dim,   "heads=2",
-          "kv_heads=1",    "lengths_q=129,1,0,77,1,40", "lengths_k=77,1,129,0,129,100"};
-      settings.insert(settings.end(), differs.begin(), differs.end());
-      calls.push_back({std::string("Packed") + dim + name, "attention_varlen_backward", settings});
+  for (const char* schedule : {"tile", "atomic"}) {
+    const bool is_tile = std::string(schedule) == "tile";
+    for (const char* dim : {"64", "128"}) {
+      for (const auto& [name, differs] : packed) {
+        std::vector<std::string> settings = {std::string("schedule=") + schedule,
+                                             std::string("dim=") + dim,
+                                             name == "OneHeadOfKeys" ? "heads=4" : "heads=2",
+                                             "kv_heads=1",
+                                             "lengths_q=129,1,0,77,1,40",
+                                             "lengths_k=77,1,129,0,129,100"};
+        settings.insert(settings.end(), differs.begin(), differs.end());
+        calls.push_back({std::string(is_tile ? "Packed" : "PackedAtomic") + dim + name,
+                         "attention_varlen_backward", settings});
+      }
     }
+  }
+  // Dims whose rows do not fill shared memory's, and of which dQ is added as it is.
+  const std::vector<std::pair<const char*, const char*>> dims = {
+      {"16", "16"},   {"32", "32"},   {"48", "64"},   {"64", "32"},   {"80", "80"},
+      {"96", "96"},   {"96", "64"},   {"112", "128"}, {"128", "112"}, {"128", "16"},
+      {"256", "256"}, {"192", "128"}, {"144", "80"}};
+  for (const auto& [dim, dim_v] : dims) {
+    const std::vector<std::string> settings = {"schedule=atomic",
+                                               std::string("dim=") + dim,
+                                               std::string("dim_v=") + dim_v,
+                                               "heads=2",
+                                               "kv_heads=1",
+                                               "causal=true",
+                                               "softcap=3"};
+    const std::string name = std::string(dim) + "And" + dim_v;
+    GradientCall fixed{"Atomic" + name, "attention_backward", settings};
+    fixed.settings.insert(fixed.settings.end(), {"batch=1", "queries=129", "keys=140"});
+    GradientCall ragged{"PackedAtomic" + name, "attention_varlen_backward", settings};
+    ragged.settings.insert(ragged.settings.end(),
+                           {"lengths_q=129,1,0,77,1,40", "lengths_k=77,1,129,0,129,100"});
+    calls.insert(calls.end(), {fixed, ragged});
   }
   return calls;
 }

@@ -286,7 +286,7 @@ TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
     change(a);
     return test::usage_error_of([&] { kernels::attention_backward_sm90(a); });
   };
-  EXPECT_THAT(refused([](Attention& a) { a.dim = 96; }), HasSubstr("dim is 96"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim = 72; }), HasSubstr("dim is 72"));
   EXPECT_THAT(refused([](Attention& a) { a.dim = 168; }),
               HasSubstr("take a multiple of 16 up to 256"));
   EXPECT_THAT(refused([](Attention& a) { a.dim_v = 272; }), HasSubstr("dim_v is 272"));

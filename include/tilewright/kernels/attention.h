@@ -59,16 +59,20 @@ Program attention_decode(const Attention& attention, SourceLocation where = here
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
 // The same for sm_90a: two warpgroups have dK and dV of a block of keys in registers, and add dQ to
-// f32 sums in memory. They do so in any order: its last bits differ from run to run. dim and dim_v
-// are 64 or 128, or multiples of 16 up to 256 of which one is above 128; the dtype is f16 or bf16.
-// Scratch: 8 bytes for each row of each head, and f32 of dQ's shape, both for queries in whole
-// blocks (with_sm90_backward_blocks), the latter for dims in whole 64 where one is above 128.
+// f32 sums in memory. They do so in any order: its last bits differ from run to run. dim and
+// dim_v are multiples of 16 up to 256, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8
+// bytes for each row of each head, both for queries in whole blocks (with_sm90_backward_blocks).
+// Where a dim is above 128, the sums have dim in whole 64.
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
                                 SourceLocation where = here());
 // The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
 // sequence are neither read nor written.
 Program attention_varlen_backward(const Attention& attention, bool of_lse = false,
                                   SourceLocation where = here());
+// attention_varlen_backward, by the means of attention_backward_sm90. The scratch has whole blocks
+// of queries for each sequence, and one more for each at most.
+Program attention_varlen_backward_sm90(const Attention& attention, bool of_lse = false,
+                                       SourceLocation where = here());
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
@@ -85,9 +89,11 @@ Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = he
 // does.
 Attention with_tile_blocks(Attention attention);
 Attention with_backward_blocks(Attention attention);
-// Those that attention_backward_sm90 takes: 128 keys and, of dims that are 128 together, 128
-// queries, otherwise 64 (docs/log/2026-11-23-attention-backward-order.md). Where a dim is above 128
-// there are 64 of each.
+// The same for sm_90a: two warpgroups have dK and dV of a block of keys in registers, and add dQ to
+// f32 sums in memory. They do so in any order: its last bits differ from run to run. dim and
+// dim_v are multiples of 16 up to 256, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8
+// bytes for each row of each head, both for queries in whole blocks (with_sm90_backward_blocks).
+// Where a dim is above 128, the sums have dim in whole 64.
 Attention with_sm90_backward_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

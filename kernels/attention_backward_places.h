@@ -1,0 +1,250 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernels/attention_parameters.h"
+#include "tilewright/hopper.h"
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright::kernels {
+
+// Whether a kernel is about queries alone: the others' dims then have no value.
+enum class Of { queries, both };
+
+// Sequences of one length, and what a block of the grid is of them. What a kernel has for each row
+// and keeps for others, it may keep in whole blocks of `multiple` rows.
+class Batch : public BatchShapes {
+ public:
+  using Shapes = BatchShapes;
+  Batch(Kernel& kernel, const Attention& a, Of of, int = 1)
+      : Shapes(kernel, a, of == Of::both), a_(a) {}
+  // Of a program: what its kernels take behind Q, K and V.
+  static std::vector<Buffer> first_rows(Program&, const Shapes&) { return {}; }
+
+  struct One {
+    Index sequence;
+    Sequence queries, keys;
+    Mask mask;
+    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head,
+                    const Selector& columns = all) const {
+      return tensor(sequence, rows, head, columns);
+    }
+    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(sequence, head, rows);
+    }
+    // Of what is kept in whole blocks.
+    TensorView kept(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return row_numbers(tensor, rows, head);
+    }
+    TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
+      return tensor(sequence, one_head, block);
+    }
+    // Among those of a head that are kept, the block that is the sequence's own `block`.
+    Index kept_number(const Index& block) const { return block; }
+  };
+  One of(const Index& sequence) const {
+    return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window)};
+  }
+  // Among those of all heads.
+  Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
+    return (one.sequence * heads + head) * ceil_div(queries, size) + block;
+  }
+
+  struct Place : One {
+    Index head;
+    Block block;  // of queries, or of keys
+    Index part;
+  };
+  // In `parts` each.
+  Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(queries, size) * parts, heads, batch);
+    return {of(b), h, queries.block(x / parts, size), x % parts};
+  }
+  Place block_of_keys(Kernel& kernel, int size) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
+    return {of(b), h, keys.block(x, size), 0};
+  }
+  // Calls `body` with blocks of all rows of a head that are kept; `queries` is how many those are.
+  template <typename Body>
+  void for_kept_rows(const Index& head, int size, const Body& body) const {
+    for (Index b : range(batch)) {
+      for (Block rows : blocks(queries, size)) {
+        body([&](const Tensor& tensor) { return tensor(b, head, rows); });
+      }
+    }
+  }
+
+ private:
+  const Attention& a_;
+};
+
+// Packed sequences. Of what is kept in blocks, each has whole blocks of its own.
+class Packed : public PackedShapes {
+ public:
+  using Shapes = PackedShapes;
+  Packed(Kernel& kernel, const Attention& a, Of of, int multiple = 1)
+      : Shapes(kernel, a, of == Of::both),
+        a_(a),
+        multiple_(multiple),
+        queries_(total_queries, kernel.in("cu_seqlens_q", i32, of_first_rows())) {
+    if (of == Of::both) keys_.emplace(total_keys, kernel.in("cu_seqlens_k", i32, of_first_rows()));
+  }
+  static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
+    return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),
+            program.in("cu_seqlens_k", i32, shapes.of_first_rows())};
+  }
+
+  struct One {
+    Index sequence;
+    Sequence queries, keys;
+    Mask mask;
+    int multiple;
+    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head,
+                    const Selector& columns = all) const {
+      return tensor(rows, head, columns);
+    }
+    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
+      return tensor(head, rows);
+    }
+    TensorView kept(const Tensor& tensor, const Block& rows, const Index& head) const {
+      if (multiple == 1) return row_numbers(tensor, rows, head);
+      const Index moved = kept_number(0) * multiple - queries.begin();
+      return tensor(head, Block(rows.start() + moved, rows.size(), rows.limit() + moved));
+    }
+    TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
+      return tensor(one_head, block);
+    }
+    // As Ragged::tile numbers them, but that those before the first sequence count.
+    Index kept_number(const Index& block) const {
+      return queries.begin() / multiple + sequence + block;
+    }
+  };
+  One of(const Index& sequence) const {
+    const Sequence queries = queries_.of(sequence);
+    if (!keys_) return {sequence, queries, {}, everything(), multiple_};
+    const Sequence keys = keys_->of(sequence);
+    return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window),
+            multiple_};
+  }
+  Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
+    return head * (total_queries / size + batch) + one.kept_number(block);
+  }
+
+  struct Place : One {
+    Index head;
+    Block block;
+    Index part;
+  };
+  Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
+    const auto [x, h] = kernel.grid(queries_.tiles(size) * parts, heads);
+    const auto [b, block] = queries_.tile(x / parts, size);
+    const One one = of(b);
+    return {one, h, one.queries.block(block, size), x % parts};
+  }
+  Place block_of_keys(Kernel& kernel, int size) const {
+    const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
+    const auto [b, x] = keys_->tile(tile, size);
+    const One one = of(b);
+    return {one, h, one.keys.block(x, size), 0};
+  }
+  // `total_queries` is how many they are. Of whole blocks of several rows all are read.
+  template <typename Body>
+  void for_kept_rows(const Index& head, int size, const Body& body) const {
+    const auto part_of = [&](const Block& rows) {
+      body([&](const Tensor& tensor) { return tensor(head, rows); });
+    };
+    if (multiple_ > 1) {
+      for (Block rows : blocks(total_queries, size)) part_of(rows);
+      return;
+    }
+    for (Index b : range(batch)) {
+      for (Block rows : blocks(queries_.of(b), size)) part_of(rows);
+    }
+  }
+  const Ragged& key_sequences() const { return *keys_; }
+
+ private:
+  const Attention& a_;
+  int multiple_;
+  Ragged queries_;
+  std::optional<Ragged> keys_;
+};
+
+// A block of keys of a head that others share, and the sequence.
+struct KeyPlace {
+  Index block, kv_head, sequence;
+};
+
+// The blocks of keys of sequences of one length: in groups of heads whose Q, dO and sums of dQ stay
+// in L2 together, those that most rows see first.
+class BatchKeys : public Batch {
+ public:
+  static constexpr bool kOneLength = true;
+  BatchKeys(Kernel& kernel, const Attention& a)
+      : Batch(kernel, a, Of::both),
+        a_(a),
+        of_head_(ceil_div(keys, a.block_k)),
+        all_heads_(batch * a.kv_heads) {}
+  Dim count() const { return of_head_ * all_heads_; }
+  KeyPlace place(const Index& number) const {
+    const Dim bytes = max(queries, 1) * (a_.heads / a_.kv_heads) *
+                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
+    const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
+    const Dim group = ceil_div(all_heads_, max(ceil_div(all_heads_, fit), 1));
+    const Dim per_group = max(group * of_head_, 1);
+    const Index first = number / per_group * group, in_group = number % per_group;
+    const Index height = min(all_heads_ - first, group);
+    const Index head = first + in_group % height;
+    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+  }
+
+ private:
+  const Attention& a_;
+  Dim of_head_, all_heads_;
+};
+
+// Those of packed sequences: heads by heads, of each sequence those that most rows see first.
+class PackedKeys : public Packed {
+ public:
+  static constexpr bool kOneLength = false;
+  PackedKeys(Kernel& kernel, const Attention& a)
+      : Packed(kernel, a, Of::both, a.block_q),
+        block_k_(a.block_k),
+        of_head_(key_sequences().tiles(a.block_k)) {}
+  Dim count() const { return of_head_ * kv_heads; }
+  KeyPlace place(const Index& number) const {
+    const Dim per_head = max(of_head_, 1);
+    const auto [sequence, block] = key_sequences().tile(number % per_head, block_k_);
+    return {block, number / per_head, sequence};
+  }
+
+ private:
+  int block_k_;
+  Dim of_head_;
+};
+
+// Numbers below `count`, to whichever CTA of a persistent kernel is the first to ask. `next` is a
+// word of a workspace, which is 0 behind the last of them. `end` runs in each CTA when none is
+// left.
+template <typename Body, typename End>
+void hand_out(const Tensor& next, const Dim& count, const Body& body, const End& end) {
+  Cell<Index> number(cta_index());
+  Cell<Condition> more(true);
+  repeat_while(more, [&] {
+    const Index now = number;
+    more = now < count;
+    when(
+        now < count,
+        [&] {
+          body(now);
+          // The last fetch of all sets the counter back for the next launch.
+          const Index fetched = atomic_add(next(0), 1);
+          when(fetched == count - 1, [&] { atomic_add(next(0), 0 - Index(count)); });
+          number = fetched + cta_count();
+        },
+        end);
+  });
+}
+
+}  // namespace tilewright::kernels
