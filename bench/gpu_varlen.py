@@ -3,8 +3,10 @@
 one length with the same work: 32 sequences of 16384 tokens together, hidden 2048.
 
     bench/gpu_varlen.py --library build/release/lib/libtilewright.so [--dim 128] [--sequences 32]
+    bench/gpu_varlen.py --library ... --backward --schedule atomic
 
-`ratio` is the fixed batch's time over the ragged one's, each for the same work.
+`ratio` is the fixed batch's time over the ragged one's, each for the same work. With --backward
+they are attention_varlen_backward and attention_backward.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import torch
 import measure
 import tilewright_c
 from gpu_attention import make_row, reference_of
+from gpu_attention_backward import reference_gradients
 
 TOKENS = 16384
 HIDDEN = 2048
@@ -42,24 +45,55 @@ def work_of(lengths, causal):
     return sum(4 * length * length * HIDDEN for length in lengths) * (0.5 if causal else 1)
 
 
+def bind(library, arguments, causal, inputs, offsets):
+    """A launch, and what it writes; with --backward the gradient of O stands before that."""
+    heads, dim = inputs[0].shape[-2:]
+    options = dict(heads=heads, dim=dim, causal=causal)
+    schedule = measure.schedule_of(arguments)
+    packed = "_varlen" if offsets else ""
+    output = torch.empty_like(inputs[0])
+    rows = inputs[0].shape[:-2]
+    lse = torch.empty((*rows[:-1], heads, rows[-1]), device="cuda", dtype=torch.float32)
+    forward = library.kernel(f"attention{packed}_forward", **options,
+                             **({} if arguments.backward else schedule))
+    forward = forward.bind(*inputs, *offsets, output, lse)
+    if not arguments.backward:
+        return forward, None, [output, lse]
+    forward()
+    torch.cuda.synchronize()
+    d_output = torch.randn_like(output)
+    gradients = [torch.empty_like(tensor) for tensor in inputs]
+    backward = library.kernel(f"attention{packed}_backward", **options, **schedule)
+    return (backward.bind(*inputs, *offsets, output, lse, d_output, *gradients), d_output,
+            gradients)
+
+
+def errors_of(row, inputs, d_output, results, rows):
+    """Of a sequence: the largest relative error, and the largest difference of LSE."""
+    parts = [tensor[None, rows] for tensor in inputs]
+    if d_output is not None:
+        wanted = reference_gradients(row, *parts, d_output[None, rows])
+        return max(measure.relative_rms(got[None, rows], each)
+                   for got, each in zip(results, wanted)), 0.0
+    output, lse = results
+    wanted, wanted_lse = reference_of(row, *parts)
+    return (measure.relative_rms(output[None, rows], wanted),
+            (lse[None, :, rows] - wanted_lse).abs().max().item())
+
+
 def run_row(library, arguments, lengths, causal):
     heads = HIDDEN // arguments.dim
-    options = dict(heads=heads, dim=arguments.dim, causal=causal, **measure.schedule_of(arguments))
     packed = (TOKENS, heads, arguments.dim)
-    q, k, v = (torch.randn(packed, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    inputs = [torch.randn(packed, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
     ends = torch.tensor([0] + lengths).cumsum(0).to(device="cuda", dtype=torch.int32)
-    output = torch.empty_like(q)
-    lse = torch.empty(heads, TOKENS, device="cuda", dtype=torch.float32)
-    ours = library.kernel("attention_varlen_forward", **options).bind(q, k, v, ends, ends.clone(),
-                                                                      output, lse)
+    ours, d_output, results = bind(library, arguments, causal, inputs, [ends, ends.clone()])
     # As many sequences of one length, whose work is the same but for the rounding of the length.
     length = max(1, round(math.sqrt(sum(n * n for n in lengths) / len(lengths))))
     fixed = [torch.randn((len(lengths), length, heads, arguments.dim), device="cuda",
-                         dtype=torch.bfloat16) for _ in range(4)]
-    fixed_lse = torch.empty(len(lengths), heads, length, device="cuda", dtype=torch.float32)
-    peer = library.kernel("attention_forward", **options).bind(*fixed, fixed_lse)
+                         dtype=torch.bfloat16) for _ in range(3)]
+    peer, *_ = bind(library, arguments, causal, fixed, [])
 
-    measure.poison([output, lse])
+    measure.poison(results)
     ours()
     torch.cuda.synchronize()
     worst = worst_lse = 0.0
@@ -67,16 +101,16 @@ def run_row(library, arguments, lengths, causal):
     for n in lengths:
         rows = slice(begin, begin + n)
         begin += n
-        if n == 0:
+        # Of one key dQ and dK are 0 but for rounding.
+        if n < (2 if arguments.backward else 1):
             continue
-        row = make_row(q.shape[-1], "causal" if causal else "full", n)
-        wanted, wanted_lse = reference_of(row, q[None, rows], k[None, rows], v[None, rows])
-        worst = max(worst, measure.relative_rms(output[None, rows], wanted))
-        worst_lse = max(worst_lse, (lse[None, :, rows] - wanted_lse).abs().max().item())
-    alike = measure.runs_alike(ours, [output, lse])
+        row = make_row(arguments.dim, "causal" if causal else "full", n)
+        error, lse_error = errors_of(row, inputs, d_output, results, rows)
+        worst, worst_lse = max(worst, error), max(worst_lse, lse_error)
+    alike = arguments.backward or measure.runs_alike(ours, results)
     pairs = measure.time_pairs(ours, peer, arguments.rounds)
     scale = work_of(lengths, causal) / work_of([length] * len(lengths), causal)
-    good = worst <= 5e-3 and worst_lse <= 1e-4 and alike
+    good = worst <= (1e-2 if arguments.backward else 5e-3) and worst_lse <= 1e-4 and alike
     return pairs, scale, length, worst, worst_lse, good
 
 
@@ -86,6 +120,7 @@ def main():
     measure.add_arguments(parser)
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--sequences", type=int, default=32)
+    parser.add_argument("--backward", action="store_true", help="the gradients")
     parser.add_argument("--masks", nargs="+", choices=MASKS, default=MASKS)
     parser.add_argument("--spreads", nargs="+", choices=SPREADS, default=SPREADS)
     arguments = parser.parse_args()
@@ -103,7 +138,7 @@ def main():
             name = f"{spread} {mask}"
             pairs, scale, length, error, lse_error, good = run_row(library, arguments, lengths,
                                                                    causal)
-            work = 1e-12 * work_of(lengths, causal)
+            work = 1e-12 * work_of(lengths, causal) * (2.5 if arguments.backward else 1)
             ratios[name] = pairs.ratio * scale
             print(f"{name:>15} {pairs.ours * 1e6:9.1f} {pairs.peer * 1e6:9.1f} {max(lengths):7} "
                   f"{length:6} {work / pairs.ours:8.1f} {work / scale / pairs.peer:6.1f} "

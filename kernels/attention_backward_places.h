@@ -54,16 +54,17 @@ class Batch : public BatchShapes {
   struct Place : One {
     Index head;
     Block block;  // of queries, or of keys
-    Index part;
+    Index number, part;
   };
   // In `parts` each.
   Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
     const auto [x, h, b] = kernel.grid(ceil_div(queries, size) * parts, heads, batch);
-    return {of(b), h, queries.block(x / parts, size), x % parts};
+    const Index block = x / parts;
+    return {of(b), h, queries.block(block, size), block, x % parts};
   }
   Place block_of_keys(Kernel& kernel, int size) const {
     const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
-    return {of(b), h, keys.block(x, size), 0};
+    return {of(b), h, keys.block(x, size), x, 0};
   }
   // Calls `body` with blocks of all rows of a head that are kept; `queries` is how many those are.
   template <typename Body>
@@ -134,19 +135,19 @@ class Packed : public PackedShapes {
   struct Place : One {
     Index head;
     Block block;
-    Index part;
+    Index number, part;
   };
   Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
     const auto [x, h] = kernel.grid(queries_.tiles(size) * parts, heads);
     const auto [b, block] = queries_.tile(x / parts, size);
     const One one = of(b);
-    return {one, h, one.queries.block(block, size), x % parts};
+    return {one, h, one.queries.block(block, size), block, x % parts};
   }
   Place block_of_keys(Kernel& kernel, int size) const {
     const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
     const auto [b, x] = keys_->tile(tile, size);
     const One one = of(b);
-    return {one, h, one.keys.block(x, size), 0};
+    return {one, h, one.keys.block(x, size), x, 0};
   }
   // `total_queries` is how many they are. Of whole blocks of several rows all are read.
   template <typename Body>
@@ -176,52 +177,71 @@ struct KeyPlace {
   Index block, kv_head, sequence;
 };
 
-// The blocks of keys of sequences of one length: in groups of heads whose Q, dO and sums of dQ stay
-// in L2 together, those that most rows see first.
+// The blocks of keys of all heads: those of `group` heads follow each other, of which the first
+// blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
+// there are multiprocessors, the last group's first ones begin late and end alone.
+class HeadGroups {
+ public:
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit)
+      : of_head_(of_head), heads_(heads) {
+    const Dim least = max(fit, multiprocessors() / max(of_head, 1));
+    group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
+  }
+  Dim count() const { return of_head_ * heads_; }
+  struct Place {
+    Index block, head;
+  };
+  Place place(const Index& number) const {
+    const Dim per_group = max(group_ * of_head_, 1);
+    const Index first = number / per_group * group_, in_group = number % per_group;
+    const Index height = min(heads_ - first, group_);
+    return {in_group / height, first + in_group % height};
+  }
+
+ private:
+  Dim of_head_, heads_, group_;
+};
+
+// Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
+// together.
 class BatchKeys : public Batch {
  public:
   static constexpr bool kOneLength = true;
   BatchKeys(Kernel& kernel, const Attention& a)
       : Batch(kernel, a, Of::both),
-        a_(a),
-        of_head_(ceil_div(keys, a.block_k)),
-        all_heads_(batch * a.kv_heads) {}
-  Dim count() const { return of_head_ * all_heads_; }
+        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a)) {}
+  Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const Dim bytes = max(queries, 1) * (a_.heads / a_.kv_heads) *
-                      ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
-    const Dim fit = max(Dim(a_.l2_bytes) / bytes, 1);
-    const Dim group = ceil_div(all_heads_, max(ceil_div(all_heads_, fit), 1));
-    const Dim per_group = max(group * of_head_, 1);
-    const Index first = number / per_group * group, in_group = number % per_group;
-    const Index height = min(all_heads_ - first, group);
-    const Index head = first + in_group % height;
-    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+    const auto [block, head] = groups_.place(number);
+    return {block, head % kv_heads, head / kv_heads};
   }
 
  private:
-  const Attention& a_;
-  Dim of_head_, all_heads_;
+  Dim bytes(const Attention& a) const {
+    return max(queries, 1) * (a.heads / a.kv_heads) *
+           ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
+  }
+  HeadGroups groups_;
 };
 
-// Those of packed sequences: heads by heads, of each sequence those that most rows see first.
+// Of packed sequences, those of a head are in the sequences' order.
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
   PackedKeys(Kernel& kernel, const Attention& a)
       : Packed(kernel, a, Of::both, a.block_q),
         block_k_(a.block_k),
-        of_head_(key_sequences().tiles(a.block_k)) {}
-  Dim count() const { return of_head_ * kv_heads; }
+        groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1) {}
+  Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const Dim per_head = max(of_head_, 1);
-    const auto [sequence, block] = key_sequences().tile(number % per_head, block_k_);
-    return {block, number / per_head, sequence};
+    const auto [tile, head] = groups_.place(number);
+    const auto [sequence, block] = key_sequences().tile(tile, block_k_);
+    return {block, head, sequence};
   }
 
  private:
   int block_k_;
-  Dim of_head_;
+  HeadGroups groups_;
 };
 
 // Numbers below `count`, to whichever CTA of a persistent kernel is the first to ask. `next` is a

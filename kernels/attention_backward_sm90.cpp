@@ -393,8 +393,7 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
   const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
-  const Index block = (at.block.start() - at.queries.begin()) / a.block_q;
-  const Index tile = sequences.kept_number(at, at.head, block, a.block_q) * tiles + at.part;
+  const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
   const Tile sum = from_fragments(
       load(sums(shape[0].block(tile, lines), all)).reshape({kTileRows * width}), width);
   const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);

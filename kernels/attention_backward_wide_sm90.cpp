@@ -348,10 +348,10 @@ Kernel wide_query_gradient_of_sums(const Attention& a, const std::string& name) 
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   // A half of the columns, so that many loads are under way at once.
   const auto at = sequences.block_of_queries(kernel, kRows, kHalves);
-  const Index block = (at.block.start() - at.queries.begin()) / kRows;
+
   const int tiles = sum_tiles(a) / kHalves;
   const Index first =
-      (sequences.kept_number(at, at.head, block, kRows) * kHalves + at.part) * tiles;
+      (sequences.kept_number(at, at.head, at.number, kRows) * kHalves + at.part) * tiles;
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
     const Tile part = load(sums(shape[0].block(first + i, kSumLines), all));
