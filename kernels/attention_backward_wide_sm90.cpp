@@ -348,7 +348,6 @@ Kernel wide_query_gradient_of_sums(const Attention& a, const std::string& name) 
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   // A half of the columns, so that many loads are under way at once.
   const auto at = sequences.block_of_queries(kernel, kRows, kHalves);
-
   const int tiles = sum_tiles(a) / kHalves;
   const Index first =
       (sequences.kept_number(at, at.head, at.number, kRows) * kHalves + at.part) * tiles;
