@@ -5,6 +5,7 @@
 
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_sm90.h"
+#include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -270,26 +271,38 @@ Program deterministic_backward(const Attention& a, bool of_lse, const Caller& ca
 // dQ is summed in memory.
 template <typename Sequences>
 Program adding_backward(const Attention& a, bool of_lse, Order order, const Caller& caller) {
-  const BackwardPlan plan = backward_plan(a, order, caller);
-  const std::string name(caller.function);
+  const bool is_wide = plan_case("more than 128 columns", is_wide_backward(a));
+  std::optional<BackwardPlan> plan;
+  if (is_wide) {
+    check_wide_backward(a, order, caller);
+  } else {
+    plan = backward_plan(a, order, caller);
+  }
+  const bool is_ordered = plan && plan->ordered;
+  const std::string name(caller.function), of_queries = name + "_queries";
   return backward<Sequences>(
       a, of_lse, a.block_q, caller,
       [&](Program& program, const auto& shapes, const Stream& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
-        const std::vector<Dim> of_sums = plan.sums(a, blocks);
-        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
-                                         : program.zeroed("sums", f32, of_sums);
+        const std::vector<Dim> of_sums =
+            is_wide ? wide_backward_sums(a, blocks) : plan->sums(a, blocks);
+        const Buffer sums = is_ordered ? program.scratch("sums", f32, of_sums)
+                                       : program.zeroed("sums", f32, of_sums);
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
-        std::vector<Part> of_queries = {sums, b.dQ};
-        if (plan.ordered) {
+        std::vector<Part> summed = {sums};
+        if (is_ordered) {
           const Buffer turns = program.zeroed("turns", i32, {blocks});
           all.push_back(turns);
-          of_queries.insert(of_queries.begin() + 1, turns);
+          summed.push_back(turns);
         }
-        stream.launch(gradients_sm90<Sequences>(a, plan, name), with_offsets(Of::both, all));
-        stream.launch(query_gradient_of_sums<Sequences>(a, plan, name + "_queries"),
-                      with_offsets(Of::queries, of_queries));
+        summed.push_back(b.dQ);
+        stream.launch(is_wide ? wide_gradients_sm90<Sequences>(a, name)
+                              : gradients_sm90<Sequences>(a, *plan, name),
+                      with_offsets(Of::both, all));
+        stream.launch(is_wide ? wide_query_gradient_of_sums<Sequences>(a, of_queries)
+                              : query_gradient_of_sums<Sequences>(a, *plan, of_queries),
+                      with_offsets(Of::queries, summed));
       });
 }
 
@@ -321,8 +334,9 @@ Attention with_backward_blocks(Attention a) {
 }
 
 Attention with_sm90_backward_blocks(Attention a) {
-  a.block_k = 128;
-  a.block_q = backward_rows(a);
+  const bool is_wide = is_wide_backward(a);
+  a.block_k = is_wide ? 64 : 128;
+  a.block_q = is_wide ? 64 : backward_rows(a);
   return a;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/attention_parameters.h"
+#include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
@@ -170,5 +171,108 @@ class Packed : public PackedShapes {
   Ragged queries_;
   std::optional<Ragged> keys_;
 };
+
+// A block of keys of a head that others share, and the sequence; whether its rows are gone through
+// from the first to the last (1) or from the last to the first (0).
+struct KeyPlace {
+  Index block, kv_head, sequence, ascends;
+};
+
+// The blocks of keys of all heads: those of `group` heads follow each other, of which the first
+// blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
+// there are multiprocessors, the last group's first ones begin late and end alone.
+// In turns only the last group is dealt so: there what is long must not begin last. In the others
+// the last keys come first, and rows in ascending order. Then the blocks that meet at a causal
+// diagonal come to a row a step apart, and nobody waits for his turn.
+class HeadGroups {
+ public:
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered)
+      : of_head_(of_head), heads_(heads), ordered_(ordered) {
+    const Dim least = max(fit, multiprocessors() / max(of_head, 1));
+    group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
+  }
+  Dim count() const { return of_head_ * heads_; }
+  struct Place {
+    Index block, head, ascends;
+  };
+  Place place(const Index& number) const {
+    const Dim per_group = max(group_ * of_head_, 1);
+    const Index first = number / per_group * group_, in_group = number % per_group;
+    const Index height = min(heads_ - first, group_);
+    const Index block = in_group / height, head = first + in_group % height;
+    if (!ordered_) return {block, head, 1};
+    const Index ascends = select(first + height < heads_, 1, 0);
+    return {select(ascends > 0, of_head_ - 1 - block, block), head, ascends};
+  }
+
+ private:
+  Dim of_head_, heads_, group_;
+  bool ordered_;
+};
+
+// Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
+// together.
+class BatchKeys : public Batch {
+ public:
+  static constexpr bool kOneLength = true;
+  BatchKeys(Kernel& kernel, const Attention& a, bool ordered = false)
+      : Batch(kernel, a, Of::both),
+        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a), ordered) {}
+  Dim count() const { return groups_.count(); }
+  KeyPlace place(const Index& number) const {
+    const auto [block, head, ascends] = groups_.place(number);
+    return {block, head % kv_heads, head / kv_heads, ascends};
+  }
+
+ private:
+  Dim bytes(const Attention& a) const {
+    return max(queries, 1) * (a.heads / a.kv_heads) *
+           ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
+  }
+  HeadGroups groups_;
+};
+
+// Of packed sequences, those of a head are in the sequences' order.
+class PackedKeys : public Packed {
+ public:
+  static constexpr bool kOneLength = false;
+  PackedKeys(Kernel& kernel, const Attention& a, bool ordered = false)
+      : Packed(kernel, a, Of::both, a.block_q),
+        block_k_(a.block_k),
+        groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1, ordered) {}
+  Dim count() const { return groups_.count(); }
+  KeyPlace place(const Index& number) const {
+    const auto [tile, head, ascends] = groups_.place(number);
+    const auto [sequence, block] = key_sequences().tile(tile, block_k_);
+    return {block, head, sequence, ascends};
+  }
+
+ private:
+  int block_k_;
+  HeadGroups groups_;
+};
+
+// Numbers below `count`, to whichever CTA of a persistent kernel is the first to ask. `next` is a
+// word of a workspace, which is 0 behind the last of them. `end` runs in each CTA when none is
+// left.
+template <typename Body, typename End>
+void hand_out(const Tensor& next, const Dim& count, const Body& body, const End& end) {
+  Cell<Index> number(cta_index());
+  Cell<Condition> more(true);
+  repeat_while(more, [&] {
+    const Index now = number;
+    more = now < count;
+    when(
+        now < count,
+        [&] {
+          body(now);
+          // The last fetch of all sets the counter back for the next launch.
+          const Index fetched = atomic_add(next(0), 1);
+          when(fetched == count - 1, [&] { atomic_add(next(0), 0 - Index(count)); });
+          number = fetched + cta_count();
+        },
+        end);
+  });
+}
 
 }  // namespace tilewright::kernels

@@ -29,86 +29,6 @@ int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
 // Shared memory has whole panels of columns, of which the last ones may not exist.
 int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
 
-// A block of keys of a head that others share, and the sequence; whether its rows are gone through
-// from the first to the last (1) or from the last to the first (0).
-struct KeyPlace {
-  Index block, kv_head, sequence, ascends;
-};
-
-// The blocks of keys of all heads: those of `group` heads follow each other, of which the first
-// blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
-// there are multiprocessors, the last group's first ones begin late and end alone.
-// In turns only the last group is dealt so: there what is long must not begin last. In the others
-// the last keys come first, and rows in ascending order. Then the blocks that meet at a causal
-// diagonal come to a row a step apart, and nobody waits for his turn.
-class HeadGroups {
- public:
-  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered)
-      : of_head_(of_head), heads_(heads), ordered_(ordered) {
-    const Dim least = max(fit, multiprocessors() / max(of_head, 1));
-    group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
-  }
-  Dim count() const { return of_head_ * heads_; }
-  struct Place {
-    Index block, head, ascends;
-  };
-  Place place(const Index& number) const {
-    const Dim per_group = max(group_ * of_head_, 1);
-    const Index first = number / per_group * group_, in_group = number % per_group;
-    const Index height = min(heads_ - first, group_);
-    const Index block = in_group / height, head = first + in_group % height;
-    if (!ordered_) return {block, head, 1};
-    const Index ascends = select(first + height < heads_, 1, 0);
-    return {select(ascends > 0, of_head_ - 1 - block, block), head, ascends};
-  }
-
- private:
-  Dim of_head_, heads_, group_;
-  bool ordered_;
-};
-
-// Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
-// together.
-class BatchKeys : public Batch {
- public:
-  static constexpr bool kOneLength = true;
-  BatchKeys(Kernel& kernel, const Attention& a, bool ordered)
-      : Batch(kernel, a, Of::both),
-        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a), ordered) {}
-  Dim count() const { return groups_.count(); }
-  KeyPlace place(const Index& number) const {
-    const auto [block, head, ascends] = groups_.place(number);
-    return {block, head % kv_heads, head / kv_heads, ascends};
-  }
-
- private:
-  Dim bytes(const Attention& a) const {
-    return max(queries, 1) * (a.heads / a.kv_heads) *
-           ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
-  }
-  HeadGroups groups_;
-};
-
-// Of packed sequences, those of a head are in the sequences' order.
-class PackedKeys : public Packed {
- public:
-  static constexpr bool kOneLength = false;
-  PackedKeys(Kernel& kernel, const Attention& a, bool ordered)
-      : Packed(kernel, a, Of::both, a.block_q),
-        block_k_(a.block_k),
-        groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1, ordered) {}
-  Dim count() const { return groups_.count(); }
-  KeyPlace place(const Index& number) const {
-    const auto [tile, head, ascends] = groups_.place(number);
-    const auto [sequence, block] = key_sequences().tile(tile, block_k_);
-    return {block, head, sequence, ascends};
-  }
-
- private:
-  int block_k_;
-  HeadGroups groups_;
-};
-
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
 // S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through shared memory
 // for dQ = dS K, of which each warpgroup computes half of the columns, and adds them to memory.
@@ -173,24 +93,11 @@ class Backward {
   Block columns(int dim) const { return Dim(dim).block(0, shared_columns(dim)); }
 
   void load_blocks() {
-    Cell<Index> number(cta_index());
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Index now = number;
-      more = now < blocks_;
-      when(
-          now < blocks_,
-          [&] {
-            load_block(sequences_.place(now));
-            // The last fetch of all sets the counter back for the next launch.
-            const Index fetched = atomic_add(next_(0), 1);
-            when(fetched == blocks_ - 1, [&] { atomic_add(next_(0), 0 - Index(blocks_)); });
-            number = fetched + cta_count();
-          },
-          [&] {
-            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
-          });
-    });
+    hand_out(
+        next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
+        [&] {
+          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
+        });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows

@@ -401,7 +401,7 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
                Order::blocks),
       schedule("atomic",
                "the same, but dQ is summed in any order, so that its last bits differ from run "
-               "to run",
+               "to run; dims up to 256",
                Order::any)};
 }
 

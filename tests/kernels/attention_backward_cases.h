@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,8 @@ struct GradientCall {
 
 inline void PrintTo(const GradientCall& call, std::ostream* out) { *out << call.name; }
 
-// Every option with both schedules, and lengths around blocks of 64 and 128 queries, and of 128
-// keys. Small enough to be simulated.
+// Every option with both schedules, and lengths around blocks of 64 and 128 queries, and of keys.
+// Small enough to be simulated.
 inline std::vector<GradientCall> gradient_calls() {
   std::vector<GradientCall> calls;
   const std::vector<std::pair<std::string, std::vector<std::string>>> options = {
@@ -47,12 +48,18 @@ inline std::vector<GradientCall> gradient_calls() {
        {"queries=129", "keys=129", "causal=true", "window=70", "softcap=3", "sinks=true",
         "lse_gradient=true", "dtype=f16"}},
   };
-  for (const auto& [schedule, title] :
-       {std::pair("tile", "Tile"), {"ordered", "Ordered"}, {"atomic", "Atomic"}}) {
-    for (const char* dim : {"64", "128"}) {
+  using Dims = std::pair<std::string, std::string>;  // dim and dim_v
+  const std::vector<std::pair<std::string, std::vector<Dims>>> schedules = {
+      {"tile", {{"64", "64"}, {"128", "128"}}},
+      {"ordered", {{"64", "64"}, {"128", "128"}}},
+      {"atomic", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}}};
+  for (const auto& [schedule, dims] : schedules) {
+    for (const auto& [dim, dim_v] : dims) {
       for (const auto& [name, differs] : options) {
-        std::vector<std::string> settings = {std::string("schedule=") + schedule,
-                                             std::string("dim=") + dim};
+        // Its dK is 0 but for the rounding of sums, which grows with dim.
+        if (name == "OneKey" && dim == "256") continue;
+        std::vector<std::string> settings = {"schedule=" + schedule, "dim=" + dim,
+                                             "dim_v=" + dim_v};
         // The first of two stands.
         const auto set = [&](const std::string& option, const std::string& value) {
           for (const std::string& each : differs) {
@@ -64,7 +71,10 @@ inline std::vector<GradientCall> gradient_calls() {
         set("heads", "2");
         set("kv_heads", name == "SharedHeads" ? "2" : "1");
         settings.insert(settings.end(), differs.begin(), differs.end());
-        calls.push_back({std::string(title) + dim + name, "attention_backward", settings});
+        const std::string title = schedule == "tile"      ? "Tile"
+                                  : schedule == "ordered" ? "Ordered"
+                                                          : "Atomic";
+        calls.push_back({title + dim + name, "attention_backward", settings});
       }
     }
   }
@@ -92,10 +102,13 @@ inline std::vector<GradientCall> gradient_calls() {
   }
   // Dims whose rows do not fill shared memory's, and of which dQ is added as it is.
   const std::vector<std::pair<const char*, const char*>> dims = {
-      {"16", "16"}, {"32", "32"}, {"48", "64"},   {"64", "32"},   {"80", "80"},
-      {"96", "96"}, {"96", "64"}, {"112", "128"}, {"128", "112"}, {"128", "16"}};
+      {"16", "16"},   {"32", "32"},   {"48", "64"},   {"64", "32"},   {"80", "80"},
+      {"96", "96"},   {"96", "64"},   {"112", "128"}, {"128", "112"}, {"128", "16"},
+      {"256", "256"}, {"192", "128"}, {"144", "80"}};
   for (const auto& [dim, dim_v] : dims) {
     for (const auto& [schedule, title] : {std::pair("ordered", "Ordered"), {"atomic", "Atomic"}}) {
+      const bool is_wide = std::max(std::stoi(dim), std::stoi(dim_v)) > 128;
+      if (is_wide && std::string(schedule) == "ordered") continue;
       const std::vector<std::string> settings = {std::string("schedule=") + schedule,
                                                  std::string("dim=") + dim,
                                                  std::string("dim_v=") + dim_v,

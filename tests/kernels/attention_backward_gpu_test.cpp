@@ -96,6 +96,12 @@ std::vector<GradientCall> long_calls() {
       }
     }
   }
+  for (const char* dim : {"192", "256"}) {
+    calls.push_back({std::string("atomic_") + dim + "_causal",
+                     "attention_backward",
+                     {"schedule=atomic", std::string("dim=") + dim, "causal=true", "batch=2",
+                      "queries=1000", "keys=1100", "heads=4", "kv_heads=4"}});
+  }
   return calls;
 }
 

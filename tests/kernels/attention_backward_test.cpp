@@ -214,23 +214,26 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.softcap = 3;
     c.attention.sinks = c.of_lse = true;
   });
-  // The explicit kernels: lengths around blocks of 64 and 128 queries, and of 128 keys.
+  // The explicit kernels: lengths around blocks of 64 and 128 queries, and of keys.
+  const auto add_in = [&](Order order, const std::string& name, std::int64_t queries,
+                          std::int64_t keys, int dim,
+                          const std::function<void(BackwardCase&)>& change = {}) {
+    add((order == Order::any ? "Atomic" : "Ordered") + name, queries, keys, [&](BackwardCase& c) {
+      c.attention = backward_attention(2, 1, dim, dim);
+      c.attention.dtype = bf16;
+      c.batch = 1;
+      c.target = "sim:sm_90a";
+      c.order = order;
+      if (change) change(c);
+      c.attention = kernels::with_sm90_backward_blocks(c.attention);
+    });
+  };
   const auto add_explicit = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
                                 int dim, const std::function<void(BackwardCase&)>& change = {}) {
-    for (const auto& [title, order] :
-         {std::pair("Ordered", Order::blocks), {"Atomic", Order::any}}) {
-      add(title + name, queries, keys, [&, order = order](BackwardCase& c) {
-        c.attention = backward_attention(2, 1, dim, dim);
-        c.attention.dtype = bf16;
-        c.batch = 1;
-        c.target = "sim:sm_90a";
-        c.order = order;
-        if (change) change(c);
-        c.attention = kernels::with_sm90_backward_blocks(c.attention);
-      });
-    }
+    add_in(Order::any, name, queries, keys, dim, change);
+    if (dim <= 128) add_in(Order::blocks, name, queries, keys, dim, change);
   };
-  for (const int dim : {64, 128}) {
+  for (const int dim : {64, 128, 192, 256}) {
     const std::string suffix = std::to_string(dim);
     add_explicit("Full" + suffix, 130, 200, dim);
     add_explicit("CausalMoreQueries" + suffix, 300, 129, dim,
@@ -256,6 +259,18 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.dim_v = 64;
     c.attention.dtype = f16;
   });
+  // Halves of columns that end before their last panel does, or that have 32 of 64 bytes.
+  for (const auto& [dim, dim_v] : {std::pair(144, 16), {16, 240}, {208, 80}, {64, 160}}) {
+    add_in(Order::any, "Dims" + std::to_string(dim) + "And" + std::to_string(dim_v), 130, 70, dim,
+           [dim_v = dim_v](BackwardCase& c) { c.attention.dim_v = dim_v; });
+  }
+  add_explicit("WideHeads", 130, 140, 256, [](BackwardCase& c) {
+    c.attention.heads = 6;
+    c.attention.kv_heads = 2;
+    c.attention.causal = true;
+    c.batch = 2;
+    c.attention.l2_bytes = 1 << 19;  // heads in several groups
+  });
   add_explicit("Heads", 130, 140, 64, [](BackwardCase& c) {
     c.attention.heads = 6;
     c.attention.kv_heads = 2;
@@ -277,15 +292,23 @@ TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {
     a.dtype = bf16;
     a = kernels::with_sm90_backward_blocks(a);
     change(a);
-    return test::usage_error_of([&] { kernels::attention_backward_sm90(a); });
+    return test::usage_error_of([&] { kernels::attention_backward_sm90(a, false, Order::any); });
   };
   EXPECT_THAT(refused([](Attention& a) { a.dim = 72; }), HasSubstr("dim is 72"));
-  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }), HasSubstr("dim_v is 256"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim = 168; }),
+              HasSubstr("take a multiple of 16 up to 256"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 272; }), HasSubstr("dim_v is 272"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 256; }),
+              HasSubstr("take with_sm90_backward_blocks(attention): 64 queries and 64 keys"));
   EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
   EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
   EXPECT_THAT(refused([](Attention& a) { a.block_q = 64; }),
               HasSubstr("take with_sm90_backward_blocks(attention): 128 queries and 128 keys"));
   EXPECT_THAT(refused([](Attention& a) { a.heads = 3, a.kv_heads = 2; }), HasSubstr("heads 3"));
+  Attention wide = kernels::with_sm90_backward_blocks(backward_attention(2, 1, 192, 128));
+  wide.dtype = bf16;
+  EXPECT_THAT(test::usage_error_of([&] { kernels::attention_backward_sm90(wide); }),
+              HasSubstr("dim is 192, and dQ is summed in order"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionBackward, testing::ValuesIn(backward_cases()),
