@@ -214,24 +214,17 @@ class Backward {
     });
   }
 
-  // Apart from await_turns, since a release waits until all additions are in memory. It keeps the
-  // next stage until a step's are made: `added_` has a barrier for each stage, and so neither is
-  // come to again before this role was there.
+  // Apart from await_turns, since a release waits until all additions are in memory. The turn is
+  // released behind the barrier: before it no warp comes to this barrier again.
   void end_turns() {
     for_blocks([&](const Index&, const Index& steps, const Index&) {
-      Cell<Index> stage(0), tile(0);  // of the step before
-      const auto end = [&] { atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu}); };
-      for (Index i : range(steps)) {
-        const Slot slot = ring_.consume();
-        const Index own_tile = slot.number(1);
-        when(i > 0, [&] { added_->sync(stage); });
-        ring_.release(slot);
-        when(i > 0, end);
-        stage = slot.stage();
-        tile = own_tile;
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot turn = turn_ring_->consume();
+        const Index tile = turn.number();
+        added_->sync(turn.stage());
+        turn_ring_->release(turn);
+        atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
       }
-      added_->sync(stage);
-      end();
     });
   }
 
@@ -274,7 +267,7 @@ class Backward {
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) add(group, stage, tile, *dq);
+        if (dq) add(group, tile, *dq);
         dv = wait(sum_v);
         dk = wait(sum_k);
         stage = slot.stage();
@@ -287,7 +280,7 @@ class Backward {
       if (plan_.alternates) {
         add_alone(group, kv, stage, tile);
       } else {
-        add(group, stage, tile, wait(query_gradient(group, kv, stage)));
+        add(group, tile, wait(query_gradient(group, kv, stage)));
       }
     });
     store_gradients(group, kv, dk, dv);
@@ -353,24 +346,23 @@ class Backward {
   }
 
   // The warpgroups' tiles of a block of rows.
-  void add(const Index& group, const Index& stage, const Index& tile, const Tile& dq) {
+  void add(const Index& group, const Index& tile, const Tile& dq) {
     if (own_math_) own_math_->sync(group);
-    when_due(stage, tile, [&](const Index& place) { add_tile(place, group, dq); });
+    when_due(tile, [&](const Index& place) { add_tile(place, group, dq); });
   }
   // The tile of one of them. There are as many stages as warpgroups.
   void add_alone(const Index& group, const Slot& kv, const Index& stage, const Index& tile) {
-    when_due(stage, tile, [&](const Index& place) {
+    when_due(tile, [&](const Index& place) {
       when(group == stage, [&] { add_tile(place, 0, wait(query_gradient(group, kv, stage))); });
     });
   }
   // `place` is the tile, or -1 - tile for who is first to come to it.
-  void when_due(const Index& stage, const Index& tile,
-                const std::function<void(const Index& place)>& additions) {
+  void when_due(const Index& tile, const std::function<void(const Index& place)>& additions) {
     if (!plan_.ordered) return additions(tile);
     const Slot turn = turn_ring_->consume();
     additions(turn.number());
     turn_ring_->release(turn);
-    added_->arrive(stage);
+    added_->arrive(turn.stage());
   }
 
   // The first stores: nothing has to set the sums to zero before.
