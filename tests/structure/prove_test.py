@@ -129,5 +129,23 @@ class Tasks(unittest.TestCase):
                 self.assertEqual(numbers, whole[name])
 
 
+class Schedules(unittest.TestCase):
+    def test_settings_that_add_a_pair_alone_have_a_quarter(self):
+        class Arguments:
+            schedules, valued = 1000, 8
+            all_subjects = [prove.Subject("gemm", ["a"], True),
+                            prove.Subject("gemm", ["b"], True, parts=prove.PAIR_PARTS)]
+        wanted = prove.wanted_schedules(Arguments)
+        self.assertEqual(wanted[("gemm", "a", "control")], 1000)
+        self.assertEqual(wanted[("gemm", "b", "control")], 250)
+        self.assertEqual(wanted[("gemm", "b", "values")], 8)
+
+    def test_no_process_begins_where_enough_have_run(self):
+        done = [{"key": ["gemm", "b", "control", 0], "seconds": 1, "answer": {"schedules": 325}}]
+        left = [(["gemm", "b", "control", 25], [])]
+        self.assertIsNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 250}).take())
+        self.assertIsNotNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 326}).take())
+
+
 if __name__ == "__main__":
     unittest.main()
