@@ -175,11 +175,11 @@ class Prover {
       }
     }
     const std::int64_t schedules = timing.empty() ? options_.few : options_.more;
-    for (std::size_t number = 0; number < programs.size(); ++number) {
-      if (!hangs[number]) continue;
-      std::int64_t operations = 0;
-      for (std::int64_t i = 0; i < schedules; ++i) {
-        if (i >= options_.few && operations >= options_.operations) break;
+    std::int64_t operations = 0;  // of all cases together
+    for (std::int64_t i = 0; i < schedules; ++i) {
+      if (i >= options_.few && operations >= options_.operations) break;
+      for (std::size_t number = 0; number < programs.size(); ++number) {
+        if (!hangs[number]) continue;
         Found found = run_once(number, programs[number], kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
