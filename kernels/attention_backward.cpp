@@ -377,18 +377,28 @@ Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocatio
   return deterministic_backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
 
-Program attention_backward_sm90(const Attention& a, bool of_lse, SourceLocation where) {
+Program attention_backward_sm90(const Attention& a, bool of_lse, Order order,
+                                SourceLocation where) {
   const Caller caller{"attention_backward_sm90", where};
-  const BackwardPlan plan = backward_plan(a, caller);
+  const BackwardPlan plan = backward_plan(a, order, caller);
   const std::string name(caller.function);
   return backward<Batch>(
       a, of_lse, a.block_q, caller,
       [&](Program& program, const BatchShapes& shapes, const Stream& stream,
           const BackwardBuffers& b, const auto&) {
-        const Buffer sums = program.zeroed("sums", f32, plan.sums(a, shapes.batch, shapes.queries));
-        stream.launch(gradients_sm90(a, plan, name),
-                      {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV});
-        stream.launch(query_gradient_of_sums(a, plan, name + "_queries"), {sums, b.dQ});
+        const std::vector<Dim> of_sums = plan.sums(a, shapes.batch, shapes.queries);
+        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
+                                         : program.zeroed("sums", f32, of_sums);
+        std::vector<Part> parts = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
+        std::vector<Part> of_sum = {sums, b.dQ};
+        if (plan.ordered) {
+          const Buffer turns =
+              program.zeroed("turns", i32, plan.turns(a, shapes.batch, shapes.queries));
+          parts.push_back(turns);
+          of_sum.insert(of_sum.begin() + 1, turns);
+        }
+        stream.launch(gradients_sm90(a, plan, name), parts);
+        stream.launch(query_gradient_of_sums(a, plan, name + "_queries"), of_sum);
       });
 }
 

@@ -11,6 +11,7 @@
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -23,9 +24,10 @@ constexpr int kTileLines = kTileRows * kTileRows / kLine;
 constexpr int kStages = 2;  // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
 
-// A block of keys of a head that others share, and the sequence.
+// A block of keys of a head that others share, and the sequence; whether its rows are gone through
+// from the first to the last (1) or from the last to the first (0).
 struct KeyPlace {
-  Index block, kv_head, sequence;
+  Index block, kv_head, sequence, ascends;
 };
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
@@ -47,6 +49,10 @@ class Backward {
         sums_(kernel.inout("sums", f32, BackwardPlan::sums(a, shapes_.batch, shapes_.queries))),
         dK_(kernel.out("dK", a.dtype, shapes_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, shapes_.of_keys(a.dim_v))),
+        turns_(plan.ordered
+                   ? std::optional(kernel.inout(
+                         "turns", i32, BackwardPlan::turns(a, shapes_.batch, shapes_.queries)))
+                   : std::nullopt),
         mask_(attention_mask(shapes_.queries, shapes_.keys, a.causal, a.window)),
         next_(kernel.workspace("next_block", 1)),
         key_blocks_(ceil_div(shapes_.keys, a.block_k)),
@@ -63,18 +69,30 @@ class Backward {
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
-    kv_ring_.numbered(4);
+    kv_ring_.numbered(5);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
-    kernel.roles({role("load", warps(1), registers(plan.load_registers), [this] { load_blocks(); }),
-                  role("math", warpgroups(kGroups), registers(plan.math_registers),
-                       [this](const Index& group) { compute_blocks(group); })});
+    const RegisterBudget few = registers(plan.load_registers);
+    std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
+    if (plan.ordered) {
+      turn_ring_.emplace(kernel, "turn", stages(kStages), std::vector<TileShape>{});
+      turn_ring_->numbered();
+      added_.emplace(kernel, kGroups * 128 + 32, kStages);
+      roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
+      roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
+    }
+    if (plan.adds_together) own_math_.emplace(kernel, 128, kGroups);
+    roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
+                         [this](const Index& group) { compute_blocks(group); }));
+    kernel.roles(roles);
     kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
  private:
   // In groups of heads whose Q, dO and sums of dQ stay in L2 together, the blocks that most rows
-  // see first.
+  // see first. In turns only the last group is dealt so: there what is long must not begin last. In
+  // the others the last keys come first, and rows in ascending order. Then the blocks that meet at
+  // a causal diagonal come to a row a step apart, and nobody waits for his turn.
   KeyPlace place(const Index& number) const {
     const Dim bytes = max(shapes_.queries, 1) * scores_.group *
                       ((a_.dim + a_.dim_v) * size_of(a_.dtype) + a_.dim * size_of(f32));
@@ -84,7 +102,13 @@ class Backward {
     const Index first = number / per_group * group, in_group = number % per_group;
     const Index height = min(kv_heads_ - first, group);
     const Index head = first + in_group % height;
-    return {in_group / height, head % a_.kv_heads, head / a_.kv_heads};
+    const Index block = in_group / height;
+    KeyPlace at{block, head % a_.kv_heads, head / a_.kv_heads, 1};
+    if (plan_.ordered) {
+      at.ascends = select(first + height < kv_heads_, 1, 0);
+      at.block = select(at.ascends > 0, key_blocks_ - 1 - block, block);
+    }
+    return at;
   }
   Block keys_of(const KeyPlace& place) const { return shapes_.keys.block(place.block, a_.block_k); }
 
@@ -104,41 +128,110 @@ class Backward {
             number = fetched + cta_count();
           },
           [&] {
-            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
+            kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
           });
     });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
-  // follow: those of all heads that share the keys, one behind the other.
+  // follow: those of all heads that share the keys, one behind the other. Without turns and without
+  // a mask each block of keys begins at another row, so that not all add to the same one.
   void load_block(const KeyPlace& at) {
     const Block cols = keys_of(at);
     const auto [first, last] = mask_.visible_rows(cols, shapes_.queries, a_.block_q);
     const auto [whole_first, whole_last] = mask_.full_rows(cols, shapes_.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
+    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.ascends}, [&](const Slot& kv) {
       tma_load(V_(at.sequence, cols, at.kv_head, all), kv[0]);
       tma_load(K_(at.sequence, cols, at.kv_head, all), kv[1]);
     });
     for (Index i : range(steps)) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
-      const Index row = first + (i - member * of_head);
+      const Index of_member = i - member * of_head;
+      Index row = first + of_member;
+      if (plan_.ordered) row = select(at.ascends > 0, row, last - 1 - of_member);
+      if (plan_.rotates) row = first + (of_member + at.block * of_head / key_blocks_) % of_head;
       load_rows(at, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     }
   }
 
-  // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
+  // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
+  // turns the tile is -1 - tile for who is first to come to it.
   void load_rows(const KeyPlace& at, const Index& row, const Index& head, const Index& is_cut) {
     const Block rows = shapes_.queries.block(row, a_.block_q);
     const Block padded = shapes_.of_rows(a_.block_q).back().block(row, a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = BackwardPlan::tile(a_, shapes_.queries, at.sequence, head, row);
-    ring_.produce({row, tile, is_cut}, [&](const Slot& slot) {
+    const Index given =
+        plan_.ordered ? select(turn(at.block, row, at.ascends) == 0, -1 - tile, tile) : tile;
+    ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
       tma_load(Q_(at.sequence, rows, head, all), slot[0]);
       tma_load(dO_(at.sequence, rows, head, all), slot[1]);
       tma_load(L_(at.sequence, one, padded), slot[2].first_row());
       tma_load(D_(at.sequence, one, padded), slot[3].first_row());
+    });
+  }
+
+  // How many blocks of keys add to the row's dQ before this one.
+  Index turn(const Index& block, const Index& row, const Index& ascends) const {
+    const Block rows = shapes_.queries.block(row, a_.block_q);
+    const auto [first, last] = mask_.visible(rows, shapes_.keys, a_.block_k);
+    return select(ascends > 0, last - 1 - block, block - first);
+  }
+  TensorView turns_at(const Index& tile) const {
+    return (*turns_)(select(tile < 0, -1 - tile, tile) / BackwardPlan::tiles(a_));
+  }
+
+  // Of each block of keys with rows its number, how many blocks of rows it has, and their order.
+  void for_blocks(const std::function<void(Index, Index, Index)>& body) {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot kv = kv_ring_.consume();
+      const Index block = kv.number(0), steps = kv.number(3), ascends = kv.number(4);
+      kv_ring_.release(kv);
+      when(
+          block >= 0,
+          [&] {
+            when(steps > 0, [&] { body(block, steps, ascends); });
+            more = true;
+          },
+          [&] { more = false; });
+    });
+  }
+
+  // Ahead of the warps that add, so that they do not wait for memory.
+  void await_turns() {
+    for_blocks([&](const Index& block, const Index& steps, const Index& ascends) {
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot slot = ring_.consume();
+        const Index row = slot.number(0), tile = slot.number(1);
+        ring_.release(slot);
+        wait_flag(turns_at(tile), Compare::ge, turn(block, row, ascends),
+                  {Semantics::acquire, Scope::gpu});
+        turn_ring_->produce(tile);
+      }
+    });
+  }
+
+  // Apart from await_turns, since a release waits until all additions are in memory. It keeps the
+  // next stage until a step's are made: `added_` has a barrier for each stage, and so neither is
+  // come to again before this role was there.
+  void end_turns() {
+    for_blocks([&](const Index&, const Index& steps, const Index&) {
+      Cell<Index> stage(0), tile(0);  // of the step before
+      const auto end = [&] { atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu}); };
+      for (Index i : range(steps)) {
+        const Slot slot = ring_.consume();
+        const Index own_tile = slot.number(1);
+        when(i > 0, [&] { added_->sync(stage); });
+        ring_.release(slot);
+        when(i > 0, end);
+        stage = slot.stage();
+        tile = own_tile;
+      }
+      added_->sync(stage);
+      end();
     });
   }
 
@@ -172,8 +265,8 @@ class Backward {
         if (has_before && !plan_.meets_early) ds_full_.wait();
         store(own_gradient(slot.stage(), group), now.scores);
         std::optional<Pending> sum_q;
-        if (has_before && plan_.in_turn) add_in_turn(group, kv, stage, tile);
-        if (has_before && !plan_.in_turn) sum_q = query_gradient(group, kv, stage);
+        if (has_before && plan_.alternates) add_alone(group, kv, stage, tile);
+        if (has_before && !plan_.alternates) sum_q = query_gradient(group, kv, stage);
         const Pending sum_v = wgmma(now.weights, slot[1], dv);
         const Pending sum_k = wgmma(now.scores, slot[0], dk);
         std::optional<Tile> dq;
@@ -181,7 +274,7 @@ class Backward {
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) add(tile + group, *dq);
+        if (dq) add(group, stage, tile, *dq);
         dv = wait(sum_v);
         dk = wait(sum_k);
         stage = slot.stage();
@@ -191,10 +284,10 @@ class Backward {
       step(false);
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
       ds_full_.wait();
-      if (plan_.in_turn) {
-        add_in_turn(group, kv, stage, tile);
+      if (plan_.alternates) {
+        add_alone(group, kv, stage, tile);
       } else {
-        add(tile + group, wait(query_gradient(group, kv, stage)));
+        add(group, stage, tile, wait(query_gradient(group, kv, stage)));
       }
     });
     store_gradients(group, kv, dk, dv);
@@ -254,26 +347,48 @@ class Backward {
     if (plan_.by_columns) {
       return wgmma(kv[1].column_part(group, kTileRows).T(), gradient(stage).T());
     }
-    if (plan_.in_turn) return wgmma(kv[1].T(), gradient(stage).T());
+    if (plan_.alternates) return wgmma(kv[1].T(), gradient(stage).T());
     const SharedView own = ds_.rows(a_.block_q * stage + kTileRows * group, kTileRows);
     return wgmma(kv[1].T(), own.T());
   }
 
-  // There are as many stages as warpgroups.
-  void add_in_turn(const Index& group, const Slot& kv, const Index& stage,
-                   const Index& tile) const {
-    when(group == stage, [&] { add(tile, wait(query_gradient(group, kv, stage))); });
+  // The warpgroups' tiles of a block of rows.
+  void add(const Index& group, const Index& stage, const Index& tile, const Tile& dq) {
+    if (own_math_) own_math_->sync(group);
+    when_due(stage, tile, [&](const Index& place) { add_tile(place, group, dq); });
+  }
+  // The tile of one of them. There are as many stages as warpgroups.
+  void add_alone(const Index& group, const Slot& kv, const Index& stage, const Index& tile) {
+    when_due(stage, tile, [&](const Index& place) {
+      when(group == stage, [&] { add_tile(place, 0, wait(query_gradient(group, kv, stage))); });
+    });
+  }
+  // `place` is the tile, or -1 - tile for who is first to come to it.
+  void when_due(const Index& stage, const Index& tile,
+                const std::function<void(const Index& place)>& additions) {
+    if (!plan_.ordered) return additions(tile);
+    const Slot turn = turn_ring_->consume();
+    additions(turn.number());
+    turn_ring_->release(turn);
+    added_->arrive(stage);
   }
 
-  void add(const Index& tile, const Tile& dq) const {
+  // The first stores: nothing has to set the sums to zero before.
+  void add_tile(const Index& place, const Index& part, const Tile& dq) const {
     const Dim lines = BackwardPlan::sums(a_, shapes_.batch, shapes_.queries)[0];
-    atomic_add(sums_(lines.block(tile, kTileLines), all),
-               fragments(dq).reshape({kTileLines, kLine}));
+    const Tile sum = fragments(dq).reshape({kTileLines, kLine});
+    const auto at = [&](const Index& tile) {
+      return sums_(lines.block(tile + part, kTileLines), all);
+    };
+    if (!plan_.ordered) return atomic_add(at(place), sum);
+    when(
+        place < 0, [&] { tilewright::store(at(-1 - place), sum); },
+        [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
   // Through dS, which no product reads any more.
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
-    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2)};
+    const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), 0};
     kv_ring_.release(kv);
     all_math_.sync();
     const auto put = [&](const Tensor& to, const Tile& tile) {
@@ -309,6 +424,7 @@ class Backward {
   AttentionScores scores_;
   BatchShapes shapes_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
+  std::optional<Tensor> turns_;
   Mask mask_;
   Tensor next_;
   Dim key_blocks_, kv_heads_, blocks_;
@@ -316,12 +432,19 @@ class Backward {
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
+  std::optional<Ring> turn_ring_;
+  // Both warpgroups and end_turns; a warpgroup.
+  std::optional<NamedBarrier> added_, own_math_;
 };
 
 }  // namespace
 
 std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& batch, const Dim& queries) {
   return {batch * a.heads * ceil_div(queries, a.block_q) * (tiles(a) * kTileLines), kLine};
+}
+
+std::vector<Dim> BackwardPlan::turns(const Attention& a, const Dim& batch, const Dim& queries) {
+  return {batch * a.heads * ceil_div(queries, a.block_q)};
 }
 
 int BackwardPlan::tiles(const Attention& a) { return a.block_q * a.dim / (kTileRows * kTileRows); }
@@ -333,7 +456,7 @@ Index BackwardPlan::tile(const Attention& a, const Dim& queries, const Index& se
 
 int backward_rows(const Attention& a) { return a.dim + a.dim_v <= 128 ? 128 : 64; }
 
-BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
+BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim == 64 || dim == 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
@@ -352,9 +475,13 @@ BackwardPlan backward_plan(const Attention& a, const Caller& caller) {
   BackwardPlan plan;
   plan.by_columns = plan_case("dQ by columns", a.dim > kTileRows);
   const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
-  plan.in_turn = plan_case("dQ in turn", is_short && !plan.by_columns);
+  plan.alternates = plan_case("dQ by one warpgroup", is_short && !plan.by_columns);
   plan.reads_early = is_short && a.softcap == 0;
   plan.meets_early = !is_short;
+  plan.ordered = plan_case("dQ in order", order == Order::blocks);
+  plan.rotates = plan_case("rows rotated", !plan.ordered && !a.causal);
+  plan.adds_together =
+      plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
@@ -372,14 +499,20 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const BatchShapes shapes(kernel, a, /*has_keys=*/false);
   const std::vector<Dim> shape = BackwardPlan::sums(a, shapes.batch, shapes.queries);
   const Tensor sums = kernel.in("sums", f32, shape);
+  std::optional<Tensor> turns;
+  if (plan.ordered)
+    turns = kernel.in("turns", i32, BackwardPlan::turns(a, shapes.batch, shapes.queries));
   const Tensor dQ = kernel.out("dQ", a.dtype, shapes.of_queries(a.dim));
   const int tiles = BackwardPlan::tiles(a);
   const auto [x, h, b] =
       kernel.grid(ceil_div(shapes.queries, a.block_q) * tiles, a.heads, shapes.batch);
   const Index block = x / tiles, part = x % tiles;
   const Index tile = BackwardPlan::tile(a, shapes.queries, b, h, block) + part;
+  // What nobody has come to was not written.
+  const Index limit =
+      turns ? select(load_index((*turns)(tile / tiles)) > 0, shape[0], 0) : Index(shape[0]);
   const Tile sum = from_fragments(
-      load(sums(shape[0].block(tile, kTileLines), all)).reshape({kTileRows * kTileRows}),
+      load(sums(Block(tile * kTileLines, kTileLines, limit), all)).reshape({kTileRows * kTileRows}),
       kTileRows);
   const Index rows = plan.by_columns ? block : x, columns = plan.by_columns ? part : Index(0);
   store(dQ(b, shapes.queries.block(rows, kTileRows), h, Dim(a.dim).block(columns, kTileRows)),

@@ -389,16 +389,23 @@ LibraryKernel attention_backward_entry() {
   kernel.rules = schedule_rules(kernel.name);
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
-  LibrarySchedule atomic{
-      "atomic", "sm_90a",
-      "two warpgroups with dK and dV in registers; dQ is summed in any order, so "
-      "that its last bits differ from run to run; bf16 and f16, dims 64 and 128",
-      nullptr};
-  atomic.build_program = [](const OptionValues& options) {
-    return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
-                                   options.boolean("lse_gradient"), {});
+  const auto explicit_schedule = [](const char* name, const char* description, Order order) {
+    LibrarySchedule schedule{name, "sm_90a", description, nullptr};
+    schedule.build_program = [order](const OptionValues& options) {
+      return attention_backward_sm90(with_sm90_backward_blocks(attention_of(options)),
+                                     options.boolean("lse_gradient"), order, {});
+    };
+    return schedule;
   };
-  kernel.schedules = {atomic};
+  kernel.schedules = {
+      explicit_schedule("ordered",
+                        "two warpgroups with dK and dV in registers; dQ is summed in the order of "
+                        "the keys: the same bits in every run; bf16 and f16, dims 64 and 128",
+                        Order::blocks),
+      explicit_schedule("atomic",
+                        "the same, but dQ is summed in any order, so that its last bits differ "
+                        "from run to run",
+                        Order::any)};
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});

@@ -213,8 +213,11 @@ void bulk_wait(int groups, SourceLocation where = here());
 // the order that happens. A thread adds as many elements at a time, up to four, as it holds side by
 // side in a row of the view: fragments() gives a product's result an order in which these are four.
 // The tensor is an inout, and the tile of the view's shape. Others may read the sums in the next
-// launch, or behind what orders any store.
-void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where = here());
+// launch, or behind what orders any store. With Order::blocks the author says that waits of the
+// kernel's own order the additions to each place (such as wait_flag's). `explain` then says that
+// every launch gives the same bits. It orders nothing by itself.
+void atomic_add(const TensorView& view, const Tile& tile, Order order = Order::any,
+                SourceLocation where = here());
 
 // Between this warpgroup's registers and shared memory. A product's result of 2-byte elements, or
 // one that is transposed, goes by matrices (stmatrix, ldmatrix), anything else by elements.

@@ -20,9 +20,6 @@ void plain(Tracer& tracer, ir::Op op, std::vector<ir::ValueId> operands, ir::Att
 ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, int rows,
                          int columns, int stages, SourceLocation where);
 ir::Type as_tile(ir::Type type);
-// atomic_add; ordered: the caller sees to the order of additions.
-void add_from_registers(const TensorView& view, const Tile& tile, bool ordered,
-                        SourceLocation where);
 
 // Reads and makes views of shared memory.
 class ExplicitTracing {

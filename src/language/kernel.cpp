@@ -217,17 +217,12 @@ void check_is_inout(const ResolvedView& to, const char* what, SourceLocation whe
 
 }  // namespace
 
-void atomic_add(const TensorView& view, const Tile& tile, SourceLocation where) {
-  add_from_registers(view, tile, false, where);
-}
-
-void add_from_registers(const TensorView& view, const Tile& tile, bool ordered,
-                        SourceLocation where) {
+void atomic_add(const TensorView& view, const Tile& tile, Order order, SourceLocation where) {
   Tracer& tracer = Tracer::get("atomic_add", where);
   const ResolvedView to = resolve(tracer, view, "atomic_add", where);
   check_is_inout(to, "atomic_add", where);
   tracer.make_scheduled(where);
-  record_addition(tracer, to, tile, ordered, "atomic_add", where);
+  record_addition(tracer, to, tile, order == Order::blocks, "atomic_add", where);
 }
 
 void add(const TensorView& view, const Tile& tile, Order order, SourceLocation where) {

@@ -103,7 +103,8 @@ class RowRetracing final : public Retracer {
   void add(const Operation& o) {
     const bool ordered = o.attributes.has(Key::ordered);
     if (ordered && turns_.adds_again()) all_warps_->sync();
-    add_from_registers(values_.view(o, 2), values_.tile(o.operands[1]), ordered, o.where);
+    atomic_add(values_.view(o, 2), values_.tile(o.operands[1]),
+               ordered ? Order::blocks : Order::any, o.where);
   }
 
   bool loads_input(const Operation& o) const {

@@ -61,7 +61,7 @@ void TileStores::own(const Operation& o, bool by_columns) {
 
 void TileStores::write(const Operation& o, const TensorView& view, const Tile& tile) const {
   if (o.op == Op::store) return tilewright::store(view, tile, o.where);
-  add_from_registers(view, tile, o.attributes.has(ir::Key::ordered), o.where);
+  atomic_add(view, tile, o.attributes.has(ir::Key::ordered) ? Order::blocks : Order::any, o.where);
 }
 
 void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, bool by_columns) {

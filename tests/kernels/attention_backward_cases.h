@@ -47,7 +47,8 @@ inline std::vector<GradientCall> gradient_calls() {
        {"queries=129", "keys=129", "causal=true", "window=70", "softcap=3", "sinks=true",
         "lse_gradient=true", "dtype=f16"}},
   };
-  for (const char* schedule : {"tile", "atomic"}) {
+  for (const auto& [schedule, title] :
+       {std::pair("tile", "Tile"), {"ordered", "Ordered"}, {"atomic", "Atomic"}}) {
     for (const char* dim : {"64", "128"}) {
       for (const auto& [name, differs] : options) {
         std::vector<std::string> settings = {std::string("schedule=") + schedule,
@@ -63,8 +64,7 @@ inline std::vector<GradientCall> gradient_calls() {
         set("heads", "2");
         set("kv_heads", name == "SharedHeads" ? "2" : "1");
         settings.insert(settings.end(), differs.begin(), differs.end());
-        const std::string title = std::string(schedule) == "tile" ? "Tile" : "Atomic";
-        calls.push_back({title + dim + name, "attention_backward", settings});
+        calls.push_back({std::string(title) + dim + name, "attention_backward", settings});
       }
     }
   }

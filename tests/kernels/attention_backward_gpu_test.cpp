@@ -85,7 +85,7 @@ TEST_P(GradientCalls, AgreeWithFloat64) { check(GetParam()); }
 // As many blocks of keys as multiprocessors, and more.
 std::vector<GradientCall> long_calls() {
   std::vector<GradientCall> calls;
-  for (const char* schedule : {"tile", "atomic"}) {
+  for (const char* schedule : {"tile", "ordered", "atomic"}) {
     for (const char* dim : {"64", "128"}) {
       for (const char* causal : {"false", "true"}) {
         calls.push_back({std::string(schedule) + "_" + dim + (*causal == 't' ? "_causal" : "_full"),
@@ -105,20 +105,29 @@ INSTANTIATE_TEST_SUITE_P(Calls, LongGradientCalls, testing::ValuesIn(long_calls(
 
 TEST_P(LongGradientCalls, AgreeWithFloat64) { check(GetParam()); }
 
-// The default schedule, while another stream takes multiprocessors and memory away from it.
+// The schedule by default (Tile: of other dims), while another stream takes multiprocessors and
+// memory away from it.
 class DeterministicGradients : public AttentionBackwardGpuTest,
                                public testing::WithParamInterface<GradientCall> {};
 INSTANTIATE_TEST_SUITE_P(
     Calls, DeterministicGradients,
-    testing::Values(GradientCall{"Fixed",
-                                 "attention_backward",
-                                 {"batch=2", "queries=300", "keys=333", "heads=4", "kv_heads=2",
-                                  "dim=128", "dtype=f16", "causal=true", "sinks=true",
-                                  "lse_gradient=true"}},
-                    GradientCall{"Packed",
-                                 "attention_varlen_backward",
-                                 {"lengths_q=129,1,0,300", "lengths_k=77,129,77,333", "heads=4",
-                                  "kv_heads=2", "dim=64", "causal=true"}}),
+    testing::Values(
+        GradientCall{"Fixed",
+                     "attention_backward",
+                     {"batch=2", "queries=300", "keys=333", "heads=4", "kv_heads=2", "dim=128",
+                      "dtype=f16", "causal=true", "sinks=true", "lse_gradient=true"}},
+        GradientCall{"Tile",
+                     "attention_backward",
+                     {"batch=2", "queries=300", "keys=333", "heads=4", "kv_heads=2", "dim=96",
+                      "causal=true"}},
+        // As many blocks of keys as multiprocessors, and more.
+        GradientCall{"Long",
+                     "attention_backward",
+                     {"batch=1", "queries=200", "keys=1100", "heads=16", "kv_heads=16", "dim=64"}},
+        GradientCall{"Packed",
+                     "attention_varlen_backward",
+                     {"lengths_q=129,1,0,300", "lengths_k=77,129,77,333", "heads=4", "kv_heads=2",
+                      "dim=64", "causal=true"}}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(DeterministicGradients, AThousandLaunchesGiveTheSameBits) {

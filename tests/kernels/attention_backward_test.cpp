@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct BackwardCase {
   bool of_lse = false;
   double first_sink = 0;  // is added to that of the first head
   const char* target = "interpreter";
-  bool atomic = false;  // by the explicit kernels
+  std::optional<Order> order = {};  // by the explicit kernels, dQ summed so
 };
 
 Attention backward_attention(int heads, int kv_heads, int dim, int dim_v) {
@@ -113,9 +114,9 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   if (c.of_lse) pass({&dlse});
   pass({&dq, &dk, &dv});
   if (a.sinks) pass({&dsinks});
-  const Program program = packed     ? kernels::attention_varlen_backward(a, c.of_lse)
-                          : c.atomic ? kernels::attention_backward_sm90(a, c.of_lse)
-                                     : kernels::attention_backward(a, c.of_lse);
+  const Program program = packed    ? kernels::attention_varlen_backward(a, c.of_lse)
+                          : c.order ? kernels::attention_backward_sm90(a, c.of_lse, *c.order)
+                                    : kernels::attention_backward(a, c.of_lse);
   compile(program, c.target).run(tensors);
 
   const HostTensor none = HostTensor::poisoned(f32, {0});
@@ -214,52 +215,55 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.sinks = c.of_lse = true;
   });
   // The explicit kernels: lengths around blocks of 64 and 128 queries, and of 128 keys.
-  const auto add_atomic = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
-                              int dim, const std::function<void(BackwardCase&)>& change = {}) {
-    add("Atomic" + name, queries, keys, [&](BackwardCase& c) {
-      c.attention = backward_attention(2, 1, dim, dim);
-      c.attention.dtype = bf16;
-      c.batch = 1;
-      c.target = "sim:sm_90a";
-      c.atomic = true;
-      if (change) change(c);
-      c.attention = kernels::with_sm90_backward_blocks(c.attention);
-    });
+  const auto add_explicit = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
+                                int dim, const std::function<void(BackwardCase&)>& change = {}) {
+    for (const auto& [title, order] :
+         {std::pair("Ordered", Order::blocks), {"Atomic", Order::any}}) {
+      add(title + name, queries, keys, [&, order = order](BackwardCase& c) {
+        c.attention = backward_attention(2, 1, dim, dim);
+        c.attention.dtype = bf16;
+        c.batch = 1;
+        c.target = "sim:sm_90a";
+        c.order = order;
+        if (change) change(c);
+        c.attention = kernels::with_sm90_backward_blocks(c.attention);
+      });
+    }
   };
   for (const int dim : {64, 128}) {
     const std::string suffix = std::to_string(dim);
-    add_atomic("Full" + suffix, 130, 200, dim);
-    add_atomic("CausalMoreQueries" + suffix, 300, 129, dim,
-               [](BackwardCase& c) { c.attention.causal = true; });
-    add_atomic("CausalMoreKeys" + suffix, 65, 257, dim,
-               [](BackwardCase& c) { c.attention.causal = true; });
-    add_atomic("WindowSoftcap" + suffix, 256, 256, dim, [](BackwardCase& c) {
+    add_explicit("Full" + suffix, 130, 200, dim);
+    add_explicit("CausalMoreQueries" + suffix, 300, 129, dim,
+                 [](BackwardCase& c) { c.attention.causal = true; });
+    add_explicit("CausalMoreKeys" + suffix, 65, 257, dim,
+                 [](BackwardCase& c) { c.attention.causal = true; });
+    add_explicit("WindowSoftcap" + suffix, 256, 256, dim, [](BackwardCase& c) {
       c.attention.causal = true;
       c.attention.window = 65;
       c.attention.softcap = 3;
     });
-    add_atomic("SinksLseGradient" + suffix, 64, 128, dim, [](BackwardCase& c) {
+    add_explicit("SinksLseGradient" + suffix, 64, 128, dim, [](BackwardCase& c) {
       c.attention.sinks = c.of_lse = true;
       c.first_sink = 200;
     });
     // Of one key dQ and dK would be 0 but for rounding.
-    add_atomic("OneQuery" + suffix, 1, 2, dim, [](BackwardCase& c) { c.batch = 3; });
-    add_atomic("NoKeys" + suffix, 5, 0, dim);
-    add_atomic("NoQueries" + suffix, 0, 70, dim);
+    add_explicit("OneQuery" + suffix, 1, 2, dim, [](BackwardCase& c) { c.batch = 3; });
+    add_explicit("NoKeys" + suffix, 5, 0, dim);
+    add_explicit("NoQueries" + suffix, 0, 70, dim);
   }
-  add_atomic("WideValues", 127, 127, 64, [](BackwardCase& c) { c.attention.dim_v = 128; });
-  add_atomic("NarrowValues", 63, 127, 128, [](BackwardCase& c) {
+  add_explicit("WideValues", 127, 127, 64, [](BackwardCase& c) { c.attention.dim_v = 128; });
+  add_explicit("NarrowValues", 63, 127, 128, [](BackwardCase& c) {
     c.attention.dim_v = 64;
     c.attention.dtype = f16;
   });
-  add_atomic("Heads", 130, 140, 64, [](BackwardCase& c) {
+  add_explicit("Heads", 130, 140, 64, [](BackwardCase& c) {
     c.attention.heads = 6;
     c.attention.kv_heads = 2;
     c.attention.causal = true;
     c.batch = 2;
     c.attention.l2_bytes = 1 << 17;  // heads in several groups
   });
-  add_atomic("UnevenGroupsOfHeads", 66, 140, 64, [](BackwardCase& c) {
+  add_explicit("UnevenGroupsOfHeads", 66, 140, 64, [](BackwardCase& c) {
     c.batch = 5;
     c.attention.l2_bytes = 210000;  // three heads of keys, and then two
   });

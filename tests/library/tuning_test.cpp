@@ -330,20 +330,20 @@ TEST(ScheduleReportTest, SaysWhyAndWhatTheOthersCost) {
   EXPECT_THAT(to_text(report), HasSubstr("137.4 GFLOP in products"));
 }
 
-// Sums that leave no CTA cost two products of seven more; both ways are listed with what they take.
+// Sums that leave no CTA cost two products more than five; all ways are listed with what they take.
 TEST(ScheduleReportTest, WhatTheSameBitsInEveryLaunchCost) {
   const LibraryKernel& kernel = find_kernel("attention_backward");
   const OptionValues options =
       resolve_options(kernel, {"batch=1", "queries=4096", "keys=4096", "dim=128"});
   const ScheduleReport report = report_schedule(kernel, options, compiler::parse_target("sm_90a"));
-  EXPECT_EQ(report.chosen, "tile");
-  ASSERT_EQ(report.alternatives.size(), 1u);
-  EXPECT_EQ(report.alternatives[0].name, "atomic");
+  EXPECT_EQ(report.chosen, "ordered");
   const double work = kernel.floating_operations(options, {});
-  EXPECT_NEAR(report.product_flops / work, 7.0 / 5, 1e-6);
-  EXPECT_NEAR(report.alternatives[0].product_flops / work, 1, 1e-6);
-  EXPECT_GT(report.estimate.seconds, report.alternatives[0].estimate.seconds);
-  EXPECT_LT(report.estimate.seconds, 2 * report.alternatives[0].estimate.seconds);
+  EXPECT_NEAR(report.product_flops / work, 1, 1e-6);
+  std::map<std::string, double> others;
+  for (const auto& each : report.alternatives) others[each.name] = each.product_flops / work;
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_NEAR(others.at("atomic"), 1, 1e-6);
+  EXPECT_NEAR(others.at("tile"), 7.0 / 5, 1e-6);
 }
 
 class TunerOnFakeGpuTest : public runtime::FakeDriverTest {

@@ -59,11 +59,12 @@ Program attention_decode(const Attention& attention, SourceLocation where = here
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
 // The same for sm_90a: two warpgroups have dK and dV of 128 keys in registers, and add dQ to f32
-// sums in memory. They do so in any order: its last bits differ from run to run. dim and
-// dim_v are 64 or 128, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8 bytes for each
-// row of each head, both for queries in whole blocks (with_sm90_backward_blocks).
+// sums in memory. With Order::blocks they do so in the order of the keys, or its reverse: the same
+// bits in every launch, which is cooperative. With Order::any its last bits differ from run to run.
+// dim and dim_v are 64 or 128, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8 bytes
+// for each row of each head, both for queries in whole blocks (with_sm90_backward_blocks).
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
-                                SourceLocation where = here());
+                                Order order = Order::blocks, SourceLocation where = here());
 // The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
 // sequence are neither read nor written.
 Program attention_varlen_backward(const Attention& attention, bool of_lse = false,
