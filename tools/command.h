@@ -42,6 +42,7 @@ struct Request {
   int directions = 2;
   double patience = 5;                // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants
+  std::vector<std::size_t> mutants;   // the same of --faults; none: all
   bool list_mutants = false;
   bool no_simulation = false;
   bool cases = false;

@@ -158,6 +158,15 @@ class CommandLine {
         ->needs("--faults")
         ->capture_default_str();
     simulate
+        ->add_flag("--list-mutants", request_.list_mutants,
+                   "Print the faults of --faults as JSON, and end")
+        ->needs("--faults");
+    simulate
+        ->add_option("--mutants", request_.mutants,
+                     "N,N,...: of --faults only those with such numbers in --list-mutants")
+        ->delimiter(',')
+        ->needs("--faults");
+    simulate
         ->add_option("--more-schedules", request_.more_schedules,
                      "Of --faults, at most so many of each size, without arithmetic: for a fault "
                      "that is not found before and that hangs on the order of the work")

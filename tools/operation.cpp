@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <utility>
 
 #include "check/shrunken_sizes.h"
@@ -85,7 +86,9 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
                                                          multiprocessors.front());
     }
   }
+  std::set<std::pair<std::vector<std::string>, std::int64_t>> known;
   const auto add = [&](const std::vector<std::string>& sizes, std::int64_t count) {
+    if (!known.emplace(sizes, count).second) return;
     made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count));
   };
   for (const std::int64_t count : multiprocessors) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -62,6 +64,49 @@ checks::ProofOptions proof_options(const Request& request) {
   options.threads = static_cast<unsigned>(request.threads);
   set_part(request.part, options);
   return options;
+}
+
+// `counts`: how many mutants each form has. Those of --mutants that are `form`'s.
+std::optional<std::set<std::size_t>> wanted_mutants(const Request& request,
+                                                    const std::vector<std::size_t>& counts,
+                                                    std::size_t form) {
+  if (request.mutants.empty()) return std::nullopt;
+  const std::size_t all = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const std::size_t begin = std::accumulate(
+      counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(form), std::size_t{0});
+  std::set<std::size_t> wanted;
+  for (const std::size_t number : request.mutants) {
+    if (number >= all) {
+      Diagnostic({}, fmt::format("--mutants {}: {} has {}", number, request.kernel,
+                                 counted(static_cast<std::int64_t>(all), "mutant")))
+          .fix("see --list-mutants")
+          .raise();
+    }
+    if (number >= begin && number < begin + counts[form]) wanted.insert(number - begin);
+  }
+  return wanted;
+}
+
+// Of --list-mutants: those of all forms, one form after the other.
+int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms) {
+  Json list = Json::array();
+  for (const std::vector<MutantResult>& results : of_forms) {
+    for (const MutantResult& result : results) {
+      list.push_back({{"number", list.size()},
+                      {"kind", result.kind->number},
+                      {"where", format_location(result.mutant.where)},
+                      {"operation", result.mutant.operation},
+                      {"change", result.mutant.change}});
+    }
+  }
+  fmt::print("{}\n", json_text(list));
+  return 0;
+}
+
+std::vector<std::size_t> sizes_of(const std::vector<std::vector<MutantResult>>& of_forms) {
+  std::vector<std::size_t> counts;
+  for (const auto& results : of_forms) counts.push_back(results.size());
+  return counts;
 }
 
 }  // namespace
@@ -122,6 +167,7 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
       subject.workloads.push_back(std::move(workload));
     }
   };
+  if (request.faults && request.list_mutants) return subject;
   for (const std::vector<std::string>& sizes : choices) take(sizes, false);
   subject.usual = choices.size();
   // Where what happens happens many times over, and at the edges of what decides; else what comes
@@ -187,11 +233,15 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   Subject subject = subject_of(request, source, target);
   checks::ProofOptions options = proof_options(request);
   options.further = std::move(subject.further);
+  std::vector<std::vector<MutantResult>> listed;
+  for (const ir::Kernel& form : subject.forms) listed.push_back(checks::list_mutants(form));
+  if (request.list_mutants) return print_mutants(listed);
   std::vector<MutantResult> results;
-  for (const ir::Kernel& form : subject.forms) {
+  for (std::size_t form = 0; form < subject.forms.size(); ++form) {
     std::unique_ptr<ProgressBar> progress;
+    options.mutants = wanted_mutants(request, sizes_of(listed), form);
     std::vector<MutantResult> more = checks::prove_by_faults(
-        form, subject.workloads, options,
+        subject.forms[form], subject.workloads, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
         [&] { progress->advance(); });
     std::move(more.begin(), more.end(), std::back_inserter(results));
@@ -231,7 +281,8 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
                             const std::vector<std::vector<ir::Kernel>>& forms, const Title& title,
                             const std::vector<std::string>& sizes, bool all_of_kernels) {
   checks::ProofOptions options = proof_options(request);
-  options.launches = std::max(kProofRuns, title.runs);
+  // The library's have no words that count up with the runs.
+  options.launches = all_of_kernels ? title.runs : std::max(kProofRuns, title.runs);
   if (options.parts > 1 && checks::has_waits(cases.front().program)) {
     Diagnostic({}, fmt::format("--part {}: the faults of a program with waits are judged together, "
                                "since these may stand in for each other",
@@ -239,11 +290,20 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
         .fix("leave --part out; --threads shares them out")
         .raise();
   }
-  std::vector<MutantResult> results;
+  std::vector<std::vector<MutantResult>> listed;
   for (const std::vector<ir::Kernel>& machine : forms) {
+    ir::Program program = cases.front().program;
+    ir::add_owned(program, machine);
+    listed.push_back(checks::list_mutants(program, machine, all_of_kernels));
+  }
+  if (request.list_mutants) return print_mutants(listed);
+  std::vector<MutantResult> results;
+  for (std::size_t form = 0; form < forms.size(); ++form) {
+    const std::vector<ir::Kernel>& machine = forms[form];
     std::unique_ptr<ProgressBar> progress;
     std::vector<checks::ProgramCase> own = cases;
     for (checks::ProgramCase& each : own) ir::add_owned(each.program, machine);
+    options.mutants = wanted_mutants(request, sizes_of(listed), form);
     std::vector<MutantResult> more = checks::prove_program(
         own, machine, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },

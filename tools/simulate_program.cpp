@@ -242,10 +242,12 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
 int simulate_operation(const Request& request, const library::KernelSource& source,
                        const compiler::Target& target) {
   if (request.ranks) refuse("--ranks", "the library's programs have one rank", "leave it out");
-  Operation operation = operation_of(request, source, target,
-                                     request.faults     ? OperationSizes::further
-                                     : request.shrunken ? OperationSizes::shrunken
-                                                        : OperationSizes::set);
+  Operation operation =
+      operation_of(request, source, target,
+                   request.faults && !request.list_mutants ? OperationSizes::further
+                   : request.faults                        ? OperationSizes::shrunken
+                   : request.shrunken                      ? OperationSizes::shrunken
+                                                           : OperationSizes::set);
   Title title{source.entry().name, operation.recorded.name, target.name, 1};
   title.launches = launches_of(operation.recorded);
   title.runs = runs_of(request);

@@ -19,10 +19,6 @@ bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
   return std::find(kind.classes.begin(), kind.classes.end(), fault.kind) != kind.classes.end();
 }
 
-bool shows_in_values(const simulator::FaultKind& kind) {
-  return std::find(kind.classes.begin(), kind.classes.end(), "mismatch") != kind.classes.end();
-}
-
 void find_equivalent(MutantResult& result, std::string reason) {
   result.verdict = Verdict::equivalent;
   result.reason = std::move(reason);
@@ -180,28 +176,37 @@ void judge_both_ways(const ir::Kernel& machine, const ProofOptions& options, Mut
   if (other.verdict == Verdict::caught) result = std::move(other);
 }
 
-// All mutants of the kernel, or those of a part of its places.
+// All mutants of the kernel, or those that are asked for.
 std::vector<MutantResult> mutants_to_judge(const ir::Kernel& machine, const ProofOptions& options) {
-  std::vector<MutantResult> all;
+  std::vector<MutantResult> all = list_mutants(machine), wanted;
   std::map<std::size_t, std::size_t> places;  // sites in order, and which of them it is
+  for (const MutantResult& result : all) places[result.mutant.site] = 0;
+  std::size_t count = 0;
+  for (auto& [site, number] : places) number = count++;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (places.at(all[i].mutant.site) % options.parts != options.part) continue;
+    if (!options.mutants || options.mutants->count(i) != 0) wanted.push_back(std::move(all[i]));
+  }
+  return wanted;
+}
+
+}  // namespace
+
+bool shows_in_values(const simulator::FaultKind& kind) {
+  return std::find(kind.classes.begin(), kind.classes.end(), "mismatch") != kind.classes.end();
+}
+
+std::vector<MutantResult> list_mutants(const ir::Kernel& machine) {
+  std::vector<MutantResult> all;
   for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
     for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
-      places[mutant.site] = 0;
       MutantResult& result = all.emplace_back();
       result.kind = &kind;
       result.mutant = std::move(mutant);
     }
   }
-  std::size_t count = 0;
-  for (auto& [site, number] : places) number = count++;
-  const auto is_of_another = [&](const MutantResult& result) {
-    return places.at(result.mutant.site) % options.parts != options.part;
-  };
-  all.erase(std::remove_if(all.begin(), all.end(), is_of_another), all.end());
   return all;
 }
-
-}  // namespace
 
 std::int64_t most_operations(std::int64_t usual) {
   constexpr std::int64_t kTimes = 20, kMore = 500'000;

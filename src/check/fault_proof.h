@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct ProofOptions {
   // Only the mutants of every `parts`-th place, from number `part` on: the parts are disjoint, and
   // together all mutants.
   std::size_t part = 0, parts = 1;
+  // Of these, only the mutants with such numbers in the order of list_mutants.
+  std::optional<std::set<std::size_t>> mutants;
 };
 
 struct MutantResult {
@@ -52,6 +56,12 @@ struct MutantResult {
   bool right_class = false;
   bool both_lines = false;
 };
+
+// Whether a fault of the kind may show in results alone.
+bool shows_in_values(const simulator::FaultKind& kind);
+
+// All of the kernel, by kind and then by place: none is run.
+std::vector<MutantResult> list_mutants(const ir::Kernel& machine);
 
 // A changed kernel may never come to its end: how many operations warps execute before it is taken
 // to do so, where without the change they execute `usual`.

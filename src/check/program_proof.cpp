@@ -52,12 +52,16 @@ class Prover {
     for (std::size_t number = 0; number < cases_.size(); ++number) {
       const ProgramCase& each = cases_[number];
       simulator::MachineOptions machine = each.machine;
+      machine.timing = true;
       for (std::int64_t i = 0; i < options_.schedules; ++i) {
         machine.seed = options_.seed + static_cast<std::uint64_t>(i);
         const simulator::MachineReport report = library::simulate_program(
             each.program, kernels_, each.before, &wanted_[number], machine, options_.launches);
         operations_[number] = std::max(operations_[number], report.operations);
-        if (report.ok()) continue;
+        if (report.ok()) {
+          if (report.timing.empty() && report.words.empty() && !draws(kernels_)) break;
+          continue;
+        }
         Diagnostic text = compiler::diagnostic_of(report.faults.front());
         text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed))
             .raise();
@@ -66,10 +70,29 @@ class Prover {
   }
 
   void judge(const Seeded& seeded, MutantResult& result) const {
+    judge_one_way(seeded, result);
+    if (result.verdict != Verdict::undecided || !result.mutant.other_edit) return;
+    MutantResult other;
+    other.kind = result.kind;
+    other.subject = result.subject;
+    other.mutant = result.mutant;
+    other.mutant.edit = result.mutant.other_edit;
+    other.mutant.change = result.mutant.other_change;
+    judge_one_way(seeded, other);
+    if (other.verdict == Verdict::caught) result = std::move(other);
+  }
+
+ private:
+  void judge_one_way(const Seeded& seeded, MutantResult& result) const {
     try {
-      Found found = seeded.program ? run(change_of(seeded), kernels_) : run_kernel(seeded, result);
+      Found found = seeded.program ? run(change_of(seeded), kernels_, Values::of_all)
+                                   : run_kernel(seeded, result);
       if (found) return catch_mutant(result, std::move(found));
       if (result.verdict != Verdict::undecided) return;
+      if (!seeded.program && shows_in_values(*result.kind)) {
+        result.reason = "no result is wrong on these inputs, and no rule says that none can be";
+        return;
+      }
       // Changes to waits, events and signals that leave everything in order leave the results too.
       const bool hangs = !found.timing.empty();
       result.verdict = hangs ? Verdict::undecided : Verdict::equivalent;
@@ -83,7 +106,6 @@ class Prover {
     }
   }
 
- private:
   static Change change_of(const Seeded& seeded) {
     return [&seeded](const ir::Program& program) { return seeded.program->apply(program); };
   }
@@ -97,7 +119,10 @@ class Prover {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
     target::verify(changed[seeded.kernel]);
-    Found found = run(unchanged, changed);
+    const Values values = !result.mutant.equivalent.empty()                 ? Values::of_one
+                          : shows_in_values(*result.kind) || draws(changed) ? Values::of_all
+                                                                            : Values::of_few;
+    Found found = run(unchanged, changed, values);
     if (found) return found;
     if (!result.mutant.equivalent.empty()) {
       result.verdict = Verdict::equivalent;
@@ -113,37 +138,48 @@ class Prover {
     return {};
   }
 
+  // Of how many cases there are runs with values. What leaves all accesses in order leaves the
+  // results, so that a change of order has few.
+  enum class Values : std::uint8_t { of_one, of_few, of_all };
+
   // Of all cases one schedule without values, which most faults need none of, then some with them.
   // Where something hangs on the order, many follow without.
-  Found run(const Change& change, const std::vector<ir::Kernel>& kernels) const {
+  Found run(const Change& change, const std::vector<ir::Kernel>& kernels, Values values) const {
     std::vector<ir::Program> programs;
     for (const ProgramCase& each : cases_) programs.push_back(change(each.program));
+    std::string timing;
+    std::vector<bool> hangs(programs.size(), draws(kernels));
     for (std::size_t number = 0; number < programs.size(); ++number) {
       Found found = run_once(number, programs[number], kernels, options_.seed, false);
       if (found) return found;
+      if (found.timing.empty()) continue;
+      timing = found.timing;
+      hangs[number] = true;
     }
     // A wrong result says nothing of where it comes from: another schedule may.
     Found mismatch;
-    std::string timing;
-    std::vector<bool> hangs(programs.size());
+    constexpr std::size_t kFew = 3;
+    const std::size_t most = values == Values::of_one ? 1 : kFew;
     for (std::size_t number = 0; number < programs.size(); ++number) {
-      for (std::int64_t i = 0; i < options_.schedules; ++i) {
+      if (values != Values::of_all && number >= most) break;
+      const std::int64_t schedules = number < kFew ? options_.schedules : 1;
+      for (std::int64_t i = 0; i < schedules; ++i) {
         Found found = run_once(number, programs[number], kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && found.fault.kind != "mismatch") return found;
         if (!found.timing.empty()) timing = found.timing;
-        hangs[number] = hangs[number] || !found.timing.empty() || draws(kernels);
+        hangs[number] = hangs[number] || !found.timing.empty();
         if (found && !mismatch) mismatch = std::move(found);
         // The one run stands for all.
         if (!hangs[number]) break;
       }
     }
     const std::int64_t schedules = timing.empty() ? options_.few : options_.more;
-    for (std::size_t number = 0; number < programs.size(); ++number) {
-      if (!hangs[number]) continue;
-      std::int64_t operations = 0;
-      for (std::int64_t i = 0; i < schedules; ++i) {
-        if (i >= options_.few && operations >= options_.operations) break;
+    std::int64_t operations = 0;  // of all cases together
+    for (std::int64_t i = 0; i < schedules; ++i) {
+      if (i >= options_.few && operations >= options_.operations) break;
+      for (std::size_t number = 0; number < programs.size(); ++number) {
+        if (!hangs[number]) continue;
         Found found = run_once(number, programs[number], kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
@@ -194,28 +230,49 @@ class Prover {
   std::vector<std::int64_t> operations_;         // the same, of warps in a run without a change
 };
 
-void add_kernel_mutants(const ir::Kernel& kernel, std::size_t number, const FaultKind& kind,
-                        std::vector<Seeded>& seeded, std::vector<MutantResult>& results) {
-  for (simulator::Mutant& mutant : simulator::mutants_of(kind, kernel)) {
-    MutantResult& result = results.emplace_back();
-    result.kind = &kind;
-    result.mutant = std::move(mutant);
-    result.mutant.operation += " of " + kernel.name;
-    result.subject = number;
-    Seeded& made = seeded.emplace_back();
-    made.kernel = number;
+struct Listed {
+  std::vector<Seeded> seeded;
+  std::vector<MutantResult> results;
+};
+
+Listed listed(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
+              bool all_of_kernels) {
+  Listed all;
+  for (const FaultKind* kind : proof_kinds(all_of_kernels)) {
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      for (simulator::Mutant& mutant : simulator::mutants_of(*kind, kernels[i])) {
+        MutantResult& result = all.results.emplace_back();
+        result.kind = kind;
+        result.mutant = std::move(mutant);
+        result.mutant.operation += " of " + kernels[i].name;
+        result.subject = i;
+        all.seeded.emplace_back().kernel = i;
+      }
+    }
   }
+  for (simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
+    MutantResult& result = all.results.emplace_back();
+    result.kind = mutant.kind;
+    result.mutant.where = mutant.where;
+    result.mutant.site = mutant.site;
+    result.subject = kernels.size();
+    result.mutant.operation = mutant.operation;
+    result.mutant.change = mutant.change;
+    all.seeded.emplace_back().program = std::move(mutant);
+  }
+  return all;
 }
 
-void keep_part(const ProofOptions& options, std::vector<Seeded>& seeded,
-               std::vector<MutantResult>& results) {
+void keep_part(const ProofOptions& options, Listed& all) {
   std::size_t kept = 0;
-  for (std::size_t i = options.part; i < results.size(); i += options.parts, ++kept) {
-    std::swap(seeded[kept], seeded[i]);
-    std::swap(results[kept], results[i]);
+  for (std::size_t i = options.part; i < all.results.size(); i += options.parts) {
+    if (options.mutants && options.mutants->count(i) == 0) continue;
+    std::swap(all.seeded[kept], all.seeded[i]);
+    std::swap(all.results[kept], all.results[i]);
+    ++kept;
   }
-  seeded.resize(kept);
-  results.resize(kept);
+  all.seeded.resize(kept);
+  all.results.resize(kept);
 }
 
 }  // namespace
@@ -236,6 +293,12 @@ bool has_waits(const ir::Program& program) {
   });
 }
 
+std::vector<MutantResult> list_mutants(const ir::Program& program,
+                                       const std::vector<ir::Kernel>& kernels,
+                                       bool all_of_kernels) {
+  return listed(program, kernels, all_of_kernels).results;
+}
+
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
                          std::uint64_t seed) {
   return {program, machine, ir::initial_tensors(program, {}, seed + 1)};
@@ -248,30 +311,14 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::function<void()>& advance, bool all_of_kernels) {
   Prover prover(cases, kernels, options);
   prover.require_clean();
-  std::vector<Seeded> seeded;
-  std::vector<MutantResult> results;
-  for (const FaultKind* kind : proof_kinds(all_of_kernels)) {
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      add_kernel_mutants(kernels[i], i, *kind, seeded, results);
-    }
-  }
-  for (simulator::ProgramMutant& mutant : simulator::program_mutants(cases.front().program)) {
-    MutantResult& result = results.emplace_back();
-    result.kind = mutant.kind;
-    result.mutant.where = mutant.where;
-    result.mutant.site = mutant.site;
-    result.subject = kernels.size();
-    result.mutant.operation = mutant.operation;
-    result.mutant.change = mutant.change;
-    seeded.emplace_back().program = std::move(mutant);
-  }
-  keep_part(options, seeded, results);
-  if (begin) begin(static_cast<std::int64_t>(results.size()));
-  in_parallel(thread_count(options.threads), results.size(), [&](std::size_t i, unsigned) {
-    prover.judge(seeded[i], results[i]);
+  Listed all = listed(cases.front().program, kernels, all_of_kernels);
+  keep_part(options, all);
+  if (begin) begin(static_cast<std::int64_t>(all.results.size()));
+  in_parallel(thread_count(options.threads), all.results.size(), [&](std::size_t i, unsigned) {
+    prover.judge(all.seeded[i], all.results[i]);
     if (advance) advance();
   });
-  return results;
+  return std::move(all.results);
 }
 
 }  // namespace tilewright::checks

@@ -17,6 +17,11 @@ namespace tilewright::checks {
 // about signals, or all of them, and those of programs (simulator/faults/program_faults.h).
 std::vector<const simulator::FaultKind*> proof_kinds(bool all_of_kernels = false);
 
+// All of the program and its kernels, kernels first in each kind: none is run.
+std::vector<MutantResult> list_mutants(const ir::Program& program,
+                                       const std::vector<ir::Kernel>& kernels,
+                                       bool all_of_kernels = false);
+
 // A bound program, how it is executed, and what its buffers hold before, of each rank each
 // buffer's.
 struct ProgramCase {

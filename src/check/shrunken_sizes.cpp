@@ -155,8 +155,13 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
     for (const Dim& dim : each.dims) {
       if (dim.name() == option.name) multiple = std::lcm(multiple, dim.facts().multiple);
     }
+    // A store has another way for such rows.
+    std::set<ir::ValueId> loaded;
     ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
-      if (operation.op != ir::Op::tensor_map) return;
+      if (operation.op == ir::Op::tma_load) loaded.insert(operation.operands[0]);
+    });
+    ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
+      if (operation.op != ir::Op::tensor_map || loaded.count(operation.results[0]) == 0) return;
       const ir::Parameter& tensor = *each.machine->parameter_of(operation.operands[0]);
       const Dim& row = tensor.shape.back();
       if (tensor.shape.size() > 1 && row.kind() == Dim::Kind::symbol && row.name() == option.name) {
@@ -464,7 +469,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                       {1, 1, small_tail, 1},
                                       // Stages of what is loaded once a tile are used again, and
                                       // no step's stages order that.
-                                      {1, few, small_tail, 3}};
+                                      {1, few, small_tail, 3},
+                                      // One tile, of which all have parts where they share it.
+                                      {2 * steps, 1, small_tail, 1}};
   const std::int64_t most = which == Sizes::further ? 2 * kMostWork : INT64_MAX;
   for (const Choice& choice : which == Sizes::further ? others : usual) {
     result.push_back(sizer.sizes({[&](const Axis&, std::int64_t block) {

@@ -108,11 +108,15 @@ TEST(CandidateSizes, HaveRowsThatTmaCanCopy) {
   const OptionValues options = resolve_options(entry, settings);
   const Kernel traced = library::trace_entry(entry, options, compiler::parse_target("sm_90a"));
   const ir::Kernel machine = compiler::compile_to_machine(traced.finish(), "sm_90a").kernel;
+  bool stores_other_rows = false;
   for (const Sizes which : {Sizes::usual, Sizes::further, Sizes::candidates}) {
     for (const auto& sizes : shrunken_sizes(entry, settings, options, machine, which)) {
       EXPECT_EQ(resolve_options(entry, sizes).integer("k") % 8, 0);
+      stores_other_rows = stores_other_rows || resolve_options(entry, sizes).integer("n") % 8 != 0;
     }
   }
+  // Those it stores from registers.
+  EXPECT_TRUE(stores_other_rows);
 }
 
 }  // namespace

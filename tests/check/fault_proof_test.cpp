@@ -398,6 +398,24 @@ TEST(FaultProof, PartsAreAllOfIt) {
   EXPECT_EQ(parts, all);
 }
 
+TEST(FaultProof, JudgesTheMutantsThatItsListNumbers) {
+  const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  const std::vector<MutantResult> listed = list_mutants(subject.machine);
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  options.mutants = {3, listed.size() - 2};
+  const std::vector<MutantResult> results =
+      prove_by_faults(subject.machine, subject.workloads, options);
+  ASSERT_EQ(results.size(), 2u);
+  const std::size_t numbers[] = {3, listed.size() - 2};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].mutant.site, listed[numbers[i]].mutant.site);
+    EXPECT_EQ(results[i].mutant.change, listed[numbers[i]].mutant.change);
+    EXPECT_EQ(results[i].kind, listed[numbers[i]].kind);
+  }
+}
+
 // And not one of the library that the kernel is written with, or of C++.
 TEST(FaultProof, NamesTheKernelsLines) {
   for (const auto& [name, schedule] :

@@ -112,6 +112,35 @@ TEST(ProgramProofTest, AWaitForNothingIsAnEquivalent) {
   EXPECT_EQ(results[0].verdict, Verdict::equivalent);
 }
 
+// That nothing hangs on the order of the work says nothing of what is computed.
+TEST(ProgramProofTest, AChangeOfValuesThatNoInputShowsIsUndecided) {
+  Kernel kernel("floor");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, test::kColumns}),
+               Y = kernel.out("Y", f32, {rows, test::kColumns});
+  const auto [x] = kernel.grid(ceil_div(rows, 16));
+  const Block block = rows.block(x, 16);
+  const Tile loaded = load(X(block, all));
+  store(Y(block, all), max(loaded * loaded, 1e30));
+  Program program("squares");
+  const Buffer in = program.buffer("x", f32, {test::kRows, test::kColumns});
+  const Buffer out = program.buffer("y", f32, {test::kRows, test::kColumns});
+  program.rank(0).stream("main").launch(kernel, {in, out});
+  const ir::Program recorded = program.finish();
+  const std::vector<MutantResult> results =
+      prove_program({program_case(recorded, {}, 0)},
+                    library::machine_forms(recorded, ir::default_target()).front(), {}, {}, {},
+                    /*all_of_kernels=*/true);
+  int weights = 0;
+  for (const MutantResult& result : results) {
+    if (result.kind->number != 33) continue;
+    ++weights;
+    EXPECT_EQ(result.verdict, Verdict::undecided) << result.reason;
+    EXPECT_THAT(result.reason, HasSubstr("no result is wrong on these inputs"));
+  }
+  EXPECT_GT(weights, 0);
+}
+
 TEST(ProgramProofTest, AProgramWithAFaultOfItsOwnIsRefused) {
   const test::TwoKernels two("second", false);
   try {

@@ -79,22 +79,72 @@ class Lines(unittest.TestCase):
 
 
 class Tasks(unittest.TestCase):
-    def test_a_schedule_without_a_case_of_its_own_has_a_part(self):
+    """Six settings that have one text in seven places; the first has another one too."""
+
+    def setUp(self):
         class Arguments:
             short = False
-        subjects = [prove.Subject("gemm", ["schedule=a"], True, 1),
-                    prove.Subject("gemm", ["schedule=b"], False, prove.PARTS),
-                    prove.Subject("gemm", ["schedule=c"], False, prove.PARTS)]
-        parts = [words[words.index("--part") + 1] if "--part" in words else ""
-                 for _, words in prove.fault_tasks(Arguments, subjects)]
-        self.assertEqual(parts, ["", f"2/{prove.PARTS}", f"3/{prove.PARTS}"])
+            jobs = 1
+        self.arguments = Arguments
+        self.of_list = prove.mutants_of
+        self.settings = [("a", True), ("b", True), ("c", True), ("d", True), ("e", False),
+                         ("f", False)]
+        self.subjects = [prove.Subject("gemm", [name], adds) for name, adds in self.settings]
+        Arguments.all_subjects = self.subjects
 
-    def test_who_comes_to_a_case_first_has_all_mutants(self):
-        def parts(adds_cases, cases):
-            return prove.parts_of({"adds_cases": adds_cases, "cases": cases}, {"slides"})
-        self.assertEqual(parts(True, ["slides", "sinks"]), 1)
-        self.assertEqual(parts(True, ["slides"]), prove.PAIR_PARTS)
-        self.assertEqual(parts(False, ["sinks"]), prove.PARTS)
+        def mutants_of(_, subject):
+            texts = {"everywhere": list(range(7))}
+            if subject.settings == ["a"]:
+                texts["here alone"] = [7]
+            return texts
+        prove.mutants_of = mutants_of
+
+    def tearDown(self):
+        prove.mutants_of = self.of_list
+
+    def chosen(self, subjects):
+        return {words[words.index("--set") + 1]: words[words.index("--mutants") + 1].split(",")
+                for _, words in prove.fault_tasks(self.arguments, subjects)}
+
+    def test_a_change_is_made_with_some_settings_of_each_sort(self):
+        chosen = self.chosen(self.subjects)
+        adding = [name for name in chosen if dict(self.settings)[name] and chosen[name] != ["7"]]
+        self.assertEqual(len(adding), prove.SETTINGS)
+        self.assertEqual(len([name for name in chosen if not dict(self.settings)[name]]),
+                         prove.MORE_SETTINGS)
+        self.assertIn("7", chosen["a"])
+        for name in adding:
+            self.assertEqual(len([n for n in chosen[name] if n != "7"]), prove.PLACES)
+
+    def test_what_no_case_adds_has_as_many_settings(self):
+        for subject in self.subjects:
+            self.subjects[self.subjects.index(subject)] = subject._replace(adds_cases=False)
+        self.assertEqual(len([name for name, numbers in self.chosen(self.subjects).items()
+                              if numbers != ["7"]]), prove.SETTINGS)
+
+    def test_a_part_of_the_subjects_has_the_same_mutants(self):
+        whole = self.chosen(self.subjects)
+        for subject in self.subjects:
+            for name, numbers in self.chosen([subject]).items():
+                self.assertEqual(numbers, whole[name])
+
+
+class Schedules(unittest.TestCase):
+    def test_settings_that_add_a_pair_alone_have_a_quarter(self):
+        class Arguments:
+            schedules, valued = 1000, 8
+            all_subjects = [prove.Subject("gemm", ["a"], True),
+                            prove.Subject("gemm", ["b"], True, parts=prove.PAIR_PARTS)]
+        wanted = prove.wanted_schedules(Arguments)
+        self.assertEqual(wanted[("gemm", "a", "control")], 1000)
+        self.assertEqual(wanted[("gemm", "b", "control")], 250)
+        self.assertEqual(wanted[("gemm", "b", "values")], 8)
+
+    def test_no_process_begins_where_enough_have_run(self):
+        done = [{"key": ["gemm", "b", "control", 0], "seconds": 1, "answer": {"schedules": 325}}]
+        left = [(["gemm", "b", "control", 25], [])]
+        self.assertIsNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 250}).take())
+        self.assertIsNotNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 326}).take())
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("simulate gemm --target sm_90a --trace t.txt", 2, {"t.txt", ".html", ".json"});
   expect_failure("simulate gemm --target sm_90a --break glass", 2, {"glass", "use: release"});
   expect_failure("simulate gemm --target sm_90a --schedules 0", 2, {"--schedules"});
-  for (const char* option : {"--part 1/2", "--more-schedules 9", "--threads 2"}) {
+  for (const char* option : {"--part 1/2", "--mutants 1", "--more-schedules 9", "--threads 2"}) {
     const std::string name = std::string(option).substr(0, std::string(option).find(' '));
     expect_failure("simulate gemm --target sm_90a " + std::string(option), 2,
                    {name + " requires --faults"});

@@ -97,6 +97,20 @@ TEST(CommandTest, ProvesAPartOfTheFaults) {
   expect_failure(line + "half", 2, {"--part half"});
 }
 
+TEST(CommandTest, ProvesTheFaultsOfTheseNumbers) {
+  const std::string line =
+      "simulate gemm --target sm_90a --set schedule=64x96 --set m=40 --set n=112 "
+      "--set k=112 --faults --more-schedules 2 --json ";
+  const Json all = tilewright(line + "--list-mutants").json();
+  const Json some = tilewright(line + "--mutants 7,2").json()["mutants"];
+  ASSERT_EQ(some.size(), 2u);
+  for (const char* word : {"kind", "where", "operation", "change"}) {
+    EXPECT_EQ(some[0][word], all[2][word]);
+    EXPECT_EQ(some[1][word], all[7][word]);
+  }
+  expect_failure(line + "--mutants 100000", 2, {"--mutants 100000", "--list-mutants"});
+}
+
 TEST(CommandTest, NamesSeededFaultsThatItMisses) {
   // One kernel for each is too few for some.
   const Answer answer = tilewright("fuzz --seeded-faults --count 1 --seed 7 --json");
