@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "dtype=f16", "causal=true", "sinks=true", "lse_gradient=true"}},
         GradientCall{"Tile",
                      "attention_backward",
-                     {"batch=2", "queries=300", "keys=333", "heads=4", "kv_heads=2", "dim=96",
-                      "causal=true"}},
+                     {"schedule=tile", "batch=2", "queries=300", "keys=333", "heads=4",
+                      "kv_heads=2", "dim=96", "causal=true"}},
         // As many blocks of keys as multiprocessors, and more.
         GradientCall{"Long",
                      "attention_backward",
