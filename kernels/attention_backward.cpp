@@ -289,20 +289,19 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, const Call
             is_wide ? wide_backward_sums(a, blocks) : plan->sums(a, blocks);
         const Buffer sums = is_ordered ? program.scratch("sums", f32, of_sums)
                                        : program.zeroed("sums", f32, of_sums);
-        std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
-        std::vector<Part> summed = {sums};
+        const Kernel gradients = is_wide ? wide_gradients_sm90<Sequences>(a, name)
+                                         : gradients_sm90<Sequences>(a, *plan, name);
         if (is_ordered) {
           const Buffer turns = program.zeroed("turns", i32, {blocks});
-          all.push_back(turns);
-          summed.push_back(turns);
+          stream.launch(gradients, with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums,
+                                                           b.dQ, b.dK, b.dV, turns}));
+          return;
         }
-        summed.push_back(b.dQ);
-        stream.launch(is_wide ? wide_gradients_sm90<Sequences>(a, name)
-                              : gradients_sm90<Sequences>(a, *plan, name),
-                      with_offsets(Of::both, all));
+        stream.launch(gradients,
+                      with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV}));
         stream.launch(is_wide ? wide_query_gradient_of_sums<Sequences>(a, of_queries)
                               : query_gradient_of_sums<Sequences>(a, *plan, of_queries),
-                      with_offsets(Of::queries, summed));
+                      with_offsets(Of::queries, {sums, b.dQ}));
       });
 }
 

@@ -163,6 +163,7 @@ class Packed : public PackedShapes {
       for (Block rows : blocks(queries_.of(b), size)) part_of(rows);
     }
   }
+  const Ragged& query_sequences() const { return queries_; }
   const Ragged& key_sequences() const { return *keys_; }
 
  private:
@@ -172,10 +173,16 @@ class Packed : public PackedShapes {
   std::optional<Ragged> keys_;
 };
 
+// Blocks of rows of all heads, by their number, to which all blocks of keys have been dealt.
+struct FinishedRows {
+  Index first, count;
+};
 // A block of keys of a head that others share, and the sequence; whether its rows are gone through
-// from the first to the last (1) or from the last to the first (0).
+// from the first to the last (1) or from the last to the first (0); the rows of other heads that
+// are converted behind it.
 struct KeyPlace {
   Index block, kv_head, sequence, ascends;
+  FinishedRows finished;
 };
 
 // The blocks of keys of all heads: those of `group` heads follow each other, of which the first
@@ -195,6 +202,25 @@ class HeadGroups {
   struct Place {
     Index block, head, ascends;
   };
+  // The rows of a group are divided among the second half of the next group's blocks. When the
+  // first half begins, those of the group before are not complete. `rows` is how many blocks of
+  // rows a head has.
+  FinishedRows finished(const Index& number, const Dim& rows) const {
+    const Dim per_group = max(group_ * of_head_, 1);
+    const Index first = number / per_group * group_;
+    const Index of_group = min(heads_ - first, group_) * of_head_;
+    const Index late = of_group / 2, place = number % per_group - late;
+    const Index all = select(first > 0 && place >= 0, group_ * rows, 0);
+    const Index share = ceil_div(all, max(of_group - late, 1));
+    const Index begin = min(max(place, 0) * share, all);
+    return {(first - group_) * rows + begin, min(share, all - begin)};
+  }
+  // Those of the last group.
+  FinishedRows last_finished(const Dim& rows) const {
+    const Dim groups = ceil_div(heads_, max(group_, 1)) * min(of_head_, 1);
+    const Dim first = max(groups - 1, 0) * group_ * rows;
+    return {Index(first), heads_ * rows - first};
+  }
   Place place(const Index& number) const {
     const Dim per_group = max(group_ * of_head_, 1);
     const Index first = number / per_group * group_, in_group = number % per_group;
@@ -217,11 +243,20 @@ class BatchKeys : public Batch {
   static constexpr bool kOneLength = true;
   BatchKeys(Kernel& kernel, const Attention& a, bool ordered = false)
       : Batch(kernel, a, Of::both),
+        block_q_(a.block_q),
+        rows_(ceil_div(queries, a.block_q)),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a), ordered) {}
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
     const auto [block, head, ascends] = groups_.place(number);
-    return {block, head % kv_heads, head / kv_heads, ascends};
+    return {block, head % kv_heads, head / kv_heads, ascends,
+            groups_.finished(number, rows_ * (heads / kv_heads))};
+  }
+  FinishedRows last_finished() const { return groups_.last_finished(rows_ * (heads / kv_heads)); }
+  Place block_of_rows(const Index& number) const {
+    const Dim of_head = max(rows_, 1);
+    const Index head = number / of_head, block = number % of_head;
+    return {of(head / heads), head % heads, queries.block(block, block_q_), block, 0};
   }
 
  private:
@@ -229,6 +264,8 @@ class BatchKeys : public Batch {
     return max(queries, 1) * (a.heads / a.kv_heads) *
            ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
   }
+  int block_q_;
+  Dim rows_;  // blocks of rows of a head
   HeadGroups groups_;
 };
 
@@ -238,17 +275,28 @@ class PackedKeys : public Packed {
   static constexpr bool kOneLength = false;
   PackedKeys(Kernel& kernel, const Attention& a, bool ordered = false)
       : Packed(kernel, a, Of::both, a.block_q),
+        block_q_(a.block_q),
         block_k_(a.block_k),
+        rows_(query_sequences().tiles(a.block_q)),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1, ordered) {}
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
     const auto [tile, head, ascends] = groups_.place(number);
     const auto [sequence, block] = key_sequences().tile(tile, block_k_);
-    return {block, head, sequence, ascends};
+    return {block, head, sequence, ascends, groups_.finished(number, rows_ * (heads / kv_heads))};
+  }
+  FinishedRows last_finished() const { return groups_.last_finished(rows_ * (heads / kv_heads)); }
+  // Some numbers have no rows.
+  Place block_of_rows(const Index& number) const {
+    const Dim of_head = max(rows_, 1);
+    const auto [sequence, block] = query_sequences().tile(number % of_head, block_q_);
+    const One one = of(sequence);
+    return {one, number / of_head, one.queries.block(block, block_q_), block, 0};
   }
 
  private:
-  int block_k_;
+  int block_q_, block_k_;
+  Dim rows_;  // blocks of rows of a head, over all sequences
   HeadGroups groups_;
 };
 

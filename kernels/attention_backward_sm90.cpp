@@ -24,6 +24,8 @@ constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of 
 constexpr int kLine = 128;      // f32 that a warp adds at a time
 constexpr int kStages = 2;      // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
+// Instead of a block of keys: there is none; the end of the work. Instead of a block of rows.
+constexpr int kNoKeys = -2, kEnd = -1, kNoRows = -1;
 
 int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
 // Shared memory has whole panels of columns, of which the last ones may not exist.
@@ -47,6 +49,8 @@ class Backward {
         L_(kernel.in("L", f32, sequences_.of_rows(a.block_q))),
         D_(kernel.in("D", f32, sequences_.of_rows(a.block_q))),
         sums_(kernel.inout("sums", f32, plan.sums(a, sequences_.kept_blocks(a.block_q)))),
+        dQ_(plan.ordered ? std::optional(kernel.out("dQ", a.dtype, sequences_.of_queries(a.dim)))
+                         : std::nullopt),
         dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
         turns_(plan.ordered
@@ -66,19 +70,19 @@ class Backward {
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
-    kv_ring_.numbered(5);
+    kv_ring_.numbered(plan.ordered ? 7 : 4);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
       turn_ring_.emplace(kernel, "turn", stages(kStages), std::vector<TileShape>{});
-      turn_ring_->numbered();
+      turn_ring_->numbered(4);
       added_.emplace(kernel, kGroups * 128 + 32, kStages);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
     }
-    if (plan.adds_together) own_math_.emplace(kernel, 128, kGroups);
+    if (plan.adds_together || plan.ordered) own_math_.emplace(kernel, 128, kGroups);
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -95,9 +99,14 @@ class Backward {
   void load_blocks() {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
-        [&] {
-          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
-        });
+        [&] { announce(kEnd, sequences_.last_finished()); });
+  }
+
+  // A block of keys that is none.
+  void announce(int block, const FinishedRows& finished) {
+    std::vector<IndexOperand> numbers = {block, 0, 0, 0};
+    if (plan_.ordered) numbers.insert(numbers.end(), {0, finished.first, finished.count});
+    kv_ring_.produce(numbers);
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
@@ -110,7 +119,9 @@ class Backward {
     if constexpr (Keys::kOneLength) {
       load();
     } else {
-      when(cols.start() < cols.limit(), load);
+      when(cols.start() < cols.limit(), load, [&] {
+        if (plan_.ordered) announce(kNoKeys, at.finished);
+      });
     }
   }
 
@@ -119,7 +130,11 @@ class Backward {
     const auto [whole_first, whole_last] =
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.ascends}, [&](const Slot& kv) {
+    std::vector<IndexOperand> numbers = {at.block, at.kv_head, at.sequence, steps};
+    if (plan_.ordered) {
+      numbers.insert(numbers.end(), {at.ascends, at.finished.first, at.finished.count});
+    }
+    kv_ring_.produce(numbers, [&](const Slot& kv) {
       tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
       tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
     });
@@ -168,50 +183,89 @@ class Backward {
     return (*turns_)(select(tile < 0, -1 - tile, tile) / plan_.tiles(a_));
   }
 
-  // Of each block of keys with rows its place, and how many blocks of rows follow it.
-  void for_blocks(const std::function<void(const KeyPlace&, const Index&)>& body) {
+  // Of each block of keys with rows its place, and how many blocks of rows follow it. Behind each
+  // block, the rows that are converted there.
+  void for_blocks(const std::function<void(const KeyPlace&, const Index& steps)>& body,
+                  const std::function<void(const KeyPlace&)>& convert) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), kv.number(4)};
+      const KeyPlace at{
+          kv.number(0), kv.number(1), kv.number(2), kv.number(4), {kv.number(5), kv.number(6)}};
       const Index steps = kv.number(3);
       kv_ring_.release(kv);
-      when(
-          at.block >= 0,
-          [&] {
-            when(steps > 0, [&] { body(at, steps); });
-            more = true;
-          },
-          [&] { more = false; });
+      when(steps > 0, [&] { body(at, steps); });
+      convert(at);
+      more = at.block != kEnd;
     });
   }
 
   // Ahead of the warps that add, so that they do not wait for memory.
   void await_turns() {
-    for_blocks([&](const KeyPlace& at, const Index& steps) {
-      const Sequence sequence = sequences_.of(at.sequence);
-      for ([[maybe_unused]] Index i : range(steps)) {
-        const Slot slot = ring_.consume();
-        const Index row = slot.number(0), tile = slot.number(1);
-        ring_.release(slot);
-        wait_flag(turns_at(tile), Compare::ge, turn(sequence, at.block, row, at.ascends),
-                  {Semantics::acquire, Scope::gpu});
-        turn_ring_->produce(tile);
-      }
+    for_blocks(
+        [&](const KeyPlace& at, const Index& steps) {
+          const Sequence sequence = sequences_.of(at.sequence);
+          for ([[maybe_unused]] Index i : range(steps)) {
+            const Slot slot = ring_.consume();
+            const Index row = slot.number(0), tile = slot.number(1);
+            ring_.release(slot);
+            await(turns_at(tile), turn(sequence, at.block, row, at.ascends));
+            turn_ring_->produce({tile, 0, 0, 0});
+          }
+        },
+        [&](const KeyPlace& at) {
+          // At the end, what is left is divided among the CTAs.
+          const Index step = select(at.block == kEnd, cta_count(), 1);
+          const Index first = select(at.block == kEnd, cta_index(), 0);
+          for (Index i : range(first, at.finished.count, step)) await_rows(at.finished.first + i);
+          turn_ring_->produce({0, kNoRows, 0, 0});
+        });
+  }
+  void await(const TensorView& turns, const Index& count) {
+    wait_flag(turns, Compare::ge, count, {Semantics::acquire, Scope::gpu});
+  }
+
+  // Until a block of rows has all its additions. Who has none is -1 - tile.
+  void await_rows(const Index& number) {
+    const auto at = sequences_.block_of_rows(number);
+    when(at.block.start() < at.block.limit(), [&] {
+      const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
+      const Index kept = sequences_.kept_number(at, at.head, at.number, a_.block_q);
+      const Index tile = kept * plan_.tiles(a_);
+      await((*turns_)(kept), last - first);
+      turn_ring_->produce({select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
     });
   }
 
   // Apart from await_turns, since a release waits until all additions are in memory. The turn is
   // released behind the barrier: before it no warp comes to this barrier again.
   void end_turns() {
-    for_blocks([&](const KeyPlace&, const Index& steps) {
-      for ([[maybe_unused]] Index i : range(steps)) {
-        const Slot turn = turn_ring_->consume();
-        const Index tile = turn.number();
-        added_->sync(turn.stage());
-        turn_ring_->release(turn);
-        atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
-      }
+    for_blocks(
+        [&](const KeyPlace&, const Index& steps) {
+          for ([[maybe_unused]] Index i : range(steps)) {
+            const Slot turn = turn_ring_->consume();
+            const Index tile = turn.number();
+            added_->sync(turn.stage());
+            turn_ring_->release(turn);
+            atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
+          }
+        },
+        [&](const KeyPlace&) { for_rows([](const Slot&) {}); });
+  }
+
+  // The blocks of rows whose sums are complete, up to their end.
+  void for_rows(const std::function<void(const Slot&)>& body) {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot rows = turn_ring_->consume();
+      when(
+          rows.number(1) != kNoRows,
+          [&] {
+            body(rows);
+            more = true;
+          },
+          [&] { more = false; });
+      turn_ring_->release(rows);
     });
   }
 
@@ -232,7 +286,11 @@ class Backward {
             compute_block(group, kv);
             more = true;
           },
-          [&] { more = false; });
+          [&] {
+            more = kv.number() != kEnd;
+            kv_ring_.release(kv);
+          });
+      if (plan_.ordered) convert(group);
     });
     bulk_wait(0);
   }
@@ -385,34 +443,78 @@ class Backward {
         [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
-  // Through dS, which no product reads any more.
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
     const Index block = kv.number(0), kv_head = kv.number(1);
     const Sequence sequence = sequences_.of(kv.number(2));
     kv_ring_.release(kv);
     all_math_.sync();
-    const auto put = [&](const Tensor& to, const Tile& tile) {
-      bulk_wait_read(0);
-      warp_sync();
-      const int dim = static_cast<int>(tile.shape()[1]), panels = panels_of(dim);
-      for (int i = 0; i < panels; ++i) {
-        const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
-        store(staged(group, i).columns(0, width),
-              tile.slice({0, first}, {kGroupRows, width}).cast(a_.dtype));
-      }
-      fence_proxy_async();
-      warp_sync();
-      const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
-      for (int i = 0; i < panels; ++i) {
-        tma_store(sequence.rows(to, own, kv_head, Dim(dim).block(i, kColumnsOfPanel)),
-                  staged(group, i).rows(16 * warp_index(), 16));
-      }
-      bulk_commit();
+    const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
+    const auto put_keys = [&](const Tensor& to, const Tile& tile) {
+      put(group, tile, false, [&](int panel) {
+        return sequence.rows(to, own, kv_head,
+                             Dim(static_cast<int>(tile.shape()[1])).block(panel, kColumnsOfPanel));
+      });
     };
-    put(dV_, dv);
-    put(dK_, dk * scores_.product_scale);
+    put_keys(dV_, dv);
+    put_keys(dK_, dk * scores_.product_scale);
     bulk_wait_read(0);
     all_math_.sync();
+  }
+
+  // dQ of blocks of rows whose sums are complete, by the warpgroups as they add.
+  void convert(const Index& group) {
+    for_rows([&](const Slot& rows) {
+      if (!plan_.alternates) return convert_tile(group, group, rows);
+      when(group == rows.stage(), [&] { convert_tile(group, 0, rows); });
+    });
+    bulk_wait_read(0);
+    all_math_.sync();
+  }
+  void convert_tile(const Index& group, const Index& part, const Slot& rows) {
+    const Index place = rows.number(0), head = rows.number(2);
+    const Sequence sequence = sequences_.of(rows.number(3));
+    const int lines = plan_.tile_lines(a_), width = lines * kLine / kTileRows;
+    const Index first = (select(place < 0, -1 - place, place) + part) * lines;
+    // What nobody has come to was not written.
+    const Index limit =
+        select(place < 0, 0, Index(plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0]));
+    const Tile sum = from_fragments(
+        load(sums_(Block(first, lines, limit), all)).reshape({kTileRows * width}), width);
+    const Block block = sequence.queries.block(rows.number(1), a_.block_q);
+    const Index first_row = plan_.by_columns ? Index(0) : 4 * part;
+    put(group, sum * scores_.product_scale, plan_.transposed, [&](int panel) {
+      return sequence.rows(
+          *dQ_, block.part(first_row + warp_index(), 16), head,
+          Dim(a_.dim).block(plan_.by_columns ? part : Index(panel), kColumnsOfPanel));
+    });
+  }
+
+  // 64 rows of a warpgroup, or 64 columns, through dS, which no product reads any more. Columns
+  // become rows that other warps copy. `to`: the rows of a warp and a panel's columns.
+  void put(const Index& group, const Tile& tile, bool transposed,
+           const std::function<TensorView(int panel)>& to) {
+    const auto meet = [&] {
+      if (transposed) {
+        own_math_->sync(group);
+      } else {
+        warp_sync();
+      }
+    };
+    bulk_wait_read(0);
+    meet();
+    const int dim = static_cast<int>(tile.shape()[1]), panels = panels_of(dim);
+    for (int i = 0; i < panels; ++i) {
+      const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
+      const SharedView panel = staged(group, i).columns(0, width);
+      store(transposed ? panel.T() : panel,
+            tile.slice({0, first}, {kGroupRows, width}).cast(a_.dtype));
+    }
+    fence_proxy_async();
+    meet();
+    for (int i = 0; i < panels; ++i) {
+      tma_store(to(i), staged(group, i).rows(16 * warp_index(), 16));
+    }
+    bulk_commit();
   }
   // 64 rows of a warpgroup, where dS lies otherwise: its stages have 128 rows or more.
   SharedView staged(const Index& group, int panel) const {
@@ -423,7 +525,9 @@ class Backward {
   BackwardPlan plan_;
   AttentionScores scores_;
   Keys sequences_;
-  Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
+  Tensor Q_, K_, V_, dO_, L_, D_, sums_;
+  std::optional<Tensor> dQ_;
+  Tensor dK_, dV_;
   std::optional<Tensor> turns_;
   Tensor next_;
   Dim blocks_;
@@ -503,17 +607,12 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const Sequences sequences(kernel, a, Of::queries, a.block_q);
   const std::vector<Dim> shape = plan.sums(a, sequences.kept_blocks(a.block_q));
   const Tensor sums = kernel.in("sums", f32, shape);
-  std::optional<Tensor> turns;
-  if (plan.ordered) turns = kernel.in("turns", i32, {sequences.kept_blocks(a.block_q)});
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
   const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
   const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
-  // What nobody has come to was not written.
-  const Index limit =
-      turns ? select(load_index((*turns)(tile / tiles)) > 0, shape[0], 0) : Index(shape[0]);
   const Tile sum = from_fragments(
-      load(sums(Block(tile * lines, lines, limit), all)).reshape({kTileRows * width}), width);
+      load(sums(Block(tile * lines, lines, shape[0]), all)).reshape({kTileRows * width}), width);
   const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
   const Index columns = plan.by_columns ? at.part : Index(0);
   store(at.rows(dQ, rows, at.head, Dim(a.dim).block(columns, width)),

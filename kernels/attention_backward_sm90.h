@@ -42,12 +42,12 @@ int backward_rows(const Attention& attention);
 BackwardPlan backward_plan(const Attention& attention, Order order, const Caller& caller);
 
 // Of Batch or Packed. Inputs, behind the offsets of Packed: Q, K, V, dO, L, D, of which the last
-// two have whole blocks of queries; the sums of dQ, which are added to; outputs dK, dV; in order,
-// behind them, how many blocks of keys have added to each block of queries: 0 before.
+// two have whole blocks of queries; the sums of dQ, which are added to; in order, dQ; outputs dK,
+// dV; in order, how many blocks of keys have added to each block of queries: 0 before.
 template <typename Sequences>
 Kernel gradients_sm90(const Attention& attention, const BackwardPlan& plan,
                       const std::string& name);
-// From these sums, and in order from these numbers, dQ.
+// dQ of these sums, where they are in no order.
 template <typename Sequences>
 Kernel query_gradient_of_sums(const Attention& attention, const BackwardPlan& plan,
                               const std::string& name);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "support/diagnostic.h"
 #include "target/target.h"
@@ -34,6 +35,7 @@ class LayoutAssignment {
       if (!changed_) choose();
       if (!changed_) settle();
       if (!changed_) stretch();
+      if (!changed_) transpose_back();
       if (!changed_) spread();
     } while (changed_ && !conflict_);
     if (!conflict_) check();
@@ -216,6 +218,14 @@ class LayoutAssignment {
     });
   }
 
+  // What only a transposition uses lies as its result wants it.
+  void transpose_back() {
+    ir::for_each(kernel_.body, [this](const Operation& o) {
+      if (changed_ || o.op != Op::transpose || !in_registers(o.operands[0])) return;
+      if (known(o.results[0]) && !known(o.operands[0])) transpose_operand(o);
+    });
+  }
+
   // Warps that share the tiles of a role: as many as it says, else those of a warpgroup, or all of
   // a smaller role, unless a layout that is known says otherwise.
   std::int64_t warps_of(const Operation& role) const {
@@ -230,7 +240,8 @@ class LayoutAssignment {
   }
 
   // What nothing determines is spread over lanes as coalesced accesses want it; the largest tile
-  // first, so that those which stretch beside it follow.
+  // first, so that those which stretch beside it follow. Beside products it is one that lies as
+  // their results, if there is one: what is reshaped to it follows.
   void spread() {
     for (const Operation& role : kernel_.body.body) {
       if (changed_ || role.op != Op::role) continue;
@@ -238,10 +249,11 @@ class LayoutAssignment {
       ir::for_each(role.blocks[0], [&](const Operation& o) {
         if (o.results.size() != 1 || !kernel_.type(o.results[0]).is_tile()) return;
         if (known(o.results[0])) return;
-        const auto elements = [&](const Operation* of) {
-          return kernel_.type(of->results[0]).elements();
+        const auto rank = [&](const Operation* of) {
+          const Type& type = kernel_.type(of->results[0]);
+          return std::pair(type.elements(), products_ && may_accumulate(type.shape));
         };
-        if (!largest || elements(&o) > elements(largest)) largest = &o;
+        if (!largest || rank(&o) > rank(largest)) largest = &o;
       });
       if (largest) set(largest->results[0], coalesced(*largest, warps_of(role)), result(*largest));
     }
@@ -454,9 +466,14 @@ class LayoutAssignment {
                      }),
           result(o));
     } else if (known(to) && from_shared_.count(from) != 0) {
-      set(from, moved_axes(to, from, [&](int axis) { return static_cast<int>(permutation[axis]); }),
-          operand(o, 0));
+      transpose_operand(o);
     }
+  }
+  void transpose_operand(const Operation& o) {
+    const ValueId from = o.operands[0], to = o.results[0];
+    const std::vector<std::int64_t>& permutation = o.attributes.integers(Key::permutation);
+    set(from, moved_axes(to, from, [&](int axis) { return static_cast<int>(permutation[axis]); }),
+        operand(o, 0));
   }
   // What `known` holds, as the other side of a transposition.
   RegisterLayout moved_axes(ValueId known, ValueId other,
