@@ -23,6 +23,7 @@ constexpr int kGroupRows = 64;  // keys of each
 constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;      // f32 that a warp adds at a time
 constexpr int kStages = 2;      // of a block of queries, and of dS
+constexpr int kTurns = 4;       // that are awaited ahead
 constexpr int kColumnsOfPanel = 64;
 // Instead of a block of keys: there is none; the end of the work. Instead of a block of rows.
 constexpr int kNoKeys = -2, kEnd = -1, kNoRows = -1;
@@ -76,9 +77,9 @@ class Backward {
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
-      turn_ring_.emplace(kernel, "turn", stages(kStages), std::vector<TileShape>{});
+      turn_ring_.emplace(kernel, "turn", stages(kTurns), std::vector<TileShape>{});
       turn_ring_->numbered(4);
-      added_.emplace(kernel, kGroups * 128 + 32, kStages);
+      added_.emplace(kernel, kGroups * 128 + 32, kTurns);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
     }
@@ -91,6 +92,21 @@ class Backward {
 
  private:
   using Sequence = typename Keys::One;
+
+  // A block of rows whose sums are complete, and a warpgroup's tile of them.
+  struct Rows {
+    explicit Rows(const Backward& of)
+        : number(0),
+          head(0),
+          sequence(0),
+          is_own(true),
+          sums(zeros({kTileRows, of.tile_width()})) {}
+    Cell<Index> number, head, sequence;
+    Cell<Condition> is_own;
+    Var sums;
+  };
+  int tile_width() const { return plan_.tile_lines(a_) * kLine / kTileRows; }
+
   Block keys_of(const Sequence& sequence, const Index& block) const {
     return sequence.keys.block(block, a_.block_k);
   }
@@ -218,7 +234,7 @@ class Backward {
           const Index step = select(at.block == kEnd, cta_count(), 1);
           const Index first = select(at.block == kEnd, cta_index(), 0);
           for (Index i : range(first, at.finished.count, step)) await_rows(at.finished.first + i);
-          turn_ring_->produce({0, kNoRows, 0, 0});
+          turn_ring_->produce({-1, kNoRows, 0, 0});
         });
   }
   void await(const TensorView& turns, const Index& count) {
@@ -250,23 +266,14 @@ class Backward {
             atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
           }
         },
-        [&](const KeyPlace&) { for_rows([](const Slot&) {}); });
-  }
-
-  // The blocks of rows whose sums are complete, up to their end.
-  void for_rows(const std::function<void(const Slot&)>& body) {
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Slot rows = turn_ring_->consume();
-      when(
-          rows.number(1) != kNoRows,
-          [&] {
-            body(rows);
-            more = true;
-          },
-          [&] { more = false; });
-      turn_ring_->release(rows);
-    });
+        [&](const KeyPlace&) {
+          Cell<Condition> more(true);
+          repeat_while(more, [&] {
+            const Slot rows = turn_ring_->consume();
+            more = rows.number(1) != kNoRows;
+            turn_ring_->release(rows);
+          });
+        });
   }
 
   void compute_blocks(const Index& group) {
@@ -280,22 +287,25 @@ class Backward {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
+      std::optional<Rows> rows;
+      if (plan_.ordered) rows.emplace(*this);
       when(
           kv.number() >= 0,
           [&] {
-            compute_block(group, kv);
+            compute_block(group, kv, rows);
             more = true;
           },
           [&] {
             more = kv.number() != kEnd;
             kv_ring_.release(kv);
+            if (rows) next_rows(group, *rows);
           });
-      if (plan_.ordered) convert(group);
+      if (rows) convert(group, *rows);
     });
     bulk_wait(0);
   }
 
-  void compute_block(const Index& group, const Slot& kv) {
+  void compute_block(const Index& group, const Slot& kv, std::optional<Rows>& rows) {
     const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim_v);
     const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim);
     Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
@@ -335,7 +345,7 @@ class Backward {
         add(group, tile, wait(query_gradient(group, kv, stage)));
       }
     });
-    store_gradients(group, kv, dk, dv);
+    store_gradients(group, kv, dk, dv, rows);
   }
 
   struct Gradients {
@@ -443,10 +453,12 @@ class Backward {
         [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
-  void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv) {
+  void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv,
+                       std::optional<Rows>& rows) {
     const Index block = kv.number(0), kv_head = kv.number(1);
     const Sequence sequence = sequences_.of(kv.number(2));
     kv_ring_.release(kv);
+    if (rows) next_rows(group, *rows);
     all_math_.sync();
     const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
     const auto put_keys = [&](const Tensor& to, const Tile& tile) {
@@ -461,31 +473,54 @@ class Backward {
     all_math_.sync();
   }
 
-  // dQ of blocks of rows whose sums are complete, by the warpgroups as they add.
-  void convert(const Index& group) {
-    for_rows([&](const Slot& rows) {
-      if (!plan_.alternates) return convert_tile(group, group, rows);
-      when(group == rows.stage(), [&] { convert_tile(group, 0, rows); });
+  // The next one, whose sums are on their way while the one before is converted.
+  void next_rows(const Index& group, Rows& rows) {
+    const Slot slot = turn_ring_->consume();
+    const Index place = slot.number(0);
+    rows.number = slot.number(1);
+    rows.head = slot.number(2);
+    rows.sequence = slot.number(3);
+    const Condition own = plan_.alternates ? group == slot.stage() % kGroups : Condition(true);
+    rows.is_own = own;
+    turn_ring_->release(slot);
+    const int lines = plan_.tile_lines(a_);
+    const Index tile = select(place < 0, -1 - place, place) + (plan_.alternates ? Index(0) : group);
+    // What nobody has come to was not written.
+    const Index limit =
+        select(place >= 0 && own, plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0], 0);
+    rows.sums = from_fragments(
+        load(sums_(Block(tile * lines, lines, limit), all)).reshape({kTileRows * tile_width()}),
+        tile_width());
+  }
+
+  // dQ of the blocks of rows up to their end, by the warpgroups as they add.
+  void convert(const Index& group, Rows& rows) {
+    Cell<Condition> more(Index(rows.number) != kNoRows);
+    repeat_while(more, [&] {
+      const Tile sums = rows.sums;
+      const Index number = rows.number, head = rows.head, sequence = rows.sequence;
+      const Condition own = rows.is_own;
+      next_rows(group, rows);
+      const auto put_rows = [&] { put_queries(group, sums, number, head, sequence); };
+      if (plan_.alternates) {
+        when(own, put_rows);
+      } else {
+        put_rows();
+      }
+      more = Index(rows.number) != kNoRows;
     });
     bulk_wait_read(0);
     all_math_.sync();
   }
-  void convert_tile(const Index& group, const Index& part, const Slot& rows) {
-    const Index place = rows.number(0), head = rows.number(2);
-    const Sequence sequence = sequences_.of(rows.number(3));
-    const int lines = plan_.tile_lines(a_), width = lines * kLine / kTileRows;
-    const Index first = (select(place < 0, -1 - place, place) + part) * lines;
-    // What nobody has come to was not written.
-    const Index limit =
-        select(place < 0, 0, Index(plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0]));
-    const Tile sum = from_fragments(
-        load(sums_(Block(first, lines, limit), all)).reshape({kTileRows * width}), width);
-    const Block block = sequence.queries.block(rows.number(1), a_.block_q);
-    const Index first_row = plan_.by_columns ? Index(0) : 4 * part;
-    put(group, sum * scores_.product_scale, plan_.transposed, [&](int panel) {
+  void put_queries(const Index& group, const Tile& sums, const Index& number, const Index& head,
+                   const Index& of_sequence) {
+    const Sequence sequence = sequences_.of(of_sequence);
+    const Block rows = sequence.queries.block(number, a_.block_q);
+    const Index first = plan_.by_columns || plan_.alternates ? Index(0) : 4 * group;
+    put(group, sums * scores_.product_scale, plan_.transposed, [&](int panel) {
       return sequence.rows(
-          *dQ_, block.part(first_row + warp_index(), 16), head,
-          Dim(a_.dim).block(plan_.by_columns ? part : Index(panel), kColumnsOfPanel));
+          *dQ_, rows.part(first + warp_index(), 16), head,
+          Dim(a_.dim).block(plan_.by_columns ? group : Index(panel), kColumnsOfPanel));
     });
   }
 
