@@ -292,7 +292,7 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, const Call
         const Kernel gradients = is_wide ? wide_gradients_sm90<Sequences>(a, name)
                                          : gradients_sm90<Sequences>(a, *plan, name);
         if (is_ordered) {
-          const Buffer turns = program.zeroed("turns", i32, {blocks});
+          const Buffer turns = program.zeroed("turns", i32, {turns_of(shapes, a.block_q)});
           stream.launch(gradients, with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums,
                                                            b.dQ, b.dK, b.dV, turns}));
           return;

@@ -199,6 +199,7 @@ class HeadGroups {
     group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
   }
   Dim count() const { return of_head_ * heads_; }
+  Dim of_head() const { return of_head_; }
   struct Place {
     Index block, head, ascends;
   };
@@ -250,9 +251,13 @@ class BatchKeys : public Batch {
   KeyPlace place(const Index& number) const {
     const auto [block, head, ascends] = groups_.place(number);
     return {block, head % kv_heads, head / kv_heads, ascends,
-            groups_.finished(number, rows_ * (heads / kv_heads))};
+            groups_.finished(number, rows_of_head())};
   }
-  FinishedRows last_finished() const { return groups_.last_finished(rows_ * (heads / kv_heads)); }
+  FinishedRows last_finished() const { return groups_.last_finished(rows_of_head()); }
+  // Of a head of the keys: blocks of rows, blocks of keys, and the head's number.
+  Dim rows_of_head() const { return rows_ * (heads / kv_heads); }
+  Dim blocks_of_head() const { return groups_.of_head(); }
+  Index head_number(const KeyPlace& at) const { return at.sequence * kv_heads + at.kv_head; }
   Place block_of_rows(const Index& number) const {
     const Dim of_head = max(rows_, 1);
     const Index head = number / of_head, block = number % of_head;
@@ -283,9 +288,13 @@ class PackedKeys : public Packed {
   KeyPlace place(const Index& number) const {
     const auto [tile, head, ascends] = groups_.place(number);
     const auto [sequence, block] = key_sequences().tile(tile, block_k_);
-    return {block, head, sequence, ascends, groups_.finished(number, rows_ * (heads / kv_heads))};
+    return {block, head, sequence, ascends, groups_.finished(number, rows_of_head())};
   }
-  FinishedRows last_finished() const { return groups_.last_finished(rows_ * (heads / kv_heads)); }
+  FinishedRows last_finished() const { return groups_.last_finished(rows_of_head()); }
+  // Of a head of the keys: blocks of rows, blocks of keys, and the head's number.
+  Dim rows_of_head() const { return rows_ * (heads / kv_heads); }
+  Dim blocks_of_head() const { return groups_.of_head(); }
+  Index head_number(const KeyPlace& at) const { return at.kv_head; }
   // Some numbers have no rows.
   Place block_of_rows(const Index& number) const {
     const Dim of_head = max(rows_, 1);

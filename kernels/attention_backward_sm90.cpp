@@ -1,6 +1,7 @@
 #include "kernels/attention_backward_sm90.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -55,7 +56,7 @@ class Backward {
         dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
         turns_(plan.ordered
-                   ? std::optional(kernel.inout("turns", i32, {sequences_.kept_blocks(a.block_q)}))
+                   ? std::optional(kernel.inout("turns", i32, {turns_of(sequences_, a.block_q)}))
                    : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
@@ -93,17 +94,16 @@ class Backward {
  private:
   using Sequence = typename Keys::One;
 
-  // A block of rows whose sums are complete, and a warpgroup's tile of them.
+  // A block of rows whose sums are complete, and its tiles of them.
   struct Rows {
-    explicit Rows(const Backward& of)
-        : number(0),
-          head(0),
-          sequence(0),
-          is_own(true),
-          sums(zeros({kTileRows, of.tile_width()})) {}
+    explicit Rows(const Backward& of) : number(0), head(0), sequence(0), is_own(true) {
+      for (int i = 0; i < of.plan_.tiles(of.a_); ++i) {
+        sums.emplace_back(zeros({kTileRows, of.tile_width()}));
+      }
+    }
     Cell<Index> number, head, sequence;
     Cell<Condition> is_own;
-    Var sums;
+    std::deque<Var> sums;
   };
   int tile_width() const { return plan_.tile_lines(a_) * kLine / kTileRows; }
 
@@ -115,12 +115,12 @@ class Backward {
   void load_blocks() {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
-        [&] { announce(kEnd, sequences_.last_finished()); });
+        [&] { announce(kEnd, 0, sequences_.last_finished()); });
   }
 
   // A block of keys that is none.
-  void announce(int block, const FinishedRows& finished) {
-    std::vector<IndexOperand> numbers = {block, 0, 0, 0};
+  void announce(int block, const Index& kv_head, const FinishedRows& finished) {
+    std::vector<IndexOperand> numbers = {block, kv_head, 0, 0};
     if (plan_.ordered) numbers.insert(numbers.end(), {0, finished.first, finished.count});
     kv_ring_.produce(numbers);
   }
@@ -136,7 +136,7 @@ class Backward {
       load();
     } else {
       when(cols.start() < cols.limit(), load, [&] {
-        if (plan_.ordered) announce(kNoKeys, at.finished);
+        if (plan_.ordered) announce(kNoKeys, at.kv_head, at.finished);
       });
     }
   }
@@ -231,26 +231,43 @@ class Backward {
         },
         [&](const KeyPlace& at) {
           // At the end, what is left is divided among the CTAs.
-          const Index step = select(at.block == kEnd, cta_count(), 1);
-          const Index first = select(at.block == kEnd, cta_index(), 0);
-          for (Index i : range(first, at.finished.count, step)) await_rows(at.finished.first + i);
+          const FinishedRows all = at.finished;
+          const Index share = ceil_div(all.count, cta_count());
+          const Index begin = select(at.block == kEnd, min(cta_index() * share, all.count), 0);
+          const Index count = select(at.block == kEnd, min(share, all.count - begin), all.count);
+          give_rows(all.first + begin, count);
           turn_ring_->produce({-1, kNoRows, 0, 0});
         });
   }
   void await(const TensorView& turns, const Index& count) {
     wait_flag(turns, Compare::ge, count, {Semantics::acquire, Scope::gpu});
   }
+  // Behind the words of the blocks of queries is one for each head of the keys: how many of its
+  // blocks of keys are through.
+  TensorView through(const Index& head) const {
+    return (*turns_)(sequences_.kept_blocks(a_.block_q) + head);
+  }
 
-  // Until a block of rows has all its additions. Who has none is -1 - tile.
-  void await_rows(const Index& number) {
-    const auto at = sequences_.block_of_rows(number);
-    when(at.block.start() < at.block.limit(), [&] {
-      const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
-      const Index kept = sequences_.kept_number(at, at.head, at.number, a_.block_q);
-      const Index tile = kept * plan_.tiles(a_);
-      await((*turns_)(kept), last - first);
-      turn_ring_->produce({select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
-    });
+  // Blocks of rows by their number, when all keys of their heads are through.
+  void give_rows(const Index& begin, const Index& count) {
+    const Dim of_head = max(sequences_.rows_of_head(), 1);
+    Cell<Index> known(-1);
+    for (Index i : range(count)) {
+      const Index head = (begin + i) / of_head;
+      when(head != known, [&] {
+        await(through(head), sequences_.blocks_of_head());
+        known = head;
+      });
+      const auto at = sequences_.block_of_rows(begin + i);
+      when(at.block.start() < at.block.limit(), [&] {
+        const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
+        const Index tile =
+            sequences_.kept_number(at, at.head, at.number, a_.block_q) * plan_.tiles(a_);
+        // Who has no additions is -1 - tile.
+        turn_ring_->produce(
+            {select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
+      });
+    }
   }
 
   // Apart from await_turns, since a release waits until all additions are in memory. The turn is
@@ -266,7 +283,10 @@ class Backward {
             atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
           }
         },
-        [&](const KeyPlace&) {
+        [&](const KeyPlace& at) {
+          when(at.block != kEnd, [&] {
+            atomic_add(through(sequences_.head_number(at)), 1, {Semantics::release, Scope::gpu});
+          });
           Cell<Condition> more(true);
           repeat_while(more, [&] {
             const Slot rows = turn_ring_->consume();
@@ -421,7 +441,7 @@ class Backward {
 
   // The warpgroups' tiles of a block of rows.
   void add(const Index& group, const Index& tile, const Tile& dq) {
-    if (own_math_) own_math_->sync(group);
+    if (plan_.adds_together) own_math_->sync(group);
     when_due(tile, [&](const Index& place) { add_tile(place, group, dq); });
   }
   // The tile of one of them. There are as many stages as warpgroups.
@@ -462,10 +482,13 @@ class Backward {
     all_math_.sync();
     const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
     const auto put_keys = [&](const Tensor& to, const Tile& tile) {
-      put(group, tile, false, [&](int panel) {
-        return sequence.rows(to, own, kv_head,
-                             Dim(static_cast<int>(tile.shape()[1])).block(panel, kColumnsOfPanel));
+      std::vector<Panel> panels;
+      for_panels(tile, [&](int panel, const Tile& columns) {
+        const Dim dim = static_cast<int>(tile.shape()[1]);
+        panels.push_back(
+            {columns, sequence.rows(to, own, kv_head, dim.block(panel, kColumnsOfPanel))});
       });
+      put(group, panels, false);
     };
     put_keys(dV_, dv);
     put_keys(dK_, dk * scores_.product_scale);
@@ -473,61 +496,79 @@ class Backward {
     all_math_.sync();
   }
 
-  // The next one, whose sums are on their way while the one before is converted.
+  // The next one, whose sums are on their way while the one before is converted. The warpgroups
+  // take them in turn.
   void next_rows(const Index& group, Rows& rows) {
     const Slot slot = turn_ring_->consume();
     const Index place = slot.number(0);
     rows.number = slot.number(1);
     rows.head = slot.number(2);
     rows.sequence = slot.number(3);
-    const Condition own = plan_.alternates ? group == slot.stage() % kGroups : Condition(true);
+    const Condition own = group == slot.stage() % kGroups;
     rows.is_own = own;
     turn_ring_->release(slot);
     const int lines = plan_.tile_lines(a_);
-    const Index tile = select(place < 0, -1 - place, place) + (plan_.alternates ? Index(0) : group);
     // What nobody has come to was not written.
     const Index limit =
         select(place >= 0 && own, plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0], 0);
-    rows.sums = from_fragments(
-        load(sums_(Block(tile * lines, lines, limit), all)).reshape({kTileRows * tile_width()}),
-        tile_width());
+    Index tile = place;
+    for (Var& sums : rows.sums) {
+      sums = from_fragments(
+          load(sums_(Block(tile * lines, lines, limit), all)).reshape({kTileRows * tile_width()}),
+          tile_width());
+      tile = tile + 1;
+    }
   }
 
-  // dQ of the blocks of rows up to their end, by the warpgroups as they add.
+  // dQ of the blocks of rows up to their end.
   void convert(const Index& group, Rows& rows) {
     Cell<Condition> more(Index(rows.number) != kNoRows);
     repeat_while(more, [&] {
-      const Tile sums = rows.sums;
       const Index number = rows.number, head = rows.head, sequence = rows.sequence;
       const Condition own = rows.is_own;
+      std::vector<Tile> sums;
+      for (const Var& tile : rows.sums) sums.push_back(tile);
       next_rows(group, rows);
-      const auto put_rows = [&] { put_queries(group, sums, number, head, sequence); };
-      if (plan_.alternates) {
-        when(own, put_rows);
-      } else {
-        put_rows();
-      }
+      when(own, [&] { put_queries(group, sums, number, head, sequence); });
       more = Index(rows.number) != kNoRows;
     });
     bulk_wait_read(0);
     all_math_.sync();
   }
-  void put_queries(const Index& group, const Tile& sums, const Index& number, const Index& head,
-                   const Index& of_sequence) {
+  void put_queries(const Index& group, const std::vector<Tile>& sums, const Index& number,
+                   const Index& head, const Index& of_sequence) {
     const Sequence sequence = sequences_.of(of_sequence);
     const Block rows = sequence.queries.block(number, a_.block_q);
-    const Index first = plan_.by_columns || plan_.alternates ? Index(0) : 4 * group;
-    put(group, sums * scores_.product_scale, plan_.transposed, [&](int panel) {
-      return sequence.rows(
-          *dQ_, rows.part(first + warp_index(), 16), head,
-          Dim(a_.dim).block(plan_.by_columns ? group : Index(panel), kColumnsOfPanel));
-    });
+    std::vector<Panel> panels;
+    for (std::size_t part = 0; part < sums.size(); ++part) {
+      const Tile dq = sums[part] * scores_.product_scale;
+      const Index first_row = plan_.by_columns ? 0 : 4 * static_cast<int>(part);
+      const Block own = rows.part(first_row + warp_index(), 16);
+      for_panels(dq, [&](int panel, const Tile& columns) {
+        const int of_dim = plan_.by_columns ? static_cast<int>(part) : panel;
+        panels.push_back(
+            {columns, sequence.rows(*dQ_, own, head, Dim(a_.dim).block(of_dim, kColumnsOfPanel))});
+      });
+    }
+    put(group, panels, plan_.transposed);
   }
 
-  // 64 rows of a warpgroup, or 64 columns, through dS, which no product reads any more. Columns
-  // become rows that other warps copy. `to`: the rows of a warp and a panel's columns.
-  void put(const Index& group, const Tile& tile, bool transposed,
-           const std::function<TensorView(int panel)>& to) {
+  // What a warpgroup has of a panel, and where a warp's 16 rows of it go.
+  struct Panel {
+    Tile tile;
+    TensorView to;
+  };
+  template <typename Body>
+  static void for_panels(const Tile& tile, const Body& body) {
+    const int dim = static_cast<int>(tile.shape()[1]);
+    for (int i = 0; i < panels_of(dim); ++i) {
+      const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
+      body(i, tile.slice({0, first}, {kGroupRows, width}));
+    }
+  }
+  // Through dS, which no product reads any more. Transposed, columns become rows that other warps
+  // copy.
+  void put(const Index& group, const std::vector<Panel>& panels, bool transposed) {
     const auto meet = [&] {
       if (transposed) {
         own_math_->sync(group);
@@ -537,17 +578,16 @@ class Backward {
     };
     bulk_wait_read(0);
     meet();
-    const int dim = static_cast<int>(tile.shape()[1]), panels = panels_of(dim);
-    for (int i = 0; i < panels; ++i) {
-      const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
-      const SharedView panel = staged(group, i).columns(0, width);
-      store(transposed ? panel.T() : panel,
-            tile.slice({0, first}, {kGroupRows, width}).cast(a_.dtype));
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+      const Tile tile = panels[i].tile.cast(a_.dtype);
+      const SharedView panel =
+          staged(group, static_cast<int>(i)).columns(0, static_cast<int>(tile.shape()[1]));
+      store(transposed ? panel.T() : panel, tile);
     }
     fence_proxy_async();
     meet();
-    for (int i = 0; i < panels; ++i) {
-      tma_store(to(i), staged(group, i).rows(16 * warp_index(), 16));
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+      tma_store(panels[i].to, staged(group, static_cast<int>(i)).rows(16 * warp_index(), 16));
     }
     bulk_commit();
   }

@@ -60,6 +60,7 @@ struct BatchShapes {
   }
   // Blocks of so many rows of all heads.
   Dim kept_blocks(int size) const { return batch * heads * ceil_div(queries, size); }
+  Dim key_heads() const { return batch * kv_heads; }
   Dim batch, queries, keys;
   int heads, kv_heads;
 };
@@ -81,6 +82,7 @@ struct PackedShapes {
     return {heads, (total_queries / multiple + batch) * multiple};
   }
   Dim kept_blocks(int size) const { return heads * (total_queries / size + batch); }
+  Dim key_heads() const { return kv_heads; }
   std::vector<Dim> of_first_rows() const { return {batch + 1}; }
   Dim batch, total_queries, total_keys;
   int heads, kv_heads;
