@@ -25,6 +25,7 @@ constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of 
 constexpr int kLine = 128;      // f32 that a warp adds at a time
 constexpr int kStages = 2;      // of a block of queries, and of dS
 constexpr int kTurns = 4;       // that are awaited ahead
+constexpr int kSummed = 8;      // blocks of queries that are known to be complete
 constexpr int kColumnsOfPanel = 64;
 // Instead of a block of keys: there is none; the end of the work. Instead of a block of rows.
 constexpr int kNoKeys = -2, kEnd = -1, kNoRows = -1;
@@ -72,14 +73,16 @@ class Backward {
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
-    kv_ring_.numbered(plan.ordered ? 7 : 4);
+    kv_ring_.numbered(plan.ordered ? 5 : 4);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
       turn_ring_.emplace(kernel, "turn", stages(kTurns), std::vector<TileShape>{});
-      turn_ring_->numbered(4);
+      turn_ring_->numbered();
+      summed_ring_.emplace(kernel, "summed", stages(kSummed), std::vector<TileShape>{});
+      summed_ring_->numbered(4);
       added_.emplace(kernel, kGroups * 128 + 32, kTurns);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
@@ -115,13 +118,16 @@ class Backward {
   void load_blocks() {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
-        [&] { announce(kEnd, 0, sequences_.last_finished()); });
+        [&] {
+          announce(kEnd, 0);
+          if (plan_.ordered) give_last_rows();
+        });
   }
 
   // A block of keys that is none.
-  void announce(int block, const Index& kv_head, const FinishedRows& finished) {
+  void announce(int block, const Index& kv_head) {
     std::vector<IndexOperand> numbers = {block, kv_head, 0, 0};
-    if (plan_.ordered) numbers.insert(numbers.end(), {0, finished.first, finished.count});
+    if (plan_.ordered) numbers.emplace_back(0);
     kv_ring_.produce(numbers);
   }
 
@@ -136,9 +142,10 @@ class Backward {
       load();
     } else {
       when(cols.start() < cols.limit(), load, [&] {
-        if (plan_.ordered) announce(kNoKeys, at.kv_head, at.finished);
+        if (plan_.ordered) announce(kNoKeys, at.kv_head);
       });
     }
+    if (plan_.ordered) give_rows(at.finished);
   }
 
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
@@ -147,9 +154,7 @@ class Backward {
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
     std::vector<IndexOperand> numbers = {at.block, at.kv_head, at.sequence, steps};
-    if (plan_.ordered) {
-      numbers.insert(numbers.end(), {at.ascends, at.finished.first, at.finished.count});
-    }
+    if (plan_.ordered) numbers.emplace_back(at.ascends);
     kv_ring_.produce(numbers, [&](const Slot& kv) {
       tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
       tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
@@ -199,75 +204,74 @@ class Backward {
     return (*turns_)(select(tile < 0, -1 - tile, tile) / plan_.tiles(a_));
   }
 
-  // Of each block of keys with rows its place, and how many blocks of rows follow it. Behind each
-  // block, the rows that are converted there.
-  void for_blocks(const std::function<void(const KeyPlace&, const Index& steps)>& body,
-                  const std::function<void(const KeyPlace&)>& convert) {
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Slot kv = kv_ring_.consume();
-      const KeyPlace at{
-          kv.number(0), kv.number(1), kv.number(2), kv.number(4), {kv.number(5), kv.number(6)}};
-      const Index steps = kv.number(3);
-      kv_ring_.release(kv);
-      when(steps > 0, [&] { body(at, steps); });
-      convert(at);
-      more = at.block != kEnd;
-    });
-  }
-
-  // Ahead of the warps that add, so that they do not wait for memory.
-  void await_turns() {
-    for_blocks(
-        [&](const KeyPlace& at, const Index& steps) {
-          const Sequence sequence = sequences_.of(at.sequence);
-          for ([[maybe_unused]] Index i : range(steps)) {
-            const Slot slot = ring_.consume();
-            const Index row = slot.number(0), tile = slot.number(1);
-            ring_.release(slot);
-            await(turns_at(tile), turn(sequence, at.block, row, at.ascends));
-            turn_ring_->produce({tile, 0, 0, 0});
-          }
-        },
-        [&](const KeyPlace& at) {
-          // At the end, what is left is divided among the CTAs.
-          const FinishedRows all = at.finished;
-          const Index share = ceil_div(all.count, cta_count());
-          const Index begin = select(at.block == kEnd, min(cta_index() * share, all.count), 0);
-          const Index count = select(at.block == kEnd, min(share, all.count - begin), all.count);
-          give_rows(all.first + begin, count);
-          turn_ring_->produce({-1, kNoRows, 0, 0});
-        });
-  }
-  void await(const TensorView& turns, const Index& count) {
-    wait_flag(turns, Compare::ge, count, {Semantics::acquire, Scope::gpu});
-  }
   // Behind the words of the blocks of queries is one for each head of the keys: how many of its
   // blocks of keys are through.
   TensorView through(const Index& head) const {
     return (*turns_)(sequences_.kept_blocks(a_.block_q) + head);
   }
 
-  // Blocks of rows by their number, when all keys of their heads are through.
-  void give_rows(const Index& begin, const Index& count) {
+  // Blocks of rows, when all keys of their heads are through. It is asked here, between what is
+  // loaded for two blocks of keys, so that the warps that convert need not wait for memory.
+  void give_rows(const FinishedRows& rows) {
     const Dim of_head = max(sequences_.rows_of_head(), 1);
     Cell<Index> known(-1);
-    for (Index i : range(count)) {
-      const Index head = (begin + i) / of_head;
+    for (Index i : range(rows.count)) {
+      const Index head = (rows.first + i) / of_head;
       when(head != known, [&] {
         await(through(head), sequences_.blocks_of_head());
         known = head;
       });
-      const auto at = sequences_.block_of_rows(begin + i);
+      const auto at = sequences_.block_of_rows(rows.first + i);
       when(at.block.start() < at.block.limit(), [&] {
         const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
         const Index tile =
             sequences_.kept_number(at, at.head, at.number, a_.block_q) * plan_.tiles(a_);
         // Who has no additions is -1 - tile.
-        turn_ring_->produce(
+        summed_ring_->produce(
             {select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
       });
     }
+    summed_ring_->produce({-1, kNoRows, 0, 0});
+  }
+  // At the end, what is left is divided among the CTAs.
+  void give_last_rows() {
+    const FinishedRows all = sequences_.last_finished();
+    const Index share = ceil_div(all.count, cta_count());
+    const Index begin = min(cta_index() * share, all.count);
+    give_rows({all.first + begin, min(share, all.count - begin)});
+  }
+
+  // Of each block of keys with rows its place, and how many blocks of rows follow it.
+  void for_blocks(
+      const std::function<void(const KeyPlace&, const Index& steps)>& body,
+      const std::function<void(const KeyPlace&)>& end = [](const KeyPlace&) {}) {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot kv = kv_ring_.consume();
+      const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), kv.number(4), {0, 0}};
+      const Index steps = kv.number(3);
+      kv_ring_.release(kv);
+      when(steps > 0, [&] { body(at, steps); });
+      end(at);
+      more = at.block != kEnd;
+    });
+  }
+
+  // Ahead of the warps that add, so that they do not wait for memory.
+  void await_turns() {
+    for_blocks([&](const KeyPlace& at, const Index& steps) {
+      const Sequence sequence = sequences_.of(at.sequence);
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot slot = ring_.consume();
+        const Index row = slot.number(0), tile = slot.number(1);
+        ring_.release(slot);
+        await(turns_at(tile), turn(sequence, at.block, row, at.ascends));
+        turn_ring_->produce(tile);
+      }
+    });
+  }
+  void await(const TensorView& turns, const Index& count) {
+    wait_flag(turns, Compare::ge, count, {Semantics::acquire, Scope::gpu});
   }
 
   // Apart from await_turns, since a release waits until all additions are in memory. The turn is
@@ -286,12 +290,6 @@ class Backward {
         [&](const KeyPlace& at) {
           when(at.block != kEnd, [&] {
             atomic_add(through(sequences_.head_number(at)), 1, {Semantics::release, Scope::gpu});
-          });
-          Cell<Condition> more(true);
-          repeat_while(more, [&] {
-            const Slot rows = turn_ring_->consume();
-            more = rows.number(1) != kNoRows;
-            turn_ring_->release(rows);
           });
         });
   }
@@ -499,14 +497,14 @@ class Backward {
   // The next one, whose sums are on their way while the one before is converted. The warpgroups
   // take them in turn.
   void next_rows(const Index& group, Rows& rows) {
-    const Slot slot = turn_ring_->consume();
+    const Slot slot = summed_ring_->consume();
     const Index place = slot.number(0);
     rows.number = slot.number(1);
     rows.head = slot.number(2);
     rows.sequence = slot.number(3);
     const Condition own = group == slot.stage() % kGroups;
     rows.is_own = own;
-    turn_ring_->release(slot);
+    summed_ring_->release(slot);
     const int lines = plan_.tile_lines(a_);
     // What nobody has come to was not written.
     const Index limit =
@@ -610,7 +608,7 @@ class Backward {
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
-  std::optional<Ring> turn_ring_;
+  std::optional<Ring> turn_ring_, summed_ring_;
   // Both warpgroups and end_turns; a warpgroup.
   std::optional<NamedBarrier> added_, own_math_;
 };
