@@ -190,12 +190,14 @@ struct KeyPlace {
 // there are multiprocessors, the last group's first ones begin late and end alone.
 // In turns only the last group is dealt so: there what is long must not begin last. In the others
 // the last keys come first, and rows in ascending order. Then the blocks that meet at a causal
-// diagonal come to a row a step apart, and nobody waits for his turn.
+// diagonal come to a row a step apart, and nobody waits for his turn. Of long sequences a group has
+// two waves of blocks: its first ones wait for few of its last.
 class HeadGroups {
  public:
   HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered)
       : of_head_(of_head), heads_(heads), ordered_(ordered) {
-    const Dim least = max(fit, multiprocessors() / max(of_head, 1));
+    const Dim waves = ordered ? min(max(of_head / kLong, 1), 2) : Dim(1);
+    const Dim least = max(fit, multiprocessors() * waves / max(of_head, 1));
     group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
   }
   Dim count() const { return of_head_ * heads_; }
@@ -233,6 +235,7 @@ class HeadGroups {
   }
 
  private:
+  static constexpr int kLong = 32;  // blocks of keys
   Dim of_head_, heads_, group_;
   bool ordered_;
 };
@@ -246,7 +249,9 @@ class BatchKeys : public Batch {
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
         rows_(ceil_div(queries, a.block_q)),
-        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads, a.l2_bytes / bytes(a), ordered) {}
+        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads,
+                // In order a group's sums stay in L2 until the next group's blocks convert them.
+                a.l2_bytes / (ordered ? 2 : 1) / bytes(a), ordered) {}
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
     const auto [block, head, ascends] = groups_.place(number);

@@ -297,7 +297,8 @@ class Backward {
   void compute_blocks(const Index& group) {
     // A copy reads whole panels, of columns that do not exist too.
     if (a_.dim % kColumnsOfPanel > 0 || a_.dim_v % kColumnsOfPanel > 0) {
-      for (int i = 0; i < std::max(panels_of(a_.dim), panels_of(a_.dim_v)); ++i) {
+      const int panels = std::max({panels_of(a_.dim), panels_of(a_.dim_v), plan_.tiles(a_)});
+      for (int i = 0; i < panels; ++i) {
         store(staged(group, i), zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
       }
       all_math_.sync();
@@ -452,7 +453,7 @@ class Backward {
   void when_due(const Index& tile, const std::function<void(const Index& place)>& additions) {
     if (!plan_.ordered) return additions(tile);
     const Slot turn = turn_ring_->consume();
-    additions(turn.number());
+    additions(tile);
     turn_ring_->release(turn);
     added_->arrive(turn.stage());
   }
