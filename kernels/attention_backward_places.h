@@ -190,14 +190,19 @@ struct KeyPlace {
 // there are multiprocessors, the last group's first ones begin late and end alone.
 // In turns only the last group is dealt so: there what is long must not begin last. In the others
 // the last keys come first, and rows in ascending order. Then the blocks that meet at a causal
-// diagonal come to a row a step apart, and nobody waits for his turn. Of long sequences a group has
-// two waves of blocks: its first ones wait for few of its last.
+// diagonal come to a row a step apart, and nobody waits for his turn. What a group has summed is
+// converted by the next one. Of long sequences a group has two waves of blocks, so that the second
+// does not wait for the group before, and there are eight groups, since the last one is slower.
 class HeadGroups {
  public:
   HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered)
       : of_head_(of_head), heads_(heads), ordered_(ordered) {
-    const Dim waves = ordered ? min(max(of_head / kLong, 1), 2) : Dim(1);
-    const Dim least = max(fit, multiprocessors() * waves / max(of_head, 1));
+    const Dim blocks = max(of_head, 1);
+    Dim least = max(fit, multiprocessors() / blocks);
+    if (ordered) {
+      const Dim is_long = min(blocks / kLong, 1);
+      least = max(least, is_long * min(ceil_div(multiprocessors() * 2, blocks), heads / 8));
+    }
     group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
   }
   Dim count() const { return of_head_ * heads_; }
