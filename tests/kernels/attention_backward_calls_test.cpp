@@ -31,16 +31,22 @@ TEST_P(SimulatedGradients, AgreeWithFloat64) {
 INSTANTIATE_TEST_SUITE_P(Calls, SimulatedGradients, testing::ValuesIn(test::gradient_calls()),
                          [](const auto& info) { return info.param.name; });
 
+// By dim.
+class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {};
+
 // The default, under schedules that differ: the same bits. Of so many elements some would differ in
 // f16 if f32 sums did.
-TEST(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
-  library::Workload work = library::make_workload(
-      find_kernel("attention_backward"),
-      {"batch=2", "queries=200", "keys=700", "heads=4", "kv_heads=2", "dtype=f16", "dim=128"}, {},
-      3);
+TEST_P(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
+  library::Workload work =
+      library::make_workload(find_kernel("attention_backward"),
+                             {"batch=2", "queries=200", "keys=700", "heads=4", "kv_heads=2",
+                              "dtype=f16", std::string("dim=") + GetParam()},
+                             {}, 3);
   const simulator::MachineOptions standard;
-  const Program program =
-      build_program(*work.kernel, choose_schedule(*work.kernel, work.options, "sm_90a"));
+  const ScheduleChoice choice = choose_schedule(*work.kernel, work.options, "sm_90a");
+  ASSERT_TRUE(choice.schedule != nullptr);
+  EXPECT_EQ(choice.schedule->name, "ordered");
+  const Program program = build_program(*work.kernel, choice);
   const ir::Program recorded = program.finish();
   library::ProgramWorkload bound{work,
                                  library::bind_workload(recorded, work, standard.multiprocessors)};
@@ -65,6 +71,8 @@ TEST(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));
 
 }  // namespace
 }  // namespace tilewright
