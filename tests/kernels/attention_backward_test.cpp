@@ -283,6 +283,12 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.heads = 1;
     c.attention.l2_bytes = 4000;
   });
+  // Two groups of one head, each with more blocks of keys than there are multiprocessors.
+  add_explicit("WideGroupsOfHeads", 3, 8600, 144, [](BackwardCase& c) {
+    c.batch = 2;
+    c.attention.heads = 1;
+    c.attention.l2_bytes = 4000;
+  });
   return list;
 }
 
