@@ -220,7 +220,10 @@ class WideBackward {
             compute_block(group, kv);
             more = true;
           },
-          [&] { more = false; });
+          [&] {
+            kv_ring_.release(kv);
+            more = false;
+          });
     });
   }
 
