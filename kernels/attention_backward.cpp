@@ -274,11 +274,11 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, const Call
   const bool is_wide = plan_case("more than 128 columns", is_wide_backward(a));
   std::optional<BackwardPlan> plan;
   if (is_wide) {
-    check_wide_backward(a, order, caller);
+    check_wide_backward(a, caller);
   } else {
     plan = backward_plan(a, order, caller);
   }
-  const bool is_ordered = plan && plan->ordered;
+  const bool is_ordered = order == Order::blocks;
   const std::string name(caller.function), of_queries = name + "_queries";
   return backward<Sequences>(
       a, of_lse, a.block_q, caller,
@@ -289,19 +289,27 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, const Call
             is_wide ? wide_backward_sums(a, blocks) : plan->sums(a, blocks);
         const Buffer sums = is_ordered ? program.scratch("sums", f32, of_sums)
                                        : program.zeroed("sums", f32, of_sums);
-        const Kernel gradients = is_wide ? wide_gradients_sm90<Sequences>(a, name)
-                                         : gradients_sm90<Sequences>(a, *plan, name);
-        if (is_ordered) {
+        if (is_ordered && !is_wide) {
           const Buffer turns = program.zeroed("turns", i32, {turns_of(shapes, a.block_q)});
-          stream.launch(gradients, with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums,
-                                                           b.dQ, b.dK, b.dV, turns}));
+          stream.launch(gradients_sm90<Sequences>(a, *plan, name),
+                        with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dQ, b.dK,
+                                                b.dV, turns}));
           return;
         }
-        stream.launch(gradients,
-                      with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV}));
-        stream.launch(is_wide ? wide_query_gradient_of_sums<Sequences>(a, of_queries)
+        std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
+        std::vector<Part> summed = {sums};
+        if (is_ordered) {
+          const Buffer turns = program.zeroed("turns", i32, wide_backward_turns(a, blocks));
+          all.push_back(turns);
+          summed.push_back(turns);
+        }
+        summed.push_back(b.dQ);
+        stream.launch(is_wide ? wide_gradients_sm90<Sequences>(a, is_ordered, name)
+                              : gradients_sm90<Sequences>(a, *plan, name),
+                      with_offsets(Of::both, all));
+        stream.launch(is_wide ? wide_query_gradient_of_sums<Sequences>(a, is_ordered, of_queries)
                               : query_gradient_of_sums<Sequences>(a, *plan, of_queries),
-                      with_offsets(Of::queries, {sums, b.dQ}));
+                      with_offsets(Of::queries, summed));
       });
 }
 

@@ -1,6 +1,8 @@
 #include "kernels/attention_backward_wide_sm90.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_turns.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -28,6 +31,10 @@ constexpr int kWidest = 256;
 // Of a warpgroup: whole panels of 64 bytes. The columns behind the last are zero.
 int half_of(int dim) { return (dim + 63) / 64 * 32; }
 int sum_tiles(const Attention& a) { return kHalves * half_of(a.dim) / kSumColumns; }
+// Columns of a half of dQ that are added in their own step, the others in the next. Each part has
+// its turns.
+int early_of(const Attention& a) { return std::min(half_of(a.dim), 64); }
+int parts_of(const Attention& a) { return half_of(a.dim) > early_of(a) ? 2 : 1; }
 
 // Each of two warpgroups has half of the columns of dK and dV in its registers, for all 64 keys of
 // a block. Scores are computed as S^T = K Q^T, of which each has half of the queries. P and dS pass
@@ -36,13 +43,13 @@ int sum_tiles(const Attention& a) { return kHalves * half_of(a.dim) / kSumColumn
 template <typename Keys>
 class WideBackward {
  public:
-  WideBackward(Kernel& kernel, const Attention& a)
+  WideBackward(Kernel& kernel, const Attention& a, bool ordered)
       : a_(a),
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
-        early_(std::min(half_, 64)),
+        early_(early_of(a)),
         scores_(a),
-        sequences_(kernel, a),
+        sequences_(kernel, a, ordered),
         Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
         K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
@@ -52,6 +59,10 @@ class WideBackward {
         sums_(kernel.inout("sums", f32, wide_backward_sums(a, sequences_.kept_blocks(kRows)))),
         dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
+        words_(plan_case("wide dQ in order", ordered)
+                   ? std::optional(kernel.inout(
+                         "turns", i32, wide_backward_turns(a, sequences_.kept_blocks(kRows))))
+                   : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(1),
@@ -66,12 +77,23 @@ class WideBackward {
         p_full_(kernel, "p_full"),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kHalves * 128) {
-    kv_ring_.numbered(4);
+    kv_ring_.numbered(5);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
-    kernel.roles({role("load", warps(1), registers(24), [this] { load_blocks(); }),
-                  role("math", warpgroups(kHalves), registers(240),
-                       [this](const Index& group) { compute_blocks(group); })});
+    const RegisterBudget few = registers(24);
+    std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
+    if (words_) {
+      roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
+      for (int part = 0; part < parts_of(a); ++part) {
+        const std::string number = std::to_string(part);
+        turns_.emplace_back(kernel, "turn" + number, *words_, kHalves * 128);
+        roles.push_back(role("end_turns" + number, warps(1), few,
+                             [this, part] { end_turns(turns_[static_cast<std::size_t>(part)]); }));
+      }
+    }
+    roles.push_back(role("math", warpgroups(kHalves), registers(240),
+                         [this](const Index& group) { compute_blocks(group); }));
+    kernel.roles(roles);
     kernel.require({no_stack, no_spills});
   }
 
@@ -85,7 +107,7 @@ class WideBackward {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
         [&] {
-          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0});
+          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
         });
   }
 
@@ -108,31 +130,35 @@ class WideBackward {
     const Index of_head = last - first, steps = of_head * scores_.group;
     const auto load_step = [&](const Index& i) {
       const Index member = scores_.group == 1 ? Index(0) : i / of_head;
-      const Index row = first + (i - member * of_head);
+      const Index of_member = i - member * of_head;
+      const Index row = turns_.empty()
+                            ? first + of_member
+                            : select(at.ascends > 0, first + of_member, last - 1 - of_member);
       load_rows(sequence, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     };
     // The first rows come while the block before is being stored, which K and V wait for.
     when(steps > 0, [&] { load_step(0); });
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps}, [&](const Slot& kv) {
+    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.ascends}, [&](const Slot& kv) {
       load_halves(sequence, V_, cols, at.kv_head, a_.dim_v, kv[0]);
       load_halves(sequence, K_, cols, at.kv_head, a_.dim, kv[1]);
     });
     for (Index i : range(1, steps)) load_step(i);
   }
 
-  // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it.
+  // With each block of rows its number, that among all that are kept, and whether a mask cuts it.
   void load_rows(const Sequence& sequence, const Index& row, const Index& head,
                  const Index& is_cut) {
     const Block rows = sequence.queries.block(row, kRows);
-    const Block kept = sequences_.of_rows(kRows).back().block(sequence.kept_number(row), kRows);
+    const Block statistics =
+        sequences_.of_rows(kRows).back().block(sequence.kept_number(row), kRows);
     const Block one = Dim(a_.heads).block(head, 1);
-    const Index tile = sequences_.kept_number(sequence, head, row, kRows) * sum_tiles(a_);
-    ring_.produce({row, tile, is_cut}, [&](const Slot& slot) {
+    const Index kept = sequences_.kept_number(sequence, head, row, kRows);
+    ring_.produce({row, kept, is_cut}, [&](const Slot& slot) {
       load_halves(sequence, Q_, rows, head, a_.dim, slot[0]);
       load_halves(sequence, dO_, rows, head, a_.dim_v, slot[1]);
-      tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
-      tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
+      tma_load(sequence.kept_block(L_, statistics, one), slot[2].first_row());
+      tma_load(sequence.kept_block(D_, statistics, one), slot[3].first_row());
     });
   }
 
@@ -146,6 +172,44 @@ class WideBackward {
     }
   }
 
+  // Of each block of keys with rows its place, and how many blocks of rows follow it.
+  void for_blocks(const std::function<void(const KeyPlace&, const Index& steps)>& body) {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot kv = kv_ring_.consume();
+      const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), kv.number(4), {0, 0}};
+      const Index steps = kv.number(3);
+      kv_ring_.release(kv);
+      when(
+          at.block >= 0,
+          [&] {
+            when(steps > 0, [&] { body(at, steps); });
+            more = true;
+          },
+          [&] { more = false; });
+    });
+  }
+
+  void await_turns() {
+    for_blocks([&](const KeyPlace& at, const Index& steps) {
+      const Sequence sequence = sequences_.of(at.sequence);
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot slot = ring_.consume();
+        const Index row = slot.number(0), sum = slot.number(1) * parts_of(a_);
+        ring_.release(slot);
+        const Index turn = turn_of(a_, sequence, at, row);
+        for (std::size_t part = 0; part < turns_.size(); ++part) {
+          turns_[part].await(sum + static_cast<int>(part), turn);
+        }
+      }
+    });
+  }
+  void end_turns(Turns& turns) {
+    for_blocks([&](const KeyPlace&, const Index& steps) {
+      for ([[maybe_unused]] Index i : range(steps)) turns.hand_on();
+    });
+  }
+
   void compute_blocks(const Index& group) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
@@ -156,7 +220,10 @@ class WideBackward {
             compute_block(group, kv);
             more = true;
           },
-          [&] { more = false; });
+          [&] {
+            kv_ring_.release(kv);
+            more = false;
+          });
     });
   }
 
@@ -164,16 +231,16 @@ class WideBackward {
     Var dk{zeros({kRows, half_})}, dv{zeros({kRows, half_v_})};
     const Index steps = kv.number(3);
     when(steps > 0, [&] {
-      // What the step before has left of dQ to add, and the place of its tiles. Memory takes
-      // additions slower than there are products to hide them: they are dealt out over the step.
+      // What the step before has left of dQ to add, and its block of rows. Memory takes additions
+      // slower than there are products to hide them: they are dealt out over the step.
       const bool has_rest = plan_case("dQ in two products", half_ > early_);
       Var rest{zeros({kRows, std::max(half_ - early_, kSumColumns)})};
-      Cell<Index> rest_tile(0), stage(0);
-      const auto add_rest = [&](int from, int to) {
+      Cell<Index> rest_rows(0), stage(0);
+      const auto add_rest = [&](const Place& place, int from, int to) {
         const Tile all_rest = rest;
         const int first = std::min(from, half_ - early_), last = std::min(to, half_ - early_);
         if (first == last) return;
-        add(rest_tile + first / kSumColumns, all_rest.slice({0, first}, {kRows, last - first}));
+        add(place, group, early_ + first, all_rest.slice({0, first}, {kRows, last - first}));
       };
       const auto step = [&](bool has_before) {
         const Slot slot = ring_.consume();
@@ -181,13 +248,20 @@ class WideBackward {
         const Pending products = rows_product(kv[1], slot[0], group);
         const Pending value_products = rows_product(kv[0], slot[1], group);
         const Tile l = statistic(slot[2], group), d = statistic(slot[3], group);
-        if (has_before) add_rest(0, kSumColumns);
+        std::optional<Place> place;
+        if (has_rest && has_before) {
+          place = begin(1, rest_rows);
+          add_rest(*place, 0, kSumColumns);
+        }
         const Tile weights = weights_of(group, kv, slot, is_cut, wait(products), l);
         const SharedView p = p_.rows(kRows * stage, kRows);
         store(own_rows(p, group).T(), weights.cast(a_.dtype));
         fence_proxy_async();
         p_full_.arrive();
-        if (has_before) add_rest(kSumColumns, half_);
+        if (place) {
+          add_rest(*place, kSumColumns, half_);
+          end(1, *place);
+        }
         // Behind it the other warpgroup has ended the products of the step before.
         p_full_.wait();
         const Pending sum_v = wgmma(p.T(), half(slot[1], group), dv);
@@ -202,17 +276,24 @@ class WideBackward {
         if (has_rest) second = wgmma(ds_, k.columns(early_, half_ - early_));
         const Pending sum_k = wgmma(ds_.T(), half(slot[0], group), dk);
         dv = wait(sum_v);
-        const Index tile = slot.number(1) + group * (half_ / kSumColumns);
-        add(tile, wait(first));
+        const Index rows = slot.number(1);
+        const Tile early = wait(first);
+        const Place early_place = begin(0, rows);
+        add(early_place, group, 0, early);
+        end(0, early_place);
         if (second) rest = wait(*second);
         dk = wait(sum_k);
-        rest_tile = tile + early_ / kSumColumns;
+        rest_rows = rows;
         stage = 1 - stage;
         ring_.release(slot);
       };
       step(false);
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
-      add_rest(0, half_);
+      if (has_rest) {
+        const Place place = begin(1, rest_rows);
+        add_rest(place, 0, half_);
+        end(1, place);
+      }
     });
     store_gradients(group, kv, dk, dv);
   }
@@ -259,14 +340,41 @@ class WideBackward {
     return where(p == 0, 0, gradient * (1 - capped * capped));
   }
 
-  void add(const Index& tile, const Tile& dq) const {
+  // The block of rows whose dQ is added to; in order, the turn.
+  struct Place {
+    Index rows;
+    std::optional<Turns::Turn> turn;
+  };
+  Place begin(std::size_t part, const Index& rows) {
+    if (turns_.empty()) return {rows, std::nullopt};
+    const Turns::Turn turn = turns_[part].begin();
+    return {turn.sum() / parts_of(a_), turn};
+  }
+  void end(std::size_t part, const Place& place) {
+    if (place.turn) turns_[part].end(*place.turn);
+  }
+
+  // Columns of the warpgroup's half of dQ, from `first` on.
+  void add(const Place& place, const Index& group, int first, const Tile& dq) const {
     const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
-    const int tiles = static_cast<int>(dq.shape()[1]) / kSumColumns;
-    for (int i = 0; i < tiles; ++i) {
-      const Tile part = dq.slice({0, kSumColumns * i}, {kRows, kSumColumns});
-      atomic_add(sums_(lines.block(tile + i, kSumLines), all),
-                 fragments(part).reshape({kSumLines, kSumLine}));
+    const Index tile = place.rows * sum_tiles(a_) + group * (half_ / kSumColumns);
+    const auto each = [&](const auto& put) {
+      for (int column = 0; column < dq.shape()[1]; column += kSumColumns) {
+        const Tile part = dq.slice({0, column}, {kRows, kSumColumns});
+        put(sums_(lines.block(tile + (first + column) / kSumColumns, kSumLines), all),
+            fragments(part).reshape({kSumLines, kSumLine}));
+      }
+    };
+    if (!place.turn) {
+      each([](const TensorView& to, const Tile& sum) { atomic_add(to, sum); });
+      return;
     }
+    when(
+        place.turn->is_first(),
+        [&] { each([](const TensorView& to, const Tile& sum) { tilewright::store(to, sum); }); },
+        [&] {
+          each([](const TensorView& to, const Tile& sum) { atomic_add(to, sum, Order::blocks); });
+        });
   }
 
   // Through V and K, which no product reads any more.
@@ -291,31 +399,25 @@ class WideBackward {
   }
 
   const Attention& a_;
-  const int half_, half_v_;
-  const int early_;  // columns of a half of dQ that are added in their own step
+  const int half_, half_v_, early_;
   AttentionScores scores_;
   Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
+  std::optional<Tensor> words_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile p_, ds_;
   ClusterBarrier p_full_, ds_full_;
   NamedBarrier all_math_;
+  std::deque<Turns> turns_;  // in order: of each part of dQ
 };
 
 }  // namespace
 
 bool is_wide_backward(const Attention& a) { return std::max(a.dim, a.dim_v) > 128; }
 
-void check_wide_backward(const Attention& a, Order order, const Caller& caller) {
-  if (order == Order::blocks) {
-    const bool is_dim = a.dim > a.dim_v;
-    caller.refuse(
-        std::string(is_dim ? "dim is " : "dim_v is ") + std::to_string(is_dim ? a.dim : a.dim_v) +
-            ", and dQ is summed in order",
-        "take dims up to 128, or Order::any (schedule=atomic)" + std::string(kOtherSchedule));
-  }
+void check_wide_backward(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim > 0 && dim % 16 == 0 && dim <= kWidest) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
@@ -336,31 +438,42 @@ std::vector<Dim> wide_backward_sums(const Attention& a, const Dim& blocks) {
   return {blocks * (sum_tiles(a) * kSumLines), kSumLine};
 }
 
-template <typename Sequences>
-Kernel wide_gradients_sm90(const Attention& a, const std::string& name) {
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
-  Kernel kernel(name);
-  WideBackward<Keys>(kernel, a);
-  return kernel;
+std::vector<Dim> wide_backward_turns(const Attention& a, const Dim& blocks) {
+  return {blocks * parts_of(a)};
 }
-template Kernel wide_gradients_sm90<Batch>(const Attention&, const std::string&);
-template Kernel wide_gradients_sm90<Packed>(const Attention&, const std::string&);
 
 template <typename Sequences>
-Kernel wide_query_gradient_of_sums(const Attention& a, const std::string& name) {
+Kernel wide_gradients_sm90(const Attention& a, bool ordered, const std::string& name) {
+  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
+  Kernel kernel(name);
+  WideBackward<Keys>(kernel, a, ordered);
+  return kernel;
+}
+template Kernel wide_gradients_sm90<Batch>(const Attention&, bool, const std::string&);
+template Kernel wide_gradients_sm90<Packed>(const Attention&, bool, const std::string&);
+
+template <typename Sequences>
+Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::string& name) {
   Kernel kernel(name);
   const Sequences sequences(kernel, a, Of::queries, kRows);
   const std::vector<Dim> shape = wide_backward_sums(a, sequences.kept_blocks(kRows));
   const Tensor sums = kernel.in("sums", f32, shape);
+  std::optional<Tensor> turns;
+  if (ordered) {
+    turns = kernel.in("turns", i32, wide_backward_turns(a, sequences.kept_blocks(kRows)));
+  }
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   // A half of the columns, so that many loads are under way at once.
   const auto at = sequences.block_of_queries(kernel, kRows, kHalves);
   const int tiles = sum_tiles(a) / kHalves;
-  const Index first =
-      (sequences.kept_number(at, at.head, at.number, kRows) * kHalves + at.part) * tiles;
+  const Index kept = sequences.kept_number(at, at.head, at.number, kRows);
+  const Index first = (kept * kHalves + at.part) * tiles;
+  // What nobody has come to was not written.
+  const Index limit =
+      turns ? select(load_index((*turns)(kept * parts_of(a))) > 0, shape[0], 0) : Index(shape[0]);
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
-    const Tile part = load(sums(shape[0].block(first + i, kSumLines), all));
+    const Tile part = load(sums(Block((first + i) * kSumLines, kSumLines, limit), all));
     parts.push_back(from_fragments(part.reshape({kRows * kSumColumns}), kSumColumns));
   }
   for (int i = 0; i < tiles; ++i) {
@@ -370,7 +483,7 @@ Kernel wide_query_gradient_of_sums(const Attention& a, const std::string& name) 
   }
   return kernel;
 }
-template Kernel wide_query_gradient_of_sums<Batch>(const Attention&, const std::string&);
-template Kernel wide_query_gradient_of_sums<Packed>(const Attention&, const std::string&);
+template Kernel wide_query_gradient_of_sums<Batch>(const Attention&, bool, const std::string&);
+template Kernel wide_query_gradient_of_sums<Packed>(const Attention&, bool, const std::string&);
 
 }  // namespace tilewright::kernels

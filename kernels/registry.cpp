@@ -397,11 +397,11 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
   return {
       schedule("ordered",
                "two warpgroups with dK and dV in registers; dQ is summed in the order of the "
-               "keys: the same bits in every run; bf16 and f16, dims up to 128, multiples of 16",
+               "keys: the same bits in every run; bf16 and f16, dims up to 256, multiples of 16",
                Order::blocks),
       schedule("atomic",
                "the same, but dQ is summed in any order, so that its last bits differ from run "
-               "to run; dims up to 256",
+               "to run",
                Order::any)};
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,40 +33,66 @@ TEST_P(SimulatedGradients, AgreeWithFloat64) {
 INSTANTIATE_TEST_SUITE_P(Calls, SimulatedGradients, testing::ValuesIn(test::gradient_calls()),
                          [](const auto& info) { return info.param.name; });
 
-// The default, under schedules that differ: the same bits. Of so many elements some would differ in
-// f16 if f32 sums did.
-TEST(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
-  library::Workload work = library::make_workload(
-      find_kernel("attention_backward"),
-      {"batch=2", "queries=200", "keys=700", "heads=4", "kv_heads=2", "dtype=f16", "dim=128"}, {},
-      3);
-  const simulator::MachineOptions standard;
-  const Program program =
-      build_program(*work.kernel, choose_schedule(*work.kernel, work.options, "sm_90a"));
-  const ir::Program recorded = program.finish();
-  library::ProgramWorkload bound{work,
-                                 library::bind_workload(recorded, work, standard.multiprocessors)};
-  const auto forms = library::machine_forms(bound.program, "sm_90a");
-  const ir::Program without_owned = bound.program;
-  for (const std::vector<ir::Kernel>& machine : forms) {
-    bound.program = without_owned;
-    ir::add_owned(bound.program, machine);
-    library::ProgramTensors first;
-    for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      simulator::MachineOptions options;
-      options.seed = seed;
-      options.resident = 2 + static_cast<std::int64_t>(seed);
-      library::ProgramTensors after;
-      const simulator::MachineReport report =
-          library::simulate_program(bound.program, machine, bound.before(), &after, options, 1);
-      ASSERT_TRUE(report.ok()) << report.faults.front().message;
-      if (seed == 0) first = after;
-      for (std::size_t i = 0; i < first[0].size(); ++i) {
-        EXPECT_TRUE(after[0][i] == first[0][i]) << "buffer " << i << ", seed " << seed;
+// By dim.
+class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
+ protected:
+  // Simulates the default under schedules that differ; `body` takes the buffers behind each, of
+  // which the first are those of seed 0.
+  static void simulate(const std::vector<std::string>& settings, std::uint64_t seeds,
+                       bool control_only,
+                       const std::function<void(const library::ProgramTensors& first,
+                                                const library::ProgramTensors& after)>& body) {
+    std::vector<std::string> all = {"dtype=f16", std::string("dim=") + GetParam()};
+    all.insert(all.end(), settings.begin(), settings.end());
+    library::Workload work = library::make_workload(find_kernel("attention_backward"), all, {}, 3);
+    const simulator::MachineOptions standard;
+    const ScheduleChoice choice = choose_schedule(*work.kernel, work.options, "sm_90a");
+    ASSERT_TRUE(choice.schedule != nullptr);
+    EXPECT_EQ(choice.schedule->name, "ordered");
+    const Program program = build_program(*work.kernel, choice);
+    const ir::Program recorded = program.finish();
+    library::ProgramWorkload bound{
+        work, library::bind_workload(recorded, work, standard.multiprocessors)};
+    const auto forms = library::machine_forms(bound.program, "sm_90a");
+    const ir::Program without_owned = bound.program;
+    for (const std::vector<ir::Kernel>& machine : forms) {
+      bound.program = without_owned;
+      ir::add_owned(bound.program, machine);
+      library::ProgramTensors first;
+      for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+        SCOPED_TRACE(seed);
+        simulator::MachineOptions options;
+        options.seed = seed;
+        options.resident = 2 + static_cast<std::int64_t>(seed % 3);
+        options.control_only = control_only;
+        library::ProgramTensors after;
+        const simulator::MachineReport report =
+            library::simulate_program(bound.program, machine, bound.before(), &after, options, 1);
+        ASSERT_TRUE(report.ok()) << report.faults.front().message;
+        if (seed == 0) first = after;
+        body(first, after);
       }
     }
   }
+};
+
+// Of so many elements some would differ in f16 if f32 sums did.
+TEST_P(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
+  simulate({"batch=2", "queries=200", "keys=700", "heads=4", "kv_heads=2"}, 3, false,
+           [](const library::ProgramTensors& first, const library::ProgramTensors& after) {
+             for (std::size_t i = 0; i < first[0].size(); ++i) {
+               EXPECT_TRUE(after[0][i] == first[0][i]) << "buffer " << i;
+             }
+           });
 }
+
+// A warp that hands turns on may be late by any time. Many steps of few blocks of keys.
+TEST_P(SimulatedGradientsDefault, EveryTurnEnds) {
+  simulate({"batch=1", "queries=400", "keys=200", "heads=2", "kv_heads=1"}, 20, true,
+           [](const library::ProgramTensors&, const library::ProgramTensors&) {});
+}
+
+INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));
 
 }  // namespace
 }  // namespace tilewright

@@ -51,7 +51,7 @@ inline std::vector<GradientCall> gradient_calls() {
   using Dims = std::pair<std::string, std::string>;  // dim and dim_v
   const std::vector<std::pair<std::string, std::vector<Dims>>> schedules = {
       {"tile", {{"64", "64"}, {"128", "128"}}},
-      {"ordered", {{"64", "64"}, {"128", "128"}}},
+      {"ordered", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}},
       {"atomic", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}}};
   for (const auto& [schedule, dims] : schedules) {
     for (const auto& [dim, dim_v] : dims) {
@@ -104,11 +104,9 @@ inline std::vector<GradientCall> gradient_calls() {
   const std::vector<std::pair<const char*, const char*>> dims = {
       {"16", "16"},   {"32", "32"},   {"48", "64"},   {"64", "32"},   {"80", "80"},
       {"96", "96"},   {"96", "64"},   {"112", "128"}, {"128", "112"}, {"128", "16"},
-      {"256", "256"}, {"192", "128"}, {"144", "80"}};
+      {"256", "256"}, {"192", "128"}, {"160", "160"}, {"144", "80"},  {"64", "160"}};
   for (const auto& [dim, dim_v] : dims) {
     for (const auto& [schedule, title] : {std::pair("ordered", "Ordered"), {"atomic", "Atomic"}}) {
-      const bool is_wide = std::max(std::stoi(dim), std::stoi(dim_v)) > 128;
-      if (is_wide && std::string(schedule) == "ordered") continue;
       const std::vector<std::string> settings = {std::string("schedule=") + schedule,
                                                  std::string("dim=") + dim,
                                                  std::string("dim_v=") + dim_v,

@@ -96,11 +96,14 @@ std::vector<GradientCall> long_calls() {
       }
     }
   }
-  for (const char* dim : {"192", "256"}) {
-    calls.push_back({std::string("atomic_") + dim + "_causal",
-                     "attention_backward",
-                     {"schedule=atomic", std::string("dim=") + dim, "causal=true", "batch=2",
-                      "queries=1000", "keys=1100", "heads=4", "kv_heads=4"}});
+  for (const char* schedule : {"ordered", "atomic"}) {
+    for (const char* dim : {"192", "256"}) {
+      calls.push_back(
+          {std::string(schedule) + "_" + dim + "_causal",
+           "attention_backward",
+           {std::string("schedule=") + schedule, std::string("dim=") + dim, "causal=true",
+            "batch=2", "queries=1000", "keys=1100", "heads=4", "kv_heads=4"}});
+    }
   }
   return calls;
 }
@@ -111,8 +114,8 @@ INSTANTIATE_TEST_SUITE_P(Calls, LongGradientCalls, testing::ValuesIn(long_calls(
 
 TEST_P(LongGradientCalls, AgreeWithFloat64) { check(GetParam()); }
 
-// The schedule by default (Tile: of other dims), while another stream takes multiprocessors and
-// memory away from it.
+// The schedule by default (Tile: of what that does not take), while another stream takes
+// multiprocessors and memory away from it.
 class DeterministicGradients : public AttentionBackwardGpuTest,
                                public testing::WithParamInterface<GradientCall> {};
 INSTANTIATE_TEST_SUITE_P(
@@ -130,6 +133,10 @@ INSTANTIATE_TEST_SUITE_P(
         GradientCall{"Long",
                      "attention_backward",
                      {"batch=1", "queries=200", "keys=1100", "heads=16", "kv_heads=16", "dim=64"}},
+        GradientCall{"Wide",
+                     "attention_backward",
+                     {"batch=1", "queries=300", "keys=1100", "heads=8", "kv_heads=8", "dim=256",
+                      "causal=true"}},
         GradientCall{"Packed",
                      "attention_varlen_backward",
                      {"lengths_q=129,1,0,300", "lengths_k=77,129,77,333", "heads=4", "kv_heads=2",

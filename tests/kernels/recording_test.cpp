@@ -81,6 +81,8 @@ TEST(Recording, EverySchedule) {
     };
     add({"schedule=tile"});
     for (const LibrarySchedule& schedule : kernel.schedules) add({"schedule=" + schedule.name});
+    // Dims above 128 have kernels of their own.
+    if (kernel.name == "attention_backward") add({"schedule=ordered", "dim=256"});
   }
   compare("schedules.txt", text);
 }

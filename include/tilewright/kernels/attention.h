@@ -60,11 +60,11 @@ Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
 // The same for sm_90a: two warpgroups have dK and dV of a block of keys in registers, and add dQ to
 // f32 sums in memory. With Order::blocks they do so in the order of the keys, or its reverse: the
-// same bits in every launch, which is cooperative; dim and dim_v are up to 128. With Order::any its
-// last bits differ from run to run, and dims are up to 256. Both are multiples of 16, the dtype is
-// f16 or bf16. Scratch: f32 of dQ's shape, and 8 bytes for each row of each head, both for queries
-// in whole blocks (with_sm90_backward_blocks). Where a dim is above 128, the sums have dim in whole
-// 64.
+// same bits in every launch, which is cooperative. With Order::any its last bits differ from run to
+// run. dim and dim_v are multiples of 16 up to 256, the dtype is f16 or bf16. Scratch: f32 of dQ's
+// shape, and 8 bytes for each row of each head, both for queries in whole blocks
+// (with_sm90_backward_blocks); in order, up to 8 bytes for each block. Where a dim is above 128,
+// the sums have dim in whole 64.
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
                                 Order order = Order::blocks, SourceLocation where = here());
 // The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
@@ -91,11 +91,7 @@ Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = he
 // does.
 Attention with_tile_blocks(Attention attention);
 Attention with_backward_blocks(Attention attention);
-// The same for sm_90a: two warpgroups have dK and dV of a block of keys in registers, and add dQ to
-// f32 sums in memory. They do so in any order: its last bits differ from run to run. dim and
-// dim_v are multiples of 16 up to 256, the dtype is f16 or bf16. Scratch: f32 of dQ's shape, and 8
-// bytes for each row of each head, both for queries in whole blocks (with_sm90_backward_blocks).
-// Where a dim is above 128, the sums have dim in whole 64.
+// The same for attention_backward_sm90.
 Attention with_sm90_backward_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

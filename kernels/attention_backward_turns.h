@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/attention_backward_places.h"
+#include "tilewright/hopper.h"
+#include "tilewright/ranks.h"
+
+namespace tilewright::kernels {
+
+// How many blocks of keys add to dQ of the block of queries `row` before the one at `at`.
+template <typename Sequence>
+Index turn_of(const Attention& a, const Sequence& sequence, const KeyPlace& at, const Index& row) {
+  const Block rows = sequence.queries.block(row, a.block_q);
+  const auto [first, last] = sequence.mask.visible(rows, sequence.keys, a.block_k);
+  return select(at.ascends > 0, last - 1 - at.block, at.block - first);
+}
+
+// Sums in memory that CTAs add to in a fixed order. A sum's word counts who has added. The first
+// stores instead, so that nothing has to set the sums to zero.
+class Turns {
+ public:
+  // `words`: i32, one for each sum, 0 before. `adders`: the threads that add. `name`: of a ring.
+  Turns(Kernel& kernel, const std::string& name, const Tensor& words, int adders)
+      : words_(words),
+        ring_(kernel, name, stages(kStages), std::vector<TileShape>{}),
+        added_(kernel, adders + 32, kStages) {
+    ring_.numbered(2);
+  }
+
+  // Until `turn` others have added to the sum. By a warp ahead of those that add, so that they do
+  // not wait for memory.
+  void await(const Index& sum, const Index& turn) {
+    wait_flag(words_(sum), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
+    ring_.produce(std::vector<IndexOperand>{sum, turn});
+  }
+
+  // By the warps that add, in the order of await.
+  struct Turn {
+    Slot slot;
+    Index sum() const { return slot.number(0); }
+    Condition is_first() const { return slot.number(1) == 0; }
+  };
+  Turn begin() { return {ring_.consume()}; }
+  void end(const Turn& turn) {
+    ring_.release(turn.slot);
+    added_.arrive(turn.slot.stage());
+  }
+
+  // Hands the sum on. By a warp apart from both, since a release waits until all additions are in
+  // memory. The stage is released behind the barrier: before it no warp comes to this barrier
+  // again.
+  void hand_on() {
+    const Slot turn = ring_.consume();
+    const Index sum = turn.number(0);
+    added_.sync(turn.stage());
+    ring_.release(turn);
+    atomic_add(words_(sum), 1, {Semantics::release, Scope::gpu});
+  }
+
+ private:
+  static constexpr int kStages = 2;
+  Tensor words_;
+  Ring ring_;
+  NamedBarrier added_;
+};
+
+}  // namespace tilewright::kernels
