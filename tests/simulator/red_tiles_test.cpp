@@ -168,5 +168,48 @@ TEST(RedTiles, FragmentsComeBackAsTheProduct) {
   }
 }
 
+// Beside a product, what comes from fragments lies as the product does: it can be cut as that can.
+TEST(RedTiles, FragmentsBesideAProductAreCutByColumns) {
+  constexpr int kColumns = 96, kCut = 64;
+  Kernel kernel("cut_fragments");
+  const Tensor A = kernel.in("A", bf16, {64, kDepth}), B = kernel.in("B", bf16, {kColumns, kDepth});
+  const Tensor sums = kernel.in("sums", f32, {kColumns / 2, 128});
+  const Tensor P = kernel.out("P", f32, {64, kColumns}), C = kernel.out("C", f32, {64, kCut});
+  kernel.ctas(1);
+  Ring ring(kernel, "operands", stages(1), {{bf16, 64, kDepth}, {bf16, kColumns, kDepth}});
+  const auto load_operands = [&] {
+    ring.produce([&](const Slot& slot) {
+      tma_load(A(all, all), slot[0]);
+      tma_load(B(all, all), slot[1]);
+    });
+  };
+  const auto multiply = [&] {
+    const Slot slot = ring.consume();
+    store(P(all, all), wait(wgmma(slot[0], slot[1].T())));
+    ring.release(slot);
+    const Tile whole = from_fragments(load(sums(all, all)).reshape({64 * kColumns}), kColumns);
+    store(C(all, all), whole.slice({0, 0}, {64, kCut}));
+  };
+  kernel.roles({role("load", warps(1), registers(24), load_operands),
+                role("math", warpgroups(1), registers(240), multiply)});
+  test::WgmmaData data({bf16, kColumns, kDepth});
+  HostTensor summed = HostTensor::zeros(f32, {kColumns / 2, 128});
+  ASSERT_EQ(first_fault(simulate(machine_of(add_fragments(kColumns)),
+                                 {ref(data.a), ref(data.b), ref(summed)}, 1)),
+            "");
+  HostTensor product = HostTensor::poisoned(f32, {64, kColumns});
+  HostTensor cut = HostTensor::poisoned(f32, {64, kCut});
+  ASSERT_EQ(
+      first_fault(simulate(machine_of(kernel),
+                           {ref(data.a), ref(data.b), ref(summed), ref(product), ref(cut)}, 1)),
+      "");
+  for (int row = 0; row < 64; ++row) {
+    for (int column = 0; column < kCut; ++column) {
+      const auto element = static_cast<std::size_t>(row * kColumns + column);
+      ASSERT_EQ(cut.flat(row * kCut + column), 2 * data.product[element]) << row << ", " << column;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright
