@@ -5,6 +5,7 @@
 
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_sm90.h"
+#include "kernels/attention_backward_summed.h"
 #include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
@@ -290,7 +291,7 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, const Call
         const Buffer sums = is_ordered ? program.scratch("sums", f32, of_sums)
                                        : program.zeroed("sums", f32, of_sums);
         if (is_ordered && !is_wide) {
-          const Buffer turns = program.zeroed("turns", i32, {turns_of(shapes, a.block_q)});
+          const Buffer turns = program.zeroed("turns", i32, {turns_of(shapes, a.block_q, 1)});
           stream.launch(gradients_sm90<Sequences>(a, *plan, name),
                         with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dQ, b.dK,
                                                 b.dV, turns}));

@@ -1,7 +1,6 @@
 #include "kernels/attention_backward_sm90.h"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,11 +9,12 @@
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_summed.h"
+#include "kernels/attention_backward_turns.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
-#include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -24,11 +24,7 @@ constexpr int kGroupRows = 64;  // keys of each
 constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;      // f32 that a warp adds at a time
 constexpr int kStages = 2;      // of a block of queries, and of dS
-constexpr int kTurns = 4;       // that are awaited ahead
-constexpr int kSummed = 8;      // blocks of queries that are known to be complete
 constexpr int kColumnsOfPanel = 64;
-// Instead of a block of keys: there is none; the end of the work. Instead of a block of rows.
-constexpr int kNoKeys = -2, kEnd = -1, kNoRows = -1;
 
 int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
 // Shared memory has whole panels of columns, of which the last ones may not exist.
@@ -56,8 +52,8 @@ class Backward {
                          : std::nullopt),
         dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
-        turns_(plan.ordered
-                   ? std::optional(kernel.inout("turns", i32, {turns_of(sequences_, a.block_q)}))
+        words_(plan.ordered
+                   ? std::optional(kernel.inout("turns", i32, {turns_of(sequences_, a.block_q, 1)}))
                    : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
@@ -73,17 +69,16 @@ class Backward {
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kGroups * 128) {
-    kv_ring_.numbered(plan.ordered ? 5 : 4);
+    kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
-      turn_ring_.emplace(kernel, "turn", stages(kTurns), std::vector<TileShape>{});
-      turn_ring_->numbered();
-      summed_ring_.emplace(kernel, "summed", stages(kSummed), std::vector<TileShape>{});
-      summed_ring_->numbered(4);
-      added_.emplace(kernel, kGroups * 128 + 32, kTurns);
+      turns_.emplace(kernel, "turn", *words_, kGroups * 128);
+      const SumTiles tiles{sums_, plan.sums(a, sequences_.kept_blocks(a.block_q))[0], plan.tiles(a),
+                           plan.tile_lines(a)};
+      summed_.emplace(kernel, a, sequences_, *words_, 1, tiles, kGroups, Converts::blocks);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
     }
@@ -97,18 +92,7 @@ class Backward {
  private:
   using Sequence = typename Keys::One;
 
-  // A block of rows whose sums are complete, and its tiles of them.
-  struct Rows {
-    explicit Rows(const Backward& of) : number(0), head(0), sequence(0), is_own(true) {
-      for (int i = 0; i < of.plan_.tiles(of.a_); ++i) {
-        sums.emplace_back(zeros({kTileRows, of.tile_width()}));
-      }
-    }
-    Cell<Index> number, head, sequence;
-    Cell<Condition> is_own;
-    std::deque<Var> sums;
-  };
-  int tile_width() const { return plan_.tile_lines(a_) * kLine / kTileRows; }
+  using Rows = typename Summed<Keys>::Rows;
 
   Block keys_of(const Sequence& sequence, const Index& block) const {
     return sequence.keys.block(block, a_.block_k);
@@ -119,16 +103,9 @@ class Backward {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
         [&] {
-          announce(kEnd, 0);
-          if (plan_.ordered) give_last_rows();
+          kv_ring_.produce(no_keys(kEndOfKeys, 0));
+          if (summed_) summed_->give_last();
         });
-  }
-
-  // A block of keys that is none.
-  void announce(int block, const Index& kv_head) {
-    std::vector<IndexOperand> numbers = {block, kv_head, 0, 0};
-    if (plan_.ordered) numbers.emplace_back(0);
-    kv_ring_.produce(numbers);
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
@@ -142,10 +119,10 @@ class Backward {
       load();
     } else {
       when(cols.start() < cols.limit(), load, [&] {
-        if (plan_.ordered) announce(kNoKeys, at.kv_head);
+        if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.kv_head));
       });
     }
-    if (plan_.ordered) give_rows(at.finished);
+    if (summed_) summed_->give(at.finished);
   }
 
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
@@ -153,9 +130,7 @@ class Backward {
     const auto [whole_first, whole_last] =
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    std::vector<IndexOperand> numbers = {at.block, at.kv_head, at.sequence, steps};
-    if (plan_.ordered) numbers.emplace_back(at.ascends);
-    kv_ring_.produce(numbers, [&](const Slot& kv) {
+    kv_ring_.produce(key_numbers(at, steps), [&](const Slot& kv) {
       tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
       tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
     });
@@ -183,8 +158,7 @@ class Backward {
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = sequences_.kept_number(sequence, head, row, a_.block_q) * plan_.tiles(a_);
     const Index given =
-        plan_.ordered ? select(turn(sequence, at.block, row, at.ascends) == 0, -1 - tile, tile)
-                      : tile;
+        plan_.ordered ? select(turn_of(a_, sequence, at, row) == 0, -1 - tile, tile) : tile;
     ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
       tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0]);
       tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1]);
@@ -193,105 +167,26 @@ class Backward {
     });
   }
 
-  // How many blocks of keys add to the row's dQ before this one.
-  Index turn(const Sequence& sequence, const Index& block, const Index& row,
-             const Index& ascends) const {
-    const Block rows = sequence.queries.block(row, a_.block_q);
-    const auto [first, last] = sequence.mask.visible(rows, sequence.keys, a_.block_k);
-    return select(ascends > 0, last - 1 - block, block - first);
-  }
-  TensorView turns_at(const Index& tile) const {
-    return (*turns_)(select(tile < 0, -1 - tile, tile) / plan_.tiles(a_));
-  }
-
-  // Behind the words of the blocks of queries is one for each head of the keys: how many of its
-  // blocks of keys are through.
-  TensorView through(const Index& head) const {
-    return (*turns_)(sequences_.kept_blocks(a_.block_q) + head);
-  }
-
-  // Blocks of rows, when all keys of their heads are through. It is asked here, between what is
-  // loaded for two blocks of keys, so that the warps that convert need not wait for memory.
-  void give_rows(const FinishedRows& rows) {
-    const Dim of_head = max(sequences_.rows_of_head(), 1);
-    Cell<Index> known(-1);
-    for (Index i : range(rows.count)) {
-      const Index head = (rows.first + i) / of_head;
-      when(head != known, [&] {
-        await(through(head), sequences_.blocks_of_head());
-        known = head;
-      });
-      const auto at = sequences_.block_of_rows(rows.first + i);
-      when(at.block.start() < at.block.limit(), [&] {
-        const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
-        const Index tile =
-            sequences_.kept_number(at, at.head, at.number, a_.block_q) * plan_.tiles(a_);
-        // Who has no additions is -1 - tile.
-        summed_ring_->produce(
-            {select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
-      });
-    }
-    summed_ring_->produce({-1, kNoRows, 0, 0});
-  }
-  // At the end, what is left is divided among the CTAs.
-  void give_last_rows() {
-    const FinishedRows all = sequences_.last_finished();
-    const Index share = ceil_div(all.count, cta_count());
-    const Index begin = min(cta_index() * share, all.count);
-    give_rows({all.first + begin, min(share, all.count - begin)});
-  }
-
-  // Of each block of keys with rows its place, and how many blocks of rows follow it.
-  void for_blocks(
-      const std::function<void(const KeyPlace&, const Index& steps)>& body,
-      const std::function<void(const KeyPlace&)>& end = [](const KeyPlace&) {}) {
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Slot kv = kv_ring_.consume();
-      const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), kv.number(4), {0, 0}};
-      const Index steps = kv.number(3);
-      kv_ring_.release(kv);
-      when(steps > 0, [&] { body(at, steps); });
-      end(at);
-      more = at.block != kEnd;
-    });
-  }
-
   // Ahead of the warps that add, so that they do not wait for memory.
   void await_turns() {
-    for_blocks([&](const KeyPlace& at, const Index& steps) {
+    for_key_blocks(kv_ring_, [&](const KeyPlace& at, const Index& steps) {
       const Sequence sequence = sequences_.of(at.sequence);
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
         const Index row = slot.number(0), tile = slot.number(1);
         ring_.release(slot);
-        await(turns_at(tile), turn(sequence, at.block, row, at.ascends));
-        turn_ring_->produce(tile);
+        turns_->await(select(tile < 0, -1 - tile, tile) / plan_.tiles(a_),
+                      turn_of(a_, sequence, at, row));
       }
     });
   }
-  void await(const TensorView& turns, const Index& count) {
-    wait_flag(turns, Compare::ge, count, {Semantics::acquire, Scope::gpu});
-  }
-
-  // Apart from await_turns, since a release waits until all additions are in memory. The turn is
-  // released behind the barrier: before it no warp comes to this barrier again.
   void end_turns() {
-    for_blocks(
+    for_key_blocks(
+        kv_ring_,
         [&](const KeyPlace&, const Index& steps) {
-          for ([[maybe_unused]] Index i : range(steps)) {
-            const Slot turn = turn_ring_->consume();
-            const Index tile = turn.number();
-            added_->sync(turn.stage());
-            turn_ring_->release(turn);
-            atomic_add(turns_at(tile), 1, {Semantics::release, Scope::gpu});
-          }
+          for ([[maybe_unused]] Index i : range(steps)) turns_->hand_on();
         },
-        [&](const KeyPlace& at) {
-          when(at.block != kEnd, [&] {
-            atomic_add(through(sequences_.head_number(at)), 1, {Semantics::release, Scope::gpu});
-          });
-        });
+        [&](const KeyPlace& at) { summed_->count(at); });
   }
 
   void compute_blocks(const Index& group) {
@@ -307,7 +202,7 @@ class Backward {
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
       std::optional<Rows> rows;
-      if (plan_.ordered) rows.emplace(*this);
+      if (summed_) rows.emplace(*summed_);
       when(
           kv.number() >= 0,
           [&] {
@@ -315,9 +210,9 @@ class Backward {
             more = true;
           },
           [&] {
-            more = kv.number() != kEnd;
+            more = kv.number() != kEndOfKeys;
             kv_ring_.release(kv);
-            if (rows) next_rows(group, *rows);
+            if (rows) summed_->next(group, *rows);
           });
       if (rows) convert(group, *rows);
     });
@@ -451,11 +346,10 @@ class Backward {
   }
   // `place` is the tile, or -1 - tile for who is first to come to it.
   void when_due(const Index& tile, const std::function<void(const Index& place)>& additions) {
-    if (!plan_.ordered) return additions(tile);
-    const Slot turn = turn_ring_->consume();
+    if (!turns_) return additions(tile);
+    const Turns::Turn turn = turns_->begin();
     additions(tile);
-    turn_ring_->release(turn);
-    added_->arrive(turn.stage());
+    turns_->end(turn);
   }
 
   // The first stores: nothing has to set the sums to zero before.
@@ -477,7 +371,7 @@ class Backward {
     const Index block = kv.number(0), kv_head = kv.number(1);
     const Sequence sequence = sequences_.of(kv.number(2));
     kv_ring_.release(kv);
-    if (rows) next_rows(group, *rows);
+    if (rows) summed_->next(group, *rows);
     all_math_.sync();
     const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
     const auto put_keys = [&](const Tensor& to, const Tile& tile) {
@@ -495,42 +389,12 @@ class Backward {
     all_math_.sync();
   }
 
-  // The next one, whose sums are on their way while the one before is converted. The warpgroups
-  // take them in turn.
-  void next_rows(const Index& group, Rows& rows) {
-    const Slot slot = summed_ring_->consume();
-    const Index place = slot.number(0);
-    rows.number = slot.number(1);
-    rows.head = slot.number(2);
-    rows.sequence = slot.number(3);
-    const Condition own = group == slot.stage() % kGroups;
-    rows.is_own = own;
-    summed_ring_->release(slot);
-    const int lines = plan_.tile_lines(a_);
-    // What nobody has come to was not written.
-    const Index limit =
-        select(place >= 0 && own, plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0], 0);
-    Index tile = place;
-    for (Var& sums : rows.sums) {
-      sums = from_fragments(
-          load(sums_(Block(tile * lines, lines, limit), all)).reshape({kTileRows * tile_width()}),
-          tile_width());
-      tile = tile + 1;
-    }
-  }
-
   // dQ of the blocks of rows up to their end.
   void convert(const Index& group, Rows& rows) {
-    Cell<Condition> more(Index(rows.number) != kNoRows);
-    repeat_while(more, [&] {
-      const Index number = rows.number, head = rows.head, sequence = rows.sequence;
-      const Condition own = rows.is_own;
-      std::vector<Tile> sums;
-      for (const Var& tile : rows.sums) sums.push_back(tile);
-      next_rows(group, rows);
-      when(own, [&] { put_queries(group, sums, number, head, sequence); });
-      more = Index(rows.number) != kNoRows;
-    });
+    summed_->convert(
+        group, rows,
+        [&](const std::vector<Tile>& sums, const Index& number, const Index& head,
+            const Index& sequence) { put_queries(group, sums, number, head, sequence); });
     bulk_wait_read(0);
     all_math_.sync();
   }
@@ -602,16 +466,17 @@ class Backward {
   Tensor Q_, K_, V_, dO_, L_, D_, sums_;
   std::optional<Tensor> dQ_;
   Tensor dK_, dV_;
-  std::optional<Tensor> turns_;
+  std::optional<Tensor> words_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
-  std::optional<Ring> turn_ring_, summed_ring_;
-  // Both warpgroups and end_turns; a warpgroup.
-  std::optional<NamedBarrier> added_, own_math_;
+  // In order.
+  std::optional<Turns> turns_;
+  std::optional<Summed<Keys>> summed_;
+  std::optional<NamedBarrier> own_math_;  // of a warpgroup
 };
 
 }  // namespace

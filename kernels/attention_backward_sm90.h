@@ -41,15 +41,9 @@ int backward_rows(const Attention& attention);
 // Raises for what the schedule does not take.
 BackwardPlan backward_plan(const Attention& attention, Order order, const Caller& caller);
 
-// How many counts: for each block of queries the blocks of keys that have added to it, and for each
-// head of the keys those that are through.
-template <typename Shapes>
-Dim turns_of(const Shapes& shapes, int block_q) {
-  return shapes.kept_blocks(block_q) + shapes.key_heads();
-}
 // Of Batch or Packed. Inputs, behind the offsets of Packed: Q, K, V, dO, L, D, of which the last
 // two have whole blocks of queries; the sums of dQ, which are added to; in order, dQ; outputs dK,
-// dV; in order, counts that are 0 before, of turns_of.
+// dV; in order, words that are 0 before, of turns_of.
 template <typename Sequences>
 Kernel gradients_sm90(const Attention& attention, const BackwardPlan& plan,
                       const std::string& name);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,35 @@
 #include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
+
+// Instead of a block of keys: there is none; the end of the work.
+constexpr int kNoKeys = -2, kEndOfKeys = -1;
+
+// What travels with a block of keys: its place, and how many blocks of rows follow it.
+constexpr int kKeyNumbers = 5;
+inline std::vector<IndexOperand> key_numbers(const KeyPlace& at, const Index& steps) {
+  return {at.block, at.kv_head, at.sequence, steps, at.ascends};
+}
+inline std::vector<IndexOperand> no_keys(int block, const Index& kv_head) {
+  return {block, kv_head, 0, 0, 0};
+}
+
+// By a warp beside those that compute: `body` with each block of keys that rows follow, then `end`
+// with each place, with or without rows.
+inline void for_key_blocks(
+    Ring& ring, const std::function<void(const KeyPlace&, const Index& steps)>& body,
+    const std::function<void(const KeyPlace&)>& end = [](const KeyPlace&) {}) {
+  Cell<Condition> more(true);
+  repeat_while(more, [&] {
+    const Slot slot = ring.consume();
+    const KeyPlace at{slot.number(0), slot.number(1), slot.number(2), slot.number(4), {0, 0}};
+    const Index steps = slot.number(3);
+    ring.release(slot);
+    when(steps > 0, [&] { body(at, steps); });
+    when(at.block != kEndOfKeys, [&] { end(at); });
+    more = at.block != kEndOfKeys;
+  });
+}
 
 // How many blocks of keys add to dQ of the block of queries `row` before the one at `at`.
 template <typename Sequence>
@@ -60,7 +90,7 @@ class Turns {
   }
 
  private:
-  static constexpr int kStages = 2;
+  static constexpr int kStages = 4;  // measured better than 2
   Tensor words_;
   Ring ring_;
   NamedBarrier added_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -77,7 +76,7 @@ class WideBackward {
         p_full_(kernel, "p_full"),
         ds_full_(kernel, "ds_full"),
         all_math_(kernel, kHalves * 128) {
-    kv_ring_.numbered(5);
+    kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(24);
@@ -106,9 +105,7 @@ class WideBackward {
   void load_blocks() {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
-        [&] {
-          kv_ring_.produce(std::vector<IndexOperand>{-1, 0, 0, 0, 0});
-        });
+        [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
   }
 
   void load_block(const KeyPlace& at) {
@@ -139,7 +136,7 @@ class WideBackward {
     };
     // The first rows come while the block before is being stored, which K and V wait for.
     when(steps > 0, [&] { load_step(0); });
-    kv_ring_.produce({at.block, at.kv_head, at.sequence, steps, at.ascends}, [&](const Slot& kv) {
+    kv_ring_.produce(key_numbers(at, steps), [&](const Slot& kv) {
       load_halves(sequence, V_, cols, at.kv_head, a_.dim_v, kv[0]);
       load_halves(sequence, K_, cols, at.kv_head, a_.dim, kv[1]);
     });
@@ -172,26 +169,8 @@ class WideBackward {
     }
   }
 
-  // Of each block of keys with rows its place, and how many blocks of rows follow it.
-  void for_blocks(const std::function<void(const KeyPlace&, const Index& steps)>& body) {
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Slot kv = kv_ring_.consume();
-      const KeyPlace at{kv.number(0), kv.number(1), kv.number(2), kv.number(4), {0, 0}};
-      const Index steps = kv.number(3);
-      kv_ring_.release(kv);
-      when(
-          at.block >= 0,
-          [&] {
-            when(steps > 0, [&] { body(at, steps); });
-            more = true;
-          },
-          [&] { more = false; });
-    });
-  }
-
   void await_turns() {
-    for_blocks([&](const KeyPlace& at, const Index& steps) {
+    for_key_blocks(kv_ring_, [&](const KeyPlace& at, const Index& steps) {
       const Sequence sequence = sequences_.of(at.sequence);
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
@@ -205,7 +184,7 @@ class WideBackward {
     });
   }
   void end_turns(Turns& turns) {
-    for_blocks([&](const KeyPlace&, const Index& steps) {
+    for_key_blocks(kv_ring_, [&](const KeyPlace&, const Index& steps) {
       for ([[maybe_unused]] Index i : range(steps)) turns.hand_on();
     });
   }
