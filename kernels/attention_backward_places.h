@@ -195,8 +195,11 @@ struct KeyPlace {
 // does not wait for the group before, and there are eight groups, since the last one is slower.
 class HeadGroups {
  public:
-  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered)
-      : of_head_(of_head), heads_(heads), ordered_(ordered) {
+  // `sequences`: of different lengths that a head has. Of many sequences no block is long beside
+  // the work, so that the last group is dealt as the others.
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered,
+             const Dim& sequences = 1)
+      : of_head_(of_head), heads_(heads), many_(min(sequences / kMany, 1)), ordered_(ordered) {
     const Dim blocks = max(of_head, 1);
     Dim least = max(fit, multiprocessors() / blocks);
     if (ordered) {
@@ -235,15 +238,21 @@ class HeadGroups {
     const Index height = min(heads_ - first, group_);
     const Index block = in_group / height, head = first + in_group % height;
     if (!ordered_) return {block, head, 1};
-    const Index ascends = select(first + height < heads_, 1, 0);
+    const Index ascends = select(first + height < heads_, 1, many_);
     return {select(ascends > 0, of_head_ - 1 - block, block), head, ascends};
   }
 
  private:
   static constexpr int kLong = 32;  // blocks of keys
-  Dim of_head_, heads_, group_;
+  static constexpr int kMany = 8;   // sequences
+  Dim of_head_, heads_, many_, group_;
   bool ordered_;
 };
+
+// Q, dO and sums of dQ of a row, of all heads that share keys.
+inline int bytes_of_row(const Attention& a) {
+  return a.heads / a.kv_heads * ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
+}
 
 // Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
 // together.
@@ -275,16 +284,15 @@ class BatchKeys : public Batch {
   }
 
  private:
-  Dim bytes(const Attention& a) const {
-    return max(queries, 1) * (a.heads / a.kv_heads) *
-           ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
-  }
+  Dim bytes(const Attention& a) const { return max(queries, 1) * bytes_of_row(a); }
   int block_q_;
   Dim rows_;  // blocks of rows of a head
   HeadGroups groups_;
 };
 
-// Of packed sequences, those of a head are in the sequences' order.
+// Of packed sequences, those of a head are in the sequences' order. In order, as many heads follow
+// each other as have the rows of one sequence in L2: the blocks of a sequence and a head that run
+// at once wait for each other.
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
@@ -293,7 +301,8 @@ class PackedKeys : public Packed {
         block_q_(a.block_q),
         block_k_(a.block_k),
         rows_(query_sequences().tiles(a.block_q)),
-        groups_(key_sequences().tiles(a.block_k), a.kv_heads, 1, ordered) {}
+        groups_(key_sequences().tiles(a.block_k), a.kv_heads, ordered ? fit(a) : Dim(1), ordered,
+                batch) {}
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
     const auto [tile, head, ascends] = groups_.place(number);
@@ -314,6 +323,10 @@ class PackedKeys : public Packed {
   }
 
  private:
+  Dim fit(const Attention& a) const {
+    const Dim rows = ceil_div(total_queries, max(batch, 1));
+    return a.l2_bytes / (max(rows, 1) * bytes_of_row(a));
+  }
   int block_q_, block_k_;
   Dim rows_;  // blocks of rows of a head, over all sequences
   HeadGroups groups_;

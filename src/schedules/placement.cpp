@@ -208,6 +208,23 @@ void Placement::read_by_product(const Operation& o, const Source& source, bool a
   read_by_products[source.value] = true;
 }
 
+// Warpgroups read whole panels of the columns.
+void Placement::check_panels(const Operation& o, const Source& b) const {
+  const Type& type = kernel.type(b.value);
+  const int bytes = size_of(type.dtype);
+  const std::int64_t swizzle = ir::widest_swizzle(type.shape[1] * bytes);
+  const std::int64_t panel = std::max(swizzle, limits.copy_bytes) / bytes, own = wide / groups;
+  if (own % panel == 0) return;
+  const std::int64_t whole = ir::widest_swizzle(1 << 10) / bytes * groups;
+  unfit(o,
+        std::to_string(wide) + " columns over " + std::to_string(groups) + " warpgroups are " +
+            std::to_string(own) + " for each, and " + type.to_string() + " lies in panels of " +
+            std::to_string(panel) + " columns",
+        "use a multiple of " + std::to_string(whole) + " columns, or at most " +
+            std::to_string(limits.product_columns),
+        b.load);
+}
+
 void Placement::visit_left(const Operation& o) {
   const Source a = source_of(o.operands[0]);
   if (a.load) {
@@ -229,6 +246,7 @@ void Placement::visit_left(const Operation& o) {
 void Placement::visit_right(const Operation& o) {
   const Source b = source_of(o.operands[1]);
   if (b.load) {
+    if (by_columns() && b.columns == wide && !b.transposed) check_panels(o, b);
     read_by_product(o, b, b.transposed);
     return;
   }

@@ -91,6 +91,7 @@ struct Placement {
   void check_multiple(const ir::Operation& dot, const char* axis, std::int64_t size,
                       std::int64_t unit) const;
   void read_by_product(const ir::Operation& dot, const Source& source, bool along_k);
+  void check_panels(const ir::Operation& dot, const Source& right) const;
   void visit_left(const ir::Operation& dot);
   void visit_right(const ir::Operation& dot);
   void visit_reader(const ir::Operation& operation);

@@ -68,6 +68,26 @@ TEST(Refusals, AProductOfMoreRegistersThanAThreadHas) {
   }
 }
 
+TEST(Refusals, ColumnsThatWarpgroupsCannotDivide) {
+  const auto product = [](int columns) {
+    return [columns](Kernel& kernel) {
+      const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {64, columns});
+      const Tensor C = kernel.out("C", f32, {64, columns});
+      store(C(all, all), dot(load(A(all, all)), load(B(all, all))));
+    };
+  };
+  refuses("dot(",
+          {"dot: 272 columns over 2 warpgroups are 136 for each",
+           "tile<bf16, 64x272> lies in panels of 16 columns",
+           "fix: use a multiple of 128 columns, or at most 256"},
+          product(272));
+  refuses("dot(", {"320 columns over 2 warpgroups are 160 for each", "panels of 64"}, product(320));
+  Kernel kernel("divided");
+  kernel.grid(1);
+  product(384)(kernel);
+  EXPECT_NO_THROW(compile(kernel, "sm_90a"));
+}
+
 // What the error about k advises.
 TEST(Refusals, ABlockBeyondTheDimensionIsTaken) {
   Kernel kernel("padded");
