@@ -27,10 +27,10 @@ ir::Kernel machine_of(const Kernel& kernel) {
 simulator::MachineReport simulate(const ir::Kernel& machine, const std::vector<TensorRef>& tensors,
                                   std::uint64_t seed) {
   Arguments arguments;
+  const std::vector<std::string> names = {"X", "Y", "D", "E", "F"};
   for (const TensorRef& tensor : tensors) {
-    arguments.tensors.push_back({"tensor " + std::to_string(arguments.tensors.size()), tensor.dtype,
-                                 tensor.shape, tensor.strides,
-                                 static_cast<std::byte*>(tensor.data)});
+    arguments.tensors.push_back({names.at(arguments.tensors.size()), tensor.dtype, tensor.shape,
+                                 tensor.strides, static_cast<std::byte*>(tensor.data)});
   }
   simulator::MachineOptions options;
   options.seed = seed;
