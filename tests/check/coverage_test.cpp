@@ -119,5 +119,28 @@ TEST(CandidateSizes, HaveRowsThatTmaCanCopy) {
   EXPECT_TRUE(stores_other_rows);
 }
 
+// Of tiles so large that a few of each axis are more than a run is worth, contractions are shorter:
+// by whole steps, and one is left. The usual sizes hang on the kernel's stages alone.
+TEST(FurtherSizes, HaveNoMoreMultiplicationsThanARunIsWorth) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const std::vector<std::string> settings = {"schedule=128x256"};
+  const OptionValues options = resolve_options(entry, settings);
+  const Kernel traced = library::trace_entry(entry, options, compiler::parse_target("sm_90a"));
+  const ir::Kernel machine = compiler::compile_to_machine(traced.finish(), "sm_90a").kernel;
+  constexpr std::int64_t kMost = 500'000'000;
+  std::int64_t most = 0, least_steps = INT64_MAX;
+  for (const auto& sizes : shrunken_sizes(entry, settings, options, machine, Sizes::further)) {
+    const OptionValues set = resolve_options(entry, sizes);
+    const std::int64_t k = set.integer("k");
+    EXPECT_LE(set.integer("m") * set.integer("n") * k, kMost) << testing::PrintToString(sizes);
+    EXPECT_GT(k, 0);
+    most = std::max(most, set.integer("m") * set.integer("n") * k);
+    least_steps = std::min(least_steps, k);
+  }
+  // Some are cut to it.
+  EXPECT_GT(most, kMost / 2);
+  EXPECT_GT(least_steps, 0);
+}
+
 }  // namespace
 }  // namespace tilewright::checks

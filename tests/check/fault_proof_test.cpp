@@ -454,6 +454,27 @@ TEST(FaultProof, RefusesAKernelWithFaultsOfItsOwn) {
   EXPECT_THROW(prove_by_faults(subject.machine, subject.workloads, {}), Error);
 }
 
+// A size that only mutants run has shown nothing of the kernel before: a kernel that is as wrong
+// there without a change is refused, and its mutants are not called caught or rejected.
+TEST(FaultProof, RefusesAKernelThatIsWrongInAFurtherSize) {
+  Subject small = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
+  LibraryKernel wrong = find_kernel("gemm");
+  const auto right = wrong.reference;
+  wrong.reference = [right](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    auto results = right(options, inputs);
+    results.front().front() += 1000;
+    return results;
+  };
+  ProofOptions options;
+  options.schedules = options.launches = 1;
+  options.more = 0;
+  options.threads = 1;
+  options.further = {[&] {
+    return library::make_workload(wrong, {"schedule=64x96", "m=200", "n=304", "k=1000"}, {}, 0);
+  }};
+  EXPECT_THROW(prove_by_faults(small.machine, small.workloads, options), Error);
+}
+
 TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   const LibraryKernel& entry = find_kernel("attention_forward");
   const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};

@@ -10,6 +10,7 @@
 #include "common/ranks_kernels.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/program_faults.h"
+#include "tilewright/hopper.h"
 
 // Faults seeded into programs, and into the signals of their kernels.
 namespace tilewright::checks {
@@ -159,6 +160,60 @@ TEST(ProgramProofTest, ChangesOneOperationAlone) {
     const bool left_out = mutant.change == "left out";
     EXPECT_EQ(changed.operations.size(), program.operations.size() - (left_out ? 1 : 0));
   }
+}
+
+// What shows in a later schedule alone is found while operations are left, of all cases together:
+// each of four equal cases takes a fourth of them.
+TEST(ProgramProofTest, TheCasesShareTheLimitOnOperations) {
+  Kernel kernel("last");
+  const Tensor X = kernel.in("X", bf16, {16, 32}), C = kernel.out("C", bf16, {16, 32});
+  const Tensor met = kernel.workspace("met", 1);
+  const Tensor left = kernel.scratch("left", 16, 32);
+  kernel.ctas(2);
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    when(cta_index() == 0, [&] { store(left(all, all), load(X(all, all)).cast(f32)); });
+    warp_sync();
+    const Index before = atomic_add(met(0), 1, {Semantics::acq_rel, Scope::gpu});
+    warp_sync();
+    when(before == 1, [&] {
+      store(C(all, all), load(left(all, all)).cast(bf16));
+      atomic_add(met(0), -2, {Semantics::relaxed, Scope::gpu});
+    });
+  })});
+  Program program("meet");
+  const Buffer x = program.buffer("x", bf16, {16, 32}), c = program.buffer("c", bf16, {16, 32});
+  program.rank(0).stream("main").launch(kernel, {x, c});
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(program.finish(), ir::default_target()).front();
+  ir::Program owned = program.finish();
+  ir::add_owned(owned, machine);
+  simulator::MachineOptions how;
+  how.multiprocessors = how.resident = 2;
+  ProofOptions options;
+  options.schedules = options.launches = options.few = 1;
+  options.more = 64;
+  // The relaxed atomic: a race where the CTA that comes last is the other one.
+  options.mutants.emplace();
+  const std::vector<MutantResult> listed = list_mutants(owned, machine, /*all_of_kernels=*/true);
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (listed[i].kind->number == 35) options.mutants->insert(i);
+  }
+  ASSERT_EQ(options.mutants->size(), 1u);
+  const auto verdict = [&](std::size_t cases) {
+    const std::vector<ProgramCase> all(cases, program_case(owned, how, 0));
+    return prove_program(all, machine, options, {}, {}, /*all_of_kernels=*/true).front().verdict;
+  };
+  const std::int64_t enough = options.operations;
+  int later = 0;
+  for (options.seed = 0; options.seed < 8; ++options.seed) {
+    options.operations = 1;
+    if (verdict(1) != Verdict::undecided) continue;
+    while (options.operations < enough && verdict(1) == Verdict::undecided) options.operations *= 2;
+    EXPECT_EQ(verdict(1), Verdict::caught);
+    EXPECT_EQ(verdict(4), Verdict::undecided);
+    ++later;
+  }
+  EXPECT_GT(later, 0);
 }
 
 }  // namespace

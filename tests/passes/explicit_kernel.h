@@ -13,10 +13,12 @@ namespace tilewright::test {
 
 // A kernel of one CTA: a warp loads A and B, 64 x 64 of bf16, into a ring of two stages, as often
 // as the math role consumes; the math role's body is the test's. Its result goes to C, f32 64 x 64.
+// Errors that name the kernel name the test's line.
 class ExplicitKernel {
  public:
-  explicit ExplicitKernel(int loads = 1)
-      : rows(kernel.dim("rows")),
+  explicit ExplicitKernel(int loads = 1, SourceLocation where = here())
+      : kernel("explicit", where),
+        rows(kernel.dim("rows")),
         A(kernel.in("A", bf16, {rows, 64})),
         B(kernel.in("B", bf16, {rows, 64})),
         C(kernel.out("C", f32, {rows, 64})),
@@ -53,7 +55,7 @@ class ExplicitKernel {
     return kernel.finish();
   }
 
-  Kernel kernel{"explicit"};
+  Kernel kernel;
   Dim rows;
   Tensor A, B, C;
   Ring ring;

@@ -27,7 +27,7 @@ TEST(LoweringErrors, ARingThatIsNeverReleased) {
 
 TEST(LoweringErrors, TooMuchSharedMemoryListsWhatTakesIt) {
   test::misuse(
-      "",
+      "test::ExplicitKernel t",
       {"\"explicit\" needs 295008 bytes", "a CTA has 232448", "262144 bytes: large (4 stages)",
        "16384 bytes: ab0 (2 stages)", "fix: use smaller tiles or fewer stages"},
       [] {
@@ -40,8 +40,7 @@ TEST(LoweringErrors, TooMuchSharedMemoryListsWhatTakesIt) {
           const Slot other = large.consume();
           large.release(other);
         });
-      },
-      "explicit_kernel.h");
+      });
 }
 
 TEST(LoweringErrors, WaitsThatDisagreeOverPaths) {

@@ -128,6 +128,19 @@ class Tasks(unittest.TestCase):
             for name, numbers in self.chosen([subject]).items():
                 self.assertEqual(numbers, whole[name])
 
+    def test_lists_those_of_the_names_asked_for_alone(self):
+        of_gemm = self.chosen(self.subjects)
+        listed, of_list = [], prove.mutants_of
+
+        def mutants_of(arguments, subject):
+            listed.append(subject.name)
+            return of_list(arguments, subject)
+        prove.mutants_of = mutants_of
+        others = [prove.Subject("decode", ["a"], True), prove.Subject("decode", ["b"], True)]
+        self.arguments.all_subjects = self.subjects + others
+        self.assertEqual(self.chosen(self.subjects), of_gemm)
+        self.assertEqual(set(listed), {"gemm"})
+
 
 class Schedules(unittest.TestCase):
     def test_settings_that_add_a_pair_alone_have_a_quarter(self):
