@@ -78,7 +78,7 @@ class Backward {
       turns_.emplace(kernel, "turn", *words_, kGroups * 128);
       const SumTiles tiles{sums_, plan.sums(a, sequences_.kept_blocks(a.block_q))[0], plan.tiles(a),
                            plan.tile_lines(a)};
-      summed_.emplace(kernel, a, sequences_, *words_, 1, tiles, kGroups, Converts::blocks);
+      summed_.emplace(kernel, a, sequences_, *words_, 1, tiles, kGroups);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
     }

@@ -26,24 +26,20 @@ struct SumTiles {
   int width() const { return lines_of_tile * 128 / 64; }
 };
 
-// What a warpgroup of several converts: every so many a block of rows, or of each block its tiles.
-enum class Converts { blocks, tiles };
-
 // Blocks of rows whose sums in order are complete, from the warp that asks for them to the
-// warpgroups that convert them behind a block of keys.
+// warpgroups that convert them in turn behind a block of keys.
 template <typename Keys>
 class Summed {
  public:
   // `words`: of turns_of, where `parts` is how many warps count a block of keys.
   Summed(Kernel& kernel, const Attention& a, const Keys& sequences, const Tensor& words, int parts,
-         const SumTiles& tiles, int groups, Converts converts)
+         const SumTiles& tiles, int groups)
       : a_(a),
         sequences_(sequences),
         words_(words),
         parts_(parts),
         tiles_(tiles),
         groups_(groups),
-        converts_(converts),
         ring_(kernel, "summed", stages(kStages), std::vector<TileShape>{}) {
     ring_.numbered(4);
   }
@@ -84,11 +80,11 @@ class Summed {
     give({all.first + begin, min(share, all.count - begin)});
   }
 
-  // A block of rows, and a warpgroup's tiles of it.
+  // A block of rows, and its tiles if it is the warpgroup's turn.
   class Rows {
    public:
     explicit Rows(const Summed& of) : number_(0), head_(0), sequence_(0), is_own_(true) {
-      for (int i = 0; i < of.own_tiles(); ++i) {
+      for (int i = 0; i < of.tiles_.of_block; ++i) {
         sums_.emplace_back(zeros({64, of.tiles_.width()}));
       }
     }
@@ -107,18 +103,13 @@ class Summed {
     rows.number_ = slot.number(1);
     rows.head_ = slot.number(2);
     rows.sequence_ = slot.number(3);
-    const bool by_blocks = converts_ == Converts::blocks;
-    Condition is_read = place >= 0;
-    if (by_blocks) {
-      const Condition own = group == slot.stage() % groups_;
-      rows.is_own_ = own;
-      is_read = is_read && own;
-    }
+    const Condition own = group == slot.stage() % groups_;
+    rows.is_own_ = own;
     ring_.release(slot);
     // What nobody has come to was not written.
-    const Index limit = select(is_read, tiles_.lines, 0);
+    const Index limit = select(place >= 0 && own, tiles_.lines, 0);
     const int lines = tiles_.lines_of_tile, width = tiles_.width();
-    Index tile = by_blocks ? place : place + group * own_tiles();
+    Index tile = place;
     for (Var& sum : rows.sums_) {
       sum = from_fragments(
           load(tiles_.sums(Block(tile * lines, lines, limit), all)).reshape({64 * width}), width);
@@ -136,12 +127,7 @@ class Summed {
       const Condition own = rows.is_own_;
       const std::vector<Tile> sums(rows.sums_.begin(), rows.sums_.end());
       next(group, rows);
-      const auto put_own = [&] { put(sums, number, head, sequence); };
-      if (converts_ == Converts::blocks) {
-        when(own, put_own);
-      } else {
-        put_own();
-      }
+      when(own, [&] { put(sums, number, head, sequence); });
       more = Index(rows.number_) != kNoRows;
     });
   }
@@ -149,9 +135,6 @@ class Summed {
  private:
   static constexpr int kStages = 8;
   static constexpr int kNoRows = -1;  // instead of a block's number: there are no more
-  int own_tiles() const {
-    return converts_ == Converts::blocks ? tiles_.of_block : tiles_.of_block / groups_;
-  }
   TensorView through(const Index& head) const {
     return words_(sequences_.kept_blocks(a_.block_q) * parts_ + head);
   }
@@ -162,7 +145,6 @@ class Summed {
   int parts_;
   SumTiles tiles_;
   int groups_;
-  Converts converts_;
   Ring ring_;
 };
 

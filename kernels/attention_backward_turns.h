@@ -90,7 +90,7 @@ class Turns {
   }
 
  private:
-  static constexpr int kStages = 4;  // measured better than 2
+  static constexpr int kStages = 4;  // at dims to 128 measured better than 2
   Tensor words_;
   Ring ring_;
   NamedBarrier added_;
