@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ struct CompileOptions {
   // accessed with it. The kernel is stopped by a trap, behind which the process can no longer use
   // that GPU. Registers may spill, and what the kernel requires of its own build is not asked.
   bool checked = false;
+  // A run on a simulated GPU ends with Error(result) once warps have executed so many operations:
+  // for a kernel that may never come to its end.
+  std::int64_t max_operations = INT64_MAX;
 };
 
 // A compiled kernel. It may be run from several threads at once. One that was moved from raises

@@ -24,6 +24,7 @@ struct Executable::State {
   ir::Kernel kernel;
   Numerics numerics;
   std::vector<ir::Kernel> forms;                       // simulator: all that may ship
+  simulator::MachineOptions machine;                   // simulator
   std::unique_ptr<compiler::CompiledKernel> compiled;  // cuda
 };
 
@@ -31,11 +32,11 @@ namespace {
 
 // Each form on what the tensors hold now; the first one's results stay.
 void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
-              const Arguments& arguments) {
+              const Arguments& arguments, const simulator::MachineOptions& options) {
   const compiler::WrittenTensors written(kernel, arguments);
   for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
     written.restore();
-    const simulator::MachineReport report = compiler::simulate(*form, arguments, {});
+    const simulator::MachineReport report = compiler::simulate(*form, arguments, options);
     if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
   }
 }
@@ -62,7 +63,8 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       return;
     }
     case compiler::Target::Kind::simulator: {
-      simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars));
+      simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars),
+               state.machine);
       return;
     }
     case compiler::Target::Kind::passes:
@@ -145,6 +147,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   if (state->target.kind == compiler::Target::Kind::simulator) {
     state->forms = compiler::simulated_forms(state->kernel, state->target.arch,
                                              build_options(options).machine);
+    state->machine.max_operations = options.max_operations;
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {

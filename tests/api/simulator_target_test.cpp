@@ -139,5 +139,26 @@ TEST(SimulatorTargetTest, AStepThatIsLoadedAndZero) {
   EXPECT_EQ(y.flat(31), 2);
 }
 
+TEST(SimulatorTargetTest, AKernelThatNeverEnds) {
+  Kernel kernel("endless");
+  const Tensor word = kernel.workspace("word", 1);
+  kernel.ctas(1);
+  kernel.roles({role("waits", warps(1), registers(24), [&] {
+    Cell<Condition> waits{Condition(true)};
+    repeat_while(waits, [&] { waits = load_index(word(0)) == 0; });
+  })});
+  CompileOptions options;
+  options.max_operations = 1000;
+  const Executable executable = compile(kernel, "sim:sm_90a", options);
+  try {
+    executable.run({});
+    FAIL() << "nobody writes the word";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::result);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("warps have executed 1000 operations"),
+                                    HasSubstr("CompileOptions::max_operations")));
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -78,7 +78,7 @@ void Launch::raise_too_long() const {
              fmt::format("kernel {}: warps have executed {} operations, and the end is not reached",
                          kernel.name, max_operations_),
              ErrorKind::result)
-      .fix("take smaller sizes, or raise --max-operations (MachineOptions::max_operations)")
+      .fix("take smaller sizes, or raise --max-operations (CompileOptions::max_operations)")
       .raise();
 }
 
