@@ -153,9 +153,10 @@ class Ring {
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
-  // Waits until the stage of the `position`-th produce, counted from 0, is full. For roles that
-  // come back to stages that they have not released yet: they count positions themselves, and
-  // release each of them once, in the order in which they were produced.
+  // Waits until the stage of the `position`-th produce, counted from 0, is full. A position below 0
+  // is the first one's. For roles that come back to stages that they have not released yet: they
+  // count positions themselves, and release each of them once, in the order in which they were
+  // produced.
   Slot consume_at(const Index& position, SourceLocation where = here());
   // The stage of the role's latest consume, which it has not released.
   Slot last(SourceLocation where = here());

@@ -55,6 +55,9 @@ TEST(PtxExecute, FloatsAndConversions) {
   EXPECT_EQ(result("mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f40000000; "
                    "cvt.rn.bf16x2.f32 %r1, %f1, %f2;"),
             0x3f804000u);
+  EXPECT_EQ(real("mov.f32 %f1, 0fc0200000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 2.5f);
+  EXPECT_EQ(result("mov.f32 %f1, 0f80000000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f00000000; neg.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0x80000000u);
   EXPECT_EQ(result("mov.f32 %f1, 0f40200000; cvt.rni.s32.f32 %r1, %f1;"), 2u);
   EXPECT_EQ(result("mov.f32 %f1, 0fc3480000; cvt.rni.sat.s8.f32 %r1, %f1;"), 0xffffff80u);
   EXPECT_EQ(result("mov.f32 %f1, 0f00000001; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"),
