@@ -254,6 +254,13 @@ library::Launch built(const LibraryKernel& entry, const ScheduleChoice& choice) 
 }  // namespace
 
 int tune(const Request& request) {
+  if (request.kernel.ends_with(".tw") || request.kernel.ends_with(".twp")) {
+    Diagnostic({}, fmt::format("{}: a file holds one kernel, and tune compares variants of one of "
+                               "the library",
+                               request.kernel))
+        .fix("time it with tilewright bench")
+        .raise();
+  }
   const LibraryKernel& entry = find_kernel(request.kernel);
   const compiler::Target target = compiler::parse_target(request.target);
   const bool on_gpu = is_measured(target, request.model_only);

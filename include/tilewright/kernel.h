@@ -241,6 +241,7 @@ class Kernel {
                    SourceLocation where);
   // Raises where another Kernel has been made of this one.
   Tracer& tracer(SourceLocation where = {}) const;
+  friend class ExplicitTracing;
 
   std::unique_ptr<Tracer> tracer_;
 };

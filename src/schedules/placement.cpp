@@ -21,11 +21,13 @@ constexpr std::int64_t kBesideResults = 26;  // registers, of a product (ptxas, 
 bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
 // As the kernel's author calls it.
-std::string_view called(Op op) {
-  if (op == Op::transpose) return ".T()";
-  if (op == Op::if_then) return "when";
-  if (op == Op::while_loop) return "repeat_while";
-  return ir::info(op).name;
+std::string_view called(const Operation& o) {
+  if (o.op == Op::transpose) {
+    return o.attributes.integers(ir::Key::permutation).size() == 2 ? ".T()" : "permute";
+  }
+  if (o.op == Op::if_then) return "when";
+  if (o.op == Op::while_loop) return "repeat_while";
+  return ir::info(o.op).name;
 }
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
@@ -36,9 +38,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 void unfit(const Operation& o, const std::string& why, const std::string& fix,
            const Operation* other) {
-  Diagnostic error(o.where, "schedule: " + std::string(called(o.op)) + ": " + why);
+  Diagnostic error(o.where, "schedule: " + std::string(called(o)) + ": " + why);
   if (other) error.note(other->where, "that is made");
-  error.token(called(o.op)).fix(fix).raise();
+  error.token(called(o)).fix(fix).raise();
 }
 
 bool is_vector(const Type& type) {
@@ -282,7 +284,10 @@ void Placement::exchange(ValueId value, const Operation& o) {
 bool Placement::crosses(const Operation& o) const {
   if (o.op != Op::transpose && o.op != Op::slice && o.op != Op::reshape) return false;
   const ValueId from = o.operands[0], to = o.results[0];
-  if (o.op == Op::transpose) return divided(from) || divided(to);
+  if (o.op == Op::transpose) {
+    const bool rows_stay = o.attributes.integers(ir::Key::permutation)[0] == 0;
+    return !rows_stay && (divided(from) || divided(to));
+  }
   if (o.op == Op::reshape) return divided(from) != divided(to);
   return divided(from) && kernel.type(from).shape[0] != kernel.type(to).shape[0];
 }
@@ -291,7 +296,7 @@ void Placement::visit_moved(const Operation& o) {
   if (!crosses(o)) return;
   const Type &was = kernel.type(o.operands[0]), &is = kernel.type(o.results[0]);
   const std::int64_t first = o.op == Op::slice ? o.attributes.integers(ir::Key::offsets)[0] : 0;
-  if (o.op == Op::reshape && !is_vector(was)) {
+  if (!is_vector(was) && (o.op == Op::reshape || was.shape.size() > 2)) {
     unfit(o,
           was.to_string() + " to " + is.to_string() +
               ": its rows are spread over warpgroups, and change their places",
@@ -323,9 +328,11 @@ void Placement::visit_reader(const Operation& o) {
       continue;
     }
     read(from->operands[0], *from);
-    // A store takes its elements from wherever they lie.
-    if (o.op == Op::store || o.op == Op::red_tile) continue;
     const std::vector<std::int64_t>& shape = kernel.type(operand).shape;
+    // A store takes its elements from wherever they lie, but for rows of more than one axis that
+    // warpgroups have parts of.
+    const bool simple = shape.size() == 2 || !divided(from->operands[0]);
+    if (simple && (o.op == Op::store || o.op == Op::red_tile)) continue;
     if (by_columns() && std::count(shape.begin(), shape.end(), wide) != 0) {
       unfit(*from, "of a tile that is spread over warpgroups by columns",
             "use at most 256 columns");

@@ -263,6 +263,12 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
           scalars[instruction.a].i < scalars[instruction.b].i ? warp.pc + 1 : instruction.target;
       return;
     case Code::loop_next:
+      if (scalars[instruction.b].i <= 0) {  // the kernel would not end
+        Diagnostic(instruction.where(),
+                   fmt::format("a loop's step is {}", scalars[instruction.b].i))
+            .fix("use a step of at least 1")
+            .raise();
+      }
       scalars[instruction.a].i += scalars[instruction.b].i;
       warp.pc = instruction.target;
       return;
