@@ -67,7 +67,7 @@ class RoleLowering {
       case Family::tile_access:
         return o.op == Op::load ? transfers_.load(o) : transfers_.store(o);
       case Family::tile_copy:
-        return transfers_.tma(o);
+        return o.op == Op::cluster_copy_tile ? transfers_.cluster_copy(o) : transfers_.tma(o);
       case Family::peer:
         if (o.op == Op::peer_map) transfers_.peer_map(o);
         return code_.append(std::move(o));

@@ -68,7 +68,8 @@ class CheckingAccesses {
       for (const AxisCheck& axis : analysis::word_checks(o, rank, integers_)) {
         check_index(at, o.operands[0], axis, o.operands[1 + axis.axis], {});
       }
-    } else if (record.family == ir::Family::bulk_copy) {
+    } else if (record.family == ir::Family::bulk_copy &&
+               record.touches(ir::Memory::global, ir::Proxy::async)) {
       check_copy(at, o, record.completion == ir::Completion::mbarrier ? 5 : 3);
     } else if (record.family == ir::Family::peer) {
       check_rank(at, o);

@@ -444,7 +444,8 @@ void copy(Execution& x) {
   for_lanes(x.lanes, [&](int lane) { loads ? load_box(x, lane) : store_box(x, lane); });
 }
 
-// Bytes in a row, whose number is operand 2. No machine form has such copies: nothing is recorded.
+// Bytes in a row, whose number is operand 2. No machine form has such copies to and from global
+// memory: those are not recorded.
 std::int64_t row_bytes(Execution& x, int lane, std::uint64_t to, std::uint64_t from) {
   const auto bytes = static_cast<std::int64_t>(x.read(2)[lane] & 0xffffffff);
   if (bytes % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
@@ -485,6 +486,9 @@ void load_row(Execution& x, int lane) {
   if (std::find(held, held + bytes, 0) != held + bytes) {
     x.fail("uninitialised", "of shared memory that has not been written");
   }
+  x.record(EventKind::cluster_copy,
+           {static_cast<std::int64_t>(source.at), static_cast<std::int64_t>(place.at), bytes,
+            static_cast<std::int64_t>(barrier.at), place.cta->rank});
   touch(x, *source.cta, source.at, bytes, Accessor::bulk_source, epoch_of(x.warp));
   made.piece.outside = source.at;
   made.piece.from = source.cta;

@@ -369,7 +369,7 @@ void wait_for_groups(Launch& launch, Warp& warp, const Instruction& instruction)
 void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
   Cta& cta = *event.destination;
   Mbarrier& state = cta.barriers[event.barrier];
-  const bool multicast = launch.kernel.transfers[event.instruction->detail].multicast != 0;
+  const bool for_others = launch.kernel.transfers[event.instruction->detail].is_for_others();
   if (state.phase != event.phase) {
     return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("was in phase {} when a copy of {} bytes began and is in phase {} "
@@ -378,7 +378,7 @@ void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
                  "an expect_tx of all bytes that the copies of the phase write");
   }
   // Another CTA's copy may arrive before this one's expect_tx; its own must not.
-  if (!multicast && state.tx < bytes) {
+  if (!for_others && state.tx < bytes) {
     return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("expects {} bytes more in phase {}, a copy brings {}", state.tx,
                              state.phase, bytes),
