@@ -64,10 +64,16 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
 }
 
 Run BatchOrder::run(const Index& number) const {
+  const Index packs = a_.heads / packed_heads_;
+  if (!a_.causal) {
+    const Dim of_head = max(row_blocks_, 1);
+    const Index head = number / of_head;
+    return {Place{number % of_head, head % packs, head / packs}, 1};
+  }
   const Dim per_group = max(group_ * runs_, 1);
   const Index first = number / per_group * group_, in_group = number % per_group;
   const Index height = min(heads_ - first, group_);
-  const Index head = first + in_group % height, packs = a_.heads / packed_heads_;
+  const Index head = first + in_group % height;
   const auto place = [&](const Index& tiles_before) {
     // The longest rows first.
     return Place{row_blocks_ - 1 - tiles_before, head % packs, head / packs};
