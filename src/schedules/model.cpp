@@ -15,12 +15,12 @@ constexpr std::int64_t kSamples = 8;
 // ranks equals.
 constexpr double kExposed = 0.1;
 
-// The build tells the assembler that one CTA of so many threads is resident, so that a thread gets
-// its share of all registers.
+// The build tells the assembler how many CTAs of so many threads are resident, so that a thread
+// gets its share of all registers.
 std::int64_t resident_ctas(const ir::Kernel& machine, const TargetLimits& limits) {
   const std::int64_t threads = std::max(machine.threads, limits.lanes);
-  const std::int64_t registers =
-      std::min<std::int64_t>(limits.thread_registers, launch_registers(limits, threads));
+  const std::int64_t registers = std::min<std::int64_t>(
+      limits.thread_registers, launch_registers(limits, machine.resident * threads));
   const std::int64_t by_registers = limits.registers / (registers * threads);
   const std::int64_t by_shared =
       limits.multiprocessor_shared_bytes / (machine.shared_bytes + limits.reserved_shared_bytes);

@@ -141,10 +141,11 @@ int launch_registers(const TargetLimits& limits, std::int64_t threads) {
   return static_cast<int>(std::min(share * limits.register_unit, limits.most_role_registers));
 }
 
-RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups) {
-  const std::int64_t groups = std::max<std::int64_t>(computing_groups, 2);
+RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups,
+                             std::int64_t ctas) {
+  const std::int64_t groups = std::max<std::int64_t>(computing_groups, ctas == 1 ? 2 : 1);
   const std::int64_t all =
-      (groups + 1) * launch_registers(limits, (groups + 1) * limits.group_threads());
+      (groups + 1) * launch_registers(limits, ctas * (groups + 1) * limits.group_threads());
   const std::int64_t computing =
       (all - limits.least_role_registers) / groups / limits.register_unit * limits.register_unit;
   return {static_cast<int>(all - groups * computing), static_cast<int>(computing)};

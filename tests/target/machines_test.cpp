@@ -63,7 +63,7 @@ ir::Kernel product() {
 ir::Kernel compiled(ir::Kernel kernel, const std::string& target) {
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(kernel, target, {}, rewrites);
-  kernel = schedules::schedule_for_target(kernel);
+  kernel = schedules::schedule_for_target(kernel).kernel;
   passes::lower_to_machine(kernel, {}, rewrites);
   return kernel;
 }

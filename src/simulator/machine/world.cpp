@@ -156,9 +156,10 @@ void World::count() const {
 bool World::has_place(const Launch& launch) const {
   // Whole clusters, and one of them however few places there are.
   const std::int64_t size = launch.kernel.cluster;
-  const std::int64_t resident = launch.kernel.cooperative
-                                    ? std::max(options_.resident, options_.multiprocessors)
-                                    : options_.resident;
+  std::int64_t resident = options_.resident;
+  if (launch.kernel.cooperative) {
+    resident = std::max(resident, launch.kernel.source->resident * options_.multiprocessors);
+  }
   const std::int64_t places = std::max<std::int64_t>((resident + size - 1) / size, 1) * size;
   std::int64_t taken = 0;
   for (const Launch* other : active_) {
