@@ -46,7 +46,7 @@ void unfit(const Operation& o, const std::string& why, const std::string& fix,
 void Placement::unfit_for_columns(const Operation& o, const std::string& why,
                                   const std::string& fix, const Operation* other) const {
   const Schedule& stated = kernel.schedule;
-  const std::string what = std::string(called(o.op)) + ": " + why;
+  const std::string what = std::string(called(o)) + ": " + why;
   const std::string rows_fix = "state partition = rows, or leave it to the compiler";
   const auto raise = [&](const char* name, const auto& field) {
     refused(name, field, what).note(o.where, "the operation is").fix(rows_fix).raise();
