@@ -265,7 +265,7 @@ class BatchKeys : public Batch {
         rows_(ceil_div(queries, a.block_q)),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads,
                 // In order a group's sums stay in L2 until the next group's blocks convert them.
-                a.l2_bytes / (ordered ? 2 : 1) / bytes(a), ordered) {}
+                l2_bytes(a) / (ordered ? 2 : 1) / bytes(a), ordered) {}
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
     const auto [block, head, ascends] = groups_.place(number);
@@ -325,7 +325,7 @@ class PackedKeys : public Packed {
  private:
   Dim fit(const Attention& a) const {
     const Dim rows = ceil_div(total_queries, max(batch, 1));
-    return a.l2_bytes / (max(rows, 1) * bytes_of_row(a));
+    return l2_bytes(a) / (max(rows, 1) * bytes_of_row(a));
   }
   int block_q_, block_k_;
   Dim rows_;  // blocks of rows of a head, over all sequences
