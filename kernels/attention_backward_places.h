@@ -345,7 +345,7 @@ class BatchKeys : public Batch {
  private:
   // In order a group's sums stay in L2 until the next group's blocks convert them.
   Dim fit(const Attention& a, bool ordered) const {
-    return a.l2_bytes / (ordered ? 2 : 1) / (max(queries, 1) * parts_.members * bytes_of_row(a));
+    return l2_bytes(a) / (ordered ? 2 : 1) / (max(queries, 1) * parts_.members * bytes_of_row(a));
   }
   int block_q_;
   Dim rows_;  // blocks of rows of a head
@@ -397,7 +397,7 @@ class PackedKeys : public Packed {
  private:
   Dim fit(const Attention& a) const {
     const Dim rows = max(ceil_div(total_queries, max(batch, 1)), 1);
-    return a.l2_bytes / (rows * parts_.members * bytes_of_row(a));
+    return l2_bytes(a) / (rows * parts_.members * bytes_of_row(a));
   }
   // The number of the first block of rows of the sequences behind that of the block of keys before
   // `tile`.

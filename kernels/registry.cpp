@@ -349,6 +349,10 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
     tensor.is_output = is_output;
     return tensor;
   };
+  // No tile has rows of several heads: more of them have nothing to show.
+  for (KernelOption& option : kernel.options) {
+    if (option.name == "heads") option.worth_trying = {"8", "6"};
+  }
   kernel.options.push_back(flag_option("lse_gradient", "LSE has a gradient too, dLSE"));
   std::vector<LibraryTensor> tensors(kernel.tensors.begin(),
                                      kernel.tensors.begin() + static_cast<std::ptrdiff_t>(inputs));
