@@ -72,6 +72,114 @@ TEST(PtxExecute, FloatsAndConversions) {
             16777218.0f);
 }
 
+// Ties, zeros of both signs, and what a format of 16 bits rounds once.
+TEST(PtxExecute, RoundingAndZeros) {
+  const auto two = [](const char* operation, std::uint32_t a, std::uint32_t b) {
+    return result(
+        fmt::format("mov.f32 %f1, 0f{:08x}; mov.f32 %f2, 0f{:08x}; {} %f3, %f1, %f2; "
+                    "mov.b32 %r1, %f3;",
+                    a, b, operation));
+  };
+  const std::uint32_t zero = 0, minus_zero = 0x80000000;
+  EXPECT_EQ(two("min.f32", zero, minus_zero), minus_zero);
+  EXPECT_EQ(two("min.f32", minus_zero, zero), minus_zero);
+  EXPECT_EQ(two("max.f32", zero, minus_zero), zero);
+  EXPECT_EQ(two("max.f32", minus_zero, zero), zero);
+  // (1 + 2^-23)^2 = 1 + 2^-22 + 2^-46, and (1 + 3 2^-23)^2 is nearer to what lies above.
+  EXPECT_EQ(two("mul.rz.f32", 0x3f800001, 0x3f800001), 0x3f800002u);
+  EXPECT_EQ(two("mul.rz.f32", 0x3f800fff, 0x3f800fff), 0x3f801fffu);
+  EXPECT_EQ(two("mul.rn.f32", 0x3f800fff, 0x3f800fff), 0x3f801fffu + 1);
+  EXPECT_EQ(result("mov.f32 %f1, 0fc0200000; cvt.rzi.s32.f32 %r1, %f1;"),
+            static_cast<std::uint32_t>(-2));
+  EXPECT_EQ(result("mov.f32 %f1, 0fc0200000; cvt.rmi.s32.f32 %r1, %f1;"),
+            static_cast<std::uint32_t>(-3));
+  EXPECT_EQ(result("mov.u32 %r2, 300; cvt.sat.u8.u32 %r1, %r2;"), 255u);
+  EXPECT_EQ(result("mov.u32 %r2, -300; cvt.sat.s8.s32 %r1, %r2;"),
+            static_cast<std::uint32_t>(-128));
+  // The lower of two 8-bit floats comes first: 1 and 2.
+  EXPECT_EQ(result("mov.b16 %h0, 0x4038; cvt.rn.f16x2.e4m3x2 %r1, %h0;"), 0x40003c00u);
+  // 1 + 2^-8 is a tie of bf16; with 2^-30 more it is above, which a float would not keep.
+  EXPECT_EQ(result("mov.b32 %r2, 0x3f803f80; mov.b32 %r3, 0x3f803f80; mov.b32 %r4, 0x3b803b80;\n"
+                   "fma.rn.bf16x2 %r1, %r2, %r3, %r4;"),
+            0x3f803f80u);
+  EXPECT_EQ(result("mov.b32 %r2, 0x30803080; mov.b32 %r3, 0x3f803f80; mov.b32 %r4, 0x3f813f81;\n"
+                   "fma.rn.bf16x2 %r1, %r2, %r3, %r4;"),
+            0x3f813f81u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.or.s32 %p2, %r0, 0, %p1;\n"
+                   "selp.b32 %r1, 1, 2, %p2;"),
+            1u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.or.s32 %p2, %r0, 5, %p1;\n"
+                   "selp.b32 %r1, 1, 2, %p2;"),
+            1u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.and.s32 %p2, %r0, 0, %p1;\n"
+                   "selp.b32 %r1, 1, 2, %p2;"),
+            2u);
+}
+
+// What 8 becomes in each lane's word, and that the old value comes back.
+TEST(PtxExecute, AtomicsOfIntegers) {
+  const auto becomes = [](const std::string& how, const std::string& operands) {
+    return result(
+        fmt::format("mov.u32 %r2, 8; st.global.u32 [%rd1], %r2;\n"
+                    "atom.global.{} %r3, [%rd1], {};\nld.global.u32 %r1, [%rd1];\n"
+                    "setp.ne.u32 %p1, %r3, 8; @%p1 trap;",
+                    how, operands));
+  };
+  EXPECT_EQ(becomes("add.u32", "5"), 13u);
+  EXPECT_EQ(becomes("min.s32", "-5"), static_cast<std::uint32_t>(-5));
+  EXPECT_EQ(becomes("min.u32", "-5"), 8u);
+  EXPECT_EQ(becomes("max.s32", "-5"), 8u);
+  EXPECT_EQ(becomes("max.u32", "-5"), static_cast<std::uint32_t>(-5));
+  EXPECT_EQ(becomes("exch.b32", "5"), 5u);
+  EXPECT_EQ(becomes("cas.b32", "8, 5"), 5u);
+  EXPECT_EQ(becomes("cas.b32", "7, 5"), 8u);
+  EXPECT_EQ(becomes("and.b32", "12"), 8u);
+  EXPECT_EQ(becomes("or.b32", "3"), 11u);
+  EXPECT_EQ(becomes("xor.b32", "12"), 4u);
+  // Counts from 0 to the operand, and back.
+  EXPECT_EQ(becomes("inc.u32", "9"), 9u);
+  EXPECT_EQ(becomes("inc.u32", "8"), 0u);
+  EXPECT_EQ(becomes("dec.u32", "8"), 7u);
+  EXPECT_EQ(becomes("dec.u32", "7"), 7u);
+}
+
+TEST(PtxExecute, LoadsOfBytesKeepTheirSign) {
+  const std::string stored = "mov.u32 %r2, 0x8080; st.global.u32 [%rd1], %r2;\n";
+  EXPECT_EQ(result(stored + "ld.global.s8 %r1, [%rd1];"), 0xffffff80u);
+  EXPECT_EQ(result(stored + "ld.global.u8 %r1, [%rd1];"), 0x80u);
+  EXPECT_EQ(result(stored + "ld.global.s16 %r1, [%rd1];"), 0xffff8080u);
+  EXPECT_EQ(result(stored + "ld.global.u16 %r1, [%rd1];"), 0x8080u);
+}
+
+// Of lane 3, and of the lane that has no other to read from.
+TEST(PtxExecute, WhatLanesDoTogether) {
+  const std::string up = "shfl.sync.up.b32 %r1|%p1, %r0, 1, 0, -1;\n@!%p1 mov.u32 %r1, 99;";
+  EXPECT_EQ(result(up), 2u);
+  EXPECT_EQ(result(up, 0), 99u);
+  EXPECT_EQ(result(up, 1), 0u);
+  const std::string down = "shfl.sync.down.b32 %r1|%p1, %r0, 1, 31, -1;\n@!%p1 mov.u32 %r1, 99;";
+  EXPECT_EQ(result(down), 4u);
+  EXPECT_EQ(result(down, 31), 99u);
+  // Segments of 8 lanes.
+  EXPECT_EQ(result("shfl.sync.idx.b32 %r1, %r0, 2, 0x181f, -1;", 13), 10u);
+  EXPECT_EQ(result("redux.sync.min.s32 %r1, %r0, -1;"), 0u);
+  EXPECT_EQ(result("redux.sync.max.s32 %r1, %r0, -1;"), 31u);
+  EXPECT_EQ(result("redux.sync.add.u32 %r1, %r0, -1;"), 31u * 32 / 2);
+  const auto votes = [](const char* mode, int below) {
+    return result(
+        fmt::format("setp.lt.s32 %p1, %r0, {}; vote.sync.{}.pred %p2, %p1, -1;\n"
+                    "selp.b32 %r1, 1, 0, %p2;",
+                    below, mode));
+  };
+  EXPECT_EQ(votes("all", 32), 1u);
+  EXPECT_EQ(votes("all", 31), 0u);
+  EXPECT_EQ(votes("any", 1), 1u);
+  EXPECT_EQ(votes("any", 0), 0u);
+  EXPECT_EQ(votes("uni", 32), 1u);
+  EXPECT_EQ(votes("uni", 0), 1u);
+  EXPECT_EQ(votes("uni", 7), 0u);
+}
+
 TEST(PtxExecute, LanesPartAndMeetAgain) {
   // Odd lanes take one way, and loops differ in length.
   const test::Ran ran = run_body(
@@ -134,6 +242,8 @@ TEST(PtxExecute, Faults) {
       {"a barrier for some lanes", "", "setp.lt.s32 %p1, %r0, 4; @%p1 bar.sync 0;", "divergence"},
       {"a barrier of other threads", "", "bar.sync 1, 48;", "named_barrier"},
       {"a barrier that others do not reach", "", "bar.sync 1, 64;", "deadlock"},
+      {"another CTA than there is", shared, "mapa.shared::cluster.u32 %r1, %r0, 1;",
+       "out_of_bounds"},
       {"a shuffle without its lane", "",
        "setp.lt.s32 %p1, %r0, 4; @%p1 shfl.sync.idx.b32 %r1, %r0, 9, 31, -1;", "divergence"},
       {"a trap", "", "trap;", "trap"},
