@@ -304,13 +304,18 @@ TEST(PtxCopies, StoresAreOverBehindTheWaitForTheirGroup) {
   EXPECT_EQ(fault_behind(all), "");
   EXPECT_EQ(fault_behind(first + "ld.global.u32 %r1, [%rd0+4];\n" + all), "");
   EXPECT_EQ(fault_behind(first + "ld.global.u32 %r1, [%rd0+20];\n" + all), "race");
+  // Until then they read shared memory.
+  const std::string read = "cp.async.bulk.wait_group.read 0;\n";
+  EXPECT_EQ(fault_behind(read + "st.shared.u32 [%r3], 9;\n" + all), "");
+  EXPECT_EQ(fault_behind("st.shared.u32 [%r3], 9;\n" + all), "race");
   // Nobody waits for the second group, so that its shared memory may be gone.
   EXPECT_EQ(fault_behind(first), "bulk");
 }
 
 // Words of 5 in memory become the function of them and of what is brought.
 TEST(PtxCopies, ReductionsOfRows) {
-  const auto reduced = [](const char* how, std::uint32_t memory, std::uint32_t brought) {
+  const auto reduced = [](const char* how, std::uint32_t memory, std::uint32_t brought,
+                          const char* unawaited = "") {
     const std::string body = fmt::format(R"(
 st.global.u32 [%rd1], {1:#x};
 mov.u32 %r3, s;
@@ -323,11 +328,13 @@ setp.ne.u32 %p1, %r0, 0;
 @%p1 bra end;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{0} [%rd0], [%r3], 16;
 cp.async.bulk.commit_group;
+{3}
 cp.async.bulk.wait_group 0;
 end:)",
-                                         how, memory, brought);
+                                         how, memory, brought, unawaited);
     const test::Ran ran = run(kernel_text(kShared, body), 32, input_of(1));
-    EXPECT_EQ(ran.fault(), "") << how;
+    EXPECT_EQ(ran.fault(), *unawaited == '\0' ? "" : "race") << how;
+    if (*unawaited != '\0') return memory;
     EXPECT_EQ(ran.out[4], memory);
     return ran.out[3];
   };
@@ -340,6 +347,7 @@ end:)",
   EXPECT_EQ(reduced("add.f32", 0x3f800000, 0x40000000), 0x40400000u);         // 1 + 2
   EXPECT_EQ(reduced("add.noftz.bf16", 0x3f803f80, 0x40003f80), 0x40404000u);  // 1 + 2, 1 + 1
   EXPECT_EQ(reduced("add.noftz.f16", 0x3c003c00, 0x40003c00), 0x42004000u);
+  reduced("add.u32", 5, 7, "ld.global.u32 %r1, [%rd0+4];");
 }
 
 // A box of 8 rows as it lies in shared memory: chunk c of row r, of 16 bytes, is the row's chunk

@@ -98,13 +98,15 @@ TEST(PtxExecute, RoundingAndZeros) {
             static_cast<std::uint32_t>(-128));
   // The lower of two 8-bit floats comes first: 1 and 2.
   EXPECT_EQ(result("mov.b16 %h0, 0x4038; cvt.rn.f16x2.e4m3x2 %r1, %h0;"), 0x40003c00u);
-  // 1 + 2^-8 is a tie of bf16; with 2^-30 more it is above, which a float would not keep.
-  EXPECT_EQ(result("mov.b32 %r2, 0x3f803f80; mov.b32 %r3, 0x3f803f80; mov.b32 %r4, 0x3b803b80;\n"
-                   "fma.rn.bf16x2 %r1, %r2, %r3, %r4;"),
-            0x3f803f80u);
-  EXPECT_EQ(result("mov.b32 %r2, 0x30803080; mov.b32 %r3, 0x3f803f80; mov.b32 %r4, 0x3f813f81;\n"
-                   "fma.rn.bf16x2 %r1, %r2, %r3, %r4;"),
-            0x3f813f81u);
+  // 7 * 37 = 259 lies between 258 and 260 of bf16, and 2^-30 decides, which a float would not keep.
+  const auto fused = [](std::uint32_t addend) {
+    return result(
+        fmt::format("mov.b32 %r2, 0x40e040e0; mov.b32 %r3, 0x42144214;\n"
+                    "mov.b32 %r4, {:#x}; fma.rn.bf16x2 %r1, %r2, %r3, %r4;",
+                    addend));
+  };
+  EXPECT_EQ(fused(0xb0803080), 0x43814382u);
+  EXPECT_EQ(fused(0x3080b080), 0x43824381u);
   EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.or.s32 %p2, %r0, 0, %p1;\n"
                    "selp.b32 %r1, 1, 2, %p2;"),
             1u);
@@ -140,7 +142,7 @@ TEST(PtxExecute, AtomicsOfIntegers) {
   EXPECT_EQ(becomes("inc.u32", "9"), 9u);
   EXPECT_EQ(becomes("inc.u32", "8"), 0u);
   EXPECT_EQ(becomes("dec.u32", "8"), 7u);
-  EXPECT_EQ(becomes("dec.u32", "7"), 7u);
+  EXPECT_EQ(becomes("dec.u32", "5"), 5u);
 }
 
 TEST(PtxExecute, LoadsOfBytesKeepTheirSign) {
@@ -178,6 +180,52 @@ TEST(PtxExecute, WhatLanesDoTogether) {
   EXPECT_EQ(votes("uni", 32), 1u);
   EXPECT_EQ(votes("uni", 0), 1u);
   EXPECT_EQ(votes("uni", 7), 0u);
+}
+
+// Matrices of 8 rows of 16 bytes; element c of row r is 16 r + c.
+TEST(PtxExecute, MatricesAreTransposed) {
+  const auto loaded = [](const char* transposed, std::size_t lane) {
+    const std::string body = fmt::format(R"(
+shr.u32 %r2, %r0, 2;
+shl.b32 %r2, %r2, 4;
+and.b32 %r3, %r0, 3;
+shl.b32 %r3, %r3, 1;
+add.u32 %r2, %r2, %r3;
+add.u32 %r3, %r2, 1;
+shl.b32 %r3, %r3, 16;
+or.b32 %r2, %r2, %r3;
+mov.u32 %r4, s;
+shl.b32 %r5, %r0, 2;
+add.u32 %r5, %r5, %r4;
+st.shared.u32 [%r5], %r2;
+bar.warp.sync -1;
+and.b32 %r5, %r0, 7;
+shl.b32 %r5, %r5, 4;
+add.u32 %r5, %r5, %r4;
+ldmatrix.sync.aligned.m8n8.x1{}.shared.b16 {{%r1}}, [%r5];)",
+                                         transposed);
+    const test::Ran ran = run_body(body, 32, ".shared .align 128 .b8 s[128];");
+    EXPECT_EQ(ran.fault(), "");
+    return ran.out[lane];
+  };
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    const std::uint32_t along = lane % 4 * 2, across = lane / 4;
+    EXPECT_EQ(loaded("", lane), (16 * across + along) | (16 * across + along + 1) << 16);
+    EXPECT_EQ(loaded(".trans", lane), (16 * along + across) | (16 * (along + 1) + across) << 16);
+  }
+}
+
+// All that come to a named barrier say the same number of threads.
+TEST(PtxExecute, ThreadsOfANamedBarrierAgree) {
+  const auto fault = [](int second) {
+    return run_body(fmt::format("setp.lt.u32 %p1, %r0, 32; @%p1 bra first;\n"
+                                "bar.sync 1, {};\nbra end;\nfirst: bar.sync 1, 64;\nend:",
+                                second),
+                    64)
+        .fault();
+  };
+  EXPECT_EQ(fault(64), "");
+  EXPECT_EQ(fault(96), "named_barrier");
 }
 
 TEST(PtxExecute, LanesPartAndMeetAgain) {
