@@ -316,6 +316,7 @@ TEST(LitmusNamedBarrier, ThreadsAndNumbersAgree) {
   expect_clean(sync("%3", "first = 12, threads = 32"));
   expect_fault(sync("%4", "first = 12, threads = 32"), {"named_barrier", "named_sync", "", {}});
   expect_fault(sync("%0", "first = 1, threads = 48"), {"named_barrier", "named_sync", "", {}});
+  expect_fault(sync("%0", "first = 1, threads = 0"), {"named_barrier", "named_sync", "", {}});
 }
 
 std::string set_registers(int count, int increase) {
