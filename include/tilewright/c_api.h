@@ -71,7 +71,8 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create_checked(const char* na
                                                                   int32_t device,
                                                                   tilewright_kernel** kernel);
 
-/* NULL is allowed. */
+/* NULL is allowed, and so is a kernel that was destroyed. Any other use of one is USAGE, unless a
+ * new kernel has its address. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
 
 /* Number of tensors that a run takes; 0 for a NULL kernel. */
