@@ -103,7 +103,7 @@ TEST(ModelTest, NumbersOfASingleStageAreFollowed) {
       compiler::compile_to_machine(*program.kernels[1], ir::default_target()).kernel;
   const auto work = [&](std::int64_t queries, std::int64_t keys) {
     const ir::Binding sizes(
-        {{"batch", 3}, {"queries", queries}, {"keys", keys}, {"multiprocessors", 5}});
+        {{"batch", 3}, {"queries", queries}, {"keys", keys}, {"multiprocessors", 5}, {"parts", 1}});
     const double flops = product_flops(machine, sizes, kDevice);
     EXPECT_DOUBLE_EQ(flops, 2 * follow_all(machine, sizes, 5).fma);
     return flops;

@@ -77,6 +77,25 @@ std::int64_t stages_of(const ir::Kernel& machine) {
   return stages;
 }
 
+// What is scarcest decides: registers, shared memory, threads.
+TEST(MachinesTest, AMultiprocessorHoldsAsManyCtasAsAllOfItsResourcesAllow) {
+  ir::Kernel machine;
+  machine.target = "sm_90a";
+  machine.threads = 128;
+  machine.resident = 8;
+  EXPECT_EQ(target::resident_ctas(machine), 8);
+  machine.shared_bytes = 80 << 10;
+  EXPECT_EQ(target::resident_ctas(machine), 2);
+  machine.shared_bytes = 227 << 10;
+  EXPECT_EQ(target::resident_ctas(machine), 1);
+  machine.shared_bytes = 0;
+  machine.threads = 1024;
+  machine.resident = 2;
+  EXPECT_EQ(target::resident_ctas(machine), 2);
+  machine.resident = 1;  // whose threads may take twice as many registers
+  EXPECT_EQ(target::resident_ctas(machine), 1);
+}
+
 TEST(MachinesTest, LessSharedMemoryIsPlannedFor) {
   const AddedTarget added(smaller("sm_90a_small", 80 << 10));
   const ir::Kernel usual = compiled(product(), "sm_90a");

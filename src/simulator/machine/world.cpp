@@ -9,6 +9,7 @@
 
 #include "ir/memory_order.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::simulator {
 
@@ -158,7 +159,8 @@ bool World::has_place(const Launch& launch) const {
   const std::int64_t size = launch.kernel.cluster;
   std::int64_t resident = options_.resident;
   if (launch.kernel.cooperative) {
-    resident = std::max(resident, launch.kernel.source->resident * options_.multiprocessors);
+    const std::int64_t of_one = target::resident_ctas(*launch.kernel.source);
+    resident = std::max(resident, of_one * options_.multiprocessors);
   }
   const std::int64_t places = std::max<std::int64_t>((resident + size - 1) / size, 1) * size;
   std::int64_t taken = 0;
