@@ -85,10 +85,15 @@ class Forward {
     const Place place = order_.run(number).first;
     const Work work = order_.work(place);
     const auto load = [&] {
+      const KeyBlocks blocks(work, a_, work.queries);
+      // The only stage of Q comes free late in the tile before, K's earlier.
+      const bool k_first = plan_.q_stages == 1;
+      if (k_first) load_first_k(work, blocks);
       load_q(place, work, {0, 0});
       // The CTA's first load of all so does not wait for the counter.
       if (plan_.waits_for_copies) fetch_next();
-      load_keys(work);
+      if (!k_first) load_first_k(work, blocks);
+      load_keys(work, blocks);
     };
     if constexpr (Order::kEveryTileHasRows) {
       load();
@@ -151,28 +156,23 @@ class Forward {
     }
   }
 
-  void load_keys(const Work& work) {
-    const auto produce_k = [&](const Index& j) {
-      k_ring_.produce([&](const Slot& k) { load_k(work, k, j); });
-    };
+  // In the order of use: blocks descend, K one block ahead of V.
+  void load_first_k(const Work& work, const KeyBlocks& blocks) {
+    when(blocks.first < blocks.last,
+         [&] { k_ring_.produce([&](const Slot& k) { load_k(work, k, blocks.last - 1); }); });
+  }
+  void load_keys(const Work& work, const KeyBlocks& blocks) {
     const auto produce_v = [&](const Index& j) {
       v_ring().produce([&](const Slot& v) { load_v(work, v, j); });
     };
-    // In the order of use: blocks descend, K one block ahead of V.
-    const KeyBlocks blocks(work, a_, work.queries);
     when(blocks.first < blocks.last, [&] {
-      produce_k(blocks.last - 1);
       for (Index i : range(blocks.first + 1, blocks.last)) {
         const Index j = blocks.last + blocks.first - i;
-        if (plan_.kv_together) {
-          k_ring_.produce([&](const Slot& kv) {
-            load_k(work, kv, j - 1);
-            load_v(work, kv, j);
-          });
-        } else {
-          produce_k(j - 1);
-          produce_v(j);
-        }
+        k_ring_.produce([&](const Slot& kv) {
+          load_k(work, kv, j - 1);
+          if (plan_.kv_together) load_v(work, kv, j);
+        });
+        if (!plan_.kv_together) produce_v(j);
       }
       produce_v(blocks.first);
     });
@@ -226,19 +226,16 @@ class Forward {
     const auto begun = [&] {
       if (plan_.o_in_q) release_left(q_slot, left);
     };
-    const auto q_is_read = [&] {
-      if (!plan_.o_in_q) q_ring_.release(q_slot);
-    };
     leave_out(plan_.slides ? max(own.last, pass.first) : own.last, pass.last, pass);
     when(
         own.first < own.last,
         [&] {
           attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, pass,
-                 softmax, acc, begun, q_is_read);
+                 softmax, acc, begun, q_slot);
         },
         [&] {
           begun();
-          q_is_read();
+          if (!plan_.o_in_q) q_ring_.release(q_slot);
           if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1), pass);
         });
     leave_out(pass.first, own.first, pass);
@@ -289,10 +286,10 @@ class Forward {
   }
 
   // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
-  // `q_is_read` once no product reads q any more.
+  // gives q's slot back once no product reads it any more, where O does not leave through it.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
               const Passing& pass, OptimisticSoftmax& softmax, Var& acc,
-              const std::function<void()>& begun, const std::function<void()>& q_is_read) {
+              const std::function<void()>& begun, const Slot& q_slot) {
     // A window so wide that no block has both ends of it. Three warpgroups gain by it; without a
     // window ptxas makes slower code of what hides the last keys alone.
     const bool one_end =
@@ -302,9 +299,15 @@ class Forward {
       return work.mask.apply(s, queries, work.keys.block(j, a_.block_k),
                              one_end ? hides : Hides::anything);
     };
+    // The next tile waits for the only stage of Q: the last block's step gives it back.
+    const bool q_is_scarce = plan_.q_stages == 1;
+    const auto scores_are_there = [&](const Index& j) {
+      if (q_is_scarce) q_ring_.release_if(j == blocks.first, q_slot.stage());
+    };
     const Slot k = consume(k_ring_, blocks.last - 1, pass);
     Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
     release(k_ring_, k, blocks.last - 1, pass);
+    scores_are_there(blocks.last - 1);
     when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
       const Tile s = first;
       first = mask(s, blocks.last - 1, Hides::last_keys);
@@ -322,6 +325,7 @@ class Forward {
       const Pending sum = wgmma(weights, values(v), acc);
       const Tile capped = p_.capped(wait(scores));
       const Tile s = hides ? mask(capped, j, *hides) : capped;
+      scores_are_there(j);
       if (v_ring_) release(k_ring_, k, j, pass);
       weigh(s, softmax, weights, acc, [&] {
         acc = wait(sum);
@@ -340,7 +344,7 @@ class Forward {
         step(whole_begin - 1 + blocks.first - i, Hides::first_keys);
       }
     }
-    q_is_read();
+    if (!q_is_scarce && !plan_.o_in_q) q_ring_.release(q_slot);
     const Slot v = consume(v_ring(), blocks.first, pass);
     acc = wait(wgmma(weights, values(v), acc));
     release(v_ring(), v, blocks.first, pass);

@@ -11,9 +11,9 @@ namespace {
 // head's window, and the keys of the rows that all CTAs have under way.
 Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan) {
   const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
-  const Dim whole = max(Dim(a.l2_bytes) / kv_bytes, 1);
+  const Dim whole = max(Dim(l2_bytes(a)) / kv_bytes, 1);
   if (!plan.waits_for_copies) return whole;
-  const Dim keys = a.l2_bytes / ((a.dim + a.dim_v) * size_of(a.dtype));
+  const Dim keys = l2_bytes(a) / ((a.dim + a.dim_v) * size_of(a.dtype));
   const Dim under_way = multiprocessors() * (a.block_q / plan.packed_heads);
   return max(whole, max(keys - under_way, 0) / a.window);
 }
@@ -47,7 +47,6 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
       heads_(p.batch * (a.heads / packed_heads_)),
       group_(heads_of_group(p, a, heads_, plan)),
       runs_(row_blocks_) {
-  plan_case("less L2 than is measured", a.l2_bytes < Attention().l2_bytes);
   if (!plan.slides) return;
   group_ = heads_;  // a window's keys stay in L2 of whatever heads
   // For every CTA as many long runs, and what is left of its share tile by tile, so that all end
@@ -64,10 +63,16 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
 }
 
 Run BatchOrder::run(const Index& number) const {
+  const Index packs = a_.heads / packed_heads_;
+  if (!a_.causal) {
+    const Dim of_head = max(row_blocks_, 1);
+    const Index head = number / of_head;
+    return {Place{number % of_head, head % packs, head / packs}, 1};
+  }
   const Dim per_group = max(group_ * runs_, 1);
   const Index first = number / per_group * group_, in_group = number % per_group;
   const Index height = min(heads_ - first, group_);
-  const Index head = first + in_group % height, packs = a_.heads / packed_heads_;
+  const Index head = first + in_group % height;
   const auto place = [&](const Index& tiles_before) {
     // The longest rows first.
     return Place{row_blocks_ - 1 - tiles_before, head % packs, head / packs};

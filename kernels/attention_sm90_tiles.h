@@ -36,8 +36,10 @@ struct Run {
   Index tiles;
 };
 
-// The order of tiles of sequences of one length: the longest rows of a causal mask first, within
-// groups of heads whose K and V stay in L2 together.
+// The order of tiles of sequences of one length. Without a mask all are as long, and head follows
+// head: tiles that run at once read the same keys, and each head's come from memory in their turn.
+// Of a causal mask the longest rows come first, within groups of heads whose K and V stay in L2
+// together.
 class BatchOrder {
  public:
   using Parameters = AttentionParameters;

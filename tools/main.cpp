@@ -272,7 +272,9 @@ class CommandLine {
     CLI::App* tune =
         add("tune",
             "Measure a kernel's variants, and write which serves which sizes: rules over "
-            "ranges, or, where the rules compare estimates, those with factors refitted",
+            "ranges, or, where the rules compare estimates, those with factors refitted. With "
+            "--set schedule=tile, and of a .tw file: try what --schedule may state, and print "
+            "what is fastest",
             tilewright::tools::tune);
     kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a", "");
     tune->add_option("--sizes", request_.sizes,
@@ -425,6 +427,28 @@ class CommandLine {
     app->add_option("--numerics", request_.numerics,
                     "Switch off a rewrite that changes rounding (docs/numerics.md); strict: all")
         ->type_name("strict|NAME=off")
+        ->allow_extra_args(false);
+    schedule(app);
+  }
+  // As --set schedule.FIELD=VALUE, several at a time.
+  void schedule(CLI::App* app) {
+    app->add_option_function<std::vector<std::string>>(
+           "--schedule",
+           [this](const std::vector<std::string>& fields) {
+             for (const std::string& field : fields) {
+               if (field.find('=') == std::string::npos) {
+                 tilewright::Diagnostic({}, "--schedule " + field + ": no field and value")
+                     .fix("write --schedule stages=2,ctas=1")
+                     .raise();
+               }
+               request_.settings.push_back("schedule." + field);
+             }
+           },
+           "How a tile-level kernel (of the library: --set schedule=tile) is compiled: any of "
+           "stages=2,warpgroups=2,partition=rows|columns,ctas=2,overlap=true|false; what is not "
+           "stated the compiler chooses (docs/schedules.md). The same as --set schedule.stages=2")
+        ->type_name("FIELD=VALUE,...")
+        ->delimiter(',')
         ->allow_extra_args(false);
   }
   void settings(CLI::App* app) {

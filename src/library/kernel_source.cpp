@@ -8,9 +8,11 @@
 #include "compiler/build.h"
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
+#include "ir/schedule.h"
 #include "ir/text.h"
 #include "library/library_build.h"
 #include "library/program_source.h"
+#include "library/stated_schedule.h"
 #include "library/workload.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
@@ -196,7 +198,10 @@ bool KernelSource::is_compiled() const { return file_ && file_->form == ir::Form
 bool KernelSource::reaches_ranks() const { return file_ && library::reaches_ranks(*file_); }
 
 ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Target& target) const {
-  return file_ ? *file_ : trace_entry(*entry_, options, target).finish();
+  if (!file_) return trace_entry(*entry_, options, target).finish();
+  ir::Kernel kernel = *file_;
+  kernel.schedule = ir::merged(stated_schedule(options), kernel.schedule);
+  return kernel;
 }
 
 ir::Program KernelSource::program(const OptionValues& options,
