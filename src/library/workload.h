@@ -33,7 +33,7 @@ const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string&
 // What floating inputs are that no file gives.
 enum class Drawn : std::uint8_t {
   normal,  // where the kernel gives none
-  zeros,  // for runs that no element matters to
+  zeros,   // for runs that no element matters to
 };
 
 // `files` maps inputs to their files. Sizes that are not set are those of the files.
