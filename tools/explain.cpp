@@ -70,8 +70,10 @@ void print_numerics(const explanations::Explanation& explanation) {
 void print_fields(const explanations::Explanation& explanation) {
   for (const schedules::ChosenField& field : explanation.fields) {
     const std::string where = format_location(field.where);
+    const bool none = field.value.starts_with("none");
     fmt::print("schedule {:<14} {:<12} {}\n", field.name, field.value,
-               !field.stated   ? "by the compiler"
+               none            ? ""
+               : !field.stated ? "by the compiler"
                : where.empty() ? "as stated"
                                : "as stated at " + where);
   }

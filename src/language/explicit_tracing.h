@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/padded_panels.h"
 #include "language/tracer.h"
 #include "tilewright/hopper.h"
 
@@ -16,9 +17,13 @@ Tracer& in_role(const char* what, SourceLocation where);
 // Records an operation without a result.
 void plain(Tracer& tracer, ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes,
            SourceLocation where);
-// Swizzled shared memory of `stages` tiles.
-ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, int rows,
-                         int columns, int stages, SourceLocation where);
+// Shared memory of `stages` tiles.
+ir::ValueId shared_place(Tracer& tracer, const std::string& name, const TileShape& tile, int stages,
+                         SourceLocation where);
+// The panels of a view that TMA copies, or a product reads, with rows side by side. Raises at the
+// operation's line for a tile that is declared otherwise.
+ir::Panels copied_panels(Tracer& tracer, const SharedView& view, const char* what,
+                         SourceLocation where);
 ir::Type as_tile(ir::Type type);
 
 // Reads and makes views of shared memory.
@@ -113,7 +118,7 @@ class ExplicitTracing {
     Tracer& tracer = Tracer::get("column_part", index.where);
     const ir::ValueId shared = tracer.use(from.shared_, "column_part", index.where);
     const std::int64_t span =
-        tracer.place_operation(shared).attributes.shared_layout().as_panels()->span;
+        ir::padded_panels(tracer.place_operation(shared).attributes.shared_layout())->span;
     if (from.transposed_ || size <= 0 || size % span != 0 || from.column_count_ % size != 0) {
       Diagnostic(index.where, "column_part: runs of " + std::to_string(size) +
                                   " columns of a view of " + std::to_string(from.column_count_) +

@@ -42,8 +42,7 @@ Ring::Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShap
     const TileShape& tile = tiles[i];
     const std::string part = tiles.size() == 1 ? ring.name : ring.name + std::to_string(i);
     ring.parts.push_back(
-        {shared_place(tracer, part, tile.dtype, tile.rows, tile.columns, stages.count, where),
-         tile.rows, tile.columns});
+        {shared_place(tracer, part, tile, stages.count, where), tile.rows, tile.columns});
   }
   const auto barriers = [&](const char* suffix, std::int64_t arrivals) {
     return tracer.place(Op::mbarriers, {}, Type::of(Type::Kind::mbarriers, i64, {stages.count}),
