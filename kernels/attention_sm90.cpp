@@ -118,17 +118,22 @@ class Forward {
 
   void load_q(const Place& place, const Work& work, const Sliding& sliding) {
     q_ring_.produce(numbers(place, sliding), [&](const Slot& q) {
-      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns()), q);
+      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns()), q,
+               {keys_come_back() ? Cache::evict_first : Cache::normal});
     });
   }
   void load_k(const Work& work, const Slot& k, const Index& j) {
-    tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns()), k[0]);
+    tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns()), k[0],
+             of_keys());
   }
   void load_v(const Work& work, const Slot& v, const Index& j) {
     tma_load(work.part(p_.V, work.keys.block(j, a_.block_k), work.kv_head,
                        Dim(a_.dim_v).block(0, plan_.v_columns)),
-             v[plan_.kv_together ? 1 : 0]);
+             v[plan_.kv_together ? 1 : 0], of_keys());
   }
+  // Under a causal mask, tiles read a head's keys at different times: L2 keeps them before Q.
+  bool keys_come_back() const { return Order::kEveryTileHasRows && a_.causal && a_.window == 0; }
+  TmaOptions of_keys() const { return {keys_come_back() ? Cache::evict_last : Cache::normal}; }
   Block qk_columns() const { return Dim(a_.dim).block(0, plan_.qk_columns); }
 
   // The tiles of a run: of each, the blocks of keys that the tile before did not see.
