@@ -97,6 +97,22 @@ Work BatchOrder::work(const Place& place) const {
           place.sequence};
 }
 
+PairOrder::PairOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
+    : BatchOrder(p, a, plan), pairs_(ceil_div(row_blocks_, 2)) {}
+
+Index PairOrder::pair(const Index& round) const {
+  const Index own = cta_index() / 2;
+  return round * clusters() + select(round % 2 == 0, own, clusters() - 1 - own);
+}
+
+Place PairOrder::place(const Index& pair) const {
+  const Dim heads = max(heads_, 1), of_head = max(pairs_, 1);
+  const Index head = a_.causal ? pair % heads : pair / of_head;
+  const Index longer_ones = a_.causal ? pair / heads : pair % of_head;
+  const Index packs = a_.heads / packed_heads_;
+  return {(pairs_ - 1 - longer_ones) * 2 + cluster_rank(), head % packs, head / packs};
+}
+
 PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)
     : p_(p),
       a_(a),
