@@ -8,21 +8,25 @@ namespace tilewright::kernels {
 namespace {
 
 // K and V heads whose keys stay in L2 together. Of a window, those do that are seen at a time: each
-// head's window, and the keys of the rows that all CTAs have under way.
+// head's window, and the keys of the rows that all CTAs have under way. Without one, heads of twice
+// the bytes are faster than those that fit (docs/log/2026-11-25-attention-forward-order.md).
 Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan) {
   const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
-  const Dim whole = max(Dim(l2_bytes(a)) / kv_bytes, 1);
+  const Dim whole = max(Dim(l2_bytes(a)) * (a.window == 0 ? 2 : 1) / kv_bytes, 1);
   if (!plan.waits_for_copies) return whole;
   const Dim keys = l2_bytes(a) / ((a.dim + a.dim_v) * size_of(a.dtype));
   const Dim under_way = multiprocessors() * (a.block_q / plan.packed_heads);
   return max(whole, max(keys - under_way, 0) / a.window);
 }
 
-// Heads are taken in groups whose K and V stay in L2 together. The groups are of even size: a last
+// Heads are taken in groups whose K and V stay in L2 together. Without a window there are no more
+// than let four tiles of each run at once: where rows are short, all heads at once would fetch
+// their keys from memory together, and nobody any behind that. The groups are of even size: a last
 // one of few heads would end with its longest tiles on some of the multiprocessors only.
 Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
                    const Sm90Plan& plan) {
-  const Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
+  Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
+  if (a.window == 0) fit = min(fit, max(multiprocessors() / 4, 1));
   return ceil_div(heads, max(ceil_div(heads, fit), 1));
 }
 
@@ -90,6 +94,22 @@ Work BatchOrder::work(const Place& place) const {
           p_.keys,
           p_.mask,
           place.sequence};
+}
+
+PairOrder::PairOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
+    : BatchOrder(p, a, plan), pairs_(ceil_div(row_blocks_, 2)) {}
+
+Index PairOrder::pair(const Index& round) const {
+  const Index own = cta_index() / 2;
+  return round * clusters() + select(round % 2 == 0, own, clusters() - 1 - own);
+}
+
+Place PairOrder::place(const Index& pair) const {
+  const Dim heads = max(heads_, 1), of_head = max(pairs_, 1);
+  const Index head = a_.causal ? pair % heads : pair / of_head;
+  const Index longer_ones = a_.causal ? pair / heads : pair % of_head;
+  const Index packs = a_.heads / packed_heads_;
+  return {(pairs_ - 1 - longer_ones) * 2 + cluster_rank(), head % packs, head / packs};
 }
 
 PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)

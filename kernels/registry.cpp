@@ -146,7 +146,16 @@ LibraryKernel attention_forward_entry() {
        "bf16 and f16, dims up to 256 in multiples of 16",
        [](const OptionValues& options) {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options), {}), {});
+       }},
+      {"sm90_pairs", "sm_90a",
+       "sm90, where clusters of two CTAs take neighbouring tiles and load the keys for each other; "
+       "without a window",
+       [](const OptionValues& options) {
+         Attention a = attention_of(options);
+         a.in_pairs = true;
+         return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }}};
+  kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
     return attention_forward(with_tile_blocks(attention_of(options)), {});
   };
@@ -295,6 +304,8 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
+  kernel.schedules.resize(1);  // no pairs
+  kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
   };
